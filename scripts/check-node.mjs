@@ -1,0 +1,9 @@
+// Runs before any TypeScript is loaded, so that an old Node says what is wrong instead of a syntax error.
+const [major, minor] = process.versions.node.split('.').map(Number);
+if (major < 22 || (major === 22 && minor < 19)) {
+  console.error(
+    `Node ${process.version} cannot run Tollbook: it needs 22.19 or newer.\n` +
+      'On Linux x64 and arm64 `npm ci` installs Node 24 beside the project; elsewhere install Node 24.',
+  );
+  process.exit(1);
+}
