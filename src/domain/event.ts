@@ -1,0 +1,183 @@
+import { z } from 'zod';
+import { canonicalJson, type CanonicalValue } from './canonical-json.ts';
+import { authModes } from './job.ts';
+
+/**
+ * Everything that can stand in the ledger about paid jobs, as one closed, versioned union.
+ * Only checked values enter: no free text from a client or a peer, amounts as decimal strings, times as Unix seconds.
+ */
+const hex32 = z.string().regex(/^0x[0-9a-f]{64}$/);
+const address = z.string().regex(/^0x[0-9a-f]{40}$/);
+const hexBytes = z.string().regex(/^0x(?:[0-9a-f]{2})*$/).max(8194);
+const atoms = z.string().regex(/^(?:0|[1-9]\d{0,77})$/);
+const network = z.string().regex(/^eip155:[1-9]\d{0,15}$/);
+const symbol = z.string().regex(/^[A-Za-z0-9._-]{1,16}$/);
+const id = z.int().min(0);
+/** A machine word: our own, or a peer's that passed the same test. */
+const reason = z.string().regex(/^[a-z0-9_]{1,100}$/);
+
+/** A runner's name from the config. */
+const runner = z.string().regex(/^[a-z0-9_-]{1,64}$/);
+
+/** The token contract's EIP-712 domain: kept with the terms, so that a payment can be settled again without the config. */
+const domainText = z.string().regex(/^[ -~]{1,64}$/);
+const tokenDomain = { eip712_name: domainText, eip712_version: domainText };
+
+const settlementOption = z.strictObject({
+  network,
+  asset: address,
+  symbol,
+  decimals: z.int().min(0).max(36),
+  amount: atoms,
+  pay_to: address,
+  ...tokenDomain,
+});
+
+const quoteIssued = z.strictObject({
+  service_id: id,
+  job_index: id,
+  price_wei: atoms,
+  options: z.array(settlementOption).min(1),
+  requester: address,
+  inputs_hash: hex32,
+  issued_at: id,
+  expires_at: id,
+  salt: hex32,
+});
+
+/** A payment that was turned away before anything was claimed. Stands in the request's own stream. */
+const paymentRejected = z.strictObject({
+  service_id: id,
+  job_index: id,
+  stage: z.enum(['decode', 'match', 'shape', 'verify']),
+  reason,
+  quote_digest: hex32.optional(),
+  payer: address.optional(),
+});
+
+const requestRefused = z.strictObject({
+  code: reason,
+  service_id: id.optional(),
+  job_index: id.optional(),
+  quote_digest: hex32.optional(),
+});
+
+const signedPayment = z.strictObject({
+  x402_version: z.union([z.literal(1), z.literal(2)]),
+  transfer_method: z.literal('eip3009'),
+  network,
+  asset: address,
+  symbol,
+  decimals: z.int().min(0).max(36),
+  pay_to: address,
+  amount: atoms,
+  payer: address,
+  nonce: hex32,
+  valid_after: atoms,
+  valid_before: atoms,
+  signature: hexBytes,
+  max_timeout_secs: id,
+  ...tokenDomain,
+});
+export type SignedPaymentData = z.infer<typeof signedPayment>;
+
+const settlementStarted = z.strictObject({
+  request_id: z.uuid(),
+  /** Hash of what the payment paid for: method, path, body, caller and caller nonce. */
+  binding: hex32,
+  body_sha256: hex32,
+  body_bytes: id,
+  payment: signedPayment,
+});
+
+/** Which payment of the stream an event speaks of: a quote that was freed may be paid by a second one. */
+const ofPayment = { payment_nonce: hex32, payer: address };
+
+const paymentSettled = z.strictObject({
+  ...ofPayment,
+  network,
+  asset: address,
+  amount: atoms,
+  transaction: hex32,
+  evidence: z.enum(['facilitator', 'chain']),
+  block_number: atoms.optional(),
+  block_hash: hex32.optional(),
+  log_index: id.optional(),
+});
+
+const call = { call_id: id };
+const attempt = { ...call, attempt: id };
+
+export const eventSchemas = {
+  quote_issued: quoteIssued,
+  payment_rejected: paymentRejected,
+  request_refused: requestRefused,
+  payment_verified: z.strictObject({ ...ofPayment, by: z.enum(['facilitator', 'settlement']) }),
+  auth_passed: z.strictObject({ caller: address, mode: z.enum(authModes) }),
+  replay_denied: z.strictObject({
+    claim: z.enum(['payment', 'quote', 'caller_nonce']),
+    ...ofPayment,
+    quote_digest: hex32,
+  }),
+  settlement_started: settlementStarted,
+  payment_settled: paymentSettled,
+  settlement_failed: z.strictObject({ ...ofPayment, reason }),
+  settlement_unknown: z.strictObject({ ...ofPayment, reason, transaction: hex32.optional() }),
+  enqueued: z.strictObject({ ...call, payment_nonce: hex32 }),
+  enqueue_failed: z.strictObject({ reason, service_id: id, job_index: id, quote_digest: hex32.optional() }),
+  delivered: z.strictObject(attempt),
+  delivery_failed: z.strictObject({ ...attempt, reason, retry_at: id.optional() }),
+  completed: z.strictObject({ ...attempt, result_sha256: hex32.optional(), result_bytes: id.optional() }),
+  dead_lettered: z.strictObject({ ...attempt, reason }),
+  operator_requeued: z.strictObject(call),
+  operator_runner_paused: z.strictObject({ runner, reason }),
+  operator_runner_resumed: z.strictObject({ runner }),
+} as const;
+
+export type EventType = keyof typeof eventSchemas;
+export type EventData<T extends EventType> = z.infer<(typeof eventSchemas)[T]>;
+/** A fact, before it has a place in the ledger. */
+export type LedgerEvent = { [T in EventType]: { readonly type: T; readonly data: EventData<T> } }[EventType];
+/** A fact in its place. `at` is RFC 3339 UTC in milliseconds, from the database's clock. */
+export type RecordedEvent = LedgerEvent & {
+  readonly seq: number;
+  readonly stream: string;
+  readonly version: number;
+  readonly at: string;
+};
+
+/** The version of every schema above. A changed meaning gets a new number, never a new reading of old bytes. */
+export const eventSchemaVersion = 1;
+
+/**
+ * The canonical JSON of an event's data, as it will be hashed.
+ * Throws ZodError where the data breaks its schema: that is a bug of ours, caught before it is permanent.
+ */
+export function encodeEventData(event: LedgerEvent): string {
+  eventSchemas[event.type].parse(event.data);
+  return canonicalJson(event.data as CanonicalValue);
+}
+
+const leafSchema = z.object({
+  at: z.string(),
+  data: z.record(z.string(), z.unknown()),
+  schema: z.literal(eventSchemaVersion),
+  seq: z.int().positive(),
+  stream: z.string(),
+  type: z.string(),
+  version: z.int().positive(),
+});
+
+/**
+ * Reads one event back from its leaf bytes, the only place where it is stored.
+ * Throws where they are not an event of this version: a ledger that cannot be read must not be guessed at.
+ */
+export function decodeLeaf(leaf: Buffer): RecordedEvent {
+  const { at, data, seq, stream, type, version } = leafSchema.parse(JSON.parse(leaf.toString('utf8')));
+  if (!isEventType(type)) throw new TypeError(`unknown event type ${type} at seq ${seq}`);
+  return { seq, stream, version, at, type, data: eventSchemas[type].parse(data) } as RecordedEvent;
+}
+
+function isEventType(type: string): type is EventType {
+  return Object.hasOwn(eventSchemas, type);
+}

@@ -1,0 +1,251 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { canonicalJson } from './canonical-json.ts';
+import type { SignedPaymentData } from './event.ts';
+import { type Address, type Caip2, chainIdOf, type Hex, isHex32, parseAddress } from './primitives.ts';
+import type { SettlementOption } from './quote.ts';
+
+/** Longest payment header read: an honest one is under 2 KiB, ERC-1271 signatures included. */
+export const maxPaymentHeaderBytes = 16_384;
+
+/** The one name of an authorization, however its text was spelt: unique among the ledger's claims. */
+export interface Fingerprint {
+  readonly network: Caip2;
+  readonly transferMethod: 'eip3009';
+  readonly asset: Address;
+  readonly payer: Address;
+  readonly nonce: Hex;
+}
+
+/** A payment header as far as it could be read: enough to recognise a payment, not yet enough to take it. */
+export interface DecodedPayment {
+  readonly x402Version: 2;
+  readonly fingerprint: Fingerprint;
+  /** The quote it names, where it names one. */
+  readonly quoteDigest: Hex | undefined;
+  readonly raw: z.infer<typeof payloadV2>;
+}
+
+const text = z.string().max(10_000);
+const payloadV2 = z.object({
+  x402Version: z.literal(2),
+  accepted: z.object({
+    scheme: text,
+    network: text,
+    amount: text,
+    asset: text,
+    payTo: text,
+    extra: z.record(z.string(), z.unknown()).optional(),
+  }),
+  payload: z.looseObject({
+    signature: text,
+    authorization: z.looseObject({
+      from: text,
+      to: text,
+      value: text,
+      validAfter: text,
+      validBefore: text,
+      nonce: text,
+    }),
+  }),
+});
+
+/**
+ * Reads a `PAYMENT-SIGNATURE` header: standard base64 of UTF-8 JSON in the v2 form.
+ * Lenient about spelling, so that a payment we already know is recognised; {@link checkPayment} is strict.
+ * Returns a machine word where nothing can be recognised in it.
+ */
+export function decodePayment(header: string): DecodedPayment | 'payment_header_too_large' | 'undecodable_payment' {
+  if (header.length > maxPaymentHeaderBytes) return 'payment_header_too_large';
+  const parsed = payloadV2.safeParse(parseBase64Json(header));
+  if (!parsed.success) return 'undecodable_payment';
+  const { accepted, payload } = parsed.data;
+  const nonce = payload.authorization.nonce.toLowerCase();
+  const payer = parseAddress(payload.authorization.from);
+  const asset = parseAddress(accepted.asset);
+  if (chainIdOf(accepted.network) === undefined || !payer || !asset || !isHex32(nonce)) return 'undecodable_payment';
+  const digest = accepted.extra?.['quoteDigest'];
+  return {
+    x402Version: 2,
+    fingerprint: { network: accepted.network as Caip2, transferMethod: 'eip3009', asset, payer, nonce },
+    quoteDigest: typeof digest === 'string' && isHex32(digest) ? digest : undefined,
+    raw: parsed.data,
+  };
+}
+
+const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+function parseBase64Json(header: string): unknown {
+  if (!base64.test(header)) return undefined;
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(header, 'base64')));
+  } catch {
+    return undefined;
+  }
+}
+
+/** A payment whose every field was checked against its quote's option. Amounts and times as integers. */
+export interface SignedPayment extends Fingerprint {
+  readonly x402Version: 1 | 2;
+  readonly symbol: string;
+  readonly decimals: number;
+  readonly payTo: Address;
+  readonly amount: bigint;
+  readonly validAfter: bigint;
+  readonly validBefore: bigint;
+  readonly signature: Hex;
+  readonly maxTimeoutSecs: number;
+  readonly eip712Name: string;
+  readonly eip712Version: string;
+}
+
+/** The times a payment is held against, in Unix seconds and seconds. */
+export interface PaymentWindow {
+  readonly nowSecs: number;
+  readonly maxTimeoutSecs: number;
+  /** What settling may take, the facilitator's own margin included. */
+  readonly settleMarginSecs: number;
+}
+
+/** Clocks of honest payers run ahead by up to this. */
+const clockSkewSecs = 60;
+
+/** The option of a quote that a payment means, however its addresses are spelt; undefined where it is none of them. */
+export function matchOption(
+  decoded: DecodedPayment,
+  options: readonly SettlementOption[],
+): SettlementOption | undefined {
+  const { accepted } = decoded.raw;
+  return options.find(
+    (option) =>
+      accepted.scheme === 'exact' &&
+      accepted.network === option.network &&
+      decoded.fingerprint.asset === option.asset &&
+      parseAddress(accepted.payTo) === option.payTo &&
+      accepted.amount === String(option.amount),
+  );
+}
+
+const payloadKeys = new Set(['signature', 'authorization']);
+const authorizationKeys = new Set(['from', 'to', 'value', 'validAfter', 'validBefore', 'nonce']);
+const decimal = /^(?:0|[1-9]\d{0,77})$/;
+const signatureHex = /^0x(?:[0-9a-fA-F]{2}){65,4096}$/;
+
+/**
+ * Checks a payment against the option it means: exact spelling, payee, value and time.
+ * Returns the machine word of the first thing wrong.
+ */
+export function checkPayment(
+  decoded: DecodedPayment,
+  option: SettlementOption,
+  window: PaymentWindow,
+): SignedPayment | { readonly invalid: string } {
+  const invalid = (word: string) => ({ invalid: word });
+  const { payload } = decoded.raw;
+  const { authorization } = payload;
+  if (Object.keys(payload).some((key) => !payloadKeys.has(key))) return invalid('unknown_payload_field');
+  if (Object.keys(authorization).some((key) => !authorizationKeys.has(key))) return invalid('unknown_payload_field');
+  if (authorization.nonce !== decoded.fingerprint.nonce) return invalid('nonce_not_lower_case');
+  for (const name of ['value', 'validAfter', 'validBefore'] as const) {
+    if (!decimal.test(authorization[name])) return invalid('not_a_decimal');
+  }
+  if (!signatureHex.test(payload.signature)) return invalid('malformed_signature');
+  if (parseAddress(authorization.to) !== option.payTo) return invalid('recipient_mismatch');
+  if (BigInt(authorization.value) !== option.amount) return invalid('authorization_value_mismatch');
+  const validAfter = BigInt(authorization.validAfter);
+  const validBefore = BigInt(authorization.validBefore);
+  const untimely = timeError(validAfter, validBefore, window);
+  if (untimely) return invalid(untimely);
+  return {
+    ...decoded.fingerprint,
+    x402Version: decoded.x402Version,
+    symbol: option.symbol,
+    decimals: option.decimals,
+    payTo: option.payTo,
+    amount: option.amount,
+    validAfter,
+    validBefore,
+    signature: payload.signature.toLowerCase() as Hex,
+    maxTimeoutSecs: window.maxTimeoutSecs,
+    eip712Name: option.eip712Name,
+    eip712Version: option.eip712Version,
+  };
+}
+
+/** Whether an authorization can still be settled, and not for longer than was offered. */
+export function timeError(validAfter: bigint, validBefore: bigint, window: PaymentWindow): string | undefined {
+  const now = BigInt(window.nowSecs);
+  if (validAfter > now) return 'authorization_not_yet_valid';
+  if (validBefore <= now) return 'authorization_expired';
+  if (validBefore < now + BigInt(window.settleMarginSecs)) return 'authorization_expires_too_soon';
+  if (validBefore > now + BigInt(window.maxTimeoutSecs + clockSkewSecs)) return 'authorization_valid_too_long';
+  return undefined;
+}
+
+/** What a payment pays for. A signature binds money, not a request: this hash does. */
+export interface RequestBinding {
+  readonly method: string;
+  readonly path: string;
+  readonly bodySha256: Hex;
+  readonly caller: Address | undefined;
+  readonly callerNonce: string | undefined;
+}
+
+export function sha256(bytes: Uint8Array | string): Hex {
+  return `0x${createHash('sha256').update(bytes).digest('hex')}`;
+}
+
+export function bindingHash(binding: RequestBinding): Hex {
+  const { method, path, bodySha256, caller, callerNonce } = binding;
+  return sha256(canonicalJson([method, path, bodySha256, caller ?? null, callerNonce ?? null]));
+}
+
+/** The payment as `settlement_started` keeps it: all that is needed to settle it again. */
+export function paymentToData(payment: SignedPayment): SignedPaymentData {
+  return {
+    x402_version: payment.x402Version,
+    transfer_method: payment.transferMethod,
+    network: payment.network,
+    asset: payment.asset,
+    symbol: payment.symbol,
+    decimals: payment.decimals,
+    pay_to: payment.payTo,
+    amount: String(payment.amount),
+    payer: payment.payer,
+    nonce: payment.nonce,
+    valid_after: String(payment.validAfter),
+    valid_before: String(payment.validBefore),
+    signature: payment.signature,
+    max_timeout_secs: payment.maxTimeoutSecs,
+    eip712_name: payment.eip712Name,
+    eip712_version: payment.eip712Version,
+  };
+}
+
+/** The inverse of {@link paymentToData}, for whoever finishes a payment from the ledger alone. */
+export function paymentFromData(data: SignedPaymentData): SignedPayment {
+  return {
+    x402Version: data.x402_version,
+    transferMethod: data.transfer_method,
+    network: data.network as Caip2,
+    asset: data.asset as Address,
+    symbol: data.symbol,
+    decimals: data.decimals,
+    payTo: data.pay_to as Address,
+    amount: BigInt(data.amount),
+    payer: data.payer as Address,
+    nonce: data.nonce as Hex,
+    validAfter: BigInt(data.valid_after),
+    validBefore: BigInt(data.valid_before),
+    signature: data.signature as Hex,
+    maxTimeoutSecs: data.max_timeout_secs,
+    eip712Name: data.eip712_name,
+    eip712Version: data.eip712_version,
+  };
+}
+
+/** What a client is shown of its payment. */
+export function paymentSummary(payment: SignedPaymentData, transaction: string) {
+  const { network, asset, symbol, amount, payer } = payment;
+  return { network, asset, symbol, amount, payer, transaction };
+}

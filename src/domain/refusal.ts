@@ -1,0 +1,31 @@
+/**
+ * Every way a request can be refused: its HTTP status and one sentence for a person.
+ * The table is closed: an answer that is not in it cannot be given.
+ */
+export const refusals = {
+  invalid_request: { status: 400, sentence: 'The request is not well formed.' },
+  payment_required: { status: 402, sentence: 'This job is paid: sign one of the payments offered.' },
+  payment_invalid: { status: 402, sentence: 'The payment was not accepted.' },
+  quote_expired: { status: 402, sentence: 'The quote that this payment names is no longer open.' },
+  x402_disabled: { status: 403, sentence: 'This job is not sold over x402.' },
+  not_found: { status: 404, sentence: 'There is nothing at this address.' },
+  job_not_found: { status: 404, sentence: 'There is no job of this name.' },
+  receipt_not_found: { status: 404, sentence: 'There is no quote of this digest.' },
+  method_not_allowed: { status: 405, sentence: 'This address does not take that method.' },
+  request_timeout: { status: 408, sentence: 'The request did not arrive in time.' },
+  payment_replay: { status: 409, sentence: 'This payment was already used for another request.' },
+  quote_in_use: { status: 409, sentence: 'This quote is already being paid by another payment.' },
+  body_too_large: { status: 413, sentence: 'The request body is larger than this gateway takes.' },
+  rate_limited: { status: 429, sentence: 'Too many requests that were not paid; wait a little.' },
+  headers_too_large: { status: 431, sentence: 'The request headers are larger than this gateway takes.' },
+  internal_error: { status: 500, sentence: 'Something went wrong here; nothing was charged for this request.' },
+  enqueue_failed: { status: 503, sentence: 'There is no room for another call now; nothing was charged.' },
+  facilitator_unavailable: { status: 503, sentence: 'Payments cannot be verified now; nothing was charged.' },
+  ledger_unavailable: { status: 503, sentence: 'The ledger cannot be reached now; send the same request again.' },
+  settlement_pending: {
+    status: 503,
+    sentence: 'The payment was sent and its outcome is not known yet. Do not sign another one: send this request again.',
+  },
+} as const satisfies Record<string, { status: number; sentence: string }>;
+
+export type RefusalCode = keyof typeof refusals;

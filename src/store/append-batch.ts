@@ -1,0 +1,118 @@
+import pg from 'pg';
+import { encodeEventData, type LedgerEvent } from '../domain/event.ts';
+
+/** Something that may be held once; `binding` tells a holder who comes back from a stranger. */
+export interface Claim {
+  readonly kind: 'payment' | 'quote' | 'caller_nonce' | 'transfer';
+  readonly owner: string;
+  readonly scope: string;
+  readonly key: string;
+  readonly binding: string;
+}
+
+/** What happens to the call that belongs to a stream. Changes of a leased call carry its lease: the fencing token. */
+export type CallChange =
+  | {
+      readonly op: 'hold';
+      readonly serviceId: number;
+      readonly jobIndex: number;
+      readonly bodyId: string;
+      readonly network: string;
+      readonly symbol: string;
+      readonly caller: string | undefined;
+    }
+  | { readonly op: 'release' | 'withdraw' | 'requeue'; readonly callId: number }
+  | { readonly op: 'complete' | 'dead' | 'check'; readonly callId: number; readonly leaseId: string }
+  | { readonly op: 'retry'; readonly callId: number; readonly leaseId: string; readonly delayMs: number };
+
+/** One atomic step: all of it is recorded, or nothing but `lost`. */
+export interface LaneCommand {
+  /** A quote's digest, or a request's id. */
+  readonly stream: string;
+  /** The version the stream must be at; left out, wherever it is. */
+  readonly expect?: number | undefined;
+  readonly events: readonly LedgerEvent[];
+  readonly claims?: readonly Claim[];
+  /** Claims of this stream to give up. */
+  readonly freed?: readonly Omit<Claim, 'binding'>[];
+  /** What to append instead where somebody else holds one of the claims. */
+  readonly lost?: readonly LedgerEvent[];
+  readonly call?: CallChange;
+}
+
+export type AppendOutcome =
+  | {
+      readonly outcome: 'ok';
+      readonly version: number;
+      readonly seq: number | null;
+      readonly call_id: number | null;
+      /** When it was recorded, by the database's clock: RFC 3339 UTC. */
+      readonly at: string;
+    }
+  /** `same`: the holder has the same binding, so it is this very request, come again. */
+  | { readonly outcome: 'lost' | 'same'; readonly claim: Claim['kind']; readonly stream: string }
+  | { readonly outcome: 'stale' | 'lease_lost' };
+
+export interface BatchAnswer {
+  readonly at: string;
+  readonly seq: number;
+  readonly open_calls: number;
+  readonly results: readonly (AppendOutcome | { readonly outcome: 'deferred' })[];
+}
+
+/**
+ * A command as the JSON the append function reads. Event data goes in as canonical text and is stored to the byte.
+ * Throws where an event breaks its schema, so a poison row is refused before it can spoil a batch.
+ */
+export function encodeCommand(command: LaneCommand): string {
+  const parts = [`"stream":${JSON.stringify(command.stream)}`, `"events":${encodeEvents(command.events)}`];
+  if (command.expect !== undefined) parts.push(`"expect":${command.expect}`);
+  if (command.claims) parts.push(`"claims":${JSON.stringify(command.claims)}`);
+  if (command.freed) parts.push(`"freed":${JSON.stringify(command.freed)}`);
+  if (command.lost) parts.push(`"lost":${encodeEvents(command.lost)}`);
+  if (command.call) parts.push(`"call":${encodeCall(command.call)}`);
+  return `{${parts.join(',')}}`;
+}
+
+function encodeEvents(events: readonly LedgerEvent[]): string {
+  return `[${events.map((event) => `{"type":"${event.type}","data":${encodeEventData(event)}}`).join(',')}]`;
+}
+
+function encodeCall(call: CallChange): string {
+  switch (call.op) {
+    case 'hold': {
+      const { op, serviceId, jobIndex, bodyId, network, symbol, caller } = call;
+      return JSON.stringify({
+        op, service_id: serviceId, job_index: jobIndex, body_id: bodyId, network, symbol, caller,
+      });
+    }
+    case 'release':
+    case 'withdraw':
+    case 'requeue':
+      return JSON.stringify({ op: call.op, call_id: call.callId });
+    case 'complete':
+    case 'dead':
+    case 'check':
+      return JSON.stringify({ op: call.op, call_id: call.callId, lease_id: call.leaseId });
+    case 'retry':
+      return JSON.stringify({ op: call.op, call_id: call.callId, lease_id: call.leaseId, delay_ms: call.delayMs });
+  }
+}
+
+/**
+ * The batch as one text, for one simple-protocol message: with Parse, Bind and Execute apart, a client that vanishes
+ * before Sync would keep the lane's lock past every statement time-out.
+ */
+export function appendStatement(laneId: number, flusherId: string, batchNo: number, commands: readonly string[]): string {
+  const batch = pg.escapeLiteral(`[${commands.join(',')}]`);
+  return `select tollbook.append(${laneId}::smallint, '${flusherId}', ${batchNo}, ${batch}) as answer`;
+}
+
+/**
+ * Whether an error of the database means that something in the batch can never be recorded.
+ * Anything else (lost connection, lock time-out, shutdown, full disk) may pass when sent again.
+ */
+export function isPoison(error: unknown): boolean {
+  if (!(error instanceof pg.DatabaseError) || error.code === undefined) return false;
+  return /^(?:0A|21|22|23|42|P0)/.test(error.code) && error.code !== '42501' && error.code !== '42P01';
+}

@@ -1,0 +1,87 @@
+import { Kysely, PostgresDialect } from 'kysely';
+import pg from 'pg';
+import type { LedgerSchema } from './schema.ts';
+
+export type LedgerDatabase = Kysely<LedgerSchema>;
+
+export interface DatabaseOptions {
+  /** A PostgreSQL URL; `?host=/path` for a unix socket. */
+  readonly url: string;
+  readonly maxConnections?: number;
+  /** The role to work as: the writer for a gateway, none for migrations. */
+  readonly role?: string | undefined;
+  /** Told of connections that broke while idle; the pool replaces them by itself. */
+  readonly onError?: (error: Error) => void;
+}
+
+/**
+ * Settings of every session. A peer that vanished is noticed in seconds, nothing waits for a lock for ever,
+ * and a transaction that somebody forgot ends.
+ */
+const sessionSettings = {
+  lock_timeout: '5s',
+  statement_timeout: '30s',
+  idle_in_transaction_session_timeout: '10s',
+  tcp_keepalives_idle: '5',
+  tcp_keepalives_interval: '2',
+  tcp_keepalives_count: '3',
+  tcp_user_timeout: '15000',
+  client_connection_check_interval: '2s',
+  timezone: 'UTC',
+} as const;
+
+/** Connection settings for one session, shared by the pool and by the lane's own connections. */
+export function sessionConfig(options: DatabaseOptions): pg.ClientConfig {
+  const settings = { ...sessionSettings, ...(options.role ? { role: options.role } : {}) };
+  return {
+    connectionString: options.url,
+    application_name: 'tollbook',
+    connectionTimeoutMillis: 5_000,
+    keepAlive: true,
+    options: Object.entries(settings)
+      .map(([name, value]) => `-c ${name}=${value}`)
+      .join(' '),
+    types: safeIntegerTypes,
+  };
+}
+
+const int8Oid = 20;
+
+/** bigint columns here are ids, sequences and counts, all far below 2^53: read as numbers, never silently rounded. */
+const safeIntegerTypes: pg.CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    oid === int8Oid && format !== 'binary' ? safeInteger : pg.types.getTypeParser(oid, format),
+};
+
+function safeInteger(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value)) throw new RangeError(`a bigint beyond 2^53: ${text}`);
+  return value;
+}
+
+export function openPool(options: DatabaseOptions): pg.Pool {
+  const pool = new pg.Pool({ ...sessionConfig(options), max: options.maxConnections ?? 10 });
+  pool.on('error', options.onError ?? (() => {}));
+  return pool;
+}
+
+export function openDatabase(pool: pg.Pool): LedgerDatabase {
+  return new Kysely<LedgerSchema>({ dialect: new PostgresDialect({ pool }) });
+}
+
+export const writerRole = 'tollbook_writer';
+
+/** The writer role if this user may take it; undefined where the database's operator did not allow roles. */
+export async function grantedWriterRole(url: string): Promise<string | undefined> {
+  const client = new pg.Client(sessionConfig({ url }));
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ granted: boolean }>(
+      `select exists (select from pg_roles where rolname = $1 and pg_has_role(current_user, oid, 'MEMBER')) as granted`,
+      [writerRole],
+    );
+    return rows[0]?.granted ? writerRole : undefined;
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,75 @@
+import pg from 'pg';
+import { type DatabaseOptions, sessionConfig } from './database.ts';
+
+/** Longer than the server's own statement time-out: past it the network, not the statement, is the trouble. */
+const answerTimeoutMs = 35_000;
+
+/** One connection that is made anew whenever it broke, for statements that may safely be sent again. */
+export interface LaneConnection {
+  /** The one row of a simple-protocol statement. Rejects where the connection or the statement failed. */
+  query<T extends pg.QueryResultRow>(statement: string): Promise<T>;
+  /** Waits, but not past close(). */
+  pause(ms: number): Promise<void>;
+  readonly closed: boolean;
+  close(): Promise<void>;
+}
+
+export function createLaneConnection(options: DatabaseOptions): LaneConnection {
+  let client: pg.Client | undefined;
+  let closed = false;
+  let wake: (() => void) | undefined;
+
+  const drop = (broken: pg.Client): void => {
+    if (client === broken) client = undefined;
+    broken.end().catch(() => {});
+  };
+
+  const connected = async (): Promise<pg.Client> => {
+    if (client) return client;
+    const fresh = new pg.Client(sessionConfig(options));
+    fresh.on('error', () => drop(fresh));
+    fresh.on('end', () => drop(fresh));
+    await fresh.connect();
+    client = fresh;
+    return fresh;
+  };
+
+  return {
+    get closed() {
+      return closed;
+    },
+    async query<T extends pg.QueryResultRow>(statement: string) {
+      const current = await connected();
+      let timer: NodeJS.Timeout | undefined;
+      try {
+        const silence = new Promise<never>((_, reject) => {
+          timer = setTimeout(() => reject(new Error('the database did not answer in time')), answerTimeoutMs);
+        });
+        const { rows } = await Promise.race([current.query<T>(statement), silence]);
+        const row = rows[0];
+        if (!row) throw new Error('the statement returned no row');
+        return row;
+      } catch (error) {
+        if (!(error instanceof pg.DatabaseError) || /^(?:57|08)/.test(error.code ?? '')) drop(current);
+        throw error;
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    async pause(ms) {
+      if (closed) return;
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ms);
+        wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    },
+    async close() {
+      closed = true;
+      wake?.();
+      await client?.end().catch(() => {});
+    },
+  };
+}

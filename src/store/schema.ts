@@ -1,0 +1,44 @@
+import type { ColumnType, GeneratedAlways } from 'kysely';
+
+/** The tables as Kysely sees them. All writing goes through SQL functions, so nothing here can be inserted or updated. */
+type ReadOnly<T> = ColumnType<T, never, never>;
+
+export interface LedgerSchema {
+  'tollbook.lane': { lane_id: ReadOnly<number>; seq: ReadOnly<number>; at: ReadOnly<Date>; open_calls: ReadOnly<number> };
+  'tollbook.lane_counter': { lane_id: ReadOnly<number>; type: ReadOnly<string>; count: ReadOnly<number> };
+  'tollbook.event': {
+    lane_id: ReadOnly<number>;
+    seq: ReadOnly<number>;
+    stream: ReadOnly<string>;
+    version: ReadOnly<number>;
+    type: ReadOnly<string>;
+    at: ReadOnly<Date>;
+    leaf: ReadOnly<Buffer>;
+  };
+  'tollbook.claim': {
+    kind: ReadOnly<string>;
+    owner: ReadOnly<string>;
+    scope: ReadOnly<string>;
+    key: ReadOnly<string>;
+    binding: ReadOnly<string>;
+    stream: ReadOnly<string>;
+  };
+  'tollbook.call': {
+    call_id: GeneratedAlways<number>;
+    stream: ReadOnly<string>;
+    service_id: ReadOnly<number>;
+    job_index: ReadOnly<number>;
+    status: ReadOnly<'held' | 'ready' | 'leased' | 'dead'>;
+    attempt: ReadOnly<number>;
+    failures: ReadOnly<number>;
+    due_at: ReadOnly<Date>;
+    created_at: ReadOnly<Date>;
+  };
+  'tollbook.call_result': {
+    call_id: ReadOnly<number>;
+    attempt: ReadOnly<number>;
+    content_type: ReadOnly<string | null>;
+    body: ReadOnly<Buffer>;
+  };
+  'tollbook.secret': { name: ReadOnly<string>; value: ReadOnly<Buffer> };
+}

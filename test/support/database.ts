@@ -1,0 +1,65 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { inject, onTestFinished } from 'vitest';
+import { openDatabase, openPool, type LedgerDatabase, writerRole } from '../../src/store/database.ts';
+import { templateDatabase } from './postgres-server.ts';
+
+export interface TestDatabase {
+  readonly url: string;
+  readonly pool: pg.Pool;
+  readonly db: LedgerDatabase;
+  /** Connects as the database's owner, for what the gateway may not do. */
+  asOwner<T>(use: (client: pg.Client) => Promise<T>): Promise<T>;
+  /** Moves the database's clock: the only time that decides anything. */
+  moveClock(seconds: number): Promise<void>;
+  drop(): Promise<void>;
+}
+
+/** A fresh, migrated database, a copy of the template. Dropped when the test ends, with a check that no connection leaks. */
+export async function createDatabase(): Promise<TestDatabase> {
+  const database = await makeDatabase();
+  onTestFinished(() => database.drop());
+  return database;
+}
+
+/** The same for a whole file: the caller drops it. */
+export async function makeDatabase(): Promise<TestDatabase> {
+  const name = `test_${randomBytes(8).toString('hex')}`;
+  const serverUrl = inject('serverUrl');
+  await withClient(serverUrl.replace('DATABASE', 'postgres'), (admin) =>
+    admin.query(`create database ${name} template ${templateDatabase} strategy file_copy`),
+  );
+  const url = serverUrl.replace('DATABASE', name);
+  const pool = openPool({ url, maxConnections: 5, role: writerRole });
+  const asOwner = <T>(use: (client: pg.Client) => Promise<T>) => withClient(url, use);
+  return {
+    url,
+    pool,
+    db: openDatabase(pool),
+    asOwner,
+    async moveClock(seconds) {
+      await asOwner((owner) =>
+        owner.query(
+          `create or replace function tollbook.clock() returns timestamptz language sql volatile
+           as $$ select clock_timestamp() + interval '${seconds} seconds' $$`,
+        ),
+      );
+    },
+    async drop() {
+      await pool.end();
+      await withClient(serverUrl.replace('DATABASE', 'postgres'), (admin) =>
+        admin.query(`drop database if exists ${name} with (force)`),
+      );
+    },
+  };
+}
+
+async function withClient<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    return await use(client);
+  } finally {
+    await client.end();
+  }
+}
