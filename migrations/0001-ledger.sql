@@ -1,6 +1,7 @@
 -- The ledger: one lane of events in commit order, the claims they hold, the calls they release.
 -- Everything here works on PostgreSQL 15 and newer.
-create schema tollbook;
+-- the migrator keeps its own tables here and may have made it already
+create schema if not exists tollbook;
 
 -- The only clock that decides about quotes, expiries and leases. Test databases replace it to move time.
 create function tollbook.clock() returns timestamptz language sql volatile as 'select clock_timestamp()';

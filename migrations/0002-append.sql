@@ -69,7 +69,7 @@ begin
     select command.*, current.version as base, taken.kind as taken_kind, taken.stream as taken_stream,
       case
         when taken.same then 'same'
-        when taken.ord is not null and command.lost is null then 'lost'
+        when taken.ord is not null and (command.lost->taken.kind) is null then 'lost'
         when waiting.ord is not null then 'deferred'
         when taken.ord is not null then 'lost'
         when command.expect <> current.version then 'stale'
@@ -93,9 +93,9 @@ begin
     select decided.ord, decided.stream, decided.base + e.pos as version, e.type, e.data,
       head.seq + row_number() over (order by decided.ord, e.pos) as seq
     from decided cross join lateral rows from (
-      json_to_recordset(case decided.outcome when 'ok' then decided.events else decided.lost end) as (type text, data json)
+      json_to_recordset(case decided.outcome when 'ok' then decided.events else decided.lost->decided.taken_kind end) as (type text, data json)
     ) with ordinality as e(type, data, pos)
-    where decided.outcome = 'ok' or (decided.outcome = 'lost' and decided.lost is not null)
+    where decided.outcome = 'ok' or (decided.outcome = 'lost' and (decided.lost->decided.taken_kind) is not null)
   ),
   recorded as (
     insert into event (lane_id, seq, stream, version, type, at, leaf)

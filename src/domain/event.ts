@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { canonicalJson, type CanonicalValue } from './canonical-json.ts';
+import { canonicalJson } from './canonical-json.ts';
 import { authModes } from './job.ts';
 
 /**
@@ -8,7 +8,10 @@ import { authModes } from './job.ts';
  */
 const hex32 = z.string().regex(/^0x[0-9a-f]{64}$/);
 const address = z.string().regex(/^0x[0-9a-f]{40}$/);
-const hexBytes = z.string().regex(/^0x(?:[0-9a-f]{2})*$/).max(8194);
+const hexBytes = z
+  .string()
+  .regex(/^0x(?:[0-9a-f]{2})*$/)
+  .max(8194);
 const atoms = z.string().regex(/^(?:0|[1-9]\d{0,77})$/);
 const network = z.string().regex(/^eip155:[1-9]\d{0,15}$/);
 const symbol = z.string().regex(/^[A-Za-z0-9._-]{1,16}$/);
@@ -117,7 +120,7 @@ export const eventSchemas = {
   replay_denied: z.strictObject({
     claim: z.enum(['payment', 'quote', 'caller_nonce']),
     ...ofPayment,
-    quote_digest: hex32,
+    quote_digest: hex32.optional(),
   }),
   settlement_started: settlementStarted,
   payment_settled: paymentSettled,
@@ -155,7 +158,7 @@ export const eventSchemaVersion = 1;
  */
 export function encodeEventData(event: LedgerEvent): string {
   eventSchemas[event.type].parse(event.data);
-  return canonicalJson(event.data as CanonicalValue);
+  return canonicalJson(event.data);
 }
 
 const leafSchema = z.object({

@@ -55,7 +55,9 @@ const payloadV2 = z.object({
  * Lenient about spelling, so that a payment we already know is recognised; {@link checkPayment} is strict.
  * Returns a machine word where nothing can be recognised in it.
  */
-export function decodePayment(header: string): DecodedPayment | 'payment_header_too_large' | 'undecodable_payment' {
+export function decodePayment(
+  header: string,
+): DecodedPayment | 'payment_header_too_large' | 'undecodable_payment' {
   if (header.length > maxPaymentHeaderBytes) return 'payment_header_too_large';
   const parsed = payloadV2.safeParse(parseBase64Json(header));
   if (!parsed.success) return 'undecodable_payment';
@@ -63,7 +65,8 @@ export function decodePayment(header: string): DecodedPayment | 'payment_header_
   const nonce = payload.authorization.nonce.toLowerCase();
   const payer = parseAddress(payload.authorization.from);
   const asset = parseAddress(accepted.asset);
-  if (chainIdOf(accepted.network) === undefined || !payer || !asset || !isHex32(nonce)) return 'undecodable_payment';
+  if (chainIdOf(accepted.network) === undefined || !payer || !asset || !isHex32(nonce))
+    return 'undecodable_payment';
   const digest = accepted.extra?.['quoteDigest'];
   return {
     x402Version: 2,
@@ -140,11 +143,11 @@ export function checkPayment(
   option: SettlementOption,
   window: PaymentWindow,
 ): SignedPayment | { readonly invalid: string } {
-  const invalid = (word: string) => ({ invalid: word });
   const { payload } = decoded.raw;
   const { authorization } = payload;
   if (Object.keys(payload).some((key) => !payloadKeys.has(key))) return invalid('unknown_payload_field');
-  if (Object.keys(authorization).some((key) => !authorizationKeys.has(key))) return invalid('unknown_payload_field');
+  if (Object.keys(authorization).some((key) => !authorizationKeys.has(key)))
+    return invalid('unknown_payload_field');
   if (authorization.nonce !== decoded.fingerprint.nonce) return invalid('nonce_not_lower_case');
   for (const name of ['value', 'validAfter', 'validBefore'] as const) {
     if (!decimal.test(authorization[name])) return invalid('not_a_decimal');
@@ -172,13 +175,20 @@ export function checkPayment(
   };
 }
 
+const invalid = (word: string): { readonly invalid: string } => ({ invalid: word });
+
 /** Whether an authorization can still be settled, and not for longer than was offered. */
-export function timeError(validAfter: bigint, validBefore: bigint, window: PaymentWindow): string | undefined {
+export function timeError(
+  validAfter: bigint,
+  validBefore: bigint,
+  window: PaymentWindow,
+): string | undefined {
   const now = BigInt(window.nowSecs);
   if (validAfter > now) return 'authorization_not_yet_valid';
   if (validBefore <= now) return 'authorization_expired';
   if (validBefore < now + BigInt(window.settleMarginSecs)) return 'authorization_expires_too_soon';
-  if (validBefore > now + BigInt(window.maxTimeoutSecs + clockSkewSecs)) return 'authorization_valid_too_long';
+  if (validBefore > now + BigInt(window.maxTimeoutSecs + clockSkewSecs))
+    return 'authorization_valid_too_long';
   return undefined;
 }
 

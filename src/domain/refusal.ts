@@ -4,6 +4,7 @@
  */
 export const refusals = {
   invalid_request: { status: 400, sentence: 'The request is not well formed.' },
+  invalid_receipt_token: { status: 401, sentence: 'This is not the token of that receipt.' },
   payment_required: { status: 402, sentence: 'This job is paid: sign one of the payments offered.' },
   payment_invalid: { status: 402, sentence: 'The payment was not accepted.' },
   quote_expired: { status: 402, sentence: 'The quote that this payment names is no longer open.' },
@@ -11,20 +12,26 @@ export const refusals = {
   not_found: { status: 404, sentence: 'There is nothing at this address.' },
   job_not_found: { status: 404, sentence: 'There is no job of this name.' },
   receipt_not_found: { status: 404, sentence: 'There is no quote of this digest.' },
-  method_not_allowed: { status: 405, sentence: 'This address does not take that method.' },
   request_timeout: { status: 408, sentence: 'The request did not arrive in time.' },
   payment_replay: { status: 409, sentence: 'This payment was already used for another request.' },
   quote_in_use: { status: 409, sentence: 'This quote is already being paid by another payment.' },
   body_too_large: { status: 413, sentence: 'The request body is larger than this gateway takes.' },
   rate_limited: { status: 429, sentence: 'Too many requests that were not paid; wait a little.' },
   headers_too_large: { status: 431, sentence: 'The request headers are larger than this gateway takes.' },
-  internal_error: { status: 500, sentence: 'Something went wrong here; nothing was charged for this request.' },
+  internal_error: {
+    status: 500,
+    sentence: 'Something went wrong here. Sending the same request again is safe.',
+  },
   enqueue_failed: { status: 503, sentence: 'There is no room for another call now; nothing was charged.' },
   facilitator_unavailable: { status: 503, sentence: 'Payments cannot be verified now; nothing was charged.' },
-  ledger_unavailable: { status: 503, sentence: 'The ledger cannot be reached now; send the same request again.' },
+  ledger_unavailable: {
+    status: 503,
+    sentence: 'The ledger cannot be reached now; send the same request again.',
+  },
   settlement_pending: {
     status: 503,
-    sentence: 'The payment was sent and its outcome is not known yet. Do not sign another one: send this request again.',
+    sentence:
+      'The payment was sent and its outcome is not known yet. Do not sign another one: send this request again.',
   },
 } as const satisfies Record<string, { status: number; sentence: string }>;
 

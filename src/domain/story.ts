@@ -71,7 +71,10 @@ export function evolve(story: Story, event: RecordedEvent): Story {
     case 'delivered':
       return { ...next, call: { callId: event.data.call_id, status: 'delivered' } };
     case 'completed':
-      return { ...next, call: { callId: event.data.call_id, status: 'completed', attempt: event.data.attempt } };
+      return {
+        ...next,
+        call: { callId: event.data.call_id, status: 'completed', attempt: event.data.attempt },
+      };
     case 'dead_lettered':
       return { ...next, call: { callId: event.data.call_id, status: 'dead_lettered' } };
     case 'replay_denied':

@@ -3,7 +3,7 @@ import type { SettlementOption } from './quote.ts';
 import type { SignedPayment } from './payment.ts';
 
 /** The wire forms of x402 version 2: what clients read, what the facilitator is asked. */
-export interface RequirementV2 {
+export type RequirementV2 = {
   readonly scheme: 'exact';
   readonly network: string;
   readonly amount: string;
@@ -11,7 +11,7 @@ export interface RequirementV2 {
   readonly payTo: string;
   readonly maxTimeoutSeconds: number;
   readonly extra: Readonly<Record<string, string>>;
-}
+};
 
 /** What an option asks of a payer. The digest in `extra` is echoed by clients: so a payment names its quote. */
 export function requirementV2(

@@ -35,8 +35,8 @@ export interface LaneCommand {
   readonly claims?: readonly Claim[];
   /** Claims of this stream to give up. */
   readonly freed?: readonly Omit<Claim, 'binding'>[];
-  /** What to append instead where somebody else holds one of the claims. */
-  readonly lost?: readonly LedgerEvent[];
+  /** What to append instead where somebody else holds a claim of that kind. */
+  readonly lost?: Readonly<Partial<Record<Claim['kind'], readonly LedgerEvent[]>>>;
   readonly call?: CallChange;
 }
 
@@ -69,7 +69,10 @@ export function encodeCommand(command: LaneCommand): string {
   if (command.expect !== undefined) parts.push(`"expect":${command.expect}`);
   if (command.claims) parts.push(`"claims":${JSON.stringify(command.claims)}`);
   if (command.freed) parts.push(`"freed":${JSON.stringify(command.freed)}`);
-  if (command.lost) parts.push(`"lost":${encodeEvents(command.lost)}`);
+  if (command.lost) {
+    const byKind = Object.entries(command.lost).map(([kind, events]) => `"${kind}":${encodeEvents(events)}`);
+    parts.push(`"lost":{${byKind.join(',')}}`);
+  }
   if (command.call) parts.push(`"call":${encodeCall(command.call)}`);
   return `{${parts.join(',')}}`;
 }
@@ -83,7 +86,13 @@ function encodeCall(call: CallChange): string {
     case 'hold': {
       const { op, serviceId, jobIndex, bodyId, network, symbol, caller } = call;
       return JSON.stringify({
-        op, service_id: serviceId, job_index: jobIndex, body_id: bodyId, network, symbol, caller,
+        op,
+        service_id: serviceId,
+        job_index: jobIndex,
+        body_id: bodyId,
+        network,
+        symbol,
+        caller,
       });
     }
     case 'release':
@@ -95,7 +104,12 @@ function encodeCall(call: CallChange): string {
     case 'check':
       return JSON.stringify({ op: call.op, call_id: call.callId, lease_id: call.leaseId });
     case 'retry':
-      return JSON.stringify({ op: call.op, call_id: call.callId, lease_id: call.leaseId, delay_ms: call.delayMs });
+      return JSON.stringify({
+        op: call.op,
+        call_id: call.callId,
+        lease_id: call.leaseId,
+        delay_ms: call.delayMs,
+      });
   }
 }
 
@@ -103,7 +117,12 @@ function encodeCall(call: CallChange): string {
  * The batch as one text, for one simple-protocol message: with Parse, Bind and Execute apart, a client that vanishes
  * before Sync would keep the lane's lock past every statement time-out.
  */
-export function appendStatement(laneId: number, flusherId: string, batchNo: number, commands: readonly string[]): string {
+export function appendStatement(
+  laneId: number,
+  flusherId: string,
+  batchNo: number,
+  commands: readonly string[],
+): string {
   const batch = pg.escapeLiteral(`[${commands.join(',')}]`);
   return `select tollbook.append(${laneId}::smallint, '${flusherId}', ${batchNo}, ${batch}) as answer`;
 }

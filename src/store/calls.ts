@@ -88,7 +88,12 @@ export async function putResult(
   contentType: string | undefined,
   body: Buffer,
 ): Promise<void> {
-  await pool.query('select tollbook.put_result($1, $2, $3, $4)', [call.callId, call.attempt, contentType ?? null, body]);
+  await pool.query('select tollbook.put_result($1, $2, $3, $4)', [
+    call.callId,
+    call.attempt,
+    contentType ?? null,
+    body,
+  ]);
 }
 
 export interface CallResult {

@@ -149,7 +149,8 @@ export function openLane(options: LaneOptions): Lane {
       const timer = setTimeout(() => drained?.(), graceMs);
       await done;
       clearTimeout(timer);
-      for (const { reject } of [...urgent.splice(0), ...first.splice(0)]) reject(new LaneClosedError('the ledger closed'));
+      for (const { reject } of [...urgent.splice(0), ...first.splice(0)])
+        reject(new LaneClosedError('the ledger closed'));
       await Promise.all(all.map((flusher) => flusher.close()));
     },
   };
@@ -195,7 +196,8 @@ function createFlusher(laneId: number, options: LaneOptions): Flusher {
           onBroken(false);
           return answer.answer;
         } catch (error) {
-          if (isPoison(error) || connection.closed) throw connection.closed ? new LaneClosedError('the ledger closed') : error;
+          if (isPoison(error) || connection.closed)
+            throw connection.closed ? new LaneClosedError('the ledger closed') : error;
           onBroken(true);
           options.onError?.(error instanceof Error ? error : new Error(String(error)));
           await connection.pause(Math.min(1_000, 20 * 2 ** attempt));

@@ -38,7 +38,9 @@ export async function migrate(url: string): Promise<string[]> {
   return withMigrator(url, async (migrator) => {
     const { error, results } = await migrator.migrateToLatest();
     if (error) throw error;
-    return (results ?? []).filter(({ status }) => status === 'Success').map(({ migrationName }) => migrationName);
+    return (results ?? [])
+      .filter(({ status }) => status === 'Success')
+      .map(({ migrationName }) => migrationName);
   });
 }
 
@@ -51,9 +53,11 @@ export async function pendingMigrations(url: string): Promise<string[]> {
 }
 
 async function withMigrator<T>(url: string, use: (migrator: Migrator) => Promise<T>): Promise<T> {
-  const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool: openPool({ url, maxConnections: 1 }) }) });
+  const db = new Kysely<unknown>({
+    dialect: new PostgresDialect({ pool: openPool({ url, maxConnections: 1 }) }),
+  });
   try {
-    return await use(new Migrator({ db, provider: sqlFiles }));
+    return await use(new Migrator({ db, provider: sqlFiles, migrationTableSchema: 'tollbook' }));
   } finally {
     await db.destroy();
   }

@@ -4,7 +4,12 @@ import type { ColumnType, GeneratedAlways } from 'kysely';
 type ReadOnly<T> = ColumnType<T, never, never>;
 
 export interface LedgerSchema {
-  'tollbook.lane': { lane_id: ReadOnly<number>; seq: ReadOnly<number>; at: ReadOnly<Date>; open_calls: ReadOnly<number> };
+  'tollbook.lane': {
+    lane_id: ReadOnly<number>;
+    seq: ReadOnly<number>;
+    at: ReadOnly<Date>;
+    open_calls: ReadOnly<number>;
+  };
   'tollbook.lane_counter': { lane_id: ReadOnly<number>; type: ReadOnly<string>; count: ReadOnly<number> };
   'tollbook.event': {
     lane_id: ReadOnly<number>;

@@ -13,7 +13,9 @@ export interface StreamReading {
 /** A stream from its beginning, with the time it was read at. An unknown stream has no events. */
 export async function readStream(db: LedgerDatabase, stream: string): Promise<StreamReading> {
   const rows = await db
-    .selectFrom(sql<{ now: number }>`(select extract(epoch from tollbook.clock())::float8 as now)`.as('clock'))
+    .selectFrom(
+      sql<{ now: number }>`(select extract(epoch from tollbook.clock())::float8 as now)`.as('clock'),
+    )
     .leftJoin('tollbook.event', (join) => join.on('tollbook.event.stream', '=', stream))
     .select(['tollbook.event.leaf', 'clock.now'])
     .orderBy('tollbook.event.version')
@@ -25,7 +27,11 @@ export async function readStream(db: LedgerDatabase, stream: string): Promise<St
 }
 
 /** Events of all streams after a place in the ledger, in order. */
-export async function readEvents(db: LedgerDatabase, afterSeq: number, limit: number): Promise<RecordedEvent[]> {
+export async function readEvents(
+  db: LedgerDatabase,
+  afterSeq: number,
+  limit: number,
+): Promise<RecordedEvent[]> {
   const rows = await db
     .selectFrom('tollbook.event')
     .select('leaf')
@@ -40,11 +46,20 @@ export async function readEvents(db: LedgerDatabase, afterSeq: number, limit: nu
 /** A payment's place among the claims: chain, method and asset name the scope, payer and nonce the payment in it. */
 export function paymentClaim(payment: Fingerprint, binding: string): Claim {
   const { network, transferMethod, asset, payer, nonce } = payment;
-  return { kind: 'payment', owner: payer, scope: `${network}/${transferMethod}/${asset}`, key: nonce, binding };
+  return {
+    kind: 'payment',
+    owner: payer,
+    scope: `${network}/${transferMethod}/${asset}`,
+    key: nonce,
+    binding,
+  };
 }
 
 /** The stream that a payment was claimed by; undefined for a payment never seen. */
-export async function findPaymentStream(db: LedgerDatabase, payment: Fingerprint): Promise<string | undefined> {
+export async function findPaymentStream(
+  db: LedgerDatabase,
+  payment: Fingerprint,
+): Promise<string | undefined> {
   const { kind, owner, scope, key } = paymentClaim(payment, '');
   const row = await db
     .selectFrom('tollbook.claim')

@@ -40,7 +40,12 @@ export function refused(code = 'x402_disabled'): LedgerEvent {
 export function replayDenied(): LedgerEvent {
   return {
     type: 'replay_denied',
-    data: { claim: 'payment', payment_nonce: randomHex32(), payer: randomAddress(), quote_digest: randomHex32() },
+    data: {
+      claim: 'payment',
+      payment_nonce: randomHex32(),
+      payer: randomAddress(),
+      quote_digest: randomHex32(),
+    },
   };
 }
 

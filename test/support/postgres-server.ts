@@ -35,7 +35,8 @@ async function startServer(): Promise<TestServer> {
   const env = processEnvironment();
   const given = env['TEST_DATABASE_URL'];
   if (given) return { kind: 'given', url: withDatabase(given), stop: async () => {} };
-  if (env['TEST_POSTGRES'] !== 'embedded' && (await dockerAnswers(env['DOCKER_HOST']))) return startContainer();
+  if (env['TEST_POSTGRES'] !== 'embedded' && (await dockerAnswers(env['DOCKER_HOST'])))
+    return startContainer();
   return startEmbedded();
 }
 
@@ -106,7 +107,11 @@ function dockerTarget(host: string): http.RequestOptions {
 }
 
 function dockerSockets(): http.RequestOptions[] {
-  return ['/var/run/docker.sock', `${homedir()}/.docker/run/docker.sock`, `${homedir()}/.docker/desktop/docker.sock`]
+  return [
+    '/var/run/docker.sock',
+    `${homedir()}/.docker/run/docker.sock`,
+    `${homedir()}/.docker/desktop/docker.sock`,
+  ]
     .filter((socketPath) => existsSync(socketPath))
     .map((socketPath) => ({ socketPath }));
 }

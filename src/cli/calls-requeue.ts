@@ -1,0 +1,14 @@
+import { requeueCall } from '../gateway/requeue-call.ts';
+import { withLedger } from './ledger.ts';
+import { fail, say } from './terminal.ts';
+
+export async function run([id = '']: readonly string[]): Promise<number> {
+  if (!/^[1-9]\d{0,15}$/.test(id)) {
+    fail('which call? tollbook calls requeue CALL_ID');
+    return 64;
+  }
+  const done = await withLedger((ledger) => requeueCall(ledger, Number(id)));
+  if (done) say(`Call ${id} is queued again.`);
+  else fail(`There is no dead-lettered call ${id}.`);
+  return done ? 0 : 1;
+}

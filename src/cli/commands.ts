@@ -1,0 +1,60 @@
+/** Runs with the arguments after its name; returns the exit code. */
+export interface CommandModule {
+  run(args: readonly string[]): Promise<number>;
+}
+
+interface Command {
+  readonly summary: string;
+  readonly usage: string;
+  load(): Promise<CommandModule>;
+}
+
+/** Every command, loaded only when it is asked for. */
+export const commands: Readonly<Record<string, Command | undefined>> & Record<string, Command> = {
+  start: {
+    summary: 'runs everything on this machine: database, devnet, gateway, and pays for one job',
+    usage:
+      'tollbook start [--fresh] [--dir .tollbook]\n  --fresh  begins anew instead of going on where the last run stopped',
+    load: () => import('./start.ts'),
+  },
+  devnet: {
+    summary: 'runs only the devnet: chain, tokens, facilitator, example runner',
+    usage: 'tollbook devnet [--dir .tollbook]',
+    load: () => import('./devnet.ts'),
+  },
+  pay: {
+    summary: 'pays for a job on the devnet and waits for its result',
+    usage: "tollbook pay SERVICE JOB 'BODY' [--dir .tollbook]",
+    load: () => import('./pay.ts'),
+  },
+  serve: {
+    summary: 'serves a gateway',
+    usage: 'tollbook serve --config FILE\n  needs DATABASE_URL; exit code 78 where the file has mistakes',
+    load: () => import('./serve.ts'),
+  },
+  migrate: {
+    summary: 'brings the database up to this version',
+    usage: 'tollbook migrate\n  needs DATABASE_URL',
+    load: () => import('./migrate.ts'),
+  },
+  'config check': {
+    summary: 'checks a configuration and names every mistake',
+    usage: 'tollbook config check FILE\n  exit code 0, or 78 where the file has mistakes',
+    load: () => import('./config-check.ts'),
+  },
+  'calls dead': {
+    summary: 'lists the calls that could not be delivered',
+    usage: 'tollbook calls dead\n  needs DATABASE_URL',
+    load: () => import('./calls-dead.ts'),
+  },
+  'calls requeue': {
+    summary: 'puts a dead-lettered call back in the queue',
+    usage: 'tollbook calls requeue CALL_ID\n  needs DATABASE_URL',
+    load: () => import('./calls-requeue.ts'),
+  },
+  'runners resume': {
+    summary: 'lets calls go to a runner that answered 410 again',
+    usage: 'tollbook runners resume NAME\n  needs DATABASE_URL',
+    load: () => import('./runners-resume.ts'),
+  },
+};

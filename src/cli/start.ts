@@ -1,0 +1,219 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, openSync, closeSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { destination, pino } from 'pino';
+import { processEnvironment } from '../config/environment.ts';
+import { loadConfig } from '../config/load.ts';
+import type { Config } from '../config/config.ts';
+import { payForOneJob } from '../devnet/client.ts';
+import { type DevnetDescription, writeDescription } from '../devnet/description.ts';
+import type { Devnet } from '../devnet/devnet.ts';
+import { startEmbeddedPostgres } from '../devnet/postgres.ts';
+import { startGateway } from '../main.ts';
+import { migrate } from '../store/migrations.ts';
+import { fail, say, untilSignal } from './terminal.ts';
+
+type DevnetFacts = Omit<Devnet, 'stop'>;
+
+const developmentConfig = new URL('../../config/dev.toml', import.meta.url);
+const thisProgram = new URL('tollbook.ts', import.meta.url);
+
+/** Runs everything on this machine, pays for one job to prove the way, and serves until Ctrl-C. */
+export async function run(args: readonly string[]): Promise<number> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { dir: { type: 'string', default: '.tollbook' }, fresh: { type: 'boolean', default: false } },
+  });
+  const signal = untilSignal();
+  const dir = path.resolve(values.dir);
+  await mkdir(dir, { recursive: true });
+  const unlock = lock(dir);
+  if (!unlock) return 1;
+  const stops: (() => Promise<unknown>)[] = [async () => unlock()];
+  try {
+    if (values.fresh) removeState(dir);
+    await startAll(dir, stops, signal);
+    say(`${await signal}: stopping`);
+    return 0;
+  } finally {
+    for (const stop of stops.toReversed()) await stop();
+  }
+}
+
+async function startAll(
+  dir: string,
+  stops: (() => Promise<unknown>)[],
+  signal: Promise<unknown>,
+): Promise<void> {
+  const step = stopwatch();
+  const postgres = await startEmbeddedPostgres({ dir: path.join(dir, 'postgres'), durable: true });
+  stops.push(() => postgres.stop());
+  const databaseUrl = postgres.url('postgres');
+  await migrate(databaseUrl);
+  step('database: embedded PostgreSQL, migrated');
+
+  const devnet = await startDevnetProcess(dir, stops);
+  step(`devnet: chain ${devnet.chainId} at ${devnet.rpcUrl}, facilitator, example runner`);
+
+  const config = await developmentGateway(dir, devnet);
+  const logFile = path.join(dir, 'gateway.log');
+  const logger = pino(
+    { level: config.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime },
+    destination(logFile),
+  );
+  const gateway = await startGateway({ config, databaseUrl, logger });
+  stops.push(() => gateway.stop());
+  const description = describe(dir, config, devnet, databaseUrl, gateway.url);
+  await writeDescription(dir, description);
+  step(`gateway: listening on ${gateway.url}, log in ${path.relative('.', logFile)}`);
+
+  await Promise.race([selfCheck(description, step), signal]);
+  say(whatNext(dir, gateway.url));
+}
+
+/** Pays for a job with the official client, as a stranger would. */
+async function selfCheck(devnet: DevnetDescription, step: (text: string) => void): Promise<void> {
+  say('\nPaid self-check: job 1/0 with the body "hello, runner"');
+  const { result } = await payForOneJob({
+    gatewayUrl: devnet.gateway_url,
+    privateKey: devnet.payer_private_key as `0x${string}`,
+    serviceId: 1,
+    jobIndex: 0,
+    body: 'hello, runner',
+    onStep: step,
+  });
+  step(`runner's result: ${result.toString('utf8')}`);
+  step('self-check passed');
+}
+
+/** One line a step with the time it took. */
+function stopwatch(): (text: string) => void {
+  let last = performance.now();
+  return (text) => {
+    const now = performance.now();
+    say(`${`${Math.round(now - last)} ms`.padStart(9)}  ${text}`);
+    last = now;
+  };
+}
+
+function whatNext(dir: string, url: string): string {
+  return `
+Try next, from another shell:
+  npm run pay -- 1 0 'your words'           pay for a job and read its result
+  curl ${url}/x402/jobs/1/0/price    what a job costs
+  curl ${url}/x402/stats             the public counters
+  ${path.relative('.', path.join(dir, 'devnet.json'))}                     keys and addresses for any client
+Ctrl-C stops everything; the next start goes on from here, \`npm start -- --fresh\` begins anew.`;
+}
+
+async function startDevnetProcess(dir: string, stops: (() => Promise<unknown>)[]): Promise<DevnetFacts> {
+  const { PATH = '' } = processEnvironment();
+  const child = spawn(process.execPath, [thisProgram.pathname, 'devnet', '--dir', dir], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    env: { PATH },
+    // a Ctrl-C of the terminal is ours: the devnet ends after the gateway, when we say so
+    detached: true,
+  });
+  stops.push(() => endChild(child));
+  const ready = once(child, 'message') as Promise<[DevnetFacts]>;
+  const ended = once(child, 'exit').then(() => {
+    throw new Error('the devnet ended before it was ready');
+  });
+  const [facts] = await Promise.race([ready, ended]);
+  ended.catch(() => {});
+  return facts;
+}
+
+async function endChild(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGTERM');
+  await exited;
+}
+
+/** The development config with this devnet's addresses, kept as a file that a second gateway can serve as well. */
+async function developmentGateway(dir: string, devnet: DevnetFacts): Promise<Config> {
+  const template = await readFile(developmentConfig, 'utf8');
+  const text = template
+    .replaceAll('http://127.0.0.1:8412', devnet.rpcUrl)
+    .replaceAll('http://127.0.0.1:8413', devnet.facilitatorUrl)
+    .replaceAll('http://127.0.0.1:8414/calls', devnet.runnerUrl);
+  const file = path.join(dir, 'gateway.toml');
+  await writeFile(file, text);
+  const { config } = await loadConfig(file, {
+    ...processEnvironment(),
+    TOLLBOOK_RUNNER_TOKEN: devnet.runnerToken,
+  });
+  return config;
+}
+
+function describe(
+  dir: string,
+  config: Config,
+  devnet: DevnetFacts,
+  databaseUrl: string,
+  gatewayUrl: string,
+): DevnetDescription {
+  return {
+    gateway_url: gatewayUrl,
+    config: path.relative('.', path.join(dir, 'gateway.toml')),
+    rpc_url: devnet.rpcUrl,
+    chain_id: devnet.chainId,
+    network: devnet.network,
+    token: devnet.token,
+    second_token: devnet.secondToken,
+    pay_to: devnet.payTo,
+    facilitator_url: devnet.facilitatorUrl,
+    database_url: databaseUrl,
+    runner_token: devnet.runnerToken,
+    payer_private_key: devnet.payerPrivateKey,
+    callers: devnet.callers,
+    jobs: [...(config.x402?.prices.keys() ?? [])].map((key) => {
+      const [serviceId, jobIndex] = key.split('/').map(Number) as [number, number];
+      return {
+        service_id: serviceId,
+        job_index: jobIndex,
+        invocation_mode: config.x402?.policies.get(key)?.invocationMode ?? 'disabled',
+        delivery: 'push' as const,
+      };
+    }),
+  };
+}
+
+const stateFiles = ['postgres', 'chain.json', 'devnet.json', 'gateway.toml', 'gateway.log'];
+
+function removeState(dir: string): void {
+  for (const name of stateFiles) rmSync(path.join(dir, name), { recursive: true, force: true });
+}
+
+/** One `npm start` a folder. Undefined, with a word to the person, where another one is running. */
+function lock(dir: string): (() => void) | undefined {
+  const file = path.join(dir, 'start.pid');
+  if (existsSync(file)) {
+    const pid = Number(readFileSync(file, 'utf8'));
+    if (isRunning(pid)) {
+      fail(
+        `Tollbook is already running here (process ${pid}). Stop it first, or use another folder: npm start -- --dir FOLDER`,
+      );
+      return undefined;
+    }
+    rmSync(file, { force: true });
+  }
+  const handle = openSync(file, 'wx');
+  writeFileSync(handle, String(process.pid));
+  closeSync(handle);
+  return () => rmSync(file, { force: true });
+}
+
+function isRunning(pid: number): boolean {
+  if (!Number.isSafeInteger(pid) || pid <= 0) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

@@ -1,0 +1,37 @@
+#!/usr/bin/env node
+import { commands } from './commands.ts';
+import { fail, say } from './terminal.ts';
+import { ConfigError } from '../config/mistakes.ts';
+
+/** The command's name: one word or two, `config check`. What follows is the command's own. */
+const [first = '', second = '', ...rest] = process.argv.slice(2);
+const twoWords = commands[`${first} ${second}`];
+const command = twoWords ?? commands[first];
+
+const usage = [
+  'Usage: tollbook COMMAND [OPTIONS]',
+  '',
+  ...Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(20)}${summary}`),
+  '',
+  'DATABASE_URL names the ledger. `tollbook COMMAND --help` tells more about one command.',
+].join('\n');
+
+if (!command) {
+  const asked = ['', '--help', '-h', 'help'].includes(first);
+  if (!asked) fail(`tollbook has no command ${first}`);
+  say(usage);
+  process.exitCode = asked ? 0 : 64;
+} else {
+  const args = twoWords ? rest : process.argv.slice(3);
+  if (args.includes('--help'))
+    say(`tollbook ${twoWords ? `${first} ${second}` : first}: ${command.summary}\n\n${command.usage}`);
+  else {
+    try {
+      const { run } = await command.load();
+      process.exitCode = await run(args);
+    } catch (error) {
+      fail(error instanceof Error ? error.message : String(error));
+      process.exitCode = error instanceof ConfigError ? 78 : 1;
+    }
+  }
+}

@@ -1,0 +1,20 @@
+import type { Environment } from './environment.ts';
+import { ConfigError } from './mistakes.ts';
+
+/** The PostgreSQL URL in DATABASE_URL. Throws a ConfigError, which never repeats the URL: it holds a password. */
+export function readDatabaseUrl(env: Environment): string {
+  const url = env['DATABASE_URL'];
+  if (url === undefined || url === '') throw mistaken('is not set: it names the PostgreSQL to write to');
+  if (!isPostgresUrl(url))
+    throw mistaken('is not a PostgreSQL URL (postgres://user:password@host:5432/database)');
+  return url;
+}
+
+/** pg also takes an empty host (`postgres://user@/db?host=/run/postgresql`), which no URL parser does. */
+function isPostgresUrl(url: string): boolean {
+  return /^postgres(?:ql)?:\/\/\S*$/i.test(url) && URL.canParse(url.replace('@/', '@localhost/'));
+}
+
+function mistaken(message: string): ConfigError {
+  return new ConfigError([{ path: 'DATABASE_URL', file: 'environment', message }]);
+}

@@ -1,0 +1,13 @@
+import { dirname, isAbsolute, join } from 'node:path';
+
+/** A path named in the operator's file, which is relative to that file. */
+export function besideConfig(configFile: string, path: string): string {
+  return isAbsolute(path) ? path : join(dirname(configFile), path);
+}
+
+/** Why a file could not be read, without the stack of it. */
+export function reasonOf(error: unknown): string {
+  const code: unknown = error instanceof Error && 'code' in error ? error.code : undefined;
+  if (code === 'ENOENT') return 'there is no such file';
+  return typeof code === 'string' ? code : String(error);
+}

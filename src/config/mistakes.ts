@@ -1,0 +1,48 @@
+/** Keys and array indexes from the top of a TOML file down to a value. */
+export type Path = readonly (string | number)[];
+
+/** One thing wrong with the configuration, and where. */
+export interface Mistake {
+  /** As text: `job_policies[1].net_contract`; empty for the file as a whole. */
+  readonly path: string;
+  /** Counted from 1. Absent where the source has none: a missing top-level key, an environment variable. */
+  readonly line?: number;
+  readonly file: string;
+  readonly message: string;
+}
+
+/** The configuration cannot be used. Holds every mistake found, in the order of the file. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly mistakes: readonly Mistake[];
+
+  constructor(mistakes: readonly Mistake[]) {
+    const sorted = inSourceOrder(mistakes);
+    const count = sorted.length === 1 ? 'one mistake' : `${sorted.length} mistakes`;
+    super([`The configuration has ${count}:`, ...sorted.map(formatMistake)].join('\n  '));
+    this.mistakes = sorted;
+  }
+}
+
+/** One line for a person: `gateway.toml:14  job_policies[1].net_contract: is not an address`. */
+export function formatMistake(mistake: Mistake): string {
+  const where = mistake.line === undefined ? mistake.file : `${mistake.file}:${mistake.line}`;
+  return `${where}  ${mistake.path === '' ? '' : `${mistake.path}: `}${mistake.message}`;
+}
+
+/** Writes a path the way TOML and people do: `accepted_tokens[0].pay_to`, keys quoted where TOML wants it. */
+export function formatPath(path: Path): string {
+  let text = '';
+  for (const part of path) {
+    if (typeof part === 'number') text += `[${part}]`;
+    else text += (text === '' ? '' : '.') + (/^[\w-]+$/.test(part) ? part : JSON.stringify(part));
+  }
+  return text;
+}
+
+function inSourceOrder(mistakes: readonly Mistake[]): Mistake[] {
+  const files = [...new Set(mistakes.map((mistake) => mistake.file))];
+  return files.flatMap((file) =>
+    mistakes.filter((mistake) => mistake.file === file).toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0)),
+  );
+}

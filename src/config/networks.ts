@@ -1,0 +1,65 @@
+import type { Caip2 } from '../domain/primitives.ts';
+import type { AcceptedToken } from '../domain/token.ts';
+import type { NetworkConfig } from './config.ts';
+import { publicRpcUrls } from './public-rpcs.ts';
+import type { Report } from './report.ts';
+import { readTables } from './table.ts';
+import { rpcUrl } from './urls.ts';
+import { network } from './values.ts';
+
+const networkShape = { id: network, rpc_url: rpcUrl } as const;
+
+/** Reads `[[networks]]`: RPC addresses by network. What is wrong is reported. */
+export function readNetworks(raw: unknown, report: Report): Map<Caip2, string> {
+  const rpcUrls = new Map<Caip2, string>();
+  const seen = new Map<Caip2, number>();
+  for (const [index, { at, values, whole }] of readTables(
+    networkShape,
+    raw,
+    ['networks'],
+    report,
+  ).entries()) {
+    const earlier = values.id && seen.get(values.id);
+    if (earlier !== undefined) report.mistake([...at, 'id'], `repeats the id of networks[${earlier}]`);
+    else if (values.id !== undefined) seen.set(values.id, index);
+    if (whole !== undefined) rpcUrls.set(whole.id, whole.rpc_url);
+  }
+  return rpcUrls;
+}
+
+/**
+ * The accepted tokens' networks with the RPC of each: the configured one, else the public one of the chain.
+ * Warns where the operator did not choose, loudest where nothing can confirm a settlement.
+ */
+export async function chooseNetworks(
+  tokens: readonly AcceptedToken[],
+  configured: ReadonlyMap<Caip2, string>,
+  report: Report,
+): Promise<Map<Caip2, NetworkConfig>> {
+  const chosen = new Map<Caip2, NetworkConfig>();
+  const left = new Map<Caip2, number>();
+  for (const token of tokens) {
+    const url = configured.get(token.network);
+    if (url === undefined) left.set(token.network, token.chainId);
+    else chosen.set(token.network, { rpcUrl: url, source: 'configured' });
+  }
+  if (left.size === 0) return chosen;
+  const known = await publicRpcUrls(new Set(left.values()));
+  for (const [id, chainId] of left) {
+    const url = known.get(chainId);
+    if (url !== undefined) chosen.set(id, { rpcUrl: url, source: 'public' });
+    report.warning(['networks'], url === undefined ? withoutRpc(id) : withPublicRpc(id, url));
+  }
+  return chosen;
+}
+
+function withPublicRpc(id: Caip2, url: string): string {
+  return `none for ${id}, so the public RPC ${url} confirms its settlements: name your own before you rely on it`;
+}
+
+function withoutRpc(id: Caip2): string {
+  return (
+    `SETTLEMENTS ON ${id} ARE CONFIRMED BY NOBODY: no rpc_url is configured and no public one is known. ` +
+    'The facilitator is believed, and an unknown outcome that settling again does not close waits for you'
+  );
+}

@@ -1,0 +1,16 @@
+/**
+ * The public RPC addresses that viem knows, by chain id; chains that it does not know are left out.
+ * viem's chains are many, so they are loaded only here and only when an RPC was left out.
+ */
+export async function publicRpcUrls(chainIds: ReadonlySet<number>): Promise<Map<number, string>> {
+  const chains = await import('viem/chains');
+  const urls = new Map<number, string>();
+  for (const chain of Object.values(chains)) {
+    // The module's functions and tables have no id; several chains share one, and the first by name is the plain one.
+    if (!('id' in chain) || typeof chain.id !== 'number' || !chainIds.has(chain.id) || urls.has(chain.id))
+      continue;
+    const url = chain.rpcUrls.default.http[0];
+    if (url !== undefined) urls.set(chain.id, url);
+  }
+  return urls;
+}

@@ -1,0 +1,89 @@
+import { chainIdOf } from '../domain/primitives.ts';
+import type { AcceptedToken, Rate } from '../domain/token.ts';
+import type { Report } from './report.ts';
+import type { RootTable } from './root.ts';
+import { readTables, type Table } from './table.ts';
+import { address, markupBps, matching, network, oneOf, rate, text, wholeNumber, Wrong } from './values.ts';
+
+const printable = matching(/^[\x20-\x7e]{1,64}$/, 'must be 1 to 64 printable ASCII characters');
+
+const tokenShape = {
+  network,
+  asset: address,
+  symbol: matching(/^[A-Za-z0-9._-]{1,16}$/, 'must be 1 to 16 of A-Z, a-z, 0-9, ".", "_" and "-"'),
+  decimals: wholeNumber(0, 36),
+  pay_to: address,
+  transfer_method: text((raw) => (raw === 'permit2' ? new Wrong('permit2 is not built yet') : raw))
+    .pipe(oneOf(['eip3009']))
+    .default('eip3009'),
+  eip712_name: printable,
+  eip712_version: printable,
+  rate_per_native_unit: rate.optional(),
+  markup_bps: markupBps.optional(),
+} as const;
+
+type TokenTable = Table<typeof tokenShape>;
+
+/** Reads `[[accepted_tokens]]`. Returns the whole ones; what is wrong with the others is reported. */
+export function readTokens(root: RootTable, isRequired: boolean, report: Report): AcceptedToken[] {
+  const tables = readTables(tokenShape, root.values.accepted_tokens, ['accepted_tokens'], report);
+  if (isRequired && tables.length === 0 && !isWrongKind(root)) {
+    report.mistake(['accepted_tokens'], 'is missing: at least one token must be accepted');
+  }
+  checkPayees(tables, report);
+  checkDuplicates(tables, report);
+  checkRates(tables, root, report);
+  return tables.flatMap((table) => toToken(table, root) ?? []);
+}
+
+/** Already reported as not being an array. */
+function isWrongKind(root: RootTable): boolean {
+  return root.names('accepted_tokens') && !Array.isArray(root.values.accepted_tokens);
+}
+
+function checkPayees(tables: readonly TokenTable[], report: Report): void {
+  for (const { at, values } of tables) {
+    if (values.pay_to !== undefined && values.pay_to === values.asset) {
+      report.mistake([...at, 'pay_to'], 'is the token itself: what is sent there is lost');
+    }
+  }
+}
+
+function checkDuplicates(tables: readonly TokenTable[], report: Report): void {
+  const seen = new Map<string, number>();
+  for (const [index, { at, values }] of tables.entries()) {
+    if (values.network === undefined || values.asset === undefined) continue;
+    const name = `${values.network}/${values.asset}`;
+    const earlier = seen.get(name);
+    if (earlier === undefined) seen.set(name, index);
+    else report.mistake([...at, 'asset'], `repeats the network and asset of accepted_tokens[${earlier}]`);
+  }
+}
+
+function checkRates(tables: readonly TokenTable[], root: RootTable, report: Report): void {
+  const without = tables.find((table) => !table.names('rate_per_native_unit'));
+  if (without === undefined || root.names('rate_per_native_unit')) return;
+  const token = `accepted_tokens[${String(without.at.at(-1))}]`;
+  report.mistake(['rate_per_native_unit'], `is missing: ${token} has no rate of its own`);
+}
+
+function toToken({ whole }: TokenTable, root: RootTable): AcceptedToken | undefined {
+  const chainId = whole && chainIdOf(whole.network);
+  const ratePerNativeUnit: Rate | undefined = whole?.rate_per_native_unit ?? root.values.rate_per_native_unit;
+  const bps = whole?.markup_bps ?? root.values.markup_bps;
+  if (whole === undefined || chainId === undefined || ratePerNativeUnit === undefined || bps === undefined)
+    return undefined;
+  return {
+    network: whole.network,
+    chainId,
+    asset: whole.asset,
+    symbol: whole.symbol,
+    decimals: whole.decimals,
+    payTo: whole.pay_to,
+    transferMethod: whole.transfer_method,
+    eip712Name: whole.eip712_name,
+    eip712Version: whole.eip712_version,
+    ratePerNativeUnit,
+    markupBps: bps,
+  };
+}

@@ -1,0 +1,75 @@
+import { jobKey } from '../domain/job.ts';
+import type { JobPolicy, X402Config } from './config.ts';
+import { readFacilitator } from './facilitator.ts';
+import { frozenMap } from './freeze.ts';
+import { chooseNetworks, readNetworks } from './networks.ts';
+import { readPolicies } from './policies.ts';
+import { readPrices } from './prices.ts';
+import type { Reading } from './reading.ts';
+import type { Report } from './report.ts';
+import type { RootTable } from './root.ts';
+import { readTokens } from './tokens.ts';
+
+/**
+ * Reads all that the x402 feature needs. When the feature is off nothing is missing, but what stands in the
+ * file is checked all the same. Undefined if the feature is off or after a report.
+ */
+export async function readX402(
+  root: RootTable,
+  isOn: boolean,
+  reading: Reading,
+): Promise<X402Config | undefined> {
+  const { report } = reading;
+  const facilitator = await readFacilitator(root, isOn, reading);
+  const tokens = readTokens(root, isOn, report);
+  const policies = readPolicies(root.values.job_policies, report);
+  const rpcUrls = readNetworks(root.values.networks, report);
+  const prices = await readPrices(root, reading);
+  checkDefaultMode(root, policies, prices, report);
+  // Advice on a file that cannot be used would only bury its mistakes.
+  if (!isOn || reading.findings.mistakes.length > 0 || root.whole === undefined || facilitator === undefined)
+    return undefined;
+  warnOfPrices(policies, prices, report);
+  return {
+    facilitator,
+    tokens,
+    policies: frozenMap(policies.map((policy) => [jobKey(policy), policy])),
+    prices: frozenMap(prices),
+    defaultInvocationMode: root.whole.default_invocation_mode,
+    quoteTtlSecs: root.whole.quote_ttl_secs,
+    maxTimeoutSecs: root.whole.max_timeout_secs,
+    confirm: root.whole.confirm,
+    confirmTimeoutMs: root.whole.confirm_timeout_ms,
+    networks: frozenMap(await chooseNetworks(tokens, rpcUrls, report)),
+  };
+}
+
+/** A restricted default says nothing of whom to ask, so every priced job must have a policy that does. */
+function checkDefaultMode(
+  root: RootTable,
+  policies: readonly JobPolicy[],
+  prices: ReadonlyMap<string, bigint>,
+  report: Report,
+): void {
+  if (root.values.default_invocation_mode !== 'restricted_paid') return;
+  const keys = new Set(policies.map(jobKey));
+  const bare = [...prices.keys()].find((key) => !keys.has(key));
+  if (bare === undefined) return;
+  report.mistake(
+    ['default_invocation_mode'],
+    `restricted_paid needs a policy for every priced job, and ${bare} has none`,
+  );
+}
+
+function warnOfPrices(
+  policies: readonly JobPolicy[],
+  prices: ReadonlyMap<string, bigint>,
+  report: Report,
+): void {
+  if (prices.size === 0) report.warning([], 'no job has a price, so every job is unknown to clients');
+  for (const [index, policy] of policies.entries()) {
+    const key = jobKey(policy);
+    if (policy.invocationMode === 'disabled' || prices.has(key)) continue;
+    report.warning(['job_policies', index], `job ${key} has no price, so it is unknown to clients`);
+  }
+}

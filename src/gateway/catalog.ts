@@ -1,0 +1,57 @@
+import type { Config, X402Config } from '../config/config.ts';
+import { tokenAmount } from '../domain/amount.ts';
+import { type AuthMode, type InvocationMode, type JobId, jobKey } from '../domain/job.ts';
+import type { SettlementOption } from '../domain/quote.ts';
+
+/** A job as it is sold now: its price, and what that comes to in each accepted token. */
+export interface Job extends JobId {
+  readonly mode: InvocationMode;
+  readonly authMode: AuthMode | undefined;
+  readonly priceWei: bigint;
+  readonly options: readonly SettlementOption[];
+}
+
+/** All jobs with a price, by `jobKey()`. Made once per configuration. */
+export type Catalog = ReadonlyMap<string, Job>;
+
+export function createCatalog(config: X402Config): Catalog {
+  const jobs = new Map<string, Job>();
+  for (const [key, priceWei] of config.prices) {
+    const [serviceId, jobIndex] = key.split('/').map(Number) as [number, number];
+    const policy = config.policies.get(key);
+    jobs.set(key, {
+      serviceId,
+      jobIndex,
+      mode: policy?.invocationMode ?? config.defaultInvocationMode,
+      authMode: policy?.authMode,
+      priceWei,
+      options: config.tokens.map((token) => ({
+        network: token.network,
+        asset: token.asset,
+        symbol: token.symbol,
+        decimals: token.decimals,
+        amount: tokenAmount(priceWei, token.ratePerNativeUnit, token.decimals, token.markupBps),
+        payTo: token.payTo,
+        eip712Name: token.eip712Name,
+        eip712Version: token.eip712Version,
+      })),
+    });
+  }
+  return jobs;
+}
+
+/**
+ * Whether a job can be bought. Restricted jobs cannot, until callers can be authorized before money moves.
+ */
+export function isSold(job: Job): boolean {
+  return job.mode === 'public_paid';
+}
+
+export function findJob(catalog: Catalog, job: JobId): Job | undefined {
+  return catalog.get(jobKey(job));
+}
+
+/** Where a job is bought. */
+export function jobUrl(config: Pick<Config, 'publicUrl'>, job: JobId): string {
+  return `${config.publicUrl}/x402/jobs/${job.serviceId}/${job.jobIndex}`;
+}

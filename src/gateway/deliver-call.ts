@@ -1,0 +1,139 @@
+import type { RunnerConfig } from '../config/config.ts';
+import { signCall } from '../domain/call-signature.ts';
+import type { LedgerEvent } from '../domain/event.ts';
+import { sha256 } from '../domain/payment.ts';
+import type { PushAnswer, PushRunner } from '../peers/runner.ts';
+import type { CallChange } from '../store/append-batch.ts';
+import { type LeasedCall, putResult } from '../store/calls.ts';
+import { type Gateway, nowSecs } from './gateway.ts';
+
+type Completed = Extract<PushAnswer, { kind: 'completed' }>;
+
+/** What a runner is told about a call beside the request's bytes: header names in lower case. */
+export function callMetadata(call: LeasedCall): Record<string, string> {
+  return {
+    'x-x402-origin': 'x402',
+    'x-x402-quote-digest': call.quoteDigest,
+    'x-x402-payment-network': call.network,
+    'x-x402-payment-token': call.symbol,
+    'x-net-service-id': String(call.serviceId),
+    'x-net-job-index': String(call.jobIndex),
+    'x-net-call-id': String(call.callId),
+    'x-net-attempt': String(call.attempt),
+    ...(call.caller ? { 'x-net-caller': call.caller } : {}),
+  };
+}
+
+/**
+ * Pushes one leased call to its runner and records what came of it. The lease is the fence: where it was lost
+ * meanwhile, nothing is recorded and the new holder's attempt counts. Returns `gone` where the runner wants no more calls.
+ */
+export async function deliverCall(
+  gateway: Gateway,
+  runner: RunnerConfig,
+  peer: PushRunner,
+  call: LeasedCall,
+): Promise<PushAnswer['kind']> {
+  const metadata = callMetadata(call);
+  const signature = signCall({
+    secret: runner.token,
+    id: String(call.callId),
+    timestampSecs: nowSecs(gateway),
+    body: call.body,
+    metadata,
+  });
+  const answer = await peer.push({
+    headers: { ...metadata, ...signature },
+    body: call.body,
+    ...(call.contentType ? { contentType: call.contentType } : {}),
+  });
+  const recorded = await recordDelivery(gateway, call, answer);
+  const facts = {
+    quote_digest: call.quoteDigest,
+    call_id: call.callId,
+    attempt: call.attempt,
+    runner: runner.name,
+  };
+  const reason = 'reason' in answer ? answer.reason : undefined;
+  if (!recorded) gateway.log.warn(facts, 'lease lost: another attempt counts');
+  else if (answer.kind === 'completed') gateway.log.info(facts, 'call completed');
+  else gateway.log.warn({ ...facts, reason }, `call not delivered: ${answer.kind}`);
+  return answer.kind;
+}
+
+async function recordDelivery(gateway: Gateway, call: LeasedCall, answer: PushAnswer): Promise<boolean> {
+  if (answer.kind === 'completed') await putResult(gateway.pool, call, answer.contentType, answer.result);
+  const outcome = await gateway.lane.append(
+    { stream: call.quoteDigest, ...deliveryStep(gateway, call, answer) },
+    { urgent: true },
+  );
+  return outcome.outcome === 'ok';
+}
+
+/** The events of one attempt, and where they leave the call. */
+function deliveryStep(
+  gateway: Gateway,
+  call: LeasedCall,
+  answer: PushAnswer,
+): { events: LedgerEvent[]; call: CallChange } {
+  const { callId, leaseId } = call;
+  const attempt = { call_id: callId, attempt: call.attempt };
+  switch (answer.kind) {
+    case 'completed':
+      return {
+        events: [
+          { type: 'delivered', data: attempt },
+          { type: 'completed', data: { ...attempt, ...resultFacts(answer) } },
+        ],
+        call: { op: 'complete', callId, leaseId },
+      };
+    case 'dead':
+      return {
+        events: [{ type: 'dead_lettered', data: { ...attempt, reason: answer.reason } }],
+        call: { op: 'dead', callId, leaseId },
+      };
+    case 'gone':
+      // the runner is paused, not the call's fault: it waits for the runner's return
+      return failedStep(gateway, call, 'runner_gone', gateway.config.delivery.backoffCapMs);
+    case 'retry': {
+      const { maxAttempts } = gateway.config.delivery;
+      if (call.failures + 1 >= maxAttempts) {
+        return {
+          events: [
+            { type: 'delivery_failed', data: { ...attempt, reason: answer.reason } },
+            { type: 'dead_lettered', data: { ...attempt, reason: 'attempts_exhausted' } },
+          ],
+          call: { op: 'dead', callId, leaseId },
+        };
+      }
+      return failedStep(
+        gateway,
+        call,
+        answer.reason,
+        retryDelayMs(gateway, call.failures, answer.retryAfterMs),
+      );
+    }
+  }
+}
+
+function failedStep(gateway: Gateway, call: LeasedCall, reason: string, delayMs: number) {
+  const { callId, leaseId, attempt } = call;
+  const retryAt = nowSecs(gateway) + Math.ceil(delayMs / 1_000);
+  const failed: LedgerEvent = {
+    type: 'delivery_failed',
+    data: { call_id: callId, attempt, reason, retry_at: retryAt },
+  };
+  return { events: [failed], call: { op: 'retry', callId, leaseId, delayMs } as const };
+}
+
+/** Full jitter: many calls that failed together do not come back together. A runner's Retry-After is the least. */
+function retryDelayMs(gateway: Gateway, failures: number, retryAfterMs = 0): number {
+  const { backoffBaseMs, backoffCapMs } = gateway.config.delivery;
+  const ceiling = Math.min(backoffCapMs, backoffBaseMs * 2 ** Math.min(failures, 30));
+  return Math.max(retryAfterMs, Math.round(Math.random() * ceiling));
+}
+
+function resultFacts(answer: Completed) {
+  if (answer.resultOmitted) return {};
+  return { result_sha256: sha256(answer.result), result_bytes: answer.result.length };
+}

@@ -1,0 +1,43 @@
+import type { Config, X402Config } from '../config/config.ts';
+import type { Caip2 } from '../domain/primitives.ts';
+import type { Chain } from '../peers/chain.ts';
+import type { Facilitator } from '../peers/facilitator.ts';
+import type { LedgerDatabase } from '../store/database.ts';
+import type { Lane } from '../store/lane.ts';
+import type pg from 'pg';
+import type { Budget } from './budget.ts';
+import type { Catalog } from './catalog.ts';
+
+/** Where a use case tells the operator what happened. Objects hold ids and machine words, never secrets. */
+export interface Log {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+/** What the use cases of paid jobs work with. Handed to each of them; nothing here is looked up elsewhere. */
+export interface Gateway {
+  readonly config: Config;
+  readonly x402: X402Config;
+  readonly catalog: Catalog;
+  readonly lane: Lane;
+  readonly pool: pg.Pool;
+  readonly db: LedgerDatabase;
+  readonly facilitator: Facilitator;
+  readonly chains: ReadonlyMap<Caip2, Chain>;
+  readonly budget: Budget;
+  /** Makes the receipt tokens. */
+  readonly receiptKey: Buffer;
+  /** Payments that this process is settling now, by stream: who asks again waits for the same outcome. */
+  readonly settling: Map<string, Promise<unknown>>;
+  /** Called when a call was released: the relay looks at once instead of at its next poll. */
+  readonly onCallReleased: () => void;
+  /** True once the process is going down: what is paid is finished, nothing new is taken. */
+  readonly stopping: () => boolean;
+  readonly log: Log;
+}
+
+/** The database's clock as last seen, in Unix seconds. */
+export function nowSecs(gateway: Pick<Gateway, 'lane'>): number {
+  return Math.floor((Date.now() + gateway.lane.state.clockOffsetMs) / 1_000);
+}

@@ -1,0 +1,35 @@
+import type { JobId } from '../domain/job.ts';
+import { bindingHash, sha256 } from '../domain/payment.ts';
+import type { Hex } from '../domain/primitives.ts';
+import { addressAsker } from './budget.ts';
+
+/** A request for a paid job, as it arrived. */
+export interface JobRequest {
+  /** Unique to this request; names its own stream in the ledger. */
+  readonly requestId: string;
+  /** Undefined where the path names none that could exist. */
+  readonly job: JobId | undefined;
+  readonly method: string;
+  readonly path: string;
+  readonly body: Buffer;
+  readonly contentType: string | undefined;
+  /** The `PAYMENT-SIGNATURE` header as it came. */
+  readonly paymentHeader: string | undefined;
+  readonly clientAddress: string;
+}
+
+/** A request with what was computed from it once. */
+export interface BoundRequest extends JobRequest {
+  readonly bodySha256: Hex;
+  readonly binding: Hex;
+  /** Whose budget a refusal of this request is taken from. The payer joins once verified; empty once it may have paid. */
+  readonly askers: string[];
+}
+
+/** Computes once what the whole flow needs of a request. */
+export function bindRequest(request: JobRequest): BoundRequest {
+  const bodySha256 = sha256(request.body);
+  const { method, path } = request;
+  const binding = bindingHash({ method, path, bodySha256, caller: undefined, callerNonce: undefined });
+  return { ...request, bodySha256, binding, askers: [addressAsker(request.clientAddress)] };
+}

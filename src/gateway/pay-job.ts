@@ -1,0 +1,46 @@
+import { type DecodedPayment, decodePayment } from '../domain/payment.ts';
+import type { JobAnswer } from './answer.ts';
+import { findJob, isSold } from './catalog.ts';
+import type { Gateway } from './gateway.ts';
+import { bindRequest, type BoundRequest, type JobRequest } from './job-request.ts';
+import { quoteJob } from './quote-job.ts';
+import { recallPayment } from './recall-payment.ts';
+import { refuse, refuseReplay, rejectPayment } from './refuse.ts';
+import { takePayment } from './take-payment.ts';
+
+/**
+ * Takes a request for a job through the paid flow of the contract, in its order: everything that can refuse it is
+ * settled before money moves, and from `settlement_started` on it is finished whatever happens.
+ * Never throws for anything a client or a peer did; throws when the ledger cannot be reached.
+ */
+export async function payForJob(gateway: Gateway, incoming: JobRequest): Promise<JobAnswer> {
+  const request = bindRequest(incoming);
+  const decoded = request.paymentHeader === undefined ? undefined : decodePayment(request.paymentHeader);
+  const payment = typeof decoded === 'object' ? decoded : undefined;
+
+  const recalled = payment && (await recallPayment(gateway, payment, request.binding));
+  if (recalled?.kind === 'accepted' || recalled?.kind === 'pending') return recalled;
+  const answer =
+    recalled?.kind === 'replay' && payment
+      ? await refuseReplay(gateway, request, payment)
+      : await sell(gateway, request, recalled?.kind === 'failed' ? recalled.reason : decoded);
+  if (answer.kind === 'refused' || answer.kind === 'payment_required') gateway.budget.charge(request.askers);
+  return answer;
+}
+
+/** The flow of a payment that is not known yet. A machine word instead of a payment says why there is none. */
+async function sell(
+  gateway: Gateway,
+  request: BoundRequest,
+  payment: DecodedPayment | string | undefined,
+): Promise<JobAnswer> {
+  const job = request.job && findJob(gateway.catalog, request.job);
+  if (!job) return refuse(gateway, request, 'job_not_found');
+  if (!isSold(job)) return refuse(gateway, request, 'x402_disabled');
+  const retryAfterSecs = gateway.budget.spent(request.askers);
+  if (retryAfterSecs !== undefined) return { kind: 'refused', code: 'rate_limited', retryAfterSecs };
+  if (payment === undefined) return quoteJob(gateway, job, 'payment_required');
+  if (typeof payment === 'string')
+    return rejectPayment(gateway, request, job, { stage: 'decode', reason: payment });
+  return takePayment(gateway, request, job, payment);
+}

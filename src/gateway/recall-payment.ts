@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type DecodedPayment, type Fingerprint, paymentSummary } from '../domain/payment.ts';
+import type { Hex } from '../domain/primitives.ts';
+import { foldStory, type PaymentStory, paymentOf, type Story } from '../domain/story.ts';
+import { findPaymentStream, readStream } from '../store/streams.ts';
+import type { JobAnswer } from './answer.ts';
+import type { Gateway } from './gateway.ts';
+import { receiptToken } from './receipt.ts';
+
+/** What the ledger says about a payment that was claimed before. */
+export type Recalled =
+  | JobAnswer
+  /** It failed before broadcast: no money moved, and its payer may sign another. */
+  | { readonly kind: 'failed'; readonly reason: string }
+  /** It paid for another request. */
+  | { readonly kind: 'replay' };
+
+const pollMs = 250;
+/** How long a client that asks again waits for the outcome before it is told that it is pending. */
+const patienceMs = 20_000;
+
+/**
+ * Answers a payment that is already known from that payment alone, whatever price, policy, quote or limit now says.
+ * While it is being settled, here or in another process, waits for the outcome. Undefined for a payment never seen.
+ */
+export async function recallPayment(
+  gateway: Gateway,
+  decoded: DecodedPayment,
+  binding: Hex,
+): Promise<Recalled | undefined> {
+  const stream = await findPaymentStream(gateway.db, decoded.fingerprint);
+  if (stream === undefined) return undefined;
+  const digest = stream as Hex;
+  const deadline = Date.now() + patienceMs;
+  for (;;) {
+    const story = foldStory((await readStream(gateway.db, digest)).events);
+    const known = knownPayment(story, decoded.fingerprint);
+    if (known.binding !== binding) return { kind: 'replay' };
+    if (known.status !== 'settling' || Date.now() > deadline || gateway.stopping()) {
+      return toAnswer(gateway, digest, story, known, decoded);
+    }
+    await Promise.race([
+      gateway.settling.get(digest) ?? sleep(pollMs),
+      sleep(Math.max(0, deadline - Date.now())),
+    ]);
+  }
+}
+
+function knownPayment(story: Story, { payer, nonce }: Fingerprint): PaymentStory {
+  const known = paymentOf(story, payer, nonce);
+  if (!known) throw new Error('a claimed payment is missing from its stream');
+  return known;
+}
+
+function toAnswer(
+  gateway: Gateway,
+  digest: Hex,
+  story: Story,
+  known: PaymentStory,
+  decoded: DecodedPayment,
+): Recalled {
+  switch (known.status) {
+    case 'settling':
+    case 'settlement_unknown':
+      return { kind: 'pending', digest, replayed: true };
+    case 'settlement_failed':
+      return { kind: 'failed', reason: known.reason ?? 'settlement_failed' };
+    case 'settled':
+      return acceptedAnswer(gateway, digest, story, known, {
+        replayed: true,
+        showsQuote:
+          decoded.quoteDigest === digest &&
+          decoded.raw.payload.signature.toLowerCase() === known.payment.signature,
+      });
+  }
+}
+
+/** The 202 of a settled payment. Only who shows the quote it paid gets the token to the result. */
+export function acceptedAnswer(
+  gateway: Gateway,
+  digest: Hex,
+  story: Story,
+  known: PaymentStory,
+  how: { readonly replayed: boolean; readonly showsQuote: boolean },
+): Extract<JobAnswer, { kind: 'accepted' }> {
+  if (!story.quote || !story.call || !known.settled) throw new Error('a settled payment without its call');
+  return {
+    kind: 'accepted',
+    digest,
+    job: { serviceId: story.quote.service_id, jobIndex: story.quote.job_index },
+    callId: story.call.callId,
+    payment: paymentSummary(known.payment, known.settled.transaction),
+    receiptToken: how.showsQuote ? receiptToken(gateway.receiptKey, digest) : undefined,
+    replayed: how.replayed,
+  };
+}

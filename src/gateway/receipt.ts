@@ -1,0 +1,46 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { paymentSummary } from '../domain/payment.ts';
+import type { Hex } from '../domain/primitives.ts';
+import { foldStory, isPaid, receiptState } from '../domain/story.ts';
+import { readResult } from '../store/calls.ts';
+import { readStream } from '../store/streams.ts';
+import type { Gateway } from './gateway.ts';
+
+/** What shows that its bearer paid: a MAC over the digest, so nothing has to be stored and nothing can be guessed. */
+export function receiptToken(key: Buffer, digest: Hex): string {
+  return createHmac('sha256', key).update(digest).digest('base64url');
+}
+
+export function isReceiptToken(key: Buffer, digest: Hex, token: string): boolean {
+  const expected = Buffer.from(receiptToken(key, digest));
+  const given = Buffer.from(token);
+  return expected.length === given.length && timingSafeEqual(expected, given);
+}
+
+/** A quote's story for its payer. `withResult` adds what the runner answered. Undefined for an unknown digest. */
+export async function readReceipt(gateway: Gateway, digest: Hex, withResult: boolean) {
+  const { events, nowSecs } = await readStream(gateway.db, digest);
+  const story = foldStory(events);
+  if (!story.quote) return undefined;
+  const paid = story.payments.findLast(({ settled }) => settled);
+  return {
+    quote_digest: digest,
+    state: receiptState(story, nowSecs),
+    paid: isPaid(story),
+    service_id: story.quote.service_id,
+    job_index: story.quote.job_index,
+    quote_expires_at: story.quote.expires_at,
+    ...(story.call ? { call_id: story.call.callId } : {}),
+    ...(paid?.settled ? { payment: paymentSummary(paid.payment, paid.settled.transaction) } : {}),
+    events: events.map(({ type, at }) => ({ type, at })),
+    ...(withResult ? { result: await resultOf(gateway, story.call) } : {}),
+  };
+}
+
+async function resultOf(gateway: Gateway, call: ReturnType<typeof foldStory>['call']) {
+  if (call?.status !== 'completed' || call.attempt === undefined) return null;
+  const result = await readResult(gateway.db, call.callId, call.attempt);
+  return result
+    ? { content_type: result.contentType ?? null, body_base64: result.body.toString('base64') }
+    : null;
+}

@@ -1,0 +1,74 @@
+import type { EventData, LedgerEvent } from '../domain/event.ts';
+import type { DecodedPayment } from '../domain/payment.ts';
+import type { Hex } from '../domain/primitives.ts';
+import type { RefusalCode } from '../domain/refusal.ts';
+import type { PaymentRequired, Refused } from './answer.ts';
+import type { Job } from './catalog.ts';
+import type { Gateway } from './gateway.ts';
+import type { BoundRequest } from './job-request.ts';
+import { quoteJob } from './quote-job.ts';
+
+/** Refuses a request and writes that down in the request's own stream: nothing else was touched. */
+export async function refuse(
+  gateway: Gateway,
+  request: BoundRequest,
+  code: RefusalCode,
+  more: { readonly quoteDigest?: Hex | undefined; readonly retryAfterSecs?: number } = {},
+): Promise<Refused> {
+  const { quoteDigest, retryAfterSecs } = more;
+  // who has spent its budget is refused all the same, but fills the ledger no further
+  if (gateway.budget.spent(request.askers) === undefined) {
+    await record(gateway, request, {
+      type: 'request_refused',
+      data: {
+        code,
+        ...(request.job ? { service_id: request.job.serviceId, job_index: request.job.jobIndex } : {}),
+        ...(quoteDigest ? { quote_digest: quoteDigest } : {}),
+      },
+    });
+  }
+  return { kind: 'refused', code, ...(retryAfterSecs === undefined ? {} : { retryAfterSecs }) };
+}
+
+/** Turns a payment away and offers a new quote: the money was not touched, the payer may sign again. */
+export async function rejectPayment(
+  gateway: Gateway,
+  request: BoundRequest,
+  job: Job,
+  why: Pick<EventData<'payment_rejected'>, 'stage' | 'reason' | 'quote_digest' | 'payer'>,
+  code: 'payment_invalid' | 'quote_expired' = 'payment_invalid',
+): Promise<PaymentRequired> {
+  const rejected: LedgerEvent = {
+    type: 'payment_rejected',
+    data: { service_id: job.serviceId, job_index: job.jobIndex, ...why },
+  };
+  const [answer] = await Promise.all([
+    quoteJob(gateway, job, code, why.reason),
+    record(gateway, request, rejected),
+  ]);
+  return answer;
+}
+
+/** A known payment that came with another request. Its stream is not touched: nothing here proves who sent it. */
+export async function refuseReplay(
+  gateway: Gateway,
+  request: BoundRequest,
+  payment: DecodedPayment,
+): Promise<Refused> {
+  const { payer, nonce } = payment.fingerprint;
+  await record(gateway, request, {
+    type: 'replay_denied',
+    data: {
+      claim: 'payment',
+      payer,
+      payment_nonce: nonce,
+      ...(payment.quoteDigest ? { quote_digest: payment.quoteDigest } : {}),
+    },
+  });
+  return { kind: 'refused', code: 'payment_replay' };
+}
+
+/** Writes an event into the request's own stream. */
+export async function record(gateway: Gateway, request: BoundRequest, event: LedgerEvent): Promise<void> {
+  await gateway.lane.append({ stream: `request:${request.requestId}`, events: [event] });
+}

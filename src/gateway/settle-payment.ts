@@ -1,0 +1,204 @@
+import type { LedgerEvent } from '../domain/event.ts';
+import type { Fingerprint, SignedPayment } from '../domain/payment.ts';
+import type { Hex } from '../domain/primitives.ts';
+import { facilitatorRequest } from '../domain/x402.ts';
+import type { ExpectedTransfer } from '../peers/chain.ts';
+import type { SettleAnswer } from '../peers/facilitator.ts';
+import type { Claim, LaneCommand } from '../store/append-batch.ts';
+import { paymentClaim } from '../store/streams.ts';
+import type { Gateway } from './gateway.ts';
+
+/** A payment whose `settlement_started` is recorded. From here on it is finished, whatever happens. */
+export interface StartedPayment {
+  readonly digest: Hex;
+  readonly payment: SignedPayment;
+  readonly callId: number;
+  /** The stream's version after `settlement_started`. */
+  readonly version: number;
+}
+
+type Outcome =
+  | {
+      readonly kind: 'settled';
+      readonly transaction: Hex;
+      readonly proof:
+        | { readonly blockNumber: bigint; readonly blockHash: Hex; readonly logIndex: number }
+        | undefined;
+    }
+  | { readonly kind: 'failed'; readonly reason: string }
+  | { readonly kind: 'unknown'; readonly reason: string; readonly transaction?: Hex };
+
+/**
+ * Reasons a facilitator gives before it broadcasts anything. Only these can mean "not paid", and only while the chain
+ * agrees: every other failure has been seen with the money gone.
+ */
+const beforeBroadcast = new Set([
+  'insufficient_funds',
+  'invalid_exact_evm_signature',
+  'invalid_exact_evm_payload_signature',
+  'invalid_exact_evm_insufficient_balance',
+  'invalid_exact_evm_authorization_value',
+  'invalid_exact_evm_payload_authorization_value',
+  'invalid_exact_evm_payload_authorization_value_mismatch',
+  'invalid_exact_evm_payload_authorization_valid_after',
+  'invalid_exact_evm_payload_authorization_valid_before',
+  'invalid_exact_evm_recipient_mismatch',
+  'invalid_exact_evm_payload_recipient_mismatch',
+]);
+
+/**
+ * Settles a started payment and records what became of it: paid and enqueued in one append, failed, or unknown.
+ * Returns the state that is now on record. Where another process recorded an outcome first, that one holds.
+ */
+export async function settlePayment(
+  gateway: Gateway,
+  started: StartedPayment,
+): Promise<Outcome['kind'] | 'superseded'> {
+  const answer = await gateway.facilitator.settle(facilitatorRequest(started.payment, started.digest));
+  const outcome = await judge(gateway, started.payment, answer);
+  if (outcome.kind !== 'settled') {
+    gateway.log.warn({ quote_digest: started.digest, reason: outcome.reason }, `settlement ${outcome.kind}`);
+  }
+  const recorded = await gateway.lane.append(outcomeCommand(started, outcome), { urgent: true });
+  if (recorded.outcome === 'ok') {
+    if (outcome.kind === 'settled') gateway.onCallReleased();
+    return outcome.kind;
+  }
+  if (recorded.outcome !== 'lost') return 'superseded';
+  // one transfer pays once: this one already paid for something else, so ours is not proven
+  const unproven: Outcome = { kind: 'unknown', reason: 'transfer_already_claimed' };
+  await gateway.lane.append(outcomeCommand(started, unproven), { urgent: true });
+  return 'unknown';
+}
+
+async function judge(gateway: Gateway, payment: SignedPayment, answer: SettleAnswer): Promise<Outcome> {
+  switch (answer.kind) {
+    case 'settled':
+      return judgeSuccess(gateway, payment, answer);
+    case 'failed':
+      return judgeFailure(gateway, payment, answer);
+    case 'not_sent':
+      return { kind: 'unknown', reason: answer.cause };
+    case 'unknown':
+      return { kind: 'unknown', reason: answer.cause };
+  }
+}
+
+/** A facilitator's word is unsigned: it must at least speak of this payment, and the chain is asked as well. */
+async function judgeSuccess(
+  gateway: Gateway,
+  payment: SignedPayment,
+  answer: Extract<SettleAnswer, { kind: 'settled' }>,
+): Promise<Outcome> {
+  const { transaction } = answer;
+  if (answer.network !== payment.network) return { kind: 'unknown', reason: 'network_mismatch', transaction };
+  if (answer.payer !== undefined && answer.payer !== payment.payer) {
+    return { kind: 'unknown', reason: 'payer_mismatch', transaction };
+  }
+  const chain = gateway.chains.get(payment.network);
+  if (!chain || gateway.x402.confirm !== 'before') return { kind: 'settled', transaction, proof: undefined };
+  const found = await chain.waitForSettlement(
+    transaction,
+    expectedTransfer(payment),
+    gateway.x402.confirmTimeoutMs,
+  );
+  switch (found.kind) {
+    case 'paid':
+      return { kind: 'settled', transaction, proof: found };
+    case 'contradicted':
+      return { kind: 'unknown', reason: `chain_says_${found.why}`, transaction };
+    case 'absent':
+    case 'unavailable':
+      return { kind: 'settled', transaction, proof: undefined };
+  }
+}
+
+async function judgeFailure(
+  gateway: Gateway,
+  payment: SignedPayment,
+  answer: Extract<SettleAnswer, { kind: 'failed' }>,
+): Promise<Outcome> {
+  const { reason, transaction } = answer;
+  const unknown: Outcome = { kind: 'unknown', reason, ...(transaction ? { transaction } : {}) };
+  const chain = gateway.chains.get(payment.network);
+  if (transaction || !beforeBroadcast.has(reason) || !chain) return unknown;
+  const state = await chain.authorizationState(payment.asset, payment.payer, payment.nonce);
+  return state.kind === 'answer' && !state.used ? { kind: 'failed', reason } : unknown;
+}
+
+function expectedTransfer(payment: SignedPayment): ExpectedTransfer {
+  const { asset, payer, payTo, amount, nonce } = payment;
+  return { asset, from: payer, payTo, value: amount, nonce };
+}
+
+function outcomeCommand(started: StartedPayment, outcome: Outcome): LaneCommand {
+  const { digest, payment, callId, version } = started;
+  const ofPayment = { payment_nonce: payment.nonce, payer: payment.payer };
+  const base = { stream: digest, expect: version };
+  switch (outcome.kind) {
+    case 'settled':
+      return {
+        ...base,
+        events: [
+          settledEvent(payment, outcome),
+          { type: 'enqueued', data: { call_id: callId, payment_nonce: payment.nonce } },
+        ],
+        claims: outcome.proof ? [transferClaim(payment, outcome.transaction, outcome.proof.logIndex)] : [],
+        call: { op: 'release', callId },
+      };
+    case 'failed':
+      return {
+        ...base,
+        events: [{ type: 'settlement_failed', data: { ...ofPayment, reason: outcome.reason } }],
+        freed: [quoteClaim(digest, payment)],
+        call: { op: 'withdraw', callId },
+      };
+    case 'unknown': {
+      const { reason, transaction } = outcome;
+      return {
+        ...base,
+        events: [
+          {
+            type: 'settlement_unknown',
+            data: { ...ofPayment, reason, ...(transaction ? { transaction } : {}) },
+          },
+        ],
+      };
+    }
+  }
+}
+
+function settledEvent(payment: SignedPayment, outcome: Extract<Outcome, { kind: 'settled' }>): LedgerEvent {
+  const { proof } = outcome;
+  return {
+    type: 'payment_settled',
+    data: {
+      payment_nonce: payment.nonce,
+      payer: payment.payer,
+      network: payment.network,
+      asset: payment.asset,
+      amount: String(payment.amount),
+      transaction: outcome.transaction,
+      evidence: proof ? 'chain' : 'facilitator',
+      ...(proof
+        ? { block_number: String(proof.blockNumber), block_hash: proof.blockHash, log_index: proof.logIndex }
+        : {}),
+    },
+  };
+}
+
+/** One quote, one payment: the holder is named by its payment, so that the same payment knows itself. */
+export function quoteClaim(digest: Hex, payment: Fingerprint): Claim {
+  const { owner, scope, key } = paymentClaim(payment, '');
+  return { kind: 'quote', owner: '', scope: '', key: digest, binding: `${scope}/${owner}/${key}` };
+}
+
+function transferClaim(payment: SignedPayment, transaction: Hex, logIndex: number): Claim {
+  return {
+    kind: 'transfer',
+    owner: '',
+    scope: payment.network,
+    key: `${transaction}/${logIndex}`,
+    binding: payment.nonce,
+  };
+}

@@ -1,0 +1,54 @@
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type RefusalCode, refusals } from '../domain/refusal.ts';
+import { LaneClosedError, LaneFullError } from '../store/lane.ts';
+import { noteFacts } from './request-log.ts';
+
+/** Sends one error of the closed table: `{error, code, …context}`. */
+export function sendRefusal(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  code: RefusalCode,
+  more: { readonly retryAfterSecs?: number; readonly context?: Readonly<Record<string, unknown>> } = {},
+): FastifyReply {
+  const { status, sentence } = refusals[code];
+  noteFacts(request, { code });
+  if (more.retryAfterSecs !== undefined) reply.header('retry-after', String(more.retryAfterSecs));
+  return reply.code(status).send({ error: sentence, code, ...more.context });
+}
+
+/** Everything that throws ends here: a known fault gets its code, anything else is ours, is logged, and says nothing. */
+export function handleErrors(app: FastifyInstance): void {
+  app.setErrorHandler((error: FastifyError, request, reply) => sendError(error, request, reply));
+  app.setNotFoundHandler((request, reply) => sendRefusal(request, reply, 'not_found'));
+}
+
+export function sendError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const code = refusalOf(error);
+  const { status } = refusals[code];
+  if (status >= 500) request.log.error({ err: error }, 'request failed');
+  return sendRefusal(request, reply, code, status === 503 ? { retryAfterSecs: 2 } : {});
+}
+
+/** The code of a thrown error. */
+export function refusalOf(
+  error: Error & { readonly code?: string; readonly statusCode?: number },
+): RefusalCode {
+  if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return 'body_too_large';
+  if (error instanceof LaneFullError || error instanceof LaneClosedError || isDatabaseLoss(error)) {
+    return 'ledger_unavailable';
+  }
+  if (error.statusCode === 408) return 'request_timeout';
+  return error.statusCode !== undefined && error.statusCode < 500 ? 'invalid_request' : 'internal_error';
+}
+
+/** The database is away, as far as this error tells: the network's codes, PostgreSQL's shutdown classes, pg's own words. */
+function isDatabaseLoss(error: Error & { readonly code?: string }): boolean {
+  return (
+    /^(?:ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH|57P0\d|08\d{3}|53\d{3})$/.test(
+      error.code ?? '',
+    ) ||
+    /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/.test(
+      error.message,
+    )
+  );
+}

@@ -1,0 +1,52 @@
+import { createHash } from 'node:crypto';
+import type { FastifyInstance } from 'fastify';
+import { parseJobId } from '../domain/job.ts';
+import { findJob, isSold, type Job, jobUrl } from '../gateway/catalog.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import { sendRefusal } from './errors.ts';
+
+/** GET /x402/jobs/{service_id}/{job_index}/price: what a job costs now. Issues no quote and writes nothing. */
+export function priceRoutes(gateway: Gateway) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.get<{ Params: { service_id: string; job_index: string } }>(
+      '/x402/jobs/:service_id/:job_index/price',
+      async (request, reply) => {
+        const id = parseJobId(request.params.service_id, request.params.job_index);
+        const job = id && findJob(gateway.catalog, id);
+        if (!job) return sendRefusal(request, reply, 'job_not_found');
+        if (!isSold(job)) return sendRefusal(request, reply, 'x402_disabled');
+        const body = JSON.stringify(priceJson(gateway, job));
+        const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
+        reply.header('etag', etag).header('cache-control', 'no-cache');
+        if (matches(request.headers['if-none-match'], etag)) return reply.code(304).send();
+        return reply.type('application/json; charset=utf-8').send(body);
+      },
+    );
+  };
+}
+
+function priceJson(gateway: Gateway, job: Job) {
+  return {
+    service_id: job.serviceId,
+    job_index: job.jobIndex,
+    price_wei: String(job.priceWei),
+    invocation_mode: job.mode,
+    settlement_options: job.options.map((option) => ({
+      protocol: 'x402',
+      scheme: 'exact',
+      network: option.network,
+      asset: option.asset,
+      symbol: option.symbol,
+      decimals: option.decimals,
+      amount: String(option.amount),
+      pay_to: option.payTo,
+      x402_endpoint: jobUrl(gateway.config, job),
+    })),
+  };
+}
+
+function matches(header: string | undefined, etag: string): boolean {
+  return (
+    header !== undefined && header.split(',').some((tag) => ['*', etag, `W/${etag}`].includes(tag.trim()))
+  );
+}

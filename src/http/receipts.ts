@@ -1,0 +1,24 @@
+import type { FastifyInstance } from 'fastify';
+import { isHex32 } from '../domain/primitives.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import { isReceiptToken, readReceipt } from '../gateway/receipt.ts';
+import { sendRefusal } from './errors.ts';
+import { noteFacts } from './request-log.ts';
+
+/** GET /x402/receipts/{quote_digest}: a quote's story; with its receipt token also the runner's result. */
+export function receiptRoutes(gateway: Gateway) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.get<{ Params: { quote_digest: string } }>('/x402/receipts/:quote_digest', async (request, reply) => {
+      const digest = request.params.quote_digest.toLowerCase();
+      if (!isHex32(digest)) return sendRefusal(request, reply, 'receipt_not_found');
+      noteFacts(request, { quote_digest: digest });
+      const token = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
+      if (token !== undefined && !isReceiptToken(gateway.receiptKey, digest, token)) {
+        return sendRefusal(request, reply, 'invalid_receipt_token');
+      }
+      const receipt = await readReceipt(gateway, digest, token !== undefined);
+      if (!receipt) return sendRefusal(request, reply, 'receipt_not_found');
+      return reply.header('cache-control', 'no-store').send(receipt);
+    });
+  };
+}

@@ -1,0 +1,86 @@
+import type { AddressInfo } from 'node:net';
+import { type Logger, pino } from 'pino';
+import type { Config } from './config/config.ts';
+import { grantedWriterRole, openDatabase, openPool } from './store/database.ts';
+import { openLane } from './store/lane.ts';
+import { pendingMigrations } from './store/migrations.ts';
+import { createApp } from './http/app.ts';
+
+/** A gateway that takes requests. */
+export interface RunningGateway {
+  /** Where it listens. */
+  readonly url: string;
+  /** Finishes what it took, stops its workers and closes every connection. Safe to call twice. */
+  stop(): Promise<void>;
+}
+
+export interface GatewayOptions {
+  readonly config: Config;
+  /** A migrated PostgreSQL, 15 or newer. */
+  readonly databaseUrl: string;
+  readonly logger?: Logger;
+}
+
+/** A logger of structured lines on standard output. Headers, bodies and configs are never handed to it. */
+export function createLogger(level: Config['logLevel']): Logger {
+  return pino({
+    level,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    redact: ['*.headers', '*.authorization'],
+  });
+}
+
+/**
+ * Composes a gateway from its configuration and lets it listen. This is the one place where the parts meet.
+ * Throws where the database cannot be reached, lacks migrations, or the address is taken.
+ */
+export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
+  const { config, databaseUrl } = options;
+  const logger = options.logger ?? createLogger(config.logLevel);
+  await refusePendingMigrations(databaseUrl);
+  const role = await grantedWriterRole(databaseUrl);
+  if (!role)
+    logger.warn("this database user may not take the writer role: the gateway works with the owner's rights");
+
+  let stopping = false;
+  const isStopping = (): boolean => stopping;
+  const onError = (err: Error): void => logger.warn({ err }, 'a database connection broke');
+  const pool = openPool({ url: databaseUrl, role, onError, maxConnections: 20 });
+  const lane = openLane({ url: databaseUrl, role, onError });
+  const db = openDatabase(pool);
+  const app = createApp({ config, logger, stopping: isStopping });
+  const ledger = { pool, db, lane };
+
+  // a feature that is not listed is not even imported
+  const feature = config.x402
+    ? await (
+        await import('./x402.ts')
+      ).composeX402({ config, x402: config.x402, databaseUrl, ledger, logger, isStopping })
+    : undefined;
+  await feature?.register(app);
+  await app.listen({ host: config.bindAddress.host, port: config.bindAddress.port });
+  feature?.startWorkers();
+
+  const shutDown = async (): Promise<void> => {
+    stopping = true;
+    await app.close();
+    await feature?.stop();
+    await lane.close(config.shutdownGraceMs);
+    await pool.end();
+  };
+  let stopped: Promise<void> | undefined;
+  return { url: listeningUrl(app.server.address(), config), stop: () => (stopped ??= shutDown()) };
+}
+
+async function refusePendingMigrations(databaseUrl: string): Promise<void> {
+  const pending = await pendingMigrations(databaseUrl);
+  if (pending.length === 0) return;
+  throw new Error(`the database lacks migrations (${pending.join(', ')}): run \`tollbook migrate\` first`);
+}
+
+function listeningUrl(address: AddressInfo | string | null, { bindAddress }: Config): string {
+  const host = bindAddress.host.includes(':') ? `[${bindAddress.host}]` : bindAddress.host;
+  const port = typeof address === 'object' && address ? address.port : bindAddress.port;
+  return `http://${host}:${port}`;
+}

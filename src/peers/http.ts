@@ -1,0 +1,195 @@
+import { errors, Pool, type Dispatcher } from 'undici';
+
+/** Why an exchange gave no whole response, in our own words. */
+export type HttpFailure = 'timeout' | 'connection' | 'too_large' | 'malformed' | 'invalid_request' | 'closed';
+
+export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** The status line and headers; they are known before the body, and survive its failure. */
+export interface HttpHead {
+  readonly status: number;
+  readonly headers: HttpHeaders;
+}
+
+export interface HttpRequest {
+  readonly method: 'GET' | 'POST';
+  /** Path and query on the pool's origin, starting with a slash. */
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Buffer | string;
+  /** One deadline over queueing, connecting, headers and the whole body. */
+  readonly timeoutMs: number;
+  /** A body beyond this is not read: `too_large`. */
+  readonly maxResponseBytes: number;
+}
+
+export type HttpAnswer =
+  | ({ readonly kind: 'response'; readonly body: Buffer } & HttpHead)
+  | {
+      readonly kind: 'failed';
+      readonly cause: HttpFailure;
+      /** False only when it is certain that no byte of the request reached the peer, nor ever will. */
+      readonly sent: boolean;
+      /** Set when the failure came after the headers. */
+      readonly head?: HttpHead;
+      /** For the log only: may quote the peer. */
+      readonly error: Error;
+    };
+
+export interface HttpPool {
+  /** One exchange: never retried, no redirect followed, never rejects. */
+  request(request: HttpRequest): Promise<HttpAnswer>;
+  /** Refuses new exchanges, lets the running ones reach their answer or deadline, then drops the connections. */
+  close(): Promise<void>;
+}
+
+/**
+ * Keeps connections alive to one origin. HTTP/1.1 only, one exchange at a time on each connection.
+ * @param url http or https; its path is ignored
+ * @param connections most connections at once; further exchanges queue within their own deadline
+ * @throws TypeError or undici's InvalidArgumentError when the URL is not http(s): a mistake of the configuration
+ */
+export function createHttpPool(url: string, connections = 128): HttpPool {
+  const { origin } = new URL(url);
+  // The exchange's own deadline stands above undici's timers, which are per phase and coarse.
+  const limits = { headersTimeout: 0, bodyTimeout: 0, allowH2: false };
+  const pool = new Pool(origin, { connections, ...limits });
+  const running = new Set<Promise<HttpAnswer>>();
+  let closed = false;
+
+  return {
+    request(request) {
+      if (closed) return Promise.resolve(closedAnswer());
+      const answer = exchange(pool, request).finally(() => running.delete(answer));
+      running.add(answer);
+      return answer;
+    },
+    async close() {
+      closed = true;
+      await Promise.allSettled(running);
+      await pool.destroy();
+    },
+  };
+}
+
+/** The JSON value of a body; undefined when it is none. */
+export function parseJson(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8')) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
+function exchange(pool: Pool, request: HttpRequest): Promise<HttpAnswer> {
+  const { method, path, headers, body } = request;
+  const options: Dispatcher.DispatchOptions = {
+    method,
+    path,
+    headers: { ...headers },
+    body: body ?? null,
+  };
+  return new Promise((resolve) => pool.dispatch(options, new Exchange(request, resolve)));
+}
+
+function closedAnswer(): HttpAnswer {
+  return { kind: 'failed', cause: 'closed', sent: false, error: new Error('The pool is closed') };
+}
+
+/**
+ * One request as undici's dispatcher drives it. The handler is used instead of `Pool.request` because
+ * `onRequestStart` runs right before the first byte is written: the only exact border for `sent`.
+ */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #maxBytes: number;
+  readonly #resolve: (answer: HttpAnswer) => void;
+  readonly #timer: NodeJS.Timeout;
+  readonly #chunks: Buffer[] = [];
+  #bytes = 0;
+  #sent = false;
+  #done = false;
+  #controller: Dispatcher.DispatchController | undefined;
+  #head: HttpHead | undefined;
+
+  constructor(request: HttpRequest, resolve: (answer: HttpAnswer) => void) {
+    this.#maxBytes = request.maxResponseBytes;
+    this.#resolve = resolve;
+    this.#timer = setTimeout(
+      () => this.#stop('timeout', new Error(`No answer within ${request.timeoutMs} ms`)),
+      request.timeoutMs,
+    );
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // Nobody waits any more, or undici would write the same request a second time: both must not be sent.
+    if (this.#done || this.#sent) return controller.abort(new Error('Not to be sent'));
+    this.#sent = true;
+    this.#controller = controller;
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: HttpHeaders): void {
+    if (status < 200) return;
+    this.#head = { status, headers };
+    if (Number(headers['content-length']) > this.#maxBytes) this.#overflow();
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#bytes += chunk.length;
+    if (this.#bytes > this.#maxBytes) this.#overflow();
+    else this.#chunks.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    if (this.#head === undefined) return this.#fail('malformed', new Error('No response head'));
+    this.#finish({
+      kind: 'response',
+      ...this.#head,
+      body: Buffer.concat(this.#chunks, this.#bytes),
+    });
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.#fail(causeOf(error), error);
+  }
+
+  #overflow(): void {
+    this.#stop('too_large', new Error(`The answer is longer than ${this.#maxBytes} bytes`));
+  }
+
+  #stop(cause: HttpFailure, error: Error): void {
+    this.#fail(cause, error);
+    this.#controller?.abort(error);
+  }
+
+  #fail(cause: HttpFailure, error: Error): void {
+    const head = this.#head && { head: this.#head };
+    this.#finish({ kind: 'failed', cause, sent: this.#sent, ...head, error });
+  }
+
+  #finish(answer: HttpAnswer): void {
+    if (this.#done) return;
+    this.#done = true;
+    clearTimeout(this.#timer);
+    this.#resolve(answer);
+  }
+}
+
+const causeByCode: Readonly<Record<string, HttpFailure>> = {
+  UND_ERR_CONNECT_TIMEOUT: 'timeout',
+  UND_ERR_HEADERS_OVERFLOW: 'too_large',
+  UND_ERR_INVALID_ARG: 'invalid_request',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'connection',
+  UND_ERR_DESTROYED: 'closed',
+  UND_ERR_CLOSED: 'closed',
+};
+
+function causeOf(error: Error): HttpFailure {
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  if (error instanceof errors.HTTPParserError)
+    return code === 'HPE_INVALID_EOF_STATE' ? 'connection' : 'malformed';
+  return causeByCode[code] ?? 'connection';
+}

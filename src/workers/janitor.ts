@@ -1,0 +1,14 @@
+import type { Gateway } from '../gateway/gateway.ts';
+import { sweep } from '../store/calls.ts';
+import { type Loop, startLoop } from './loop.ts';
+
+const pollMs = 600_000;
+
+/** Drops what no call can need again. */
+export function startJanitor(gateway: Gateway): Loop {
+  return startLoop(
+    () => sweep(gateway.pool),
+    pollMs,
+    (error) => gateway.log.error({ err: error }, 'the janitor could not sweep'),
+  );
+}

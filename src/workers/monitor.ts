@@ -1,0 +1,23 @@
+import type { Gateway } from '../gateway/gateway.ts';
+import { checkReadiness, notReadyYet, type Readiness } from '../gateway/readiness.ts';
+import { type Loop, startLoop } from './loop.ts';
+
+const pollMs = 5_000;
+
+/** Keeps the readiness that `/x402/ready` answers with, so that asking it costs nobody anything. */
+export function startMonitor(
+  gateway: Gateway,
+  pendingMigrations: () => Promise<readonly string[]>,
+): Loop & { readonly readiness: () => Readiness } {
+  let last = notReadyYet;
+  const loop = startLoop(
+    async () => {
+      const next = await checkReadiness(gateway, pendingMigrations);
+      if (next.status !== last.status) gateway.log.warn({ readiness: next }, `gateway is ${next.status}`);
+      last = next;
+    },
+    pollMs,
+    (error) => gateway.log.error({ err: error }, 'readiness could not be checked'),
+  );
+  return { ...loop, readiness: () => last };
+}

@@ -1,0 +1,64 @@
+import { readFile } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import type { Config } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { parse } from './support.ts';
+
+describe('the configurations in config/', () => {
+  it('example.toml loads without a warning', async () => {
+    const env = { RUNNER_TOKEN: 'a-runner-token-of-length', FACILITATOR_TOKEN: 'x' };
+    const { config, warnings } = await loadConfig('config/example.toml', env);
+    expect(warnings).toEqual([]);
+    expect(config.x402?.facilitator.bearer).toBe('x');
+    expect([...(config.x402?.policies.keys() ?? [])]).toEqual(['1/0', '1/1']);
+  });
+
+  it('example.toml shows the true defaults in its comments', async () => {
+    const text = await readFile('config/example.toml', 'utf8');
+    // All comments that set a key, but for the alternative to [job_prices].
+    const shown = text.replace(/^# (?!job_prices_file)([a-z_0-9]+ = )/gm, '$1');
+    expect(shown.split(/^# [a-z_0-9]+ = /m)).toHaveLength(2);
+    const env = { RUNNER_TOKEN: 'a-runner-token-of-length', FACILITATOR_TOKEN: 'x' };
+    const [written, uncommented] = [await parse(text, {}, env), await parse(shown, {}, env)];
+    expect(plain(uncommented.config)).toEqual(plain(written.config));
+  });
+
+  it('dev.toml loads without a warning and holds what the devnet deploys', async () => {
+    const { config, warnings } = await loadConfig('config/dev.toml', {
+      TOLLBOOK_RUNNER_TOKEN: 'a-runner-token-of-length',
+    });
+    expect(warnings).toEqual([]);
+    expect(config.limits.requestsPerMinute).toBe(0);
+    expect(config.runners).toMatchObject([
+      { services: [1], mode: 'push', url: 'http://127.0.0.1:8414/calls' },
+    ]);
+    expect(
+      config.x402?.tokens.map(({ symbol, ratePerNativeUnit, markupBps }) => [
+        symbol,
+        ratePerNativeUnit,
+        markupBps,
+      ]),
+    ).toEqual([
+      ['USDC', { numerator: 320_000n, scale: 2 }, 200],
+      ['EURC', { numerator: 295_000n, scale: 2 }, 200],
+    ]);
+    expect([...(config.x402?.prices ?? [])]).toEqual([
+      ['1/0', 1_000_000_000_000_000n],
+      ['1/1', 1n],
+      ['1/2', 1_000_000_000_000_000n],
+    ]);
+    expect([...(config.x402?.policies.keys() ?? [])]).toEqual(['1/0', '1/1']);
+  });
+});
+
+/** Maps compare by their entries. */
+function plain({ x402, ...rest }: Config): unknown {
+  const { prices, policies, networks, ...others } = x402 ?? {};
+  return {
+    ...rest,
+    ...others,
+    prices: [...(prices ?? [])],
+    policies: [...(policies ?? [])],
+    networks: [...(networks ?? [])],
+  };
+}

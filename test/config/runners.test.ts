@@ -1,0 +1,103 @@
+import { describe, expect, it } from 'vitest';
+import { bare, env, mistakesIn, parse, runner, wrongs } from './support.ts';
+
+function push(url: string): string {
+  return bare(`[[runners]]\nservices = [1]\nmode = "push"\nurl = "${url}"\ntoken_env = "RUNNER_TOKEN"\n`);
+}
+
+describe('runners', () => {
+  it('get a name by their place and their token from the environment or a file', async () => {
+    const second =
+      '[[runners]]\nname = "b"\nservices = [2, 1]\nmode = "push"\nurl = "https://b.example/x"\ntoken_file = "t"';
+    const { config } = await parse(bare(`${runner}${second}`), { 'conf/t': 'a-token-from-a-file\n' });
+    expect(config.runners).toEqual([
+      { name: 'runner-1', services: [1], mode: 'lease', token: 'a-runner-token-of-length' },
+      { name: 'b', services: [2, 1], mode: 'push', url: 'https://b.example/x', token: 'a-token-from-a-file' },
+    ]);
+  });
+
+  it('need a URL to be pushed to, and must have none to lease', async () => {
+    expect(await wrongs(bare(runner.replace('lease', 'push')))).toEqual([
+      'runners[0].url: is missing: push needs it',
+    ]);
+    expect(await wrongs(bare(`${runner}url = "https://r.example"`))).toEqual([
+      'runners[0].url: would be ignored: a lease runner asks for its calls',
+    ]);
+  });
+
+  it.each(['http://127.0.0.1:1/calls', 'http://localhost/', 'http://[::1]:9', 'https://runner.example'])(
+    'are pushed to at %s without a warning',
+    async (url) => {
+      expect((await parse(push(url))).warnings).toEqual([]);
+    },
+  );
+
+  it.each([
+    'http://10.1.2.3',
+    'http://172.31.0.1',
+    'http://192.168.1.1',
+    'http://[fd00::1]',
+    'http://runner:80',
+    'http://a.internal',
+  ])('are pushed to at %s with a warning', async (url) => {
+    expect((await parse(push(url))).warnings).toEqual([
+      expect.stringContaining('conf/gateway.toml:6  runners[0].url: is plain http'),
+    ]);
+  });
+
+  it.each([
+    'http://runner.example',
+    'http://8.8.8.8',
+    'http://172.32.0.1',
+    'http://[2001:db8::1]',
+    'ftp://127.0.0.1',
+    'https://u:p@r.example',
+  ])('are not pushed to at %s', async (url) => {
+    expect(await mistakesIn(push(url))).toEqual([expect.stringMatching(/^6 runners\[0\]\.url: /)]);
+  });
+
+  it('must have a token, in one place, long enough and fit for a header', async () => {
+    const one = bare(runner);
+    expect(await wrongs(one.replace('token_env = "RUNNER_TOKEN"', ''))).toEqual([
+      'runners[0].token_env: is missing: name it, or token_file',
+    ]);
+    expect(await wrongs(`${one}token_file = "t"`)).toEqual([
+      'runners[0].token_file: cannot stand beside token_env: name one of them',
+    ]);
+    expect(await wrongs(one, {}, {})).toEqual([
+      'runners[0].token_env: the environment variable RUNNER_TOKEN is not set',
+    ]);
+    expect(await wrongs(one, {}, { RUNNER_TOKEN: 'fifteen-letters' })).toEqual([
+      'runners[0].token_env: the environment variable RUNNER_TOKEN must hold at least 16 characters',
+    ]);
+    expect(await wrongs(one, {}, { RUNNER_TOKEN: 'sixteen letters or more' })).toEqual([
+      expect.stringContaining('must hold only visible ASCII characters'),
+    ]);
+  });
+
+  it('never have their token repeated in a message', async () => {
+    const pasted = bare(runner.replace('RUNNER_TOKEN', 'sk-pasted-secret'));
+    const short = await wrongs(bare(runner), {}, { RUNNER_TOKEN: 'hush' });
+    expect([...(await wrongs(pasted)), ...short].join()).not.toMatch(/pasted|hush/);
+  });
+
+  it('must differ in name, and in token where they lease', async () => {
+    const named = `${runner}name = "runner-2"\n`;
+    const other = { ...env, OTHER_TOKEN: 'another-token-of-length' };
+    expect(await mistakesIn(bare(named + runner.replace('RUNNER', 'OTHER')), {}, other)).toEqual([
+      '8 runners[1].name: "runner-2" is the name of runners[0] too',
+    ]);
+    expect(await wrongs(bare(runner + runner))).toEqual([
+      'runners: runner-1 and runner-2 lease with the same token, so nothing tells them apart',
+    ]);
+  });
+
+  it.each(['[]', '[1, 1]', '[-1]', '[1.0]', '["1"]', '1', '[9007199254740992]'])(
+    'refuse the services %s',
+    async (services) => {
+      expect(await mistakesIn(bare(runner.replace('[1]', services)))).toEqual([
+        expect.stringMatching(/^4 runners\[0\]\.services/),
+      ]);
+    },
+  );
+});

@@ -1,0 +1,81 @@
+import { type LoadedConfig, parseConfig } from '../../src/config/load.ts';
+import type { X402Config } from '../../src/config/config.ts';
+import { ConfigError } from '../../src/config/mistakes.ts';
+
+/** Files that the injected reader knows, by path. */
+type Files = Readonly<Record<string, string>>;
+
+export const env = { RUNNER_TOKEN: 'a-runner-token-of-length', FACILITATOR_TOKEN: 'secret' };
+
+export const token = `[[accepted_tokens]]
+network = "eip155:8453"
+asset = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
+symbol = "USDC"
+decimals = 6
+pay_to = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
+eip712_name = "USD Coin"
+eip712_version = "2"
+`;
+
+export const networks = `[[networks]]
+id = "eip155:8453"
+rpc_url = "https://rpc.example"
+`;
+
+export const runner = `[[runners]]
+services = [1]
+mode = "lease"
+token_env = "RUNNER_TOKEN"
+`;
+
+/** The keys that every x402 gateway must have; `extra` goes before the first table. */
+export function minimal(extra = ''): string {
+  return `bind_address = "127.0.0.1:8402"
+facilitator_url = "https://facilitator.example/x402/"
+rate_per_native_unit = "3200.00"
+${extra}
+${token}`;
+}
+
+/** A file of the given top-level lines only, with x402 off. */
+export function bare(lines: string): string {
+  return `bind_address = "127.0.0.1:8402"\nfeatures = []\n${lines}`;
+}
+
+export async function parse(text: string, files: Files = {}, variables: Files = env): Promise<LoadedConfig> {
+  return parseConfig(text, {
+    file: 'conf/gateway.toml',
+    env: variables,
+    readFile: (path) => {
+      const found = files[path];
+      if (found !== undefined) return Promise.resolve(found);
+      return Promise.reject(Object.assign(new Error('nothing here'), { code: 'ENOENT' }));
+    },
+  });
+}
+
+export async function parseX402(text: string, files: Files = {}): Promise<X402Config> {
+  const { config } = await parse(text, files);
+  if (config.x402 === undefined) throw new Error('x402 is off');
+  return config.x402;
+}
+
+/** The mistakes as `line path: message` (`-` for no line); empty when the text is accepted. */
+export async function mistakesIn(text: string, files: Files = {}, variables: Files = env): Promise<string[]> {
+  return mistakesOf(parse(text, files, variables));
+}
+
+export async function mistakesOf(loading: Promise<LoadedConfig>): Promise<string[]> {
+  try {
+    await loading;
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return error.mistakes.map(({ line, path, message }) => `${line ?? '-'} ${path}: ${message}`);
+  }
+}
+
+/** Only the messages, without lines. */
+export async function wrongs(text: string, files: Files = {}, variables: Files = env): Promise<string[]> {
+  return (await mistakesIn(text, files, variables)).map((mistake) => mistake.replace(/^\S+ /, ''));
+}
