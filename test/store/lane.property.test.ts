@@ -1,0 +1,105 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { AppendOutcome, Claim, LaneCommand } from '../../src/store/append-batch.ts';
+import { writerRole } from '../../src/store/database.ts';
+import { openLane } from '../../src/store/lane.ts';
+import { createDatabase } from '../support/database.ts';
+import { refused, replayDenied } from '../support/events.ts';
+import { expectSoundLedger } from '../support/invariants.ts';
+
+/** Few streams, few claims: so that commands meet. */
+interface Step {
+  readonly stream: number;
+  readonly expect: number | undefined;
+  readonly events: number;
+  readonly claims: readonly { readonly key: number; readonly binding: number }[];
+  readonly frees: boolean;
+  readonly recordsLoss: boolean;
+  readonly urgent: boolean;
+  readonly lane: 0 | 1;
+  readonly killBefore: boolean;
+}
+
+const step: fc.Arbitrary<Step> = fc.record({
+  stream: fc.integer({ min: 0, max: 5 }),
+  expect: fc.option(fc.integer({ min: 0, max: 6 }), { nil: undefined }),
+  events: fc.integer({ min: 1, max: 4 }),
+  claims: fc.uniqueArray(
+    fc.record({ key: fc.integer({ min: 0, max: 7 }), binding: fc.integer({ min: 0, max: 1 }) }),
+    {
+      maxLength: 3,
+      selector: ({ key }) => key,
+    },
+  ),
+  frees: fc.boolean(),
+  recordsLoss: fc.boolean(),
+  urgent: fc.boolean(),
+  lane: fc.constantFrom(0, 1),
+  killBefore: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
+});
+
+const claim = ({ key, binding }: { key: number; binding: number }): Claim => ({
+  kind: 'payment',
+  owner: '0xpayer',
+  scope: 'chain/asset',
+  key: `k${key}`,
+  binding: `b${binding}`,
+});
+
+function toCommand(one: Step): LaneCommand {
+  return {
+    stream: `s${one.stream}`,
+    expect: one.expect,
+    events: Array.from({ length: one.events }, () => refused()),
+    // freeing and claiming the same keys in one command would say two things at once
+    ...(one.frees ? { freed: one.claims.map(claim) } : { claims: one.claims.map(claim) }),
+    ...(one.recordsLoss ? { lost: { payment: [replayDenied()] } } : {}),
+  };
+}
+
+test('any sequence of commands, with conflicts, stale versions and killed connections, leaves a sound ledger', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 60 }), async (steps) => {
+      const database = await createDatabase();
+      const lanes = [0, 1].map(() => openLane({ url: database.url, role: writerRole, maxBatch: 8 }));
+      const kill = () =>
+        database.asOwner((owner) =>
+          owner.query(
+            `select pg_terminate_backend(pid) from pg_stat_activity
+             where datname = current_database() and query like 'select tollbook.append%'`,
+          ),
+        );
+      const running: Promise<AppendOutcome>[] = [];
+      for (const one of steps) {
+        if (one.killBefore) await kill();
+        running.push(lanes[one.lane]!.append(toCommand(one), { urgent: one.urgent }));
+      }
+      const outcomes = await Promise.all(running);
+      await Promise.all(lanes.map((lane) => lane.close()));
+      await database.asOwner(async (owner) => {
+        const events = await expectSoundLedger(database.db, owner);
+        const expected = steps.reduce((sum, one, i) => {
+          const { outcome } = outcomes[i]!;
+          return sum + (outcome === 'ok' ? one.events : outcome === 'lost' && one.recordsLoss ? 1 : 0);
+        }, 0);
+        expect(events).toHaveLength(expected);
+        // a claim is held by a stream that was told so, and by nobody else
+        const { rows } = await owner.query<{ key: string; stream: string }>(
+          'select key, stream from tollbook.claim',
+        );
+        for (const { key, stream } of rows) {
+          const winners = steps.filter(
+            (one, i) =>
+              outcomes[i]!.outcome === 'ok' &&
+              !one.frees &&
+              `s${one.stream}` === stream &&
+              one.claims.some((c) => `k${c.key}` === key),
+          );
+          expect(winners.length).toBeGreaterThan(0);
+        }
+        expect(new Set(rows.map(({ key }) => key)).size).toBe(rows.length);
+      });
+    }),
+    { numRuns: 40 },
+  );
+});
