@@ -2,24 +2,20 @@
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import type { Abi, Hex } from 'viem';
+import { z } from 'zod';
 
-export interface Artifact {
-  readonly abi: Abi;
-  /** What a deployment sends, constructor arguments apart. */
-  readonly bytecode: Hex;
-  /** What then stands at the address. */
-  readonly deployedBytecode: Hex;
-}
+const bytecode = z.object({ object: z.string() });
+const contract = z.object({
+  abi: z.array(z.unknown()),
+  evm: z.object({ bytecode, deployedBytecode: bytecode }),
+});
+const compilerOutput = z.object({
+  errors: z.array(z.object({ formattedMessage: z.string() })).default([]),
+  contracts: z.record(z.string(), z.record(z.string(), contract)).default({}),
+});
 
-interface CompilerOutput {
-  readonly errors?: readonly { readonly severity: string; readonly formattedMessage: string }[];
-  readonly contracts: Record<string, Record<string, CompiledContract>>;
-}
-
-interface CompiledContract {
-  readonly abi: Abi;
-  readonly evm: { readonly bytecode: { readonly object: string }; readonly deployedBytecode: { readonly object: string } };
+interface Compiler {
+  compile(standardJsonInput: string): string;
 }
 
 const contractsDir = path.join(import.meta.dirname, '..', 'src', 'devnet', 'contracts');
@@ -39,12 +35,15 @@ const settings = {
  * @throws with the compiler's messages, warnings included
  */
 export function compileContracts(): string {
-  const names = readdirSync(contractsDir).filter((name) => name.endsWith('.sol')).toSorted();
+  const names = readdirSync(contractsDir)
+    .filter((name) => name.endsWith('.sol'))
+    .toSorted();
   const sources = Object.fromEntries(
     names.map((name) => [name, { content: readFileSync(path.join(contractsDir, name), 'utf8') }]),
   );
   const output = runCompiler({ language: 'Solidity', sources, settings });
-  if (output.errors?.length) throw new Error(output.errors.map((error) => error.formattedMessage).join('\n'));
+  if (output.errors.length > 0)
+    throw new Error(output.errors.map((error) => error.formattedMessage).join('\n'));
   const artifacts = Object.fromEntries(names.map((name) => artifactOf(output, name)));
   return `${JSON.stringify(artifacts, undefined, 2)}\n`;
 }
@@ -54,24 +53,28 @@ export function storedArtifacts(): string {
   return readFileSync(artifactsFile, 'utf8');
 }
 
-function runCompiler(input: object): CompilerOutput {
-  // Its types say `any`; the compiler speaks JSON on both sides.
-  const compiler = createRequire(import.meta.url)('solc') as { compile(input: string): string };
-  return JSON.parse(compiler.compile(JSON.stringify(input))) as CompilerOutput;
+function runCompiler(input: object): z.infer<typeof compilerOutput> {
+  // Required, not imported: its own types are of an older module system and say `any` throughout.
+  const compiler: Compiler = createRequire(import.meta.url)('solc');
+  return compilerOutput.parse(JSON.parse(compiler.compile(JSON.stringify(input))));
 }
 
-function artifactOf(output: CompilerOutput, fileName: string): [string, Artifact] {
+/** `bytecode` is what a deployment sends, `deployedBytecode` what then stands at the address. */
+function artifactOf(output: z.infer<typeof compilerOutput>, fileName: string): [string, object] {
   const name = path.basename(fileName, '.sol');
-  const contract = output.contracts[fileName]?.[name];
-  if (contract === undefined) throw new Error(`${fileName} holds no contract ${name}`);
-  const { abi, evm } = contract;
-  return [name, { abi, bytecode: `0x${evm.bytecode.object}`, deployedBytecode: `0x${evm.deployedBytecode.object}` }];
+  const compiled = output.contracts[fileName]?.[name];
+  if (compiled === undefined) throw new Error(`${fileName} holds no contract ${name}`);
+  const { abi, evm } = compiled;
+  const deployedBytecode = `0x${evm.deployedBytecode.object}`;
+  return [name, { abi, bytecode: `0x${evm.bytecode.object}`, deployedBytecode }];
 }
 
 function main(isCheck: boolean): void {
   const compiled = compileContracts();
   if (!isCheck) writeFileSync(artifactsFile, compiled);
-  else if (compiled !== storedArtifacts()) throw new Error('artifacts.json is not what the contracts compile to');
+  else if (compiled !== storedArtifacts())
+    throw new Error('artifacts.json is not what the contracts compile to');
 }
 
-if (import.meta.main) main(process.argv.includes('--check'));
+// import.meta.main would need a newer Node than we do.
+if (process.argv[1] === import.meta.filename) main(process.argv.includes('--check'));

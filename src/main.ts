@@ -51,12 +51,22 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   const db = openDatabase(pool);
   const app = createApp({ config, logger, stopping: isStopping });
   const ledger = { pool, db, lane };
+  const publicUrl = (): string =>
+    config.bindAddress.port === 0 ? listeningUrl(app.server.address(), config) : config.publicUrl;
 
   // a feature that is not listed is not even imported
   const feature = config.x402
     ? await (
         await import('./x402.ts')
-      ).composeX402({ config, x402: config.x402, databaseUrl, ledger, logger, isStopping })
+      ).composeX402({
+        config,
+        x402: config.x402,
+        databaseUrl,
+        ledger,
+        logger,
+        isStopping,
+        publicUrl,
+      })
     : undefined;
   await feature?.register(app);
   await app.listen({ host: config.bindAddress.host, port: config.bindAddress.port });

@@ -27,10 +27,19 @@ interface Parts {
   readonly ledger: { readonly pool: pg.Pool; readonly db: LedgerDatabase; readonly lane: Lane };
   readonly logger: Logger;
   readonly isStopping: () => boolean;
+  readonly publicUrl: () => string;
 }
 
 /** The feature `x402`: paid jobs, from the request to the runner. */
-export async function composeX402({ config, x402, databaseUrl, ledger, logger, isStopping }: Parts) {
+export async function composeX402({
+  config,
+  x402,
+  databaseUrl,
+  ledger,
+  logger,
+  isStopping,
+  publicUrl,
+}: Parts) {
   const facilitator = createFacilitator(x402.facilitator);
   const chains = new Map(
     [...x402.networks].map(([network, { rpcUrl }]) => {
@@ -44,6 +53,7 @@ export async function composeX402({ config, x402, databaseUrl, ledger, logger, i
     config,
     x402,
     catalog: createCatalog(x402),
+    publicUrl,
     facilitator,
     chains,
     budget: createBudget(config.limits.requestsPerMinute),

@@ -1,4 +1,4 @@
-import type { Config, X402Config } from '../config/config.ts';
+import type { X402Config } from '../config/config.ts';
 import { tokenAmount } from '../domain/amount.ts';
 import { type AuthMode, type InvocationMode, type JobId, jobKey } from '../domain/job.ts';
 import type { SettlementOption } from '../domain/quote.ts';
@@ -52,6 +52,6 @@ export function findJob(catalog: Catalog, job: JobId): Job | undefined {
 }
 
 /** Where a job is bought. */
-export function jobUrl(config: Pick<Config, 'publicUrl'>, job: JobId): string {
-  return `${config.publicUrl}/x402/jobs/${job.serviceId}/${job.jobIndex}`;
+export function jobUrl(publicUrl: string, job: JobId): string {
+  return `${publicUrl}/x402/jobs/${job.serviceId}/${job.jobIndex}`;
 }

@@ -20,6 +20,8 @@ export interface Gateway {
   readonly config: Config;
   readonly x402: X402Config;
   readonly catalog: Catalog;
+  /** What clients are told; known once the gateway listens, where the system chose the port. */
+  readonly publicUrl: () => string;
   readonly lane: Lane;
   readonly pool: pg.Pool;
   readonly db: LedgerDatabase;

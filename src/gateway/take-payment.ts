@@ -45,6 +45,7 @@ export async function takePayment(
   triesLeft = 3,
 ): Promise<JobAnswer> {
   const checked = await checkAgainstQuote(gateway, request, job, decoded);
+  if (checked === 'known') return askAgain(gateway, request, job, decoded, triesLeft);
   if ('kind' in checked) return checked;
   const unverified = await verify(gateway, request, job, checked);
   if (unverified) return unverified;
@@ -61,7 +62,7 @@ async function checkAgainstQuote(
   request: BoundRequest,
   job: Job,
   decoded: DecodedPayment,
-): Promise<CheckedPayment | JobAnswer> {
+): Promise<CheckedPayment | JobAnswer | 'known'> {
   const digest = decoded.quoteDigest;
   if (digest === undefined)
     return rejectPayment(gateway, request, job, { stage: 'match', reason: 'names_no_quote' });
@@ -75,6 +76,8 @@ async function checkAgainstQuote(
   const option = matchOption(decoded, quote.options.map(optionFromJson));
   if (!option)
     return rejectPayment(gateway, request, job, { stage: 'match', reason: 'matches_no_option', ...named });
+  // the same payment in another request, which was faster by a moment
+  if (paymentOf(story, decoded.fingerprint.payer, decoded.fingerprint.nonce)) return 'known';
   if (!isOpen(story, readAt)) {
     if (quote.expires_at > readAt) return refuse(gateway, request, 'quote_in_use', { quoteDigest: digest });
     const why = { stage: 'match', reason: 'quote_expired', ...named } as const;

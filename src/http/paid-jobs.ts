@@ -152,7 +152,10 @@ function sendPaymentRequired(
   const required = {
     x402Version: 2,
     error,
-    resource: { url: jobUrl(gateway.config, quote), description: `Job ${quote.serviceId}/${quote.jobIndex}` },
+    resource: {
+      url: jobUrl(gateway.publicUrl(), quote),
+      description: `Job ${quote.serviceId}/${quote.jobIndex}`,
+    },
     accepts: options.map((option) => requirementV2(option, digest, gateway.x402.maxTimeoutSecs)),
   };
   return reply
@@ -169,5 +172,5 @@ function sendPaymentRequired(
 }
 
 function receiptUrl(gateway: Gateway, digest: string): string {
-  return `${gateway.config.publicUrl}/x402/receipts/${digest}`;
+  return `${gateway.publicUrl()}/x402/receipts/${digest}`;
 }

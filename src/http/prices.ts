@@ -40,7 +40,7 @@ function priceJson(gateway: Gateway, job: Job) {
       decimals: option.decimals,
       amount: String(option.amount),
       pay_to: option.payTo,
-      x402_endpoint: jobUrl(gateway.config, job),
+      x402_endpoint: jobUrl(gateway.publicUrl(), job),
     })),
   };
 }

@@ -1,0 +1,94 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ExactEvmScheme } from '@x402/evm/exact/client';
+import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from '@x402/fetch';
+import { privateKeyToAccount } from 'viem/accounts';
+import type { Hex } from '../domain/primitives.ts';
+
+export interface PaidJobOptions {
+  readonly gatewayUrl: string;
+  readonly privateKey: Hex;
+  readonly serviceId: number;
+  readonly jobIndex: number;
+  readonly body: string | Buffer;
+  readonly contentType?: string;
+  /** Told of each step as it happens, in words for a person. */
+  readonly onStep?: (step: string) => void;
+}
+
+export interface PaidJob {
+  readonly status: number;
+  readonly body: AcceptedBody;
+  readonly transaction: string;
+  /** What the runner answered. */
+  readonly result: Buffer;
+}
+
+interface AcceptedBody {
+  readonly quote_digest: string;
+  readonly receipt_token: string;
+  readonly receipt_url: string;
+  readonly call_id: number;
+  readonly payment: {
+    readonly amount: string;
+    readonly symbol: string;
+    readonly payer: string;
+    readonly transaction: string;
+  };
+}
+
+const resultPatienceMs = 30_000;
+
+/**
+ * Pays for a job as any client of the official SDK would, and follows its receipt to the runner's result.
+ * Throws where the gateway does not answer 202 or the result does not come.
+ */
+export async function payForOneJob(options: PaidJobOptions): Promise<PaidJob> {
+  const { gatewayUrl, privateKey, serviceId, jobIndex, body, onStep = () => {} } = options;
+  const account = privateKeyToAccount(privateKey);
+  // the SDK's own spending limits are for wallets with real money
+  const client = x402Client.fromConfig({
+    schemes: [{ network: 'eip155:*', client: new ExactEvmScheme(account) }],
+    spendControls: false,
+  });
+  const payingFetch = wrapFetchWithPayment(announce(onStep), client);
+  const response = await payingFetch(`${gatewayUrl}/x402/jobs/${serviceId}/${jobIndex}`, {
+    method: 'POST',
+    body: typeof body === 'string' ? body : new Uint8Array(body),
+    headers: { 'content-type': options.contentType ?? 'text/plain; charset=utf-8' },
+  });
+  const text = await response.text();
+  if (response.status !== 202) throw new Error(`the gateway answered ${response.status}: ${text}`);
+  const accepted = JSON.parse(text) as AcceptedBody;
+  const { transaction } = decodePaymentResponseHeader(response.headers.get('payment-response') ?? '');
+  const { amount, symbol, payer } = accepted.payment;
+  onStep(`202 accepted: ${payer} paid ${amount} atoms of ${symbol} in transaction ${transaction}`);
+  onStep(`call ${accepted.call_id}, receipt ${accepted.quote_digest}`);
+  const result = await followReceipt(accepted, onStep);
+  return { status: response.status, body: accepted, transaction, result };
+}
+
+/** The plain fetch, telling of the two requests that the SDK makes of one. */
+function announce(onStep: (step: string) => void): typeof fetch {
+  return async (input, init) => {
+    const response = await fetch(input, init);
+    if (response.status === 402) onStep('402 payment required: signing the first payment offered');
+    return response;
+  };
+}
+
+async function followReceipt(accepted: AcceptedBody, onStep: (step: string) => void): Promise<Buffer> {
+  const deadline = Date.now() + resultPatienceMs;
+  let state = '';
+  while (Date.now() < deadline) {
+    const response = await fetch(accepted.receipt_url, {
+      headers: { authorization: `Bearer ${accepted.receipt_token}` },
+    });
+    const receipt = (await response.json()) as { state: string; result?: { body_base64: string } | null };
+    if (receipt.state !== state) onStep(`receipt: ${receipt.state}`);
+    ({ state } = receipt);
+    if (receipt.result) return Buffer.from(receipt.result.body_base64, 'base64');
+    if (state === 'dead_lettered') break;
+    await sleep(50);
+  }
+  throw new Error(`the runner's result did not come: the receipt says ${state}`);
+}

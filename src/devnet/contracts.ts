@@ -1,0 +1,34 @@
+import { type Abi, type Hex, isHex } from 'viem';
+import artifacts from './contracts/artifacts.json' with { type: 'json' };
+
+/** A compiled contract of the devnet, from src/devnet/contracts. */
+export interface ContractArtifact {
+  readonly abi: Abi;
+  /** What a deployment sends, before the encoded constructor arguments. */
+  readonly bytecode: Hex;
+  /** The code at the address after a deployment. */
+  readonly deployedBytecode: Hex;
+}
+
+/** An EIP-3009 stablecoin anyone may mint: `constructor(name, symbol, version, decimals)`. */
+export const testToken = artifact('TestToken');
+/** An ERC-1271 wallet: `constructor(owner)`. */
+export const smartWallet = artifact('SmartWallet');
+/** What reads go through on real chains; its code is set at `multicall3Address`. */
+export const multicall3 = artifact('Multicall3');
+
+function artifact(name: keyof typeof artifacts): ContractArtifact {
+  const { abi, bytecode, deployedBytecode } = artifacts[name];
+  if (!isAbi(abi)) throw new Error(`${name} has no ABI`);
+  return { abi, bytecode: code(name, bytecode), deployedBytecode: code(name, deployedBytecode) };
+}
+
+function code(name: string, text: string): Hex {
+  if (!isHex(text) || text === '0x') throw new Error(`${name} has no bytecode`);
+  return text;
+}
+
+/** As much as tells an ABI from anything else; a test compares it with what the compiler says. */
+function isAbi(value: readonly object[]): value is Abi {
+  return value.length > 0 && value.every((entry) => 'type' in entry);
+}

@@ -1,0 +1,47 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+
+/** `.tollbook/devnet.json`: all that a client needs to use a running devnet. */
+const description = z.object({
+  gateway_url: z.string(),
+  config: z.string(),
+  rpc_url: z.string(),
+  chain_id: z.int(),
+  network: z.string(),
+  token: z.string(),
+  second_token: z.string(),
+  pay_to: z.string(),
+  facilitator_url: z.string(),
+  database_url: z.string(),
+  runner_token: z.string(),
+  payer_private_key: z.string(),
+  callers: z.object({ permitted: z.string(), refused: z.string() }),
+  jobs: z.array(
+    z.object({
+      service_id: z.int(),
+      job_index: z.int(),
+      invocation_mode: z.string(),
+      delivery: z.enum(['push', 'lease']),
+    }),
+  ),
+});
+export type DevnetDescription = z.infer<typeof description>;
+
+const fileName = 'devnet.json';
+
+export async function writeDescription(dir: string, value: DevnetDescription): Promise<void> {
+  // it holds private keys: toy ones, but a habit is a habit
+  await writeFile(path.join(dir, fileName), `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
+}
+
+/** Throws where no devnet has described itself in this folder. */
+export async function readDescription(dir: string): Promise<DevnetDescription> {
+  let text: string;
+  try {
+    text = await readFile(path.join(dir, fileName), 'utf8');
+  } catch {
+    throw new Error(`there is no ${path.join(dir, fileName)}: start the devnet first, with \`npm start\``);
+  }
+  return description.parse(JSON.parse(text));
+}

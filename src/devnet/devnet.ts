@@ -1,0 +1,116 @@
+import path from 'node:path';
+import type { Address, Caip2, Hex } from '../domain/primitives.ts';
+import { devnetAddress, devnetKeys } from './accounts.ts';
+import { type Chain, startChain } from './chain.ts';
+import { errorCode } from './error-code.ts';
+import { startFacilitator } from './facilitator.ts';
+import { startEchoRunner } from './runner.ts';
+import { deployTokens } from './token.ts';
+
+/** Loopback ports; 0 means any free one. */
+export interface DevnetPorts {
+  readonly chain?: number;
+  readonly facilitator?: number;
+  readonly runner?: number;
+}
+
+export interface DevnetOptions {
+  /** The chain is kept here and taken up again. */
+  readonly dir: string;
+  /** A port that is named has to be free; a default one gives way to any free port. */
+  readonly ports?: DevnetPorts;
+}
+
+/** A running devnet: all a gateway and its clients need to know. Addresses are lower case. */
+export interface Devnet {
+  readonly rpcUrl: string;
+  readonly chainId: number;
+  readonly network: Caip2;
+  readonly token: Address;
+  readonly secondToken: Address;
+  readonly payTo: Address;
+  readonly facilitatorUrl: string;
+  /** Where calls are posted, path included. */
+  readonly runnerUrl: string;
+  /** The secret calls to the runner are signed with. */
+  readonly runnerToken: string;
+  readonly payerPrivateKey: Hex;
+  /** Private keys; both hold tokens. */
+  readonly callers: { readonly permitted: Hex; readonly refused: Hex };
+  /** Saves the chain and resolves when nothing is left. Safe to call twice. */
+  stop(): Promise<void>;
+}
+
+const defaultPorts = { chain: 8412, facilitator: 8413, runner: 8414 } as const;
+const runnerToken = 'devnet-runner-token';
+
+/**
+ * Starts a chain with two tokens, a facilitator and an echo runner. Nothing of it is safe to expose.
+ * @throws when a part does not start; the parts before it are stopped again
+ */
+export async function startDevnet({ dir, ports = {} }: DevnetOptions): Promise<Devnet> {
+  const stops: (() => Promise<void>)[] = [];
+  const stop = (): Promise<void> => stopAll(stops);
+  try {
+    const parts = await startParts(dir, ports, stops);
+    return { ...parts, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Starts one part after the other, and notes in `stops` how each is stopped. */
+async function startParts(
+  dir: string,
+  ports: DevnetPorts,
+  stops: (() => Promise<void>)[],
+): Promise<Omit<Devnet, 'stop'>> {
+  const stateFile = path.join(dir, 'chain.json');
+  const chain = await startAt('chain', ports, (port) => startChain({ port, stateFile }));
+  stops.push(chain.stop);
+  const tokens = await deployTokens(chain);
+  const facilitator = await startAt('facilitator', ports, (port) =>
+    startFacilitator({ ...settlingOn(chain), port }),
+  );
+  stops.push(facilitator.close);
+  const runner = await startAt('runner', ports, (port) => startEchoRunner({ secret: runnerToken, port }));
+  stops.push(runner.close);
+  return {
+    rpcUrl: chain.url,
+    chainId: chain.chainId,
+    network: `eip155:${chain.chainId}`,
+    ...tokens,
+    payTo: devnetAddress('payTo'),
+    facilitatorUrl: facilitator.url,
+    runnerUrl: runner.url,
+    runnerToken,
+    payerPrivateKey: devnetKeys.payer,
+    callers: { permitted: devnetKeys.permittedCaller, refused: devnetKeys.refusedCaller },
+  };
+}
+
+/** The last part first: a settlement under way still has its chain. */
+async function stopAll(stops: readonly (() => Promise<void>)[]): Promise<void> {
+  for (const stop of stops.toReversed()) await stop();
+}
+
+/** Another devnet may take a default port between a look at it and our own start: so it is tried, not looked at. */
+async function startAt<T>(
+  part: keyof typeof defaultPorts,
+  ports: DevnetPorts,
+  start: (port: number) => Promise<T>,
+): Promise<T> {
+  const named = ports[part];
+  try {
+    return await start(named ?? defaultPorts[part]);
+  } catch (error) {
+    const isTaken = errorCode(error) === 'EADDRINUSE';
+    if (named !== undefined || !isTaken) throw error;
+    return start(0);
+  }
+}
+
+function settlingOn(chain: Chain): { rpcUrl: string; chainId: number; privateKey: Hex } {
+  return { rpcUrl: chain.url, chainId: chain.chainId, privateKey: devnetKeys.facilitator };
+}

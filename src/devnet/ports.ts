@@ -1,0 +1,46 @@
+import { once } from 'node:events';
+import { type Server, createServer } from 'node:net';
+import { errorCode } from './error-code.ts';
+
+/** Someone else listens there. */
+export class PortTakenError extends Error {
+  readonly code = 'EADDRINUSE';
+
+  constructor(port: number) {
+    super(`Port ${port} is taken`);
+  }
+}
+
+const loopback = '127.0.0.1';
+
+/** A port nobody listens on at the moment. Someone may be faster: be ready to ask again. */
+export async function freePort(): Promise<number> {
+  return claimBriefly(0);
+}
+
+/** Whether we could listen on this loopback port now. */
+export async function isPortFree(port: number): Promise<boolean> {
+  try {
+    await claimBriefly(port);
+    return true;
+  } catch (error) {
+    if (errorCode(error) === 'EADDRINUSE') return false;
+    throw error;
+  }
+}
+
+async function claimBriefly(port: number): Promise<number> {
+  const server = createServer().listen(port, loopback);
+  await once(server, 'listening');
+  const claimed = boundPort(server);
+  server.close();
+  await once(server, 'close');
+  return claimed;
+}
+
+/** The port a listening server got. */
+export function boundPort(server: Server): number {
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server listens on no port');
+  return address.port;
+}

@@ -1,0 +1,121 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type FacilitatorEvmSigner, toFacilitatorEvmSigner } from '@x402/evm';
+import {
+  type Abi,
+  type TransactionReceipt,
+  TransactionReceiptNotFoundError,
+  type VerifyTypedDataParameters,
+  WaitForTransactionReceiptTimeoutError,
+  concatHex,
+  createWalletClient,
+  defineChain,
+  encodeFunctionData,
+  http,
+  publicActions,
+} from 'viem';
+import { privateKeyToAccount } from 'viem/accounts';
+import type { Hex } from '../domain/primitives.ts';
+
+export interface SettlementSignerOptions {
+  readonly rpcUrl: string;
+  readonly chainId: number;
+  readonly privateKey: Hex;
+}
+
+type Write = Parameters<FacilitatorEvmSigner['writeContract']>[0];
+
+interface Transaction {
+  readonly to: Hex;
+  readonly data: Hex;
+  readonly gas?: bigint | undefined;
+}
+
+const confirmationTimeoutMs = 30_000;
+const firstPollMs = 5;
+const slowestPollMs = 100;
+
+/**
+ * A facilitator's key as the SDK wants it. Any number of settlements may run at once: what can be refused is
+ * refused before a nonce is taken, then transactions are sent in turn.
+ */
+export function createSettlementSigner(options: SettlementSignerOptions): FacilitatorEvmSigner {
+  const client = clientOf(options);
+  const send = sendInTurn(client);
+  return toFacilitatorEvmSigner(
+    {
+      address: client.account.address,
+      getCode: ({ address }) => client.getCode({ address }),
+      readContract: (read) => client.readContract({ ...read, abi: viemAbi(read.abi) }),
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the same value, typed more loosely by the SDK
+      verifyTypedData: (message) => client.verifyTypedData(message as VerifyTypedDataParameters),
+      writeContract: (write) => send({ to: write.address, data: callData(write), gas: write.gas }),
+      sendTransaction: send,
+      waitForTransactionReceipt: ({ hash, timeout }) =>
+        receiptOf(client, hash, timeout ?? confirmationTimeoutMs),
+    },
+    { confirmationTimeoutMs },
+  );
+}
+
+type SigningClient = ReturnType<typeof clientOf>;
+
+function clientOf({ rpcUrl, chainId, privateKey }: SettlementSignerOptions) {
+  const chain = defineChain({
+    id: chainId,
+    name: 'facilitated',
+    nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+    rpcUrls: { default: { http: [rpcUrl] } },
+  });
+  const account = privateKeyToAccount(privateKey);
+  return createWalletClient({ account, chain, transport: http(rpcUrl) }).extend(publicActions);
+}
+
+function callData({ abi, functionName, args, dataSuffix }: Write): Hex {
+  const data = encodeFunctionData({ abi: viemAbi(abi), functionName, args });
+  return dataSuffix === undefined ? data : concatHex([data, dataSuffix]);
+}
+
+/** The SDK types the ABIs it passes as lists of anything. */
+function viemAbi(abi: readonly unknown[]): Abi {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its own constants, and viem checks what it reads
+  return abi as Abi;
+}
+
+/**
+ * The nonce is asked of the node for each transaction, never remembered: so it is right after a send that
+ * failed halfway, and after a test has rolled the chain back. That takes one transaction at a time, from asking
+ * to sent; some 2 ms each on a local chain.
+ */
+function sendInTurn(client: SigningClient): (transaction: Transaction) => Promise<Hex> {
+  const { address } = client.account;
+  let lastTurn: Promise<unknown> = Promise.resolve();
+  return async ({ to, data, gas }) => {
+    // A call that reverts already now fails here, and costs nothing.
+    const gasLimit = gas ?? ((await client.estimateGas({ to, data })) * 3n) / 2n;
+    const { maxFeePerGas, maxPriorityFeePerGas } = await client.estimateFeesPerGas();
+    const turn = lastTurn.then(async () => {
+      const nonce = await client.getTransactionCount({ address, blockTag: 'pending' });
+      // Twice the fee: full blocks ahead of us may raise it before our turn is mined.
+      const fees = { maxFeePerGas: maxFeePerGas * 2n, maxPriorityFeePerGas };
+      const raw = await client.signTransaction({ type: 'eip1559', to, data, gas: gasLimit, nonce, ...fees });
+      return client.sendRawTransaction({ serializedTransaction: raw });
+    });
+    lastTurn = turn.catch(() => undefined);
+    return turn;
+  };
+}
+
+/** viem's own waiting asks for every waiter at every block: with hundreds of settlements it drowns the node. */
+async function receiptOf(client: SigningClient, hash: Hex, timeoutMs: number): Promise<TransactionReceipt> {
+  const deadline = performance.now() + timeoutMs;
+  for (let waitMs = firstPollMs; ; waitMs = Math.min(waitMs * 2, slowestPollMs)) {
+    const receipt = await client.getTransactionReceipt({ hash }).catch(undefinedIfNotFound);
+    if (receipt !== undefined) return receipt;
+    if (performance.now() > deadline) throw new WaitForTransactionReceiptTimeoutError({ hash });
+    await sleep(waitMs);
+  }
+}
+
+function undefinedIfNotFound(error: unknown): undefined {
+  if (!(error instanceof TransactionReceiptNotFoundError)) throw error;
+}

@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type EchoRunner, startEchoRunner } from '../../src/devnet/runner.ts';
+import { signCall } from '../../src/domain/call-signature.ts';
+
+const secret = 'runner secret';
+const metadata = { 'x-x402-payer': '0xabc', 'x-net-job': '1/0' };
+
+describe('the echo runner', () => {
+  let runner: EchoRunner;
+  beforeAll(async () => {
+    runner = await startEchoRunner({ secret });
+  });
+  afterAll(() => runner.close());
+
+  test('answers a signed call with its metadata and body', async () => {
+    const body = Buffer.of(0, 1, 255);
+    const response = await post(runner.url, body, secret);
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({ metadata, body_base64: body.toString('base64') });
+    expect(runner.calls.at(-1)).toMatchObject({ id: '1', metadata, body });
+  });
+
+  test('answers 401 to a call signed with another secret, and does not keep it', async () => {
+    const before = runner.calls.length;
+    const response = await post(runner.url, Buffer.from('x'), 'another');
+    expect(response.status).toBe(401);
+    expect(runner.calls).toHaveLength(before);
+  });
+
+  test('fails a call when it is told to', async () => {
+    const failing = await startEchoRunner({
+      secret,
+      onCall: () => {
+        throw new Error('not now');
+      },
+    });
+    const response = await post(failing.url, Buffer.from('x'), secret);
+    expect(response.status).toBe(500);
+    await failing.close();
+  });
+});
+
+function post(url: string, body: Buffer, key: string): Promise<Response> {
+  const signature = signCall({
+    secret: key,
+    id: '1',
+    timestampSecs: Math.floor(Date.now() / 1000),
+    body,
+    metadata,
+  });
+  return fetch(url, { method: 'POST', headers: { ...signature, ...metadata }, body: new Uint8Array(body) });
+}

@@ -1,0 +1,56 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll } from 'vitest';
+import { type Chain, startChain } from '../../src/devnet/chain.ts';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { startFacilitator } from '../../src/devnet/facilitator.ts';
+import { balanceOf, deployTokens } from '../../src/devnet/token.ts';
+import type { Address } from '../../src/domain/primitives.ts';
+
+/** A chain with tokens and a real facilitator, for all tests of one file. */
+export interface TestChain {
+  readonly rpcUrl: string;
+  readonly facilitatorUrl: string;
+  readonly token: Address;
+  readonly secondToken: Address;
+  balance(address: Address, token?: Address): Promise<bigint>;
+}
+
+export function useChain(): TestChain {
+  let chain: Chain;
+  let facilitator: Awaited<ReturnType<typeof startFacilitator>>;
+  let tokens: Awaited<ReturnType<typeof deployTokens>>;
+  const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-chain-'));
+  chmodSync(dir, 0o755);
+  beforeAll(async () => {
+    chain = await startChain({ port: 0 });
+    tokens = await deployTokens(chain);
+    facilitator = await startFacilitator({
+      rpcUrl: chain.url,
+      chainId: chain.chainId,
+      privateKey: devnetKeys.facilitator,
+      port: 0,
+    });
+  });
+  afterAll(async () => {
+    await facilitator?.close();
+    await chain?.stop();
+    rmSync(dir, { recursive: true, force: true });
+  });
+  return {
+    get rpcUrl() {
+      return chain.url;
+    },
+    get facilitatorUrl() {
+      return facilitator.url;
+    },
+    get token() {
+      return tokens.token;
+    },
+    get secondToken() {
+      return tokens.secondToken;
+    },
+    balance: (address, token) => balanceOf(chain.url, token ?? tokens.token, address),
+  };
+}

@@ -1,0 +1,130 @@
+import { onTestFinished } from 'vitest';
+import { type Logger, pino } from 'pino';
+import { parseConfig } from '../../src/config/load.ts';
+import { type RunningGateway, startGateway } from '../../src/main.ts';
+import type { TestChain } from './devnet.ts';
+import type { TestDatabase } from './database.ts';
+
+export interface TestGatewayOptions {
+  readonly database: TestDatabase;
+  readonly chain: Pick<TestChain, 'rpcUrl' | 'facilitatorUrl' | 'token' | 'secondToken'>;
+  /** TOML put before the tables: top-level keys. */
+  readonly top?: string;
+  /** TOML put at the end: more tables. */
+  readonly tables?: string;
+  readonly facilitatorUrl?: string;
+  readonly runnerUrl?: string | undefined;
+  /** The job prices and policies; by default 1/0 and 1/1 are sold and 1/2 is disabled. */
+  readonly jobs?: string;
+  readonly logger?: Logger;
+}
+
+export const runnerSecret = 'a-secret-of-the-test-runner';
+export const payTo = '0x90f79bf6eb2c4f870365e785982e1f101e93b906';
+
+const defaultJobs = `
+[job_prices.1]
+0 = "1000000000000000"
+1 = "1"
+2 = "1000000000000000"
+
+[[job_policies]]
+service_id = 1
+job_index = 0
+invocation_mode = "public_paid"
+
+[[job_policies]]
+service_id = 1
+job_index = 1
+invocation_mode = "public_paid"
+`;
+
+function configText(options: TestGatewayOptions): string {
+  const { chain, top = '', tables = '', jobs = defaultJobs, runnerUrl } = options;
+  const token = (asset: string, symbol: string, name: string) => `
+[[accepted_tokens]]
+network = "eip155:84532"
+asset = "${asset}"
+symbol = "${symbol}"
+decimals = 6
+pay_to = "${payTo}"
+eip712_name = "${name}"
+eip712_version = "2"
+`;
+  const runner = `
+[[runners]]
+services = [1]
+mode = "push"
+url = "${runnerUrl}"
+token_env = "RUNNER_TOKEN"
+`;
+  return `
+bind_address = "127.0.0.1:0"
+facilitator_url = "${options.facilitatorUrl ?? chain.facilitatorUrl}"
+rate_per_native_unit = "3200.00"
+markup_bps = 200
+log_level = "silent"
+${/trust_proxy/.test(top) ? '' : 'trust_proxy = ["127.0.0.1"]'}
+${top}
+${/\[limits\]/.test(tables) ? '' : '[limits]\nrequests_per_minute = 0'}
+[[networks]]
+id = "eip155:84532"
+rpc_url = "${chain.rpcUrl}"
+${token(chain.token, 'USDC', 'USD Coin')}
+${token(chain.secondToken, 'EURC', 'Euro Coin')}
+${runnerUrl === undefined ? '' : runner}
+${jobs}
+${tables}
+`;
+}
+
+export interface TestGateway extends RunningGateway {
+  post(
+    path: string,
+    init?: { body?: string | Uint8Array; headers?: Record<string, string> },
+  ): Promise<Answer>;
+  get(path: string, headers?: Record<string, string>): Promise<Answer>;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look at answers whose shape they assert
+  readonly json: any;
+}
+
+/** A real gateway in this process, on a port of its own. Stopped when the test ends. */
+export async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {
+  const { config } = await parseConfig(configText(options), {
+    file: 'test.toml',
+    env: { RUNNER_TOKEN: runnerSecret },
+    readFile: () => Promise.reject(new Error('no files here')),
+  });
+  const logger = options.logger ?? pino({ level: 'silent' });
+  const gateway = await startGateway({ config, databaseUrl: options.database.url, logger });
+  onTestFinished(() => gateway.stop());
+  return {
+    ...gateway,
+    post: async (path, { body = '', headers = {} } = {}) =>
+      answer(
+        await fetch(gateway.url + path, {
+          method: 'POST',
+          body: typeof body === 'string' ? body : new Uint8Array(body),
+          headers: { 'content-type': 'text/plain', ...headers },
+        }),
+      ),
+    get: async (path, headers = {}) => answer(await fetch(gateway.url + path, { headers })),
+  };
+}
+
+async function answer(response: Response): Promise<Answer> {
+  const text = await response.text();
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    json = undefined;
+  }
+  return { status: response.status, headers: response.headers, text, json };
+}
