@@ -46,7 +46,7 @@ export type CallRefusal =
   | 'metadata_signature_mismatch';
 
 /** How far a call's time may lie from the runner's, either way. */
-export const callToleranceSecs = 300;
+const callToleranceSecs = 300;
 
 const idForm = /^\d{1,19}$/;
 const timestampForm = /^(?:0|[1-9]\d{0,11})$/;

@@ -150,7 +150,7 @@ export type RecordedEvent = LedgerEvent & {
 };
 
 /** The version of every schema above. A changed meaning gets a new number, never a new reading of old bytes. */
-export const eventSchemaVersion = 1;
+const eventSchemaVersion = 1;
 
 /**
  * The canonical JSON of an event's data, as it will be hashed.

@@ -93,7 +93,7 @@ export function quoteDigest(quote: Quote): Hex {
 const optionHashes = new WeakMap<readonly SettlementOption[], Uint8Array>();
 
 /** keccak256 of the options' canonical JSON. Remembered by the list itself: a job's options change only with its config. */
-export function optionsHash(options: readonly SettlementOption[]): Uint8Array {
+function optionsHash(options: readonly SettlementOption[]): Uint8Array {
   let hash = optionHashes.get(options);
   if (!hash) {
     hash = keccak256(stringToBytes(canonicalJson(options.map(optionJson))), 'bytes');

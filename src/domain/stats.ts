@@ -1,7 +1,7 @@
 import type { EventType } from './event.ts';
 
 /** The public counters: each is the number of events of the types named. */
-export const counterTypes = {
+const counterTypes = {
   accepted: ['enqueued'],
   denied: ['auth_denied'],
   replay_denied: ['replay_denied'],

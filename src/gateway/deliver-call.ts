@@ -10,7 +10,7 @@ import { type Gateway, nowSecs } from './gateway.ts';
 type Completed = Extract<PushAnswer, { kind: 'completed' }>;
 
 /** What a runner is told about a call beside the request's bytes: header names in lower case. */
-export function callMetadata(call: LeasedCall): Record<string, string> {
+function callMetadata(call: LeasedCall): Record<string, string> {
   return {
     'x-x402-origin': 'x402',
     'x-x402-quote-digest': call.quoteDigest,

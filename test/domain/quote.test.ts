@@ -54,8 +54,9 @@ function canonicalOption(of: SettlementOption): string {
 
 describe("a quote's digest", () => {
   test('is the one on record for a known quote', () => {
-    expect(quoteDigest(quote)).toBe('GOLDEN');
-    expect(digestByViem(quote)).toBe('GOLDEN');
+    const digest = '0x814c44bfe130a50b180dad4bd7bf39c2380ac82354a0d52512dcf4ee5dfd2365';
+    expect(quoteDigest(quote)).toBe(digest);
+    expect(digestByViem(quote)).toBe(digest);
   });
 
   test("is viem's digest of the published typed data, for any quote", () => {

@@ -171,7 +171,7 @@ test('the writer role can append only through the function', async () => {
     `update tollbook.call set status = 'ready'`,
     `create function tollbook.clock2() returns int language sql as 'select 1'`,
   ]) {
-    await expect(pool.query(statement), statement).rejects.toThrow(/permission denied/);
+    await expect(pool.query(statement)).rejects.toThrow(/permission denied/);
   }
 });
 
@@ -255,8 +255,8 @@ test('a client that vanishes in the middle of its message does not stop the othe
   const vanishing = new pg.Client({ ...sessionConfig({ url: database.url }), stream: () => socket });
   vanishing.on('error', () => {});
   await vanishing.connect();
-  const write = socket.write.bind(socket) as (chunk: Buffer) => boolean;
-  socket.write = ((chunk: Buffer) => write(chunk.subarray(0, chunk.length >> 1))) as typeof socket.write;
+  const write = socket.write.bind(socket);
+  socket.write = (chunk: Buffer) => write(chunk.subarray(0, chunk.length >> 1));
   const half = vanishing.query(
     appendStatement(1, randomUUID(), 1, [encodeCommand({ stream: newStream(), events: [refused()] })]),
   );
@@ -296,7 +296,8 @@ test('times in the ledger never run backwards, whatever the clock does', async (
   await lane.append({ stream: newStream(), events: [refused()] });
   await database.moveClock(-3_600);
   await lane.append({ stream: newStream(), events: [refused()] });
-  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  expect(events[1]?.at).toBe(events[0]?.at);
 });
 
 test('closing finishes what is queued and takes nothing more', async () => {

@@ -22,8 +22,7 @@ export async function createDatabase(): Promise<TestDatabase> {
   return database;
 }
 
-/** The same for a whole file: the caller drops it. */
-export async function makeDatabase(): Promise<TestDatabase> {
+async function makeDatabase(): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`;
   const serverUrl = inject('serverUrl');
   await withClient(serverUrl.replace('DATABASE', 'postgres'), (admin) =>

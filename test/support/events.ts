@@ -3,7 +3,7 @@ import type { LedgerEvent } from '../../src/domain/event.ts';
 import type { Hex } from '../../src/domain/primitives.ts';
 
 export const randomHex32 = (): Hex => `0x${randomBytes(32).toString('hex')}`;
-export const randomAddress = (): Hex => `0x${randomBytes(20).toString('hex')}`;
+const randomAddress = (): Hex => `0x${randomBytes(20).toString('hex')}`;
 
 export function quoteIssued(): LedgerEvent {
   return {

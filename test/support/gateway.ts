@@ -39,9 +39,7 @@ job_index = 1
 invocation_mode = "public_paid"
 `;
 
-function configText(options: TestGatewayOptions): string {
-  const { chain, top = '', tables = '', jobs = defaultJobs, runnerUrl } = options;
-  const token = (asset: string, symbol: string, name: string) => `
+const token = (asset: string, symbol: string, name: string) => `
 [[accepted_tokens]]
 network = "eip155:84532"
 asset = "${asset}"
@@ -51,6 +49,9 @@ pay_to = "${payTo}"
 eip712_name = "${name}"
 eip712_version = "2"
 `;
+
+function configText(options: TestGatewayOptions): string {
+  const { chain, top = '', tables = '', jobs = defaultJobs, runnerUrl } = options;
   const runner = `
 [[runners]]
 services = [1]

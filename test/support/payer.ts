@@ -34,9 +34,9 @@ export interface Authorization {
 export const payer = privateKeyToAccount(devnetKeys.payer);
 
 export function offerOf(answer: Answer): Offer {
-  const header = answer.headers.get('payment-required');
-  if (header === null) throw new Error(`no PAYMENT-REQUIRED in a ${answer.status}: ${answer.text}`);
-  return JSON.parse(Buffer.from(header, 'base64').toString('utf8')) as Offer;
+  const required = answer.headers.get('payment-required');
+  if (required === null) throw new Error(`no PAYMENT-REQUIRED in a ${answer.status}: ${answer.text}`);
+  return JSON.parse(Buffer.from(required, 'base64').toString('utf8')) as Offer;
 }
 
 export interface SignOptions {

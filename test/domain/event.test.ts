@@ -1,0 +1,218 @@
+import { describe, expect, test } from 'vitest';
+import { ZodError } from 'zod';
+import {
+  decodeLeaf,
+  encodeEventData,
+  type EventData,
+  eventSchemas,
+  type EventType,
+  type LedgerEvent,
+} from '../../src/domain/event.ts';
+import { optionJson } from '../../src/domain/quote.ts';
+import { paymentToData } from '../../src/domain/payment.ts';
+import { signedPayment } from './payment-support.ts';
+import { bytesOf, nowSecs, option, payer } from './support.ts';
+
+const ofPayment = { payment_nonce: bytesOf('d4', 32), payer };
+const job = { service_id: 1, job_index: 0 };
+const digest = bytesOf('e5', 32);
+const transaction = bytesOf('f6', 32);
+
+/** One example of every type, optional fields included. A new type without one does not compile. */
+const examples: { readonly [T in EventType]: EventData<T> } = {
+  quote_issued: {
+    ...job,
+    price_wei: '1000000000000000',
+    options: [optionJson(option)],
+    requester: bytesOf('00', 20),
+    inputs_hash: bytesOf('00', 32),
+    issued_at: nowSecs,
+    expires_at: nowSecs + 300,
+    salt: bytesOf('5a', 32),
+  },
+  payment_rejected: { ...job, stage: 'verify', reason: 'insufficient_funds', quote_digest: digest, payer },
+  request_refused: { code: 'x402_disabled', ...job, quote_digest: digest },
+  payment_verified: { ...ofPayment, by: 'facilitator' },
+  auth_passed: { caller: payer, mode: 'payer_is_caller' },
+  replay_denied: { ...ofPayment, claim: 'payment', quote_digest: digest },
+  settlement_started: {
+    request_id: '0198a1b2-0000-7000-8000-000000000001',
+    binding: bytesOf('01', 32),
+    body_sha256: bytesOf('02', 32),
+    body_bytes: 2,
+    payment: paymentToData(signedPayment),
+  },
+  payment_settled: {
+    ...ofPayment,
+    network: 'eip155:84532',
+    asset: option.asset,
+    amount: '3264000',
+    transaction,
+    evidence: 'chain',
+    block_number: '12345',
+    block_hash: bytesOf('77', 32),
+    log_index: 0,
+  },
+  settlement_failed: { ...ofPayment, reason: 'insufficient_funds' },
+  settlement_unknown: { ...ofPayment, reason: 'timeout', transaction },
+  enqueued: { call_id: 1, payment_nonce: ofPayment.payment_nonce },
+  enqueue_failed: { ...job, reason: 'outbox_full', quote_digest: digest },
+  delivered: { call_id: 1, attempt: 1 },
+  delivery_failed: { call_id: 1, attempt: 1, reason: 'http_500', retry_at: nowSecs + 2 },
+  completed: { call_id: 1, attempt: 2, result_sha256: bytesOf('03', 32), result_bytes: 4 },
+  dead_lettered: { call_id: 1, attempt: 10, reason: 'http_400' },
+  operator_requeued: { call_id: 1 },
+  operator_runner_paused: { runner: 'echo', reason: 'http_410' },
+  operator_runner_resumed: { runner: 'echo' },
+};
+
+const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[] } = {
+  payment_rejected: ['quote_digest', 'payer'],
+  request_refused: ['service_id', 'job_index', 'quote_digest'],
+  replay_denied: ['quote_digest'],
+  payment_settled: ['block_number', 'block_hash', 'log_index'],
+  settlement_unknown: ['transaction'],
+  enqueue_failed: ['quote_digest'],
+  delivery_failed: ['retry_at'],
+  completed: ['result_sha256', 'result_bytes'],
+};
+
+const types = Object.keys(examples) as EventType[];
+const eventOf = (type: EventType, data: object): LedgerEvent => ({ type, data }) as LedgerEvent;
+const encodes = (type: EventType, data: object) => () => encodeEventData(eventOf(type, data));
+
+function without(data: object, lacking: string): object {
+  return Object.fromEntries(Object.entries(data).filter(([key]) => key !== lacking));
+}
+
+function isOptional({ type, key }: { type: EventType; key: string }): boolean {
+  return ((optionalKeys[type] ?? []) as readonly string[]).includes(key);
+}
+
+/** A leaf as the lane writes it. */
+function leafOf(type: string, data: string, change: object = {}): Buffer {
+  const envelope = {
+    at: '2027-01-15T08:00:00.000Z',
+    data: JSON.parse(data) as unknown,
+    lane: 1,
+    schema: 1,
+    seq: 7,
+    stream: digest,
+    type,
+    version: 3,
+  };
+  return Buffer.from(JSON.stringify({ ...envelope, ...change }));
+}
+
+describe('every event', () => {
+  test('has a schema and an example', () => {
+    expect(types.toSorted()).toEqual(Object.keys(eventSchemas).toSorted());
+  });
+
+  test.each(types)('%s is read back as it was written', (type) => {
+    const data = encodeEventData(eventOf(type, examples[type]));
+    expect(decodeLeaf(leafOf(type, data))).toEqual({
+      seq: 7,
+      stream: digest,
+      version: 3,
+      at: '2027-01-15T08:00:00.000Z',
+      type,
+      data: examples[type],
+    });
+  });
+
+  const fields = types.flatMap((type) => Object.keys(examples[type]).map((key) => ({ type, key })));
+
+  test.each(fields.filter((field) => !isOptional(field)))('$type needs its $key', ({ type, key }) => {
+    expect(encodes(type, without(examples[type], key))).toThrow(`"${key}"`);
+  });
+
+  test.each(fields.filter(isOptional))('$type may lack its $key', ({ type, key }) => {
+    const lacking = without(examples[type], key);
+    expect(decodeLeaf(leafOf(type, encodes(type, lacking)()))).toMatchObject({ type });
+  });
+
+  test.each(types)('%s has no field beside those of its schema', (type) => {
+    expect(encodes(type, { ...examples[type], note: 'text of a stranger' })).toThrow('note');
+  });
+
+  test.each(types)('%s is refused on reading where writing would refuse it', (type) => {
+    const data = JSON.stringify({ ...examples[type], note: 'text of a stranger' });
+    expect(() => decodeLeaf(leafOf(type, data))).toThrow('note');
+  });
+});
+
+describe('the data of an event', () => {
+  test('is canonical: the same bytes whatever order it was put together in', () => {
+    const turned = Object.fromEntries(Object.entries(examples.payment_settled).toReversed());
+    expect(encodes('payment_settled', turned)()).toBe(encodes('payment_settled', examples.payment_settled)());
+    expect(encodes('delivered', { call_id: 1, attempt: 2 })()).toBe('{"attempt":2,"call_id":1}');
+  });
+
+  const settled = examples.payment_settled;
+  const quoted = examples.quote_issued;
+  test.each([
+    ['an upper-case address', 'auth_passed', { caller: `0x${'C3'.repeat(20)}`, mode: 'payer_is_caller' }],
+    ['an address of 19 bytes', 'auth_passed', { caller: bytesOf('c3', 19), mode: 'payer_is_caller' }],
+    ['a hash of 31 bytes', 'payment_settled', { ...settled, transaction: bytesOf('f6', 31) }],
+    ['an amount in hex', 'payment_settled', { ...settled, amount: '0x10' }],
+    ['an amount with a leading zero', 'payment_settled', { ...settled, amount: '010' }],
+    ['a negative amount', 'payment_settled', { ...settled, amount: '-1' }],
+    ['an amount that is a number', 'payment_settled', { ...settled, amount: 1 }],
+    ['an amount of 79 digits', 'payment_settled', { ...settled, amount: '9'.repeat(79) }],
+    ['a network by name', 'payment_settled', { ...settled, network: 'base' }],
+    ['evidence by hearsay', 'payment_settled', { ...settled, evidence: 'client' }],
+    ['no options', 'quote_issued', { ...quoted, options: [] }],
+    ['an id beyond 2^53', 'quote_issued', { ...quoted, service_id: 2 ** 53 }],
+    ['a negative id', 'quote_issued', { ...quoted, job_index: -1 }],
+    ['a time with a fraction', 'quote_issued', { ...quoted, issued_at: 1.5 }],
+    ['a sentence as reason', 'settlement_failed', { ...ofPayment, reason: 'Not enough money' }],
+    ['a reason in upper case', 'settlement_failed', { ...ofPayment, reason: 'TIMEOUT' }],
+    ['an empty reason', 'settlement_failed', { ...ofPayment, reason: '' }],
+    ['a reason of 101 characters', 'settlement_failed', { ...ofPayment, reason: 'a'.repeat(101) }],
+    ['a reason with a line break', 'settlement_failed', { ...ofPayment, reason: 'timeout\n' }],
+    ['an unknown stage', 'payment_rejected', { ...job, stage: 'later', reason: 'late' }],
+    ['an unknown claim', 'replay_denied', { ...ofPayment, claim: 'transfer' }],
+    ['a runner with a slash', 'operator_runner_resumed', { runner: '../echo' }],
+    ['nothing at all', 'delivered', {}],
+  ] satisfies [string, EventType, object][])('is refused with %s', (_, type, data) => {
+    expect(encodes(type, data)).toThrow(ZodError);
+  });
+
+  const started = examples.settlement_started;
+  test.each([
+    ['half a byte of signature', { signature: '0x123' }],
+    ['an upper-case signature', { signature: `0x${'1B'.repeat(65)}` }],
+    ['a time in hex', { valid_before: '0x10' }],
+    ['version 3', { x402_version: 3 }],
+    ['another transfer method', { transfer_method: 'permit2' }],
+    ['a symbol with markup', { symbol: '<b>' }],
+    ['a name with a control character', { eip712_name: 'USD\u0000Coin' }],
+    ['a field beside those of its schema', { resource: 'http://127.0.0.1' }],
+  ] satisfies [string, object][])('is refused with a payment of %s', (_, change) => {
+    const data = { ...started, payment: { ...started.payment, ...change } };
+    expect(encodes('settlement_started', data)).toThrow(ZodError);
+  });
+});
+
+describe('a leaf', () => {
+  const data = '{"attempt":1,"call_id":1}';
+
+  test.each([
+    ['an unknown type', leafOf('job_done', data), 'unknown event type job_done at seq 7'],
+    ['a type that every object has', leafOf('toString', data), 'unknown event type'],
+    ['the type of another event', leafOf('enqueued', data), '"payment_nonce"'],
+    ['a newer schema', leafOf('delivered', data, { schema: 2 }), '"schema"'],
+    ['no schema', leafOf('delivered', data, { schema: undefined }), '"schema"'],
+    ['no place', leafOf('delivered', data, { seq: 0 }), '"seq"'],
+    ['a place beyond 2^53', leafOf('delivered', data, { seq: 2 ** 53 }), '"seq"'],
+    ['no version', leafOf('delivered', data, { version: 0 }), '"version"'],
+    ['no stream', leafOf('delivered', data, { stream: undefined }), '"stream"'],
+    ['no time', leafOf('delivered', data, { at: undefined }), '"at"'],
+    ['a list as data', leafOf('delivered', '[]'), '"data"'],
+    ['text that is no JSON', Buffer.from('delivered'), 'JSON'],
+    ['nothing', Buffer.alloc(0), 'JSON'],
+  ])('with %s is refused', (_, leaf, message) => {
+    expect(() => decodeLeaf(leaf)).toThrow(message);
+  });
+});

@@ -1,0 +1,285 @@
+import { createConnection } from 'node:net';
+import { expect, test } from 'vitest';
+import { privateKeyToAccount } from 'viem/accounts';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { createDatabase } from '../support/database.ts';
+import { useChain } from '../support/devnet.ts';
+import { payTo, startTestGateway } from '../support/gateway.ts';
+import { allEvents, expectSoundLedger } from '../support/invariants.ts';
+import { header, offerOf, type Payment, payer, signOffer, type SignOptions } from '../support/payer.ts';
+
+const chain = useChain();
+const job = '/x402/jobs/1/0';
+const nowSecs = Math.floor(Date.now() / 1_000);
+
+type Change = (payment: Payment) => unknown;
+const authorization =
+  (change: Record<string, unknown>): Change =>
+  (payment) => ({
+    ...payment,
+    payload: { ...payment.payload, authorization: { ...payment.payload.authorization, ...change } },
+  });
+const accepted =
+  (change: Record<string, unknown>): Change =>
+  (payment) => ({
+    ...payment,
+    accepted: { ...payment.accepted, ...change },
+  });
+const other = `0x${'7'.repeat(40)}`;
+
+/** Each payment is honestly signed over `signed`, then changed: reason → what is wrong with it. */
+const badPayments: readonly [name: string, reason: string, change: Change, signed?: SignOptions['signed']][] =
+  [
+    ['another network', 'matches_no_option', accepted({ network: 'eip155:1' })],
+    ['a network that is none', 'undecodable_payment', accepted({ network: 'base-sepolia' })],
+    ['another asset', 'matches_no_option', accepted({ asset: other })],
+    ['another payee in the offer', 'matches_no_option', accepted({ payTo: other })],
+    ['another amount in the offer', 'matches_no_option', accepted({ amount: '1' })],
+    ['another scheme', 'matches_no_option', accepted({ scheme: 'upto' })],
+    ['no quote', 'names_no_quote', accepted({ extra: {} })],
+    ['a quote nobody issued', 'unknown_quote', accepted({ extra: { quoteDigest: `0x${'1'.repeat(64)}` } })],
+    ['another payee', 'recipient_mismatch', (p) => p, { to: other }],
+    ['too little', 'authorization_value_mismatch', (p) => p, { value: '3263999' }],
+    ['too much', 'authorization_value_mismatch', (p) => p, { value: '3264001' }],
+    ['an expired authorization', 'authorization_expired', (p) => p, { validBefore: String(nowSecs - 10) }],
+    [
+      'one about to expire',
+      'authorization_expires_too_soon',
+      (p) => p,
+      { validBefore: String(nowSecs + 20) },
+    ],
+    [
+      'one that is not yet valid',
+      'authorization_not_yet_valid',
+      (p) => p,
+      { validAfter: String(nowSecs + 600) },
+    ],
+    [
+      'one valid absurdly long',
+      'authorization_valid_too_long',
+      (p) => p,
+      { validBefore: String(nowSecs + 86_400) },
+    ],
+    ['hex where decimals belong', 'not_a_decimal', authorization({ value: '0x31ce00' })],
+    ['leading zeros', 'not_a_decimal', authorization({ value: '03264000' })],
+    ['a sign', 'not_a_decimal', authorization({ value: '+3264000' })],
+    ['a number with an exponent', 'not_a_decimal', authorization({ validAfter: '1e3' })],
+    ['numbers instead of strings', 'undecodable_payment', authorization({ value: 3_264_000 })],
+    ['junk keys', 'unknown_payload_field', authorization({ junk: 'x' })],
+    ['a short nonce', 'undecodable_payment', authorization({ nonce: '0x12' })],
+    [
+      'a cut signature',
+      'malformed_signature',
+      (p) => ({ ...p, payload: { ...p.payload, signature: p.payload.signature.slice(0, -2) } }),
+    ],
+    [
+      'a signature of somebody else',
+      'invalid_exact_evm_signature',
+      authorization({ from: privateKeyToAccount(devnetKeys.operator).address }),
+    ],
+    ['version 3', 'undecodable_payment', (p) => ({ ...p, x402Version: 3 })],
+    ['a list', 'undecodable_payment', (p) => [p]],
+    ['null', 'undecodable_payment', () => null],
+  ];
+
+test.each(badPayments)(
+  'a payment with %s is refused with a reason, charges nobody and is written down',
+  async (_, reason, change, signed) => {
+    const database = await createDatabase();
+    const gateway = await startTestGateway({ database, chain });
+    const before = await chain.balance(payTo);
+    const offer = offerOf(await gateway.post(job, { body: 'x' }));
+    const payment = change(await signOffer(offer, { nowSecs, ...(signed ? { signed } : {}) }));
+    const answer = await gateway.post(job, { body: 'x', headers: header(payment) });
+    expect(answer).toMatchObject({ status: 402, json: { code: 'payment_invalid', reason } });
+    expect(offerOf(answer).accepts[0]?.extra['quoteDigest']).toBe(answer.json.quote_digest);
+    expect(await chain.balance(payTo)).toBe(before);
+    const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+    expect(events.filter(({ type }) => type === 'payment_rejected').map(({ data }) => data)).toMatchObject([
+      { reason },
+    ]);
+    expect(events.some(({ type }) => type === 'settlement_started')).toBe(false);
+  },
+);
+
+test('a nonce in upper case is refused before it is claimed, and the honest spelling still pays', async () => {
+  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const payment = await signOffer(offerOf(await gateway.post(job, { body: 'x' })));
+  const nonce = `0x${payment.payload.authorization.nonce.slice(2).toUpperCase()}`;
+  const shouted = authorization({ nonce })(payment);
+  const refused = await gateway.post(job, { body: 'x', headers: header(shouted) });
+  expect(refused).toMatchObject({ status: 402, json: { reason: 'nonce_not_lower_case' } });
+  expect((await gateway.post(job, { body: 'x', headers: header(payment) })).status).toBe(202);
+});
+
+test.each([
+  ['garbage', '!!!!', 'undecodable_payment'],
+  ['an empty header', '', 'undecodable_payment'],
+  [
+    'truncated base64',
+    Buffer.from('{"x402Version":2').toString('base64').slice(0, -3),
+    'undecodable_payment',
+  ],
+  ['text that is not UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d]).toString('base64'), 'undecodable_payment'],
+  ['base64 of no JSON', Buffer.from('hello').toString('base64'), 'undecodable_payment'],
+  ['deep nesting', Buffer.from('['.repeat(4_000)).toString('base64'), 'undecodable_payment'],
+  ['a header of 20 kB', 'A'.repeat(20_000), 'payment_header_too_large'],
+])('%s as a payment is a 402 with a new quote', async (_, value, reason) => {
+  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const answer = await gateway.post(job, { body: 'x', headers: { 'payment-signature': value } });
+  expect(answer.status).toBe(402);
+  expect(answer.json.reason).toBe(reason);
+  expect(offerOf(answer).accepts).toHaveLength(2);
+});
+
+test('headers beyond what any client sends are 431 in our own error form', async () => {
+  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const { port } = new URL(gateway.url);
+  const raw = await new Promise<string>((resolve, reject) => {
+    let text = '';
+    const socket = createConnection({ host: '127.0.0.1', port: Number(port) }, () => {
+      socket.write(`POST ${job} HTTP/1.1\r\nHost: x\r\nPAYMENT-SIGNATURE: ${'A'.repeat(80_000)}\r\n\r\n`);
+    });
+    socket.on('data', (chunk) => (text += String(chunk)));
+    socket.on('close', () => resolve(text));
+    socket.on('error', (error) => (text ? resolve(text) : reject(error)));
+  });
+  expect(raw).toMatch(/^HTTP\/1\.1 431 /);
+  expect(JSON.parse(raw.split('\r\n\r\n')[1] ?? '')).toMatchObject({ code: 'headers_too_large' });
+});
+
+test.each([
+  ['9007199254740992/0', 'a service beyond 2^53'],
+  ['1/4294967296', 'a job beyond 2^32'],
+  ['01/0', 'leading zeros'],
+  ['1/-1', 'a negative job'],
+  ['1/0x0', 'hex'],
+  ['one/zero', 'words'],
+  ['7/7', 'a job nobody sells'],
+])('%s (%s) is 404 job_not_found, on its price too', async (id) => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain });
+  const refused = { status: 404, json: { code: 'job_not_found', error: expect.any(String) } };
+  expect(await gateway.post(`/x402/jobs/${id}`, { body: 'x' })).toMatchObject(refused);
+  expect(await gateway.get(`/x402/jobs/${id}/price`)).toMatchObject(refused);
+  expect((await allEvents(database.db)).map(({ type, data }) => [type, data])).toMatchObject([
+    ['request_refused', { code: 'job_not_found' }],
+  ]);
+});
+
+test('a disabled job is 403, with a payment and without, and on its price', async () => {
+  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const offer = offerOf(await gateway.post(job, { body: 'x' }));
+  const before = await chain.balance(payTo);
+  const disabled = { status: 403, json: { code: 'x402_disabled' } };
+  expect(await gateway.post('/x402/jobs/1/2', { body: 'x' })).toMatchObject(disabled);
+  const headers = header(await signOffer(offer));
+  expect(await gateway.post('/x402/jobs/1/2', { body: 'x', headers })).toMatchObject(disabled);
+  expect(await gateway.get('/x402/jobs/1/2/price')).toMatchObject(disabled);
+  expect(await chain.balance(payTo)).toBe(before);
+});
+
+test('a quote of one job does not pay for another', async () => {
+  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const payment = await signOffer(offerOf(await gateway.post('/x402/jobs/1/1', { body: 'x' })));
+  const before = await chain.balance(payTo);
+  const answer = await gateway.post(job, { body: 'x', headers: header(payment) });
+  expect(answer).toMatchObject({ status: 402, json: { reason: 'unknown_quote' } });
+  expect(await chain.balance(payTo)).toBe(before);
+});
+
+test('a body over the limit is 413 and written down; one at the limit is taken', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({
+    database,
+    chain,
+    tables: '[limits]\nmax_body_bytes = 1024\nrequests_per_minute = 0',
+  });
+  const large = await gateway.post(job, { body: 'x'.repeat(1_025) });
+  expect(large).toMatchObject({ status: 413, json: { code: 'body_too_large' } });
+  expect((await gateway.post(job, { body: 'x'.repeat(1_024) })).status).toBe(402);
+  const events = await allEvents(database.db);
+  expect(events[0]).toMatchObject({ type: 'request_refused', data: { code: 'body_too_large' } });
+});
+
+test('a request that stops in the middle of its body charges nobody and appends nothing', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain });
+  const payment = await signOffer(offerOf(await gateway.post(job, { body: 'the whole body' })));
+  const before = await chain.balance(payTo);
+  const value = header(payment)['payment-signature'] ?? '';
+  await new Promise<void>((resolve) => {
+    const socket = createConnection({ host: '127.0.0.1', port: Number(new URL(gateway.url).port) }, () => {
+      socket.write(
+        `POST ${job} HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\nPAYMENT-SIGNATURE: ${value}\r\n\r\nthe who`,
+        () => socket.destroy(),
+      );
+    });
+    socket.on('close', () => resolve());
+  });
+  expect((await gateway.post(job, { body: 'the whole body', headers: header(payment) })).status).toBe(202);
+  expect((await chain.balance(payTo)) - before).toBe(3_264_000n);
+  expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ quoted: 1, accepted: 1 });
+});
+
+test('a payer without the money is refused at verify and keeps what it has', async () => {
+  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const account = privateKeyToAccount(`0x${'42'.repeat(32)}`);
+  const payment = await signOffer(offerOf(await gateway.post(job, { body: 'x' })), { account });
+  const answer = await gateway.post(job, { body: 'x', headers: header(payment) });
+  expect(answer).toMatchObject({
+    status: 402,
+    json: { code: 'payment_invalid', reason: expect.stringMatching(/balance|funds/) },
+  });
+});
+
+const from = (ip: string) => ({ 'x-forwarded-for': ip });
+
+test('an unpaid client that asks too often is told to wait; who pays is not', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain, tables: '[limits]\nrequests_per_minute = 5' });
+  const asked = [];
+  for (let i = 0; i < 7; i++)
+    asked.push(await gateway.post(job, { body: 'x', headers: from('203.0.113.7') }));
+  expect(asked.map(({ status }) => status)).toEqual([402, 402, 402, 402, 402, 429, 429]);
+  expect(asked.at(-1)).toMatchObject({ json: { code: 'rate_limited' } });
+  expect(Number(asked.at(-1)?.headers.get('retry-after'))).toBeGreaterThan(0);
+  const others = await gateway.post(job, { body: 'x', headers: from('203.0.113.8') });
+  const paid = await gateway.post(job, {
+    body: 'x',
+    headers: { ...from('203.0.113.9'), ...header(await signOffer(offerOf(others))) },
+  });
+  expect(paid.status).toBe(202);
+});
+
+test('an unknown path is 404 in our own error form', async () => {
+  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  expect(await gateway.get('/nowhere')).toMatchObject({ status: 404, json: { code: 'not_found' } });
+  expect(await gateway.get('/x402/jobs/1/0')).toMatchObject({ status: 404, json: { code: 'not_found' } });
+});
+
+test('no text of a client or of its payment reaches the log', async () => {
+  const lines: string[] = [];
+  const { pino } = await import('pino');
+  const logger = pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) });
+  const gateway = await startTestGateway({ database: await createDatabase(), chain, logger });
+  const payment = await signOffer(offerOf(await gateway.post(job, { body: 'secret words' })), {
+    account: payer,
+  });
+  const answer = await gateway.post(job, {
+    body: 'secret words',
+    headers: { ...header(payment), authorization: 'Bearer sk-secret', cookie: 'session=secret' },
+  });
+  expect(answer.status).toBe(202);
+  const text = lines.join('');
+  for (const secret of ['secret', payment.payload.signature.slice(4, 40), answer.json.receipt_token]) {
+    expect(text).not.toContain(secret);
+  }
+  const requests = lines
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+    .filter(({ msg }) => msg === 'request');
+  expect(requests).toMatchObject([
+    { method: 'POST', status: 402, code: 'payment_required' },
+    { method: 'POST', status: 202, quote_digest: answer.json.quote_digest, call_id: answer.json.call_id },
+  ]);
+});

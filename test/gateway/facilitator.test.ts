@@ -1,0 +1,278 @@
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { privateKeyToAccount } from 'viem/accounts';
+import { createDatabase } from '../support/database.ts';
+import { useChain } from '../support/devnet.ts';
+import { type Fault, startFacilitatorProxy } from '../support/facilitator-proxy.ts';
+import { payTo, startTestGateway } from '../support/gateway.ts';
+import { allEvents, expectSoundLedger } from '../support/invariants.ts';
+import { header, offerOf, payFor, quoteAndSign, signOffer } from '../support/payer.ts';
+
+const chain = useChain();
+const job = '/x402/jobs/1/0';
+const price = 3_264_000n;
+const quick = 'facilitator_verify_timeout_ms = 300\nfacilitator_settle_timeout_ms = 1000';
+
+async function behindProxy(top = quick) {
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  onTestFinished(() => proxy.close());
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain, facilitatorUrl: proxy.url, top });
+  return { proxy, database, gateway };
+}
+
+const broken: readonly [string, Fault][] = [
+  ['answers HTML', 'html'],
+  ['answers 502', 'server_error'],
+  ['hangs', 'hang'],
+  ['cuts the connection', 'cut_before'],
+  ['answers something else', { answer: { hello: 'world' } }],
+];
+
+test.each([
+  ...broken,
+  ['lies about the payer', { answer: { isValid: true, payer: payTo } }] as [string, Fault],
+])(
+  'a facilitator that %s at verify is 503, charges nobody, and the same payment succeeds later',
+  async (_, fault) => {
+    const { proxy, database, gateway } = await behindProxy();
+    const payment = await quoteAndSign(gateway, job, 'x');
+    const before = await chain.balance(payTo);
+    proxy.faults.verify = fault;
+    const answer = await gateway.post(job, { body: 'x', headers: header(payment) });
+    expect(answer).toMatchObject({ status: 503, json: { code: 'facilitator_unavailable' } });
+    expect(answer.headers.get('retry-after')).not.toBeNull();
+    expect(await chain.balance(payTo)).toBe(before);
+    expect((await allEvents(database.db)).at(-1)).toMatchObject({
+      type: 'request_refused',
+      data: { code: 'facilitator_unavailable' },
+    });
+    proxy.faults.verify = 'pass';
+    expect((await gateway.post(job, { body: 'x', headers: header(payment) })).status).toBe(202);
+  },
+);
+
+test('a facilitator that is down is 503 and charges nobody', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({
+    database,
+    chain,
+    facilitatorUrl: 'http://127.0.0.1:9',
+    top: quick,
+  });
+  const answer = await payFor(gateway, job);
+  expect(answer).toMatchObject({ status: 503, json: { code: 'facilitator_unavailable' } });
+  const ready = await vi.waitFor(async () => {
+    const state = await gateway.get('/x402/ready');
+    expect(state.json.facilitator.detail).toContain('unavailable');
+    return state;
+  });
+  expect(ready.status).toBe(503);
+});
+
+const unknowns: [name: string, fault: Fault, moves: boolean][] = [
+  ...broken.map(([name, fault]): [string, Fault, boolean] => [name, fault, false]),
+  ['cuts the connection after settling', 'cut_after', true],
+  [
+    'says settlement_pending',
+    {
+      change: () => ({
+        success: false,
+        errorReason: 'settlement_pending',
+        transaction: `0x${'a'.repeat(64)}`,
+        network: 'eip155:84532',
+      }),
+    },
+    true,
+  ],
+  [
+    'says that the nonce was used',
+    {
+      answer: {
+        success: false,
+        errorReason: 'invalid_exact_evm_nonce_already_used',
+        transaction: '',
+        network: 'eip155:84532',
+      },
+    },
+    false,
+  ],
+  [
+    'says that the transaction failed',
+    {
+      answer: {
+        success: false,
+        errorReason: 'invalid_exact_evm_transaction_failed',
+        transaction: `0x${'a'.repeat(64)}`,
+        network: 'eip155:84532',
+      },
+    },
+    false,
+  ],
+  [
+    'gives a reason nobody knows',
+    { answer: { success: false, errorReason: 'Cosmic rays!', transaction: '', network: 'eip155:84532' } },
+    false,
+  ],
+  [
+    'claims a failure before broadcast after settling',
+    {
+      change: () => ({
+        success: false,
+        errorReason: 'invalid_exact_evm_signature',
+        transaction: '',
+        network: 'eip155:84532',
+      }),
+    },
+    true,
+  ],
+  ['lies about the payer', { change: (answer) => ({ ...answer, payer: payTo }) }, true],
+  ['lies about the network', { change: (answer) => ({ ...answer, network: 'eip155:1' }) }, true],
+  [
+    'names a transaction of somebody else',
+    { change: (answer) => ({ ...answer, transaction: `0x${'b'.repeat(64)}`, payer: payTo }) },
+    true,
+  ],
+];
+
+test.each(unknowns)(
+  'a facilitator that %s at settle is 503 settlement_pending, never 402, and leaves all that is needed to finish',
+  async (_, fault, moves) => {
+    const { proxy, database, gateway } = await behindProxy();
+    const payment = await quoteAndSign(gateway, job, 'x');
+    const before = await chain.balance(payTo);
+    proxy.faults.settle = fault;
+    const answer = await gateway.post(job, { body: 'x', headers: header(payment) });
+    const digest = payment.accepted.extra['quoteDigest'];
+    expect(answer).toMatchObject({ status: 503, json: { code: 'settlement_pending', quote_digest: digest } });
+    expect(answer.json.receipt_url).toContain(digest);
+    expect(answer.headers.get('retry-after')).not.toBeNull();
+    expect((await chain.balance(payTo)) - before).toBe(moves ? price : 0n);
+
+    const settles = proxy.seen.filter((operation) => operation === 'settle').length;
+    proxy.faults.settle = 'pass';
+    const again = await gateway.post(job, { body: 'x', headers: header(payment) });
+    expect(again).toMatchObject({ status: 503, json: { code: 'settlement_pending' } });
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+    expect(proxy.seen.filter((operation) => operation === 'settle')).toHaveLength(settles);
+
+    const receipt = await gateway.get(`/x402/receipts/${digest}`);
+    expect(receipt.json).toMatchObject({ state: 'settlement_unknown', paid: null });
+    const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+    const started = events.find(({ type }) => type === 'settlement_started');
+    expect(started?.data).toMatchObject({
+      payment: {
+        nonce: payment.payload.authorization.nonce,
+        signature: payment.payload.signature,
+        amount: String(price),
+      },
+    });
+    const { rows } = await database.pool.query<{ status: string; body: Buffer }>(
+      'select status, body from tollbook.call join tollbook.call_body using (body_id)',
+    );
+    expect(rows).toEqual([{ status: 'held', body: Buffer.from('x') }]);
+  },
+);
+
+test('a failure before broadcast that the chain confirms is 402, and the freed quote takes another payment', async () => {
+  const { proxy, database, gateway } = await behindProxy('facilitator_verify = false');
+  const offer = offerOf(await gateway.post(job, { body: 'x' }));
+  const poor = privateKeyToAccount(`0x${'43'.repeat(32)}`);
+  const unfunded = await signOffer(offer, { account: poor });
+  proxy.faults.settle = {
+    answer: {
+      success: false,
+      errorReason: 'invalid_exact_evm_insufficient_balance',
+      transaction: '',
+      network: 'eip155:84532',
+    },
+  };
+  const refused = await gateway.post(job, { body: 'x', headers: header(unfunded) });
+  expect(refused).toMatchObject({
+    status: 402,
+    json: { code: 'payment_invalid', reason: 'invalid_exact_evm_insufficient_balance' },
+  });
+  const digest = offer.accepts[0]?.extra['quoteDigest'];
+  expect((await gateway.get(`/x402/receipts/${digest}`)).json).toMatchObject({
+    state: 'settlement_failed',
+    paid: false,
+  });
+
+  proxy.faults.settle = 'pass';
+  const before = await chain.balance(payTo);
+  const funded = await gateway.post(job, { body: 'x', headers: header(await signOffer(offer)) });
+  expect(funded).toMatchObject({ status: 202, json: { quote_digest: digest } });
+  expect((await chain.balance(payTo)) - before).toBe(price);
+  // the failed payment keeps its binding: asked again it is still a failure, not a second attempt
+  const again = await gateway.post(job, { body: 'x', headers: header(unfunded) });
+  expect(again).toMatchObject({ status: 402, json: { reason: 'invalid_exact_evm_insufficient_balance' } });
+  const { rows } = await database.pool.query('select status from tollbook.call');
+  expect(rows).toEqual([{ status: 'ready' }]);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('a chain that contradicts a reported success makes it unknown, not paid', async () => {
+  const { proxy, gateway } = await behindProxy();
+  const first = await payFor(gateway, job);
+  const transaction = first.json.payment.transaction as string;
+  // "settled", with the transaction of another payment
+  proxy.faults.settle = { answer: { success: true, transaction, network: 'eip155:84532' } };
+  const second = await payFor(gateway, job);
+  expect(second).toMatchObject({ status: 503, json: { code: 'settlement_pending' } });
+  const stats = await gateway.get('/x402/stats');
+  expect(stats.json.counters).toMatchObject({ accepted: 1, settled: 1, settlement_unknown: 1 });
+});
+
+test('without room for the call nobody is charged', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({
+    database,
+    chain,
+    tables: '[limits]\nmax_outstanding_calls = 1\nrequests_per_minute = 0',
+  });
+  expect((await payFor(gateway, job)).status).toBe(202);
+  const before = await chain.balance(payTo);
+  const answer = await payFor(gateway, job);
+  expect(answer).toMatchObject({ status: 503, json: { code: 'enqueue_failed' } });
+  expect(answer.headers.get('retry-after')).not.toBeNull();
+  expect(await chain.balance(payTo)).toBe(before);
+  expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, enqueue_failed: 1 });
+});
+
+test('a gateway that is told to stop finishes the payment it took', async () => {
+  const { proxy, database, gateway } = await behindProxy('');
+  const payment = await quoteAndSign(gateway, job, 'x');
+  const paying = gateway.post(job, { body: 'x', headers: header(payment) });
+  await vi.waitFor(() => expect(proxy.seen).toContain('settle'));
+  const stopping = gateway.stop();
+  expect((await paying).status).toBe(202);
+  await stopping;
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  expect(events.at(-1)?.type).toBe('enqueued');
+});
+
+test('a client that hangs up while its payment settles still gets its call', async () => {
+  const { proxy, database, gateway } = await behindProxy('');
+  const payment = await quoteAndSign(gateway, job, 'x');
+  const leaving = new AbortController();
+  proxy.faults.settle = {
+    change: (answer) => {
+      leaving.abort();
+      return answer;
+    },
+  };
+  const gone = fetch(gateway.url + job, {
+    method: 'POST',
+    body: 'x',
+    headers: header(payment),
+    signal: leaving.signal,
+  });
+  await expect(gone).rejects.toThrow(/abort/i);
+  await vi.waitFor(async () => {
+    expect((await allEvents(database.db)).at(-1)?.type).toBe('enqueued');
+  });
+  const again = await gateway.post(job, {
+    body: 'x',
+    headers: { 'content-type': 'text/plain', ...header(payment) },
+  });
+  expect(again.status).toBe(202);
+});

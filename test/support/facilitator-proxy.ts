@@ -1,0 +1,77 @@
+import { once } from 'node:events';
+import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+type Operation = 'verify' | 'settle' | 'supported';
+
+/** What the proxy does with one operation instead of passing it on. */
+export type Fault =
+  | 'pass'
+  | 'html'
+  | 'server_error'
+  | 'hang'
+  | 'cut_before'
+  | 'cut_after'
+  | { readonly answer: object }
+  /** Passes it on and changes what comes back. */
+  | { readonly change: (answer: Record<string, unknown>) => Record<string, unknown> };
+
+/** Stands between a gateway and a real facilitator and misbehaves on command. */
+export interface FacilitatorProxy {
+  readonly url: string;
+  readonly faults: Partial<Record<Operation, Fault>>;
+  readonly seen: Operation[];
+  close(): Promise<void>;
+}
+
+export async function startFacilitatorProxy(target: string): Promise<FacilitatorProxy> {
+  const faults: FacilitatorProxy['faults'] = {};
+  const seen: Operation[] = [];
+  const server = http.createServer((request, response) => {
+    const operation = (request.url ?? '').slice(1) as Operation;
+    seen.push(operation);
+    void misbehave(faults[operation] ?? 'pass', target, request, response);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    faults,
+    seen,
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+async function misbehave(fault: Fault, target: string, request: IncomingMessage, response: ServerResponse) {
+  const send = (status: number, type: string, body: string) => {
+    response.writeHead(status, { 'content-type': type });
+    response.end(body);
+  };
+  const body = await readAll(request);
+  if (fault === 'hang') return;
+  if (fault === 'html') return send(200, 'text/html', '<html>It works!</html>');
+  if (fault === 'server_error') return send(502, 'text/html', 'Bad Gateway');
+  if (fault === 'cut_before') return void request.socket.destroy();
+  if (typeof fault === 'object' && 'answer' in fault)
+    return send(200, 'application/json', JSON.stringify(fault.answer));
+  const method = request.method ?? 'GET';
+  const passed = await fetch(target + (request.url ?? ''), method === 'GET' ? {} : { method, body });
+  const text = await passed.text();
+  if (fault === 'cut_after') return void request.socket.destroy();
+  if (fault === 'pass') return send(passed.status, 'application/json', text);
+  return send(
+    200,
+    'application/json',
+    JSON.stringify(fault.change(JSON.parse(text) as Record<string, unknown>)),
+  );
+}
+
+async function readAll(request: IncomingMessage): Promise<string> {
+  let text = '';
+  for await (const chunk of request) text += String(chunk);
+  return text;
+}
