@@ -35,11 +35,12 @@ begin
 
   with
   command as materialized (
-    select t.ord::int as ord, t.stream, t.expect, t.events, t.claims, t.freed, t.lost,
+    select t.ord::int as ord, t.stream, t.expect, t.events, t.claims, t.freed, t.lost, t.lost_stream,
       t.call, t.call->>'op' as op, (t.call->>'call_id')::bigint as call_id, (t.call->>'lease_id')::uuid as lease_id
     from rows from (
-      json_to_recordset(p_commands) as (stream text, expect int, events json, claims json, freed json, lost json, call json)
-    ) with ordinality as t(stream, expect, events, claims, freed, lost, call, ord)
+      json_to_recordset(p_commands) as (
+        stream text, expect int, events json, claims json, freed json, lost json, lost_stream text, call json)
+    ) with ordinality as t(stream, expect, events, claims, freed, lost, lost_stream, call, ord)
   ),
   wanted as materialized (
     select command.ord, k.pos, k.kind, k.owner, k.scope, k.key, k.binding,
@@ -60,13 +61,15 @@ begin
     order by wanted.ord, wanted.pos
   ),
   waiting as (
-    select ord from (select ord, row_number() over (partition by stream order by ord) as turn from command) s where turn > 1
+    select ord from (
+      select ord, min(ord) over (partition by stream) as first
+      from (select ord, stream from command union all select ord, lost_stream from command where lost_stream is not null) s
+    ) touched where first < ord
     union select ord from wanted where turn > 1
     union select command.ord from command join call using (call_id) where not command.call_id = any (lockable)
   ),
-  -- `base` is the version a command appends to
   decided as materialized (
-    select command.*, current.version as base, taken.kind as taken_kind, taken.stream as taken_stream,
+    select command.*, current.version as current_version, taken.kind as taken_kind, taken.stream as taken_stream,
       case
         when taken.same then 'same'
         when taken.ord is not null and (command.lost->taken.kind) is null then 'lost'
@@ -89,13 +92,22 @@ begin
     left join taken using (ord)
     left join waiting using (ord)
   ),
+  -- what each decision writes, and where: the command's events in its stream, or its refusal in the loser's own
+  target as (
+    select ord, stream, current_version as base, events from decided where outcome = 'ok'
+    union all
+    select decided.ord, decided.lost_stream, loser.version, decided.lost->decided.taken_kind
+    from decided cross join lateral (
+      select coalesce(max(event.version), 0) as version from event where event.stream = decided.lost_stream
+    ) loser
+    where decided.outcome = 'lost' and (decided.lost->decided.taken_kind) is not null
+  ),
   line as materialized (
-    select decided.ord, decided.stream, decided.base + e.pos as version, e.type, e.data,
-      head.seq + row_number() over (order by decided.ord, e.pos) as seq
-    from decided cross join lateral rows from (
-      json_to_recordset(case decided.outcome when 'ok' then decided.events else decided.lost->decided.taken_kind end) as (type text, data json)
+    select target.ord, target.stream, target.base + e.pos as version, e.type, e.data,
+      head.seq + row_number() over (order by target.ord, e.pos) as seq
+    from target cross join lateral rows from (
+      json_to_recordset(target.events) as (type text, data json)
     ) with ordinality as e(type, data, pos)
-    where decided.outcome = 'ok' or (decided.outcome = 'lost' and (decided.lost->decided.taken_kind) is not null)
   ),
   recorded as (
     insert into event (lane_id, seq, stream, version, type, at, leaf)
@@ -157,7 +169,7 @@ begin
     'results', (
       select json_agg(
         case decided.outcome
-          when 'ok' then json_build_object('outcome', 'ok', 'version', coalesce(last.version, decided.base),
+          when 'ok' then json_build_object('outcome', 'ok', 'version', coalesce(last.version, decided.current_version),
             'seq', last.seq, 'call_id', held.call_id)
           when 'lost' then json_build_object('outcome', 'lost', 'claim', decided.taken_kind, 'stream', decided.taken_stream)
           when 'same' then json_build_object('outcome', 'same', 'claim', decided.taken_kind, 'stream', decided.taken_stream)

@@ -1,4 +1,6 @@
+import { tokenAmount } from '../domain/amount.ts';
 import { jobKey } from '../domain/job.ts';
+import type { AcceptedToken } from '../domain/token.ts';
 import type { JobPolicy, X402Config } from './config.ts';
 import { readFacilitator } from './facilitator.ts';
 import { frozenMap } from './freeze.ts';
@@ -26,6 +28,7 @@ export async function readX402(
   const rpcUrls = readNetworks(root.values.networks, report);
   const prices = await readPrices(root, reading);
   checkDefaultMode(root, policies, prices, report);
+  checkAmounts(tokens, prices, report);
   // Advice on a file that cannot be used would only bury its mistakes.
   if (!isOn || reading.findings.mistakes.length > 0 || root.whole === undefined || facilitator === undefined)
     return undefined;
@@ -59,6 +62,25 @@ function checkDefaultMode(
     ['default_invocation_mode'],
     `restricted_paid needs a policy for every priced job, and ${bare} has none`,
   );
+}
+
+/** A contract's amounts have 256 bits: what does not fit can be quoted to nobody. */
+function checkAmounts(
+  tokens: readonly AcceptedToken[],
+  prices: ReadonlyMap<string, bigint>,
+  report: Report,
+): void {
+  for (const [index, token] of tokens.entries()) {
+    const { ratePerNativeUnit, decimals, markupBps } = token;
+    const tooDear = [...prices].find(
+      ([, priceWei]) => tokenAmount(priceWei, ratePerNativeUnit, decimals, markupBps) >= 2n ** 256n,
+    );
+    if (tooDear)
+      report.mistake(
+        ['accepted_tokens', index],
+        `the price of job ${tooDear[0]} in ${token.symbol} is beyond 2^256`,
+      );
+  }
 }
 
 function warnOfPrices(

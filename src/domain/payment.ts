@@ -184,7 +184,8 @@ export function timeError(
   window: PaymentWindow,
 ): string | undefined {
   const now = BigInt(window.nowSecs);
-  if (validAfter > now) return 'authorization_not_yet_valid';
+  // the token wants a block time beyond it, not at it
+  if (validAfter >= now) return 'authorization_not_yet_valid';
   if (validBefore <= now) return 'authorization_expired';
   if (validBefore < now + BigInt(window.settleMarginSecs)) return 'authorization_expires_too_soon';
   if (validBefore > now + BigInt(window.maxTimeoutSecs + clockSkewSecs))

@@ -26,10 +26,9 @@ export interface Story {
   /** In the order they were started. */
   readonly payments: readonly PaymentStory[];
   readonly call?: CallStory;
-  readonly refused: boolean;
 }
 
-export const emptyStory: Story = { version: 0, payments: [], refused: false };
+export const emptyStory: Story = { version: 0, payments: [] };
 
 export function foldStory(events: Iterable<RecordedEvent>): Story {
   let story = emptyStory;
@@ -46,7 +45,6 @@ export function evolve(story: Story, event: RecordedEvent): Story {
     case 'settlement_started':
       return {
         ...next,
-        refused: false,
         payments: [
           ...story.payments,
           {
@@ -77,8 +75,6 @@ export function evolve(story: Story, event: RecordedEvent): Story {
       };
     case 'dead_lettered':
       return { ...next, call: { callId: event.data.call_id, status: 'dead_lettered' } };
-    case 'replay_denied':
-      return { ...next, refused: true };
     case 'auth_passed':
     case 'delivery_failed':
     case 'enqueue_failed':
@@ -86,6 +82,7 @@ export function evolve(story: Story, event: RecordedEvent): Story {
     case 'operator_runner_resumed':
     case 'payment_rejected':
     case 'payment_verified':
+    case 'replay_denied':
     case 'request_refused':
       return next;
   }
@@ -126,7 +123,6 @@ export function receiptState(story: Story, nowSecs: number): ReceiptState {
   if (story.call) return story.call.status;
   const last = story.payments.at(-1);
   if (last && last.status !== 'settlement_failed') return last.status;
-  if (story.refused) return 'refused';
   if (last) return 'settlement_failed';
   return story.quote && story.quote.expires_at <= nowSecs ? 'expired' : 'quoted';
 }

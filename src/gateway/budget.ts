@@ -1,3 +1,5 @@
+import { isIP } from 'node:net';
+
 /**
  * How many requests that were not paid one asker may make a minute. Counted by this process alone, in memory: it keeps
  * a stranger from filling the ledger for nothing, and decides about nobody's money.
@@ -22,28 +24,29 @@ const minuteMs = 60_000;
 export function createBudget(perMinute: number, nowMs: () => number = Date.now): Budget {
   const windows = new Map<string, Window>();
 
-  const usedBy = (asker: string): number => {
+  /** The asker's counters as of now: a window that is over counts as nothing. */
+  const countsOf = (asker: string): { current: number; previous: number } => {
     const window = windows.get(asker);
-    if (!window) return 0;
     const minute = Math.floor(nowMs() / minuteMs);
-    const share = 1 - (nowMs() % minuteMs) / minuteMs;
-    if (window.minute === minute) return window.current + window.previous * share;
-    return window.minute === minute - 1 ? window.current * share : 0;
+    if (window?.minute === minute) return window;
+    return { current: 0, previous: window?.minute === minute - 1 ? window.current : 0 };
+  };
+
+  /** Milliseconds until this asker has room: the earlier minute's share shrinks as the present one goes on. */
+  const waitMs = (asker: string): number => {
+    const { current, previous } = countsOf(asker);
+    const elapsed = (nowMs() % minuteMs) / minuteMs;
+    if (current + previous * (1 - elapsed) < perMinute) return 0;
+    const roomAt = (share: number, others: number): number => Math.max(0, 1 - (perMinute - others) / share);
+    const until = current < perMinute ? roomAt(previous, current) : 1 + roomAt(current, 0);
+    return Math.max(1, (until - elapsed) * minuteMs);
   };
 
   const charge = (asker: string): void => {
     const minute = Math.floor(nowMs() / minuteMs);
-    const old = windows.get(asker);
-    const previous = !old
-      ? 0
-      : old.minute === minute
-        ? old.previous
-        : old.minute === minute - 1
-          ? old.current
-          : 0;
-    const current = old?.minute === minute ? old.current + 1 : 1;
+    const { current, previous } = countsOf(asker);
     windows.delete(asker);
-    windows.set(asker, { minute, current, previous });
+    windows.set(asker, { minute, current: current + 1, previous });
     if (windows.size > maxAskers) {
       const [eldest] = windows.keys();
       if (eldest !== undefined) windows.delete(eldest);
@@ -52,8 +55,9 @@ export function createBudget(perMinute: number, nowMs: () => number = Date.now):
 
   return {
     spent(askers) {
-      if (perMinute === 0 || askers.every((asker) => usedBy(asker) < perMinute)) return undefined;
-      return Math.max(1, Math.ceil((minuteMs - (nowMs() % minuteMs)) / 1_000));
+      const longestMs = perMinute === 0 ? 0 : Math.max(0, ...askers.map(waitMs));
+      // a moment past the edge, so that asking then finds room
+      return longestMs > 0 ? Math.floor(longestMs / 1_000) + 1 : undefined;
     },
     charge(askers) {
       if (perMinute === 0) return;
@@ -63,21 +67,26 @@ export function createBudget(perMinute: number, nowMs: () => number = Date.now):
 }
 
 /** One asker's name from a client address: IPv6 clients own a /64, so they are counted by it. */
-export function addressAsker(ip: string): string {
-  const v4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip)?.[1] ?? ip;
-  if (!v4.includes(':')) return `ip:${v4}`;
-  const [head = '', tail] = v4.split('%')[0]?.split('::') ?? [];
+export function addressAsker(address: string): string {
+  const bare = /^\[(.+)\](?::\d+)?$/.exec(address)?.[1] ?? /^([\d.]+):\d+$/.exec(address)?.[1] ?? address;
+  if (isIP(bare) !== 6) return `ip:${bare}`;
+  const groups = ipv6Groups(bare.split('%', 1)[0] ?? '');
+  const mapped = groups.slice(0, 6).join(':') === '0:0:0:0:0:ffff';
+  if (mapped) return `ip:${groups.slice(6).flatMap(bytesOf).join('.')}`;
+  return `ip:${groups.slice(0, 4).join(':')}::/64`;
+}
+
+/** The eight groups in lower-case hex without leading zeros; the URL parser knows every way to write them. */
+function ipv6Groups(address: string): string[] {
+  const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
   const left = head.split(':').filter(Boolean);
   const right = tail?.split(':').filter(Boolean) ?? [];
-  const groups = [
-    ...left,
-    ...Array.from({ length: Math.max(0, 8 - left.length - right.length) }, () => '0'),
-    ...right,
-  ];
-  return `ip:${groups
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':')}::/64`;
+  return [...left, ...Array.from({ length: 8 - left.length - right.length }, () => '0'), ...right];
+}
+
+function bytesOf(group: string): number[] {
+  const value = Number.parseInt(group, 16);
+  return [value >> 8, value & 0xff];
 }
 
 export function payerAsker(payer: string): string {

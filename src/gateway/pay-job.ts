@@ -24,8 +24,13 @@ export async function payForJob(gateway: Gateway, incoming: JobRequest): Promise
     recalled?.kind === 'replay' && payment
       ? await refuseReplay(gateway, request, payment)
       : await sell(gateway, request, recalled?.kind === 'failed' ? recalled.reason : decoded);
-  if (answer.kind === 'refused' || answer.kind === 'payment_required') gateway.budget.charge(request.askers);
+  if (isRefusal(answer)) gateway.budget.charge(request.askers);
   return answer;
+}
+
+/** What counts against a budget. Being told to wait does not: who keeps asking must get in one day. */
+function isRefusal(answer: JobAnswer): boolean {
+  return answer.kind === 'payment_required' || (answer.kind === 'refused' && answer.code !== 'rate_limited');
 }
 
 /** The flow of a payment that is not known yet. A machine word instead of a payment says why there is none. */

@@ -70,5 +70,10 @@ export async function refuseReplay(
 
 /** Writes an event into the request's own stream. */
 export async function record(gateway: Gateway, request: BoundRequest, event: LedgerEvent): Promise<void> {
-  await gateway.lane.append({ stream: `request:${request.requestId}`, events: [event] });
+  await gateway.lane.append({ stream: requestStream(request), events: [event] });
+}
+
+/** What a request does that belongs to no payment's story stands here. */
+export function requestStream(request: BoundRequest): string {
+  return `request:${request.requestId}`;
 }

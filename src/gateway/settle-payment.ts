@@ -2,10 +2,11 @@ import type { LedgerEvent } from '../domain/event.ts';
 import type { Fingerprint, SignedPayment } from '../domain/payment.ts';
 import type { Hex } from '../domain/primitives.ts';
 import { facilitatorRequest } from '../domain/x402.ts';
+import { foldStory, paymentOf } from '../domain/story.ts';
 import type { ExpectedTransfer } from '../peers/chain.ts';
 import type { SettleAnswer } from '../peers/facilitator.ts';
 import type { Claim, LaneCommand } from '../store/append-batch.ts';
-import { paymentClaim } from '../store/streams.ts';
+import { paymentClaim, readStream } from '../store/streams.ts';
 import type { Gateway } from './gateway.ts';
 
 /** A payment whose `settlement_started` is recorded. From here on it is finished, whatever happens. */
@@ -59,16 +60,35 @@ export async function settlePayment(
   if (outcome.kind !== 'settled') {
     gateway.log.warn({ quote_digest: started.digest, reason: outcome.reason }, `settlement ${outcome.kind}`);
   }
+  return recordOutcome(gateway, started, outcome);
+}
+
+/**
+ * Records an outcome at wherever the stream stands by now: other events may have come in between, and only another
+ * outcome of this very payment makes this one superfluous.
+ */
+async function recordOutcome(
+  gateway: Gateway,
+  started: StartedPayment,
+  outcome: Outcome,
+): Promise<Outcome['kind'] | 'superseded'> {
   const recorded = await gateway.lane.append(outcomeCommand(started, outcome), { urgent: true });
-  if (recorded.outcome === 'ok') {
-    if (outcome.kind === 'settled') gateway.onCallReleased();
-    return outcome.kind;
+  switch (recorded.outcome) {
+    case 'ok':
+      if (outcome.kind === 'settled') gateway.onCallReleased();
+      return outcome.kind;
+    case 'lost':
+      // one transfer pays once: this one already paid for something else, so ours is not proven
+      return recordOutcome(gateway, started, { kind: 'unknown', reason: 'transfer_already_claimed' });
+    case 'same':
+    case 'stale':
+    case 'lease_lost': {
+      const story = foldStory((await readStream(gateway.db, started.digest)).events);
+      const known = paymentOf(story, started.payment.payer, started.payment.nonce);
+      if (known?.status !== 'settling' || story.version === started.version) return 'superseded';
+      return recordOutcome(gateway, { ...started, version: story.version }, outcome);
+    }
   }
-  if (recorded.outcome !== 'lost') return 'superseded';
-  // one transfer pays once: this one already paid for something else, so ours is not proven
-  const unproven: Outcome = { kind: 'unknown', reason: 'transfer_already_claimed' };
-  await gateway.lane.append(outcomeCommand(started, unproven), { urgent: true });
-  return 'unknown';
 }
 
 async function judge(gateway: Gateway, payment: SignedPayment, answer: SettleAnswer): Promise<Outcome> {

@@ -22,7 +22,7 @@ import { type Gateway, nowSecs } from './gateway.ts';
 import type { BoundRequest } from './job-request.ts';
 import { quoteJob } from './quote-job.ts';
 import { acceptedAnswer, recallPayment } from './recall-payment.ts';
-import { record, refuse, rejectPayment } from './refuse.ts';
+import { record, refuse, rejectPayment, requestStream } from './refuse.ts';
 import { quoteClaim, settlePayment, type StartedPayment } from './settle-payment.ts';
 
 /** The facilitator refuses what expires within this; settling may start no later. */
@@ -204,7 +204,10 @@ function startCommand(
     ],
     claims: [paymentClaim(payment, request.binding), quoteClaim(digest, payment)],
     lost: {
-      payment: [{ type: 'replay_denied', data: { claim: 'payment', ...ofPayment, quote_digest: digest } }],
+      stream: requestStream(request),
+      events: {
+        payment: [{ type: 'replay_denied', data: { claim: 'payment', ...ofPayment, quote_digest: digest } }],
+      },
     },
     call: {
       op: 'hold',

@@ -35,8 +35,11 @@ export interface LaneCommand {
   readonly claims?: readonly Claim[];
   /** Claims of this stream to give up. */
   readonly freed?: readonly Omit<Claim, 'binding'>[];
-  /** What to append instead where somebody else holds a claim of that kind. */
-  readonly lost?: Readonly<Partial<Record<Claim['kind'], readonly LedgerEvent[]>>>;
+  /** What to append where somebody else holds a claim of that kind: in the loser's own stream, never in a payment's. */
+  readonly lost?: {
+    readonly stream: string;
+    readonly events: Readonly<Partial<Record<Claim['kind'], readonly LedgerEvent[]>>>;
+  };
   readonly call?: CallChange;
 }
 
@@ -70,8 +73,10 @@ export function encodeCommand(command: LaneCommand): string {
   if (command.claims) parts.push(`"claims":${JSON.stringify(command.claims)}`);
   if (command.freed) parts.push(`"freed":${JSON.stringify(command.freed)}`);
   if (command.lost) {
-    const byKind = Object.entries(command.lost).map(([kind, events]) => `"${kind}":${encodeEvents(events)}`);
-    parts.push(`"lost":{${byKind.join(',')}}`);
+    const byKind = Object.entries(command.lost.events).map(
+      ([kind, events]) => `"${kind}":${encodeEvents(events)}`,
+    );
+    parts.push(`"lost":{${byKind.join(',')}}`, `"lost_stream":${JSON.stringify(command.lost.stream)}`);
   }
   if (command.call) parts.push(`"call":${encodeCall(command.call)}`);
   return `{${parts.join(',')}}`;

@@ -114,13 +114,6 @@ describe('a quote', () => {
     expect(isPaid(emptyStory)).toBe(false);
   });
 
-  test('stays open when a used payment names it, and says so until it is paid', () => {
-    expect(standing([quoted, replayDenied])).toEqual({ state: 'refused', paid: false, open: true });
-    expect(standing([quoted, replayDenied, started()])).toMatchObject({ state: 'settling', paid: null });
-    expect(standing([quoted, replayDenied, started(), failed()]).state).toBe('settlement_failed');
-    expect(standing([quoted, replayDenied, started(), settled(), enqueued]).state).toBe('enqueued');
-  });
-
   test('that a used payment names expires all the same', () => {
     expect(standing([quoted, replayDenied], expiresAt).open).toBe(false);
   });
@@ -137,6 +130,13 @@ describe('a payment being settled', () => {
     const expected = { state: 'settlement_unknown', paid: null, open: false };
     expect(standing([quoted, started(), unknown()])).toEqual(expected);
     expect(standing([quoted, started(), unknown()], expiresAt + 86_400)).toEqual(expected);
+  });
+
+  test('goes on when it is used again meanwhile', () => {
+    const events = [quoted, started(), replayDenied];
+    expect(standing(events)).toEqual({ state: 'settling', paid: null, open: false });
+    expect(standing([...events, unknown()])).toMatchObject({ state: 'settlement_unknown', paid: null });
+    expect(standing([...events, settled(), enqueued])).toMatchObject({ state: 'enqueued', paid: true });
   });
 
   test('of unknown outcome may turn out to be paid', () => {

@@ -1,6 +1,8 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { privateKeyToAccount } from 'viem/accounts';
+import { openLane } from '../../src/store/lane.ts';
 import { createDatabase } from '../support/database.ts';
+import { refused } from '../support/events.ts';
 import { useChain } from '../support/devnet.ts';
 import { type Fault, startFacilitatorProxy } from '../support/facilitator-proxy.ts';
 import { payTo, startTestGateway } from '../support/gateway.ts';
@@ -275,4 +277,21 @@ test('a client that hangs up while its payment settles still gets its call', asy
     headers: { 'content-type': 'text/plain', ...header(payment) },
   });
   expect(again.status).toBe(202);
+});
+
+test('an outcome is recorded wherever the stream stands by then', async () => {
+  const { proxy, database, gateway } = await behindProxy('');
+  const payment = await quoteAndSign(gateway, job, 'x');
+  const stream = payment.accepted.extra['quoteDigest'] ?? '';
+  const lane = openLane({ url: database.url });
+  onTestFinished(() => lane.close());
+  proxy.faults.settle = {
+    change: async (answer) => {
+      await lane.append({ stream, events: [refused('x402_disabled')] });
+      return answer;
+    },
+  };
+  const answer = await gateway.post(job, { body: 'x', headers: header(payment) });
+  expect(answer.status).toBe(202);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });

@@ -191,6 +191,22 @@ test('a payment that came with another body is refused, and the first keeps its 
   expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, replay_denied: 2 });
 });
 
+test('one payment sent for different bodies at once pays for one of them, and that one is called', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain });
+  for (let round = 0; round < 5; round++) {
+    const before = await chain.balance(payTo);
+    const payment = await quoteAndSign(gateway, job, 'mine');
+    const bodies = ['mine', 'yours', 'theirs', 'ours'];
+    const answers = await Promise.all(
+      bodies.map((body) => gateway.post(job, { body, headers: header(payment) })),
+    );
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([202, 409, 409, 409]);
+    expect((await chain.balance(payTo)) - before).toBe(price);
+  }
+  expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 5, replay_denied: 15 });
+});
+
 test('a known payment is recognised however it is spelt', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
   const payment = await quoteAndSign(gateway, job, 'mine');

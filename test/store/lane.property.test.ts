@@ -15,6 +15,8 @@ interface Step {
   readonly claims: readonly { readonly key: number; readonly binding: number }[];
   readonly frees: boolean;
   readonly recordsLoss: boolean;
+  /** Where a loss is recorded: a stream that others write as well, so that they meet. */
+  readonly lostStream: number;
   readonly urgent: boolean;
   readonly lane: 0 | 1;
   readonly killBefore: boolean;
@@ -33,6 +35,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   ),
   frees: fc.boolean(),
   recordsLoss: fc.boolean(),
+  lostStream: fc.integer({ min: 0, max: 8 }),
   urgent: fc.boolean(),
   lane: fc.constantFrom(0, 1),
   killBefore: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
@@ -53,7 +56,9 @@ function toCommand(one: Step): LaneCommand {
     events: Array.from({ length: one.events }, () => refused()),
     // freeing and claiming the same keys in one command would say two things at once
     ...(one.frees ? { freed: one.claims.map(claim) } : { claims: one.claims.map(claim) }),
-    ...(one.recordsLoss ? { lost: { payment: [replayDenied()] } } : {}),
+    ...(one.recordsLoss
+      ? { lost: { stream: `s${one.lostStream}`, events: { payment: [replayDenied()] } } }
+      : {}),
   };
 }
 

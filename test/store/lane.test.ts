@@ -65,14 +65,15 @@ test('who loses a claim records nothing but the refusal of that kind, and learns
   const database = await createDatabase();
   const lane = laneOn(database);
   const [holder, loser, silent] = [newStream(), newStream(), newStream()];
+  const contested = newStream();
   await lane.append({
     stream: holder,
     events: [refused()],
     claims: [quoteClaim('q'), paymentClaim('p', 'a')],
   });
-  const lost = { payment: [replayDenied()] };
+  const lost = { stream: loser, events: { payment: [replayDenied()] } };
   expect(
-    await lane.append({ stream: loser, events: [refused()], claims: [paymentClaim('p', 'b')], lost }),
+    await lane.append({ stream: contested, events: [refused()], claims: [paymentClaim('p', 'b')], lost }),
   ).toEqual({
     outcome: 'lost',
     claim: 'payment',
@@ -139,7 +140,7 @@ test('fifty commands that fight for one claim in one batch have one winner and f
         stream: newStream(),
         events: [refused()],
         claims: [paymentClaim('p', `binding-${i}`)],
-        lost: { payment: [replayDenied()] },
+        lost: { stream: newStream(), events: { payment: [replayDenied()] } },
       }),
     ),
   );

@@ -14,7 +14,7 @@ export type Fault =
   | 'cut_after'
   | { readonly answer: object }
   /** Passes it on and changes what comes back. */
-  | { readonly change: (answer: Record<string, unknown>) => Record<string, unknown> };
+  | { readonly change: (answer: Record<string, unknown>) => object | Promise<object> };
 
 /** Stands between a gateway and a real facilitator and misbehaves on command. */
 export interface FacilitatorProxy {
@@ -66,7 +66,7 @@ async function misbehave(fault: Fault, target: string, request: IncomingMessage,
   return send(
     200,
     'application/json',
-    JSON.stringify(fault.change(JSON.parse(text) as Record<string, unknown>)),
+    JSON.stringify(await fault.change(JSON.parse(text) as Record<string, unknown>)),
   );
 }
 
