@@ -85,6 +85,7 @@ create table tollbook.call (
 create index call_due on tollbook.call (service_id, due_at) where status in ('ready', 'leased');
 create index call_dead on tollbook.call (call_id) where status = 'dead';
 create index call_stream on tollbook.call (stream);
+create index call_body_id on tollbook.call (body_id);
 
 -- Written before the lane is asked, so that its lock never waits for a large body.
 create table tollbook.call_body (

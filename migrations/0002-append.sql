@@ -146,7 +146,7 @@ begin
       failures = case decided.op when 'retry' then call.failures + 1 when 'requeue' then 0 else call.failures end,
       due_at = stamp + coalesce((decided.call->>'delay_ms')::bigint, 0) * interval '1 millisecond'
     from decided
-    where decided.outcome = 'ok' and decided.op in ('release', 'retry', 'dead', 'requeue') and call.call_id = decided.call_id
+    where decided.outcome = 'ok' and decided.op in ('release', 'retry', 'give_back', 'dead', 'requeue') and call.call_id = decided.call_id
   ),
   finished as (
     delete from call using decided
@@ -166,7 +166,7 @@ begin
     'at', stamp_text,
     'seq', (select seq from advanced),
     'open_calls', (select open_calls from advanced),
-    'results', (
+    'results', coalesce((
       select json_agg(
         case decided.outcome
           when 'ok' then json_build_object('outcome', 'ok', 'version', coalesce(last.version, decided.current_version),
@@ -177,7 +177,7 @@ begin
         end order by decided.ord)
       from decided
       left join (select ord, max(version) as version, max(seq) as seq from line group by ord) last using (ord)
-      left join held on held.stream = decided.stream and decided.op = 'hold')
+      left join held on held.stream = decided.stream and decided.op = 'hold'), '[]')
   ) into answer;
 
   insert into lane_batch (flusher_id, batch_no, answer, at) values (p_flusher, p_batch_no, answer, stamp)
@@ -202,7 +202,7 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   )
   select leased.call_id, leased.lease_id, leased.attempt, leased.failures, leased.stream, leased.service_id,
     leased.job_index, leased.network, leased.symbol, leased.caller, leased.due_at, call_body.content_type, call_body.body
-  from leased join call_body using (body_id)
+  from leased left join call_body using (body_id)
   order by leased.call_id
 $$;
 
@@ -217,12 +217,21 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   on conflict (call_id, attempt) do update set content_type = excluded.content_type, body = excluded.body
 $$;
 
--- Drops what no call can need again: bodies without a call, answers of flushers that are long gone.
-create function tollbook.sweep() returns void
+-- Drops what no call can need again: bodies without a call, answers of flushers that are long gone. A piece at a time,
+-- so that no backlog is too long for one statement; returns how many rows went.
+create function tollbook.sweep(p_max int) returns int
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  delete from call_body where created_at < clock() - interval '1 hour'
-    and not exists (select from call where call.body_id = call_body.body_id);
-  delete from lane_batch where at < clock() - interval '1 day';
+  with old_body as (
+    delete from call_body where body_id in (
+      select body_id from call_body where created_at < clock() - interval '1 hour'
+        and not exists (select from call where call.body_id = call_body.body_id) limit p_max)
+    returning 1
+  ), old_batch as (
+    delete from lane_batch where flusher_id in (
+      select flusher_id from lane_batch where at < clock() - interval '1 day' limit p_max)
+    returning 1
+  )
+  select (select count(*) from old_body)::int + (select count(*) from old_batch)::int
 $$;
 
 -- The gateway works as this role: it can read, and change things only through the functions above.
@@ -242,4 +251,4 @@ grant select on all tables in schema tollbook to tollbook_writer;
 revoke execute on all functions in schema tollbook from public;
 grant execute on function tollbook.clock(), tollbook.append(smallint, uuid, bigint, json),
   tollbook.lease_calls(bigint[], int, int), tollbook.put_body(uuid, text, bytea),
-  tollbook.put_result(bigint, int, text, bytea), tollbook.sweep() to tollbook_writer;
+  tollbook.put_result(bigint, int, text, bytea), tollbook.sweep(int) to tollbook_writer;

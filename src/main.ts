@@ -1,10 +1,12 @@
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Logger, pino } from 'pino';
 import type { Config } from './config/config.ts';
 import { grantedWriterRole, openDatabase, openPool } from './store/database.ts';
 import { openLane } from './store/lane.ts';
 import { pendingMigrations } from './store/migrations.ts';
 import { createApp } from './http/app.ts';
+import type { composeX402 } from './x402.ts';
 
 /** A gateway that takes requests. */
 export interface RunningGateway {
@@ -48,39 +50,48 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   const onError = (err: Error): void => logger.warn({ err }, 'a database connection broke');
   const pool = openPool({ url: databaseUrl, role, onError, maxConnections: 20 });
   const lane = openLane({ url: databaseUrl, role, onError });
-  const db = openDatabase(pool);
+  const ledger = { pool, db: openDatabase(pool), lane };
   const app = createApp({ config, logger, stopping: isStopping });
-  const ledger = { pool, db, lane };
   const publicUrl = (): string =>
     config.bindAddress.port === 0 ? listeningUrl(app.server.address(), config) : config.publicUrl;
-
-  // a feature that is not listed is not even imported
-  const feature = config.x402
-    ? await (
-        await import('./x402.ts')
-      ).composeX402({
-        config,
-        x402: config.x402,
-        databaseUrl,
-        ledger,
-        logger,
-        isStopping,
-        publicUrl,
-      })
-    : undefined;
-  await feature?.register(app);
-  await app.listen({ host: config.bindAddress.host, port: config.bindAddress.port });
-  feature?.startWorkers();
+  let feature: Awaited<ReturnType<typeof composeFeature>>;
 
   const shutDown = async (): Promise<void> => {
     stopping = true;
-    await app.close();
+    const graceEndsAt = Date.now() + config.shutdownGraceMs;
+    const finished = (async () => {
+      await app.close();
+      await feature?.finish();
+    })();
+    finished.catch((err: unknown) => logger.error({ err }, 'stopping did not go smoothly'));
+    await Promise.race([finished.catch(() => {}), sleep(config.shutdownGraceMs, undefined, { ref: false })]);
+    // past the grace, whoever still waits for the ledger is told that it closed, and so everything can end
+    await lane.close(Math.max(0, graceEndsAt - Date.now()));
+    app.server.closeAllConnections();
     await feature?.stop();
-    await lane.close(config.shutdownGraceMs);
     await pool.end();
   };
+
+  try {
+    await lane.refresh();
+    feature = await composeFeature({ config, databaseUrl, ledger, logger, isStopping, publicUrl });
+    await feature?.register(app);
+    await app.listen({ host: config.bindAddress.host, port: config.bindAddress.port });
+    feature?.startWorkers();
+  } catch (error) {
+    await shutDown();
+    throw error;
+  }
   let stopped: Promise<void> | undefined;
   return { url: listeningUrl(app.server.address(), config), stop: () => (stopped ??= shutDown()) };
+}
+
+/** A feature that is not listed is not even imported, and its paths are 404. */
+async function composeFeature(parts: Omit<Parameters<typeof composeX402>[0], 'x402'>) {
+  const { x402 } = parts.config;
+  if (!x402) return undefined;
+  const module = await import('./x402.ts');
+  return module.composeX402({ ...parts, x402 });
 }
 
 async function refusePendingMigrations(databaseUrl: string): Promise<void> {

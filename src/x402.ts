@@ -5,6 +5,7 @@ import type { Config, RunnerConfig, X402Config } from './config/config.ts';
 import { createBudget } from './gateway/budget.ts';
 import { createCatalog } from './gateway/catalog.ts';
 import type { Gateway } from './gateway/gateway.ts';
+import { notReadyYet } from './gateway/readiness.ts';
 import { paidJobRoutes } from './http/paid-jobs.ts';
 import { priceRoutes } from './http/prices.ts';
 import { receiptRoutes } from './http/receipts.ts';
@@ -59,27 +60,34 @@ export async function composeX402({
     budget: createBudget(config.limits.requestsPerMinute),
     receiptKey: await readReceiptKey(ledger.db),
     settling: new Map(),
+    flows: new Set(),
     onCallReleased: () => relays.forEach((relay) => relay.wake()),
     stopping: isStopping,
     log: logger,
   };
-  const monitor = startMonitor(gateway, () => pendingMigrations(databaseUrl));
-  const janitor = startJanitor(gateway);
+  let readiness = notReadyYet;
+  const loops: Loop[] = [];
+  const pending = (): Promise<readonly string[]> => pendingMigrations(databaseUrl);
+  const monitor = (): Loop => startMonitor(gateway, pending, (next) => (readiness = next));
 
   return {
     async register(app: FastifyInstance): Promise<void> {
       await app.register(paidJobRoutes(gateway));
       await app.register(priceRoutes(gateway));
       await app.register(receiptRoutes(gateway));
-      await app.register(statusRoutes(gateway, monitor.readiness));
+      await app.register(statusRoutes(gateway, () => readiness));
     },
     startWorkers(): void {
       relays.push(...config.runners.filter(isPushed).map((runner) => startRelay(gateway, runner)));
+      loops.push(monitor(), startJanitor(gateway), ...relays);
     },
+    /** Finishes the flows that were taken, also those whose clients have gone, then what the workers have in hand. */
+    async finish(): Promise<void> {
+      while (gateway.flows.size > 0) await Promise.all(gateway.flows);
+      await Promise.all(loops.map((loop) => loop.stop()));
+    },
+    /** Drops the connections to peers. */
     async stop(): Promise<void> {
-      // flows whose clients have gone are finished as well
-      while (gateway.settling.size > 0) await Promise.all(gateway.settling.values());
-      await Promise.all([monitor, janitor, ...relays].map((loop) => loop.stop()));
       await Promise.all([facilitator, ...chains.values()].map((peer) => peer.close()));
     },
   };

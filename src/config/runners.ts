@@ -1,3 +1,4 @@
+import { runnerName } from '../domain/runner-name.ts';
 import { z } from 'zod';
 import type { RunnerConfig } from './config.ts';
 import type { Reading } from './reading.ts';
@@ -10,7 +11,7 @@ import { filePath, matching, oneOf, serviceId, variableName } from './values.ts'
 const minTokenChars = 16;
 
 const runnerShape = {
-  name: matching(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"').optional(),
+  name: matching(runnerName, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"').optional(),
   services: z
     .array(serviceId, 'must be an array of service ids')
     .min(1, 'must name at least one service')

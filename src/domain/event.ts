@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { canonicalJson } from './canonical-json.ts';
 import { authModes } from './job.ts';
+import { runnerName } from './runner-name.ts';
 
 /**
  * Everything that can stand in the ledger about paid jobs, as one closed, versioned union.
@@ -20,7 +21,7 @@ const id = z.int().min(0);
 const reason = z.string().regex(/^[a-z0-9_]{1,100}$/);
 
 /** A runner's name from the config. */
-const runner = z.string().regex(/^[a-z0-9_-]{1,64}$/);
+const runner = z.string().regex(runnerName);
 
 /** The token contract's EIP-712 domain: kept with the terms, so that a payment can be settled again without the config. */
 const domainText = z.string().regex(/^[ -~]{1,64}$/);
@@ -115,7 +116,7 @@ export const eventSchemas = {
   quote_issued: quoteIssued,
   payment_rejected: paymentRejected,
   request_refused: requestRefused,
-  payment_verified: z.strictObject({ ...ofPayment, by: z.enum(['facilitator', 'settlement']) }),
+  payment_verified: z.strictObject({ ...ofPayment, by: z.enum(['facilitator', 'signature']) }),
   auth_passed: z.strictObject({ caller: address, mode: z.enum(authModes) }),
   replay_denied: z.strictObject({
     claim: z.enum(['payment', 'quote', 'caller_nonce']),

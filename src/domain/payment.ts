@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { recoverTypedDataAddress } from 'viem/utils';
 import { z } from 'zod';
 import { canonicalJson } from './canonical-json.ts';
 import type { SignedPaymentData } from './event.ts';
@@ -192,6 +193,54 @@ export function timeError(
     return 'authorization_valid_too_long';
   return undefined;
 }
+
+/** Half the curve's order: a signature above it has a twin that some contracts refuse. */
+const maxS = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
+
+/**
+ * Whether an ordinary account's signature over this EIP-3009 authorization is the payer's own.
+ * False also for contract accounts: only their contract could tell.
+ */
+export async function isSignedByPayer(payment: SignedPayment): Promise<boolean> {
+  const { signature } = payment;
+  if (signature.length !== 132 || BigInt(`0x${signature.slice(66, 130)}`) > maxS) return false;
+  try {
+    const signer = await recoverTypedDataAddress({
+      domain: {
+        name: payment.eip712Name,
+        version: payment.eip712Version,
+        chainId: chainIdOf(payment.network),
+        verifyingContract: payment.asset,
+      },
+      types: transferWithAuthorization,
+      primaryType: 'TransferWithAuthorization',
+      message: {
+        from: payment.payer,
+        to: payment.payTo,
+        value: payment.amount,
+        validAfter: payment.validAfter,
+        validBefore: payment.validBefore,
+        nonce: payment.nonce,
+      },
+      signature,
+    });
+    return signer.toLowerCase() === payment.payer;
+  } catch {
+    return false;
+  }
+}
+
+/** EIP-3009. */
+const transferWithAuthorization = {
+  TransferWithAuthorization: [
+    { name: 'from', type: 'address' },
+    { name: 'to', type: 'address' },
+    { name: 'value', type: 'uint256' },
+    { name: 'validAfter', type: 'uint256' },
+    { name: 'validBefore', type: 'uint256' },
+    { name: 'nonce', type: 'bytes32' },
+  ],
+} as const;
 
 /** What a payment pays for. A signature binds money, not a request: this hash does. */
 export interface RequestBinding {

@@ -15,6 +15,10 @@ export const refusals = {
   request_timeout: { status: 408, sentence: 'The request did not arrive in time.' },
   payment_replay: { status: 409, sentence: 'This payment was already used for another request.' },
   quote_in_use: { status: 409, sentence: 'This quote is already being paid by another payment.' },
+  invalid_content_type: {
+    status: 400,
+    sentence: 'The content type is longer than 200 characters, or not plain ASCII.',
+  },
   body_too_large: { status: 413, sentence: 'The request body is larger than this gateway takes.' },
   rate_limited: { status: 429, sentence: 'Too many requests that were not paid; wait a little.' },
   headers_too_large: { status: 431, sentence: 'The request headers are larger than this gateway takes.' },
@@ -23,6 +27,7 @@ export const refusals = {
     sentence: 'Something went wrong here. Sending the same request again is safe.',
   },
   enqueue_failed: { status: 503, sentence: 'There is no room for another call now; nothing was charged.' },
+  overloaded: { status: 503, sentence: 'This gateway is busy; nothing was charged.' },
   facilitator_unavailable: { status: 503, sentence: 'Payments cannot be verified now; nothing was charged.' },
   ledger_unavailable: {
     status: 503,

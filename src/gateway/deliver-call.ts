@@ -34,19 +34,7 @@ export async function deliverCall(
   peer: PushRunner,
   call: LeasedCall,
 ): Promise<PushAnswer['kind']> {
-  const metadata = callMetadata(call);
-  const signature = signCall({
-    secret: runner.token,
-    id: String(call.callId),
-    timestampSecs: nowSecs(gateway),
-    body: call.body,
-    metadata,
-  });
-  const answer = await peer.push({
-    headers: { ...metadata, ...signature },
-    body: call.body,
-    ...(call.contentType ? { contentType: call.contentType } : {}),
-  });
+  const answer = call.body ? await push(gateway, runner, peer, call, call.body) : bodyMissing;
   const recorded = await recordDelivery(gateway, call, answer);
   const facts = {
     quote_digest: call.quoteDigest,
@@ -59,6 +47,22 @@ export async function deliverCall(
   else if (answer.kind === 'completed') gateway.log.info(facts, 'call completed');
   else gateway.log.warn({ ...facts, reason }, `call not delivered: ${answer.kind}`);
   return answer.kind;
+}
+
+const bodyMissing: PushAnswer = { kind: 'dead', reason: 'body_missing' };
+
+function push(
+  gateway: Gateway,
+  runner: RunnerConfig,
+  peer: PushRunner,
+  call: LeasedCall,
+  body: Buffer,
+): Promise<PushAnswer> {
+  const metadata = callMetadata(call);
+  const id = String(call.callId);
+  const signature = signCall({ secret: runner.token, id, timestampSecs: nowSecs(gateway), body, metadata });
+  const contentType = call.contentType ? { contentType: call.contentType } : {};
+  return peer.push({ headers: { ...metadata, ...signature }, body, ...contentType });
 }
 
 async function recordDelivery(gateway: Gateway, call: LeasedCall, answer: PushAnswer): Promise<boolean> {
@@ -93,8 +97,8 @@ function deliveryStep(
         call: { op: 'dead', callId, leaseId },
       };
     case 'gone':
-      // the runner is paused, not the call's fault: it waits for the runner's return
-      return failedStep(gateway, call, 'runner_gone', gateway.config.delivery.backoffCapMs);
+      // not the call's fault: it costs no attempt, and waits for the runner's return
+      return failedStep(gateway, call, 'runner_gone', 'give_back', 1_000);
     case 'retry': {
       const { maxAttempts } = gateway.config.delivery;
       if (call.failures + 1 >= maxAttempts) {
@@ -110,20 +114,27 @@ function deliveryStep(
         gateway,
         call,
         answer.reason,
+        'retry',
         retryDelayMs(gateway, call.failures, answer.retryAfterMs),
       );
     }
   }
 }
 
-function failedStep(gateway: Gateway, call: LeasedCall, reason: string, delayMs: number) {
+function failedStep(
+  gateway: Gateway,
+  call: LeasedCall,
+  reason: string,
+  op: 'retry' | 'give_back',
+  delayMs: number,
+) {
   const { callId, leaseId, attempt } = call;
   const retryAt = nowSecs(gateway) + Math.ceil(delayMs / 1_000);
   const failed: LedgerEvent = {
     type: 'delivery_failed',
     data: { call_id: callId, attempt, reason, retry_at: retryAt },
   };
-  return { events: [failed], call: { op: 'retry', callId, leaseId, delayMs } as const };
+  return { events: [failed], call: { op, callId, leaseId, delayMs } as const };
 }
 
 /** Full jitter: many calls that failed together do not come back together. A runner's Retry-After is the least. */

@@ -32,6 +32,8 @@ export interface Gateway {
   readonly receiptKey: Buffer;
   /** Payments that this process is settling now, by stream: who asks again waits for the same outcome. */
   readonly settling: Map<string, Promise<unknown>>;
+  /** Requests in the paid flow, their clients gone or not: going down waits for them. */
+  readonly flows: Set<Promise<unknown>>;
   /** Called when a call was released: the relay looks at once instead of at its next poll. */
   readonly onCallReleased: () => void;
   /** True once the process is going down: what is paid is finished, nothing new is taken. */

@@ -1,6 +1,6 @@
 import { type DecodedPayment, decodePayment } from '../domain/payment.ts';
-import type { JobAnswer } from './answer.ts';
-import { findJob, isSold } from './catalog.ts';
+import type { JobAnswer, Refused } from './answer.ts';
+import { findJob, isSold, type Job } from './catalog.ts';
 import type { Gateway } from './gateway.ts';
 import { bindRequest, type BoundRequest, type JobRequest } from './job-request.ts';
 import { quoteJob } from './quote-job.ts';
@@ -13,8 +13,14 @@ import { takePayment } from './take-payment.ts';
  * settled before money moves, and from `settlement_started` on it is finished whatever happens.
  * Never throws for anything a client or a peer did; throws when the ledger cannot be reached.
  */
-export async function payForJob(gateway: Gateway, incoming: JobRequest): Promise<JobAnswer> {
-  const request = bindRequest(incoming);
+export function payForJob(gateway: Gateway, incoming: JobRequest): Promise<JobAnswer> {
+  const flow = answerRequest(gateway, bindRequest(incoming));
+  const kept = flow.catch(() => {}).finally(() => gateway.flows.delete(kept));
+  gateway.flows.add(kept);
+  return flow;
+}
+
+async function answerRequest(gateway: Gateway, request: BoundRequest): Promise<JobAnswer> {
   const decoded = request.paymentHeader === undefined ? undefined : decodePayment(request.paymentHeader);
   const payment = typeof decoded === 'object' ? decoded : undefined;
 
@@ -39,13 +45,27 @@ async function sell(
   request: BoundRequest,
   payment: DecodedPayment | string | undefined,
 ): Promise<JobAnswer> {
-  const job = request.job && findJob(gateway.catalog, request.job);
-  if (!job) return refuse(gateway, request, 'job_not_found');
-  if (!isSold(job)) return refuse(gateway, request, 'x402_disabled');
+  const job = soldJob(gateway, request);
+  if (typeof job === 'string') return refuse(gateway, request, job);
   const retryAfterSecs = gateway.budget.spent(request.askers);
   if (retryAfterSecs !== undefined) return { kind: 'refused', code: 'rate_limited', retryAfterSecs };
   if (payment === undefined) return quoteJob(gateway, job, 'payment_required');
   if (typeof payment === 'string')
     return rejectPayment(gateway, request, job, { stage: 'decode', reason: payment });
   return takePayment(gateway, request, job, payment);
+}
+
+function soldJob(gateway: Gateway, request: JobRequest): Job | 'job_not_found' | 'x402_disabled' {
+  const job = request.job && findJob(gateway.catalog, request.job);
+  if (!job) return 'job_not_found';
+  return isSold(job) ? job : 'x402_disabled';
+}
+
+/** A body over the limit is turned away unread; where there is no such job, that is what its sender is told. */
+export async function refuseUnreadBody(gateway: Gateway, incoming: JobRequest): Promise<Refused> {
+  const request = bindRequest(incoming);
+  const job = soldJob(gateway, request);
+  const answer = await refuse(gateway, request, typeof job === 'string' ? job : 'body_too_large');
+  gateway.budget.charge(request.askers);
+  return answer;
 }

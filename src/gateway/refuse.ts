@@ -16,17 +16,14 @@ export async function refuse(
   more: { readonly quoteDigest?: Hex | undefined; readonly retryAfterSecs?: number } = {},
 ): Promise<Refused> {
   const { quoteDigest, retryAfterSecs } = more;
-  // who has spent its budget is refused all the same, but fills the ledger no further
-  if (gateway.budget.spent(request.askers) === undefined) {
-    await record(gateway, request, {
-      type: 'request_refused',
-      data: {
-        code,
-        ...(request.job ? { service_id: request.job.serviceId, job_index: request.job.jobIndex } : {}),
-        ...(quoteDigest ? { quote_digest: quoteDigest } : {}),
-      },
-    });
-  }
+  await record(gateway, request, {
+    type: 'request_refused',
+    data: {
+      code,
+      ...(request.job ? { service_id: request.job.serviceId, job_index: request.job.jobIndex } : {}),
+      ...(quoteDigest ? { quote_digest: quoteDigest } : {}),
+    },
+  });
   return { kind: 'refused', code, ...(retryAfterSecs === undefined ? {} : { retryAfterSecs }) };
 }
 
@@ -68,8 +65,12 @@ export async function refuseReplay(
   return { kind: 'refused', code: 'payment_replay' };
 }
 
-/** Writes an event into the request's own stream. */
+/**
+ * Writes an event into the request's own stream. Who has spent its budget is answered all the same, but fills the ledger
+ * no further.
+ */
 export async function record(gateway: Gateway, request: BoundRequest, event: LedgerEvent): Promise<void> {
+  if (gateway.budget.spent(request.askers) !== undefined) return;
   await gateway.lane.append({ stream: requestStream(request), events: [event] });
 }
 

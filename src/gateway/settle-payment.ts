@@ -2,7 +2,7 @@ import type { LedgerEvent } from '../domain/event.ts';
 import type { Fingerprint, SignedPayment } from '../domain/payment.ts';
 import type { Hex } from '../domain/primitives.ts';
 import { facilitatorRequest } from '../domain/x402.ts';
-import { foldStory, paymentOf } from '../domain/story.ts';
+import { foldStory, type PaymentStory, paymentOf } from '../domain/story.ts';
 import type { ExpectedTransfer } from '../peers/chain.ts';
 import type { SettleAnswer } from '../peers/facilitator.ts';
 import type { Claim, LaneCommand } from '../store/append-batch.ts';
@@ -85,10 +85,16 @@ async function recordOutcome(
     case 'lease_lost': {
       const story = foldStory((await readStream(gateway.db, started.digest)).events);
       const known = paymentOf(story, started.payment.payer, started.payment.nonce);
-      if (known?.status !== 'settling' || story.version === started.version) return 'superseded';
+      if (!known || isDecided(known, outcome) || story.version === started.version) return 'superseded';
       return recordOutcome(gateway, { ...started, version: story.version }, outcome);
     }
   }
+}
+
+/** Whether what is on record leaves nothing for this outcome to say: an unknown one can still be found out. */
+function isDecided({ status }: PaymentStory, outcome: Outcome): boolean {
+  if (status === 'settling') return false;
+  return status !== 'settlement_unknown' || outcome.kind === 'unknown';
 }
 
 async function judge(gateway: Gateway, payment: SignedPayment, answer: SettleAnswer): Promise<Outcome> {

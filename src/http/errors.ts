@@ -22,7 +22,7 @@ export function handleErrors(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) => sendRefusal(request, reply, 'not_found'));
 }
 
-export function sendError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+export function sendError(error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const code = refusalOf(error);
   const { status } = refusals[code];
   if (status >= 500) request.log.error({ err: error }, 'request failed');

@@ -2,14 +2,25 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { parseJobId } from '../domain/job.ts';
 import { encodeHeader, requirementV2 } from '../domain/x402.ts';
 import { refusals } from '../domain/refusal.ts';
-import type { JobAnswer, PaymentRequired } from '../gateway/answer.ts';
+import type { JobAnswer, PaymentRequired, Refused } from '../gateway/answer.ts';
 import { jobUrl } from '../gateway/catalog.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import { bindRequest, type JobRequest } from '../gateway/job-request.ts';
-import { payForJob } from '../gateway/pay-job.ts';
-import { refuse } from '../gateway/refuse.ts';
+import type { JobRequest } from '../gateway/job-request.ts';
+import { payForJob, refuseUnreadBody } from '../gateway/pay-job.ts';
 import { refusalOf, sendError, sendRefusal } from './errors.ts';
 import { noteFacts } from './request-log.ts';
+
+/** Bodies are held in memory: so many requests at a time, those included whose clients have gone while they are finished. */
+function limitInFlight(app: FastifyInstance, gateway: Gateway): void {
+  let arriving = 0;
+  app.addHook('onRequest', async (request, reply) => {
+    if (arriving + gateway.flows.size >= gateway.config.limits.maxInFlightRequests) {
+      return sendRefusal(request, reply, 'overloaded', { retryAfterSecs: 1 });
+    }
+    arriving++;
+    reply.raw.once('close', () => arriving--);
+  });
+}
 
 interface JobParams {
   readonly service_id: string;
@@ -21,12 +32,15 @@ export function paidJobRoutes(gateway: Gateway) {
   return async (app: FastifyInstance): Promise<void> => {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    limitInFlight(app, gateway);
     app.post<{ Params: JobParams }>(
       '/x402/jobs/:service_id/:job_index',
       {
         errorHandler: (error, request, reply) => void refuseUnread(gateway, error, request, reply),
       },
       async (request, reply) => {
+        if (!isCarriable(request.headers['content-type']))
+          return sendRefusal(request, reply, 'invalid_content_type');
         const answer = await withPatience(gateway, payForJob(gateway, jobRequest(request)));
         return sendAnswer(gateway, request, reply, answer);
       },
@@ -34,25 +48,28 @@ export function paidJobRoutes(gateway: Gateway) {
   };
 }
 
-/** A body over the limit is turned away unread, and that too is written down. */
+/** What the parser of bodies throws: a body over the limit is a refusal like any other, the rest is not ours. */
 async function refuseUnread(
   gateway: Gateway,
   error: FastifyError,
   request: PaidRequest,
   reply: FastifyReply,
 ): Promise<void> {
-  const code = refusalOf(error);
-  if (code === 'body_too_large') {
-    await refuse(gateway, bindRequest(jobRequest(request)), code).catch((fault: unknown) =>
-      request.log.error({ err: fault }, 'a refusal could not be written down'),
-    );
+  if (refusalOf(error) !== 'body_too_large') return void sendError(error, request, reply);
+  try {
+    const { code } = await withPatience(gateway, refuseUnreadBody(gateway, jobRequest(request)));
+    sendRefusal(request, reply, code);
+  } catch (fault) {
+    sendError(fault instanceof Error ? fault : new Error(String(fault)), request, reply);
   }
-  sendError(error, request, reply);
 }
 
 type PaidRequest = FastifyRequest<{ Params: JobParams }>;
 
-const contentTypeText = /^[!-~][ -~]{0,199}$/;
+/** Whether a runner can be given this content type as it is. */
+function isCarriable(contentType: string | undefined): boolean {
+  return contentType === undefined || /^[!-~][ -~]{0,199}$/.test(contentType);
+}
 
 function jobRequest(request: PaidRequest): JobRequest {
   const { service_id, job_index } = request.params;
@@ -64,7 +81,7 @@ function jobRequest(request: PaidRequest): JobRequest {
     method: 'POST',
     path: `/x402/jobs/${service_id}/${job_index}`,
     body: Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0),
-    contentType: contentType !== undefined && contentTypeText.test(contentType) ? contentType : undefined,
+    contentType,
     paymentHeader: Array.isArray(payment) ? payment.join(',') : payment,
     clientAddress: request.ip,
   };
@@ -76,9 +93,9 @@ const patienceMs = 5_000;
  * The flow goes on whatever happens to its client; only the answer gives up, once the ledger has been away for a while.
  * The same request, sent again, gets the outcome.
  */
-async function withPatience(gateway: Gateway, flow: Promise<JobAnswer>): Promise<JobAnswer> {
+async function withPatience<T>(gateway: Gateway, flow: Promise<T>): Promise<T | Refused> {
   let timer: NodeJS.Timeout | undefined;
-  const impatience = new Promise<JobAnswer>((resolve) => {
+  const impatience = new Promise<Refused>((resolve) => {
     timer = setInterval(() => {
       const { brokenSince } = gateway.lane.state;
       if (brokenSince === undefined || Date.now() - brokenSince < patienceMs) return;

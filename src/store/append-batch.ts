@@ -23,7 +23,12 @@ export type CallChange =
     }
   | { readonly op: 'release' | 'withdraw' | 'requeue'; readonly callId: number }
   | { readonly op: 'complete' | 'dead' | 'check'; readonly callId: number; readonly leaseId: string }
-  | { readonly op: 'retry'; readonly callId: number; readonly leaseId: string; readonly delayMs: number };
+  | {
+      readonly op: 'retry' | 'give_back';
+      readonly callId: number;
+      readonly leaseId: string;
+      readonly delayMs: number;
+    };
 
 /** One atomic step: all of it is recorded, or nothing but `lost`. */
 export interface LaneCommand {
@@ -109,6 +114,7 @@ function encodeCall(call: CallChange): string {
     case 'check':
       return JSON.stringify({ op: call.op, call_id: call.callId, lease_id: call.leaseId });
     case 'retry':
+    case 'give_back':
       return JSON.stringify({
         op: call.op,
         call_id: call.callId,

@@ -17,7 +17,8 @@ export interface LeasedCall {
   readonly caller: string | undefined;
   readonly leaseUntil: Date;
   readonly contentType: string | undefined;
-  readonly body: Buffer;
+  /** Undefined where it is missing: that call can never be delivered. */
+  readonly body: Buffer | undefined;
 }
 
 interface LeaseRow {
@@ -33,7 +34,7 @@ interface LeaseRow {
   caller: string | null;
   lease_until: Date;
   content_type: string | null;
-  body: Buffer;
+  body: Buffer | null;
 }
 
 /**
@@ -63,7 +64,7 @@ export async function leaseCalls(
     caller: row.caller ?? undefined,
     leaseUntil: row.lease_until,
     contentType: row.content_type ?? undefined,
-    body: row.body,
+    body: row.body ?? undefined,
   }));
 }
 
@@ -144,7 +145,8 @@ export async function oldestDueMs(pool: pg.Pool): Promise<number> {
   return Math.round(rows[0]?.ms ?? 0);
 }
 
-/** Drops bodies without a call and answers nobody will ask for again. */
-export async function sweep(pool: pg.Pool): Promise<void> {
-  await pool.query('select tollbook.sweep()');
+/** Drops up to `max` bodies without a call and answers nobody will ask for again. Returns how many went. */
+export async function sweep(pool: pg.Pool, max: number): Promise<number> {
+  const { rows } = await pool.query<{ sweep: number }>('select tollbook.sweep($1)', [max]);
+  return rows[0]?.sweep ?? 0;
 }

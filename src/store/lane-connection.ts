@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { isPoison } from './append-batch.ts';
 import { type DatabaseOptions, sessionConfig } from './database.ts';
 
 /** Longer than the server's own statement time-out: past it the network, not the statement, is the trouble. */
@@ -50,7 +51,8 @@ export function createLaneConnection(options: DatabaseOptions): LaneConnection {
         if (!row) throw new Error('the statement returned no row');
         return row;
       } catch (error) {
-        if (!(error instanceof pg.DatabaseError) || /^(?:57|08)/.test(error.code ?? '')) drop(current);
+        // a poison row and a lock that took too long say nothing against the connection; all else may (a demoted primary)
+        if (!isPoison(error) && !isContention(error)) drop(current);
         throw error;
       } finally {
         clearTimeout(timer);
@@ -72,4 +74,8 @@ export function createLaneConnection(options: DatabaseOptions): LaneConnection {
       await client?.end().catch(() => {});
     },
   };
+}
+
+function isContention(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && /^(?:55P03|40)/.test(error.code ?? '');
 }

@@ -55,6 +55,8 @@ export interface Lane {
    * that breaks its schema, LaneClosedError when the lane closes first.
    */
   append(command: LaneCommand, options?: { readonly urgent?: boolean }): Promise<AppendOutcome>;
+  /** Brings `state` up to date without appending anything. */
+  refresh(): Promise<void>;
   readonly state: LaneState;
   /** Finishes what is queued, for at most `graceMs`, then rejects the rest. */
   close(graceMs?: number): Promise<void>;
@@ -63,97 +65,136 @@ export interface Lane {
 const maxBatchBytes = 1 << 20;
 
 export function openLane(options: LaneOptions): Lane {
-  const { laneId = 1, maxQueued = 4_096, maxBatch = 128, flushers = 2 } = options;
-  const urgent: Waiting[] = [];
-  const first: Waiting[] = [];
-  const idle = Array.from({ length: flushers }, () => createFlusher(laneId, options));
-  const all = [...idle];
-  const state = { seq: 0, openCalls: 0, clockOffsetMs: 0, brokenSince: undefined as number | undefined };
-  let scheduled = false;
-  let closing = false;
-  let drained: (() => void) | undefined;
+  return new FlushedLane(options);
+}
 
-  const schedule = (): void => {
-    if (scheduled || idle.length === 0) return;
-    scheduled = true;
-    setImmediate(flush);
-  };
+class FlushedLane implements Lane {
+  readonly #urgent: Waiting[] = [];
+  readonly #first: Waiting[] = [];
+  readonly #flushers: readonly Flusher[];
+  readonly #idle: Flusher[];
+  readonly #maxQueued: number;
+  readonly #maxBatch: number;
+  readonly #brokenSince = new Map<Flusher, number>();
+  #latest = { seq: 0, openCalls: 0, clockOffsetMs: 0 };
+  #scheduled = false;
+  #closing = false;
+  #closed = false;
+  #drained: (() => void) | undefined;
 
-  const flush = (): void => {
-    scheduled = false;
-    while (idle.length > 0 && urgent.length + first.length > 0) {
-      const flusher = idle.pop();
-      if (flusher) void run(flusher, takeBatch(urgent, first, maxBatch));
+  constructor(options: LaneOptions) {
+    const { laneId = 1, maxQueued = 4_096, maxBatch = 128, flushers = 2 } = options;
+    this.#maxQueued = maxQueued;
+    this.#maxBatch = maxBatch;
+    this.#flushers = Array.from({ length: flushers }, () => createFlusher(laneId, options));
+    this.#idle = [...this.#flushers];
+  }
+
+  get state(): LaneState {
+    const brokenSince = this.#brokenSince.size === 0 ? undefined : Math.min(...this.#brokenSince.values());
+    return { ...this.#latest, brokenSince };
+  }
+
+  async append(command: LaneCommand, { urgent = false } = {}): Promise<AppendOutcome> {
+    if (this.#closed || (this.#closing && !urgent)) throw new LaneClosedError('the ledger is closing');
+    if (!urgent && this.#first.length >= this.#maxQueued)
+      throw new LaneFullError('too many appends are waiting');
+    const text = encodeCommand(command);
+    return new Promise((resolve, reject) => {
+      this.#queueOf(urgent).push({ text, urgent, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  async refresh(): Promise<void> {
+    const flusher = this.#idle.pop();
+    // none idle: an answer is on its way anyway
+    if (flusher) await this.#run(flusher, []);
+  }
+
+  async close(graceMs = 10_000): Promise<void> {
+    this.#closing = true;
+    const done = new Promise<void>((resolve) => (this.#drained = resolve));
+    this.#schedule();
+    const timer = setTimeout(() => this.#drained?.(), graceMs);
+    await done;
+    clearTimeout(timer);
+    this.#closed = true;
+    for (const { reject } of [...this.#urgent.splice(0), ...this.#first.splice(0)]) {
+      reject(new LaneClosedError('the ledger closed'));
     }
-    if (closing && urgent.length + first.length === 0 && idle.length === all.length) drained?.();
-  };
+    await Promise.all(this.#flushers.map((flusher) => flusher.close()));
+  }
 
-  const run = async (flusher: Flusher, batch: Waiting[]): Promise<void> => {
-    await deliver(flusher, batch);
-    idle.push(flusher);
-    if (urgent.length + first.length > 0 || closing) schedule();
-  };
+  #queueOf(urgent: boolean): Waiting[] {
+    return urgent ? this.#urgent : this.#first;
+  }
 
-  const deliver = async (flusher: Flusher, batch: Waiting[]): Promise<void> => {
+  get #queued(): number {
+    return this.#urgent.length + this.#first.length;
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#idle.length === 0) return;
+    this.#scheduled = true;
+    setImmediate(() => this.#flush());
+  }
+
+  #flush(): void {
+    this.#scheduled = false;
+    while (this.#queued > 0) {
+      const flusher = this.#idle.pop();
+      if (!flusher) break;
+      void this.#run(flusher, takeBatch(this.#urgent, this.#first, this.#maxBatch));
+    }
+    if (this.#closing && this.#queued === 0 && this.#idle.length === this.#flushers.length) this.#drained?.();
+  }
+
+  async #run(flusher: Flusher, batch: readonly Waiting[]): Promise<void> {
+    await this.#deliver(flusher, batch);
+    this.#idle.push(flusher);
+    if (this.#queued > 0 || this.#closing) this.#schedule();
+  }
+
+  async #deliver(flusher: Flusher, batch: readonly Waiting[]): Promise<void> {
     try {
-      const answer = await flusher.send(
+      const { answer, atOnce } = await flusher.send(
         batch.map(({ text }) => text),
-        (broken) => (state.brokenSince = broken ? (state.brokenSince ?? Date.now()) : undefined),
+        () => {
+          if (!this.#brokenSince.has(flusher)) this.#brokenSince.set(flusher, Date.now());
+        },
       );
-      observe(answer);
-      settle(batch, answer);
+      this.#brokenSince.delete(flusher);
+      this.#observe(answer, atOnce);
+      this.#settle(batch, answer);
     } catch (error) {
       if (isPoison(error) && batch.length > 1) {
         const middle = batch.length >> 1;
-        await deliver(flusher, batch.slice(0, middle));
-        await deliver(flusher, batch.slice(middle));
+        await this.#deliver(flusher, batch.slice(0, middle));
+        await this.#deliver(flusher, batch.slice(middle));
       } else {
         for (const { reject } of batch) reject(error);
       }
     }
-  };
+  }
 
-  const observe = (answer: BatchAnswer): void => {
-    if (answer.seq < state.seq) return;
-    state.seq = answer.seq;
-    state.openCalls = answer.open_calls;
-    state.clockOffsetMs = Date.parse(answer.at) - Date.now();
-  };
+  #observe(answer: BatchAnswer, atOnce: boolean): void {
+    if (answer.seq < this.#latest.seq) return;
+    // an answer to a batch sent again may be an old one: its time says nothing about now
+    const clockOffsetMs = atOnce ? Date.parse(answer.at) - Date.now() : this.#latest.clockOffsetMs;
+    this.#latest = { seq: answer.seq, openCalls: answer.open_calls, clockOffsetMs };
+  }
 
-  const settle = (batch: readonly Waiting[], answer: BatchAnswer): void => {
+  #settle(batch: readonly Waiting[], answer: BatchAnswer): void {
     // deferred commands go first in the next batch, in their old order
     for (let i = batch.length - 1; i >= 0; i--) {
       const command = batch[i];
       const result = answer.results[i];
       if (!command || !result) throw new Error('the append function left a command unanswered');
-      if (result.outcome === 'deferred') (command.urgent ? urgent : first).unshift(command);
+      if (result.outcome === 'deferred') this.#queueOf(command.urgent).unshift(command);
       else command.resolve(result.outcome === 'ok' ? { ...result, at: answer.at } : result);
     }
-  };
-
-  return {
-    state,
-    async append(command, { urgent: isUrgent = false } = {}) {
-      if (closing && !isUrgent) throw new LaneClosedError('the ledger is closing');
-      if (!isUrgent && first.length >= maxQueued) throw new LaneFullError('too many appends are waiting');
-      const text = encodeCommand(command);
-      return new Promise((resolve, reject) => {
-        (isUrgent ? urgent : first).push({ text, urgent: isUrgent, resolve, reject });
-        schedule();
-      });
-    },
-    async close(graceMs = 10_000) {
-      closing = true;
-      const done = new Promise<void>((resolve) => (drained = resolve));
-      schedule();
-      const timer = setTimeout(() => drained?.(), graceMs);
-      await done;
-      clearTimeout(timer);
-      for (const { reject } of [...urgent.splice(0), ...first.splice(0)])
-        reject(new LaneClosedError('the ledger closed'));
-      await Promise.all(all.map((flusher) => flusher.close()));
-    },
-  };
+  }
 }
 
 function takeBatch(urgent: Waiting[], first: Waiting[], maxBatch: number): Waiting[] {
@@ -174,8 +215,11 @@ function takeBatch(urgent: Waiting[], first: Waiting[], maxBatch: number): Waiti
 }
 
 interface Flusher {
-  /** Sends a batch until it is answered. Rejects with the database's error where sending again cannot help. */
-  send(commands: readonly string[], onBroken: (broken: boolean) => void): Promise<BatchAnswer>;
+  /**
+   * Sends a batch until it is answered; `atOnce` where the first time sufficed.
+   * Rejects with the database's error where sending again cannot help.
+   */
+  send(commands: readonly string[], onBroken: () => void): Promise<{ answer: BatchAnswer; atOnce: boolean }>;
   close(): Promise<void>;
 }
 
@@ -192,13 +236,12 @@ function createFlusher(laneId: number, options: LaneOptions): Flusher {
       const statement = appendStatement(laneId, flusherId, ++batchNo, commands);
       for (let attempt = 0; ; attempt++) {
         try {
-          const answer = await connection.query<{ answer: BatchAnswer }>(statement);
-          onBroken(false);
-          return answer.answer;
+          const { answer } = await connection.query<{ answer: BatchAnswer }>(statement);
+          return { answer, atOnce: attempt === 0 };
         } catch (error) {
           if (isPoison(error) || connection.closed)
             throw connection.closed ? new LaneClosedError('the ledger closed') : error;
-          onBroken(true);
+          onBroken();
           options.onError?.(error instanceof Error ? error : new Error(String(error)));
           await connection.pause(Math.min(1_000, 20 * 2 ** attempt));
         }

@@ -3,11 +3,12 @@ import { sweep } from '../store/calls.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 600_000;
+const piece = 500;
 
 /** Drops what no call can need again. */
 export function startJanitor(gateway: Gateway): Loop {
   return startLoop(
-    () => sweep(gateway.pool),
+    async () => (await sweep(gateway.pool, piece)) > 0,
     pollMs,
     (error) => gateway.log.error({ err: error }, 'the janitor could not sweep'),
   );

@@ -4,20 +4,25 @@ import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 5_000;
 
-/** Keeps the readiness that `/x402/ready` answers with, so that asking it costs nobody anything. */
+/**
+ * Keeps the readiness that `/x402/ready` answers with, so that asking it costs nobody anything, and with it the process's
+ * reading of the database's clock.
+ */
 export function startMonitor(
   gateway: Gateway,
   pendingMigrations: () => Promise<readonly string[]>,
-): Loop & { readonly readiness: () => Readiness } {
+  onReadiness: (readiness: Readiness) => void,
+): Loop {
   let last = notReadyYet;
-  const loop = startLoop(
+  return startLoop(
     async () => {
+      void gateway.lane.refresh();
       const next = await checkReadiness(gateway, pendingMigrations);
       if (next.status !== last.status) gateway.log.warn({ readiness: next }, `gateway is ${next.status}`);
       last = next;
+      onReadiness(next);
     },
     pollMs,
     (error) => gateway.log.error({ err: error }, 'readiness could not be checked'),
   );
-  return { ...loop, readiness: () => last };
 }

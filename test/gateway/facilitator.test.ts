@@ -2,7 +2,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { privateKeyToAccount } from 'viem/accounts';
 import { openLane } from '../../src/store/lane.ts';
 import { createDatabase } from '../support/database.ts';
-import { refused } from '../support/events.ts';
+import { refused as requestRefused } from '../support/events.ts';
 import { useChain } from '../support/devnet.ts';
 import { type Fault, startFacilitatorProxy } from '../support/facilitator-proxy.ts';
 import { payTo, startTestGateway } from '../support/gateway.ts';
@@ -287,7 +287,7 @@ test('an outcome is recorded wherever the stream stands by then', async () => {
   onTestFinished(() => lane.close());
   proxy.faults.settle = {
     change: async (answer) => {
-      await lane.append({ stream, events: [refused('x402_disabled')] });
+      await lane.append({ stream, events: [requestRefused()] });
       return answer;
     },
   };

@@ -1,0 +1,364 @@
+import { Webhook } from 'standardwebhooks';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { freePort } from '../../src/devnet/ports.ts';
+import { verifyCall } from '../../src/domain/call-signature.ts';
+import type { LedgerEvent } from '../../src/domain/event.ts';
+import { sha256 } from '../../src/domain/payment.ts';
+import { resumeRunner } from '../../src/gateway/pause-runner.ts';
+import { requeueCall } from '../../src/gateway/requeue-call.ts';
+import { listDeadCalls } from '../../src/store/calls.ts';
+import { writerRole } from '../../src/store/database.ts';
+import { openLane } from '../../src/store/lane.ts';
+import { readStream } from '../../src/store/streams.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { useChain } from '../support/devnet.ts';
+import { type Answer, runnerSecret, startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { expectSoundLedger } from '../support/invariants.ts';
+import { payFor } from '../support/payer.ts';
+import { type Delivery, type Reaction, startTestRunner } from '../support/runner.ts';
+import { eventually } from '../support/wait.ts';
+
+const chain = useChain();
+const job = '/x402/jobs/1/0';
+const done: Reaction = { status: 200, body: 'done' };
+
+/** Whether retries come is tested here, not when: so they come at once. */
+const eager = 'backoff_base_ms = 1\nbackoff_cap_ms = 1';
+
+function gatewayOn(database: TestDatabase, runner: { readonly url: string }, delivery = eager) {
+  return startTestGateway({ database, chain, runnerUrl: runner.url, tables: `[delivery]\n${delivery}` });
+}
+
+interface PaidCall {
+  readonly digest: string;
+  readonly callId: number;
+  receipt(at?: TestGateway): Promise<Answer['json']>;
+}
+
+async function pay(gateway: TestGateway, body = 'a body'): Promise<PaidCall> {
+  const { status, json } = await payFor(gateway, job, body);
+  expect(status).toBe(202);
+  const { quote_digest: digest, call_id: callId, receipt_token: token } = json;
+  const receipt = async (at = gateway) =>
+    (await at.get(`/x402/receipts/${digest}`, { authorization: `Bearer ${token}` })).json;
+  return { digest, callId, receipt };
+}
+
+function reachesState(call: PaidCall, state: string, at?: TestGateway): Promise<Answer['json']> {
+  return eventually(async () => {
+    const receipt = await call.receipt(at);
+    expect(receipt.state).toBe(state);
+    return receipt;
+  });
+}
+
+/** What happened to a call since it was enqueued. */
+async function storyOf(database: TestDatabase, { digest }: PaidCall): Promise<LedgerEvent[]> {
+  const { events } = await readStream(database.db, digest);
+  return events
+    .slice(events.findIndex(({ type }) => type === 'enqueued') + 1)
+    .map(({ type, data }) => ({ type, data }) as LedgerEvent);
+}
+
+async function typesOf(database: TestDatabase, call: PaidCall): Promise<string[]> {
+  return (await storyOf(database, call)).map(({ type }) => type);
+}
+
+function expectSound(database: TestDatabase) {
+  return database.asOwner((owner) => expectSoundLedger(database.db, owner));
+}
+
+/** What the operator's commands work with. */
+function operatorOf(database: TestDatabase) {
+  const lane = openLane({ url: database.url, role: writerRole, flushers: 1 });
+  onTestFinished(() => lane.close(1_000));
+  return { db: database.db, lane };
+}
+
+const attemptsOf = (deliveries: readonly Delivery[]) => deliveries.map(({ attempt }) => attempt);
+const idsOf = (deliveries: readonly Delivery[]) => new Set(deliveries.map(({ id }) => id));
+const countingTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
+
+describe('a call that its runner takes', () => {
+  test('is completed by any 2xx, whose body and content type are the result, to the byte', async () => {
+    const database = await createDatabase();
+    const result = Buffer.from([0, 255, 13, 10, 128]);
+    const runner = await startTestRunner(() => ({
+      status: 201,
+      headers: { 'content-type': 'image/x-odd; a=b' },
+      body: result,
+    }));
+    const gateway = await gatewayOn(database, runner);
+    const call = await pay(gateway, 'the body');
+    const receipt = await reachesState(call, 'completed');
+    expect(receipt.result).toEqual({
+      content_type: 'image/x-odd; a=b',
+      body_base64: result.toString('base64'),
+    });
+    const attempt = { call_id: call.callId, attempt: 1 };
+    expect(await storyOf(database, call)).toEqual([
+      { type: 'delivered', data: attempt },
+      { type: 'completed', data: { ...attempt, result_sha256: sha256(result), result_bytes: 5 } },
+    ]);
+    expect(runner.deliveries).toMatchObject([{ body: Buffer.from('the body'), path: '/calls' }]);
+    await expectSound(database);
+  });
+
+  test('carries two signatures that hold, for us and for any Standard Webhooks library', async () => {
+    const runner = await startTestRunner(() => done);
+    const gateway = await gatewayOn(await createDatabase(), runner);
+    const call = await pay(gateway, '{"grüße":[1,2]}');
+    const { headers, body } = await eventually(() => {
+      const [delivery] = runner.deliveries;
+      if (!delivery) throw new Error('nothing delivered');
+      return delivery;
+    });
+    expect(
+      verifyCall({ secret: runnerSecret, headers, body, nowSecs: Math.floor(Date.now() / 1_000) }),
+    ).toMatchObject({ ok: true, id: String(call.callId), metadata: { 'x-x402-quote-digest': call.digest } });
+    const library = new Webhook(Buffer.from(runnerSecret), { format: 'raw' });
+    expect(library.verify(body, headers as Record<string, string>)).toEqual({ grüße: [1, 2] });
+  });
+
+  test('is completed without its result where that is over the cap, and whole where it is just within', async () => {
+    const database = await createDatabase();
+    const runner = await startTestRunner(({ body }) => ({ status: 200, body }));
+    const gateway = await gatewayOn(database, runner, 'max_result_bytes = 10');
+    const [within, beyond] = [await pay(gateway, '0123456789'), await pay(gateway, '0123456789a')];
+    const { result } = await reachesState(within, 'completed');
+    expect(Buffer.from(result.body_base64, 'base64').toString()).toBe('0123456789');
+    await reachesState(beyond, 'completed');
+    expect((await storyOf(database, beyond)).at(-1)).toEqual({
+      type: 'completed',
+      data: { call_id: beyond.callId, attempt: 1 },
+    });
+    expect(runner.deliveries).toHaveLength(2);
+    await expectSound(database);
+  });
+});
+
+describe('a call that its runner does not take', () => {
+  test.each<[string, Reaction, string]>([
+    ['500', { status: 500 }, 'status_500'],
+    ['503', { status: 503 }, 'status_503'],
+    ['429', { status: 429 }, 'status_429'],
+    ['a cut connection', 'hang up', 'connection'],
+    ['silence beyond the time-out', 'silence', 'timeout'],
+  ])('is delivered again after %s, with the same id and a rising attempt', async (_, trouble, reason) => {
+    const database = await createDatabase();
+    const runner = await startTestRunner(({ attempt }) => (attempt <= 2 ? trouble : done));
+    const timeoutMs = trouble === 'silence' ? 250 : 20_000;
+    const gateway = await gatewayOn(database, runner, `${eager}\ntimeout_ms = ${timeoutMs}`);
+    const call = await pay(gateway);
+    await reachesState(call, 'completed');
+
+    const tries = runner.deliveries.length;
+    expect(tries).toBeGreaterThanOrEqual(3);
+    expect(attemptsOf(runner.deliveries)).toEqual(countingTo(tries));
+    expect(idsOf(runner.deliveries)).toEqual(new Set([String(call.callId)]));
+    const story = await storyOf(database, call);
+    expect(story.slice(0, 2)).toMatchObject(
+      [1, 2].map((attempt) => ({
+        type: 'delivery_failed',
+        data: { call_id: call.callId, attempt, reason },
+      })),
+    );
+    expect(story.at(-1)).toMatchObject({ type: 'completed', data: { attempt: tries } });
+    expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, completed: 1 });
+    await expectSound(database);
+  });
+
+  test('is delivered once its runner listens at last', async () => {
+    const database = await createDatabase();
+    const port = await freePort();
+    const gateway = await gatewayOn(
+      database,
+      { url: `http://127.0.0.1:${port}/calls` },
+      'backoff_base_ms = 50\nbackoff_cap_ms = 50\nmax_attempts = 1000',
+    );
+    const call = await pay(gateway);
+    await eventually(async () => expect(await typesOf(database, call)).toContain('delivery_failed'));
+    expect((await storyOf(database, call))[0]).toMatchObject({ data: { reason: 'connection' } });
+    const runner = await startTestRunner(() => done, port);
+    await reachesState(call, 'completed');
+    expect(runner.deliveries).toHaveLength(1);
+    await expectSound(database);
+  });
+
+  test('waits at least as long as Retry-After says', async () => {
+    const database = await createDatabase();
+    const isTold = ({ body }: Delivery): boolean => body.toString() === 'told';
+    const runner = await startTestRunner((delivery) =>
+      isTold(delivery) && delivery.attempt === 1 ? { status: 503, headers: { 'retry-after': '240' } } : done,
+    );
+    const gateway = await gatewayOn(database, runner);
+    const told = await pay(gateway, 'told');
+    await eventually(async () => expect(await typesOf(database, told)).toEqual(['delivery_failed']));
+    // the relay looks at a time before: another call shows that it did
+    await database.moveClock(150);
+    await reachesState(await pay(gateway, 'another'), 'completed');
+    expect(await typesOf(database, told)).toEqual(['delivery_failed']);
+    await database.moveClock(241);
+    await reachesState(told, 'completed');
+    expect(attemptsOf(runner.deliveries.filter(isTold))).toEqual([1, 2]);
+    await expectSound(database);
+  });
+
+  test('becomes a dead letter when its attempts are used up, and a new call with all of them by the operator', async () => {
+    const database = await createDatabase();
+    const runner = await startTestRunner(({ attempt }) => (attempt <= 5 ? { status: 503 } : done));
+    const gateway = await gatewayOn(database, runner, `${eager}\nmax_attempts = 3`);
+    const call = await pay(gateway);
+    await reachesState(call, 'dead_lettered');
+    expect((await storyOf(database, call)).slice(2)).toEqual([
+      { type: 'delivery_failed', data: { call_id: call.callId, attempt: 3, reason: 'status_503' } },
+      { type: 'dead_lettered', data: { call_id: call.callId, attempt: 3, reason: 'attempts_exhausted' } },
+    ]);
+    expect(await listDeadCalls(database.db, 10)).toMatchObject([
+      { call_id: call.callId, stream: call.digest, service_id: 1, job_index: 0, attempt: 3 },
+    ]);
+    await expectSound(database);
+
+    const operator = operatorOf(database);
+    expect(await requeueCall(operator, call.callId)).toBe(true);
+    expect((await reachesState(call, 'completed')).result).not.toBeNull();
+    expect(attemptsOf(runner.deliveries)).toEqual(countingTo(6));
+    expect(idsOf(runner.deliveries).size).toBe(1);
+    expect(await listDeadCalls(database.db, 10)).toEqual([]);
+    expect(await requeueCall(operator, call.callId)).toBe(false);
+    expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({
+      accepted: 1,
+      dead_lettered: 1,
+      delivered: 1,
+      completed: 1,
+    });
+    await expectSound(database);
+  });
+
+  test.each([
+    ['400', { status: 400 }],
+    ['404', { status: 404 }],
+    ['302, which is not followed', { status: 302, headers: { location: '/elsewhere' } }],
+    ['307, which is not followed', { status: 307, headers: { location: '/elsewhere' } }],
+  ])('becomes a dead letter at once after %s', async (_, refusal) => {
+    const database = await createDatabase();
+    const runner = await startTestRunner(() => refusal);
+    const gateway = await gatewayOn(database, runner);
+    const call = await pay(gateway);
+    await reachesState(call, 'dead_lettered');
+    expect(await storyOf(database, call)).toEqual([
+      {
+        type: 'dead_lettered',
+        data: { call_id: call.callId, attempt: 1, reason: `status_${refusal.status}` },
+      },
+    ]);
+    expect(await listDeadCalls(database.db, 10)).toMatchObject([{ call_id: call.callId }]);
+    await gateway.stop();
+    expect(runner.deliveries).toMatchObject([{ path: '/calls' }]);
+    await expectSound(database);
+  });
+});
+
+test('a runner that answers 410 gets no more calls, from any process and after a restart, until it is resumed', async () => {
+  const database = await createDatabase();
+  let wanted = false;
+  const runner = await startTestRunner(() => (wanted ? done : { status: 410 }));
+  const [one, two] = [await gatewayOn(database, runner, ''), await gatewayOn(database, runner, '')];
+  const first = await pay(one);
+  await eventually(async () =>
+    expect((await readStream(database.db, 'runner:runner-1')).events).toMatchObject([
+      { type: 'operator_runner_paused' },
+    ]),
+  );
+  // each payment makes its relay look at once, and stop() lets it look to the end
+  const later = [await pay(one), await pay(two)];
+  await Promise.all([one.stop(), two.stop()]);
+  await (await gatewayOn(database, runner, '')).stop();
+  expect(runner.deliveries).toHaveLength(1);
+
+  wanted = true;
+  const restarted = await gatewayOn(database, runner, '');
+  const operator = operatorOf(database);
+  expect(await resumeRunner(operator, { name: 'runner-1' })).toBe(true);
+  expect(await resumeRunner(operator, { name: 'runner-1' })).toBe(false);
+  for (const call of later) await reachesState(call, 'completed', restarted);
+  await database.moveClock(301);
+  await reachesState(first, 'completed', restarted);
+  await expectSound(database);
+});
+
+describe('a delivery in a world that goes on', () => {
+  test.each<[string, Reaction]>([
+    ['an answer', { status: 200, body: 'too late' }],
+    ['a refusal', { status: 400 }],
+    ['a failure', { status: 503 }],
+  ])('%s after its lease ran out changes nothing for the process that took over', async (_, late) => {
+    const database = await createDatabase();
+    const answers = [Promise.withResolvers<Reaction>(), Promise.withResolvers<Reaction>()] as const;
+    const runner = await startTestRunner(({ attempt }) => answers[attempt === 1 ? 0 : 1].promise);
+    // one at a time: it cannot take the call over from itself
+    const one = await gatewayOn(database, runner, `${eager}\nconcurrency_per_runner = 1`);
+    const call = await pay(one);
+    await eventually(() => expect(runner.deliveries).toHaveLength(1));
+    await database.moveClock(3_600);
+    const two = await gatewayOn(database, runner);
+    await eventually(() => expect(runner.deliveries).toHaveLength(2));
+
+    answers[0].resolve(late);
+    await one.stop();
+    expect(await typesOf(database, call)).toEqual([]);
+    answers[1].resolve({ status: 200, body: 'in time' });
+    const { result } = await reachesState(call, 'completed', two);
+    expect(Buffer.from(result.body_base64, 'base64').toString()).toBe('in time');
+    expect(await storyOf(database, call)).toMatchObject([
+      { type: 'delivered', data: { attempt: 2 } },
+      { type: 'completed', data: { attempt: 2 } },
+    ]);
+    expect(attemptsOf(runner.deliveries)).toEqual([1, 2]);
+    expect(idsOf(runner.deliveries).size).toBe(1);
+    await expectSound(database);
+  });
+
+  test('is finished by a gateway that is asked to stop meanwhile', async () => {
+    const database = await createDatabase();
+    const answer = Promise.withResolvers<Reaction>();
+    const runner = await startTestRunner(() => answer.promise);
+    const gateway = await gatewayOn(database, runner);
+    const call = await pay(gateway);
+    await eventually(() => expect(runner.deliveries).toHaveLength(1));
+    const stopping = gateway.stop();
+    answer.resolve(done);
+    await stopping;
+    expect(await typesOf(database, call)).toEqual(['delivered', 'completed']);
+    await expectSound(database);
+  });
+
+  test('happens once for each of many calls, however many processes look for them', async () => {
+    const database = await createDatabase();
+    const runner = await startTestRunner(() => done);
+    const gateways = [await gatewayOn(database, runner), await gatewayOn(database, runner)] as const;
+    const calls = await Promise.all(countingTo(30).map((n) => pay(gateways[n % 2 === 0 ? 0 : 1])));
+    for (const call of calls) await reachesState(call, 'completed');
+    expect(idsOf(runner.deliveries)).toEqual(new Set(calls.map(({ callId }) => String(callId))));
+    expect(attemptsOf(runner.deliveries)).toEqual(calls.map(() => 1));
+    await expectSound(database);
+  });
+});
+
+test('no more calls are with a runner at one time than it is configured to get', async () => {
+  const database = await createDatabase();
+  const answers = countingTo(8).map(() => Promise.withResolvers<Reaction>());
+  let arrived = 0;
+  const runner = await startTestRunner(() => answers[arrived++]?.promise ?? done);
+  const gateway = await gatewayOn(database, runner, 'concurrency_per_runner = 3');
+  const calls = await Promise.all(answers.map(() => pay(gateway)));
+  await eventually(() => expect(runner.deliveries).toHaveLength(3));
+  for (const [index, { resolve }] of answers.entries()) {
+    await eventually(() => expect(runner.deliveries).toHaveLength(Math.min(8, index + 3)));
+    resolve(done);
+  }
+  for (const call of calls) await reachesState(call, 'completed');
+  expect(runner.mostAtOnce()).toBe(3);
+  expect(attemptsOf(runner.deliveries)).toEqual(answers.map(() => 1));
+  await expectSound(database);
+});
