@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type RefusalCode, refusals } from '../domain/refusal.ts';
+import { isDatabaseLoss } from '../store/database.ts';
 import { LaneClosedError, LaneFullError } from '../store/lane.ts';
 import { noteFacts } from './request-log.ts';
 
@@ -39,16 +40,4 @@ export function refusalOf(
   }
   if (error.statusCode === 408) return 'request_timeout';
   return error.statusCode !== undefined && error.statusCode < 500 ? 'invalid_request' : 'internal_error';
-}
-
-/** The database is away, as far as this error tells: the network's codes, PostgreSQL's shutdown classes, pg's own words. */
-function isDatabaseLoss(error: Error & { readonly code?: string }): boolean {
-  return (
-    /^(?:ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH|57P0\d|08\d{3}|53\d{3})$/.test(
-      error.code ?? '',
-    ) ||
-    /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/.test(
-      error.message,
-    )
-  );
 }

@@ -85,3 +85,17 @@ export async function grantedWriterRole(url: string): Promise<string | undefined
     await client.end();
   }
 }
+
+/**
+ * Whether an error says that the database is away: the network's codes, PostgreSQL's fatal errors and shutdown classes,
+ * the driver's own words for a connection that broke or never came.
+ */
+export function isDatabaseLoss(error: Error & { readonly code?: string | undefined }): boolean {
+  if (error instanceof pg.DatabaseError) {
+    return error.severity === 'FATAL' || /^(?:08|53|57P)/.test(error.code ?? '');
+  }
+  return (
+    /^(?:ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH)$/.test(error.code ?? '') ||
+    /Connection terminated|timeout exceeded when trying to connect|connection error/.test(error.message)
+  );
+}

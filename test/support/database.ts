@@ -12,6 +12,8 @@ export interface TestDatabase {
   asOwner<T>(use: (client: pg.Client) => Promise<T>): Promise<T>;
   /** Moves the database's clock: the only time that decides anything. */
   moveClock(seconds: number): Promise<void>;
+  /** Ends every connection and lets none in again, until it is told to. */
+  away(isAway: boolean): Promise<void>;
   drop(): Promise<void>;
 }
 
@@ -44,6 +46,14 @@ async function makeDatabase(): Promise<TestDatabase> {
         ),
       );
     },
+    away: (isAway) =>
+      withClient(serverUrl.replace('DATABASE', 'postgres'), async (admin) => {
+        await admin.query(`alter database ${name} with allow_connections ${!isAway}`);
+        await admin.query(
+          'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and $2',
+          [name, isAway],
+        );
+      }),
     async drop() {
       await pool.end();
       await withClient(serverUrl.replace('DATABASE', 'postgres'), (admin) =>

@@ -17,6 +17,7 @@ export interface TestGatewayOptions {
   /** The job prices and policies; by default 1/0 and 1/1 are sold and 1/2 is disabled. */
   readonly jobs?: string;
   readonly logger?: Logger;
+  readonly bind?: string;
 }
 
 export const runnerSecret = 'a-secret-of-the-test-runner';
@@ -60,7 +61,7 @@ url = "${runnerUrl}"
 token_env = "RUNNER_TOKEN"
 `;
   return `
-bind_address = "127.0.0.1:0"
+bind_address = "${options.bind ?? '127.0.0.1:0'}"
 facilitator_url = "${options.facilitatorUrl ?? chain.facilitatorUrl}"
 rate_per_native_unit = "3200.00"
 markup_bps = 200

@@ -1,0 +1,152 @@
+import http from 'node:http';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { createDatabase } from '../support/database.ts';
+import { useChain } from '../support/devnet.ts';
+import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
+import { payTo, startTestGateway } from '../support/gateway.ts';
+import { allEvents } from '../support/invariants.ts';
+import { header, offerOf, payFor, quoteAndSign, signOffer } from '../support/payer.ts';
+
+const chain = useChain();
+const job = '/x402/jobs/1/0';
+const tight = '[limits]\nrequests_per_minute = 5\nmax_body_bytes = 1000';
+
+test('bodies over the limit and used payments fill the ledger only within the budget', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain, tables: tight });
+  const payment = await quoteAndSign(gateway, job, 'mine');
+  expect((await gateway.post(job, { body: 'mine', headers: header(payment) })).status).toBe(202);
+  const events = (await allEvents(database.db)).length;
+  for (let i = 0; i < 20; i++) {
+    const replayed = await gateway.post(job, { body: `other ${i}`, headers: header(payment) });
+    expect(replayed.status).toBe(409);
+    const large = await gateway.post(job, { body: 'x'.repeat(2_000) });
+    expect(large.status).toBe(413);
+  }
+  expect((await allEvents(database.db)).length - events).toBeLessThanOrEqual(5);
+});
+
+test('a body over the limit for a job that does not exist is 404: that comes first', async () => {
+  const gateway = await startTestGateway({ database: await createDatabase(), chain, tables: tight });
+  const answer = await gateway.post('/x402/jobs/7/7', { body: 'x'.repeat(2_000) });
+  expect(answer).toMatchObject({ status: 404, json: { code: 'job_not_found' } });
+});
+
+test.each([
+  ['longer than 200 characters', `text/${'x'.repeat(200)}`],
+  ['not ASCII', 'text/plän'],
+])(
+  'a content type that is %s is refused before payment: no runner could be given it',
+  async (_, contentType) => {
+    const gateway = await startTestGateway({ database: await createDatabase(), chain });
+    const status = await new Promise((resolve, reject) => {
+      const request = http.request(gateway.url + job, {
+        method: 'POST',
+        headers: { 'content-type': contentType },
+      });
+      request.on('response', (response) => resolve(response.resume().statusCode));
+      request.on('error', reject);
+      request.end('x');
+    });
+    expect(status).toBe(400);
+  },
+);
+
+test('requests beyond what the process holds at a time are told to come back', async () => {
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  onTestFinished(() => proxy.close());
+  let release = (): void => {};
+  const held = new Promise<void>((resolve) => (release = resolve));
+  const gateway = await startTestGateway({
+    database: await createDatabase(),
+    chain,
+    facilitatorUrl: proxy.url,
+    tables: '[limits]\nmax_in_flight_requests = 3\nrequests_per_minute = 0',
+  });
+  const payments = [await quoteAndSign(gateway, job, 'x'), await quoteAndSign(gateway, job, 'x')];
+  proxy.faults.verify = {
+    change: async (answer) => {
+      await held;
+      return answer;
+    },
+  };
+  const paying = payments.map((payment) => gateway.post(job, { body: 'x', headers: header(payment) }));
+  await vi.waitFor(() => expect(proxy.seen.filter((operation) => operation === 'verify')).toHaveLength(2));
+  const busy = await gateway.post(job, { body: 'x' });
+  expect(busy).toMatchObject({ status: 503, json: { code: 'overloaded' } });
+  release();
+  expect((await Promise.all(paying)).map(({ status }) => status)).toEqual([202, 202]);
+  expect((await gateway.post(job, { body: 'x' })).status).toBe(402);
+});
+
+test("where the facilitator is not asked to verify, the payer's own signature has to hold", async () => {
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  onTestFinished(() => proxy.close());
+  const database = await createDatabase();
+  const gateway = await startTestGateway({
+    database,
+    chain,
+    facilitatorUrl: proxy.url,
+    top: 'facilitator_verify = false',
+  });
+  expect((await payFor(gateway, job)).status).toBe(202);
+  expect(proxy.seen).not.toContain('verify');
+  const payment = await signOffer(offerOf(await gateway.post(job, { body: 'x' })));
+  payment.payload.signature = `0x${'12'.repeat(64)}1b`;
+  const forged = await gateway.post(job, { body: 'x', headers: header(payment) });
+  expect(forged).toMatchObject({ status: 402, json: { code: 'payment_invalid' } });
+  const events = await allEvents(database.db);
+  expect(events.filter(({ type }) => type === 'settlement_started')).toHaveLength(1);
+});
+
+test('a gateway that cannot listen says so, and leaves nothing running', async () => {
+  const database = await createDatabase();
+  const first = await startTestGateway({ database, chain });
+  const { port } = new URL(first.url);
+  const connections = () =>
+    database.asOwner(async (owner) => {
+      const { rows } = await owner.query<{ count: string }>(
+        `select count(*) from pg_stat_activity where datname = current_database() and application_name = 'tollbook'`,
+      );
+      return Number(rows[0]?.count);
+    });
+  await first.get('/x402/stats');
+  const before = await connections();
+  await expect(startTestGateway({ database, chain, bind: `127.0.0.1:${port}` })).rejects.toThrow(
+    /EADDRINUSE/,
+  );
+  await vi.waitFor(async () => expect(await connections()).toBeLessThanOrEqual(before));
+});
+
+test('while the ledger is away requests are told so, nobody is charged, and going down does not wait for ever', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain, top: 'shutdown_grace_secs = 1' });
+  const payment = await quoteAndSign(gateway, job, 'x');
+  const before = await chain.balance(payTo);
+  await database.away(true);
+  const unpaid = await gateway.post(job, { body: 'x' });
+  expect(unpaid).toMatchObject({ status: 503, json: { code: 'ledger_unavailable' } });
+  const paying = await gateway.post(job, { body: 'x', headers: header(payment) });
+  expect(paying).toMatchObject({ status: 503, json: { code: 'ledger_unavailable' } });
+  expect(await chain.balance(payTo)).toBe(before);
+  await gateway.stop();
+  await database.away(false);
+  const restarted = await startTestGateway({ database, chain });
+  expect((await restarted.post(job, { body: 'x', headers: header(payment) })).status).toBe(202);
+});
+
+test('a ledger that comes back lets the same request through', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain });
+  const payment = await quoteAndSign(gateway, job, 'x');
+  await database.away(true);
+  await gateway.post(job, { body: 'x', headers: header(payment) });
+  await database.away(false);
+  await vi.waitFor(
+    async () => {
+      const answer = await gateway.post(job, { body: 'x', headers: header(payment) });
+      expect(answer.status).toBe(202);
+    },
+    { timeout: 20_000, interval: 200 },
+  );
+});

@@ -1,0 +1,87 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { createDatabase } from '../support/database.ts';
+import { useChain } from '../support/devnet.ts';
+import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
+import { payTo, startTestGateway, type TestGatewayOptions } from '../support/gateway.ts';
+import { expectSoundLedger } from '../support/invariants.ts';
+import { header, quoteAndSign } from '../support/payer.ts';
+
+const chain = useChain();
+const job = '/x402/jobs/1/0';
+const price = 3_264_000n;
+
+async function behindProxy(options: Partial<TestGatewayOptions> = {}) {
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  onTestFinished(() => proxy.close());
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain, facilitatorUrl: proxy.url, ...options });
+  return { proxy, database, gateway };
+}
+
+test('a twin whose verify sees the nonce already used is answered from the payment, not with a 402', async () => {
+  const { proxy, database, gateway } = await behindProxy();
+  const payment = await quoteAndSign(gateway, job, 'x');
+  const before = await chain.balance(payTo);
+  let settled = (): void => {};
+  const firstSettled = new Promise<void>((resolve) => (settled = resolve));
+  let verifies = 0;
+  proxy.faults.verify = {
+    change: async (answer) => {
+      verifies++;
+      if (verifies === 1) return answer;
+      await firstSettled;
+      return { isValid: false, invalidReason: 'invalid_exact_evm_nonce_already_used' };
+    },
+  };
+  proxy.faults.settle = {
+    change: (answer) => {
+      settled();
+      return answer;
+    },
+  };
+  const send = () => gateway.post(job, { body: 'x', headers: header(payment) });
+  const answers = await Promise.all([send(), send()]);
+  expect(answers.map(({ status }) => status)).toEqual([202, 202]);
+  expect((await chain.balance(payTo)) - before).toBe(price);
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  expect(events.filter(({ type }) => type === 'payment_rejected')).toEqual([]);
+});
+
+test('twins that fill the outbox themselves are both answered with their call', async () => {
+  const { proxy, gateway } = await behindProxy({
+    tables: '[limits]\nmax_outstanding_calls = 1\nrequests_per_minute = 0',
+  });
+  const payment = await quoteAndSign(gateway, job, 'x');
+  let verifies = 0;
+  let bothVerified = (): void => {};
+  const both = new Promise<void>((resolve) => (bothVerified = resolve));
+  proxy.faults.verify = {
+    change: async (answer) => {
+      verifies++;
+      if (verifies === 2) bothVerified();
+      await both;
+      return answer;
+    },
+  };
+  const send = () => gateway.post(job, { body: 'x', headers: header(payment) });
+  const answers = await Promise.all([send(), send()]);
+  expect(answers.map(({ status }) => status)).toEqual([202, 202]);
+  expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, enqueue_failed: 0 });
+});
+
+test('copies of a payment that come while it is being taken never see a 402 or a 409', async () => {
+  const { gateway } = await behindProxy();
+  for (let round = 0; round < 10; round++) {
+    const payment = await quoteAndSign(gateway, job, 'x');
+    const copies: Promise<{ readonly status: number }>[] = [];
+    let done = false;
+    const first = gateway.post(job, { body: 'x', headers: header(payment) }).finally(() => (done = true));
+    while (!done) {
+      copies.push(gateway.post(job, { body: 'x', headers: header(payment) }));
+      await new Promise((resolve) => setImmediate(resolve));
+      if (copies.length >= 30) await first;
+    }
+    const statuses = [(await first).status, ...(await Promise.all(copies)).map(({ status }) => status)];
+    expect(new Set(statuses)).toEqual(new Set([202]));
+  }
+});
