@@ -45,6 +45,9 @@ create table tollbook.event (
   unique (stream, version)
 );
 
+-- for whoever reads by time: costs the lane nothing
+create index event_at on tollbook.event using brin (at);
+
 create function tollbook.refuse_change() returns trigger language plpgsql as $$
 begin
   raise exception 'the ledger is append-only: % on % refused', tg_op, tg_table_name using errcode = 'restrict_violation';

@@ -54,6 +54,7 @@ export async function composeX402({
     config,
     x402,
     catalog: createCatalog(x402),
+    configuredAtMs: Date.now(),
     publicUrl,
     facilitator,
     chains,

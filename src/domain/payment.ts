@@ -1,13 +1,10 @@
 import { createHash } from 'node:crypto';
 import { recoverTypedDataAddress } from 'viem/utils';
-import { z } from 'zod';
 import { canonicalJson } from './canonical-json.ts';
+import type { DecodedPayment } from './decode-payment.ts';
 import type { SignedPaymentData } from './event.ts';
-import { type Address, type Caip2, chainIdOf, type Hex, isHex32, parseAddress } from './primitives.ts';
+import { type Address, type Caip2, chainIdOf, type Hex, parseAddress } from './primitives.ts';
 import type { SettlementOption } from './quote.ts';
-
-/** Longest payment header read: an honest one is under 2 KiB, ERC-1271 signatures included. */
-export const maxPaymentHeaderBytes = 16_384;
 
 /** The one name of an authorization, however its text was spelt: unique among the ledger's claims. */
 export interface Fingerprint {
@@ -16,76 +13,6 @@ export interface Fingerprint {
   readonly asset: Address;
   readonly payer: Address;
   readonly nonce: Hex;
-}
-
-/** A payment header as far as it could be read: enough to recognise a payment, not yet enough to take it. */
-export interface DecodedPayment {
-  readonly x402Version: 2;
-  readonly fingerprint: Fingerprint;
-  /** The quote it names, where it names one. */
-  readonly quoteDigest: Hex | undefined;
-  readonly raw: z.infer<typeof payloadV2>;
-}
-
-const text = z.string().max(10_000);
-const payloadV2 = z.object({
-  x402Version: z.literal(2),
-  accepted: z.object({
-    scheme: text,
-    network: text,
-    amount: text,
-    asset: text,
-    payTo: text,
-    extra: z.record(z.string(), z.unknown()).optional(),
-  }),
-  payload: z.looseObject({
-    signature: text,
-    authorization: z.looseObject({
-      from: text,
-      to: text,
-      value: text,
-      validAfter: text,
-      validBefore: text,
-      nonce: text,
-    }),
-  }),
-});
-
-/**
- * Reads a `PAYMENT-SIGNATURE` header: standard base64 of UTF-8 JSON in the v2 form.
- * Lenient about spelling, so that a payment we already know is recognised; {@link checkPayment} is strict.
- * Returns a machine word where nothing can be recognised in it.
- */
-export function decodePayment(
-  header: string,
-): DecodedPayment | 'payment_header_too_large' | 'undecodable_payment' {
-  if (header.length > maxPaymentHeaderBytes) return 'payment_header_too_large';
-  const parsed = payloadV2.safeParse(parseBase64Json(header));
-  if (!parsed.success) return 'undecodable_payment';
-  const { accepted, payload } = parsed.data;
-  const nonce = payload.authorization.nonce.toLowerCase();
-  const payer = parseAddress(payload.authorization.from);
-  const asset = parseAddress(accepted.asset);
-  if (chainIdOf(accepted.network) === undefined || !payer || !asset || !isHex32(nonce))
-    return 'undecodable_payment';
-  const digest = accepted.extra?.['quoteDigest'];
-  return {
-    x402Version: 2,
-    fingerprint: { network: accepted.network as Caip2, transferMethod: 'eip3009', asset, payer, nonce },
-    quoteDigest: typeof digest === 'string' && isHex32(digest) ? digest : undefined,
-    raw: parsed.data,
-  };
-}
-
-const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
-
-function parseBase64Json(header: string): unknown {
-  if (!base64.test(header)) return undefined;
-  try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(header, 'base64')));
-  } catch {
-    return undefined;
-  }
 }
 
 /** A payment whose every field was checked against its quote's option. Amounts and times as integers. */
@@ -114,19 +41,23 @@ export interface PaymentWindow {
 /** Clocks of honest payers run ahead by up to this. */
 const clockSkewSecs = 60;
 
-/** The option of a quote that a payment means, however its addresses are spelt; undefined where it is none of them. */
+/**
+ * The option that a payment means, however its addresses are spelt; undefined where it is none of them.
+ * A version 1 payment can only mean the first option of its network.
+ */
 export function matchOption(
   decoded: DecodedPayment,
   options: readonly SettlementOption[],
 ): SettlementOption | undefined {
-  const { accepted } = decoded.raw;
-  return options.find(
+  const { terms } = decoded;
+  if (decoded.scheme !== 'exact') return undefined;
+  const ofNetwork = options.filter(({ network }) => network === decoded.network);
+  if (!terms) return ofNetwork[0];
+  return ofNetwork.find(
     (option) =>
-      accepted.scheme === 'exact' &&
-      accepted.network === option.network &&
-      decoded.fingerprint.asset === option.asset &&
-      parseAddress(accepted.payTo) === option.payTo &&
-      accepted.amount === String(option.amount),
+      terms.asset === option.asset &&
+      parseAddress(terms.payTo) === option.payTo &&
+      terms.amount === String(option.amount),
   );
 }
 
@@ -144,12 +75,12 @@ export function checkPayment(
   option: SettlementOption,
   window: PaymentWindow,
 ): SignedPayment | { readonly invalid: string } {
-  const { payload } = decoded.raw;
+  const { payload, payer, nonce } = decoded;
   const { authorization } = payload;
   if (Object.keys(payload).some((key) => !payloadKeys.has(key))) return invalid('unknown_payload_field');
   if (Object.keys(authorization).some((key) => !authorizationKeys.has(key)))
     return invalid('unknown_payload_field');
-  if (authorization.nonce !== decoded.fingerprint.nonce) return invalid('nonce_not_lower_case');
+  if (authorization.nonce !== nonce) return invalid('nonce_not_lower_case');
   for (const name of ['value', 'validAfter', 'validBefore'] as const) {
     if (!decimal.test(authorization[name])) return invalid('not_a_decimal');
   }
@@ -161,7 +92,11 @@ export function checkPayment(
   const untimely = timeError(validAfter, validBefore, window);
   if (untimely) return invalid(untimely);
   return {
-    ...decoded.fingerprint,
+    network: option.network,
+    transferMethod: 'eip3009',
+    asset: option.asset,
+    payer,
+    nonce,
     x402Version: decoded.x402Version,
     symbol: option.symbol,
     decimals: option.decimals,

@@ -19,6 +19,8 @@ export type JobAnswer =
       readonly job: JobId;
       readonly callId: number;
       readonly payment: ReturnType<typeof paymentSummary>;
+      /** The version the payment came in: its answer goes back in the same. */
+      readonly x402Version: 1 | 2;
       /** Left out where the asker did not show that the quote is its own. */
       readonly receiptToken: string | undefined;
       readonly replayed: boolean;

@@ -20,6 +20,8 @@ export interface Gateway {
   readonly config: Config;
   readonly x402: X402Config;
   readonly catalog: Catalog;
+  /** When this configuration came into force, by this process's clock. */
+  readonly configuredAtMs: number;
   /** What clients are told; known once the gateway listens, where the system chose the port. */
   readonly publicUrl: () => string;
   readonly lane: Lane;

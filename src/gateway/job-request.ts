@@ -13,8 +13,8 @@ export interface JobRequest {
   readonly path: string;
   readonly body: Buffer;
   readonly contentType: string | undefined;
-  /** The `PAYMENT-SIGNATURE` header as it came. */
-  readonly paymentHeader: string | undefined;
+  /** The payment header as it came: `PAYMENT-SIGNATURE` is version 2, `X-PAYMENT` version 1. */
+  readonly payment: { readonly header: string; readonly x402Version: 1 | 2 } | undefined;
   readonly clientAddress: string;
 }
 

@@ -1,4 +1,4 @@
-import { type DecodedPayment, decodePayment } from '../domain/payment.ts';
+import { type DecodedPayment, decodePayment } from '../domain/decode-payment.ts';
 import type { JobAnswer, Refused } from './answer.ts';
 import { findJob, isSold, type Job } from './catalog.ts';
 import type { Gateway } from './gateway.ts';
@@ -21,7 +21,8 @@ export function payForJob(gateway: Gateway, incoming: JobRequest): Promise<JobAn
 }
 
 async function answerRequest(gateway: Gateway, request: BoundRequest): Promise<JobAnswer> {
-  const decoded = request.paymentHeader === undefined ? undefined : decodePayment(request.paymentHeader);
+  const { payment: sent } = request;
+  const decoded = sent && decodePayment(sent.header, sent.x402Version);
   const payment = typeof decoded === 'object' ? decoded : undefined;
 
   const recalled = payment && (await recallPayment(gateway, payment, request.binding));

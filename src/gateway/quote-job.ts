@@ -1,9 +1,28 @@
 import { randomBytes } from 'node:crypto';
-import type { Hex } from '../domain/primitives.ts';
+import type { JobId } from '../domain/job.ts';
 import { type Quote, quoteDigest, quoteToData, zeroAddress, zeroHash } from '../domain/quote.ts';
 import type { PaymentRequired } from './answer.ts';
 import type { Job } from './catalog.ts';
 import { type Gateway, nowSecs } from './gateway.ts';
+
+/** A quote for these terms, open to anyone, with a salt that makes it the only one of its name. */
+export function newQuote(
+  terms: JobId & Pick<Job, 'priceWei' | 'options'>,
+  issuedAt: number,
+  ttlSecs: number,
+): Quote {
+  return {
+    serviceId: terms.serviceId,
+    jobIndex: terms.jobIndex,
+    priceWei: terms.priceWei,
+    options: terms.options,
+    requester: zeroAddress,
+    inputsHash: zeroHash,
+    issuedAt,
+    expiresAt: issuedAt + ttlSecs,
+    salt: `0x${randomBytes(32).toString('hex')}`,
+  };
+}
 
 /**
  * Issues a quote and answers with it. The quote stands in the ledger before the client sees it: what can be paid is
@@ -15,19 +34,8 @@ export async function quoteJob(
   code: PaymentRequired['code'],
   reason?: string,
 ): Promise<PaymentRequired> {
-  const issuedAt = nowSecs(gateway);
-  const quote: Quote = {
-    serviceId: job.serviceId,
-    jobIndex: job.jobIndex,
-    priceWei: job.priceWei,
-    options: job.options,
-    requester: zeroAddress,
-    inputsHash: zeroHash,
-    issuedAt,
-    expiresAt: issuedAt + gateway.x402.quoteTtlSecs,
-    salt: `0x${randomBytes(32).toString('hex')}`,
-  };
-  const digest: Hex = quoteDigest(quote);
+  const quote = newQuote(job, nowSecs(gateway), gateway.x402.quoteTtlSecs);
+  const digest = quoteDigest(quote);
   await gateway.lane.append({
     stream: digest,
     expect: 0,

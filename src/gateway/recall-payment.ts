@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type DecodedPayment, type Fingerprint, paymentSummary } from '../domain/payment.ts';
+import type { DecodedPayment } from '../domain/decode-payment.ts';
+import { paymentSummary } from '../domain/payment.ts';
 import type { Hex } from '../domain/primitives.ts';
 import { foldStory, type PaymentStory, paymentOf, type Story } from '../domain/story.ts';
-import { findPaymentStream, readStream } from '../store/streams.ts';
+import { findPaymentStreams, readStream } from '../store/streams.ts';
 import type { JobAnswer } from './answer.ts';
 import type { Gateway } from './gateway.ts';
 import { receiptToken } from './receipt.ts';
@@ -28,13 +29,25 @@ export async function recallPayment(
   decoded: DecodedPayment,
   binding: Hex,
 ): Promise<Recalled | undefined> {
-  const stream = await findPaymentStream(gateway.db, decoded.fingerprint);
-  if (stream === undefined) return undefined;
-  const digest = stream as Hex;
+  const { network, payer, nonce, terms } = decoded;
+  const streams = await findPaymentStreams(gateway.db, { network, payer, nonce, asset: terms?.asset });
+  // one nonce may have been signed for two tokens: the one that paid for this request answers it
+  const recalled = await Promise.all(
+    streams.map((stream) => recallFrom(gateway, stream as Hex, decoded, binding)),
+  );
+  return recalled.find(({ kind }) => kind !== 'replay') ?? recalled[0];
+}
+
+async function recallFrom(
+  gateway: Gateway,
+  digest: Hex,
+  decoded: DecodedPayment,
+  binding: Hex,
+): Promise<Recalled> {
   const deadline = Date.now() + patienceMs;
   for (;;) {
     const story = foldStory((await readStream(gateway.db, digest)).events);
-    const known = knownPayment(story, decoded.fingerprint);
+    const known = knownPayment(story, decoded);
     if (known.binding !== binding) return { kind: 'replay' };
     if (known.status !== 'settling' || Date.now() > deadline || gateway.stopping()) {
       return toAnswer(gateway, digest, story, known, decoded);
@@ -46,7 +59,7 @@ export async function recallPayment(
   }
 }
 
-function knownPayment(story: Story, { payer, nonce }: Fingerprint): PaymentStory {
+function knownPayment(story: Story, { payer, nonce }: DecodedPayment): PaymentStory {
   const known = paymentOf(story, payer, nonce);
   if (!known) throw new Error('a claimed payment is missing from its stream');
   return known;
@@ -69,8 +82,8 @@ function toAnswer(
       return acceptedAnswer(gateway, digest, story, known, {
         replayed: true,
         showsQuote:
-          decoded.quoteDigest === digest &&
-          decoded.raw.payload.signature.toLowerCase() === known.payment.signature,
+          decoded.terms?.quoteDigest === digest &&
+          decoded.payload.signature.toLowerCase() === known.payment.signature,
       });
   }
 }
@@ -90,6 +103,7 @@ export function acceptedAnswer(
     job: { serviceId: story.quote.service_id, jobIndex: story.quote.job_index },
     callId: story.call.callId,
     payment: paymentSummary(known.payment, known.settled.transaction),
+    x402Version: known.payment.x402_version,
     receiptToken: how.showsQuote ? receiptToken(gateway.receiptKey, digest) : undefined,
     replayed: how.replayed,
   };

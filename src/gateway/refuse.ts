@@ -1,5 +1,5 @@
 import type { EventData, LedgerEvent } from '../domain/event.ts';
-import type { DecodedPayment } from '../domain/payment.ts';
+import type { DecodedPayment } from '../domain/decode-payment.ts';
 import type { Hex } from '../domain/primitives.ts';
 import type { RefusalCode } from '../domain/refusal.ts';
 import type { PaymentRequired, Refused } from './answer.ts';
@@ -52,14 +52,14 @@ export async function refuseReplay(
   request: BoundRequest,
   payment: DecodedPayment,
 ): Promise<Refused> {
-  const { payer, nonce } = payment.fingerprint;
+  const { payer, nonce, terms } = payment;
   await record(gateway, request, {
     type: 'replay_denied',
     data: {
       claim: 'payment',
       payer,
       payment_nonce: nonce,
-      ...(payment.quoteDigest ? { quote_digest: payment.quoteDigest } : {}),
+      ...(terms?.quoteDigest ? { quote_digest: terms.quoteDigest } : {}),
     },
   });
   return { kind: 'refused', code: 'payment_replay' };

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { type DecodedPayment, paymentToData } from '../domain/payment.ts';
+import type { DecodedPayment } from '../domain/decode-payment.ts';
+import { paymentToData } from '../domain/payment.ts';
 import { foldStory, paymentOf } from '../domain/story.ts';
 import type { AppendOutcome, LaneCommand } from '../store/append-batch.ts';
 import { putBody } from '../store/calls.ts';
@@ -117,7 +118,7 @@ async function append(gateway: Gateway, command: LaneCommand): Promise<AppendOut
 function startCommand(
   request: BoundRequest,
   job: Job,
-  { digest, story, payment, verifiedBy }: CheckedPayment,
+  { digest, story, payment, opening, verifiedBy }: CheckedPayment,
   bodyId: string,
 ): LaneCommand {
   const ofPayment = { payment_nonce: payment.nonce, payer: payment.payer };
@@ -125,6 +126,7 @@ function startCommand(
     stream: digest,
     expect: story.version,
     events: [
+      ...opening,
       { type: 'payment_verified', data: { ...ofPayment, by: verifiedBy } },
       {
         type: 'settlement_started',

@@ -1,6 +1,8 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { parseJobId } from '../domain/job.ts';
+import type { Caip2 } from '../domain/primitives.ts';
 import { encodeHeader, requirementV2 } from '../domain/x402.ts';
+import { requirementsV1, v1NameOf } from '../domain/x402-v1.ts';
 import { refusals } from '../domain/refusal.ts';
 import type { JobAnswer, PaymentRequired, Refused } from '../gateway/answer.ts';
 import { jobUrl } from '../gateway/catalog.ts';
@@ -11,14 +13,22 @@ import { refusalOf, sendError, sendRefusal } from './errors.ts';
 import { noteFacts } from './request-log.ts';
 
 /** Bodies are held in memory: so many requests at a time, those included whose clients have gone while they are finished. */
-function limitInFlight(app: FastifyInstance, gateway: Gateway): void {
-  let arriving = 0;
+function limitInFlight(
+  app: FastifyInstance,
+  gateway: Gateway,
+  flowOf: WeakMap<FastifyRequest, Promise<unknown>>,
+): void {
+  let held = 0;
+  const release = async (request: FastifyRequest): Promise<void> => {
+    await flowOf.get(request)?.catch(() => {});
+    held--;
+  };
   app.addHook('onRequest', async (request, reply) => {
-    if (arriving + gateway.flows.size >= gateway.config.limits.maxInFlightRequests) {
+    if (held >= gateway.config.limits.maxInFlightRequests) {
       return sendRefusal(request, reply, 'overloaded', { retryAfterSecs: 1 });
     }
-    arriving++;
-    reply.raw.once('close', () => arriving--);
+    held++;
+    reply.raw.once('close', () => void release(request));
   });
 }
 
@@ -32,7 +42,8 @@ export function paidJobRoutes(gateway: Gateway) {
   return async (app: FastifyInstance): Promise<void> => {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
-    limitInFlight(app, gateway);
+    const flowOf = new WeakMap<FastifyRequest, Promise<unknown>>();
+    limitInFlight(app, gateway, flowOf);
     app.post<{ Params: JobParams }>(
       '/x402/jobs/:service_id/:job_index',
       {
@@ -41,7 +52,9 @@ export function paidJobRoutes(gateway: Gateway) {
       async (request, reply) => {
         if (!isCarriable(request.headers['content-type']))
           return sendRefusal(request, reply, 'invalid_content_type');
-        const answer = await withPatience(gateway, payForJob(gateway, jobRequest(request)));
+        const flow = payForJob(gateway, jobRequest(request));
+        flowOf.set(request, flow);
+        const answer = await withPatience(gateway, flow);
         return sendAnswer(gateway, request, reply, answer);
       },
     );
@@ -74,7 +87,6 @@ function isCarriable(contentType: string | undefined): boolean {
 function jobRequest(request: PaidRequest): JobRequest {
   const { service_id, job_index } = request.params;
   const contentType = request.headers['content-type'];
-  const payment = request.headers['payment-signature'];
   return {
     requestId: request.id,
     job: parseJobId(service_id, job_index),
@@ -82,9 +94,17 @@ function jobRequest(request: PaidRequest): JobRequest {
     path: `/x402/jobs/${service_id}/${job_index}`,
     body: Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0),
     contentType,
-    paymentHeader: Array.isArray(payment) ? payment.join(',') : payment,
+    payment: paymentOf(request.headers),
     clientAddress: request.ip,
   };
+}
+
+/** The payment that came, if one came. Beside a version 2 payment a version 1 header means nothing. */
+function paymentOf(headers: FastifyRequest['headers']): JobRequest['payment'] {
+  const v2 = headers['payment-signature'];
+  if (v2 !== undefined) return { header: String(v2), x402Version: 2 };
+  const v1 = headers['x-payment'];
+  return v1 === undefined ? undefined : { header: String(v1), x402Version: 1 };
 }
 
 const patienceMs = 5_000;
@@ -137,12 +157,17 @@ function sendAccepted(
   const { digest, callId, job, payment, receiptToken } = answer;
   noteFacts(request, { quote_digest: digest, call_id: callId });
   if (answer.replayed) reply.header('idempotent-replayed', 'true');
-  const { transaction, network, payer } = payment;
+  const { transaction, payer } = payment;
+  const isV1 = answer.x402Version === 1;
+  const network = (isV1 && v1NameOf(payment.network as Caip2)) || payment.network;
   return reply
     .code(202)
     .header('location', `/x402/receipts/${digest}`)
     .header('cache-control', 'no-store')
-    .header('payment-response', encodeHeader({ success: true, transaction, network, payer }))
+    .header(
+      isV1 ? 'x-payment-response' : 'payment-response',
+      encodeHeader({ success: true, transaction, network, payer }),
+    )
     .send({
       status: 'accepted',
       receipt: digest,
@@ -156,7 +181,7 @@ function sendAccepted(
     });
 }
 
-/** The 402: version 2 in the header, where its clients look first, and the same offers with our code in the body. */
+/** The 402: version 2 in the header, where its clients look first, version 1 in the body, where the others look. */
 function sendPaymentRequired(
   gateway: Gateway,
   request: FastifyRequest,
@@ -164,23 +189,23 @@ function sendPaymentRequired(
   { code, reason, quote }: PaymentRequired,
 ) {
   const { digest, expiresAt, options } = quote;
+  const { maxTimeoutSecs } = gateway.x402;
   noteFacts(request, { quote_digest: digest, code });
   const error = reason === undefined ? refusals[code].sentence : `${refusals[code].sentence} (${reason})`;
-  const required = {
-    x402Version: 2,
-    error,
-    resource: {
-      url: jobUrl(gateway.publicUrl(), quote),
-      description: `Job ${quote.serviceId}/${quote.jobIndex}`,
-    },
-    accepts: options.map((option) => requirementV2(option, digest, gateway.x402.maxTimeoutSecs)),
+  const resource = {
+    url: jobUrl(gateway.publicUrl(), quote),
+    description: `Job ${quote.serviceId}/${quote.jobIndex}`,
+    mimeType: 'application/json',
   };
+  const accepts = options.map((option) => requirementV2(option, digest, maxTimeoutSecs));
   return reply
     .code(402)
-    .header('payment-required', encodeHeader(required))
+    .header('payment-required', encodeHeader({ x402Version: 2, error, resource, accepts }))
     .header('cache-control', 'no-store')
     .send({
-      ...required,
+      x402Version: 1,
+      error,
+      accepts: requirementsV1(options, resource, maxTimeoutSecs),
       code,
       ...(reason === undefined ? {} : { reason }),
       quote_digest: digest,

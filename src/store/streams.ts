@@ -55,19 +55,55 @@ export function paymentClaim(payment: Fingerprint, binding: string): Claim {
   };
 }
 
-/** The stream that a payment was claimed by; undefined for a payment never seen. */
-export async function findPaymentStream(
-  db: LedgerDatabase,
-  payment: Fingerprint,
-): Promise<string | undefined> {
-  const { kind, owner, scope, key } = paymentClaim(payment, '');
-  const row = await db
+/** A payment as its header names it: version 1 leaves the asset open. */
+export type PaymentName = Pick<Fingerprint, 'network' | 'payer' | 'nonce'> & {
+  readonly asset: Fingerprint['asset'] | undefined;
+};
+
+/** The streams that a payment of this name was claimed by: none for one never seen, several only where the asset is open. */
+export async function findPaymentStreams(db: LedgerDatabase, payment: PaymentName): Promise<string[]> {
+  const { network, payer, nonce, asset } = payment;
+  const prefix = `${network}/eip3009/`;
+  let claims = db
     .selectFrom('tollbook.claim')
     .select('stream')
-    .where('kind', '=', kind)
-    .where('owner', '=', owner)
-    .where('scope', '=', scope)
-    .where('key', '=', key)
-    .executeTakeFirst();
-  return row?.stream;
+    .where('kind', '=', 'payment')
+    .where('owner', '=', payer)
+    .where('key', '=', nonce);
+  claims = asset
+    ? claims.where('scope', '=', prefix + asset)
+    : claims.where('scope', '>=', `${prefix}0x`).where('scope', '<', `${prefix}0y`);
+  return (await claims.execute()).map(({ stream }) => stream);
+}
+
+/** Terms that a quote offered. */
+export interface OfferedTerms {
+  readonly serviceId: number;
+  readonly jobIndex: number;
+  readonly network: string;
+  readonly asset: string;
+  readonly payTo: string;
+  readonly amount: bigint;
+}
+
+/**
+ * The price of a quote that still holds and offered exactly these terms; undefined where there is none.
+ * Reads the quotes of the last `ttlSecs`: for the rare payment that names no quote, just after a price has changed.
+ */
+export async function findLivePriceWei(
+  db: LedgerDatabase,
+  terms: OfferedTerms,
+  ttlSecs: number,
+): Promise<bigint | undefined> {
+  const { network, asset, payTo, amount } = terms;
+  const option = JSON.stringify([{ network, asset, pay_to: payTo, amount: String(amount) }]);
+  const { rows } = await sql<{ price_wei: string }>`
+    select data->>'price_wei' as price_wei
+    from tollbook.event cross join lateral (select convert_from(leaf, 'UTF8')::jsonb->'data' as data) content
+    where type = 'quote_issued' and at > tollbook.clock() - ${ttlSecs} * interval '1 second'
+      and (data->>'service_id')::bigint = ${terms.serviceId} and (data->>'job_index')::bigint = ${terms.jobIndex}
+      and (data->>'expires_at')::bigint > extract(epoch from tollbook.clock())
+      and data->'options' @> ${option}::jsonb
+    limit 1`.execute(db);
+  return rows[0] && BigInt(rows[0].price_wei);
 }

@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 import { getAddress } from 'viem';
 import { describe, expect, test } from 'vitest';
-import { decodePayment, maxPaymentHeaderBytes } from '../../src/domain/payment.ts';
+import { decodePayment as decodeVersion } from '../../src/domain/decode-payment.ts';
 import {
   base64,
   decoded,
   headerOf,
+  nameOf,
   payload,
   withAccepted,
   withAuthorization,
@@ -14,6 +15,8 @@ import {
 import { asset, bytesOf, nonce, payer } from './support.ts';
 
 const header = headerOf(payload);
+const maxPaymentHeaderBytes = 16_384;
+const decodePayment = (text: string) => decodeVersion(text, 2);
 
 /** A payload without one member, named by its path. */
 function without(path: string): unknown {
@@ -31,8 +34,10 @@ describe('a payment header', () => {
   test('names its payment and its quote', () => {
     expect(decodePayment(header)).toMatchObject({
       x402Version: 2,
-      fingerprint: { network: 'eip155:84532', transferMethod: 'eip3009', asset, payer, nonce },
-      quoteDigest: bytesOf('e5', 32),
+      network: 'eip155:84532',
+      payer,
+      nonce,
+      terms: { asset, quoteDigest: bytesOf('e5', 32) },
     });
   });
 
@@ -107,15 +112,23 @@ describe('a payment header', () => {
     expect(decodePayment(headerOf(value))).toBe('undecodable_payment');
   });
 
-  test('of version 1 is undecodable until version 1 is spoken', () => {
-    const { signature, authorization } = payload.payload;
-    const v1 = {
+  test('of version 1 names its payment, but neither an asset nor a quote', () => {
+    const v1 = { x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload: payload.payload };
+    expect(decodeVersion(headerOf(v1), 1)).toMatchObject({
       x402Version: 1,
-      scheme: 'exact',
-      network: 'base-sepolia',
-      payload: { signature, authorization },
-    };
-    expect(decodePayment(headerOf(v1))).toBe('undecodable_payment');
+      network: 'eip155:84532',
+      payer,
+      nonce,
+      terms: undefined,
+    });
+    expect(decodeVersion(headerOf({ ...v1, network: 'eip155:84532' }), 1)).toBe('undecodable_payment');
+    expect(decodeVersion(headerOf({ ...v1, network: 'solana' }), 1)).toBe('undecodable_payment');
+  });
+
+  test('of one version in the header of the other is undecodable', () => {
+    const v1 = { x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload: payload.payload };
+    expect(decodeVersion(headerOf(v1), 2)).toBe('undecodable_payment');
+    expect(decodeVersion(headerOf(payload), 1)).toBe('undecodable_payment');
   });
 
   test('of a Permit2 payment is undecodable', () => {
@@ -139,8 +152,8 @@ describe('a payment header', () => {
     ['a digest that is an object', withAccepted({ extra: { quoteDigest: {} } })],
   ])('with %s names no quote, but its payment', (_, value) => {
     const payment = decoded(value);
-    expect(payment.quoteDigest).toBeUndefined();
-    expect(payment.fingerprint.nonce).toBe(nonce);
+    expect(payment.terms?.quoteDigest).toBeUndefined();
+    expect(payment.nonce).toBe(nonce);
   });
 });
 
@@ -168,7 +181,7 @@ describe('the fingerprint of a payment', () => {
     ['junk in the authorization', withAuthorization({ junk: 1, NONCE: '0x00' })],
     ['its keys in another order', shuffled],
   ])('is the same with %s', (_, value) => {
-    expect(decoded(value).fingerprint).toEqual(decoded(payload).fingerprint);
+    expect(nameOf(decoded(value))).toEqual(nameOf(decoded(payload)));
   });
 
   test.each([
@@ -177,7 +190,7 @@ describe('the fingerprint of a payment', () => {
     ['asset', withAccepted({ asset: bytesOf('a2', 20) })],
     ['network', withAccepted({ network: 'eip155:8453' })],
   ])('differs with the %s', (_, value) => {
-    expect(decoded(value).fingerprint).not.toEqual(decoded(payload).fingerprint);
+    expect(nameOf(decoded(value))).not.toEqual(nameOf(decoded(payload)));
   });
 });
 

@@ -1,9 +1,5 @@
-import {
-  type DecodedPayment,
-  decodePayment,
-  type PaymentWindow,
-  type SignedPayment,
-} from '../../src/domain/payment.ts';
+import { type DecodedPayment, decodePayment } from '../../src/domain/decode-payment.ts';
+import type { PaymentWindow, SignedPayment } from '../../src/domain/payment.ts';
 import { asset, bytesOf, nonce, nowSecs, option, payee, payer } from './support.ts';
 
 /** A payload as the official client sends it, with the keys that it adds and we do not read. */
@@ -46,9 +42,14 @@ export const withAuthorization = (change: object) =>
   withPayload({ authorization: { ...payload.payload.authorization, ...change } });
 
 export function decoded(value: unknown): DecodedPayment {
-  const payment = decodePayment(headerOf(value));
+  const payment = decodePayment(headerOf(value), 2);
   if (typeof payment === 'string') throw new Error(payment);
   return payment;
+}
+
+/** What names a payment among the ledger's claims. */
+export function nameOf({ network, payer: from, nonce: once, terms }: DecodedPayment) {
+  return { network, payer: from, nonce: once, asset: terms?.asset };
 }
 
 /** The payment above, accepted. */

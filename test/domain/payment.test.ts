@@ -126,7 +126,7 @@ describe('a payment', () => {
     const accepted = { ...requirementV2(option, digest, 300), network: option.network };
     const signed = await new ExactEvmScheme(account).createPaymentPayload(2, accepted);
     const payment = decoded({ ...signed, accepted });
-    expect(payment.quoteDigest).toBe(digest);
+    expect(payment.terms?.quoteDigest).toBe(digest);
     expect(matchOption(payment, [option])).toBe(option);
     const atOnce = { ...window, nowSecs: Math.floor(Date.now() / 1_000) };
     expect(checkPayment(payment, option, atOnce)).toMatchObject({

@@ -61,7 +61,7 @@ test('requests beyond what the process holds at a time are told to come back', a
     database: await createDatabase(),
     chain,
     facilitatorUrl: proxy.url,
-    tables: '[limits]\nmax_in_flight_requests = 3\nrequests_per_minute = 0',
+    tables: '[limits]\nmax_in_flight_requests = 2\nrequests_per_minute = 0',
   });
   const payments = [await quoteAndSign(gateway, job, 'x'), await quoteAndSign(gateway, job, 'x')];
   proxy.faults.verify = {

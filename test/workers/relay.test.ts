@@ -75,6 +75,17 @@ function operatorOf(database: TestDatabase) {
   return { db: database.db, lane };
 }
 
+function onlyOne(deliveries: readonly Delivery[]): Delivery {
+  const [delivery, ...more] = deliveries;
+  if (!delivery || more.length > 0) throw new Error(`${deliveries.length} deliveries`);
+  return delivery;
+}
+
+async function runnerEvents({ db }: TestDatabase) {
+  return (await readStream(db, 'runner:runner-1')).events;
+}
+
+const carries = (text: string, { body }: Delivery): boolean => body.toString() === text;
 const attemptsOf = (deliveries: readonly Delivery[]) => deliveries.map(({ attempt }) => attempt);
 const idsOf = (deliveries: readonly Delivery[]) => new Set(deliveries.map(({ id }) => id));
 const countingTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
@@ -108,16 +119,23 @@ describe('a call that its runner takes', () => {
     const runner = await startTestRunner(() => done);
     const gateway = await gatewayOn(await createDatabase(), runner);
     const call = await pay(gateway, '{"grüße":[1,2]}');
-    const { headers, body } = await eventually(() => {
-      const [delivery] = runner.deliveries;
-      if (!delivery) throw new Error('nothing delivered');
-      return delivery;
-    });
+    const { headers, body } = await eventually(() => onlyOne(runner.deliveries));
     expect(
       verifyCall({ secret: runnerSecret, headers, body, nowSecs: Math.floor(Date.now() / 1_000) }),
     ).toMatchObject({ ok: true, id: String(call.callId), metadata: { 'x-x402-quote-digest': call.digest } });
     const library = new Webhook(Buffer.from(runnerSecret), { format: 'raw' });
     expect(library.verify(body, headers as Record<string, string>)).toEqual({ grüße: [1, 2] });
+  });
+
+  test("is signed at the database's time from the first one on", async () => {
+    const database = await createDatabase();
+    const runner = await startTestRunner(() => done);
+    await pay(await startTestGateway({ database, chain }));
+    await database.moveClock(86_400);
+    await gatewayOn(database, runner);
+    const { headers } = await eventually(() => onlyOne(runner.deliveries));
+    const offByDay = Number(headers['webhook-timestamp']) - 86_400 - Date.now() / 1_000;
+    expect(Math.abs(offByDay)).toBeLessThan(300);
   });
 
   test('is completed without its result where that is over the cap, and whole where it is just within', async () => {
@@ -187,9 +205,10 @@ describe('a call that its runner does not take', () => {
 
   test('waits at least as long as Retry-After says', async () => {
     const database = await createDatabase();
-    const isTold = ({ body }: Delivery): boolean => body.toString() === 'told';
     const runner = await startTestRunner((delivery) =>
-      isTold(delivery) && delivery.attempt === 1 ? { status: 503, headers: { 'retry-after': '240' } } : done,
+      carries('told', delivery) && delivery.attempt === 1
+        ? { status: 503, headers: { 'retry-after': '240' } }
+        : done,
     );
     const gateway = await gatewayOn(database, runner);
     const told = await pay(gateway, 'told');
@@ -200,7 +219,7 @@ describe('a call that its runner does not take', () => {
     expect(await typesOf(database, told)).toEqual(['delivery_failed']);
     await database.moveClock(241);
     await reachesState(told, 'completed');
-    expect(attemptsOf(runner.deliveries.filter(isTold))).toEqual([1, 2]);
+    expect(attemptsOf(runner.deliveries.filter((delivery) => carries('told', delivery)))).toEqual([1, 2]);
     await expectSound(database);
   });
 
@@ -259,32 +278,45 @@ describe('a call that its runner does not take', () => {
   });
 });
 
-test('a runner that answers 410 gets no more calls, from any process and after a restart, until it is resumed', async () => {
-  const database = await createDatabase();
-  let wanted = false;
-  const runner = await startTestRunner(() => (wanted ? done : { status: 410 }));
-  const [one, two] = [await gatewayOn(database, runner, ''), await gatewayOn(database, runner, '')];
-  const first = await pay(one);
-  await eventually(async () =>
-    expect((await readStream(database.db, 'runner:runner-1')).events).toMatchObject([
-      { type: 'operator_runner_paused' },
-    ]),
-  );
-  // each payment makes its relay look at once, and stop() lets it look to the end
-  const later = [await pay(one), await pay(two)];
-  await Promise.all([one.stop(), two.stop()]);
-  await (await gatewayOn(database, runner, '')).stop();
-  expect(runner.deliveries).toHaveLength(1);
+describe('a runner that answers 410', () => {
+  const paused = { type: 'operator_runner_paused' };
 
-  wanted = true;
-  const restarted = await gatewayOn(database, runner, '');
-  const operator = operatorOf(database);
-  expect(await resumeRunner(operator, { name: 'runner-1' })).toBe(true);
-  expect(await resumeRunner(operator, { name: 'runner-1' })).toBe(false);
-  for (const call of later) await reachesState(call, 'completed', restarted);
-  await database.moveClock(301);
-  await reachesState(first, 'completed', restarted);
-  await expectSound(database);
+  test('gets no more calls, from any process and after a restart, until it is resumed', async () => {
+    const database = await createDatabase();
+    let wanted = false;
+    const runner = await startTestRunner(() => (wanted ? done : { status: 410 }));
+    // to be unwanted is no fault of the call: it costs none of its attempts
+    const start = () => gatewayOn(database, runner, 'max_attempts = 1');
+    const [one, two] = [await start(), await start()];
+    const first = await pay(one);
+    await eventually(async () => expect(await runnerEvents(database)).toMatchObject([paused]));
+    // each payment makes its relay look at once, and stop() lets it look to the end
+    const later = [await pay(one), await pay(two)];
+    await Promise.all([one.stop(), two.stop()]);
+    await (await start()).stop();
+    expect(idsOf(runner.deliveries)).toEqual(new Set([String(first.callId)]));
+
+    wanted = true;
+    const restarted = await start();
+    const operator = operatorOf(database);
+    expect(await resumeRunner(operator, { name: 'runner-1' })).toBe(true);
+    expect(await resumeRunner(operator, { name: 'runner-1' })).toBe(false);
+    for (const call of [first, ...later]) await reachesState(call, 'completed', restarted);
+    await expectSound(database);
+  });
+
+  test('is paused once, however many calls it had at the time', async () => {
+    const database = await createDatabase();
+    const answer = Promise.withResolvers<Reaction>();
+    const runner = await startTestRunner(() => answer.promise);
+    const gateway = await gatewayOn(database, runner);
+    await Promise.all(countingTo(5).map(() => pay(gateway)));
+    await eventually(() => expect(runner.deliveries).toHaveLength(5));
+    answer.resolve({ status: 410 });
+    await gateway.stop();
+    expect(await runnerEvents(database)).toMatchObject([paused]);
+    await expectSound(database);
+  });
 });
 
 describe('a delivery in a world that goes on', () => {

@@ -1,0 +1,123 @@
+import type { DecodedPayment } from '../domain/decode-payment.ts';
+import type { EventData, LedgerEvent } from '../domain/event.ts';
+import { checkPayment, matchOption, type PaymentWindow, type SignedPayment } from '../domain/payment.ts';
+import type { Hex } from '../domain/primitives.ts';
+import { optionFromJson, quoteDigest, quoteToData, type SettlementOption } from '../domain/quote.ts';
+import { emptyStory, foldStory, isOpen, type Story } from '../domain/story.ts';
+import { findLivePriceWei, readStream } from '../store/streams.ts';
+import type { Job } from './catalog.ts';
+import { type Gateway, nowSecs } from './gateway.ts';
+import { newQuote } from './quote-job.ts';
+
+/** A payment that its quote, its option and its own spelling allow. */
+export interface MatchedPayment {
+  readonly digest: Hex;
+  readonly story: Story;
+  readonly payment: SignedPayment;
+  /** Events that open the stream: a version 1 payment gets a quote of its own in the append that starts it. */
+  readonly opening: readonly LedgerEvent[];
+}
+
+export type Mismatch =
+  | {
+      readonly kind: 'rejected';
+      readonly code: 'payment_invalid' | 'quote_expired';
+      readonly why: Pick<EventData<'payment_rejected'>, 'stage' | 'reason' | 'quote_digest' | 'payer'>;
+    }
+  | { readonly kind: 'quote_in_use'; readonly digest: Hex };
+
+export function rejected(
+  why: Extract<Mismatch, { kind: 'rejected' }>['why'],
+  code: 'payment_invalid' | 'quote_expired' = 'payment_invalid',
+): Mismatch {
+  return { kind: 'rejected', code, why };
+}
+
+/** Steps 2 and 3: the quote, the option, the payment's own spelling. Asks nobody but the ledger. */
+export function matchQuote(
+  gateway: Gateway,
+  job: Job,
+  decoded: DecodedPayment,
+): Promise<MatchedPayment | Mismatch> {
+  return decoded.terms
+    ? matchNamedQuote(gateway, job, decoded, decoded.terms.quoteDigest)
+    : matchOwnQuote(gateway, job, decoded);
+}
+
+/** Version 2: the payment names its quote, and keeps its price until that expires. */
+async function matchNamedQuote(
+  gateway: Gateway,
+  job: Job,
+  decoded: DecodedPayment,
+  digest: Hex | undefined,
+): Promise<MatchedPayment | Mismatch> {
+  if (digest === undefined) return rejected({ stage: 'match', reason: 'names_no_quote' });
+  const named = { stage: 'match', quote_digest: digest } as const;
+  const { events, nowSecs: readAt } = await readStream(gateway.db, digest);
+  const story = foldStory(events);
+  const { quote } = story;
+  if (!quote || quote.service_id !== job.serviceId || quote.job_index !== job.jobIndex) {
+    return rejected({ ...named, reason: 'unknown_quote' });
+  }
+  const option = matchOption(decoded, quote.options.map(optionFromJson));
+  if (!option) return rejected({ ...named, reason: 'matches_no_option' });
+  if (!isOpen(story, readAt)) {
+    if (quote.expires_at > readAt) return { kind: 'quote_in_use', digest };
+    return rejected({ ...named, reason: 'quote_expired' }, 'quote_expired');
+  }
+  const payment = checkPayment(decoded, option, paymentWindow(gateway, readAt));
+  return 'invalid' in payment
+    ? rejected({ stage: 'shape', reason: payment.invalid, quote_digest: digest })
+    : { digest, story, payment, opening: [] };
+}
+
+/**
+ * Version 1: the payment names no quote. The present price, or that of any quote that still holds, only fixes what it
+ * has to pay; it gets a quote of its own, which nobody else can name or take.
+ */
+async function matchOwnQuote(
+  gateway: Gateway,
+  job: Job,
+  decoded: DecodedPayment,
+): Promise<MatchedPayment | Mismatch> {
+  const offered = matchOption(decoded, job.options);
+  if (!offered) return rejected({ stage: 'match', reason: 'matches_no_option' });
+  const now = nowSecs(gateway);
+  const window = paymentWindow(gateway, now);
+  let [option, priceWei] = [offered, job.priceWei];
+  let payment = checkPayment(decoded, option, window);
+  if ('invalid' in payment && payment.invalid === 'authorization_value_mismatch') {
+    const earlier = await earlierTerms(gateway, job, offered, decoded.payload.authorization.value);
+    if (earlier) {
+      ({ option, priceWei } = earlier);
+      payment = checkPayment(decoded, option, window);
+    }
+  }
+  if ('invalid' in payment) return rejected({ stage: 'shape', reason: payment.invalid });
+  const quote = newQuote({ ...job, priceWei, options: [option] }, now, gateway.x402.quoteTtlSecs);
+  const opening: LedgerEvent[] = [{ type: 'quote_issued', data: quoteToData(quote) }];
+  return { digest: quoteDigest(quote), story: emptyStory, payment, opening };
+}
+
+/** The terms of a quote that holds from before the price changed. Only looked for while there can be one. */
+async function earlierTerms(
+  gateway: Gateway,
+  job: Job,
+  offered: SettlementOption,
+  value: string,
+): Promise<{ option: SettlementOption; priceWei: bigint } | undefined> {
+  const { quoteTtlSecs } = gateway.x402;
+  if (Date.now() - gateway.configuredAtMs > quoteTtlSecs * 1_000) return undefined;
+  const option = { ...offered, amount: BigInt(value) };
+  const priceWei = await findLivePriceWei(gateway.db, { ...job, ...option }, quoteTtlSecs);
+  return priceWei === undefined ? undefined : { option, priceWei };
+}
+
+/** The facilitator refuses what expires within this; settling may start no later. */
+const facilitatorMarginSecs = 6;
+
+export function paymentWindow(gateway: Gateway, atSecs: number): PaymentWindow {
+  const { maxTimeoutSecs, facilitator } = gateway.x402;
+  const settleMarginSecs = facilitatorMarginSecs + Math.ceil(facilitator.settleTimeoutMs / 1_000);
+  return { nowSecs: atSecs, maxTimeoutSecs, settleMarginSecs };
+}

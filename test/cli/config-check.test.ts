@@ -1,0 +1,150 @@
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { boundPort } from '../../src/devnet/ports.ts';
+import { temporaryFolder, tollbook } from '../support/program.ts';
+
+const runnerToken = 'a-runner-token-of-length';
+
+function fileOf(text: string): string {
+  const file = path.join(temporaryFolder(), 'gateway.toml');
+  writeFileSync(file, text);
+  return file;
+}
+
+const badConfig = (bindAddress: string): string => `bind_address = "${bindAddress}"
+facilitator_url = "http://facilitator.example"
+rate_per_native_unit = "3200,00"
+markup_bp = 200
+
+[[accepted_tokens]]
+network = "base"
+asset = "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913"
+symbol = "USDC"
+decimals = 6
+pay_to = "0x1234"
+eip712_name = "USD Coin"
+eip712_version = "2"
+
+[[runners]]
+services = [1]
+mode = "push"
+token_env = "NOT_SET_ANYWHERE"
+
+[job_prices.1]
+0 = "1.5"
+`;
+
+/** Every mistake of it: the line, the path, and a word of what is wrong. */
+const badPlaces: readonly (readonly [number, string, string])[] = [
+  [2, 'facilitator_url', 'https'],
+  [3, 'rate_per_native_unit', 'decimal'],
+  [4, 'markup_bp', 'markup_bps'],
+  [7, 'accepted_tokens[0].network', 'eip155'],
+  [11, 'accepted_tokens[0].pay_to', 'address'],
+  [15, 'runners[0].url', 'missing'],
+  [18, 'runners[0].token_env', 'NOT_SET_ANYWHERE'],
+  [21, 'job_prices.1.0', 'wei'],
+];
+
+test.each([
+  ['config/dev.toml', { TOLLBOOK_RUNNER_TOKEN: runnerToken }],
+  ['config/example.toml', { RUNNER_TOKEN: runnerToken, FACILITATOR_TOKEN: 'x' }],
+])('%s is good', async (file, env) => {
+  const { code, stdout, stderr } = await tollbook(['config', 'check', file], env);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toContain(`${file} is good`);
+});
+
+test('every mistake is named at once, each with its line and path', async () => {
+  const file = fileOf(badConfig('127.0.0.1:8402'));
+  const { code, stdout, stderr } = await tollbook(['config', 'check', file]);
+  expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
+  const [summary, ...lines] = stderr.trimEnd().split('\n');
+  expect(summary).toContain(`${badPlaces.length} mistakes`);
+  expect(lines.map((line) => line.trim())).toEqual(
+    badPlaces.map(([line, where, word]) =>
+      expect.stringMatching(new RegExp(`^${escape(`${file}:${line}  ${where}: `)}.*${escape(word)}`, 'i')),
+    ),
+  );
+});
+
+test('a gateway with a bad file does not even try to listen', async () => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  onTestFinished(() => {
+    taken.close();
+  });
+  const file = fileOf(badConfig(`127.0.0.1:${boundPort(taken)}`));
+  const env = { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nowhere' };
+  const { code, stdout, stderr } = await tollbook(['serve', '--config', file], env);
+  expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
+  expect(stderr).toContain(`${badPlaces.length} mistakes`);
+});
+
+test('a gateway without DATABASE_URL says so, and a wrong one is never repeated', async () => {
+  const serve = ['serve', '--config', 'config/dev.toml'];
+  const env = { TOLLBOOK_RUNNER_TOKEN: runnerToken };
+  expect(await tollbook(serve, env)).toMatchObject({
+    code: 78,
+    stderr: expect.stringContaining('DATABASE_URL'),
+  });
+  const wrong = await tollbook(serve, { ...env, DATABASE_URL: 'mysql://user:hunter2@db/tollbook' });
+  expect(wrong).toMatchObject({ code: 78, stderr: expect.stringContaining('DATABASE_URL') });
+  expect(wrong.stdout + wrong.stderr).not.toContain('hunter2');
+});
+
+test.each([['a file that is not there'], ['a folder']])('%s cannot be checked', async (what) => {
+  const folder = temporaryFolder();
+  const file = what === 'a folder' ? folder : path.join(folder, 'gateway.toml');
+  expect(await tollbook(['config', 'check', file])).toMatchObject({
+    code: 78,
+    stderr: expect.stringContaining(`${file}  cannot be read`),
+  });
+});
+
+test('TOML that cannot be parsed is told with its line', async () => {
+  const file = fileOf('bind_address = "127.0.0.1:8402"\nfacilitator_url = \n');
+  expect(await tollbook(['config', 'check', file])).toMatchObject({
+    code: 78,
+    stderr: expect.stringContaining(`${file}:2`),
+  });
+});
+
+test.each([
+  [['explode']],
+  [['config']],
+  [['config', 'chekc', 'config/dev.toml']],
+  [['config', 'check']],
+  [['serve']],
+  [['calls', 'requeue', 'first']],
+  [['runners', 'resume']],
+])('%j is no command: the usage is shown', async (args) => {
+  const { code, stdout, stderr } = await tollbook(args);
+  expect(code).toBe(64);
+  expect(stderr).not.toBe('');
+  expect(stdout + stderr).toMatch(/tollbook /);
+});
+
+test.each([[['--help']], [['-h']], [['help']], [[]]])('%j lists every command', async (args) => {
+  const { code, stdout, stderr } = await tollbook(args);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  for (const command of ['start', 'devnet', 'pay', 'serve', 'migrate', 'config check', 'calls dead'])
+    expect(stdout).toContain(`  ${command} `);
+});
+
+test.each([[['serve', '--help']], [['config', 'check', '--help']], [['start', '--help']]])(
+  '%j tells about one command and does nothing else',
+  async (args) => {
+    const { code, stdout, stderr } = await tollbook(args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain(`tollbook ${args.slice(0, -1).join(' ')}: `);
+    expect(stdout).not.toContain('listening');
+  },
+);
+
+function escape(text: string): string {
+  return text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
+}

@@ -1,0 +1,122 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { readStream } from '../../src/store/streams.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { useChain } from '../support/devnet.ts';
+import { expectSoundLedger } from '../support/invariants.ts';
+import { header, offerOf, signOffer } from '../support/payer.ts';
+import { type Program, startTollbook, temporaryFolder, tollbook } from '../support/program.ts';
+import { type Reaction, startTestRunner, type TestRunner } from '../support/runner.ts';
+import { eventually } from '../support/wait.ts';
+
+const chain = useChain();
+const done: Reaction = { status: 200, body: 'done' };
+
+/** The development config with the addresses of this test, on any free port. */
+function configFile(runner: TestRunner): string {
+  const file = path.join(temporaryFolder(), 'gateway.toml');
+  const text = readFileSync('config/dev.toml', 'utf8')
+    .replace('127.0.0.1:8402', '127.0.0.1:0')
+    .replaceAll('http://127.0.0.1:8412', chain.rpcUrl)
+    .replaceAll('http://127.0.0.1:8413', chain.facilitatorUrl)
+    .replaceAll('http://127.0.0.1:8414/calls', runner.url);
+  writeFileSync(file, `${text}\n[delivery]\nbackoff_base_ms = 1\nbackoff_cap_ms = 1\nmax_attempts = 2\n`);
+  return file;
+}
+
+async function serve(database: TestDatabase, runner: TestRunner): Promise<Program & { url: string }> {
+  const program = startTollbook(['serve', '--config', configFile(runner)], {
+    DATABASE_URL: database.url,
+    TOLLBOOK_RUNNER_TOKEN: 'a-runner-token-of-length',
+  });
+  const [, url = ''] = await program.says(/"url":"([^"]+)","msg":"listening"/);
+  return { ...program, url };
+}
+
+async function pay(gateway: { readonly url: string }): Promise<{ digest: string; callId: number }> {
+  const post = async (headers: Record<string, string> = {}) => {
+    const response = await fetch(`${gateway.url}/x402/jobs/1/0`, { method: 'POST', body: 'x', headers });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
+  };
+  const { status, json } = await post(header(await signOffer(offerOf(await post()))));
+  expect(status).toBe(202);
+  return { digest: json.quote_digest, callId: json.call_id };
+}
+
+async function typesOf({ db }: TestDatabase, digest: string): Promise<string[]> {
+  return (await readStream(db, digest)).events.map(({ type }) => type);
+}
+
+test('a gateway killed in the middle of a delivery: another one delivers the call again, under its own id', async () => {
+  const database = await createDatabase();
+  const runner = await startTestRunner(({ attempt }) => (attempt === 1 ? 'silence' : done));
+  const killed = await serve(database, runner);
+  const { digest, callId } = await pay(killed);
+  await eventually(() => expect(runner.deliveries).toHaveLength(1));
+  killed.kill('SIGKILL');
+  await killed.ended;
+
+  await database.moveClock(61);
+  await serve(database, runner);
+  await eventually(async () => expect(await typesOf(database, digest)).toContain('completed'));
+  expect(runner.deliveries.map(({ id, attempt }) => [id, attempt])).toEqual([
+    [String(callId), 1],
+    [String(callId), 2],
+  ]);
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  expect(events.filter(({ type }) => type === 'payment_settled' || type === 'completed')).toHaveLength(2);
+});
+
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  'a gateway that gets %s finishes the delivery in its hands',
+  async (signal) => {
+    const database = await createDatabase();
+    const answer = Promise.withResolvers<Reaction>();
+    const runner = await startTestRunner(() => answer.promise);
+    const gateway = await serve(database, runner);
+    const { digest } = await pay(gateway);
+    await eventually(() => expect(runner.deliveries).toHaveLength(1));
+    gateway.kill(signal);
+    await gateway.says(/"msg":"stopping"/);
+    gateway.kill(signal);
+    answer.resolve(done);
+    expect(await gateway.ended).toMatchObject({ code: 0, stderr: '' });
+    expect(await typesOf(database, digest)).toContain('completed');
+  },
+);
+
+test('the operator lists a dead letter and puts it back in the queue', async () => {
+  const database = await createDatabase();
+  const env = { DATABASE_URL: database.url };
+  const runner = await startTestRunner(({ attempt }) => (attempt <= 2 ? { status: 503 } : done));
+  const { digest, callId } = await pay(await serve(database, runner));
+  expect(await tollbook(['calls', 'requeue', '999'], env)).toMatchObject({ code: 1 });
+  await eventually(async () => expect(await typesOf(database, digest)).toContain('dead_lettered'));
+  const { code, stdout } = await tollbook(['calls', 'dead'], env);
+  expect(code).toBe(0);
+  expect(stdout).toContain(`call ${callId}  job 1/0  attempts 2`);
+  expect(stdout).toContain(digest);
+  expect(await tollbook(['calls', 'requeue', String(callId)], env)).toMatchObject({ code: 0, stderr: '' });
+  await eventually(async () => expect(await typesOf(database, digest)).toContain('completed'));
+  expect(await tollbook(['calls', 'dead'], env)).toMatchObject({
+    code: 0,
+    stdout: 'No call is dead-lettered.\n',
+  });
+});
+
+test('the operator resumes a runner that wanted no more calls', async () => {
+  const database = await createDatabase();
+  const env = { DATABASE_URL: database.url };
+  let wanted = false;
+  const runner = await startTestRunner(() => (wanted ? done : { status: 410 }));
+  expect(await tollbook(['runners', 'resume', 'runner-1'], env)).toMatchObject({ code: 1 });
+  const { digest } = await pay(await serve(database, runner));
+  await eventually(async () =>
+    expect(await typesOf(database, 'runner:runner-1')).toEqual(['operator_runner_paused']),
+  );
+  wanted = true;
+  expect(await tollbook(['runners', 'resume', 'runner-1'], env)).toMatchObject({ code: 0, stderr: '' });
+  await eventually(async () => expect(await typesOf(database, digest)).toContain('completed'));
+});

@@ -1,0 +1,243 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { loadConfig } from '../../src/config/load.ts';
+import { payForOneJob } from '../../src/devnet/client.ts';
+import { type DevnetDescription, readDescription } from '../../src/devnet/description.ts';
+import { isPortFree } from '../../src/devnet/ports.ts';
+import { balanceOf } from '../../src/devnet/token.ts';
+import type { Address, Hex } from '../../src/domain/primitives.ts';
+import { privateKeyToAddress } from 'viem/accounts';
+import { processesAround, stillAlive } from '../support/processes.ts';
+import {
+  destroy,
+  makeFolder,
+  type Program,
+  spawnTollbook,
+  startTollbook,
+  temporaryFolder,
+  tollbook,
+} from '../support/program.ts';
+import { eventually } from '../support/wait.ts';
+
+// The development config names one port, so nothing else may run `start` beside these tests.
+const url = 'http://127.0.0.1:8402';
+const price = 3_264_000n;
+
+beforeAll(async () => {
+  if (!(await isPortFree(8402))) throw new Error('port 8402 is taken: is `npm start` running?');
+});
+
+/** What a self-check leaves in the counters. */
+const onePaidCall = { quoted: 1, settled: 1, accepted: 1, delivered: 1, completed: 1 };
+
+async function start(dir: string, ...options: string[]): Promise<Program> {
+  const program = startTollbook(['start', '--dir', dir, ...options]);
+  await program.says(/Try next/);
+  return program;
+}
+
+async function getJson(address: string, headers: Record<string, string> = {}) {
+  return (await (await fetch(address, { headers })).json()) as Record<string, unknown>;
+}
+
+async function counters(): Promise<Record<string, number>> {
+  return (await getJson(`${url}/x402/stats`))['counters'] as Record<string, number>;
+}
+
+function earned({ rpc_url, token, pay_to }: DevnetDescription): Promise<bigint> {
+  return balanceOf(rpc_url, token as Address, pay_to as Address);
+}
+
+function paidJob(devnet: DevnetDescription, gatewayUrl = devnet.gateway_url) {
+  const privateKey = devnet.payer_private_key as Hex;
+  return payForOneJob({ gatewayUrl, privateKey, serviceId: 1, jobIndex: 0, body: 'hello' });
+}
+
+function echoed(result: string): string {
+  const { body_base64: body } = JSON.parse(result) as { body_base64: string };
+  return Buffer.from(body, 'base64').toString();
+}
+
+async function expectNothingLeft(dir: string, seen: readonly string[]): Promise<void> {
+  await eventually(() => expect([...stillAlive(seen), ...processesAround(dir)]).toEqual([]));
+}
+
+describe('a running start', () => {
+  const dir = makeFolder();
+  let program: Program;
+  let devnet: DevnetDescription;
+
+  beforeAll(async () => {
+    program = spawnTollbook(['start', '--dir', dir]);
+    await program.says(/Try next/);
+    devnet = await readDescription(dir);
+  });
+  afterAll(async () => {
+    await destroy(program);
+    rmSync(dir, { recursive: true, force: true });
+  });
+
+  test('has paid for one job itself and shows its transaction and its result', async () => {
+    const said = program.stdout();
+    const [, transaction = ''] =
+      /paid 3264000 atoms of USDC in transaction (0x[0-9a-f]{64})/.exec(said) ?? [];
+    const [, result = ''] = /runner's result: (\{.*\})/.exec(said) ?? [];
+    expect(echoed(result)).toBe('hello, runner');
+    expect(said).toContain(url);
+    expect(await receiptOf(devnet.rpc_url, transaction)).toMatchObject({ status: '0x1' });
+    expect(await earned(devnet)).toBe(price);
+  });
+
+  test('describes all that a client needs', async () => {
+    expect(devnet).toMatchObject({ gateway_url: url, chain_id: 84_532, network: 'eip155:84532' });
+    expect(devnet.jobs).toEqual([
+      { service_id: 1, job_index: 0, invocation_mode: 'public_paid', delivery: 'push' },
+      { service_id: 1, job_index: 1, invocation_mode: 'public_paid', delivery: 'push' },
+      { service_id: 1, job_index: 2, invocation_mode: 'disabled', delivery: 'push' },
+    ]);
+    const { callers, payer_private_key: payer } = devnet;
+    for (const token of [devnet.token, devnet.second_token]) {
+      for (const key of [payer, callers.permitted, callers.refused]) {
+        const holder = privateKeyToAddress(key as Hex).toLowerCase() as Address;
+        expect(await balanceOf(devnet.rpc_url, token as Address, holder)).toBeGreaterThan(price);
+      }
+    }
+    expect(await getJson(`${devnet.facilitator_url}/supported`)).toMatchObject({ kinds: expect.any(Array) });
+    const client = new pg.Client(devnet.database_url);
+    await client.connect();
+    expect((await client.query('select from tollbook.lane')).rowCount).toBe(1);
+    await client.end();
+    const env = { TOLLBOOK_RUNNER_TOKEN: devnet.runner_token };
+    const { config, warnings } = await loadConfig(devnet.config, env);
+    expect(warnings).toEqual([]);
+    expect(config.x402?.tokens.map(({ asset }) => asset)).toEqual([devnet.token, devnet.second_token]);
+  });
+
+  test('`pay` pays and shows the result', async () => {
+    const before = await earned(devnet);
+    const { code, stdout } = await tollbook(['pay', '1', '1', 'grüße', '--dir', dir]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/202 accepted: 0x[0-9a-f]{40} paid 1 atoms of USDC in transaction 0x[0-9a-f]{64}/);
+    expect(echoed(/^result: (.*)$/m.exec(stdout)?.[1] ?? '')).toBe('grüße');
+    expect(await earned(devnet)).toBe(before + 1n);
+  });
+
+  test('`pay` says why it could not', async () => {
+    const disabled = await tollbook(['pay', '1', '2', 'x', '--dir', dir]);
+    expect(disabled).toMatchObject({ code: 1, stderr: expect.stringContaining('x402_disabled') });
+    const missing = await tollbook(['pay', '1', '1', '--dir', dir]);
+    expect(missing).toMatchObject({ code: 64, stderr: expect.stringContaining('SERVICE JOB') });
+    const nowhere = await tollbook(['pay', '1', '1', 'x', '--dir', temporaryFolder()]);
+    expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringContaining('npm start') });
+  });
+
+  test('leaves a config that serves a second gateway on the same ledger', async () => {
+    const copy = path.join(temporaryFolder(), 'second.toml');
+    const text = readFileSync(devnet.config, 'utf8');
+    writeFileSync(copy, text.replace('127.0.0.1:8402', '127.0.0.1:0'));
+    const second = startTollbook(['serve', '--config', copy], {
+      DATABASE_URL: devnet.database_url,
+      TOLLBOOK_RUNNER_TOKEN: devnet.runner_token,
+    });
+    const [, address = ''] = await second.says(/"url":"([^"]+)","msg":"listening"/);
+    expect(address).not.toBe(url);
+    const paid = await paidJob(devnet, address);
+    expect(echoed(paid.result.toString())).toBe('hello');
+    expect(await getJson(`${url}/x402/receipts/${paid.body.quote_digest}`)).toMatchObject({
+      state: 'completed',
+    });
+    second.kill('SIGTERM');
+    expect(await second.ended).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('"msg":"stopping"'),
+    });
+  });
+
+  test('keeps its folder to itself', async () => {
+    const { code, stdout, stderr } = await tollbook(['start', '--dir', dir]);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`already running here (process ${program.pid})`);
+    expect(stdout).toBe('');
+    expect(await getJson(`${url}/x402/stats`)).toMatchObject({ status: 'ok' });
+  });
+});
+
+test('Ctrl-C, even twice, stops everything in order, and the next start goes on from there', async () => {
+  const dir = temporaryFolder();
+  const first = await start(dir);
+  const devnet = await readDescription(dir);
+  const paid = await paidJob(devnet);
+  const auth = { authorization: `Bearer ${paid.body.receipt_token}` };
+  const receipt = await getJson(paid.body.receipt_url, auth);
+  expect(receipt).toMatchObject({ state: 'completed', result: { body_base64: expect.any(String) } });
+  const before = await counters();
+  const seen = processesAround(dir);
+  expect(seen.length > 5).toBe(process.platform === 'linux');
+  first.kill('SIGINT');
+  first.kill('SIGINT');
+  expect(await first.ended).toMatchObject({
+    code: 0,
+    stderr: '',
+    stdout: expect.stringContaining('SIGINT: stopping'),
+  });
+  await expectNothingLeft(dir, seen);
+
+  await start(dir);
+  const expected = Object.entries(onePaidCall).map(([name, more]) => [name, (before[name] ?? 0) + more]);
+  expect(await counters()).toEqual({ ...before, ...Object.fromEntries(expected) });
+  expect(await getJson(paid.body.receipt_url, auth)).toEqual(receipt);
+  expect(await earned(await readDescription(dir))).toBe(3n * price);
+});
+
+test('--fresh begins anew', async () => {
+  const dir = temporaryFolder();
+  const first = await start(dir);
+  const { body } = await paidJob(await readDescription(dir));
+  first.kill('SIGTERM');
+  expect(await first.ended).toMatchObject({ code: 0 });
+
+  await start(dir, '--fresh');
+  expect(await counters()).toMatchObject({ ...onePaidCall, replay_denied: 0 });
+  expect((await fetch(body.receipt_url)).status).toBe(404);
+  expect(await earned(await readDescription(dir))).toBe(price);
+});
+
+test('a start that is killed leaves no process, and the next one goes on', async () => {
+  const dir = temporaryFolder();
+  const first = await start(dir);
+  const { body } = await paidJob(await readDescription(dir));
+  const seen = processesAround(dir);
+  expect(seen.length > 5).toBe(process.platform === 'linux');
+  first.kill('SIGKILL');
+  await first.ended;
+  await expectNothingLeft(dir, seen);
+
+  await start(dir);
+  expect(await getJson(body.receipt_url)).toMatchObject({ state: 'completed', paid: true });
+  expect(await counters()).toMatchObject({ accepted: 3, completed: 3 });
+});
+
+test('Ctrl-C in the middle of starting stops what is there', async () => {
+  const dir = temporaryFolder();
+  const program = startTollbook(['start', '--dir', dir]);
+  await program.says(/database:/);
+  program.kill('SIGINT');
+  expect(await program.ended).toMatchObject({ code: 0 });
+  await expectNothingLeft(dir, []);
+});
+
+async function receiptOf(rpcUrl: string, transaction: string): Promise<unknown> {
+  const response = await fetch(rpcUrl, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'eth_getTransactionReceipt',
+      params: [transaction],
+    }),
+  });
+  return ((await response.json()) as { result: unknown }).result;
+}

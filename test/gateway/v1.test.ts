@@ -1,0 +1,179 @@
+import { decodePaymentResponseHeader } from '@x402/core/http';
+import { ExactEvmSchemeV1 } from '@x402/evm/exact/v1/client';
+import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
+import { expect, test } from 'vitest';
+import { createDatabase } from '../support/database.ts';
+import { useChain } from '../support/devnet.ts';
+import { payTo, startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { allEvents, expectSoundLedger } from '../support/invariants.ts';
+import { header, offerOf, payer, signOffer } from '../support/payer.ts';
+
+const chain = useChain();
+const job = '/x402/jobs/1/0';
+const price = 3_264_000n;
+
+/** A version 1 payment, as an honest client makes it of the body of a 402. */
+async function signV1(gateway: TestGateway, body = 'x', option = 0) {
+  const { accepted, payload } = await signOffer(offerOf(await gateway.post(job, { body })), { option });
+  return { v1: { x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload }, payload };
+}
+
+const v1Header = (value: unknown) => ({ 'x-payment': Buffer.from(JSON.stringify(value)).toString('base64') });
+
+test('the official client in version 1 pays through with a real transfer', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain });
+  const before = await chain.balance(payTo);
+  // this client reads the body alone: the v2 header is taken away, as a proxy of that time would
+  const bodyOnly: typeof fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    const headers = new Headers(response.headers);
+    headers.delete('payment-required');
+    return new Response(response.body, { status: response.status, headers });
+  };
+  const client = x402Client.fromConfig({
+    schemes: [
+      { network: 'base-sepolia' as 'eip155:84532', client: new ExactEvmSchemeV1(payer), x402Version: 1 },
+    ],
+    spendControls: false,
+  });
+  const response = await wrapFetchWithPayment(bodyOnly, client)(gateway.url + job, {
+    method: 'POST',
+    body: 'v1',
+  });
+  expect(response.status).toBe(202);
+  const accepted = (await response.json()) as { quote_digest: string; receipt_token: string };
+  expect(accepted.receipt_token).toBeTypeOf('string');
+  expect((await chain.balance(payTo)) - before).toBe(price);
+  expect(decodePaymentResponseHeader(response.headers.get('x-payment-response') ?? '')).toMatchObject({
+    success: true,
+    network: 'base-sepolia',
+  });
+  expect(response.headers.get('payment-response')).toBeNull();
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  expect(events.filter(({ stream }) => stream === accepted.quote_digest).map(({ type }) => type)).toEqual([
+    'quote_issued',
+    'payment_verified',
+    'settlement_started',
+    'payment_settled',
+    'enqueued',
+  ]);
+});
+
+test('the body of a 402 offers version 1 clients one token a network, by its old name', async () => {
+  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const { json } = await gateway.post(job, { body: 'x' });
+  expect(json).toMatchObject({ x402Version: 1, code: 'payment_required', error: expect.any(String) });
+  expect(json.accepts).toEqual([
+    {
+      scheme: 'exact',
+      network: 'base-sepolia',
+      maxAmountRequired: String(price),
+      asset: chain.token,
+      payTo,
+      resource: `${gateway.url}${job}`,
+      description: expect.any(String),
+      mimeType: expect.any(String),
+      maxTimeoutSeconds: 300,
+      extra: { name: 'USD Coin', version: '2' },
+    },
+  ]);
+});
+
+test('a version 1 payment gets a digest of its own, and leaves the quote of another client open', async () => {
+  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const offer = offerOf(await gateway.post(job, { body: 'x' }));
+  const digest = offer.accepts[0]?.extra['quoteDigest'];
+  const { v1 } = await signV1(gateway);
+  const paid = await gateway.post(job, { body: 'x', headers: v1Header(v1) });
+  expect(paid.status).toBe(202);
+  expect(paid.json.quote_digest).not.toBe(digest);
+  expect((await gateway.get(`/x402/receipts/${digest}`)).json).toMatchObject({
+    state: 'quoted',
+    paid: false,
+  });
+  const other = await gateway.post(job, { body: 'x', headers: header(await signOffer(offer)) });
+  expect(other).toMatchObject({ status: 202, json: { quote_digest: digest } });
+});
+
+test('twenty identical version 1 payments at once are one transfer and one call; replays carry no token', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain });
+  const before = await chain.balance(payTo);
+  const { v1 } = await signV1(gateway);
+  const send = () => gateway.post(job, { body: 'x', headers: v1Header(v1) });
+  const answers = await Promise.all(Array.from({ length: 20 }, send));
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 202));
+  expect(new Set(answers.map(({ json }) => json.call_id)).size).toBe(1);
+  expect(answers.filter(({ json }) => json.receipt_token !== undefined)).toHaveLength(1);
+  expect((await chain.balance(payTo)) - before).toBe(price);
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  expect(events.filter(({ type }) => type === 'enqueued')).toHaveLength(1);
+});
+
+test('one authorization sent in both versions is one payment', async () => {
+  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const before = await chain.balance(payTo);
+  const payment = await signOffer(offerOf(await gateway.post(job, { body: 'x' })));
+  const v2 = await gateway.post(job, { body: 'x', headers: header(payment) });
+  const v1 = { x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload: payment.payload };
+  const again = await gateway.post(job, { body: 'x', headers: v1Header(v1) });
+  expect(again).toMatchObject({ status: 202, json: { call_id: v2.json.call_id } });
+  expect(again.json).not.toHaveProperty('receipt_token');
+  const elsewhere = await gateway.post(job, { body: 'other', headers: v1Header(v1) });
+  expect(elsewhere).toMatchObject({ status: 409, json: { code: 'payment_replay' } });
+  expect((await chain.balance(payTo)) - before).toBe(price);
+});
+
+test('a version 1 payment keeps the price of a quote that still holds, and no longer', async () => {
+  const database = await createDatabase();
+  const cheap = await startTestGateway({ database, chain });
+  const [early, late] = [await signV1(cheap), await signV1(cheap)];
+  await cheap.stop();
+  const dear = await startTestGateway({
+    database,
+    chain,
+    jobs: '[job_prices.1]\n0 = "9000000000000000"\n[[job_policies]]\nservice_id = 1\njob_index = 0\ninvocation_mode = "public_paid"',
+  });
+  const kept = await dear.post(job, { body: 'x', headers: v1Header(early.v1) });
+  expect(kept).toMatchObject({ status: 202, json: { payment: { amount: String(price) } } });
+  expect((await allEvents(database.db)).findLast(({ type }) => type === 'quote_issued')?.data).toMatchObject({
+    price_wei: '1000000000000000',
+  });
+  await database.moveClock(301);
+  await dear.post(job, { body: 'x' });
+  const over = await dear.post(job, { body: 'x', headers: v1Header(late.v1) });
+  expect(over.status).toBe(402);
+});
+
+test.each([
+  ['a version 1 payload under the version 2 header', (v1: unknown) => header(v1), 'undecodable_payment'],
+  ['an unknown network', (v1: object) => v1Header({ ...v1, network: 'moonbase' }), 'undecodable_payment'],
+  [
+    'a network that is not accepted',
+    (v1: object) => v1Header({ ...v1, network: 'base' }),
+    'matches_no_option',
+  ],
+  ['another scheme', (v1: object) => v1Header({ ...v1, scheme: 'upto' }), 'matches_no_option'],
+])('%s is a 402 and charges nobody', async (_, headersOf, reason) => {
+  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const before = await chain.balance(payTo);
+  const { v1 } = await signV1(gateway);
+  const answer = await gateway.post(job, { body: 'x', headers: headersOf(v1) });
+  expect(answer).toMatchObject({ status: 402, json: { code: 'payment_invalid', reason } });
+  expect(await chain.balance(payTo)).toBe(before);
+});
+
+test('a version 2 payload under the version 1 header is a 402', async () => {
+  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const payment = await signOffer(offerOf(await gateway.post(job, { body: 'x' })));
+  const answer = await gateway.post(job, { body: 'x', headers: v1Header(payment) });
+  expect(answer).toMatchObject({ status: 402, json: { reason: 'undecodable_payment' } });
+});
+
+test('a version 1 payment in the second token is refused: its payload cannot say which it means', async () => {
+  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const { v1 } = await signV1(gateway, 'x', 1);
+  const answer = await gateway.post(job, { body: 'x', headers: v1Header(v1) });
+  expect(answer.status).toBe(402);
+});

@@ -1,0 +1,100 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { onTestFinished } from 'vitest';
+import { processEnvironment } from '../../src/config/environment.ts';
+import { eventually } from './wait.ts';
+
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** `tollbook` as a process of its own. */
+export interface Program {
+  readonly pid: number;
+  readonly stdout: () => string;
+  kill(signal: NodeJS.Signals): void;
+  /** The match in what it said on standard output, as soon as there is one. Throws where it ends without. */
+  says(pattern: RegExp): Promise<RegExpExecArray>;
+  readonly ended: Promise<Ended>;
+}
+
+type Variables = Readonly<Record<string, string>>;
+
+const root = path.resolve(import.meta.dirname, '../..');
+
+/** Starts a command with no variables but PATH and those given. Whoever starts it here kills it. */
+export function spawnTollbook(args: readonly string[], env: Variables = {}): Program {
+  const argv = ['--import', './scripts/check-node.mjs', 'src/cli/tollbook.ts', ...args];
+  const child = spawn(process.execPath, argv, {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: processEnvironment()['PATH'] ?? '', ...env },
+  });
+  const { pid } = child;
+  if (pid === undefined) throw new Error('node does not start');
+  const stdout = keep(child.stdout);
+  const stderr = keep(child.stderr);
+  const ended = endOf(child, stdout, stderr);
+  return {
+    pid,
+    stdout,
+    kill: (signal) => child.kill(signal),
+    says: (pattern) =>
+      Promise.race([
+        eventually(() => pattern.exec(stdout()) ?? Promise.reject(new Error(`not said: ${pattern}`))),
+        ended.then((end) => pattern.exec(end.stdout) ?? Promise.reject(new Error(JSON.stringify(end)))),
+      ]),
+    ended,
+  };
+}
+
+/** The same for one test: killed when it ends. */
+export function startTollbook(args: readonly string[], env: Variables = {}): Program {
+  const program = spawnTollbook(args, env);
+  onTestFinished(() => destroy(program));
+  return program;
+}
+
+/** Runs a command to its end. */
+export function tollbook(args: readonly string[], env: Variables = {}): Promise<Ended> {
+  return startTollbook(args, env).ended;
+}
+
+export async function destroy(program: Program): Promise<void> {
+  program.kill('SIGKILL');
+  await program.ended;
+}
+
+/** A folder that every account can reach: a database works in it as another one. Whoever makes it removes it. */
+export function makeFolder(): string {
+  const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-test-'));
+  chmodSync(dir, 0o755);
+  return dir;
+}
+
+/** The same for one test. */
+export function temporaryFolder(): string {
+  const dir = makeFolder();
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+function keep(stream: NodeJS.ReadableStream): () => string {
+  let text = '';
+  stream.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk;
+  });
+  return () => text;
+}
+
+/** Only once whatever else holds its output has ended too. */
+function endOf(child: ChildProcess, stdout: () => string, stderr: () => string): Promise<Ended> {
+  return new Promise((resolve) => {
+    child.once('close', (code, signal) => resolve({ code, signal, stdout: stdout(), stderr: stderr() }));
+  });
+}
