@@ -81,6 +81,8 @@ create table tollbook.call (
   attempt int not null default 0,
   failures int not null default 0,
   lease_id uuid,
+  -- what a runner said of its last failure: for the operator, never in the ledger
+  last_error text,
   -- when it may be taken (again): for a leased call, the end of its lease
   due_at timestamptz not null,
   created_at timestamptz not null
@@ -102,6 +104,8 @@ create index call_body_age on tollbook.call_body using brin (created_at);
 create table tollbook.call_result (
   call_id bigint not null,
   attempt int not null,
+  -- who completed it: the same completion, sent again, is recognised by it
+  lease_id uuid not null,
   content_type text,
   body bytea not null,
   created_at timestamptz not null default tollbook.clock(),

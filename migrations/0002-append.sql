@@ -144,6 +144,7 @@ begin
       status = case decided.op when 'dead' then 'dead' else 'ready' end,
       lease_id = null,
       failures = case decided.op when 'retry' then call.failures + 1 when 'requeue' then 0 else call.failures end,
+      last_error = coalesce(decided.call->>'error', call.last_error),
       due_at = stamp + coalesce((decided.call->>'delay_ms')::bigint, 0) * interval '1 millisecond'
     from decided
     where decided.outcome = 'ok' and decided.op in ('release', 'retry', 'give_back', 'dead', 'requeue') and call.call_id = decided.call_id
@@ -185,19 +186,27 @@ begin
   return answer;
 end $$;
 
--- Takes up to p_max calls that are due, for p_lease_secs. The lease id is the fencing token: an older holder finds
--- its own gone. A lease that ran out is simply due again.
+-- Takes up to p_max calls that are due, for p_lease_secs, service by service in turn, so that a long queue of one does not
+-- hold up the others. The lease id is the fencing token: an older holder finds its own gone. A lease that ran out is
+-- simply due again.
 create function tollbook.lease_calls(p_services bigint[], p_max int, p_lease_secs int)
 returns table (call_id bigint, lease_id uuid, attempt int, failures int, stream text, service_id bigint,
   job_index bigint, network text, symbol text, caller text, lease_until timestamptz, content_type text, body bytea)
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  with leased as (
+  with due as materialized (
+    select oldest.call_id, oldest.turn
+    from unnest(p_services) as wanted(service_id) cross join lateral (
+      select locked.call_id, row_number() over (order by locked.due_at, locked.call_id) as turn from (
+        select call.call_id, call.due_at from call
+        where call.service_id = wanted.service_id and call.status in ('ready', 'leased') and call.due_at <= clock()
+        order by call.due_at limit p_max for update skip locked) locked
+    ) oldest
+  ), leased as (
     update call set status = 'leased', attempt = call.attempt + 1, lease_id = gen_random_uuid(),
+      -- a lease that ran out was a failure that nobody reported
+      failures = call.failures + case call.status when 'leased' then 1 else 0 end,
       due_at = clock() + p_lease_secs * interval '1 second'
-    where call.call_id in (
-      select due.call_id from call due
-      where due.service_id = any (p_services) and due.status in ('ready', 'leased') and due.due_at <= clock()
-      order by due.due_at limit p_max for update skip locked)
+    where call.call_id in (select due.call_id from due order by due.turn, due.call_id limit p_max)
     returning call.*
   )
   select leased.call_id, leased.lease_id, leased.attempt, leased.failures, leased.stream, leased.service_id,
@@ -206,15 +215,25 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   order by leased.call_id
 $$;
 
+-- Moves the end of a lease that is still held; no row where it is not.
+create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs int) returns setof timestamptz
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  update call set due_at = clock() + p_lease_secs * interval '1 second'
+  where call_id = p_call_id and lease_id = p_lease_id and status = 'leased'
+  returning due_at
+$$;
+
 create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   insert into call_body (body_id, content_type, body) values (p_body_id, p_content_type, p_body)
 $$;
 
-create function tollbook.put_result(p_call_id bigint, p_attempt int, p_content_type text, p_body bytea) returns void
-language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  insert into call_result (call_id, attempt, content_type, body) values (p_call_id, p_attempt, p_content_type, p_body)
-  on conflict (call_id, attempt) do update set content_type = excluded.content_type, body = excluded.body
+create function tollbook.put_result(p_call_id bigint, p_attempt int, p_lease_id uuid, p_content_type text, p_body bytea)
+returns void language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  insert into call_result (call_id, attempt, lease_id, content_type, body)
+  values (p_call_id, p_attempt, p_lease_id, p_content_type, p_body)
+  on conflict (call_id, attempt) do update set
+    lease_id = excluded.lease_id, content_type = excluded.content_type, body = excluded.body
 $$;
 
 -- Drops what no call can need again: bodies without a call, answers of flushers that are long gone. A piece at a time,
@@ -251,4 +270,4 @@ grant select on all tables in schema tollbook to tollbook_writer;
 revoke execute on all functions in schema tollbook from public;
 grant execute on function tollbook.clock(), tollbook.append(smallint, uuid, bigint, json),
   tollbook.lease_calls(bigint[], int, int), tollbook.put_body(uuid, text, bytea),
-  tollbook.put_result(bigint, int, text, bytea), tollbook.sweep(int) to tollbook_writer;
+  tollbook.extend_lease(bigint, uuid, int), tollbook.put_result(bigint, int, uuid, text, bytea), tollbook.sweep(int) to tollbook_writer;

@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import type { FastifyInstance } from 'fastify';
 import type pg from 'pg';
 import type { Logger } from 'pino';
@@ -6,6 +7,7 @@ import { createBudget } from './gateway/budget.ts';
 import { createCatalog } from './gateway/catalog.ts';
 import type { Gateway } from './gateway/gateway.ts';
 import { notReadyYet } from './gateway/readiness.ts';
+import { leaseRoutes } from './http/leases.ts';
 import { paidJobRoutes } from './http/paid-jobs.ts';
 import { priceRoutes } from './http/prices.ts';
 import { receiptRoutes } from './http/receipts.ts';
@@ -49,6 +51,7 @@ export async function composeX402({
     }),
   );
   const relays: Loop[] = [];
+  const released = new EventEmitter().setMaxListeners(0);
   const gateway: Gateway = {
     ...ledger,
     config,
@@ -62,7 +65,13 @@ export async function composeX402({
     receiptKey: await readReceiptKey(ledger.db),
     settling: new Map(),
     flows: new Set(),
-    onCallReleased: () => relays.forEach((relay) => relay.wake()),
+    onCallReleased: () => {
+      for (const relay of relays) relay.wake();
+      released.emit('call');
+    },
+    callReleased: async (over) => {
+      await once(released, 'call', { signal: over });
+    },
     stopping: isStopping,
     log: logger,
   };
@@ -74,6 +83,7 @@ export async function composeX402({
   return {
     async register(app: FastifyInstance): Promise<void> {
       await app.register(paidJobRoutes(gateway));
+      await app.register(leaseRoutes(gateway));
       await app.register(priceRoutes(gateway));
       await app.register(receiptRoutes(gateway));
       await app.register(statusRoutes(gateway, () => readiness));

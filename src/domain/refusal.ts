@@ -4,17 +4,21 @@
  */
 export const refusals = {
   invalid_request: { status: 400, sentence: 'The request is not well formed.' },
+  unauthorized: { status: 401, sentence: 'This needs a bearer token that is known here.' },
   invalid_receipt_token: { status: 401, sentence: 'This is not the token of that receipt.' },
   payment_required: { status: 402, sentence: 'This job is paid: sign one of the payments offered.' },
   payment_invalid: { status: 402, sentence: 'The payment was not accepted.' },
   quote_expired: { status: 402, sentence: 'The quote that this payment names is no longer open.' },
   x402_disabled: { status: 403, sentence: 'This job is not sold over x402.' },
+  forbidden: { status: 403, sentence: 'This token does not allow that.' },
   not_found: { status: 404, sentence: 'There is nothing at this address.' },
   job_not_found: { status: 404, sentence: 'There is no job of this name.' },
   receipt_not_found: { status: 404, sentence: 'There is no quote of this digest.' },
   request_timeout: { status: 408, sentence: 'The request did not arrive in time.' },
   payment_replay: { status: 409, sentence: 'This payment was already used for another request.' },
   quote_in_use: { status: 409, sentence: 'This quote is already being paid by another payment.' },
+  lease_lost: { status: 409, sentence: 'This lease is not held any more: what it did does not count.' },
+  result_too_large: { status: 413, sentence: 'The result is larger than this gateway keeps.' },
   invalid_content_type: {
     status: 400,
     sentence: 'The content type is longer than 200 characters, or not plain ASCII.',

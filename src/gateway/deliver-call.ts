@@ -1,16 +1,12 @@
 import type { RunnerConfig } from '../config/config.ts';
 import { signCall } from '../domain/call-signature.ts';
-import type { LedgerEvent } from '../domain/event.ts';
-import { sha256 } from '../domain/payment.ts';
 import type { PushAnswer, PushRunner } from '../peers/runner.ts';
-import type { CallChange } from '../store/append-batch.ts';
-import { type LeasedCall, putResult } from '../store/calls.ts';
+import type { LeasedCall } from '../store/calls.ts';
 import { type Gateway, nowSecs } from './gateway.ts';
-
-type Completed = Extract<PushAnswer, { kind: 'completed' }>;
+import { isExhausted, recordAttempt } from './record-attempt.ts';
 
 /** What a runner is told about a call beside the request's bytes: header names in lower case. */
-function callMetadata(call: LeasedCall): Record<string, string> {
+export function callMetadata(call: LeasedCall): Record<string, string> {
   return {
     'x-x402-origin': 'x402',
     'x-x402-quote-digest': call.quoteDigest,
@@ -34,8 +30,8 @@ export async function deliverCall(
   peer: PushRunner,
   call: LeasedCall,
 ): Promise<PushAnswer['kind']> {
-  const answer = call.body ? await push(gateway, runner, peer, call, call.body) : bodyMissing;
-  const recorded = await recordDelivery(gateway, call, answer);
+  const answer = await attempt(gateway, runner, peer, call);
+  const recorded = await recordAttempt(gateway, call, answer, true);
   const facts = {
     quote_digest: call.quoteDigest,
     call_id: call.callId,
@@ -49,7 +45,16 @@ export async function deliverCall(
   return answer.kind;
 }
 
-const bodyMissing: PushAnswer = { kind: 'dead', reason: 'body_missing' };
+async function attempt(
+  gateway: Gateway,
+  runner: RunnerConfig,
+  peer: PushRunner,
+  call: LeasedCall,
+): Promise<PushAnswer> {
+  if (isExhausted(gateway, call)) return { kind: 'dead', reason: 'attempts_exhausted' };
+  if (!call.body) return { kind: 'dead', reason: 'body_missing' };
+  return push(gateway, runner, peer, call, call.body);
+}
 
 function push(
   gateway: Gateway,
@@ -63,88 +68,4 @@ function push(
   const signature = signCall({ secret: runner.token, id, timestampSecs: nowSecs(gateway), body, metadata });
   const contentType = call.contentType ? { contentType: call.contentType } : {};
   return peer.push({ headers: { ...metadata, ...signature }, body, ...contentType });
-}
-
-async function recordDelivery(gateway: Gateway, call: LeasedCall, answer: PushAnswer): Promise<boolean> {
-  if (answer.kind === 'completed') await putResult(gateway.pool, call, answer.contentType, answer.result);
-  const outcome = await gateway.lane.append(
-    { stream: call.quoteDigest, ...deliveryStep(gateway, call, answer) },
-    { urgent: true },
-  );
-  return outcome.outcome === 'ok';
-}
-
-/** The events of one attempt, and where they leave the call. */
-function deliveryStep(
-  gateway: Gateway,
-  call: LeasedCall,
-  answer: PushAnswer,
-): { events: LedgerEvent[]; call: CallChange } {
-  const { callId, leaseId } = call;
-  const attempt = { call_id: callId, attempt: call.attempt };
-  switch (answer.kind) {
-    case 'completed':
-      return {
-        events: [
-          { type: 'delivered', data: attempt },
-          { type: 'completed', data: { ...attempt, ...resultFacts(answer) } },
-        ],
-        call: { op: 'complete', callId, leaseId },
-      };
-    case 'dead':
-      return {
-        events: [{ type: 'dead_lettered', data: { ...attempt, reason: answer.reason } }],
-        call: { op: 'dead', callId, leaseId },
-      };
-    case 'gone':
-      // not the call's fault: it costs no attempt, and waits for the runner's return
-      return failedStep(gateway, call, 'runner_gone', 'give_back', 1_000);
-    case 'retry': {
-      const { maxAttempts } = gateway.config.delivery;
-      if (call.failures + 1 >= maxAttempts) {
-        return {
-          events: [
-            { type: 'delivery_failed', data: { ...attempt, reason: answer.reason } },
-            { type: 'dead_lettered', data: { ...attempt, reason: 'attempts_exhausted' } },
-          ],
-          call: { op: 'dead', callId, leaseId },
-        };
-      }
-      return failedStep(
-        gateway,
-        call,
-        answer.reason,
-        'retry',
-        retryDelayMs(gateway, call.failures, answer.retryAfterMs),
-      );
-    }
-  }
-}
-
-function failedStep(
-  gateway: Gateway,
-  call: LeasedCall,
-  reason: string,
-  op: 'retry' | 'give_back',
-  delayMs: number,
-) {
-  const { callId, leaseId, attempt } = call;
-  const retryAt = nowSecs(gateway) + Math.ceil(delayMs / 1_000);
-  const failed: LedgerEvent = {
-    type: 'delivery_failed',
-    data: { call_id: callId, attempt, reason, retry_at: retryAt },
-  };
-  return { events: [failed], call: { op, callId, leaseId, delayMs } as const };
-}
-
-/** Full jitter: many calls that failed together do not come back together. A runner's Retry-After is the least. */
-function retryDelayMs(gateway: Gateway, failures: number, retryAfterMs = 0): number {
-  const { backoffBaseMs, backoffCapMs } = gateway.config.delivery;
-  const ceiling = Math.min(backoffCapMs, backoffBaseMs * 2 ** Math.min(failures, 30));
-  return Math.max(retryAfterMs, Math.round(Math.random() * ceiling));
-}
-
-function resultFacts(answer: Completed) {
-  if (answer.resultOmitted) return {};
-  return { result_sha256: sha256(answer.result), result_bytes: answer.result.length };
 }

@@ -38,6 +38,8 @@ export interface Gateway {
   readonly flows: Set<Promise<unknown>>;
   /** Called when a call was released: the relay looks at once instead of at its next poll. */
   readonly onCallReleased: () => void;
+  /** Resolves when a call is released by this process, or when `over` ends the waiting. */
+  readonly callReleased: (over: AbortSignal) => Promise<void>;
   /** True once the process is going down: what is paid is finished, nothing new is taken. */
   readonly stopping: () => boolean;
   readonly log: Log;

@@ -22,12 +22,20 @@ export type CallChange =
       readonly caller: string | undefined;
     }
   | { readonly op: 'release' | 'withdraw' | 'requeue'; readonly callId: number }
-  | { readonly op: 'complete' | 'dead' | 'check'; readonly callId: number; readonly leaseId: string }
+  | { readonly op: 'complete' | 'check'; readonly callId: number; readonly leaseId: string }
+  /** `error` is a runner's own word for the operator: it stands beside the call, never in the ledger. */
+  | {
+      readonly op: 'dead';
+      readonly callId: number;
+      readonly leaseId: string;
+      readonly error?: string | undefined;
+    }
   | {
       readonly op: 'retry' | 'give_back';
       readonly callId: number;
       readonly leaseId: string;
       readonly delayMs: number;
+      readonly error?: string | undefined;
     };
 
 /** One atomic step: all of it is recorded, or nothing but `lost`. */
@@ -110,17 +118,15 @@ function encodeCall(call: CallChange): string {
     case 'requeue':
       return JSON.stringify({ op: call.op, call_id: call.callId });
     case 'complete':
-    case 'dead':
     case 'check':
       return JSON.stringify({ op: call.op, call_id: call.callId, lease_id: call.leaseId });
+    case 'dead':
+      return JSON.stringify({ op: call.op, call_id: call.callId, lease_id: call.leaseId, error: call.error });
     case 'retry':
-    case 'give_back':
-      return JSON.stringify({
-        op: call.op,
-        call_id: call.callId,
-        lease_id: call.leaseId,
-        delay_ms: call.delayMs,
-      });
+    case 'give_back': {
+      const { op, callId, leaseId, delayMs, error } = call;
+      return JSON.stringify({ op, call_id: callId, lease_id: leaseId, delay_ms: delayMs, error });
+    }
   }
 }
 

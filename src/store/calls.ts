@@ -1,15 +1,19 @@
 import type pg from 'pg';
 import type { LedgerDatabase } from './database.ts';
 
-/** A call in somebody's hands until its lease ends. */
-export interface LeasedCall {
+/** A call in somebody's hands: what its lease is known by. */
+export interface HeldCall {
   readonly callId: number;
   readonly leaseId: string;
   /** Which handing-out this is, from 1: never goes down. */
   readonly attempt: number;
-  /** Attempts that failed since it was last enqueued. */
+  /** Attempts that failed since it was last enqueued, leases that ran out included. */
   readonly failures: number;
   readonly quoteDigest: string;
+}
+
+/** A call that was just taken, with all that its runner is told. */
+export interface LeasedCall extends HeldCall {
   readonly serviceId: number;
   readonly jobIndex: number;
   readonly network: string;
@@ -38,7 +42,7 @@ interface LeaseRow {
 }
 
 /**
- * Takes up to `max` calls that are due for these services, oldest first, for `leaseSecs`.
+ * Takes up to `max` calls that are due for these services, in turn and oldest first, for `leaseSecs`.
  * Sent as one simple-protocol message: it locks rows that the lane may want.
  */
 export async function leaseCalls(
@@ -47,7 +51,7 @@ export async function leaseCalls(
   max: number,
   leaseSecs: number,
 ): Promise<LeasedCall[]> {
-  const list = services.map(Math.trunc).join(',');
+  const list = [...new Set(services.map(Math.trunc))].join(',');
   const { rows } = await pool.query<LeaseRow>(
     `select * from tollbook.lease_calls('{${list}}', ${Math.trunc(max)}, ${Math.trunc(leaseSecs)})`,
   );
@@ -82,19 +86,73 @@ export async function putBody(
   });
 }
 
+/** When the lease of a call ends now; undefined where this lease is no longer held. */
+export async function extendLease(
+  pool: pg.Pool,
+  callId: number,
+  leaseId: string,
+  leaseSecs: number,
+): Promise<Date | undefined> {
+  const { rows } = await pool.query<{ extend_lease: Date }>('select tollbook.extend_lease($1, $2, $3)', [
+    callId,
+    leaseId,
+    leaseSecs,
+  ]);
+  return rows[0]?.extend_lease;
+}
+
 /** Stores what a runner answered, before `completed` is recorded. */
 export async function putResult(
   pool: pg.Pool,
-  call: { readonly callId: number; readonly attempt: number },
+  call: { readonly callId: number; readonly attempt: number; readonly leaseId: string },
   contentType: string | undefined,
   body: Buffer,
 ): Promise<void> {
-  await pool.query('select tollbook.put_result($1, $2, $3, $4)', [
+  await pool.query('select tollbook.put_result($1, $2, $3, $4, $5)', [
     call.callId,
     call.attempt,
+    call.leaseId,
     contentType ?? null,
     body,
   ]);
+}
+
+/** The call that this lease still holds; undefined where another has it, or it has left the queue. */
+export async function findLeasedCall(
+  db: LedgerDatabase,
+  callId: number,
+  leaseId: string,
+): Promise<(HeldCall & { readonly serviceId: number }) | undefined> {
+  const row = await db
+    .selectFrom('tollbook.call')
+    .select(['call_id', 'attempt', 'failures', 'stream', 'service_id'])
+    .where('call_id', '=', callId)
+    .where('lease_id', '=', leaseId)
+    .where('status', '=', 'leased')
+    .executeTakeFirst();
+  return (
+    row && {
+      callId: row.call_id,
+      leaseId,
+      attempt: row.attempt,
+      failures: row.failures,
+      quoteDigest: row.stream,
+      serviceId: row.service_id,
+    }
+  );
+}
+
+/** Whether it was this lease that completed a call: its completion may be sent again. */
+export async function isCompletedBy(db: LedgerDatabase, callId: number, leaseId: string): Promise<boolean> {
+  const last = await db
+    .selectFrom('tollbook.call_result')
+    .leftJoin('tollbook.call', 'tollbook.call.call_id', 'tollbook.call_result.call_id')
+    .select(['tollbook.call_result.lease_id', 'tollbook.call.call_id as open'])
+    .where('tollbook.call_result.call_id', '=', callId)
+    .orderBy('tollbook.call_result.attempt', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return last?.lease_id === leaseId && last.open === null;
 }
 
 export interface CallResult {
@@ -120,7 +178,17 @@ export async function readResult(
 export async function listDeadCalls(db: LedgerDatabase, limit: number) {
   return db
     .selectFrom('tollbook.call')
-    .select(['call_id', 'stream', 'service_id', 'job_index', 'attempt', 'failures', 'due_at', 'created_at'])
+    .select([
+      'call_id',
+      'stream',
+      'service_id',
+      'job_index',
+      'attempt',
+      'failures',
+      'due_at',
+      'created_at',
+      'last_error',
+    ])
     .where('status', '=', 'dead')
     .orderBy('call_id')
     .limit(limit)

@@ -22,7 +22,7 @@ const sqlFiles: MigrationProvider = {
 };
 
 /** The migrations this version of Tollbook ships, in order. */
-async function migrationNames(): Promise<string[]> {
+export async function migrationNames(): Promise<string[]> {
   const files = await readdir(folder);
   return files
     .filter((name) => name.endsWith('.sql'))

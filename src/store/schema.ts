@@ -34,6 +34,8 @@ export interface LedgerSchema {
     service_id: ReadOnly<number>;
     job_index: ReadOnly<number>;
     status: ReadOnly<'held' | 'ready' | 'leased' | 'dead'>;
+    lease_id: ReadOnly<string | null>;
+    last_error: ReadOnly<string | null>;
     attempt: ReadOnly<number>;
     failures: ReadOnly<number>;
     due_at: ReadOnly<Date>;
@@ -42,6 +44,7 @@ export interface LedgerSchema {
   'tollbook.call_result': {
     call_id: ReadOnly<number>;
     attempt: ReadOnly<number>;
+    lease_id: ReadOnly<string>;
     content_type: ReadOnly<string | null>;
     body: ReadOnly<Buffer>;
   };

@@ -1,14 +1,16 @@
+import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import path from 'node:path';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { privateKeyToAddress } from 'viem/accounts';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { payForOneJob } from '../../src/devnet/client.ts';
 import { type DevnetDescription, readDescription } from '../../src/devnet/description.ts';
 import { isPortFree } from '../../src/devnet/ports.ts';
 import { balanceOf } from '../../src/devnet/token.ts';
 import type { Address, Hex } from '../../src/domain/primitives.ts';
-import { privateKeyToAddress } from 'viem/accounts';
 import { processesAround, stillAlive } from '../support/processes.ts';
 import {
   destroy,
@@ -32,9 +34,14 @@ beforeAll(async () => {
 /** What a self-check leaves in the counters. */
 const onePaidCall = { quoted: 1, settled: 1, accepted: 1, delivered: 1, completed: 1 };
 
-async function start(dir: string, ...options: string[]): Promise<Program> {
-  const program = startTollbook(['start', '--dir', dir, ...options]);
-  await program.says(/Try next/);
+/** Starts in a folder of this test, and leaves nothing that works in it. */
+async function start(dir: string, until = /Try next/, options: readonly string[] = []): Promise<Program> {
+  const program = spawnTollbook(['start', '--dir', dir, ...options]);
+  onTestFinished(async () => {
+    await destroy(program);
+    await expectNothingLeft(dir, []);
+  });
+  await program.says(until);
   return program;
 }
 
@@ -76,6 +83,7 @@ describe('a running start', () => {
   });
   afterAll(async () => {
     await destroy(program);
+    await expectNothingLeft(dir, []);
     rmSync(dir, { recursive: true, force: true });
   });
 
@@ -198,7 +206,7 @@ test('--fresh begins anew', async () => {
   first.kill('SIGTERM');
   expect(await first.ended).toMatchObject({ code: 0 });
 
-  await start(dir, '--fresh');
+  await start(dir, /Try next/, ['--fresh']);
   expect(await counters()).toMatchObject({ ...onePaidCall, replay_denied: 0 });
   expect((await fetch(body.receipt_url)).status).toBe(404);
   expect(await earned(await readDescription(dir))).toBe(price);
@@ -219,10 +227,23 @@ test('a start that is killed leaves no process, and the next one goes on', async
   expect(await counters()).toMatchObject({ accepted: 3, completed: 3 });
 });
 
+test('a port that is taken is told, and nothing is left running', async () => {
+  const dir = temporaryFolder();
+  const taken = createServer().listen(8402, '127.0.0.1');
+  await once(taken, 'listening');
+  onTestFinished(async () => {
+    taken.close();
+    await once(taken, 'close');
+  });
+  const { code, stderr } = await tollbook(['start', '--dir', dir]);
+  expect(code).toBe(1);
+  expect(stderr).toContain('127.0.0.1:8402');
+  await expectNothingLeft(dir, []);
+});
+
 test('Ctrl-C in the middle of starting stops what is there', async () => {
   const dir = temporaryFolder();
-  const program = startTollbook(['start', '--dir', dir]);
-  await program.says(/database:/);
+  const program = await start(dir, /database:/);
   program.kill('SIGINT');
   expect(await program.ended).toMatchObject({ code: 0 });
   await expectNothingLeft(dir, []);

@@ -18,6 +18,7 @@ export interface TestGatewayOptions {
   readonly jobs?: string;
   readonly logger?: Logger;
   readonly bind?: string;
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export const runnerSecret = 'a-secret-of-the-test-runner';
@@ -100,7 +101,7 @@ export interface Answer {
 export async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {
   const { config } = await parseConfig(configText(options), {
     file: 'test.toml',
-    env: { RUNNER_TOKEN: runnerSecret },
+    env: { RUNNER_TOKEN: runnerSecret, ...options.env },
     readFile: () => Promise.reject(new Error('no files here')),
   });
   const logger = options.logger ?? pino({ level: 'silent' });
