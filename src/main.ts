@@ -12,6 +12,13 @@ import type { composeX402 } from './x402.ts';
 export interface RunningGateway {
   /** Where it listens. */
   readonly url: string;
+  /**
+   * Puts another configuration's prices, rates, policies and tokens in force, all or nothing.
+   * Returns the keys that changed as well and want a restart.
+   */
+  reload(config: Config): Promise<readonly string[]>;
+  /** Writes down that a configuration was refused for so many mistakes. */
+  refuseReload(mistakes: number): Promise<void>;
   /** Finishes what it took, stops its workers and closes every connection. Safe to call twice. */
   stop(): Promise<void>;
 }
@@ -83,7 +90,12 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     throw error;
   }
   let stopped: Promise<void> | undefined;
-  return { url: listeningUrl(app.server.address(), config), stop: () => (stopped ??= shutDown()) };
+  return {
+    url: listeningUrl(app.server.address(), config),
+    reload: async (next) => feature?.reload(next) ?? [],
+    refuseReload: async (mistakes) => feature?.refuseReload(mistakes),
+    stop: () => (stopped ??= shutDown()),
+  };
 }
 
 /** A feature that is not listed is not even imported, and its paths are 404. */

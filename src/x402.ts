@@ -4,15 +4,17 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config, RunnerConfig, X402Config } from './config/config.ts';
 import { createBudget } from './gateway/budget.ts';
+import type { Caip2 } from './domain/primitives.ts';
 import { createCatalog } from './gateway/catalog.ts';
 import type { Gateway } from './gateway/gateway.ts';
+import { mergeSettings, recordReload } from './gateway/reload.ts';
 import { notReadyYet } from './gateway/readiness.ts';
 import { leaseRoutes } from './http/leases.ts';
 import { paidJobRoutes } from './http/paid-jobs.ts';
 import { priceRoutes } from './http/prices.ts';
 import { receiptRoutes } from './http/receipts.ts';
 import { statusRoutes } from './http/status.ts';
-import { createChain } from './peers/chain.ts';
+import { type Chain, createChain } from './peers/chain.ts';
 import { createFacilitator } from './peers/facilitator.ts';
 import type { LedgerDatabase } from './store/database.ts';
 import type { Lane } from './store/lane.ts';
@@ -44,15 +46,10 @@ export async function composeX402({
   publicUrl,
 }: Parts) {
   const facilitator = createFacilitator(x402.facilitator);
-  const chains = new Map(
-    [...x402.networks].map(([network, { rpcUrl }]) => {
-      const chainId = Number(network.slice('eip155:'.length));
-      return [network, createChain({ chainId, rpcUrl, timeoutMs: 5_000 })] as const;
-    }),
-  );
+  const chains = openChains(x402, new Map());
   const relays: Loop[] = [];
   const released = new EventEmitter().setMaxListeners(0);
-  const gateway: Gateway = {
+  let gateway: Gateway = {
     ...ledger,
     config,
     x402,
@@ -76,22 +73,43 @@ export async function composeX402({
     log: logger,
   };
   let readiness = notReadyYet;
+  const current = (): Gateway => gateway;
   const loops: Loop[] = [];
   const pending = (): Promise<readonly string[]> => pendingMigrations(databaseUrl);
-  const monitor = (): Loop => startMonitor(gateway, pending, (next) => (readiness = next));
+  const monitor = (): Loop => startMonitor(current, pending, (next) => (readiness = next));
 
   return {
     async register(app: FastifyInstance): Promise<void> {
-      await app.register(paidJobRoutes(gateway));
+      await app.register(paidJobRoutes(current));
       await app.register(leaseRoutes(gateway));
-      await app.register(priceRoutes(gateway));
-      await app.register(receiptRoutes(gateway));
+      await app.register(priceRoutes(current));
+      await app.register(receiptRoutes(current));
       await app.register(statusRoutes(gateway, () => readiness));
     },
     startWorkers(): void {
       relays.push(...config.runners.filter(isPushed).map((runner) => startRelay(gateway, runner)));
       loops.push(monitor(), startJanitor(gateway), ...relays);
     },
+    /**
+     * Puts another configuration's prices, rates, policies and tokens in force, all at once: requests under way keep the
+     * one they began with. Returns the keys that have changed as well and want a restart.
+     */
+    async reload(next: Config): Promise<readonly string[]> {
+      if (!next.x402) throw new Error('the feature x402 cannot be switched off without a restart');
+      const { settings, wantsRestart } = mergeSettings(gateway.config, next);
+      gateway = {
+        ...gateway,
+        config: { ...gateway.config, x402: settings },
+        x402: settings,
+        catalog: createCatalog(settings),
+        configuredAtMs: Date.now(),
+        chains: openChains(settings, gateway.chains),
+      };
+      await recordReload(gateway, { loaded: true });
+      return wantsRestart;
+    },
+    /** Writes down that a configuration was refused; nothing changes. */
+    refuseReload: (mistakes: number): Promise<void> => recordReload(gateway, { loaded: false, mistakes }),
     /** Finishes the flows that were taken, also those whose clients have gone, then what the workers have in hand. */
     async finish(): Promise<void> {
       while (gateway.flows.size > 0) await Promise.all(gateway.flows);
@@ -99,11 +117,25 @@ export async function composeX402({
     },
     /** Drops the connections to peers. */
     async stop(): Promise<void> {
-      await Promise.all([facilitator, ...chains.values()].map((peer) => peer.close()));
+      await Promise.all([facilitator, ...gateway.chains.values()].map((peer) => peer.close()));
     },
   };
 }
 
 function isPushed(runner: RunnerConfig): runner is RunnerConfig & { readonly url: string } {
   return runner.mode === 'push' && runner.url !== undefined;
+}
+
+/** The chains of a configuration: those already open where the RPC is the same, new ones else. */
+function openChains(x402: X402Config, open: ReadonlyMap<Caip2, Chain>): ReadonlyMap<Caip2, Chain> {
+  const networks = [...x402.networks].map(([network, { rpcUrl }]): [Caip2, Chain] => {
+    const known = open.get(network);
+    if (known?.rpcUrl === rpcUrl) return [network, known];
+    return [
+      network,
+      createChain({ chainId: Number(network.slice('eip155:'.length)), rpcUrl, timeoutMs: 5_000 }),
+    ];
+  });
+  // a quote of before may still be paid on a network that is gone from the configuration
+  return new Map([...open, ...networks]);
 }

@@ -134,6 +134,8 @@ export const eventSchemas = {
   completed: z.strictObject({ ...attempt, result_sha256: hex32.optional(), result_bytes: id.optional() }),
   dead_lettered: z.strictObject({ ...attempt, reason }),
   operator_requeued: z.strictObject(call),
+  operator_config_loaded: z.strictObject({ jobs: id, catalog_sha256: hex32 }),
+  operator_config_refused: z.strictObject({ mistakes: id }),
   operator_runner_paused: z.strictObject({ runner, reason }),
   operator_runner_resumed: z.strictObject({ runner }),
 } as const;

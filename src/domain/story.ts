@@ -78,6 +78,8 @@ export function evolve(story: Story, event: RecordedEvent): Story {
     case 'auth_passed':
     case 'delivery_failed':
     case 'enqueue_failed':
+    case 'operator_config_loaded':
+    case 'operator_config_refused':
     case 'operator_runner_paused':
     case 'operator_runner_resumed':
     case 'payment_rejected':

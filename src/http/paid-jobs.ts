@@ -15,7 +15,7 @@ import { noteFacts } from './request-log.ts';
 /** Bodies are held in memory: so many requests at a time, those included whose clients have gone while they are finished. */
 function limitInFlight(
   app: FastifyInstance,
-  gateway: Gateway,
+  maxInFlight: number,
   flowOf: WeakMap<FastifyRequest, Promise<unknown>>,
 ): void {
   let held = 0;
@@ -24,7 +24,7 @@ function limitInFlight(
     held--;
   };
   app.addHook('onRequest', async (request, reply) => {
-    if (held >= gateway.config.limits.maxInFlightRequests) {
+    if (held >= maxInFlight) {
       return sendRefusal(request, reply, 'overloaded', { retryAfterSecs: 1 });
     }
     held++;
@@ -38,20 +38,22 @@ interface JobParams {
 }
 
 /** POST /x402/jobs/{service_id}/{job_index}: the paid flow. Bodies are taken as bytes, of any content type. */
-export function paidJobRoutes(gateway: Gateway) {
+export function paidJobRoutes(current: () => Gateway) {
   return async (app: FastifyInstance): Promise<void> => {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
     const flowOf = new WeakMap<FastifyRequest, Promise<unknown>>();
-    limitInFlight(app, gateway, flowOf);
+    limitInFlight(app, current().config.limits.maxInFlightRequests, flowOf);
     app.post<{ Params: JobParams }>(
       '/x402/jobs/:service_id/:job_index',
       {
-        errorHandler: (error, request, reply) => void refuseUnread(gateway, error, request, reply),
+        errorHandler: (error, request, reply) => void refuseUnread(current(), error, request, reply),
       },
       async (request, reply) => {
         if (!isCarriable(request.headers['content-type']))
           return sendRefusal(request, reply, 'invalid_content_type');
+        // one configuration for the whole request, whatever is loaded meanwhile
+        const gateway = current();
         const flow = payForJob(gateway, jobRequest(request));
         flowOf.set(request, flow);
         const answer = await withPatience(gateway, flow);

@@ -6,11 +6,12 @@ import type { Gateway } from '../gateway/gateway.ts';
 import { sendRefusal } from './errors.ts';
 
 /** GET /x402/jobs/{service_id}/{job_index}/price: what a job costs now. Issues no quote and writes nothing. */
-export function priceRoutes(gateway: Gateway) {
+export function priceRoutes(current: () => Gateway) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get<{ Params: { service_id: string; job_index: string } }>(
       '/x402/jobs/:service_id/:job_index/price',
       async (request, reply) => {
+        const gateway = current();
         const id = parseJobId(request.params.service_id, request.params.job_index);
         const job = id && findJob(gateway.catalog, id);
         if (!job) return sendRefusal(request, reply, 'job_not_found');

@@ -6,9 +6,10 @@ import { sendRefusal } from './errors.ts';
 import { noteFacts } from './request-log.ts';
 
 /** GET /x402/receipts/{quote_digest}: a quote's story; with its receipt token also the runner's result. */
-export function receiptRoutes(gateway: Gateway) {
+export function receiptRoutes(current: () => Gateway) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get<{ Params: { quote_digest: string } }>('/x402/receipts/:quote_digest', async (request, reply) => {
+      const gateway = current();
       const digest = request.params.quote_digest.toLowerCase();
       if (!isHex32(digest)) return sendRefusal(request, reply, 'receipt_not_found');
       noteFacts(request, { quote_digest: digest });

@@ -41,6 +41,8 @@ export type SettlementAnswer =
   | ChainUnavailable;
 
 export interface Chain {
+  /** Where it is asked. */
+  readonly rpcUrl: string;
   /** `authorizationState(from, nonce)` at latest. True also for a cancelled authorization. */
   authorizationState(asset: Address, from: Address, nonce: Hex): Promise<AuthorizationAnswer>;
   /** Whether this transaction (lower-case hash) carries the expected transfer. */
@@ -72,6 +74,7 @@ export function createChain(options: ChainOptions): Chain {
   };
 
   return {
+    rpcUrl: options.rpcUrl,
     async authorizationState(asset, from, nonce) {
       const answer = await rpc.call(stateCall(asset, from, nonce), timeoutMs);
       return answer.kind === 'answer' ? { kind: 'answer', used: answer.value } : answer;

@@ -9,13 +9,14 @@ const pollMs = 5_000;
  * reading of the database's clock.
  */
 export function startMonitor(
-  gateway: Gateway,
+  current: () => Gateway,
   pendingMigrations: () => Promise<readonly string[]>,
   onReadiness: (readiness: Readiness) => void,
 ): Loop {
   let last = notReadyYet;
   return startLoop(
     async () => {
+      const gateway = current();
       void gateway.lane.refresh();
       const next = await checkReadiness(gateway, pendingMigrations);
       if (next.status !== last.status) gateway.log.warn({ readiness: next }, `gateway is ${next.status}`);
@@ -23,6 +24,6 @@ export function startMonitor(
       onReadiness(next);
     },
     pollMs,
-    (error) => gateway.log.error({ err: error }, 'readiness could not be checked'),
+    (error) => current().log.error({ err: error }, 'readiness could not be checked'),
   );
 }

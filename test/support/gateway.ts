@@ -1,5 +1,6 @@
 import { onTestFinished } from 'vitest';
 import { type Logger, pino } from 'pino';
+import type { Config } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { type RunningGateway, startGateway } from '../../src/main.ts';
 import type { TestChain } from './devnet.ts';
@@ -97,13 +98,18 @@ export interface Answer {
   readonly json: any;
 }
 
-/** A real gateway in this process, on a port of its own. Stopped when the test ends. */
-export async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {
+export async function testConfig(options: TestGatewayOptions): Promise<Config> {
   const { config } = await parseConfig(configText(options), {
     file: 'test.toml',
     env: { RUNNER_TOKEN: runnerSecret, ...options.env },
     readFile: () => Promise.reject(new Error('no files here')),
   });
+  return config;
+}
+
+/** A real gateway in this process, on a port of its own. Stopped when the test ends. */
+export async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {
+  const config = await testConfig(options);
   const logger = options.logger ?? pino({ level: 'silent' });
   const gateway = await startGateway({ config, databaseUrl: options.database.url, logger });
   onTestFinished(() => gateway.stop());

@@ -1,0 +1,98 @@
+import { expect, test } from 'vitest';
+import { createDatabase } from '../support/database.ts';
+import { useChain } from '../support/devnet.ts';
+import { startTestGateway, testConfig } from '../support/gateway.ts';
+import { allEvents, expectSoundLedger } from '../support/invariants.ts';
+import { header, offerOf, signOffer } from '../support/payer.ts';
+
+const chain = useChain();
+const job = '/x402/jobs/1/0';
+
+const sold = (wei: string) =>
+  `[job_prices.1]\n0 = "${wei}"\n[[job_policies]]\nservice_id = 1\njob_index = 0\ninvocation_mode = "public_paid"`;
+
+test('a thousand reloads under load: no request sees a mixed configuration', async () => {
+  const database = await createDatabase();
+  // the dear configuration sells at twice the price, for half as long
+  const cheap = { database, chain, jobs: sold('1000000000000000') };
+  const dear = { ...cheap, jobs: sold('2000000000000000'), top: 'max_timeout_secs = 150' };
+  const gateway = await startTestGateway(cheap);
+  const configs = [await testConfig(dear), await testConfig(cheap)];
+  let reloading = true;
+  const seen = new Set<string>();
+  const asking = Array.from({ length: 8 }, async () => {
+    while (reloading) {
+      const answer = await gateway.post(job, { body: 'x' });
+      const price = await gateway.get(`${job}/price`);
+      seen.add(
+        JSON.stringify(
+          offerOf(answer).accepts.map(({ amount, maxTimeoutSeconds }) => [amount, maxTimeoutSeconds]),
+        ),
+      );
+      seen.add(`price ${price.json.price_wei} ${price.json.settlement_options[0].amount}`);
+    }
+  });
+  for (let i = 0; i < 1_000; i++) await gateway.reload(configs[i % 2]!);
+  reloading = false;
+  await Promise.all(asking);
+  expect(seen).toEqual(
+    new Set([
+      '[["3264000",300],["3264000",300]]',
+      '[["6528000",150],["6528000",150]]',
+      'price 1000000000000000 3264000',
+      'price 2000000000000000 6528000',
+    ]),
+  );
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  const loaded = events.filter(({ type }) => type === 'operator_config_loaded');
+  expect(loaded).toHaveLength(1_000);
+  expect(new Set(loaded.map(({ data }) => JSON.stringify(data))).size).toBe(2);
+});
+
+test('a quote that was issued keeps its price and its token over a reload that removes both', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain });
+  const offer = offerOf(await gateway.post(job, { body: 'x' }));
+  const onlyEuros = {
+    rpcUrl: chain.rpcUrl,
+    facilitatorUrl: chain.facilitatorUrl,
+    token: chain.secondToken,
+    secondToken: chain.token,
+  };
+  await gateway.reload(await testConfig({ database, chain: onlyEuros, jobs: sold('5000000000000000') }));
+  const answer = await gateway.post(job, { body: 'x', headers: header(await signOffer(offer)) });
+  expect(answer).toMatchObject({ status: 202, json: { payment: { amount: '3264000', asset: chain.token } } });
+});
+
+test('a job that is disabled by a reload is refused at once, and what was started is finished', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain });
+  const offer = offerOf(await gateway.post(job, { body: 'x' }));
+  await gateway.reload(await testConfig({ database, chain, jobs: '[job_prices.1]\n0 = "1"' }));
+  const answer = await gateway.post(job, { body: 'x', headers: header(await signOffer(offer)) });
+  expect(answer).toMatchObject({ status: 403, json: { code: 'x402_disabled' } });
+});
+
+test('keys that a reload cannot change are named', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain });
+  const other = await testConfig({
+    database,
+    chain,
+    top: 'shutdown_grace_secs = 7',
+    facilitatorUrl: 'http://127.0.0.1:9',
+  });
+  expect(await gateway.reload(other)).toEqual(['shutdownGraceMs', 'facilitator']);
+});
+
+test('a refused configuration is written down, and changes nothing', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain });
+  const before = (await gateway.get(`${job}/price`)).json;
+  await gateway.refuseReload(3);
+  expect((await allEvents(database.db)).at(-1)).toMatchObject({
+    type: 'operator_config_refused',
+    data: { mistakes: 3 },
+  });
+  expect((await gateway.get(`${job}/price`)).json).toEqual(before);
+});
