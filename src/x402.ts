@@ -10,6 +10,7 @@ import type { Gateway } from './gateway/gateway.ts';
 import { mergeSettings, recordReload } from './gateway/reload.ts';
 import { notReadyYet } from './gateway/readiness.ts';
 import { leaseRoutes } from './http/leases.ts';
+import { operatorRoutes } from './http/operator.ts';
 import { paidJobRoutes } from './http/paid-jobs.ts';
 import { priceRoutes } from './http/prices.ts';
 import { receiptRoutes } from './http/receipts.ts';
@@ -84,6 +85,7 @@ export async function composeX402({
       await app.register(leaseRoutes(gateway));
       await app.register(priceRoutes(current));
       await app.register(receiptRoutes(current));
+      await app.register(operatorRoutes(current));
       await app.register(statusRoutes(gateway, () => readiness));
     },
     startWorkers(): void {

@@ -29,7 +29,9 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
   },
   serve: {
     summary: 'serves a gateway',
-    usage: 'tollbook serve --config FILE\n  needs DATABASE_URL; exit code 78 where the file has mistakes',
+    usage:
+      'tollbook serve --config FILE\n  needs DATABASE_URL; exit code 78 where the file has mistakes\n' +
+      '  SIGHUP loads prices, rates, policies and tokens anew; SIGTERM finishes what was taken',
     load: () => import('./serve.ts'),
   },
   migrate: {
@@ -51,6 +53,23 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     summary: 'puts a dead-lettered call back in the queue',
     usage: 'tollbook calls requeue CALL_ID\n  needs DATABASE_URL',
     load: () => import('./calls-requeue.ts'),
+  },
+  'tokens create': {
+    summary: "makes an operator's bearer token",
+    usage:
+      'tollbook tokens create NAME --scope audit:read [--scope calls:read] [--scope calls:write] [--days N]\n' +
+      '  prints the token once; needs DATABASE_URL',
+    load: () => import('./tokens-create.ts'),
+  },
+  'tokens list': {
+    summary: 'lists the operator tokens, never the tokens themselves',
+    usage: 'tollbook tokens list\n  needs DATABASE_URL',
+    load: () => import('./tokens-list.ts'),
+  },
+  'tokens revoke': {
+    summary: 'ends a token, in every process at once',
+    usage: 'tollbook tokens revoke ID\n  needs DATABASE_URL',
+    load: () => import('./tokens-revoke.ts'),
   },
   'runners resume': {
     summary: 'lets calls go to a runner that answered 410 again',

@@ -1,3 +1,4 @@
+import type pg from 'pg';
 import { readDatabaseUrl } from '../config/database-url.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { grantedWriterRole, type LedgerDatabase, openDatabase, openPool } from '../store/database.ts';
@@ -5,14 +6,14 @@ import { type Lane, openLane } from '../store/lane.ts';
 
 /** Opens the ledger that DATABASE_URL names, for one command. */
 export async function withLedger<T>(
-  use: (ledger: { db: LedgerDatabase; lane: Lane }) => Promise<T>,
+  use: (ledger: { pool: pg.Pool; db: LedgerDatabase; lane: Lane }) => Promise<T>,
 ): Promise<T> {
   const url = readDatabaseUrl(processEnvironment());
   const role = await grantedWriterRole(url);
   const pool = openPool({ url, role, maxConnections: 2 });
   const lane = openLane({ url, role, flushers: 1 });
   try {
-    return await use({ db: openDatabase(pool), lane });
+    return await use({ pool, db: openDatabase(pool), lane });
   } finally {
     await lane.close();
     await pool.end();

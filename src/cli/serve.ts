@@ -19,8 +19,8 @@ export async function run(args: readonly string[]): Promise<number> {
   const logger = createLogger(config.logLevel);
   for (const warning of warnings) logger.warn(warning);
   const gateway = await startGateway({ config, databaseUrl: readDatabaseUrl(env), logger });
-  const reload = reloader(gateway, values.config, logger);
-  process.on('SIGHUP', reload);
+  const onSignal = reloader(gateway, values.config, logger);
+  process.on('SIGHUP', onSignal);
   logger.info({ url: gateway.url }, 'listening');
   logger.info({ signal: await signal }, 'stopping');
   await gateway.stop();

@@ -75,7 +75,19 @@ export interface JobPolicy {
   readonly authMode?: AuthMode;
   readonly netRpcUrl?: string;
   readonly netContract?: Address;
+  /** What a request must be to be taken at all; anything where left out. */
+  readonly input?: JobInput;
 }
+
+/** Checked before payment: nobody pays for what the runner must reject. */
+export interface JobInput {
+  /** A media type without parameters, lower case. */
+  readonly contentType: string;
+  /** JSON Schema, draft 2020-12; known to compile. */
+  readonly schema?: JsonSchema;
+}
+
+export type JsonSchema = Readonly<Record<string, unknown>>;
 
 export interface RunnerConfig {
   /** Unique. */

@@ -1,9 +1,13 @@
+import { z } from 'zod';
 import { authModes, invocationModes, jobKey } from '../domain/job.ts';
 import type { JobPolicy } from './config.ts';
+import { readInputSchema } from './input-schema.ts';
+import type { Path } from './mistakes.ts';
+import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import { readTables, type Table } from './table.ts';
 import { rpcUrl } from './urls.ts';
-import { address, jobIndex, oneOf, serviceId } from './values.ts';
+import { address, jobIndex, mediaType, oneOf, serviceId } from './values.ts';
 
 const policyShape = {
   service_id: serviceId,
@@ -12,6 +16,8 @@ const policyShape = {
   auth_mode: oneOf(authModes).optional(),
   net_rpc_url: rpcUrl.optional(),
   net_contract: address.optional(),
+  content_type: mediaType.optional(),
+  input_schema_file: z.string().min(1).optional(),
 } as const;
 
 const restrictedKeys = ['auth_mode', 'net_rpc_url', 'net_contract'] as const;
@@ -19,11 +25,27 @@ const restrictedKeys = ['auth_mode', 'net_rpc_url', 'net_contract'] as const;
 type PolicyTable = Table<typeof policyShape>;
 
 /** Reads `[[job_policies]]` in the order of the file. Returns the whole ones; the rest is reported. */
-export function readPolicies(raw: unknown, report: Report): JobPolicy[] {
+export async function readPolicies(raw: unknown, reading: Reading): Promise<JobPolicy[]> {
+  const { report } = reading;
   const tables = readTables(policyShape, raw, ['job_policies'], report);
   for (const table of tables) checkRestrictedKeys(table, report);
   checkDuplicates(tables, report);
-  return tables.flatMap(({ whole }) => (whole === undefined ? [] : [toPolicy(whole)]));
+  const policies: JobPolicy[] = [];
+  for (const { at, whole } of tables) {
+    if (whole !== undefined) policies.push({ ...toPolicy(whole), ...(await readInput(whole, at, reading)) });
+  }
+  return policies;
+}
+
+/** What a job takes: with a schema it is JSON, whatever else is left out. */
+async function readInput(
+  { content_type: contentType, input_schema_file: file }: NonNullable<PolicyTable['whole']>,
+  at: Path,
+  reading: Reading,
+): Promise<Pick<JobPolicy, 'input'>> {
+  if (file === undefined) return contentType === undefined ? {} : { input: { contentType } };
+  const schema = await readInputSchema(file, [...at, 'input_schema_file'], reading);
+  return schema ? { input: { contentType: contentType ?? 'application/json', schema } } : {};
 }
 
 function checkRestrictedKeys(table: PolicyTable, report: Report): void {

@@ -100,3 +100,9 @@ function readRate(raw: string): Rate | Wrong {
   const numerator = BigInt(digits);
   return numerator > 0n ? { numerator, scale: fraction.length } : new Wrong('must be above 0');
 }
+
+/** A media type without parameters: `application/json`. */
+export const mediaType = matching(
+  /^[a-z0-9][a-z0-9!#$&^_.+-]{0,63}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}$/i,
+  'must be a media type without parameters, such as application/json',
+).transform((type) => type.toLowerCase());

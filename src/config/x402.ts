@@ -24,7 +24,7 @@ export async function readX402(
   const { report } = reading;
   const facilitator = await readFacilitator(root, isOn, reading);
   const tokens = readTokens(root, isOn, report);
-  const policies = readPolicies(root.values.job_policies, report);
+  const policies = await readPolicies(root.values.job_policies, reading);
   const rpcUrls = readNetworks(root.values.networks, report);
   const prices = await readPrices(root, reading);
   checkDefaultMode(root, policies, prices, report);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { canonicalJson } from './canonical-json.ts';
 import { authModes } from './job.ts';
+import { operatorScopes } from './operator-scope.ts';
 import { runnerName } from './runner-name.ts';
 
 /**
@@ -133,7 +134,9 @@ export const eventSchemas = {
   delivery_failed: z.strictObject({ ...attempt, reason, retry_at: id.optional() }),
   completed: z.strictObject({ ...attempt, result_sha256: hex32.optional(), result_bytes: id.optional() }),
   dead_lettered: z.strictObject({ ...attempt, reason }),
-  operator_requeued: z.strictObject(call),
+  operator_requeued: z.strictObject({ ...call, token_id: id.optional() }),
+  operator_token_created: z.strictObject({ token_id: id, scopes: z.array(z.enum(operatorScopes)) }),
+  operator_token_revoked: z.strictObject({ token_id: id }),
   operator_config_loaded: z.strictObject({ jobs: id, catalog_sha256: hex32 }),
   operator_config_refused: z.strictObject({ mistakes: id }),
   operator_runner_paused: z.strictObject({ runner, reason }),

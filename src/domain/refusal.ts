@@ -13,6 +13,7 @@ export const refusals = {
   forbidden: { status: 403, sentence: 'This token does not allow that.' },
   not_found: { status: 404, sentence: 'There is nothing at this address.' },
   job_not_found: { status: 404, sentence: 'There is no job of this name.' },
+  call_not_found: { status: 404, sentence: 'There is no dead-lettered call of this id.' },
   receipt_not_found: { status: 404, sentence: 'There is no quote of this digest.' },
   request_timeout: { status: 408, sentence: 'The request did not arrive in time.' },
   payment_replay: { status: 409, sentence: 'This payment was already used for another request.' },
@@ -24,6 +25,11 @@ export const refusals = {
     sentence: 'The content type is longer than 200 characters, or not plain ASCII.',
   },
   body_too_large: { status: 413, sentence: 'The request body is larger than this gateway takes.' },
+  unsupported_media_type: {
+    status: 415,
+    sentence: 'This job takes another content type; nothing was charged.',
+  },
+  input_invalid: { status: 422, sentence: 'This job does not take such a body; nothing was charged.' },
   rate_limited: { status: 429, sentence: 'Too many requests that were not paid; wait a little.' },
   headers_too_large: { status: 431, sentence: 'The request headers are larger than this gateway takes.' },
   internal_error: {

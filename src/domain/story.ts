@@ -82,6 +82,8 @@ export function evolve(story: Story, event: RecordedEvent): Story {
     case 'operator_config_refused':
     case 'operator_runner_paused':
     case 'operator_runner_resumed':
+    case 'operator_token_created':
+    case 'operator_token_revoked':
     case 'payment_rejected':
     case 'payment_verified':
     case 'replay_denied':

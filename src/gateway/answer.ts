@@ -2,6 +2,7 @@ import type { JobId } from '../domain/job.ts';
 import type { Hex } from '../domain/primitives.ts';
 import type { SettlementOption } from '../domain/quote.ts';
 import type { RefusalCode } from '../domain/refusal.ts';
+import type { inputJson } from './catalog.ts';
 import type { paymentSummary } from '../domain/payment.ts';
 
 /** A quote as it is offered: its name, how long it holds, and the ways to pay it. */
@@ -9,6 +10,8 @@ export interface OfferedQuote extends JobId {
   readonly digest: Hex;
   readonly expiresAt: number;
   readonly options: readonly SettlementOption[];
+  /** What the job's requests must be, where that is limited. */
+  readonly input: ReturnType<typeof inputJson>;
 }
 
 /** Every way a paid request can end, before HTTP gives it a status. */
@@ -42,5 +45,6 @@ export interface Refused {
   readonly kind: 'refused';
   readonly code: RefusalCode;
   readonly retryAfterSecs?: number;
-  readonly digest?: Hex;
+  /** What exactly is wrong, line by line: our own words. */
+  readonly details?: readonly string[];
 }

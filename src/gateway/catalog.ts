@@ -1,5 +1,6 @@
-import type { X402Config } from '../config/config.ts';
+import type { JobInput, X402Config } from '../config/config.ts';
 import { tokenAmount } from '../domain/amount.ts';
+import { compileSchema, type InputCheck } from '../domain/job-input.ts';
 import { type AuthMode, type InvocationMode, type JobId, jobKey } from '../domain/job.ts';
 import type { SettlementOption } from '../domain/quote.ts';
 
@@ -9,6 +10,8 @@ export interface Job extends JobId {
   readonly authMode: AuthMode | undefined;
   readonly priceWei: bigint;
   readonly options: readonly SettlementOption[];
+  /** What its requests must be, where that is limited. */
+  readonly input: (JobInput & { readonly check?: InputCheck }) | undefined;
 }
 
 /** All jobs with a price, by `jobKey()`. Made once per configuration. */
@@ -25,6 +28,7 @@ export function createCatalog(config: X402Config): Catalog {
       mode: policy?.invocationMode ?? config.defaultInvocationMode,
       authMode: policy?.authMode,
       priceWei,
+      input: policy?.input && withCheck(policy.input),
       options: config.tokens.map((token) => ({
         network: token.network,
         asset: token.asset,
@@ -54,4 +58,13 @@ export function findJob(catalog: Catalog, job: JobId): Job | undefined {
 /** Where a job is bought. */
 export function jobUrl(publicUrl: string, job: JobId): string {
   return `${publicUrl}/x402/jobs/${job.serviceId}/${job.jobIndex}`;
+}
+
+function withCheck(input: JobInput): NonNullable<Job['input']> {
+  return input.schema ? { ...input, check: compileSchema(input.schema) } : input;
+}
+
+/** What a job expects, as clients are told; undefined where it takes anything. */
+export function inputJson({ input }: Pick<Job, 'input'>) {
+  return input && { content_type: input.contentType, ...(input.schema ? { json_schema: input.schema } : {}) };
 }

@@ -1,4 +1,5 @@
 import { type DecodedPayment, decodePayment } from '../domain/decode-payment.ts';
+import { mediaTypeOf } from '../domain/job-input.ts';
 import type { JobAnswer, Refused } from './answer.ts';
 import { findJob, isSold, type Job } from './catalog.ts';
 import type { Gateway } from './gateway.ts';
@@ -48,12 +49,29 @@ async function sell(
 ): Promise<JobAnswer> {
   const job = soldJob(gateway, request);
   if (typeof job === 'string') return refuse(gateway, request, job);
+  const unfit = await refuseInput(gateway, request, job);
+  if (unfit) return unfit;
   const retryAfterSecs = gateway.budget.spent(request.askers);
   if (retryAfterSecs !== undefined) return { kind: 'refused', code: 'rate_limited', retryAfterSecs };
   if (payment === undefined) return quoteJob(gateway, job, 'payment_required');
   if (typeof payment === 'string')
     return rejectPayment(gateway, request, job, { stage: 'decode', reason: payment });
   return takePayment(gateway, request, job, payment);
+}
+
+/** Nobody pays for what the runner must reject. */
+async function refuseInput(gateway: Gateway, request: BoundRequest, job: Job): Promise<Refused | undefined> {
+  if (!job.input) return undefined;
+  if (mediaTypeOf(request.contentType) !== job.input.contentType) {
+    return {
+      ...(await refuse(gateway, request, 'unsupported_media_type')),
+      details: [`this job takes ${job.input.contentType}`],
+    };
+  }
+  const faults = job.input.check?.(request.body) ?? [];
+  return faults.length > 0
+    ? { ...(await refuse(gateway, request, 'input_invalid')), details: faults }
+    : undefined;
 }
 
 function soldJob(gateway: Gateway, request: JobRequest): Job | 'job_not_found' | 'x402_disabled' {

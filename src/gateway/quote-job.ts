@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { JobId } from '../domain/job.ts';
 import { type Quote, quoteDigest, quoteToData, zeroAddress, zeroHash } from '../domain/quote.ts';
 import type { PaymentRequired } from './answer.ts';
-import type { Job } from './catalog.ts';
+import { inputJson, type Job } from './catalog.ts';
 import { type Gateway, nowSecs } from './gateway.ts';
 
 /** A quote for these terms, open to anyone, with a salt that makes it the only one of its name. */
@@ -46,6 +46,6 @@ export async function quoteJob(
     kind: 'payment_required',
     code,
     reason,
-    quote: { serviceId, jobIndex, digest, expiresAt, options },
+    quote: { serviceId, jobIndex, digest, expiresAt, options, input: inputJson(job) },
   };
 }

@@ -146,7 +146,10 @@ function sendAnswer(gateway: Gateway, request: FastifyRequest, reply: FastifyRep
       return sendRefusal(request, reply, 'settlement_pending', { retryAfterSecs: 2, context });
     }
     case 'refused':
-      return sendRefusal(request, reply, answer.code, answer);
+      return sendRefusal(request, reply, answer.code, {
+        ...answer,
+        ...(answer.details ? { context: { details: answer.details } } : {}),
+      });
   }
 }
 
@@ -190,7 +193,7 @@ function sendPaymentRequired(
   reply: FastifyReply,
   { code, reason, quote }: PaymentRequired,
 ) {
-  const { digest, expiresAt, options } = quote;
+  const { digest, expiresAt, options, input } = quote;
   const { maxTimeoutSecs } = gateway.x402;
   noteFacts(request, { quote_digest: digest, code });
   const error = reason === undefined ? refusals[code].sentence : `${refusals[code].sentence} (${reason})`;
@@ -212,6 +215,7 @@ function sendPaymentRequired(
       ...(reason === undefined ? {} : { reason }),
       quote_digest: digest,
       quote_expires_at: new Date(expiresAt * 1_000).toISOString(),
+      ...(input ? { input } : {}),
     });
 }
 

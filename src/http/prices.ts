@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { parseJobId } from '../domain/job.ts';
-import { findJob, isSold, type Job, jobUrl } from '../gateway/catalog.ts';
+import { findJob, inputJson, isSold, type Job, jobUrl } from '../gateway/catalog.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { sendRefusal } from './errors.ts';
 
@@ -27,11 +27,13 @@ export function priceRoutes(current: () => Gateway) {
 }
 
 function priceJson(gateway: Gateway, job: Job) {
+  const input = inputJson(job);
   return {
     service_id: job.serviceId,
     job_index: job.jobIndex,
     price_wei: String(job.priceWei),
     invocation_mode: job.mode,
+    ...(input ? { input } : {}),
     settlement_options: job.options.map((option) => ({
       protocol: 'x402',
       scheme: 'exact',

@@ -175,7 +175,7 @@ export async function readResult(
 }
 
 /** Calls that no attempt could deliver: they wait here for the operator. Oldest first. */
-export async function listDeadCalls(db: LedgerDatabase, limit: number) {
+export async function listDeadCalls(db: LedgerDatabase, limit: number, afterCallId = 0) {
   return db
     .selectFrom('tollbook.call')
     .select([
@@ -190,6 +190,7 @@ export async function listDeadCalls(db: LedgerDatabase, limit: number) {
       'last_error',
     ])
     .where('status', '=', 'dead')
+    .where('call_id', '>', afterCallId)
     .orderBy('call_id')
     .limit(limit)
     .execute();

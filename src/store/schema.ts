@@ -48,5 +48,14 @@ export interface LedgerSchema {
     content_type: ReadOnly<string | null>;
     body: ReadOnly<Buffer>;
   };
+  'tollbook.operator_token': {
+    token_id: GeneratedAlways<number>;
+    name: ReadOnly<string>;
+    scopes: ReadOnly<string[]>;
+    hash: ReadOnly<Buffer>;
+    created_at: ReadOnly<Date>;
+    expires_at: ReadOnly<Date | null>;
+    revoked_at: ReadOnly<Date | null>;
+  };
   'tollbook.secret': { name: ReadOnly<string>; value: ReadOnly<Buffer> };
 }

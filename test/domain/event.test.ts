@@ -61,6 +61,8 @@ const examples: { readonly [T in EventType]: EventData<T> } = {
   delivery_failed: { call_id: 1, attempt: 1, reason: 'http_500', retry_at: nowSecs + 2 },
   completed: { call_id: 1, attempt: 2, result_sha256: bytesOf('03', 32), result_bytes: 4 },
   dead_lettered: { call_id: 1, attempt: 10, reason: 'http_400' },
+  operator_token_created: { token_id: 1, scopes: ['audit:read'] },
+  operator_token_revoked: { token_id: 1 },
   operator_config_loaded: { jobs: 3, catalog_sha256: bytesOf('ab', 32) },
   operator_config_refused: { mistakes: 2 },
   operator_requeued: { call_id: 1 },

@@ -20,6 +20,8 @@ export interface TestGatewayOptions {
   readonly logger?: Logger;
   readonly bind?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Files beside the config. */
+  readonly files?: Readonly<Record<string, string>>;
 }
 
 export const runnerSecret = 'a-secret-of-the-test-runner';
@@ -102,7 +104,7 @@ export async function testConfig(options: TestGatewayOptions): Promise<Config> {
   const { config } = await parseConfig(configText(options), {
     file: 'test.toml',
     env: { RUNNER_TOKEN: runnerSecret, ...options.env },
-    readFile: () => Promise.reject(new Error('no files here')),
+    readFile: async (path) => options.files?.[path] ?? Promise.reject(new Error(`no ${path} here`)),
   });
   return config;
 }

@@ -1,0 +1,3 @@
+/** What an operator's token may allow. */
+export const operatorScopes = ['audit:read', 'calls:read', 'calls:write'] as const;
+export type OperatorScope = (typeof operatorScopes)[number];

@@ -1,0 +1,71 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { OperatorScope } from '../domain/operator-scope.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import { findOperator } from '../gateway/operator-tokens.ts';
+import { requeueCall } from '../gateway/requeue-call.ts';
+import { listDeadCalls } from '../store/calls.ts';
+import type { OperatorToken } from '../store/operator-tokens.ts';
+import { sendRefusal } from './errors.ts';
+
+export const deadLettersQuery = z.strictObject({
+  after: z.coerce.number().int().min(0).default(0),
+  limit: z.coerce.number().int().min(1).max(1_000).default(100),
+});
+
+/** What an operator does over HTTP: every route wants a token with the scope it names. */
+export function operatorRoutes(current: () => Gateway) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.get('/operator/dead-letters', async (request, reply) => {
+      const gateway = current();
+      const operator = await authorize(gateway, request, reply, 'calls:read');
+      if (!operator) return reply;
+      const query = deadLettersQuery.safeParse(request.query);
+      if (!query.success) return sendRefusal(request, reply, 'invalid_request');
+      const calls = await listDeadCalls(gateway.db, query.data.limit, query.data.after);
+      return reply.header('cache-control', 'no-store').send({ calls: calls.map(deadLetterJson) });
+    });
+
+    app.post<{ Params: { call_id: string } }>(
+      '/operator/dead-letters/:call_id/requeue',
+      async (request, reply) => {
+        const gateway = current();
+        const operator = await authorize(gateway, request, reply, 'calls:write');
+        if (!operator) return reply;
+        const { call_id: text } = request.params;
+        const callId = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : 0;
+        const done = await requeueCall(gateway, callId, operator.tokenId);
+        if (!done) return sendRefusal(request, reply, 'call_not_found');
+        gateway.onCallReleased();
+        return reply.send({ call_id: callId, status: 'enqueued' });
+      },
+    );
+  };
+}
+
+/** The operator who asks. Undefined where the answer was given already: no token, or not for this. */
+async function authorize(
+  gateway: Gateway,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  scope: OperatorScope,
+): Promise<OperatorToken | undefined> {
+  const token = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
+  const operator = await findOperator(gateway, token);
+  if (operator?.scopes.includes(scope)) return operator;
+  sendRefusal(request, reply, operator ? 'forbidden' : 'unauthorized');
+  return undefined;
+}
+
+function deadLetterJson(call: Awaited<ReturnType<typeof listDeadCalls>>[number]) {
+  return {
+    call_id: call.call_id,
+    quote_digest: call.stream,
+    service_id: call.service_id,
+    job_index: call.job_index,
+    attempts: call.attempt,
+    last_error: call.last_error,
+    dead_since: call.due_at.toISOString(),
+    created_at: call.created_at.toISOString(),
+  };
+}

@@ -1,0 +1,75 @@
+import { sql } from 'kysely';
+import type pg from 'pg';
+import type { OperatorScope } from '../domain/operator-scope.ts';
+import type { LedgerDatabase } from './database.ts';
+
+export interface OperatorToken {
+  readonly tokenId: number;
+  readonly name: string;
+  readonly scopes: readonly OperatorScope[];
+  readonly createdAt: Date;
+  readonly expiresAt: Date | undefined;
+  readonly revokedAt: Date | undefined;
+}
+
+/** Stores a token by its hash; returns its id. */
+export async function createToken(
+  pool: pg.Pool,
+  token: {
+    readonly name: string;
+    readonly scopes: readonly OperatorScope[];
+    readonly hash: Buffer;
+    readonly expiresAt: Date | undefined;
+  },
+): Promise<number> {
+  const { rows } = await pool.query<{ id: number }>(
+    'select tollbook.create_operator_token($1, $2, $3, $4) as id',
+    [token.name, token.scopes, token.hash, token.expiresAt ?? null],
+  );
+  const id = rows[0]?.id;
+  if (id === undefined) throw new Error('the token was not stored');
+  return id;
+}
+
+/** False where there is no such token, or it was revoked before. */
+export async function revokeToken(pool: pg.Pool, tokenId: number): Promise<boolean> {
+  const { rows } = await pool.query<{ revoked: boolean }>(
+    'select tollbook.revoke_operator_token($1) as revoked',
+    [tokenId],
+  );
+  return rows[0]?.revoked ?? false;
+}
+
+/** The token of this hash, if it holds now: not revoked, not expired by the database's clock. */
+export async function findValidToken(db: LedgerDatabase, hash: Buffer): Promise<OperatorToken | undefined> {
+  const row = await tokens(db)
+    .where('hash', '=', hash)
+    .where('revoked_at', 'is', null)
+    .where((where) =>
+      where.or([where('expires_at', 'is', null), where('expires_at', '>', sql<Date>`tollbook.clock()`)]),
+    )
+    .executeTakeFirst();
+  return row && toToken(row);
+}
+
+export async function listTokens(db: LedgerDatabase): Promise<OperatorToken[]> {
+  const rows = await tokens(db).orderBy('token_id').execute();
+  return rows.map(toToken);
+}
+
+function tokens(db: LedgerDatabase) {
+  return db
+    .selectFrom('tollbook.operator_token')
+    .select(['token_id', 'name', 'scopes', 'created_at', 'expires_at', 'revoked_at']);
+}
+
+function toToken(row: Awaited<ReturnType<ReturnType<typeof tokens>['execute']>>[number]): OperatorToken {
+  return {
+    tokenId: row.token_id,
+    name: row.name,
+    scopes: row.scopes as OperatorScope[],
+    createdAt: row.created_at,
+    expiresAt: row.expires_at ?? undefined,
+    revokedAt: row.revoked_at ?? undefined,
+  };
+}

@@ -1,0 +1,95 @@
+import { expect, test } from 'vitest';
+import { createDatabase } from '../support/database.ts';
+import { useChain } from '../support/devnet.ts';
+import { payTo, startTestGateway } from '../support/gateway.ts';
+import { allEvents } from '../support/invariants.ts';
+import { header, offerOf, signOffer } from '../support/payer.ts';
+
+const chain = useChain();
+const job = '/x402/jobs/1/0';
+const schema = {
+  type: 'object',
+  properties: { prompt: { type: 'string', maxLength: 20 }, steps: { type: 'integer', minimum: 1 } },
+  required: ['prompt'],
+  additionalProperties: false,
+};
+
+async function start() {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({
+    database,
+    chain,
+    jobs: `[job_prices.1]
+0 = "1000000000000000"
+1 = "1"
+[[job_policies]]
+service_id = 1
+job_index = 0
+invocation_mode = "public_paid"
+input_schema_file = "prompt.json"
+[[job_policies]]
+service_id = 1
+job_index = 1
+invocation_mode = "public_paid"
+content_type = "Image/PNG"`,
+    files: { 'prompt.json': JSON.stringify(schema) },
+  });
+  return { database, gateway };
+}
+
+const json = { 'content-type': 'application/json; charset=utf-8' };
+const good = JSON.stringify({ prompt: 'a cat', steps: 3 });
+
+test.each([
+  ['no JSON', 'prompt=a cat', ['the body is not JSON in UTF-8']],
+  ['no body', '', ['the body is not JSON in UTF-8']],
+  ['what is missing', '{}', ["the body must have required property 'prompt'"]],
+  ['another type', '{"prompt":7}', ['/prompt must be string']],
+  ['several faults', '{"prompt":7,"steps":0}', ['/prompt must be string', '/steps must be >= 1']],
+  ['a key nobody knows', '{"prompt":"x","more":1}', ['the body must NOT have additional properties']],
+])('a body with %s is 422 before any money moves, and says what is wrong', async (_, body, details) => {
+  const { database, gateway } = await start();
+  const offer = offerOf(await gateway.post(job, { body: good, headers: json }));
+  const before = await chain.balance(payTo);
+  const paid = await gateway.post(job, { body, headers: { ...json, ...header(await signOffer(offer)) } });
+  expect(paid).toMatchObject({ status: 422, json: { code: 'input_invalid', details } });
+  expect((await gateway.post(job, { body, headers: json })).status).toBe(422);
+  expect(await chain.balance(payTo)).toBe(before);
+  expect((await allEvents(database.db)).filter(({ type }) => type === 'request_refused')).toHaveLength(2);
+});
+
+test('another content type is 415 before any money moves', async () => {
+  const { gateway } = await start();
+  const answer = await gateway.post(job, { body: good });
+  expect(answer).toMatchObject({
+    status: 415,
+    json: { code: 'unsupported_media_type', details: ['this job takes application/json'] },
+  });
+  expect((await gateway.post('/x402/jobs/1/1', { body: 'x', headers: json })).status).toBe(415);
+  expect(
+    (await gateway.post('/x402/jobs/1/1', { body: 'x', headers: { 'content-type': 'image/png' } })).status,
+  ).toBe(402);
+});
+
+test('good input pays, and the 402 and the price say what is expected', async () => {
+  const { gateway } = await start();
+  const asked = await gateway.post(job, { body: good, headers: json });
+  const expected = { content_type: 'application/json', json_schema: schema };
+  expect(asked.json.input).toEqual(expected);
+  expect((await gateway.get(`${job}/price`)).json.input).toEqual(expected);
+  const headers = { ...json, ...header(await signOffer(offerOf(asked))) };
+  expect((await gateway.post(job, { body: good, headers })).status).toBe(202);
+});
+
+test('a payment that is known is answered from itself, whatever its body would be worth now', async () => {
+  const { database, gateway } = await start();
+  const offer = offerOf(await gateway.post(job, { body: good, headers: json }));
+  const headers = { ...json, ...header(await signOffer(offer)) };
+  expect((await gateway.post(job, { body: good, headers })).status).toBe(202);
+  const stricter = await startTestGateway({
+    database,
+    chain,
+    jobs: '[job_prices.1]\n0 = "1"\n[[job_policies]]\nservice_id = 1\njob_index = 0\ninvocation_mode = "public_paid"\ncontent_type = "image/png"',
+  });
+  expect((await stricter.post(job, { body: good, headers })).status).toBe(202);
+});
