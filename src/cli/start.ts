@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, openSync, closeSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -9,10 +9,15 @@ import { processEnvironment } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/config.ts';
 import { payForOneJob } from '../devnet/client.ts';
-import { type DevnetDescription, writeDescription } from '../devnet/description.ts';
+import { type DevnetDescription, earlierOperatorToken, writeDescription } from '../devnet/description.ts';
 import type { Devnet } from '../devnet/devnet.ts';
+import { lockFolder } from '../devnet/folder-lock.ts';
 import { startEmbeddedPostgres } from '../devnet/postgres.ts';
+import { operatorScopes } from '../domain/operator-scope.ts';
+import { findOperator, issueOperatorToken } from '../gateway/operator-tokens.ts';
 import { startGateway } from '../main.ts';
+import { openDatabase, openPool } from '../store/database.ts';
+import { openLane } from '../store/lane.ts';
 import { migrate } from '../store/migrations.ts';
 import { fail, say, untilSignal } from './terminal.ts';
 
@@ -30,9 +35,14 @@ export async function run(args: readonly string[]): Promise<number> {
   const signal = untilSignal();
   const dir = path.resolve(values.dir);
   await mkdir(dir, { recursive: true });
-  const unlock = lock(dir);
-  if (!unlock) return 1;
-  const stops: (() => Promise<unknown>)[] = [async () => unlock()];
+  const lock = lockFolder(dir);
+  if (lock.kind === 'taken') {
+    fail(
+      `Tollbook is already running here (process ${lock.pid}). Stop it first, or use another folder: npm start -- --dir FOLDER`,
+    );
+    return 1;
+  }
+  const stops: (() => Promise<unknown>)[] = [async () => lock.unlock()];
   try {
     if (values.fresh) removeState(dir);
     await startAll(dir, stops, signal);
@@ -66,7 +76,8 @@ async function startAll(
   );
   const gateway = await startGateway({ config, databaseUrl, logger });
   stops.push(() => gateway.stop());
-  const description = describe(dir, config, devnet, databaseUrl, gateway.url);
+  const operatorToken = await devnetOperatorToken(dir, databaseUrl);
+  const description = describe(dir, config, devnet, { databaseUrl, operatorToken, gatewayUrl: gateway.url });
   await writeDescription(dir, description);
   step(`gateway: listening on ${gateway.url}, log in ${path.relative('.', logFile)}`);
 
@@ -150,13 +161,34 @@ async function developmentGateway(dir: string, devnet: DevnetFacts): Promise<Con
   return config;
 }
 
+/** A token that allows everything, kept from the last start in this folder while it still holds. */
+async function devnetOperatorToken(dir: string, url: string): Promise<string> {
+  const pool = openPool({ url, maxConnections: 1 });
+  const lane = openLane({ url, flushers: 1 });
+  const ledger = { pool, db: openDatabase(pool), lane };
+  try {
+    const earlier = await earlierOperatorToken(dir);
+    if (earlier !== undefined && (await findOperator(ledger, earlier))) return earlier;
+    return (await issueOperatorToken(ledger, { name: 'devnet', scopes: operatorScopes })).token;
+  } finally {
+    await lane.close();
+    await pool.end();
+  }
+}
+
 function describe(
   dir: string,
   config: Config,
   devnet: DevnetFacts,
-  databaseUrl: string,
-  gatewayUrl: string,
+  {
+    databaseUrl,
+    operatorToken,
+    gatewayUrl,
+  }: { databaseUrl: string; operatorToken: string; gatewayUrl: string },
 ): DevnetDescription {
+  const leased = new Set(
+    config.runners.filter(({ mode }) => mode === 'lease').flatMap(({ services }) => services),
+  );
   return {
     gateway_url: gatewayUrl,
     config: path.relative('.', path.join(dir, 'gateway.toml')),
@@ -169,6 +201,7 @@ function describe(
     facilitator_url: devnet.facilitatorUrl,
     database_url: databaseUrl,
     runner_token: devnet.runnerToken,
+    operator_token: operatorToken,
     payer_private_key: devnet.payerPrivateKey,
     callers: devnet.callers,
     jobs: [...(config.x402?.prices.keys() ?? [])].map((key) => {
@@ -177,7 +210,7 @@ function describe(
         service_id: serviceId,
         job_index: jobIndex,
         invocation_mode: config.x402?.policies.get(key)?.invocationMode ?? 'disabled',
-        delivery: 'push' as const,
+        delivery: leased.has(serviceId) ? ('lease' as const) : ('push' as const),
       };
     }),
   };
@@ -187,33 +220,4 @@ const stateFiles = ['postgres', 'chain.json', 'devnet.json', 'gateway.toml', 'ga
 
 function removeState(dir: string): void {
   for (const name of stateFiles) rmSync(path.join(dir, name), { recursive: true, force: true });
-}
-
-/** One `npm start` a folder. Undefined, with a word to the person, where another one is running. */
-function lock(dir: string): (() => void) | undefined {
-  const file = path.join(dir, 'start.pid');
-  if (existsSync(file)) {
-    const pid = Number(readFileSync(file, 'utf8'));
-    if (isRunning(pid)) {
-      fail(
-        `Tollbook is already running here (process ${pid}). Stop it first, or use another folder: npm start -- --dir FOLDER`,
-      );
-      return undefined;
-    }
-    rmSync(file, { force: true });
-  }
-  const handle = openSync(file, 'wx');
-  writeFileSync(handle, String(process.pid));
-  closeSync(handle);
-  return () => rmSync(file, { force: true });
-}
-
-function isRunning(pid: number): boolean {
-  if (!Number.isSafeInteger(pid) || pid <= 0) return false;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
 }

@@ -15,6 +15,7 @@ const description = z.object({
   facilitator_url: z.string(),
   database_url: z.string(),
   runner_token: z.string(),
+  operator_token: z.string(),
   payer_private_key: z.string(),
   callers: z.object({ permitted: z.string(), refused: z.string() }),
   jobs: z.array(
@@ -44,4 +45,13 @@ export async function readDescription(dir: string): Promise<DevnetDescription> {
     throw new Error(`there is no ${path.join(dir, fileName)}: start the devnet first, with \`npm start\``);
   }
   return description.parse(JSON.parse(text));
+}
+
+/** The operator token of an earlier start in this folder, if there was one. */
+export async function earlierOperatorToken(dir: string): Promise<string | undefined> {
+  try {
+    return (await readDescription(dir)).operator_token;
+  } catch {
+    return undefined;
+  }
 }

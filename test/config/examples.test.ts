@@ -10,7 +10,7 @@ describe('the configurations in config/', () => {
     const { config, warnings } = await loadConfig('config/example.toml', env);
     expect(warnings).toEqual([]);
     expect(config.x402?.facilitator.bearer).toBe('x');
-    expect([...(config.x402?.policies.keys() ?? [])]).toEqual(['1/0', '1/1']);
+    expect([...(config.x402?.policies.keys() ?? [])]).toEqual(['1/0', '1/1', '2/0']);
   });
 
   it('example.toml shows the true defaults in its comments', async () => {
@@ -31,6 +31,7 @@ describe('the configurations in config/', () => {
     expect(config.limits.requestsPerMinute).toBe(0);
     expect(config.runners).toMatchObject([
       { services: [1], mode: 'push', url: 'http://127.0.0.1:8414/calls' },
+      { name: 'poller', services: [2], mode: 'lease' },
     ]);
     expect(
       config.x402?.tokens.map(({ symbol, ratePerNativeUnit, markupBps }) => [
@@ -46,8 +47,9 @@ describe('the configurations in config/', () => {
       ['1/0', 1_000_000_000_000_000n],
       ['1/1', 1n],
       ['1/2', 1_000_000_000_000_000n],
+      ['2/0', 1_000_000_000_000_000n],
     ]);
-    expect([...(config.x402?.policies.keys() ?? [])]).toEqual(['1/0', '1/1']);
+    expect([...(config.x402?.policies.keys() ?? [])]).toEqual(['1/0', '1/1', '2/0']);
   });
 });
 
