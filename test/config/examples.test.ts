@@ -10,7 +10,7 @@ describe('the configurations in config/', () => {
     const { config, warnings } = await loadConfig('config/example.toml', env);
     expect(warnings).toEqual([]);
     expect(config.x402?.facilitator.bearer).toBe('x');
-    expect([...(config.x402?.policies.keys() ?? [])]).toEqual(['1/0', '1/1', '2/0']);
+    expect([...(config.x402?.policies.keys() ?? [])]).toEqual(['1/0', '1/1']);
   });
 
   it('example.toml shows the true defaults in its comments', async () => {
