@@ -30,14 +30,26 @@ export interface GatewayOptions {
   readonly logger?: Logger;
 }
 
-/** A logger of structured lines on standard output. Headers, bodies and configs are never handed to it. */
-export function createLogger(level: Config['logLevel']): Logger {
-  return pino({
-    level,
-    base: null,
-    timestamp: pino.stdTimeFunctions.isoTime,
-    redact: ['*.headers', '*.authorization'],
-  });
+/** What the log keeps of an error: never the objects that drivers hang on it, which hold statements and settings. */
+function plainError(error: unknown): object {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const { name, message, stack } = error;
+  const cause = error.cause === undefined ? {} : { cause: plainError(error.cause) };
+  return { type: name, message, ...('code' in error ? { code: String(error.code) } : {}), stack, ...cause };
+}
+
+/** A logger of structured lines, on standard output or into a file. Headers, bodies and configs are never handed to it. */
+export function createLogger(level: Config['logLevel'], file?: string): Logger {
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      serializers: { err: plainError },
+      redact: ['*.headers', '*.authorization'],
+    },
+    pino.destination(file ?? 1),
+  );
 }
 
 /**

@@ -14,7 +14,7 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
   start: {
     summary: 'runs everything on this machine: database, devnet, gateway, and pays for one job',
     usage:
-      'tollbook start [--fresh] [--dir .tollbook]\n  --fresh  begins anew instead of going on where the last run stopped',
+      'tollbook start [--fresh] [--dir .tollbook] [--port 8402]\n  --fresh  begins anew instead of going on where the last run stopped',
     load: () => import('./start.ts'),
   },
   devnet: {

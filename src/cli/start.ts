@@ -3,19 +3,20 @@ import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { destination, pino } from 'pino';
 import { processEnvironment } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/config.ts';
 import { payForOneJob } from '../devnet/client.ts';
 import { type DevnetDescription, earlierOperatorToken, writeDescription } from '../devnet/description.ts';
 import type { Devnet } from '../devnet/devnet.ts';
+import { errorCode } from '../devnet/error-code.ts';
 import { lockFolder } from '../devnet/folder-lock.ts';
 import { startEmbeddedPostgres } from '../devnet/postgres.ts';
 import { operatorScopes } from '../domain/operator-scope.ts';
 import { findOperator, issueOperatorToken } from '../gateway/operator-tokens.ts';
-import { startGateway } from '../main.ts';
+import { createLogger, startGateway } from '../main.ts';
 import { openDatabase, openPool } from '../store/database.ts';
 import { openLane } from '../store/lane.ts';
 import { migrate } from '../store/migrations.ts';
@@ -23,6 +24,8 @@ import { fail, say, untilSignal } from './terminal.ts';
 
 type DevnetFacts = Omit<Devnet, 'stop'>;
 
+/** Where the development config listens. */
+const defaultPort = '8402';
 const developmentConfig = new URL('../../config/dev.toml', import.meta.url);
 const thisProgram = new URL('tollbook.ts', import.meta.url);
 
@@ -30,7 +33,11 @@ const thisProgram = new URL('tollbook.ts', import.meta.url);
 export async function run(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({
     args: [...args],
-    options: { dir: { type: 'string', default: '.tollbook' }, fresh: { type: 'boolean', default: false } },
+    options: {
+      dir: { type: 'string', default: '.tollbook' },
+      fresh: { type: 'boolean', default: false },
+      port: { type: 'string', default: defaultPort },
+    },
   });
   const signal = untilSignal();
   const dir = path.resolve(values.dir);
@@ -45,7 +52,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const stops: (() => Promise<unknown>)[] = [async () => lock.unlock()];
   try {
     if (values.fresh) removeState(dir);
-    await startAll(dir, stops, signal);
+    await startAll(dir, values.port, stops, signal);
     say(`${await signal}: stopping`);
     return 0;
   } finally {
@@ -55,6 +62,7 @@ export async function run(args: readonly string[]): Promise<number> {
 
 async function startAll(
   dir: string,
+  port: string,
   stops: (() => Promise<unknown>)[],
   signal: Promise<unknown>,
 ): Promise<void> {
@@ -68,13 +76,10 @@ async function startAll(
   const devnet = await startDevnetProcess(dir, stops);
   step(`devnet: chain ${devnet.chainId} at ${devnet.rpcUrl}, facilitator, example runner`);
 
-  const config = await developmentGateway(dir, devnet);
+  const config = await developmentGateway(dir, port, devnet);
   const logFile = path.join(dir, 'gateway.log');
-  const logger = pino(
-    { level: config.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime },
-    destination(logFile),
-  );
-  const gateway = await startGateway({ config, databaseUrl, logger });
+  const logger = createLogger(config.logLevel, logFile);
+  const gateway = await startGateway({ config, databaseUrl, logger }).catch(explainTakenPort(port));
   stops.push(() => gateway.stop());
   const operatorToken = await devnetOperatorToken(dir, databaseUrl);
   const description = describe(dir, config, devnet, { databaseUrl, operatorToken, gatewayUrl: gateway.url });
@@ -83,6 +88,14 @@ async function startAll(
 
   await Promise.race([selfCheck(description, step), signal]);
   say(whatNext(dir, gateway.url));
+}
+
+function explainTakenPort(port: string) {
+  return (error: unknown): never => {
+    if (errorCode(error) !== 'EADDRINUSE') throw error;
+    const advice = 'perhaps by a Tollbook in another folder: stop that first, or choose another with --port';
+    throw new Error(`Port ${port} is taken, ${advice}.`, { cause: error });
+  };
 }
 
 /** Pays for a job with the official client, as a stranger would. */
@@ -111,18 +124,20 @@ function stopwatch(): (text: string) => void {
 }
 
 function whatNext(dir: string, url: string): string {
+  const relative = path.relative('.', dir);
+  const isDefault = relative === '.tollbook';
   return `
 Try next, from another shell:
-  npm run pay -- 1 0 'your words'           pay for a job and read its result
+  npm run pay -- 1 0 'your words'${isDefault ? '' : ` --dir ${relative}`}           pay for a job and read its result
   curl ${url}/x402/jobs/1/0/price    what a job costs
   curl ${url}/x402/stats             the public counters
-  ${path.relative('.', path.join(dir, 'devnet.json'))}                     keys and addresses for any client
+  ${relative}/devnet.json                     keys and addresses for any client
 Ctrl-C stops everything; the next start goes on from here, \`npm start -- --fresh\` begins anew.`;
 }
 
 async function startDevnetProcess(dir: string, stops: (() => Promise<unknown>)[]): Promise<DevnetFacts> {
   const { PATH = '' } = processEnvironment();
-  const child = spawn(process.execPath, [thisProgram.pathname, 'devnet', '--dir', dir], {
+  const child = spawn(process.execPath, [fileURLToPath(thisProgram), 'devnet', '--dir', dir], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     env: { PATH },
     // a Ctrl-C of the terminal is ours: the devnet ends after the gateway, when we say so
@@ -146,9 +161,10 @@ async function endChild(child: ChildProcess): Promise<void> {
 }
 
 /** The development config with this devnet's addresses, kept as a file that a second gateway can serve as well. */
-async function developmentGateway(dir: string, devnet: DevnetFacts): Promise<Config> {
+async function developmentGateway(dir: string, port: string, devnet: DevnetFacts): Promise<Config> {
   const template = await readFile(developmentConfig, 'utf8');
   const text = template
+    .replaceAll(`127.0.0.1:${defaultPort}`, `127.0.0.1:${port}`)
     .replaceAll('http://127.0.0.1:8412', devnet.rpcUrl)
     .replaceAll('http://127.0.0.1:8413', devnet.facilitatorUrl)
     .replaceAll('http://127.0.0.1:8414/calls', devnet.runnerUrl);

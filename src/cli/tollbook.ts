@@ -5,8 +5,9 @@ import { ConfigError } from '../config/mistakes.ts';
 
 /** The command's name: one word or two, `config check`. What follows is the command's own. */
 const [first = '', second = '', ...rest] = process.argv.slice(2);
-const twoWords = commands[`${first} ${second}`];
-const command = twoWords ?? commands[first];
+const named = (name: string) => (Object.hasOwn(commands, name) ? commands[name] : undefined);
+const twoWords = named(`${first} ${second}`);
+const command = twoWords ?? named(first);
 
 const usage = [
   'Usage: tollbook COMMAND [OPTIONS]',
@@ -31,7 +32,12 @@ if (!command) {
       process.exitCode = await run(args);
     } catch (error) {
       fail(error instanceof Error ? error.message : String(error));
-      process.exitCode = error instanceof ConfigError ? 78 : 1;
+      process.exitCode = error instanceof ConfigError ? 78 : isUsageError(error) ? 64 : 1;
     }
   }
+}
+
+/** What node:util's parseArgs throws for options that nobody knows. */
+function isUsageError(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS_');
 }

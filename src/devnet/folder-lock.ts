@@ -1,5 +1,6 @@
-import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { errorCode } from './error-code.ts';
 import { isAlive } from './processes.ts';
 
 /** A folder that this process works in, until it unlocks it. */
@@ -10,13 +11,51 @@ export type FolderLock =
 /** Locks a folder for this process; tells who has it where somebody does. A lock whose process is gone is taken over. */
 export function lockFolder(dir: string): FolderLock {
   const file = path.join(dir, 'start.pid');
-  if (existsSync(file)) {
-    const pid = Number(readFileSync(file, 'utf8'));
-    if (Number.isSafeInteger(pid) && pid > 0 && isAlive(pid)) return { kind: 'taken', pid };
-    rmSync(file, { force: true });
+  const draft = `${file}.${process.pid}`;
+  // linked into place as a whole: nobody ever reads half a lock
+  writeFileSync(draft, identity(process.pid));
+  try {
+    for (;;) {
+      const pid = holder(file);
+      if (pid !== undefined) return { kind: 'taken', pid };
+      rmSync(file, { force: true });
+      if (linked(draft, file)) return { kind: 'locked', unlock: () => rmSync(file, { force: true }) };
+    }
+  } finally {
+    rmSync(draft, { force: true });
   }
-  const handle = openSync(file, 'wx');
-  writeFileSync(handle, String(process.pid));
-  closeSync(handle);
-  return { kind: 'locked', unlock: () => rmSync(file, { force: true }) };
+}
+
+function linked(draft: string, file: string): boolean {
+  try {
+    linkSync(draft, file);
+    return true;
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+/** The process that holds the lock and still lives; undefined where nobody does. */
+function holder(file: string): number | undefined {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+  const pid = Number(text.split(' ', 1)[0]);
+  const lives = Number.isSafeInteger(pid) && pid > 0 && isAlive(pid) && text === identity(pid);
+  return lives ? pid : undefined;
+}
+
+/** A process and when it began: in a container the next run often gets the number of the last. */
+function identity(pid: number): string {
+  try {
+    const [, afterName = ''] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(/\) (?!.*\) )/);
+    return `${pid} ${afterName.split(' ')[19] ?? ''}`;
+  } catch {
+    return `${pid} `;
+  }
 }

@@ -32,7 +32,9 @@ export async function recordAttempt(
   outcome: AttemptOutcome,
   isNews: boolean,
 ): Promise<boolean> {
-  if (outcome.kind === 'completed') await putResult(gateway.pool, call, outcome.contentType, outcome.result);
+  if (outcome.kind === 'completed' && !outcome.resultOmitted) {
+    await putResult(gateway.pool, call, outcome.contentType, outcome.result);
+  }
   const step = attemptStep(gateway, call, outcome, isNews);
   const recorded = await gateway.lane.append({ stream: call.quoteDigest, ...step }, { urgent: true });
   if (recorded.outcome === 'ok' && step.call.op === 'retry') gateway.onCallReleased();

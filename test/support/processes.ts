@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { expect, vi } from 'vitest';
 
 interface ProcessFacts {
   readonly pid: number;
@@ -13,13 +14,34 @@ interface ProcessFacts {
  * descendants, each with a name of its own. Zombies do not count; a system without /proc tells of none.
  */
 export function processesAround(folder: string): string[] {
+  return factsAround(folder).map(nameOf);
+}
+
+/** Ends all of them: what a failed test left behind must not outlive it. They end by themselves where all is well. */
+export async function endProcessesAround(folder: string): Promise<void> {
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    for (const { pid } of factsAround(folder)) send(pid, signal);
+    const gone = vi.waitFor(() => expect(factsAround(folder)).toEqual([]), { timeout: 15_000 });
+    if (await gone.then(() => true).catch(() => false)) return;
+  }
+}
+
+function send(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // it was faster
+  }
+}
+
+function factsAround(folder: string): ProcessFacts[] {
   const all = readProcesses();
   const found = new Set(all.filter(({ words }) => words.includes(folder)).map(({ pid }) => pid));
   for (let before = 0; before < found.size;) {
     before = found.size;
     for (const { pid, parent } of all) if (found.has(parent)) found.add(pid);
   }
-  return all.filter(({ pid }) => found.has(pid)).map(nameOf);
+  return all.filter(({ pid }) => found.has(pid));
 }
 
 /** Which of these processes, as named above, still live. */

@@ -20,7 +20,9 @@ export interface Program {
   kill(signal: NodeJS.Signals): void;
   /** The match in what it said on standard output, as soon as there is one. Throws where it ends without. */
   says(pattern: RegExp): Promise<RegExpExecArray>;
+  /** Only once whatever else holds its output has ended too. */
   readonly ended: Promise<Ended>;
+  readonly exited: Promise<void>;
 }
 
 type Variables = Readonly<Record<string, string>>;
@@ -50,6 +52,9 @@ export function spawnTollbook(args: readonly string[], env: Variables = {}): Pro
         ended.then((end) => pattern.exec(end.stdout) ?? Promise.reject(new Error(JSON.stringify(end)))),
       ]),
     ended,
+    exited: new Promise((resolve) => {
+      child.once('exit', () => resolve());
+    }),
   };
 }
 
@@ -67,7 +72,7 @@ export function tollbook(args: readonly string[], env: Variables = {}): Promise<
 
 export async function destroy(program: Program): Promise<void> {
   program.kill('SIGKILL');
-  await program.ended;
+  await program.exited;
 }
 
 /** A folder that every account can reach: a database works in it as another one. Whoever makes it removes it. */
@@ -92,7 +97,6 @@ function keep(stream: NodeJS.ReadableStream): () => string {
   return () => text;
 }
 
-/** Only once whatever else holds its output has ended too. */
 function endOf(child: ChildProcess, stdout: () => string, stderr: () => string): Promise<Ended> {
   return new Promise((resolve) => {
     child.once('close', (code, signal) => resolve({ code, signal, stdout: stdout(), stderr: stderr() }));

@@ -1,0 +1,74 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { z } from 'zod';
+import type { Answer, TestGateway } from './gateway.ts';
+
+const response = z.object({
+  content: z.record(z.string(), z.unknown()).optional(),
+  headers: z.record(z.string(), z.unknown()).optional(),
+});
+const openApi = z.looseObject({
+  paths: z.record(z.string(), z.record(z.string(), z.object({ responses: z.record(z.string(), response) }))),
+  components: z.object({ headers: z.record(z.string(), z.object({ schema: z.looseObject({}) })) }),
+});
+
+/** Says what of a real answer is not in the document; empty where it is all there. */
+export type CheckAnswer = (
+  method: string,
+  path: string,
+  answer: Pick<Answer, 'status' | 'headers' | 'text'>,
+) => readonly string[];
+
+/** Holds answers against the document that their own gateway serves: status, every key, every header that it names. */
+export async function documentOf(gateway: Pick<TestGateway, 'url'>): Promise<CheckAnswer> {
+  const document: unknown = await (await fetch(`${gateway.url}/openapi.json`)).json();
+  const { paths, components } = openApi.parse(document);
+  const ajv = new Ajv2020({ strict: false, validateFormats: false, validateSchema: false });
+  ajv.addSchema({ ...openApi.parse(document) }, 'openapi');
+
+  const faultsOf = (pointer: readonly string[], value: unknown): string[] => {
+    const path = pointer.map((key) => encodeURIComponent(key.replaceAll('~', '~0').replaceAll('/', '~1')));
+    const validate = ajv.compile({ $ref: `openapi#/${path.join('/')}` });
+    return validate(value) ? [] : [`${pointer.join(' ')}: ${ajv.errorsText(validate.errors)}`];
+  };
+
+  const headerFaults = (described: readonly string[], { headers }: Pick<Answer, 'headers'>): string[] =>
+    Object.entries(components.headers).flatMap(([name, { schema }]) => {
+      const value = headers.get(name);
+      if (value === null) return [];
+      if (!described.includes(name)) return [`the header ${name} is not described`];
+      const at = ['components', 'headers', name, 'schema'];
+      if ('contentSchema' in schema) {
+        const decoded: unknown = JSON.parse(Buffer.from(value, 'base64').toString('utf8'));
+        return faultsOf([...at, 'contentSchema'], decoded);
+      }
+      return faultsOf(at, schema['type'] === 'integer' ? Number(value) : value);
+    });
+
+  const bodyFaults = (
+    at: readonly string[],
+    types: readonly string[],
+    answer: Pick<Answer, 'text' | 'headers'>,
+  ) => {
+    const type = answer.headers.get('content-type')?.split(';', 1)[0] ?? '';
+    if (types.length === 0) return answer.text === '' ? [] : ['a body where none is described'];
+    if (!types.includes(type)) return [`${type} is not described`];
+    const body: unknown = type === 'application/json' ? JSON.parse(answer.text) : answer.text;
+    return faultsOf([...at, 'content', type, 'schema'], body);
+  };
+
+  return (method, path, answer) => {
+    const template = Object.keys(paths).find((known) => matches(known, path));
+    const found = template && paths[template]?.[method.toLowerCase()]?.responses[answer.status];
+    if (!found) return [`${method} ${path} ${answer.status} is not described: ${answer.text}`];
+    const at = ['paths', template, method.toLowerCase(), 'responses', String(answer.status)];
+    return [
+      ...bodyFaults(at, Object.keys(found.content ?? {}), answer),
+      ...headerFaults(Object.keys(found.headers ?? {}), answer),
+    ];
+  };
+}
+
+function matches(template: string, path: string): boolean {
+  const pattern = template.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+');
+  return new RegExp(`^${pattern}(?:\\?.*)?$`).test(path);
+}
