@@ -25,8 +25,12 @@ function configFile(runner: TestRunner): string {
   return file;
 }
 
-async function serve(database: TestDatabase, runner: TestRunner): Promise<Program & { url: string }> {
-  const program = startTollbook(['serve', '--config', configFile(runner)], {
+async function serve(
+  database: TestDatabase,
+  runner: TestRunner,
+  file = configFile(runner),
+): Promise<Program & { url: string }> {
+  const program = startTollbook(['serve', '--config', file], {
     DATABASE_URL: database.url,
     TOLLBOOK_RUNNER_TOKEN: 'a-runner-token-of-length',
   });
@@ -119,4 +123,50 @@ test('the operator resumes a runner that wanted no more calls', async () => {
   wanted = true;
   expect(await tollbook(['runners', 'resume', 'runner-1'], env)).toMatchObject({ code: 0, stderr: '' });
   await eventually(async () => expect(await typesOf(database, digest)).toContain('completed'));
+});
+
+test('SIGHUP loads new prices; a file with a mistake changes nothing, and the operator reads why', async () => {
+  const database = await createDatabase();
+  const runner = await startTestRunner(() => done);
+  const file = configFile(runner);
+  const gateway = await serve(database, runner, file);
+  const priceWei = async () => {
+    const response = await fetch(`${gateway.url}/x402/jobs/1/0/price`);
+    return ((await response.json()) as { price_wei: string }).price_wei;
+  };
+  const text = readFileSync(file, 'utf8');
+  writeFileSync(file, text.replace('0 = "1000000000000000" # 3.264000 USDC', '0 = "7"'));
+  gateway.kill('SIGHUP');
+  await gateway.says(/"msg":"configuration loaded"/);
+  expect(await priceWei()).toBe('7');
+  writeFileSync(file, text.replace('markup_bps = 200', 'markup_bps = "lots"'));
+  gateway.kill('SIGHUP');
+  const [line] = await gateway.says(/.*nothing was changed.*/);
+  expect(JSON.parse(line)).toMatchObject({ mistakes: [{ path: 'markup_bps', line: expect.any(Number) }] });
+  expect(await priceWei()).toBe('7');
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  expect(events.map(({ type }) => type)).toEqual(['operator_config_loaded', 'operator_config_refused']);
+});
+
+test('an operator token is made, listed without itself, and revoked', async () => {
+  const env = { DATABASE_URL: (await createDatabase()).url };
+  const made = await tollbook(['tokens', 'create', 'auditor', '--scope', 'audit:read', '--days', '30'], env);
+  expect(made).toMatchObject({ code: 0, stdout: expect.stringMatching(/^tollbook_[\w-]{43}\n$/) });
+  const listed = await tollbook(['tokens', 'list'], env);
+  expect(listed.stdout).toMatch(/^ +1 {2}auditor +audit:read {2}until /);
+  expect(listed.stdout).not.toContain(made.stdout.trim());
+  expect(await tollbook(['tokens', 'revoke', '1'], env)).toMatchObject({ code: 0 });
+  expect(await tollbook(['tokens', 'revoke', '1'], env)).toMatchObject({ code: 1 });
+  expect((await tollbook(['tokens', 'list'], env)).stdout).toContain('revoked');
+});
+
+test.each([
+  ['no name', []],
+  ['a name with spaces', ['two words', '--scope', 'audit:read']],
+  ['no scope', ['name']],
+  ['a scope nobody knows', ['name', '--scope', 'everything']],
+  ['days that are none', ['name', '--scope', 'audit:read', '--days', 'soon']],
+])('a token with %s is a usage error', async (_, args) => {
+  const env = { DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none' };
+  expect(await tollbook(['tokens', 'create', ...args], env)).toMatchObject({ code: 64 });
 });
