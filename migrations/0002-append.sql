@@ -228,6 +228,15 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   insert into call_body (body_id, content_type, body) values (p_body_id, p_content_type, p_body)
 $$;
 
+-- The small bodies of a batch: sent in one message with it and written before its lock is asked for.
+create function tollbook.put_bodies(p_bodies json) returns void
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  insert into call_body (body_id, content_type, body)
+  select b.body_id, b.content_type, decode(b.base64, 'base64')
+  from json_to_recordset(p_bodies) as b(body_id uuid, content_type text, base64 text)
+  on conflict (body_id) do nothing
+$$;
+
 create function tollbook.put_result(p_call_id bigint, p_attempt int, p_lease_id uuid, p_content_type text, p_body bytea)
 returns void language sql volatile security definer set search_path = tollbook, pg_temp as $$
   insert into call_result (call_id, attempt, lease_id, content_type, body)
@@ -269,5 +278,5 @@ grant usage on schema tollbook to tollbook_writer;
 grant select on all tables in schema tollbook to tollbook_writer;
 revoke execute on all functions in schema tollbook from public;
 grant execute on function tollbook.clock(), tollbook.append(smallint, uuid, bigint, json),
-  tollbook.lease_calls(bigint[], int, int), tollbook.put_body(uuid, text, bytea),
+  tollbook.lease_calls(bigint[], int, int), tollbook.put_body(uuid, text, bytea), tollbook.put_bodies(json),
   tollbook.extend_lease(bigint, uuid, int), tollbook.put_result(bigint, int, uuid, text, bytea), tollbook.sweep(int) to tollbook_writer;

@@ -53,7 +53,7 @@ async function matchNamedQuote(
 ): Promise<MatchedPayment | Mismatch> {
   if (digest === undefined) return rejected({ stage: 'match', reason: 'names_no_quote' });
   const named = { stage: 'match', quote_digest: digest } as const;
-  const { events, nowSecs: readAt } = await readStream(gateway.db, digest);
+  const { events, nowSecs: readAt } = await readStream(gateway.pool, digest);
   const story = foldStory(events);
   const { quote } = story;
   if (!quote || quote.service_id !== job.serviceId || quote.job_index !== job.jobIndex) {

@@ -20,23 +20,23 @@ export async function pauseRunner(gateway: Gateway, runner: NamedRunner): Promis
 }
 
 /** Lets calls go to a paused runner again. False where it was not paused. */
-export function resumeRunner(gateway: Pick<Gateway, 'db' | 'lane'>, runner: NamedRunner): Promise<boolean> {
+export function resumeRunner(gateway: Pick<Gateway, 'pool' | 'lane'>, runner: NamedRunner): Promise<boolean> {
   return change(gateway, runner, { type: 'operator_runner_resumed', data: { runner: runner.name } });
 }
 
-export async function isRunnerPaused(gateway: Pick<Gateway, 'db'>, runner: NamedRunner): Promise<boolean> {
+export async function isRunnerPaused(gateway: Pick<Gateway, 'pool'>, runner: NamedRunner): Promise<boolean> {
   return (await standing(gateway, runner)).paused;
 }
 
-async function standing(gateway: Pick<Gateway, 'db'>, runner: NamedRunner) {
-  const { events } = await readStream(gateway.db, runnerStream(runner));
+async function standing(gateway: Pick<Gateway, 'pool'>, runner: NamedRunner) {
+  const { events } = await readStream(gateway.pool, runnerStream(runner));
   const last = events.at(-1);
   return { paused: last?.type === 'operator_runner_paused', version: last?.version ?? 0 };
 }
 
 /** False where the runner stands so already, or another process was faster. */
 async function change(
-  gateway: Pick<Gateway, 'db' | 'lane'>,
+  gateway: Pick<Gateway, 'pool' | 'lane'>,
   runner: NamedRunner,
   event: LedgerEvent,
 ): Promise<boolean> {

@@ -30,7 +30,7 @@ export async function recallPayment(
   binding: Hex,
 ): Promise<Recalled | undefined> {
   const { network, payer, nonce, terms } = decoded;
-  const streams = await findPaymentStreams(gateway.db, { network, payer, nonce, asset: terms?.asset });
+  const streams = await findPaymentStreams(gateway.pool, { network, payer, nonce, asset: terms?.asset });
   // one nonce may have been signed for two tokens: the one that paid for this request answers it
   const recalled = await Promise.all(
     streams.map((stream) => recallFrom(gateway, stream as Hex, decoded, binding)),
@@ -46,7 +46,7 @@ async function recallFrom(
 ): Promise<Recalled> {
   const deadline = Date.now() + patienceMs;
   for (;;) {
-    const story = foldStory((await readStream(gateway.db, digest)).events);
+    const story = foldStory((await readStream(gateway.pool, digest)).events);
     const known = knownPayment(story, decoded);
     if (known.binding !== binding) return { kind: 'replay' };
     if (known.status !== 'settling' || Date.now() > deadline || gateway.stopping()) {

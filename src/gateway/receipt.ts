@@ -19,7 +19,7 @@ export function isReceiptToken(key: Buffer, digest: Hex, token: string): boolean
 
 /** A quote's story for its payer. `withResult` adds what the runner answered. Undefined for an unknown digest. */
 export async function readReceipt(gateway: Gateway, digest: Hex, withResult: boolean) {
-  const { events, nowSecs } = await readStream(gateway.db, digest);
+  const { events, nowSecs } = await readStream(gateway.pool, digest);
   const story = foldStory(events);
   if (!story.quote) return undefined;
   const paid = story.payments.findLast(({ settled }) => settled);

@@ -29,6 +29,11 @@ type Outcome =
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'unknown'; readonly reason: string; readonly transaction?: Hex };
 
+/** Another process recorded an outcome first, and that one holds. */
+interface Superseded {
+  readonly kind: 'superseded';
+}
+
 /**
  * Reasons a facilitator gives before it broadcasts anything. Only these can mean "not paid", and only while the chain
  * agrees: every other failure has been seen with the money gone.
@@ -54,7 +59,7 @@ const beforeBroadcast = new Set([
 export async function settlePayment(
   gateway: Gateway,
   started: StartedPayment,
-): Promise<Outcome['kind'] | 'superseded'> {
+): Promise<Outcome | Superseded> {
   const answer = await gateway.facilitator.settle(facilitatorRequest(started.payment, started.digest));
   const outcome = await judge(gateway, started.payment, answer);
   if (outcome.kind !== 'settled') {
@@ -71,21 +76,22 @@ async function recordOutcome(
   gateway: Gateway,
   started: StartedPayment,
   outcome: Outcome,
-): Promise<Outcome['kind'] | 'superseded'> {
+): Promise<Outcome | Superseded> {
   const recorded = await gateway.lane.append(outcomeCommand(started, outcome), { urgent: true });
   switch (recorded.outcome) {
     case 'ok':
       if (outcome.kind === 'settled') gateway.onCallReleased();
-      return outcome.kind;
+      return outcome;
     case 'lost':
       // one transfer pays once: this one already paid for something else, so ours is not proven
       return recordOutcome(gateway, started, { kind: 'unknown', reason: 'transfer_already_claimed' });
     case 'same':
     case 'stale':
     case 'lease_lost': {
-      const story = foldStory((await readStream(gateway.db, started.digest)).events);
+      const story = foldStory((await readStream(gateway.pool, started.digest)).events);
       const known = paymentOf(story, started.payment.payer, started.payment.nonce);
-      if (!known || isDecided(known, outcome) || story.version === started.version) return 'superseded';
+      if (!known || isDecided(known, outcome) || story.version === started.version)
+        return { kind: 'superseded' };
       return recordOutcome(gateway, { ...started, version: story.version }, outcome);
     }
   }

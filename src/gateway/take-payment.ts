@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { DecodedPayment } from '../domain/decode-payment.ts';
 import { paymentToData } from '../domain/payment.ts';
 import { foldStory, paymentOf } from '../domain/story.ts';
-import type { AppendOutcome, LaneCommand } from '../store/append-batch.ts';
+import type { AppendOutcome, CallChange, LaneCommand } from '../store/append-batch.ts';
 import { putBody } from '../store/calls.ts';
 import { LaneFullError } from '../store/lane.ts';
 import { paymentClaim, readStream } from '../store/streams.ts';
@@ -13,10 +13,13 @@ import type { Gateway } from './gateway.ts';
 import type { BoundRequest } from './job-request.ts';
 import { quoteJob } from './quote-job.ts';
 import { acceptedAnswer, recallPayment } from './recall-payment.ts';
+import { receiptToken } from './receipt.ts';
 import { record, refuse, refuseReplay, rejectPayment, requestStream } from './refuse.ts';
 import { quoteClaim, settlePayment, type StartedPayment } from './settle-payment.ts';
 
 const retryAfterSecs = 5;
+/** Up to here a body travels with its append; a larger one would hold up what is sent with it. */
+const smallBodyBytes = 8_192;
 /** How often the stream of a quote may move under a payment before it is told that others are at it. */
 const maxTries = 3;
 
@@ -45,6 +48,8 @@ export async function takePayment(
     if (tries === maxTries) return refuse(gateway, request, 'quote_in_use', { quoteDigest: checked.digest });
   }
 }
+
+type HeldCall = Extract<CallChange, { op: 'hold' }>;
 
 /** Records an objection and answers with it. */
 async function tell(
@@ -86,8 +91,10 @@ async function start(
 ): Promise<JobAnswer | undefined> {
   const { digest, payment } = checked;
   const bodyId = randomUUID();
-  await putBody(gateway.pool, bodyId, request.contentType, request.body);
-  const outcome = await append(gateway, startCommand(request, job, checked, bodyId));
+  const isSmall = request.body.length <= smallBodyBytes;
+  if (!isSmall) await putBody(gateway.pool, bodyId, request.contentType, request.body);
+  const body = isSmall ? { contentType: request.contentType, bytes: request.body } : undefined;
+  const outcome = await append(gateway, startCommand(request, job, checked, { bodyId, body }));
   if (outcome === 'full') return { kind: 'refused', code: 'enqueue_failed', retryAfterSecs };
   switch (outcome.outcome) {
     case 'ok': {
@@ -119,7 +126,7 @@ function startCommand(
   request: BoundRequest,
   job: Job,
   { digest, story, payment, opening, verifiedBy }: CheckedPayment,
-  bodyId: string,
+  stored: Pick<HeldCall, 'bodyId' | 'body'>,
 ): LaneCommand {
   const ofPayment = { payment_nonce: payment.nonce, payer: payment.payer };
   return {
@@ -150,7 +157,7 @@ function startCommand(
       op: 'hold',
       serviceId: job.serviceId,
       jobIndex: job.jobIndex,
-      bodyId,
+      ...stored,
       network: payment.network,
       symbol: payment.symbol,
       caller: undefined,
@@ -160,7 +167,7 @@ function startCommand(
 
 /** Steps 7 to 9 once `settlement_started` is on record. Whatever goes wrong now is pending, never a failure. */
 async function finish(gateway: Gateway, job: Job, started: StartedPayment): Promise<JobAnswer> {
-  const { digest, payment } = started;
+  const { digest } = started;
   const pending: JobAnswer = { kind: 'pending', digest, replayed: false };
   const settling = settlePayment(gateway, started);
   gateway.settling.set(
@@ -168,20 +175,51 @@ async function finish(gateway: Gateway, job: Job, started: StartedPayment): Prom
     settling.catch(() => {}),
   );
   try {
-    await settling;
-    const story = foldStory((await readStream(gateway.db, digest)).events);
-    const known = paymentOf(story, payment.payer, payment.nonce);
-    if (known?.status === 'settled') {
-      return acceptedAnswer(gateway, digest, story, known, { replayed: false, showsQuote: true });
-    }
+    const settled = await settling;
+    if (settled.kind === 'settled') return accepted(gateway, job, started, settled.transaction);
     // it failed before anything was broadcast, and the chain agrees: the payer may sign another
-    if (known?.status === 'settlement_failed')
-      return await quoteJob(gateway, job, 'payment_invalid', known.reason);
-    return pending;
+    if (settled.kind === 'failed') return await quoteJob(gateway, job, 'payment_invalid', settled.reason);
+    return settled.kind === 'unknown' ? pending : await answerOnRecord(gateway, job, started);
   } catch (error) {
     gateway.log.error({ quote_digest: digest, err: error }, 'a started payment could not be finished here');
     return pending;
   } finally {
     gateway.settling.delete(digest);
+  }
+}
+
+/** The 202 of a payment that this very request settled. */
+function accepted(gateway: Gateway, job: Job, started: StartedPayment, transaction: string): JobAnswer {
+  const { digest, payment, callId } = started;
+  const { network, asset, symbol, amount, payer } = payment;
+  return {
+    kind: 'accepted',
+    digest,
+    job: { serviceId: job.serviceId, jobIndex: job.jobIndex },
+    callId,
+    payment: { network, asset, symbol, amount: String(amount), payer, transaction },
+    x402Version: payment.x402Version,
+    receiptToken: receiptToken(gateway.receiptKey, digest),
+    replayed: false,
+  };
+}
+
+/** The answer of a payment whose outcome somebody else recorded first. */
+async function answerOnRecord(
+  gateway: Gateway,
+  job: Job,
+  { digest, payment }: StartedPayment,
+): Promise<JobAnswer> {
+  const story = foldStory((await readStream(gateway.pool, digest)).events);
+  const known = paymentOf(story, payment.payer, payment.nonce);
+  switch (known?.status) {
+    case 'settled':
+      return acceptedAnswer(gateway, digest, story, known, { replayed: false, showsQuote: true });
+    case 'settlement_failed':
+      return quoteJob(gateway, job, 'payment_invalid', known.reason);
+    case 'settling':
+    case 'settlement_unknown':
+    case undefined:
+      return { kind: 'pending', digest, replayed: false };
   }
 }

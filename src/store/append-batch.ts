@@ -10,6 +10,12 @@ export interface Claim {
   readonly binding: string;
 }
 
+/** A request's bytes, untouched. */
+export interface CallBody {
+  readonly contentType: string | undefined;
+  readonly bytes: Buffer;
+}
+
 /** What happens to the call that belongs to a stream. Changes of a leased call carry its lease: the fencing token. */
 export type CallChange =
   | {
@@ -17,6 +23,8 @@ export type CallChange =
       readonly serviceId: number;
       readonly jobIndex: number;
       readonly bodyId: string;
+      /** A small body travels with the command; a large one was stored before, under the same id. */
+      readonly body?: CallBody | undefined;
       readonly network: string;
       readonly symbol: string;
       readonly caller: string | undefined;
@@ -76,11 +84,18 @@ export interface BatchAnswer {
   readonly results: readonly (AppendOutcome | { readonly outcome: 'deferred' })[];
 }
 
+/** A command ready to be sent. */
+export interface EncodedCommand {
+  readonly text: string;
+  /** JSON of the body that travels with it. */
+  readonly body: string | undefined;
+}
+
 /**
  * A command as the JSON the append function reads. Event data goes in as canonical text and is stored to the byte.
  * Throws where an event breaks its schema, so a poison row is refused before it can spoil a batch.
  */
-export function encodeCommand(command: LaneCommand): string {
+export function encodeCommand(command: LaneCommand): EncodedCommand {
   const parts = [`"stream":${JSON.stringify(command.stream)}`, `"events":${encodeEvents(command.events)}`];
   if (command.expect !== undefined) parts.push(`"expect":${command.expect}`);
   if (command.claims) parts.push(`"claims":${JSON.stringify(command.claims)}`);
@@ -92,7 +107,17 @@ export function encodeCommand(command: LaneCommand): string {
     parts.push(`"lost":{${byKind.join(',')}}`, `"lost_stream":${JSON.stringify(command.lost.stream)}`);
   }
   if (command.call) parts.push(`"call":${encodeCall(command.call)}`);
-  return `{${parts.join(',')}}`;
+  return { text: `{${parts.join(',')}}`, body: encodeBody(command.call) };
+}
+
+function encodeBody(call: CallChange | undefined): string | undefined {
+  if (call?.op !== 'hold' || !call.body) return undefined;
+  const { contentType, bytes } = call.body;
+  return JSON.stringify({
+    body_id: call.bodyId,
+    content_type: contentType,
+    base64: bytes.toString('base64'),
+  });
 }
 
 function encodeEvents(events: readonly LedgerEvent[]): string {
@@ -132,16 +157,20 @@ function encodeCall(call: CallChange): string {
 
 /**
  * The batch as one text, for one simple-protocol message: with Parse, Bind and Execute apart, a client that vanishes
- * before Sync would keep the lane's lock past every statement time-out.
+ * before Sync would keep the lane's lock past every statement time-out. Its bodies go before it, in the same transaction
+ * and the same round trip, so that the lock is asked for only once they are written.
  */
 export function appendStatement(
   laneId: number,
   flusherId: string,
   batchNo: number,
-  commands: readonly string[],
+  commands: readonly EncodedCommand[],
 ): string {
-  const batch = pg.escapeLiteral(`[${commands.join(',')}]`);
-  return `select tollbook.append(${laneId}::smallint, '${flusherId}', ${batchNo}, ${batch}) as answer`;
+  const bodies = commands.flatMap(({ body }) => body ?? []);
+  const before =
+    bodies.length === 0 ? '' : `select tollbook.put_bodies(${pg.escapeLiteral(`[${bodies.join(',')}]`)});\n`;
+  const batch = pg.escapeLiteral(`[${commands.map(({ text }) => text).join(',')}]`);
+  return `${before}select tollbook.append(${laneId}::smallint, '${flusherId}', ${batchNo}, ${batch}) as answer`;
 }
 
 /**

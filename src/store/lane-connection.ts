@@ -7,7 +7,7 @@ const answerTimeoutMs = 35_000;
 
 /** One connection that is made anew whenever it broke, for statements that may safely be sent again. */
 export interface LaneConnection {
-  /** The one row of a simple-protocol statement. Rejects where the connection or the statement failed. */
+  /** The one row of a simple-protocol message's last statement. Rejects where the connection or the statement failed. */
   query<T extends pg.QueryResultRow>(statement: string): Promise<T>;
   /** Waits, but not past close(). */
   pause(ms: number): Promise<void>;
@@ -46,8 +46,12 @@ export function createLaneConnection(options: DatabaseOptions): LaneConnection {
         const silence = new Promise<never>((_, reject) => {
           timer = setTimeout(() => reject(new Error('the database did not answer in time')), answerTimeoutMs);
         });
-        const { rows } = await Promise.race([current.query<T>(statement), silence]);
-        const row = rows[0];
+        const answered: pg.QueryResult<T> | pg.QueryResult<T>[] = await Promise.race([
+          current.query<T>(statement),
+          silence,
+        ]);
+        // several statements in one message are several results: the last one is asked for
+        const row = (Array.isArray(answered) ? answered.at(-1) : answered)?.rows[0];
         if (!row) throw new Error('the statement returned no row');
         return row;
       } catch (error) {

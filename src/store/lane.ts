@@ -3,6 +3,7 @@ import {
   type AppendOutcome,
   appendStatement,
   type BatchAnswer,
+  type EncodedCommand,
   encodeCommand,
   isPoison,
   type LaneCommand,
@@ -40,7 +41,7 @@ export interface LaneState {
 }
 
 interface Waiting {
-  readonly text: string;
+  readonly command: EncodedCommand;
   readonly urgent: boolean;
   readonly resolve: (outcome: AppendOutcome) => void;
   readonly reject: (error: unknown) => void;
@@ -99,9 +100,9 @@ class FlushedLane implements Lane {
     if (this.#closed || (this.#closing && !urgent)) throw new LaneClosedError('the ledger is closing');
     if (!urgent && this.#first.length >= this.#maxQueued)
       throw new LaneFullError('too many appends are waiting');
-    const text = encodeCommand(command);
+    const encoded = encodeCommand(command);
     return new Promise((resolve, reject) => {
-      this.#queueOf(urgent).push({ text, urgent, resolve, reject });
+      this.#queueOf(urgent).push({ command: encoded, urgent, resolve, reject });
       this.#schedule();
     });
   }
@@ -159,7 +160,7 @@ class FlushedLane implements Lane {
   async #deliver(flusher: Flusher, batch: readonly Waiting[]): Promise<void> {
     try {
       const { answer, atOnce } = await flusher.send(
-        batch.map(({ text }) => text),
+        batch.map(({ command }) => command),
         () => {
           if (!this.#brokenSince.has(flusher)) this.#brokenSince.set(flusher, Date.now());
         },
@@ -188,11 +189,11 @@ class FlushedLane implements Lane {
   #settle(batch: readonly Waiting[], answer: BatchAnswer): void {
     // deferred commands go first in the next batch, in their old order
     for (let i = batch.length - 1; i >= 0; i--) {
-      const command = batch[i];
+      const waiting = batch[i];
       const result = answer.results[i];
-      if (!command || !result) throw new Error('the append function left a command unanswered');
-      if (result.outcome === 'deferred') this.#queueOf(command.urgent).unshift(command);
-      else command.resolve(result.outcome === 'ok' ? { ...result, at: answer.at } : result);
+      if (!waiting || !result) throw new Error('the append function left a command unanswered');
+      if (result.outcome === 'deferred') this.#queueOf(waiting.urgent).unshift(waiting);
+      else waiting.resolve(result.outcome === 'ok' ? { ...result, at: answer.at } : result);
     }
   }
 }
@@ -203,10 +204,10 @@ function takeBatch(urgent: Waiting[], first: Waiting[], maxBatch: number): Waiti
   for (const queue of [urgent, first]) {
     let taken = 0;
     while (taken < queue.length && batch.length < maxBatch && bytes < maxBatchBytes) {
-      const command = queue[taken++];
-      if (command) {
-        batch.push(command);
-        bytes += command.text.length;
+      const waiting = queue[taken++];
+      if (waiting) {
+        batch.push(waiting);
+        bytes += waiting.command.text.length + (waiting.command.body?.length ?? 0);
       }
     }
     queue.splice(0, taken);
@@ -219,7 +220,10 @@ interface Flusher {
    * Sends a batch until it is answered; `atOnce` where the first time sufficed.
    * Rejects with the database's error where sending again cannot help.
    */
-  send(commands: readonly string[], onBroken: () => void): Promise<{ answer: BatchAnswer; atOnce: boolean }>;
+  send(
+    commands: readonly EncodedCommand[],
+    onBroken: () => void,
+  ): Promise<{ answer: BatchAnswer; atOnce: boolean }>;
   close(): Promise<void>;
 }
 

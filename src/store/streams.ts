@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/event.ts';
 import type { Fingerprint } from '../domain/payment.ts';
 import type { Claim } from './append-batch.ts';
@@ -11,15 +12,16 @@ export interface StreamReading {
 }
 
 /** A stream from its beginning, with the time it was read at. An unknown stream has no events. */
-export async function readStream(db: LedgerDatabase, stream: string): Promise<StreamReading> {
-  const rows = await db
-    .selectFrom(
-      sql<{ now: number }>`(select extract(epoch from tollbook.clock())::float8 as now)`.as('clock'),
-    )
-    .leftJoin('tollbook.event', (join) => join.on('tollbook.event.stream', '=', stream))
-    .select(['tollbook.event.leaf', 'clock.now'])
-    .orderBy('tollbook.event.version')
-    .execute();
+export async function readStream(pool: pg.Pool, stream: string): Promise<StreamReading> {
+  // prepared: it stands in the way of every payment, and building it anew would cost more than answering it
+  const { rows } = await pool.query<{ leaf: Buffer | null; now: number }>({
+    name: 'read_stream',
+    text: `select event.leaf, clock.now
+      from (select extract(epoch from tollbook.clock())::float8 as now) clock
+      left join tollbook.event on event.stream = $1
+      order by event.version`,
+    values: [stream],
+  });
   return {
     events: rows.flatMap(({ leaf }) => (leaf ? [decodeLeaf(leaf)] : [])),
     nowSecs: Math.floor(rows[0]?.now ?? 0),
@@ -61,19 +63,16 @@ export type PaymentName = Pick<Fingerprint, 'network' | 'payer' | 'nonce'> & {
 };
 
 /** The streams that a payment of this name was claimed by: none for one never seen, several only where the asset is open. */
-export async function findPaymentStreams(db: LedgerDatabase, payment: PaymentName): Promise<string[]> {
+export async function findPaymentStreams(pool: pg.Pool, payment: PaymentName): Promise<string[]> {
   const { network, payer, nonce, asset } = payment;
   const prefix = `${network}/eip3009/`;
-  let claims = db
-    .selectFrom('tollbook.claim')
-    .select('stream')
-    .where('kind', '=', 'payment')
-    .where('owner', '=', payer)
-    .where('key', '=', nonce);
-  claims = asset
-    ? claims.where('scope', '=', prefix + asset)
-    : claims.where('scope', '>=', `${prefix}0x`).where('scope', '<', `${prefix}0y`);
-  return (await claims.execute()).map(({ stream }) => stream);
+  const { rows } = await pool.query<{ stream: string }>({
+    name: 'find_payment_streams',
+    text: `select stream from tollbook.claim
+      where kind = 'payment' and owner = $1 and key = $2 and scope between $3 and $4`,
+    values: [payer, nonce, prefix + (asset ?? '0x'), prefix + (asset ?? '0y')],
+  });
+  return rows.map(({ stream }) => stream);
 }
 
 /** Terms that a quote offered. */

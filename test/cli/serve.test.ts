@@ -49,8 +49,8 @@ async function pay(gateway: { readonly url: string }): Promise<{ digest: string;
   return { digest: json.quote_digest, callId: json.call_id };
 }
 
-async function typesOf({ db }: TestDatabase, digest: string): Promise<string[]> {
-  return (await readStream(db, digest)).events.map(({ type }) => type);
+async function typesOf({ pool }: TestDatabase, digest: string): Promise<string[]> {
+  return (await readStream(pool, digest)).events.map(({ type }) => type);
 }
 
 test('a gateway killed in the middle of a delivery: another one delivers the call again, under its own id', async () => {

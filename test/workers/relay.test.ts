@@ -54,7 +54,7 @@ function reachesState(call: PaidCall, state: string, at?: TestGateway): Promise<
 
 /** What happened to a call since it was enqueued. */
 async function storyOf(database: TestDatabase, { digest }: PaidCall): Promise<LedgerEvent[]> {
-  const { events } = await readStream(database.db, digest);
+  const { events } = await readStream(database.pool, digest);
   return events
     .slice(events.findIndex(({ type }) => type === 'enqueued') + 1)
     .map(({ type, data }) => ({ type, data }) as LedgerEvent);
@@ -72,7 +72,7 @@ function expectSound(database: TestDatabase) {
 function operatorOf(database: TestDatabase) {
   const lane = openLane({ url: database.url, role: writerRole, flushers: 1 });
   onTestFinished(() => lane.close(1_000));
-  return { db: database.db, lane };
+  return { pool: database.pool, db: database.db, lane };
 }
 
 function onlyOne(deliveries: readonly Delivery[]): Delivery {
@@ -81,8 +81,8 @@ function onlyOne(deliveries: readonly Delivery[]): Delivery {
   return delivery;
 }
 
-async function runnerEvents({ db }: TestDatabase) {
-  return (await readStream(db, 'runner:runner-1')).events;
+async function runnerEvents({ pool }: TestDatabase) {
+  return (await readStream(pool, 'runner:runner-1')).events;
 }
 
 const carries = (text: string, { body }: Delivery): boolean => body.toString() === text;
