@@ -8,6 +8,10 @@ import { pendingMigrations } from './store/migrations.ts';
 import { createApp } from './http/app.ts';
 import type { composeX402 } from './x402.ts';
 
+export { ConfigError } from './config/mistakes.ts';
+export { loadConfig } from './config/load.ts';
+export { migrate } from './store/migrations.ts';
+
 /** A gateway that takes requests. */
 export interface RunningGateway {
   /** Where it listens. */

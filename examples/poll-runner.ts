@@ -1,0 +1,44 @@
+// A runner that fetches its calls, so that it needs no address of its own. Run it with
+//   GATEWAY_URL=http://127.0.0.1:8402 RUNNER_TOKEN=… node_modules/.bin/node examples/poll-runner.ts
+// where the token is that of a [[runners]] entry with mode = "lease". Ctrl-C finishes what runs, then ends.
+import { z } from 'zod';
+// in a project of your own: from 'tollbook/runner'
+import { createRunner, job, Refuse, RetryLater } from '../src/runner/index.ts';
+
+const { GATEWAY_URL = 'http://127.0.0.1:8402', RUNNER_TOKEN = '', SERVICE_ID = '1' } = process.env;
+const serviceId = Number(SERVICE_ID);
+
+/** Any bytes come back as they are. */
+const echo = job({
+  serviceId,
+  jobIndex: 0,
+  on: { x402: ({ body, contentType = 'application/octet-stream' }) => ({ contentType, body }) },
+});
+
+/** A body like {"text": "…"} is checked before the handler runs; one that does not fit is refused. */
+const shout = job({
+  serviceId,
+  jobIndex: 1,
+  input: z.object({ text: z.string().max(10_000) }),
+  on: {
+    x402: async ({ input, signal }) => {
+      if (input.text === '') throw new Refuse('there is nothing to shout');
+      // pass the signal on: it aborts when nobody waits for this run any more
+      const weather = await fetch('data:text/plain,fair', { signal });
+      if (!weather.ok) throw new RetryLater('the weather is not known yet', { afterSecs: 30 });
+      return { text: `${input.text.toUpperCase()}!`, weather: await weather.text() };
+    },
+  },
+});
+
+const stop = new AbortController();
+for (const name of ['SIGINT', 'SIGTERM']) process.on(name, () => stop.abort());
+
+const runner = createRunner({
+  jobs: [echo, shout],
+  signal: stop.signal,
+  onCall: (report) => console.log(JSON.stringify(report)),
+  onError: (error) => console.error(`${error.code}: ${error.message}`, error.cause ?? ''),
+});
+console.log(`fetching the calls of service ${serviceId} from ${GATEWAY_URL}`);
+await runner.poll({ gatewayUrl: GATEWAY_URL, token: RUNNER_TOKEN });

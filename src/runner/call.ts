@@ -1,0 +1,97 @@
+/** What started a call: the word in `X-X402-ORIGIN`. A paid request is `x402`. */
+export type Trigger = 'x402' | (string & Record<never, never>);
+
+/** One call, as a handler gets it. Delivery is at least once. */
+export interface JobCall<Input = undefined> {
+  /** The idempotency key: the same again when the call is delivered again. */
+  readonly callId: number;
+  /** 1 for the first delivery. */
+  readonly attempt: number;
+  readonly serviceId: number;
+  readonly jobIndex: number;
+  readonly trigger: Trigger;
+  /** The name of the paid quote, `0x…`: under it the ledger keeps what happened. */
+  readonly quoteDigest: string;
+  /** CAIP-2, as `eip155:8453`. */
+  readonly paymentNetwork: string;
+  /** The token's symbol. */
+  readonly paymentToken: string;
+  /** Who was authorized, for restricted jobs only. */
+  readonly caller?: string;
+  readonly contentType: string | undefined;
+  /** The client's bytes, untouched. */
+  readonly body: Buffer;
+  /** The body, parsed and checked, where the job has a schema. */
+  readonly input: Input;
+  /** Aborts when nobody waits for this run any more: its time is up, its lease is lost, the runner stops. */
+  readonly signal: AbortSignal;
+}
+
+/** A call as it arrived, pushed or leased. */
+export type ReceivedCall = Omit<JobCall, 'input' | 'signal'>;
+
+/** What names a call in a log. */
+export type CallFacts = Pick<
+  JobCall,
+  'callId' | 'attempt' | 'serviceId' | 'jobIndex' | 'trigger' | 'quoteDigest'
+>;
+
+export function factsOf({
+  callId,
+  attempt,
+  serviceId,
+  jobIndex,
+  trigger,
+  quoteDigest,
+}: CallFacts): CallFacts {
+  return { callId, attempt, serviceId, jobIndex, trigger, quoteDigest };
+}
+
+/**
+ * Reads what the gateway says about a call: headers of a push, or the map of a lease. Undefined where something that
+ * every call has is missing or out of form.
+ */
+export function readCall(
+  metadata: Readonly<Record<string, unknown>>,
+  contentType: string | undefined,
+  body: Buffer,
+): ReceivedCall | undefined {
+  const named = new Map(Object.entries(metadata).map(([name, value]) => [name.toLowerCase(), value]));
+  const text = (name: string): string | undefined => {
+    const value = named.get(name);
+    return typeof value === 'string' && value !== '' ? value : undefined;
+  };
+  const whole = (name: string): number | undefined => {
+    const value = text(name);
+    return value !== undefined && /^(?:0|[1-9]\d{0,15})$/.test(value) ? safe(Number(value)) : undefined;
+  };
+  const callId = whole('x-net-call-id');
+  const attempt = whole('x-net-attempt');
+  const serviceId = whole('x-net-service-id');
+  const jobIndex = whole('x-net-job-index');
+  const trigger = text('x-x402-origin');
+  const quoteDigest = text('x-x402-quote-digest');
+  const paymentNetwork = text('x-x402-payment-network');
+  const paymentToken = text('x-x402-payment-token');
+  const caller = text('x-net-caller');
+  if (callId === undefined || attempt === undefined || serviceId === undefined || jobIndex === undefined)
+    return undefined;
+  if (!trigger || !quoteDigest || !paymentNetwork || !paymentToken) return undefined;
+  return {
+    callId,
+    attempt,
+    serviceId,
+    jobIndex,
+    trigger,
+    quoteDigest,
+    paymentNetwork,
+    paymentToken,
+    ...(caller ? { caller } : {}),
+    contentType,
+    body,
+  };
+}
+
+function safe(value: number): number | undefined {
+  return Number.isSafeInteger(value) ? value : undefined;
+}

@@ -1,0 +1,94 @@
+import { factsOf, type ReceivedCall } from './call.ts';
+import { InvalidInput, Refuse, ResultTooLarge, RetryLater, RunnerError } from './errors.ts';
+import type { Teller } from './hooks.ts';
+import type { Job } from './job.ts';
+import type { Outcome } from './outcome.ts';
+import { encodeResult } from './result.ts';
+import type { Slots } from './slots.ts';
+
+/** How long a handler may take to heed its signal. */
+const abortPatienceMs = 1_000;
+const mostAfterSecs = 86_400;
+
+export interface ExecuteOptions {
+  readonly slots: Slots;
+  readonly timeoutMs: number;
+  readonly maxResultBytes: number;
+  readonly tell: Teller;
+}
+
+interface Execution {
+  readonly job: Job;
+  readonly call: ReceivedCall;
+  readonly controller: AbortController;
+  readonly ended: PromiseWithResolvers<Outcome>;
+}
+
+/** Runs a handler in the slot that was taken for it, until it answers, its time is up or it is ended. */
+export async function execute(
+  { slots, tell, timeoutMs, maxResultBytes }: ExecuteOptions,
+  { job, call, controller, ended }: Execution,
+): Promise<Outcome> {
+  if (controller.signal.aborted) {
+    slots.release(job);
+    return ended.promise;
+  }
+  const limitMs = job.timeoutMs ?? timeoutMs;
+  const message = `the handler did not answer within ${limitMs} ms`;
+  const timer = setTimeout(() => {
+    ended.resolve({ kind: 'retry', code: 'handler_timeout', message });
+    controller.abort(new DOMException(message, 'TimeoutError'));
+  }, limitMs);
+  let answered = false;
+  const work = attempt(job, { ...call, signal: controller.signal }, maxResultBytes).then((outcome) => {
+    answered = true;
+    return outcome;
+  });
+  const outcome = await Promise.race([work, ended.promise]);
+  clearTimeout(timer);
+  if (answered) slots.release(job);
+  else leaveBehind(slots, tell, job, call, work);
+  return outcome;
+}
+
+/** A handler that was aborted gives its slot up at once; one that does not end soon is worth a word. */
+function leaveBehind(slots: Slots, tell: Teller, job: Job, call: ReceivedCall, work: Promise<unknown>): void {
+  slots.abandon(job);
+  const patience = setTimeout(() => {
+    const message = `call ${call.callId}: its handler goes on though it was aborted (${slots.abandoned()} do)`;
+    tell.error(new RunnerError('handler_stuck', message, { call: factsOf(call) }));
+  }, abortPatienceMs).unref();
+  void work.finally(() => {
+    clearTimeout(patience);
+    slots.settle();
+  });
+}
+
+/** Never rejects, whatever a handler throws. */
+async function attempt(
+  job: Job,
+  call: ReceivedCall & { readonly signal: AbortSignal },
+  maxResultBytes: number,
+): Promise<Outcome> {
+  try {
+    const handler = job.handlers.get(call.trigger);
+    const result = await handler?.({ ...call, input: undefined });
+    return { kind: 'completed', result: encodeResult(result, maxResultBytes) };
+  } catch (cause) {
+    return judge(cause);
+  }
+}
+
+function judge(cause: unknown): Outcome {
+  if (cause instanceof RetryLater) {
+    const { message, afterSecs = 0 } = cause;
+    const wait = afterSecs > 0 ? { afterSecs: Math.min(afterSecs, mostAfterSecs) } : {};
+    return { kind: 'retry', code: 'retry_later', message, cause, ...wait };
+  }
+  if (cause instanceof InvalidInput)
+    return { kind: 'refused', code: 'input_invalid', message: cause.message };
+  if (cause instanceof Refuse) return { kind: 'refused', code: 'refused', message: cause.message };
+  if (cause instanceof ResultTooLarge)
+    return { kind: 'refused', code: 'result_too_large', message: cause.message };
+  return { kind: 'retry', code: 'handler_failed', message: 'the handler failed', cause };
+}

@@ -1,0 +1,11 @@
+/** `tollbook/runner`: write a runner, the program that does the work of paid jobs. */
+export { createRunner, type Runner, type RunnerOptions } from './runner.ts';
+export { type Handler, type Job, job, type JobOptions } from './job.ts';
+export { Refuse, RetryLater, RunnerError, type RunnerErrorCode } from './errors.ts';
+export type { Result, TypedResult } from './result.ts';
+export type { CallFacts, JobCall, Trigger } from './call.ts';
+export type { CallReport, Hooks } from './hooks.ts';
+export type { Listening, ListenOptions } from './listen.ts';
+export type { PollOptions } from './poll.ts';
+export type { PushAnswer, PushRequest } from './push.ts';
+export { type CallToSign, signCall } from '../domain/call-signature.ts';

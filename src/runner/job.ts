@@ -1,0 +1,67 @@
+import type { JobCall, Trigger } from './call.ts';
+import type { AnySchema, OutputOf } from './input.ts';
+import { readInput } from './input.ts';
+import type { Result } from './result.ts';
+
+export type Handler<Input = undefined> = (call: JobCall<Input>) => Promise<Result> | Result;
+
+export interface JobOptions<Schema extends AnySchema | undefined> {
+  readonly serviceId: number;
+  readonly jobIndex: number;
+  /** A handler for each trigger that may call this job. A call by any other trigger is refused. */
+  readonly on: Readonly<Partial<Record<Trigger, Handler<OutputOf<Schema>>>>>;
+  /** What a body must be, as JSON: a zod schema, or any other Standard Schema. What does not fit is refused. */
+  readonly input?: Schema;
+  /** Runs of this job at once. Default: the runner's. */
+  readonly concurrency?: number | undefined;
+  /** When a run is aborted and its call retried. Default: the runner's. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** A job with its handlers, ready for `createRunner`. */
+export interface Job {
+  readonly serviceId: number;
+  readonly jobIndex: number;
+  readonly concurrency: number | undefined;
+  readonly timeoutMs: number | undefined;
+  readonly handlers: ReadonlyMap<string, WiredHandler>;
+}
+
+/** A handler behind its schema. */
+type WiredHandler = (call: JobCall) => Promise<Result>;
+
+const triggerForm = /^[a-z][a-z0-9_-]{0,63}$/;
+const maxJobIndex = 2 ** 32 - 1;
+
+/**
+ * Wires a job's handlers, each to the trigger that may call it.
+ * @throws TypeError for ids that no job can have, and for a job without a handler
+ */
+export function job<Schema extends AnySchema | undefined = undefined>(options: JobOptions<Schema>): Job {
+  const { serviceId, jobIndex, on, input: schema, concurrency, timeoutMs } = options;
+  requireWhole('serviceId', serviceId, 0, Number.MAX_SAFE_INTEGER);
+  requireWhole('jobIndex', jobIndex, 0, maxJobIndex);
+  if (concurrency !== undefined) requireWhole('concurrency', concurrency, 1, 10_000);
+  if (timeoutMs !== undefined) requireTimeout(timeoutMs);
+  const handlers = new Map<string, WiredHandler>();
+  for (const [trigger, handler] of Object.entries(on)) {
+    if (!triggerForm.test(trigger) || typeof handler !== 'function')
+      throw new TypeError(`job ${serviceId}/${jobIndex}: on.${trigger} is not a handler of a trigger`);
+    handlers.set(trigger, async (call) => {
+      const input = schema ? await readInput(schema, call.body) : undefined;
+      return handler({ ...call, input: input as OutputOf<Schema> });
+    });
+  }
+  if (handlers.size === 0) throw new TypeError(`job ${serviceId}/${jobIndex} has no handler: wire on.x402`);
+  return { serviceId, jobIndex, concurrency, timeoutMs, handlers };
+}
+
+/** @throws TypeError for what setTimeout would take as "at once" */
+export function requireTimeout(timeoutMs: number): void {
+  requireWhole('timeoutMs', timeoutMs, 1, 2 ** 31 - 1);
+}
+
+export function requireWhole(name: string, value: number, least: number, most: number): void {
+  if (Number.isSafeInteger(value) && value >= least && value <= most) return;
+  throw new TypeError(`${name} must be a whole number from ${least} to ${most}, not ${value}`);
+}

@@ -1,0 +1,73 @@
+/** What the gateway answered, sorted by what can be done about it. */
+export type LeaseAnswer =
+  | { readonly kind: 'ok'; readonly value: unknown; readonly serverTimeMs: number | undefined }
+  /** 409: the call belongs to another attempt. */
+  | { readonly kind: 'lost' }
+  /** Nobody knows whether it was done: ask again. */
+  | { readonly kind: 'again'; readonly reason: string; readonly afterMs: number }
+  /** Asking again would be answered the same. */
+  | { readonly kind: 'refused'; readonly status: number; readonly reason: string };
+
+export interface LeaseClient {
+  /** Never rejects. */
+  post(path: string, body: unknown, options: PostOptions): Promise<LeaseAnswer>;
+}
+
+export interface PostOptions {
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** Nothing the gateway has to say about an error is longer. */
+const reasonLength = 300;
+const maxRetryAfterMs = 60_000;
+/** All else may pass, as a proxy's 404 while a gateway is being replaced. */
+const finalStatuses: ReadonlySet<number> = new Set([400, 401, 403, 413, 422]);
+
+/** @throws TypeError for a URL or a token that cannot be one */
+export function createLeaseClient(gatewayUrl: string, token: string): LeaseClient {
+  const { protocol, href } = new URL(gatewayUrl);
+  if (protocol !== 'http:' && protocol !== 'https:') throw new TypeError('gatewayUrl is no http(s) URL');
+  if (!/^[!-~]+$/.test(token))
+    throw new TypeError('the token is empty or has characters that no header may have');
+  const base = href.replace(/\/+$/, '');
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  return {
+    async post(path, body, { timeoutMs, signal }) {
+      try {
+        const response = await fetch(base + path, {
+          method: 'POST',
+          headers,
+          body: JSON.stringify(body),
+          // the token goes nowhere else
+          redirect: 'error',
+          signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+        });
+        return await sort(response);
+      } catch (error) {
+        return { kind: 'again', reason: causeOf(error), afterMs: 0 };
+      }
+    },
+  };
+}
+
+async function sort(response: Response): Promise<LeaseAnswer> {
+  const { status, headers } = response;
+  if (response.ok) {
+    const at = Date.parse(headers.get('date') ?? '');
+    return { kind: 'ok', value: await response.json(), serverTimeMs: Number.isNaN(at) ? undefined : at };
+  }
+  const reason = `${status} ${(await response.text()).slice(0, reasonLength)}`.trim();
+  if (status === 409) return { kind: 'lost' };
+  if (finalStatuses.has(status)) return { kind: 'refused', status, reason };
+  const afterSecs = Number(headers.get('retry-after') ?? 0) || 0;
+  return { kind: 'again', reason, afterMs: Math.min(Math.max(afterSecs, 0) * 1_000, maxRetryAfterMs) };
+}
+
+/** fetch itself says only "fetch failed". */
+function causeOf(error: unknown): string {
+  const { message, cause } = error as Error;
+  return cause instanceof Error
+    ? `${message}: ${cause.message || (cause as NodeJS.ErrnoException).code}`
+    : message;
+}

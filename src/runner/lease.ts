@@ -1,0 +1,58 @@
+import { type ReceivedCall, readCall } from './call.ts';
+
+/** A call that is ours for a while. */
+export interface Lease {
+  readonly callId: number;
+  readonly leaseId: string;
+  /** Undefined where the gateway said something about it that cannot be. */
+  readonly call: ReceivedCall | undefined;
+  readonly expiresAt: unknown;
+}
+
+/** Reads the answer to a lease request; undefined where it is none. */
+export function readLeases(answer: unknown): Lease[] | undefined {
+  const calls = isRecord(answer) ? answer['calls'] : undefined;
+  if (!Array.isArray(calls)) return undefined;
+  const leases = calls.map(readLease);
+  return leases.every((lease) => lease !== undefined) ? leases : undefined;
+}
+
+function readLease(value: unknown): Lease | undefined {
+  if (!isRecord(value)) return undefined;
+  const { call_id: callId, lease_id: leaseId, lease_expires_at: expiresAt } = value;
+  if (typeof callId !== 'number' || typeof leaseId !== 'string') return undefined;
+  return { callId, leaseId, expiresAt, call: readLeasedCall(callId, value) };
+}
+
+function readLeasedCall(callId: number, value: Record<string, unknown>): ReceivedCall | undefined {
+  const { metadata, content_type: type, body_base64: body, attempt, service_id, job_index } = value;
+  if (!isRecord(metadata) || typeof body !== 'string') return undefined;
+  // the fields beside the map say the same, and are what the lease is about
+  const ids = {
+    'x-net-call-id': String(callId),
+    'x-net-attempt': String(attempt),
+    'x-net-service-id': String(service_id),
+    'x-net-job-index': String(job_index),
+  };
+  const contentType = typeof type === 'string' ? type : undefined;
+  return readCall({ ...metadata, ...ids }, contentType, Buffer.from(body, 'base64'));
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+/**
+ * How long a lease lasts from now, by the gateway's own clock where it tells the time, so that a runner whose clock is
+ * wrong does not lose its leases. Never longer than was asked for.
+ */
+export function leaseMs(expiresAt: unknown, serverTimeMs: number | undefined, askedSecs: number): number {
+  const askedMs = askedSecs * 1_000;
+  const endsAt = typeof expiresAt === 'string' ? Date.parse(expiresAt) : Number.NaN;
+  if (Number.isNaN(endsAt) || serverTimeMs === undefined) return askedMs;
+  return Math.min(askedMs, Math.max(endsAt - serverTimeMs - dateStepMs, leastMs));
+}
+
+const leastMs = 100;
+/** The header `Date` has whole seconds: the gateway's clock may be so much further. */
+const dateStepMs = 1_000;

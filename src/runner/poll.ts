@@ -1,0 +1,221 @@
+import { factsOf } from './call.ts';
+import { RunnerError } from './errors.ts';
+import type { Teller } from './hooks.ts';
+import { requireWhole } from './job.ts';
+import { isRecord, type Lease, leaseMs, readLeases } from './lease.ts';
+import { createLeaseClient, type LeaseAnswer, type LeaseClient } from './lease-client.ts';
+import type { Outcome } from './outcome.ts';
+import type { Runs } from './runs.ts';
+import type { Slots } from './slots.ts';
+import { backoffMs, pause } from './wait.ts';
+
+export interface PollOptions {
+  /** As `https://gateway.example`. */
+  readonly gatewayUrl: string;
+  /** What the gateway's configuration names as this runner's token. */
+  readonly token: string;
+  /** Which services' calls to fetch, where others of the jobs come another way. Default: those of all jobs. */
+  readonly services?: readonly number[] | undefined;
+  /** Calls fetched at once, 1 to 100. Default 10, and never more than can run. */
+  readonly max?: number | undefined;
+  /** How long a call is this runner's until it extends it, 5 to 3600. It does so by itself. Default 60. */
+  readonly leaseSecs?: number | undefined;
+  /** How long the gateway may wait for a call before it answers that there is none, 0 to 30. Default 20. */
+  readonly waitSecs?: number | undefined;
+}
+
+interface PollParts {
+  /** Of the jobs. */
+  readonly services: readonly number[];
+  readonly runs: Runs;
+  readonly slots: Slots;
+  readonly tell: Teller;
+  /** Aborts when no more calls are wanted. */
+  readonly stopping: AbortSignal;
+  /** Aborts when nothing is waited for any more. */
+  readonly over: AbortSignal;
+  /** Told of each call that is being served. */
+  readonly track: (serving: Promise<void>) => void;
+}
+
+type PollContext = Required<{ [K in keyof PollOptions]: NonNullable<PollOptions[K]> }> &
+  PollParts & { readonly client: LeaseClient };
+
+const postTimeoutMs = 10_000;
+const pollBackoffCapMs = 30_000;
+const reportBackoffCapMs = 5_000;
+/** Between two answers that there is no call, whatever the gateway does about waiting. */
+const emptyPollMs = 1_000;
+
+/** @throws TypeError for what no gateway would take */
+export function preparePoll(options: PollOptions, parts: PollParts): () => Promise<void> {
+  const { gatewayUrl, token, max = 10, leaseSecs = 60, waitSecs = 20, services = parts.services } = options;
+  requireWhole('max', max, 1, 100);
+  requireWhole('leaseSecs', leaseSecs, 5, 3_600);
+  requireWhole('waitSecs', waitSecs, 0, 30);
+  const stranger = services.find((service) => !parts.services.includes(service));
+  if (stranger !== undefined) throw new TypeError(`services: no job is of service ${stranger}`);
+  if (services.length < 1 || services.length > 100) throw new TypeError('services: from 1 to 100 at once');
+  const client = createLeaseClient(gatewayUrl, token);
+  const context = { ...parts, gatewayUrl, token, services, max, leaseSecs, waitSecs, client };
+  return () => pollUntilStopped(context);
+}
+
+/** Rejects where the gateway refuses this runner: asking again would not help. */
+async function pollUntilStopped(context: PollContext): Promise<void> {
+  const { slots, stopping, tell, gatewayUrl } = context;
+  let failures = 0;
+  while (!stopping.aborted) {
+    await slots.untilFree(stopping);
+    if (stopping.aborted) return;
+    const startedAt = performance.now();
+    const answer = await askForCalls(context);
+    if (stopping.aborted && answer.kind !== 'ok') return;
+    const leases = answer.kind === 'ok' ? readLeases(answer.value) : undefined;
+    if (answer.kind === 'ok' && leases) {
+      failures = 0;
+      for (const lease of leases) context.track(serveLease(context, lease, answer.serverTimeMs));
+      const pollMs = performance.now() - startedAt;
+      if (leases.length === 0 && pollMs < emptyPollMs) await pause(emptyPollMs - pollMs, stopping);
+      continue;
+    }
+    if (answer.kind === 'refused') throw refusal(gatewayUrl, answer);
+    const reason = 'reason' in answer ? answer.reason : 'an answer that is no list of leases';
+    tell.error(new RunnerError('gateway_unreachable', `polling ${gatewayUrl}: ${reason}`));
+    const leastMs = answer.kind === 'again' ? answer.afterMs : 0;
+    await pause(Math.max(leastMs, backoffMs(failures, pollBackoffCapMs)), stopping);
+    failures += 1;
+  }
+}
+
+function askForCalls({ client, slots, max, ...asked }: PollContext): Promise<LeaseAnswer> {
+  const body = {
+    max: Math.max(1, Math.min(max, slots.free())),
+    lease_secs: asked.leaseSecs,
+    wait_secs: asked.waitSecs,
+    services: asked.services,
+  };
+  const timeoutMs = asked.waitSecs * 1_000 + postTimeoutMs;
+  return client.post('/runner/leases', body, { signal: asked.stopping, timeoutMs });
+}
+
+const refusalHints: Readonly<Record<number, string | undefined>> = {
+  401: 'it does not know this token as that of a runner with mode = "lease"',
+  403: 'this token is not for all of these services: poll({ services }) can name fewer',
+};
+
+function refusal(gatewayUrl: string, { status, reason }: Extract<LeaseAnswer, { kind: 'refused' }>) {
+  const hint = refusalHints[status] ?? 'polling ends';
+  return new RunnerError('gateway_refused', `${gatewayUrl} refuses this runner, ${hint}: ${reason}`);
+}
+
+/** Runs one leased call, keeps its lease meanwhile, and says what came of it. Never rejects. */
+async function serveLease(
+  context: PollContext,
+  lease: Lease,
+  serverTimeMs: number | undefined,
+): Promise<void> {
+  const lost = new AbortController();
+  const done = new AbortController();
+  const firstMs = leaseMs(lease.expiresAt, serverTimeMs, context.leaseSecs);
+  void keepLease(context, lease, firstMs, AbortSignal.any([done.signal, context.over]), lost);
+  const { call } = lease;
+  const outcome: Outcome = call
+    ? await context.runs.take(call, { via: 'lease', lost: lost.signal })
+    : malformed(context, lease);
+  if (outcome.kind !== 'lost') await report(context, lease, outcome, lost.signal);
+  done.abort();
+}
+
+function malformed({ tell }: PollContext, { callId }: Lease): Outcome {
+  const message = `call ${callId} lacks what every call has`;
+  tell.error(new RunnerError('call_malformed', message));
+  return { kind: 'refused', code: 'call_malformed', message };
+}
+
+/** Extends a lease well before it ends, again and again. */
+async function keepLease(
+  { client, leaseSecs, tell }: PollContext,
+  lease: Lease,
+  firstMs: number,
+  done: AbortSignal,
+  lost: AbortController,
+): Promise<void> {
+  const path = `/runner/calls/${lease.callId}/extend`;
+  const body = { lease_id: lease.leaseId, lease_secs: leaseSecs };
+  let lastsMs = firstMs;
+  let waitMs = lastsMs / 3;
+  while (await pause(waitMs, done)) {
+    const answer = await client.post(path, body, { signal: done, timeoutMs: Math.max(1_000, lastsMs / 3) });
+    // told meanwhile what came of the call: then the lease is gone because it is done
+    if (done.aborted) return;
+    if (answer.kind === 'ok') {
+      const expiresAt = isRecord(answer.value) ? answer.value['lease_expires_at'] : undefined;
+      lastsMs = leaseMs(expiresAt, answer.serverTimeMs, leaseSecs);
+      waitMs = lastsMs / 3;
+    } else if (answer.kind === 'again') {
+      // the lease may still hold: only the gateway can say that it is lost
+      waitMs = Math.min(lastsMs / 6, reportBackoffCapMs);
+    } else {
+      const reason = answer.kind === 'lost' ? 'another attempt has it now' : answer.reason;
+      tell.error(
+        new RunnerError('lease_lost', `call ${lease.callId}: the lease is lost: ${reason}`, about(lease)),
+      );
+      lost.abort();
+      return;
+    }
+  }
+}
+
+/** Says what came of a call until the gateway knows it. */
+async function report(
+  context: PollContext,
+  lease: Lease,
+  outcome: Outcome,
+  lost: AbortSignal,
+): Promise<void> {
+  const { client, over, tell } = context;
+  const { path, body } = reportOf(lease, outcome);
+  for (let failures = 0; ; failures += 1) {
+    const answer = await client.post(path, body, { signal: over, timeoutMs: postTimeoutMs });
+    if (answer.kind === 'ok') return;
+    if (answer.kind === 'again') {
+      if (failures === 0) tell.error(undelivered(lease, `trying again: ${answer.reason}`));
+      const waitMs = Math.max(answer.afterMs, backoffMs(failures, reportBackoffCapMs));
+      if (await pause(waitMs, AbortSignal.any([over, lost]))) continue;
+      return tell.error(undelivered(lease, 'given up'));
+    }
+    if (answer.kind === 'lost') return tell.error(undelivered(lease, 'another attempt has the call now'));
+    tell.error(undelivered(lease, answer.reason));
+    // the work is done, and doing it again would make the same: a person has to look
+    if (outcome.kind !== 'completed' || answer.status === 401 || answer.status === 403) return;
+    const message = `the gateway refused the result: ${answer.status}`;
+    return report(context, lease, { kind: 'refused', code: 'result_too_large', message }, lost);
+  }
+}
+
+function reportOf({ callId, leaseId }: Lease, outcome: Outcome): { path: string; body: unknown } {
+  const call = `/runner/calls/${callId}`;
+  if (outcome.kind === 'completed') {
+    const { result } = outcome;
+    const content = result && {
+      content_type: result.contentType,
+      body_base64: result.body.toString('base64'),
+    };
+    return { path: `${call}/complete`, body: { lease_id: leaseId, ...(content ? { result: content } : {}) } };
+  }
+  const error = `${outcome.code}: ${outcome.message}`.slice(0, errorLength).toWellFormed();
+  return { path: `${call}/fail`, body: { lease_id: leaseId, error, retry: outcome.kind === 'retry' } };
+}
+
+/** What the gateway keeps of an error at most is more. */
+const errorLength = 500;
+
+function undelivered(lease: Lease, reason: string): RunnerError {
+  const message = `call ${lease.callId}: what came of it is not told: ${reason}`;
+  return new RunnerError('result_undelivered', message, about(lease));
+}
+
+function about({ call }: Lease) {
+  return call ? { call: factsOf(call) } : {};
+}

@@ -1,0 +1,68 @@
+import { ResultTooLarge } from './errors.ts';
+
+/** Bytes with a content type of the author's choice. */
+export interface TypedResult {
+  readonly contentType: string;
+  readonly body: string | Uint8Array;
+}
+
+/**
+ * What a handler may return: text, bytes, `{contentType, body}`, nothing, or anything that JSON can say.
+ */
+export type Result = undefined | void | null | string | number | boolean | Uint8Array | TypedResult | object;
+
+/** A result on its way. */
+export interface EncodedResult {
+  readonly contentType: string;
+  readonly body: Buffer;
+}
+
+const contentTypeForm = /^[!-~][ -~]{0,199}$/;
+/** JSON.stringify would make `{}` of them, and someone paid for it. */
+const notJson = [Response, Blob, ReadableStream, Map, Set];
+
+/**
+ * Undefined where there is no result.
+ * @throws ResultTooLarge, or TypeError for what is no result
+ */
+export function encodeResult(result: Result, maxBytes: number): EncodedResult | undefined {
+  if (result === undefined) return undefined;
+  const { contentType, body } = typed(result);
+  if (!contentTypeForm.test(contentType)) throw new TypeError('the result has a content type out of form');
+  // a string is at least as long in bytes: what cannot fit is not even copied
+  if (body.length > maxBytes) throw tooLarge(maxBytes);
+  const bytes = typeof body === 'string' ? Buffer.from(body, 'utf8') : view(body);
+  if (bytes.length > maxBytes) throw tooLarge(maxBytes);
+  return { contentType, body: bytes };
+}
+
+function typed(result: NonNullable<Result> | null): TypedResult {
+  if (typeof result === 'string') return { contentType: 'text/plain; charset=utf-8', body: result };
+  if (result instanceof Uint8Array) return { contentType: 'application/octet-stream', body: result };
+  if (isTyped(result)) return result;
+  if (
+    notJson.some((type) => result instanceof type) ||
+    ArrayBuffer.isView(result) ||
+    result instanceof ArrayBuffer
+  )
+    throw new TypeError(`${result?.constructor.name} is no result: return its text, bytes or plain values`);
+  const body = JSON.stringify(result) as string | undefined;
+  if (body === undefined) throw new TypeError(`a ${typeof result} is no result`);
+  return { contentType: 'application/json', body };
+}
+
+/** Exactly these two keys: any other object is JSON. */
+function isTyped(result: Result): result is TypedResult {
+  if (typeof result !== 'object' || result === null || Object.keys(result).length !== 2) return false;
+  if (!('contentType' in result) || !('body' in result)) return false;
+  const { contentType, body } = result;
+  return typeof contentType === 'string' && (typeof body === 'string' || body instanceof Uint8Array);
+}
+
+function view(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+function tooLarge(maxBytes: number): ResultTooLarge {
+  return new ResultTooLarge(`the result is longer than ${maxBytes} bytes`);
+}

@@ -1,0 +1,273 @@
+import { describe, expect, test } from 'vitest';
+import { type Handler, job, type JobCall, Refuse, RetryLater } from '../../src/runner/index.ts';
+import { eventually } from '../support/wait.ts';
+import { leaseToken, send } from './fake-gateway.ts';
+import { asked, fakeGateway, polling } from './polling.ts';
+import { gate, pushed, quoteDigest, secret } from './support.ts';
+
+describe('a leased call', () => {
+  test('reaches the same handler with the same call as a pushed one', async () => {
+    const gateway = await fakeGateway();
+    const seen: JobCall[] = [];
+    const { runner } = polling(gateway, (call) => {
+      seen.push(call);
+      return { echo: call.body.toString('base64') };
+    });
+    const change = { id: 9, body: Buffer.of(0, 255), contentType: 'image/png', caller: '0xcafe' };
+    gateway.offer(change);
+    const result = {
+      content_type: 'application/json',
+      body_base64: Buffer.from('{"echo":"AP8="}').toString('base64'),
+    };
+    await eventually(() => expect(gateway.completed.get(9)).toEqual(result));
+    await runner.handle(pushed(change), { secret });
+    const [leased, pushedCall] = seen.map(({ signal, ...call }) => [call, signal.aborted]);
+    expect(leased).toEqual(pushedCall);
+    expect(leased).toMatchObject([
+      { callId: 9, quoteDigest, caller: '0xcafe', contentType: 'image/png' },
+      false,
+    ]);
+  });
+
+  test('is asked for as the contract says', async () => {
+    const gateway = await fakeGateway();
+    const on = { x402: () => undefined };
+    polling(gateway, () => 'x', {
+      jobs: [
+        job({ serviceId: 3, jobIndex: 0, on }),
+        job({ serviceId: 3, jobIndex: 1, on }),
+        job({ serviceId: 5, jobIndex: 0, on }),
+      ],
+      concurrency: 4,
+      poll: { max: 100, leaseSecs: 30, waitSecs: 1, gatewayUrl: `${gateway.url}/` },
+    });
+    gateway.offer({ id: 1, serviceId: 4 }, { id: 2, serviceId: 5 });
+    await eventually(() => expect([...gateway.completed]).toEqual([[2, undefined]]));
+    expect(gateway.requests[0]).toEqual({
+      path: '/runner/leases',
+      authorization: `Bearer ${leaseToken}`,
+      body: { max: 4, lease_secs: 30, wait_secs: 1, services: [3, 5] },
+    });
+    expect(gateway.requests.find(({ path }) => path.endsWith('complete'))?.body).toEqual({
+      lease_id: 'lease-1',
+    });
+  });
+
+  test.each<[string, Handler, unknown]>([
+    [
+      'throws',
+      () => {
+        throw new Error('hunter2');
+      },
+      { retry: true, error: 'handler_failed: the handler failed' },
+    ],
+    [
+      'asks for another try',
+      () => {
+        throw new RetryLater('not yet');
+      },
+      { retry: true, error: 'retry_later: not yet' },
+    ],
+    [
+      'refuses',
+      () => {
+        throw new Refuse('no such thing');
+      },
+      { retry: false, error: 'refused: no such thing' },
+    ],
+    [
+      'floods',
+      () => Buffer.alloc(2_000),
+      { retry: false, error: 'result_too_large: the result is longer than 1000 bytes' },
+    ],
+    [
+      'hangs',
+      () => new Promise<void>(() => {}),
+      { retry: true, error: 'handler_timeout: the handler did not answer within 50 ms' },
+    ],
+  ])('whose handler %s is failed as the gateway has to know it', async (_name, handler, failure) => {
+    const gateway = await fakeGateway();
+    let tries = 0;
+    const once: Handler = (call) => ((tries += 1) === 1 ? handler(call) : 'at last');
+    polling(gateway, once, { timeoutMs: 50, maxResultBytes: 1_000 });
+    gateway.offer({ id: 4 });
+    await eventually(() => expect(gateway.failed[0]).toMatchObject({ callId: 4, ...(failure as object) }));
+    // a call that is retried comes back, one that is not does not
+    gateway.offer({ id: 5 });
+    const { retry } = failure as { retry: boolean };
+    await eventually(() => expect(new Set(gateway.completed.keys())).toEqual(new Set(retry ? [4, 5] : [5])));
+  });
+
+  test('of a job or a trigger that is not wired is a dead letter with a clear error', async () => {
+    const gateway = await fakeGateway();
+    const { errors } = polling(gateway, () => 'x');
+    gateway.offer({ id: 1, jobIndex: 5 }, { id: 2, trigger: 'nightly' });
+    await eventually(() => expect(gateway.failed).toHaveLength(2));
+    expect(gateway.failed).toEqual([
+      { callId: 1, retry: false, error: 'job_unknown: this runner has no job 1/5' },
+      {
+        callId: 2,
+        retry: false,
+        error: 'trigger_not_wired: job 1/0 is not wired for calls by nightly, only for: x402',
+      },
+    ]);
+    expect(errors.map(({ code }) => code)).toEqual(['job_unknown', 'trigger_not_wired']);
+  });
+
+  test('that lacks what every call has is a dead letter, and the others go on', async () => {
+    const gateway = await fakeGateway();
+    gateway.misbehave = ({ path }, response) => {
+      if (!path.endsWith('leases') || asked(gateway, 'leases') > 1) return false;
+      const call = { call_id: 3, lease_id: 'l', attempt: 1, service_id: 1, job_index: 0, metadata: {} };
+      send(response, 200, { calls: [{ ...call, content_type: null, body_base64: '' }] });
+      return true;
+    };
+    polling(gateway, () => 'x');
+    gateway.offer({ id: 4 });
+    await eventually(() => expect(gateway.completed.has(4)).toBe(true));
+    await eventually(() =>
+      expect(gateway.requests.find(({ path }) => path === '/runner/calls/3/fail')?.body).toMatchObject({
+        retry: false,
+      }),
+    );
+  });
+
+  test('is never run beyond the bound, and none is fetched that could not run', async () => {
+    const gateway = await fakeGateway();
+    let running = 0;
+    let most = 0;
+    const handler: Handler = async () => {
+      running += 1;
+      most = Math.max(most, running);
+      await new Promise((resolve) => setImmediate(resolve));
+      running -= 1;
+    };
+    gateway.offer(...Array.from({ length: 60 }, (_, index) => ({ id: index + 1 })));
+    polling(gateway, handler, { concurrency: 3, poll: { max: 50 } });
+    await eventually(() => expect(gateway.completed.size).toBe(60));
+    expect(most).toBe(3);
+    const wanted = gateway.requests
+      .filter(({ path }) => path.endsWith('leases'))
+      .map(({ body }) => body['max']);
+    expect(Math.max(...(wanted as number[]))).toBe(3);
+  });
+
+  test('of a job with a bound of its own waits for its turn, and keeps its lease', async () => {
+    const gateway = await fakeGateway({ leaseMs: 1_500 });
+    const { open, opened } = gate();
+    const order: number[] = [];
+    const handler: Handler = async ({ callId }) => {
+      order.push(callId);
+      await opened;
+    };
+    polling(gateway, () => 'x', {
+      jobs: [job({ serviceId: 1, jobIndex: 0, on: { x402: handler }, concurrency: 1 })],
+    });
+    gateway.offer({ id: 1 }, { id: 2 });
+    const extended = (id: number): boolean =>
+      gateway.requests.some(({ path }) => path === `/runner/calls/${id}/extend`);
+    await eventually(() => expect(extended(1) && extended(2)).toBe(true));
+    expect(order).toEqual([1]);
+    open();
+    await eventually(() => expect(gateway.completed.size).toBe(2));
+    expect(order).toEqual([1, 2]);
+  });
+});
+
+describe('a lease', () => {
+  test('is extended while the handler runs, past its first end', async () => {
+    const gateway = await fakeGateway({ leaseMs: 1_200 });
+    const { open, opened } = gate();
+    let runs = 0;
+    polling(gateway, async () => {
+      runs += 1;
+      await opened;
+    });
+    gateway.offer({ id: 1 });
+    await eventually(() => expect(asked(gateway, 'extend')).toBeGreaterThan(0));
+    const [firstEnd] = gateway.leaseEnds;
+    await eventually(() => expect(Date.now()).toBeGreaterThan(Number(firstEnd)));
+    open();
+    await eventually(() => expect(gateway.completed.has(1)).toBe(true));
+    expect([runs, gateway.leased()]).toEqual([1, 1]);
+    expect(gateway.requests.find(({ path }) => path.endsWith('extend'))?.body).toEqual({
+      lease_id: 'lease-1',
+      lease_secs: 60,
+    });
+  });
+
+  test('that is lost aborts its handler, and the result is dropped', async () => {
+    const gateway = await fakeGateway({ leaseMs: 600 });
+    let aborted: unknown;
+    const { errors, calls } = polling(
+      gateway,
+      ({ signal }) =>
+        new Promise((resolve) => {
+          signal.addEventListener('abort', () => {
+            aborted = signal.reason;
+            resolve('too late');
+          });
+        }),
+    );
+    gateway.offer({ id: 1 });
+    await eventually(() => expect(asked(gateway, 'extend')).toBe(1));
+    gateway.steal(1);
+    await eventually(() => expect(calls).toMatchObject([{ callId: 1, outcome: 'lost', code: 'lease_lost' }]));
+    expect(aborted).toBeInstanceOf(Error);
+    expect(errors).toMatchObject([{ code: 'lease_lost', call: { callId: 1 } }]);
+    expect([asked(gateway, 'complete'), asked(gateway, 'fail')]).toEqual([0, 0]);
+  });
+
+  test('that was lost when the result is told drops it, and the operator knows', async () => {
+    const gateway = await fakeGateway();
+    const { errors } = polling(gateway, () => {
+      gateway.steal(1);
+      return 'late';
+    });
+    gateway.offer({ id: 1 });
+    await eventually(() =>
+      expect(errors).toMatchObject([{ code: 'result_undelivered', call: { callId: 1 } }]),
+    );
+    expect([gateway.completed.size, gateway.failed.length]).toEqual([0, 0]);
+  });
+
+  test('outlives a gateway that is away for a moment', async () => {
+    const gateway = await fakeGateway({ leaseMs: 3_000 });
+    const { open, opened } = gate();
+    const { errors } = polling(gateway, () => opened);
+    gateway.misbehave = ({ path }, response) => {
+      if (!path.endsWith('extend') || asked(gateway, 'extend') > 2) return false;
+      response.destroy();
+      return true;
+    };
+    gateway.offer({ id: 1 });
+    await eventually(() => expect(asked(gateway, 'extend')).toBeGreaterThanOrEqual(4));
+    open();
+    await eventually(() => expect(gateway.completed.has(1)).toBe(true));
+    expect(errors).toEqual([]);
+  });
+
+  test('that ended and came back to the same runner joins its run', async () => {
+    const gateway = await fakeGateway({ leaseMs: 1_000 });
+    const { open, opened } = gate();
+    let runs = 0;
+    const { errors } = polling(gateway, async ({ signal }) => {
+      runs += 1;
+      await opened;
+      return `aborted: ${signal.aborted}`;
+    });
+    gateway.misbehave = ({ body, path }, response) => {
+      const isFirst = path.endsWith('extend') && body['lease_id'] === 'lease-1' && gateway.leased() < 2;
+      if (isFirst) response.destroy();
+      return isFirst;
+    };
+    gateway.offer({ id: 1 });
+    await eventually(() => expect(errors).toMatchObject([{ code: 'lease_lost' }]));
+    open();
+    await eventually(() => expect(gateway.completed.size).toBe(1));
+    expect(gateway.completed.get(1)).toMatchObject({
+      body_base64: Buffer.from('aborted: false').toString('base64'),
+    });
+    expect([runs, gateway.failed]).toEqual([1, []]);
+  });
+});

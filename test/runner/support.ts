@@ -1,0 +1,64 @@
+import { signCall } from '../../src/domain/call-signature.ts';
+import type { PushAnswer, PushRequest } from '../../src/runner/index.ts';
+
+export const secret = 'a secret of sixteen characters or more';
+export const quoteDigest = `0x${'ab'.repeat(32)}`;
+
+export interface CallChange {
+  readonly id?: number;
+  readonly body?: string | Buffer;
+  readonly contentType?: string;
+  readonly serviceId?: number;
+  readonly jobIndex?: number;
+  readonly attempt?: number;
+  readonly trigger?: string;
+  readonly caller?: string;
+}
+
+/** What the gateway says about a call, in the names of a lease; a push has the same in lower case. */
+export function metadataOf({
+  id = 7,
+  serviceId = 1,
+  jobIndex = 0,
+  attempt = 1,
+  trigger = 'x402',
+  caller,
+}: CallChange): Record<string, string> {
+  return {
+    'X-X402-ORIGIN': trigger,
+    'X-X402-QUOTE-DIGEST': quoteDigest,
+    'X-X402-PAYMENT-NETWORK': 'eip155:84532',
+    'X-X402-PAYMENT-TOKEN': 'USDC',
+    'X-NET-SERVICE-ID': String(serviceId),
+    'X-NET-JOB-INDEX': String(jobIndex),
+    'X-NET-CALL-ID': String(id),
+    'X-NET-ATTEMPT': String(attempt),
+    ...(caller ? { 'X-NET-CALLER': caller } : {}),
+  };
+}
+
+/** A call as the gateway pushes it. */
+export function pushed(change: CallChange = {}): PushRequest & { readonly headers: Record<string, string> } {
+  const { id = 7, contentType = 'text/plain' } = change;
+  const body = Buffer.from(change.body ?? 'some text');
+  const lower = Object.entries(metadataOf(change)).map(([name, value]) => [name.toLowerCase(), value]);
+  const metadata = Object.fromEntries(lower) as Record<string, string>;
+  const timestampSecs = Math.floor(Date.now() / 1_000);
+  const signature = signCall({ secret, id: String(id), timestampSecs, body, metadata });
+  return { headers: { ...metadata, ...signature, 'content-type': contentType }, body };
+}
+
+/** Posts a call as the gateway does. */
+export function post(url: string, { headers, body }: ReturnType<typeof pushed>): Promise<Response> {
+  return fetch(url, { method: 'POST', headers, body: new Uint8Array(body) });
+}
+
+export function textOf(answer: PushAnswer): string {
+  return answer.body.toString('utf8');
+}
+
+/** A promise that the test settles, and a count of who waits for it. */
+export function gate(): { readonly open: () => void; readonly opened: Promise<void> } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { open: resolve, opened: promise };
+}
