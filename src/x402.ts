@@ -14,6 +14,7 @@ import { operatorRoutes } from './http/operator.ts';
 import { paidJobRoutes } from './http/paid-jobs.ts';
 import { priceRoutes } from './http/prices.ts';
 import { receiptRoutes } from './http/receipts.ts';
+import { referenceRoutes } from './http/reference.ts';
 import { statusRoutes } from './http/status.ts';
 import { type Chain, createChain } from './peers/chain.ts';
 import { createFacilitator } from './peers/facilitator.ts';
@@ -87,6 +88,7 @@ export async function composeX402({
       await app.register(receiptRoutes(current));
       await app.register(operatorRoutes(current));
       await app.register(statusRoutes(gateway, () => readiness));
+      await app.register(referenceRoutes(publicUrl));
     },
     startWorkers(): void {
       relays.push(...config.runners.filter(isPushed).map((runner) => startRelay(gateway, runner)));

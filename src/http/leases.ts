@@ -1,40 +1,13 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { z } from 'zod';
+import { flattenError, type ZodType } from 'zod';
 import type { RunnerConfig } from '../config/config.ts';
 import { callMetadata } from '../gateway/deliver-call.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { extendRunnerLease, finishLease, leaseForRunner } from '../gateway/lease-calls.ts';
 import type { LeasedCall } from '../store/calls.ts';
 import { sendRefusal } from './errors.ts';
-
-const leaseSecs = z.int().min(5).max(3_600);
-const leaseId = z.uuid();
-
-export const leaseBody = z.strictObject({
-  max: z.int().min(1).max(100),
-  lease_secs: leaseSecs,
-  wait_secs: z.int().min(0).max(30).default(0),
-  services: z.array(z.int().min(0)).min(1).max(100).optional(),
-});
-export const extendBody = z.strictObject({ lease_id: leaseId, lease_secs: leaseSecs });
-export const completeBody = z.strictObject({
-  lease_id: leaseId,
-  result: z
-    .strictObject({
-      content_type: z
-        .string()
-        .regex(/^[!-~][ -~]{0,199}$/)
-        .optional(),
-      body_base64: z.base64(),
-    })
-    .optional(),
-});
-export const failBody = z.strictObject({
-  lease_id: leaseId,
-  error: z.string().max(1_000),
-  retry: z.boolean(),
-});
+import { completeBody, extendBody, failBody, leaseBody, type LeasedCallJson } from './schemas/runner.ts';
 
 /** The lease API for runners that poll. Every route wants the bearer token of a runner with `mode = "lease"`. */
 export function leaseRoutes(gateway: Gateway) {
@@ -49,7 +22,7 @@ export function leaseRoutes(gateway: Gateway) {
   };
 
   return async (app: FastifyInstance): Promise<void> => {
-    const route = <T>(path: string, schema: z.ZodType<T>, handle: RunnerHandler<T>): void => {
+    const route = <T>(path: string, schema: ZodType<T>, handle: RunnerHandler<T>): void => {
       // a result travels in base64 inside JSON
       const bodyLimit = Math.ceil((gateway.config.delivery.maxResultBytes * 4) / 3) + 65_536;
       app.post<{ Params: { call_id?: string } }>(path, { bodyLimit }, async (request, reply) => {
@@ -57,7 +30,7 @@ export function leaseRoutes(gateway: Gateway) {
         if (!runner) return sendRefusal(request, reply, 'unauthorized');
         const body = schema.safeParse(request.body);
         if (!body.success) {
-          const context = { details: z.flattenError(body.error) };
+          const context = { details: flattenError(body.error) };
           return sendRefusal(request, reply, 'invalid_request', { context });
         }
         return handle({ runner, body: body.data, request, reply, callId: callIdOf(request.params.call_id) });
@@ -130,7 +103,7 @@ function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}]+/gu, ' ');
 }
 
-function leasedCallJson(call: LeasedCall) {
+function leasedCallJson(call: LeasedCall): LeasedCallJson {
   const metadata = Object.entries(callMetadata(call)).map(([name, value]) => [name.toUpperCase(), value]);
   return {
     call_id: call.callId,
@@ -138,7 +111,7 @@ function leasedCallJson(call: LeasedCall) {
     attempt: call.attempt,
     service_id: call.serviceId,
     job_index: call.jobIndex,
-    metadata: Object.fromEntries(metadata) as Record<string, string>,
+    metadata: Object.fromEntries(metadata),
     content_type: call.contentType ?? null,
     body_base64: (call.body ?? Buffer.alloc(0)).toString('base64'),
     lease_expires_at: call.leaseUntil.toISOString(),

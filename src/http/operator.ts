@@ -1,5 +1,4 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { z } from 'zod';
 import type { OperatorScope } from '../domain/operator-scope.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { findOperator } from '../gateway/operator-tokens.ts';
@@ -7,11 +6,7 @@ import { requeueCall } from '../gateway/requeue-call.ts';
 import { listDeadCalls } from '../store/calls.ts';
 import type { OperatorToken } from '../store/operator-tokens.ts';
 import { sendRefusal } from './errors.ts';
-
-export const deadLettersQuery = z.strictObject({
-  after: z.coerce.number().int().min(0).default(0),
-  limit: z.coerce.number().int().min(1).max(1_000).default(100),
-});
+import { type DeadLetter, deadLettersQuery } from './schemas/operator.ts';
 
 /** What an operator does over HTTP: every route wants a token with the scope it names. */
 export function operatorRoutes(current: () => Gateway) {
@@ -57,7 +52,7 @@ async function authorize(
   return undefined;
 }
 
-function deadLetterJson(call: Awaited<ReturnType<typeof listDeadCalls>>[number]) {
+function deadLetterJson(call: Awaited<ReturnType<typeof listDeadCalls>>[number]): DeadLetter {
   return {
     call_id: call.call_id,
     quote_digest: call.stream,

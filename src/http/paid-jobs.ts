@@ -11,6 +11,7 @@ import type { JobRequest } from '../gateway/job-request.ts';
 import { payForJob, refuseUnreadBody } from '../gateway/pay-job.ts';
 import { refusalOf, sendError, sendRefusal } from './errors.ts';
 import { noteFacts } from './request-log.ts';
+import type { Accepted } from './schemas/job.ts';
 
 /** Bodies are held in memory: so many requests at a time, those included whose clients have gone while they are finished. */
 function limitInFlight(
@@ -72,8 +73,8 @@ async function refuseUnread(
 ): Promise<void> {
   if (refusalOf(error) !== 'body_too_large') return void sendError(error, request, reply);
   try {
-    const { code } = await withPatience(gateway, refuseUnreadBody(gateway, jobRequest(request)));
-    sendRefusal(request, reply, code);
+    const refused = await withPatience(gateway, refuseUnreadBody(gateway, jobRequest(request)));
+    sendRefusal(request, reply, refused.code, refused);
   } catch (fault) {
     sendError(fault instanceof Error ? fault : new Error(String(fault)), request, reply);
   }
@@ -164,6 +165,17 @@ function sendAccepted(
   if (answer.replayed) reply.header('idempotent-replayed', 'true');
   const { transaction, payer } = payment;
   const isV1 = answer.x402Version === 1;
+  const body: Accepted = {
+    status: 'accepted',
+    receipt: digest,
+    quote_digest: digest,
+    ...(receiptToken ? { receipt_token: receiptToken } : {}),
+    receipt_url: receiptUrl(gateway, digest),
+    call_id: callId,
+    service_id: job.serviceId,
+    job_index: job.jobIndex,
+    payment,
+  };
   const network = (isV1 && v1NameOf(payment.network as Caip2)) || payment.network;
   return reply
     .code(202)
@@ -173,17 +185,7 @@ function sendAccepted(
       isV1 ? 'x-payment-response' : 'payment-response',
       encodeHeader({ success: true, transaction, network, payer }),
     )
-    .send({
-      status: 'accepted',
-      receipt: digest,
-      quote_digest: digest,
-      ...(receiptToken ? { receipt_token: receiptToken } : {}),
-      receipt_url: receiptUrl(gateway, digest),
-      call_id: callId,
-      service_id: job.serviceId,
-      job_index: job.jobIndex,
-      payment,
-    });
+    .send(body);
 }
 
 /** The 402: version 2 in the header, where its clients look first, version 1 in the body, where the others look. */

@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { parseJobId } from '../domain/job.ts';
 import { findJob, inputJson, isSold, type Job, jobUrl } from '../gateway/catalog.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { sendRefusal } from './errors.ts';
+import { sendTagged } from './etag.ts';
 
 /** GET /x402/jobs/{service_id}/{job_index}/price: what a job costs now. Issues no quote and writes nothing. */
 export function priceRoutes(current: () => Gateway) {
@@ -17,10 +17,7 @@ export function priceRoutes(current: () => Gateway) {
         if (!job) return sendRefusal(request, reply, 'job_not_found');
         if (!isSold(job)) return sendRefusal(request, reply, 'x402_disabled');
         const body = JSON.stringify(priceJson(gateway, job));
-        const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
-        reply.header('etag', etag).header('cache-control', 'no-cache');
-        if (matches(request.headers['if-none-match'], etag)) return reply.code(304).send();
-        return reply.type('application/json; charset=utf-8').send(body);
+        return sendTagged(request, reply, { body, type: 'application/json' });
       },
     );
   };
@@ -46,10 +43,4 @@ function priceJson(gateway: Gateway, job: Job) {
       x402_endpoint: jobUrl(gateway.publicUrl(), job),
     })),
   };
-}
-
-function matches(header: string | undefined, etag: string): boolean {
-  return (
-    header !== undefined && header.split(',').some((tag) => ['*', etag, `W/${etag}`].includes(tag.trim()))
-  );
 }

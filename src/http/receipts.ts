@@ -4,6 +4,7 @@ import type { Gateway } from '../gateway/gateway.ts';
 import { isReceiptToken, readReceipt } from '../gateway/receipt.ts';
 import { sendRefusal } from './errors.ts';
 import { noteFacts } from './request-log.ts';
+import type { Receipt } from './schemas/receipt.ts';
 
 /** GET /x402/receipts/{quote_digest}: a quote's story; with its receipt token also the runner's result. */
 export function receiptRoutes(current: () => Gateway) {
@@ -17,7 +18,7 @@ export function receiptRoutes(current: () => Gateway) {
       if (token !== undefined && !isReceiptToken(gateway.receiptKey, digest, token)) {
         return sendRefusal(request, reply, 'invalid_receipt_token');
       }
-      const receipt = await readReceipt(gateway, digest, token !== undefined);
+      const receipt: Receipt | undefined = await readReceipt(gateway, digest, token !== undefined);
       if (!receipt) return sendRefusal(request, reply, 'receipt_not_found');
       return reply.header('cache-control', 'no-store').send(receipt);
     });

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Readiness } from '../gateway/readiness.ts';
 import { readCounters } from '../store/counters.ts';
+import type { Stats } from './schemas/status.ts';
 
 /** Health, readiness and the public counters. */
 export function statusRoutes(gateway: Gateway, readiness: () => Readiness) {
@@ -18,7 +19,8 @@ export function statusRoutes(gateway: Gateway, readiness: () => Readiness) {
 
     app.get('/x402/stats', async (_request, reply) => {
       const { asOfSeq, counters } = await readCounters(gateway.db);
-      return reply.header('cache-control', 'no-store').send({ status: 'ok', as_of_seq: asOfSeq, counters });
+      const stats: Stats = { status: 'ok', as_of_seq: asOfSeq, counters };
+      return reply.header('cache-control', 'no-store').send(stats);
     });
   };
 }

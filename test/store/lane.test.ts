@@ -39,7 +39,7 @@ test('a command is recorded in its stream, and its leaf is canonical JSON that h
     version: 1,
     seq: 1,
   });
-  const { events } = await readStream(database.db, stream);
+  const { events } = await readStream(database.pool, stream);
   expect(events).toMatchObject([{ ...event, seq: 1, stream, version: 1 }]);
   const { rows } = await database.pool.query<{ leaf: Buffer }>('select leaf from tollbook.event');
   const text = rows[0]?.leaf.toString('utf8') ?? '';

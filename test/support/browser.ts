@@ -13,8 +13,8 @@ export function useBrowser(): { readonly browser: Browser } {
     const quiet = ['--disable-background-networking', '--disable-component-update', '--disable-sync'];
     browser = await playwright.launch({
       executablePath: await chromium.executablePath(),
-      // no sandbox: containers run this as root
-      args: [...chromium.args, ...quiet, '--no-first-run', '--no-sandbox'],
+      // without the package's own flags: they switch the rules between origins off. No sandbox: containers run this as root
+      args: [...quiet, '--no-first-run', '--no-sandbox'],
     });
   });
   afterAll(() => browser?.close());

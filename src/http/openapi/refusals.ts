@@ -1,0 +1,55 @@
+import { z } from 'zod';
+import { type RefusalCode, refusals } from '../../domain/refusal.ts';
+import { paymentRequired } from '../schemas/job.ts';
+import { quoteDigest, url } from '../schemas/values.ts';
+import type { HeaderName } from './headers.ts';
+import type { DescribedAnswer } from './operation.ts';
+
+const error = z.string().meta({ description: 'One sentence for a person.' });
+
+/** What some codes say beside `error` and `code`. */
+const contexts: Partial<Record<RefusalCode, z.ZodRawShape>> = {
+  invalid_request: {
+    details: z
+      .strictObject({
+        formErrors: z.array(z.string()),
+        fieldErrors: z.record(z.string(), z.array(z.string())),
+      })
+      .optional()
+      .meta({ description: 'What is wrong with the body, field by field.' }),
+  },
+  unsupported_media_type: { details: z.array(z.string()).min(1) },
+  input_invalid: { details: z.array(z.string()).min(1).max(10) },
+  settlement_pending: { quote_digest: quoteDigest, receipt_url: url },
+};
+
+/** The refusals of one route, an answer for each status. */
+export function refusalAnswers(codes: readonly RefusalCode[]): DescribedAnswer[] {
+  const byStatus = Map.groupBy(codes, (code) => refusals[code].status);
+  return [...byStatus].map(([status, group]) => ({
+    status,
+    description: group.map((code) => `- \`${code}\`: ${refusals[code].sentence}`).join('\n'),
+    schema: status === 402 ? paymentRequired : refusalSchema(group),
+    headers: refusalHeaders(status, group),
+  }));
+}
+
+function refusalHeaders(status: number, codes: readonly RefusalCode[]): readonly HeaderName[] {
+  if (status === 402) return ['PAYMENT-REQUIRED'];
+  if (status !== 429 && status !== 503) return [];
+  return codes.includes('settlement_pending') ? ['Retry-After', 'Idempotent-Replayed'] : ['Retry-After'];
+}
+
+/** One shape for the codes that say no more, and one for each that does. */
+function refusalSchema(codes: readonly RefusalCode[]): z.ZodType {
+  const plain = codes.filter((code) => !contexts[code]);
+  const shapes = [
+    ...(plain.length > 0 ? [z.strictObject({ error, code: z.enum(plain) })] : []),
+    ...codes.flatMap((code) => {
+      const context = contexts[code];
+      return context ? [z.strictObject({ error, code: z.literal(code), ...context })] : [];
+    }),
+  ];
+  const [only] = shapes;
+  return shapes.length === 1 && only ? only : z.union(shapes);
+}

@@ -1,0 +1,96 @@
+import { z } from 'zod';
+import { invocationModes } from '../../domain/job.ts';
+import type { PaymentRequired } from '../../gateway/answer.ts';
+import { paymentSummary, requirementV1 } from './payment.ts';
+import {
+  address,
+  atoms,
+  callId,
+  decimals,
+  jobName,
+  network,
+  quoteDigest,
+  symbol,
+  time,
+  url,
+  wei,
+} from './values.ts';
+
+export const jobInput = z
+  .strictObject({
+    content_type: z.string().meta({ examples: ['application/json'] }),
+    json_schema: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .meta({ description: 'JSON Schema, draft 2020-12.' }),
+  })
+  .meta({ description: 'What the job takes; left out where it takes anything.' });
+
+export const price = z
+  .strictObject({
+    ...jobName,
+    price_wei: wei,
+    invocation_mode: z.enum(invocationModes).exclude(['disabled']),
+    input: jobInput.optional(),
+    settlement_options: z
+      .array(
+        z.strictObject({
+          protocol: z.literal('x402'),
+          scheme: z.literal('exact'),
+          network,
+          asset: address,
+          symbol,
+          decimals,
+          amount: atoms,
+          pay_to: address,
+          x402_endpoint: url.meta({ description: 'Where the job is bought.' }),
+        }),
+      )
+      .min(1),
+  })
+  .meta({ description: 'What a job costs now, in each accepted token.' });
+
+const paymentCodes = [
+  'payment_required',
+  'payment_invalid',
+  'quote_expired',
+] as const satisfies readonly PaymentRequired['code'][];
+
+export const paymentRequired = z
+  .strictObject({
+    x402Version: z.literal(1),
+    error: z.string().meta({ description: 'One sentence for a person.' }),
+    accepts: z
+      .array(requirementV1)
+      .meta({ description: 'One token a network, on networks that version 1 has a name for.' }),
+    code: z.enum(paymentCodes),
+    reason: z
+      .string()
+      .regex(/^[a-z0-9_]{1,100}$/)
+      .optional()
+      .meta({
+        description: 'Why the payment that came was not taken: a machine word, ours or the facilitator’s.',
+        examples: ['authorization_expired'],
+      }),
+    quote_digest: quoteDigest,
+    quote_expires_at: time,
+    input: jobInput.optional(),
+  })
+  .meta({ description: 'The offer: x402 version 1 in this body, version 2 in `PAYMENT-REQUIRED`.' });
+
+export const accepted = z
+  .strictObject({
+    status: z.literal('accepted'),
+    receipt: quoteDigest.meta({ description: 'Equals `quote_digest`.' }),
+    quote_digest: quoteDigest,
+    receipt_token: z.string().optional().meta({
+      description:
+        'Opens the result on the receipt. A replay carries it only where it shows the quote (version 2).',
+    }),
+    receipt_url: url,
+    call_id: callId,
+    ...jobName,
+    payment: paymentSummary,
+  })
+  .meta({ description: 'Paid and enqueued; not yet done.' });
+export type Accepted = z.infer<typeof accepted>;

@@ -1,0 +1,32 @@
+import { z } from 'zod';
+import { callId, count, jobName, quoteDigest, time } from './values.ts';
+
+export const deadLettersQuery = z.strictObject({
+  after: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(0)
+    .meta({ description: 'The last `call_id` of the page before.' }),
+  limit: z.coerce.number().int().min(1).max(1_000).default(100).meta({ description: 'At most so many.' }),
+});
+
+export const deadLetter = z.strictObject({
+  call_id: callId,
+  quote_digest: quoteDigest,
+  ...jobName,
+  attempts: count.meta({ description: 'How often it was handed out.' }),
+  last_error: z
+    .string()
+    .nullable()
+    .meta({ description: "The runner's own words, without control characters." }),
+  dead_since: time,
+  created_at: time,
+});
+export type DeadLetter = z.infer<typeof deadLetter>;
+
+export const deadLetters = z
+  .strictObject({ calls: z.array(deadLetter) })
+  .meta({ description: 'Calls that no attempt could deliver, oldest first.' });
+
+export const requeued = z.strictObject({ call_id: callId, status: z.literal('enqueued') });

@@ -1,0 +1,51 @@
+import { z } from 'zod';
+import type { ReceiptState } from '../../domain/story.ts';
+import { paymentSummary } from './payment.ts';
+import { callId, contentType, jobName, quoteDigest, time } from './values.ts';
+
+const states = [
+  'quoted',
+  'authorized',
+  'settling',
+  'settlement_unknown',
+  'settlement_failed',
+  'settled',
+  'enqueued',
+  'delivered',
+  'completed',
+  'dead_lettered',
+  'refused',
+  'expired',
+  'refunded',
+] as const satisfies readonly ReceiptState[];
+
+export const receipt = z
+  .strictObject({
+    quote_digest: quoteDigest,
+    state: z.enum(states),
+    paid: z.boolean().nullable().meta({ description: 'Whether money moved; null while nobody can know.' }),
+    ...jobName,
+    quote_expires_at: z.int().min(0).meta({ description: 'Unix seconds.' }),
+    call_id: callId.optional(),
+    payment: paymentSummary.optional(),
+    events: z
+      .array(
+        z.strictObject({
+          type: z
+            .string()
+            .regex(/^[a-z_]+$/)
+            .meta({ description: 'More types may come.', examples: ['payment_settled'] }),
+          at: time,
+        }),
+      )
+      .meta({ description: 'All that happened, in its order.' }),
+    result: z
+      .strictObject({ content_type: contentType, body_base64: z.base64() })
+      .nullable()
+      .optional()
+      .meta({
+        description: 'What the runner answered; null while there is nothing. Only with the receipt token.',
+      }),
+  })
+  .meta({ description: "A quote's story." });
+export type Receipt = z.infer<typeof receipt>;

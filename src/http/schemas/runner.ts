@@ -1,0 +1,80 @@
+import { z } from 'zod';
+import { attempt, callId, contentType, jobName, time } from './values.ts';
+
+const leaseSecs = z
+  .int()
+  .min(5)
+  .max(3_600)
+  .meta({ description: 'How long the lease holds, from now.', examples: [60] });
+const leaseId = z.uuid().meta({ description: 'Names the lease: the fence against earlier holders.' });
+
+export const leaseBody = z
+  .strictObject({
+    max: z
+      .int()
+      .min(1)
+      .max(100)
+      .meta({ description: 'At most so many calls.', examples: [10] }),
+    lease_secs: leaseSecs,
+    wait_secs: z
+      .int()
+      .min(0)
+      .max(30)
+      .default(0)
+      .meta({ description: 'How long to wait for the first call.', examples: [20] }),
+    services: z
+      .array(z.int().min(0))
+      .min(1)
+      .max(100)
+      .optional()
+      .meta({ description: "Some of the runner's own services; all of them where left out." }),
+  })
+  .meta({ description: 'How many calls a runner takes, and for how long.' });
+
+export const extendBody = z.strictObject({ lease_id: leaseId, lease_secs: leaseSecs });
+
+export const completeBody = z.strictObject({
+  lease_id: leaseId,
+  result: z
+    .strictObject({
+      content_type: z
+        .string()
+        .regex(/^[!-~][ -~]{0,199}$/)
+        .optional()
+        .meta({ examples: ['application/json'] }),
+      body_base64: z.base64(),
+    })
+    .optional()
+    .meta({ description: "The answer to the call, for the payer's receipt." }),
+});
+
+export const failBody = z.strictObject({
+  lease_id: leaseId,
+  error: z.string().max(1_000).meta({ description: "What went wrong, for the operator's eyes." }),
+  retry: z
+    .boolean()
+    .meta({ description: 'Whether the call may be tried again; a dead letter at once if not.' }),
+});
+
+export const leasedCall = z.strictObject({
+  call_id: callId,
+  lease_id: leaseId,
+  attempt,
+  ...jobName,
+  metadata: z.record(z.string(), z.string()).meta({
+    description: 'What a pushed call has as headers.',
+    examples: [{ 'X-X402-ORIGIN': 'x402', 'X-NET-CALL-ID': '42' }],
+  }),
+  content_type: contentType,
+  body_base64: z.base64().meta({ description: "The request's bytes, untouched." }),
+  lease_expires_at: time,
+});
+export type LeasedCallJson = z.infer<typeof leasedCall>;
+
+export const leases = z
+  .strictObject({ calls: z.array(leasedCall) })
+  .meta({ description: 'The calls that were leased; none where none came due in time.' });
+
+export const extended = z.strictObject({ lease_expires_at: time });
+export const completed = z.strictObject({ status: z.literal('completed') });
+export const failed = z.strictObject({ status: z.literal('failed') });
