@@ -29,7 +29,7 @@ export async function readReceipt(gateway: Gateway, digest: Hex, withResult: boo
     paid: isPaid(story),
     service_id: story.quote.service_id,
     job_index: story.quote.job_index,
-    quote_expires_at: story.quote.expires_at,
+    quote_expires_at: new Date(story.quote.expires_at * 1_000).toISOString(),
     ...(story.call ? { call_id: story.call.callId } : {}),
     ...(paid?.settled ? { payment: paymentSummary(paid.payment, paid.settled.transaction) } : {}),
     events: events.map(({ type, at }) => ({ type, at })),

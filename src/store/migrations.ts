@@ -22,7 +22,7 @@ const sqlFiles: MigrationProvider = {
 };
 
 /** The migrations this version of Tollbook ships, in order. */
-export async function migrationNames(): Promise<string[]> {
+async function migrationNames(): Promise<string[]> {
   const files = await readdir(folder);
   return files
     .filter((name) => name.endsWith('.sql'))

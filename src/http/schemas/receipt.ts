@@ -25,7 +25,7 @@ export const receipt = z
     state: z.enum(states),
     paid: z.boolean().nullable().meta({ description: 'Whether money moved; null while nobody can know.' }),
     ...jobName,
-    quote_expires_at: z.int().min(0).meta({ description: 'Unix seconds.' }),
+    quote_expires_at: time,
     call_id: callId.optional(),
     payment: paymentSummary.optional(),
     events: z
