@@ -17,7 +17,9 @@ import { receiptRoutes } from './http/receipts.ts';
 import { referenceRoutes } from './http/reference.ts';
 import { statusRoutes } from './http/status.ts';
 import { type Chain, createChain } from './peers/chain.ts';
+import { createContractSignatureChecker } from './peers/contract-signature.ts';
 import { createFacilitator } from './peers/facilitator.ts';
+import { createPermissionChecker } from './peers/permission.ts';
 import type { LedgerDatabase } from './store/database.ts';
 import type { Lane } from './store/lane.ts';
 import { pendingMigrations } from './store/migrations.ts';
@@ -60,6 +62,12 @@ export async function composeX402({
     publicUrl,
     facilitator,
     chains,
+    permissions: createPermissionChecker({
+      timeoutMs: 3_000,
+      maxConcurrent: 64,
+      cacheSecs: x402.parityCacheSecs,
+    }),
+    contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
     budget: createBudget(config.limits.requestsPerMinute),
     receiptKey: await readReceiptKey(ledger.db),
     settling: new Map(),
@@ -121,7 +129,9 @@ export async function composeX402({
     },
     /** Drops the connections to peers. */
     async stop(): Promise<void> {
-      await Promise.all([facilitator, ...gateway.chains.values()].map((peer) => peer.close()));
+      const { permissions, contractSignatures, chains: open } = gateway;
+      const peers = [facilitator, permissions, contractSignatures, ...open.values()];
+      await Promise.all(peers.map((peer) => peer.close()));
     },
   };
 }

@@ -44,6 +44,14 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     usage: 'tollbook config check FILE\n  exit code 0, or 78 where the file has mistakes',
     load: () => import('./config-check.ts'),
   },
+  'auth-dry-run': {
+    summary: 'signs a request as a caller and asks what a restricted job would say to it',
+    usage:
+      "tollbook auth-dry-run SERVICE JOB 'BODY' [--url http://127.0.0.1:8402] [--key-file FILE] [--nonce TEXT] [--ttl-secs 300]\n" +
+      '  the key is read from TOLLBOOK_CALLER_KEY or from the file, never from an argument;\n' +
+      '  settles nothing, uses no nonce up; exit code 0 where the request would be allowed, else 1',
+    load: () => import('./auth-dry-run.ts'),
+  },
   'calls dead': {
     summary: 'lists the calls that could not be delivered',
     usage: 'tollbook calls dead\n  needs DATABASE_URL',

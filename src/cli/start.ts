@@ -220,12 +220,15 @@ function describe(
     operator_token: operatorToken,
     payer_private_key: devnet.payerPrivateKey,
     callers: devnet.callers,
+    parity_contract: devnet.parityContract,
     jobs: [...(config.x402?.prices.keys() ?? [])].map((key) => {
       const [serviceId, jobIndex] = key.split('/').map(Number) as [number, number];
+      const policy = config.x402?.policies.get(key);
       return {
         service_id: serviceId,
         job_index: jobIndex,
-        invocation_mode: config.x402?.policies.get(key)?.invocationMode ?? 'disabled',
+        invocation_mode: policy?.invocationMode ?? 'disabled',
+        ...(policy?.authMode && { auth_mode: policy.authMode }),
         delivery: leased.has(serviceId) ? ('lease' as const) : ('push' as const),
       };
     }),

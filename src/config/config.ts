@@ -43,6 +43,10 @@ export interface X402Config {
   readonly prices: ReadonlyMap<string, bigint>;
   readonly defaultInvocationMode: InvocationMode;
   readonly quoteTtlSecs: number;
+  /** How far in the future a delegated caller's signature may expire. */
+  readonly maxSignatureTtlSecs: number;
+  /** How long an answer of the permission contract is reused; 0 asks every time. */
+  readonly parityCacheSecs: number;
   /** x402's maxTimeoutSeconds. */
   readonly maxTimeoutSecs: number;
   readonly confirm: Confirmation;

@@ -34,6 +34,8 @@ export const rootShape = {
   markup_bps: markupBps.default(0),
   default_invocation_mode: oneOf(invocationModes).default('disabled'),
   quote_ttl_secs: wholeNumber(10, 86_400).default(300),
+  max_signature_ttl_secs: wholeNumber(1, 31_536_000).default(86_400),
+  parity_cache_secs: wholeNumber(0, 3_600).default(0),
   max_timeout_secs: wholeNumber(1, 86_400).default(300),
   confirm: oneOf(confirmations).default('before'),
   confirm_timeout_ms: wholeNumber(1, 600_000).default(5_000),

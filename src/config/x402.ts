@@ -40,6 +40,8 @@ export async function readX402(
     prices: frozenMap(prices),
     defaultInvocationMode: root.whole.default_invocation_mode,
     quoteTtlSecs: root.whole.quote_ttl_secs,
+    maxSignatureTtlSecs: root.whole.max_signature_ttl_secs,
+    parityCacheSecs: root.whole.parity_cache_secs,
     maxTimeoutSecs: root.whole.max_timeout_secs,
     confirm: root.whole.confirm,
     confirmTimeoutMs: root.whole.confirm_timeout_ms,

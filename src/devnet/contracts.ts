@@ -14,6 +14,10 @@ export interface ContractArtifact {
 export const testToken = artifact('TestToken');
 /** An ERC-1271 wallet: `constructor(owner)`. */
 export const smartWallet = artifact('SmartWallet');
+/** An ERC-1271 wallet that burns all gas instead of answering: no constructor arguments. */
+export const gasBurner = artifact('GasBurner');
+/** Who may call which service: `constructor(serviceId, callers)`. */
+export const callerRegistry = artifact('CallerRegistry');
 /** What reads go through on real chains; its code is set at `multicall3Address`. */
 export const multicall3 = artifact('Multicall3');
 

@@ -18,11 +18,13 @@ const description = z.object({
   operator_token: z.string(),
   payer_private_key: z.string(),
   callers: z.object({ permitted: z.string(), refused: z.string() }),
+  parity_contract: z.string(),
   jobs: z.array(
     z.object({
       service_id: z.int(),
       job_index: z.int(),
       invocation_mode: z.string(),
+      auth_mode: z.string().optional(),
       delivery: z.enum(['push', 'lease']),
     }),
   ),
@@ -38,19 +40,23 @@ export async function writeDescription(dir: string, value: DevnetDescription): P
 
 /** Throws where no devnet has described itself in this folder. */
 export async function readDescription(dir: string): Promise<DevnetDescription> {
+  return description.parse(await readValue(dir));
+}
+
+async function readValue(dir: string): Promise<unknown> {
   let text: string;
   try {
     text = await readFile(path.join(dir, fileName), 'utf8');
   } catch {
     throw new Error(`there is no ${path.join(dir, fileName)}: start the devnet first, with \`npm start\``);
   }
-  return description.parse(JSON.parse(text));
+  return JSON.parse(text) as unknown;
 }
 
-/** The operator token of an earlier start in this folder, if there was one. */
+/** The operator token of an earlier start in this folder, if there was one: also by a version that described less. */
 export async function earlierOperatorToken(dir: string): Promise<string | undefined> {
   try {
-    return (await readDescription(dir)).operator_token;
+    return description.pick({ operator_token: true }).parse(await readValue(dir)).operator_token;
   } catch {
     return undefined;
   }

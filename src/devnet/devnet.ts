@@ -4,6 +4,7 @@ import { devnetAddress, devnetKeys } from './accounts.ts';
 import { type Chain, startChain } from './chain.ts';
 import { errorCode } from './error-code.ts';
 import { startFacilitator } from './facilitator.ts';
+import { deployRegistry } from './registry.ts';
 import { startEchoRunner } from './runner.ts';
 import { deployTokens } from './token.ts';
 
@@ -29,13 +30,15 @@ export interface Devnet {
   readonly token: Address;
   readonly secondToken: Address;
   readonly payTo: Address;
+  /** The registry that is asked who may call: `net_contract` of a restricted job. */
+  readonly parityContract: Address;
   readonly facilitatorUrl: string;
   /** Where calls are posted, path included. */
   readonly runnerUrl: string;
   /** The secret calls to the runner are signed with. */
   readonly runnerToken: string;
   readonly payerPrivateKey: Hex;
-  /** Private keys; both hold tokens. */
+  /** Private keys; both hold tokens. The registry permits one of them, and the payer, for service 1. */
   readonly callers: { readonly permitted: Hex; readonly refused: Hex };
   /** Saves the chain and resolves when nothing is left. Safe to call twice. */
   stop(): Promise<void>;
@@ -45,7 +48,7 @@ const defaultPorts = { chain: 8412, facilitator: 8413, runner: 8414 } as const;
 const runnerToken = 'devnet-runner-token';
 
 /**
- * Starts a chain with two tokens, a facilitator and an echo runner. Nothing of it is safe to expose.
+ * Starts a chain with two tokens and a caller registry, a facilitator and an echo runner. Nothing of it is safe to expose.
  * @throws when a part does not start; the parts before it are stopped again
  */
 export async function startDevnet({ dir, ports = {} }: DevnetOptions): Promise<Devnet> {
@@ -70,6 +73,7 @@ async function startParts(
   const chain = await startAt('chain', ports, (port) => startChain({ port, stateFile }));
   stops.push(chain.stop);
   const tokens = await deployTokens(chain);
+  const parityContract = await deployRegistry(chain);
   const facilitator = await startAt('facilitator', ports, (port) =>
     startFacilitator({ ...settlingOn(chain), port }),
   );
@@ -82,6 +86,7 @@ async function startParts(
     network: `eip155:${chain.chainId}`,
     ...tokens,
     payTo: devnetAddress('payTo'),
+    parityContract,
     facilitatorUrl: facilitator.url,
     runnerUrl: runner.url,
     runnerToken,

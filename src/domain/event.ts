@@ -95,6 +95,18 @@ const settlementStarted = z.strictObject({
   payment: signedPayment,
 });
 
+/** A caller's own text, but only in this form: visible ASCII without a colon. */
+const callerNonce = z.string().regex(/^[!-9;-~]{1,128}$/);
+
+/** One trial of a job's authorization: `code` says why it was not allowed. */
+const dryRun = z.strictObject({
+  service_id: id,
+  job_index: id,
+  mode: z.enum(authModes).optional(),
+  caller: address.optional(),
+  code: reason.optional(),
+});
+
 /** Which payment of the stream an event speaks of: a quote that was freed may be paid by a second one. */
 const ofPayment = { payment_nonce: hex32, payer: address };
 
@@ -118,7 +130,22 @@ export const eventSchemas = {
   payment_rejected: paymentRejected,
   request_refused: requestRefused,
   payment_verified: z.strictObject({ ...ofPayment, by: z.enum(['facilitator', 'signature']) }),
-  auth_passed: z.strictObject({ caller: address, mode: z.enum(authModes) }),
+  auth_passed: z.strictObject({
+    caller: address,
+    mode: z.enum(authModes),
+    caller_nonce: callerNonce.optional(),
+  }),
+  auth_denied: z.strictObject({
+    code: reason,
+    service_id: id,
+    job_index: id,
+    caller: address.optional(),
+    quote_digest: hex32.optional(),
+  }),
+  dry_run_allowed: dryRun,
+  dry_run_denied: dryRun,
+  dry_run_error: dryRun,
+  payer_mismatch: z.strictObject({ ...ofPayment, settled_payer: address }),
   replay_denied: z.strictObject({
     claim: z.enum(['payment', 'quote', 'caller_nonce']),
     ...ofPayment,

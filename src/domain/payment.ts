@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { recoverTypedDataAddress } from 'viem/utils';
+import { hashTypedData, hexToBytes } from 'viem/utils';
 import { canonicalJson } from './canonical-json.ts';
 import type { DecodedPayment } from './decode-payment.ts';
 import type { SignedPaymentData } from './event.ts';
 import { type Address, type Caip2, chainIdOf, type Hex, parseAddress } from './primitives.ts';
 import type { SettlementOption } from './quote.ts';
+import { parseSignature, recoverSigner } from './recover.ts';
 
 /** The one name of an authorization, however its text was spelt: unique among the ledger's claims. */
 export interface Fingerprint {
@@ -111,6 +112,31 @@ export function checkPayment(
   };
 }
 
+/**
+ * A payment as it was signed, whether or not it is worth anything: to tell whose signature it is.
+ * Undefined where its numbers are none.
+ */
+export function signedAsTold(decoded: DecodedPayment, option: SettlementOption): SignedPayment | undefined {
+  const { authorization, signature } = decoded.payload;
+  const payTo = parseAddress(authorization.to);
+  const numbers = [authorization.value, authorization.validAfter, authorization.validBefore];
+  if (!payTo || !numbers.every((text) => decimal.test(text)) || !signatureHex.test(signature))
+    return undefined;
+  return {
+    ...option,
+    x402Version: decoded.x402Version,
+    transferMethod: 'eip3009',
+    payer: decoded.payer,
+    nonce: decoded.nonce,
+    payTo,
+    amount: BigInt(authorization.value),
+    validAfter: BigInt(authorization.validAfter),
+    validBefore: BigInt(authorization.validBefore),
+    signature: signature.toLowerCase() as Hex,
+    maxTimeoutSecs: 0,
+  };
+}
+
 const invalid = (word: string): { readonly invalid: string } => ({ invalid: word });
 
 /** Whether an authorization can still be settled, and not for longer than was offered. */
@@ -129,40 +155,32 @@ export function timeError(
   return undefined;
 }
 
-/** Half the curve's order: a signature above it has a twin that some contracts refuse. */
-const maxS = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
-
 /**
  * Whether an ordinary account's signature over this EIP-3009 authorization is the payer's own.
  * False also for contract accounts: only their contract could tell.
  */
-export async function isSignedByPayer(payment: SignedPayment): Promise<boolean> {
-  const { signature } = payment;
-  if (signature.length !== 132 || BigInt(`0x${signature.slice(66, 130)}`) > maxS) return false;
-  try {
-    const signer = await recoverTypedDataAddress({
-      domain: {
-        name: payment.eip712Name,
-        version: payment.eip712Version,
-        chainId: chainIdOf(payment.network),
-        verifyingContract: payment.asset,
-      },
-      types: transferWithAuthorization,
-      primaryType: 'TransferWithAuthorization',
-      message: {
-        from: payment.payer,
-        to: payment.payTo,
-        value: payment.amount,
-        validAfter: payment.validAfter,
-        validBefore: payment.validBefore,
-        nonce: payment.nonce,
-      },
-      signature,
-    });
-    return signer.toLowerCase() === payment.payer;
-  } catch {
-    return false;
-  }
+export function isSignedByPayer(payment: SignedPayment): boolean {
+  const signature = parseSignature(payment.signature);
+  if (!signature) return false;
+  const hash = hashTypedData({
+    domain: {
+      name: payment.eip712Name,
+      version: payment.eip712Version,
+      chainId: chainIdOf(payment.network),
+      verifyingContract: payment.asset,
+    },
+    types: transferWithAuthorization,
+    primaryType: 'TransferWithAuthorization',
+    message: {
+      from: payment.payer,
+      to: payment.payTo,
+      value: payment.amount,
+      validAfter: payment.validAfter,
+      validBefore: payment.validBefore,
+      nonce: payment.nonce,
+    },
+  });
+  return recoverSigner(hexToBytes(hash), signature) === payment.payer;
 }
 
 /** EIP-3009. */

@@ -4,6 +4,29 @@
  */
 export const refusals = {
   invalid_request: { status: 400, sentence: 'The request is not well formed.' },
+  missing_caller: { status: 400, sentence: 'This job wants the header X-NET-CALLER; nothing was charged.' },
+  invalid_caller: { status: 400, sentence: 'X-NET-CALLER is not an address, or its checksum is wrong.' },
+  missing_signature: {
+    status: 400,
+    sentence: 'This job wants the header X-NET-CALLER-SIG; nothing was charged.',
+  },
+  invalid_signature: { status: 400, sentence: 'X-NET-CALLER-SIG is not a 65-byte signature with a low s.' },
+  missing_signature_nonce: {
+    status: 400,
+    sentence: 'This job wants the header X-NET-CALLER-NONCE; nothing was charged.',
+  },
+  invalid_signature_nonce: {
+    status: 400,
+    sentence: 'X-NET-CALLER-NONCE is not 1 to 128 visible ASCII characters without a colon.',
+  },
+  missing_signature_expiry: {
+    status: 400,
+    sentence: 'This job wants the header X-NET-CALLER-EXPIRY; nothing was charged.',
+  },
+  invalid_signature_expiry: {
+    status: 400,
+    sentence: 'X-NET-CALLER-EXPIRY is not a time in Unix seconds within the allowed future.',
+  },
   unauthorized: { status: 401, sentence: 'This needs a bearer token that is known here.' },
   invalid_receipt_token: { status: 401, sentence: 'This is not the token of that receipt.' },
   payment_required: { status: 402, sentence: 'This job is paid: sign one of the payments offered.' },
@@ -11,12 +34,22 @@ export const refusals = {
   quote_expired: { status: 402, sentence: 'The quote that this payment names is no longer open.' },
   x402_disabled: { status: 403, sentence: 'This job is not sold over x402.' },
   forbidden: { status: 403, sentence: 'This token does not allow that.' },
+  signature_expired: { status: 403, sentence: "The caller's signature has expired; nothing was charged." },
+  signature_mismatch: {
+    status: 403,
+    sentence: "The signature over this request is not the caller's; nothing was charged.",
+  },
+  caller_not_permitted: { status: 403, sentence: 'This caller may not call this job; nothing was charged.' },
   not_found: { status: 404, sentence: 'There is nothing at this address.' },
   job_not_found: { status: 404, sentence: 'There is no job of this name.' },
   call_not_found: { status: 404, sentence: 'There is no dead-lettered call of this id.' },
   receipt_not_found: { status: 404, sentence: 'There is no quote of this digest.' },
   request_timeout: { status: 408, sentence: 'The request did not arrive in time.' },
   payment_replay: { status: 409, sentence: 'This payment was already used for another request.' },
+  signature_replay: {
+    status: 409,
+    sentence: "The caller's nonce was already used by another payment; nothing was charged.",
+  },
   quote_in_use: { status: 409, sentence: 'This quote is already being paid by another payment.' },
   lease_lost: { status: 409, sentence: 'This lease is not held any more: what it did does not count.' },
   result_too_large: { status: 413, sentence: 'The result is larger than this gateway keeps.' },
@@ -39,6 +72,10 @@ export const refusals = {
   enqueue_failed: { status: 503, sentence: 'There is no room for another call now; nothing was charged.' },
   overloaded: { status: 503, sentence: 'This gateway is busy; nothing was charged.' },
   facilitator_unavailable: { status: 503, sentence: 'Payments cannot be verified now; nothing was charged.' },
+  permission_check_failed: {
+    status: 503,
+    sentence: 'Whether the caller is permitted cannot be asked now; nothing was charged.',
+  },
   ledger_unavailable: {
     status: 503,
     sentence: 'The ledger cannot be reached now; send the same request again.',

@@ -17,7 +17,7 @@ const counterTypes = {
   delivered: ['delivered'],
   completed: ['completed'],
   dead_lettered: ['dead_lettered'],
-} as const satisfies Record<string, readonly (EventType | 'auth_denied' | `dry_run_${string}`)[]>;
+} as const satisfies Record<string, readonly EventType[]>;
 
 export type Counters = Record<keyof typeof counterTypes, number>;
 

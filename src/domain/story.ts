@@ -26,9 +26,11 @@ export interface Story {
   /** In the order they were started. */
   readonly payments: readonly PaymentStory[];
   readonly call?: CallStory;
+  /** A caller was refused and no payment was started since. */
+  readonly refused: boolean;
 }
 
-export const emptyStory: Story = { version: 0, payments: [] };
+export const emptyStory: Story = { version: 0, payments: [], refused: false };
 
 export function foldStory(events: Iterable<RecordedEvent>): Story {
   let story = emptyStory;
@@ -42,9 +44,12 @@ export function evolve(story: Story, event: RecordedEvent): Story {
   switch (event.type) {
     case 'quote_issued':
       return { ...next, quote: event.data };
+    case 'auth_denied':
+      return { ...next, refused: true };
     case 'settlement_started':
       return {
         ...next,
+        refused: false,
         payments: [
           ...story.payments,
           {
@@ -76,6 +81,10 @@ export function evolve(story: Story, event: RecordedEvent): Story {
     case 'dead_lettered':
       return { ...next, call: { callId: event.data.call_id, status: 'dead_lettered' } };
     case 'auth_passed':
+    case 'dry_run_allowed':
+    case 'dry_run_denied':
+    case 'dry_run_error':
+    case 'payer_mismatch':
     case 'delivery_failed':
     case 'enqueue_failed':
     case 'operator_config_loaded':
@@ -127,6 +136,7 @@ export function receiptState(story: Story, nowSecs: number): ReceiptState {
   if (story.call) return story.call.status;
   const last = story.payments.at(-1);
   if (last && last.status !== 'settlement_failed') return last.status;
+  if (story.refused) return 'refused';
   if (last) return 'settlement_failed';
   return story.quote && story.quote.expires_at <= nowSecs ? 'expired' : 'quoted';
 }

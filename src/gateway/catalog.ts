@@ -1,13 +1,22 @@
-import type { JobInput, X402Config } from '../config/config.ts';
+import type { JobInput, JobPolicy, X402Config } from '../config/config.ts';
 import { tokenAmount } from '../domain/amount.ts';
 import { compileSchema, type InputCheck } from '../domain/job-input.ts';
 import { type AuthMode, type InvocationMode, type JobId, jobKey } from '../domain/job.ts';
+import type { Address } from '../domain/primitives.ts';
 import type { SettlementOption } from '../domain/quote.ts';
+
+/** How the callers of a job are proven, and which contract permits them. */
+export interface Restriction {
+  readonly authMode: AuthMode;
+  readonly rpcUrl: string;
+  readonly contract: Address;
+}
 
 /** A job as it is sold now: its price, and what that comes to in each accepted token. */
 export interface Job extends JobId {
   readonly mode: InvocationMode;
-  readonly authMode: AuthMode | undefined;
+  /** Who may call it and how that is proven; also kept by a disabled job, to be tried before it is enabled. */
+  readonly restriction: Restriction | undefined;
   readonly priceWei: bigint;
   readonly options: readonly SettlementOption[];
   /** What its requests must be, where that is limited. */
@@ -26,7 +35,7 @@ export function createCatalog(config: X402Config): Catalog {
       serviceId,
       jobIndex,
       mode: policy?.invocationMode ?? config.defaultInvocationMode,
-      authMode: policy?.authMode,
+      restriction: policy && restrictionOf(policy),
       priceWei,
       input: policy?.input && withCheck(policy.input),
       options: config.tokens.map((token) => ({
@@ -44,11 +53,15 @@ export function createCatalog(config: X402Config): Catalog {
   return jobs;
 }
 
-/**
- * Whether a job can be bought. Restricted jobs cannot, until callers can be authorized before money moves.
- */
+function restrictionOf({ authMode, netRpcUrl, netContract }: JobPolicy): Restriction | undefined {
+  return authMode && netRpcUrl && netContract
+    ? { authMode, rpcUrl: netRpcUrl, contract: netContract }
+    : undefined;
+}
+
+/** Whether a job can be bought. */
 export function isSold(job: Job): boolean {
-  return job.mode === 'public_paid';
+  return job.mode === 'public_paid' || (job.mode === 'restricted_paid' && job.restriction !== undefined);
 }
 
 export function findJob(catalog: Catalog, job: JobId): Job | undefined {

@@ -1,9 +1,12 @@
 import type { DecodedPayment } from '../domain/decode-payment.ts';
 import { isSignedByPayer, timeError } from '../domain/payment.ts';
-import type { Hex } from '../domain/primitives.ts';
+import type { AuthMode } from '../domain/job.ts';
+import type { Address, Hex } from '../domain/primitives.ts';
+import type { RefusalCode } from '../domain/refusal.ts';
 import { facilitatorRequest } from '../domain/x402.ts';
 import { payerAsker } from './budget.ts';
-import type { Job } from './catalog.ts';
+import { askPermission, findDelegatedCaller, type FoundCaller, proveContractCaller } from './authorize.ts';
+import type { Job, Restriction } from './catalog.ts';
 import { type Gateway, nowSecs } from './gateway.ts';
 import type { BoundRequest } from './job-request.ts';
 import { type MatchedPayment, type Mismatch, matchQuote, paymentWindow, rejected } from './match-quote.ts';
@@ -12,12 +15,29 @@ import { type MatchedPayment, type Mismatch, matchQuote, paymentWindow, rejected
 export interface CheckedPayment extends MatchedPayment {
   readonly kind: 'good';
   readonly verifiedBy: 'facilitator' | 'signature';
+  /** Of a restricted job: proven and permitted. */
+  readonly caller: AuthorizedCaller | undefined;
+}
+
+export interface AuthorizedCaller {
+  readonly mode: AuthMode;
+  readonly address: Address;
+  /** Delegated callers use each nonce for one payment. */
+  readonly nonce: string | undefined;
 }
 
 /** Why a payment is not taken. Nothing has been recorded or told yet. */
 export type Objection =
   | Mismatch
   | { readonly kind: 'facilitator_unavailable'; readonly digest: Hex }
+  /** `isProvenPayer` where the payment was verified before the caller was refused. */
+  | {
+      readonly kind: 'denied';
+      readonly code: RefusalCode;
+      readonly digest: Hex;
+      readonly caller: Address | undefined;
+      readonly isProvenPayer: boolean;
+    }
   | { readonly kind: 'rate_limited'; readonly retryAfterSecs: number }
   | { readonly kind: 'no_room'; readonly digest: Hex; readonly reason: 'stopping' | 'outbox_full' };
 
@@ -31,12 +51,18 @@ export async function checkDecodedPayment(
   const matched = await matchQuote(gateway, job, decoded);
   if ('kind' in matched) return matched;
   const { digest, payment } = matched;
-  const verifiedBy = await verify(gateway, matched);
+  // what the request itself says about its caller is looked at before any peer is asked
+  const found = job.restriction && findCaller(gateway, request, job, job.restriction, payment.payer);
+  if (typeof found === 'string') return denied(found, digest);
+  const verifiedBy = await verify(gateway, job, matched);
   if (typeof verifiedBy === 'object') return verifiedBy;
   const payer = payerAsker(payment.payer);
   if (!request.askers.includes(payer)) request.askers.push(payer);
   const retryAfterSecs = gateway.budget.spent(request.askers);
   if (retryAfterSecs !== undefined) return { kind: 'rate_limited', retryAfterSecs };
+  const refused =
+    job.restriction && found && (await authorize(gateway, request, job, job.restriction, found));
+  if (refused) return { ...denied(refused, digest), caller: found?.caller, isProvenPayer: true };
   if (gateway.stopping()) return { kind: 'no_room', digest, reason: 'stopping' };
   if (gateway.lane.state.openCalls >= gateway.config.limits.maxOutstandingCalls) {
     return { kind: 'no_room', digest, reason: 'outbox_full' };
@@ -44,7 +70,36 @@ export async function checkDecodedPayment(
   // verifying took its time: settling must still fit into the authorization
   const late = timeError(payment.validAfter, payment.validBefore, paymentWindow(gateway, nowSecs(gateway)));
   if (late) return rejected({ stage: 'shape', reason: late, quote_digest: digest });
-  return { kind: 'good', ...matched, verifiedBy };
+  const caller = job.restriction &&
+    found && { mode: job.restriction.authMode, address: found.caller, nonce: found.claim?.nonce };
+  return { kind: 'good', ...matched, verifiedBy, caller };
+}
+
+function denied(code: RefusalCode, digest: Hex): Extract<Objection, { kind: 'denied' }> {
+  return { kind: 'denied', code, digest, caller: undefined, isProvenPayer: false };
+}
+
+function findCaller(
+  gateway: Gateway,
+  request: BoundRequest,
+  job: Job,
+  { authMode }: Restriction,
+  payer: Address,
+): FoundCaller | RefusalCode {
+  if (authMode === 'delegated_caller_signature') return findDelegatedCaller(gateway, request, job);
+  return { caller: payer, claim: undefined, isProven: true };
+}
+
+/** Step 5: the caller is proven, then permitted. The code of what speaks against it. */
+async function authorize(
+  gateway: Gateway,
+  request: BoundRequest,
+  job: Job,
+  restriction: Restriction,
+  found: FoundCaller,
+): Promise<RefusalCode | undefined> {
+  const unproven = await proveContractCaller(gateway, restriction, request, job, found);
+  return unproven ?? askPermission(gateway, restriction, job.serviceId, found.caller);
 }
 
 /**
@@ -53,9 +108,11 @@ export async function checkDecodedPayment(
  */
 async function verify(
   gateway: Gateway,
+  job: Job,
   { digest, payment }: MatchedPayment,
 ): Promise<CheckedPayment['verifiedBy'] | Objection> {
-  if (!gateway.x402.facilitator.verify && (await isSignedByPayer(payment))) return 'signature';
+  const isSkipped = !gateway.x402.facilitator.verify && job.mode === 'public_paid';
+  if (isSkipped && isSignedByPayer(payment)) return 'signature';
   const answer = await gateway.facilitator.verify(facilitatorRequest(payment, digest));
   if (answer.kind === 'invalid') {
     return rejected({ stage: 'verify', reason: answer.reason, quote_digest: digest, payer: payment.payer });

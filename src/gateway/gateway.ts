@@ -1,7 +1,9 @@
 import type { Config, X402Config } from '../config/config.ts';
 import type { Caip2 } from '../domain/primitives.ts';
 import type { Chain } from '../peers/chain.ts';
+import type { ContractSignatureChecker } from '../peers/contract-signature.ts';
 import type { Facilitator } from '../peers/facilitator.ts';
+import type { PermissionChecker } from '../peers/permission.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 import type pg from 'pg';
@@ -29,6 +31,10 @@ export interface Gateway {
   readonly db: LedgerDatabase;
   readonly facilitator: Facilitator;
   readonly chains: ReadonlyMap<Caip2, Chain>;
+  /** Asks the contracts that permit callers. */
+  readonly permissions: PermissionChecker;
+  /** Asks contract callers whether a signature is theirs. */
+  readonly contractSignatures: ContractSignatureChecker;
   readonly budget: Budget;
   /** Makes the receipt tokens. */
   readonly receiptKey: Buffer;

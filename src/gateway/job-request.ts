@@ -1,3 +1,4 @@
+import { type CallerHeaders, parseCaller, parseNonce } from '../domain/caller-signature.ts';
 import type { JobId } from '../domain/job.ts';
 import { bindingHash, sha256 } from '../domain/payment.ts';
 import type { Hex } from '../domain/primitives.ts';
@@ -15,6 +16,7 @@ export interface JobRequest {
   readonly contentType: string | undefined;
   /** The payment header as it came: `PAYMENT-SIGNATURE` is version 2, `X-PAYMENT` version 1. */
   readonly payment: { readonly header: string; readonly x402Version: 1 | 2 } | undefined;
+  readonly callerHeaders: CallerHeaders;
   readonly clientAddress: string;
 }
 
@@ -30,6 +32,13 @@ export interface BoundRequest extends JobRequest {
 export function bindRequest(request: JobRequest): BoundRequest {
   const bodySha256 = sha256(request.body);
   const { method, path } = request;
-  const binding = bindingHash({ method, path, bodySha256, caller: undefined, callerNonce: undefined });
+  const { caller, nonce } = request.callerHeaders;
+  const binding = bindingHash({
+    method,
+    path,
+    bodySha256,
+    caller: caller === undefined ? undefined : parseCaller(caller),
+    callerNonce: nonce === undefined ? undefined : parseNonce(nonce),
+  });
   return { ...request, bodySha256, binding, askers: [addressAsker(request.clientAddress)] };
 }

@@ -1,6 +1,6 @@
 import type { LedgerEvent } from '../domain/event.ts';
 import type { Fingerprint, SignedPayment } from '../domain/payment.ts';
-import type { Hex } from '../domain/primitives.ts';
+import type { Address, Hex } from '../domain/primitives.ts';
 import { facilitatorRequest } from '../domain/x402.ts';
 import { foldStory, type PaymentStory, paymentOf } from '../domain/story.ts';
 import type { ExpectedTransfer } from '../peers/chain.ts';
@@ -16,6 +16,8 @@ export interface StartedPayment {
   readonly callId: number;
   /** The stream's version after `settlement_started`. */
   readonly version: number;
+  /** What it holds. Where it fails before broadcast it gives up all but its own name: quote and nonce are free again. */
+  readonly claims: readonly Claim[];
 }
 
 type Outcome =
@@ -27,7 +29,13 @@ type Outcome =
         | undefined;
     }
   | { readonly kind: 'failed'; readonly reason: string }
-  | { readonly kind: 'unknown'; readonly reason: string; readonly transaction?: Hex };
+  /** `settledPayer` where the facilitator says that somebody else paid. */
+  | {
+      readonly kind: 'unknown';
+      readonly reason: string;
+      readonly transaction?: Hex;
+      readonly settledPayer?: Address;
+    };
 
 /** Another process recorded an outcome first, and that one holds. */
 interface Superseded {
@@ -125,7 +133,11 @@ async function judgeSuccess(
   const { transaction } = answer;
   if (answer.network !== payment.network) return { kind: 'unknown', reason: 'network_mismatch', transaction };
   if (answer.payer !== undefined && answer.payer !== payment.payer) {
-    return { kind: 'unknown', reason: 'payer_mismatch', transaction };
+    gateway.log.error(
+      { payer: payment.payer, settled_payer: answer.payer, transaction },
+      'payer mismatch: somebody else is said to have paid',
+    );
+    return { kind: 'unknown', reason: 'payer_mismatch', transaction, settledPayer: answer.payer };
   }
   const chain = gateway.chains.get(payment.network);
   if (!chain || gateway.x402.confirm !== 'before') return { kind: 'settled', transaction, proof: undefined };
@@ -182,20 +194,19 @@ function outcomeCommand(started: StartedPayment, outcome: Outcome): LaneCommand 
       return {
         ...base,
         events: [{ type: 'settlement_failed', data: { ...ofPayment, reason: outcome.reason } }],
-        freed: [quoteClaim(digest, payment)],
+        freed: started.claims.filter(({ kind }) => kind !== 'payment'),
         call: { op: 'withdraw', callId },
       };
     case 'unknown': {
-      const { reason, transaction } = outcome;
-      return {
-        ...base,
-        events: [
-          {
-            type: 'settlement_unknown',
-            data: { ...ofPayment, reason, ...(transaction ? { transaction } : {}) },
-          },
-        ],
+      const { reason, transaction, settledPayer } = outcome;
+      const data = { ...ofPayment, reason, ...(transaction ? { transaction } : {}) };
+      const unknown: LedgerEvent = { type: 'settlement_unknown', data };
+      if (!settledPayer) return { ...base, events: [unknown] };
+      const mismatch: LedgerEvent = {
+        type: 'payer_mismatch',
+        data: { ...ofPayment, settled_payer: settledPayer },
       };
+      return { ...base, events: [mismatch, unknown] };
     }
   }
 }

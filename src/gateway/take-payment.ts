@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { DecodedPayment } from '../domain/decode-payment.ts';
+import type { LedgerEvent } from '../domain/event.ts';
 import { paymentToData } from '../domain/payment.ts';
+import { refusals } from '../domain/refusal.ts';
 import { foldStory, paymentOf } from '../domain/story.ts';
-import type { AppendOutcome, CallChange, LaneCommand } from '../store/append-batch.ts';
+import type { AppendOutcome, CallChange, Claim, LaneCommand } from '../store/append-batch.ts';
 import { putBody } from '../store/calls.ts';
 import { LaneFullError } from '../store/lane.ts';
-import { paymentClaim, readStream } from '../store/streams.ts';
+import { callerNonceClaim, paymentClaim, readStream } from '../store/streams.ts';
 import type { JobAnswer } from './answer.ts';
 import type { Job } from './catalog.ts';
 import { checkDecodedPayment, type CheckedPayment, type Objection } from './check-payment.ts';
@@ -68,6 +70,8 @@ async function tell(
         quoteDigest: objection.digest,
         retryAfterSecs,
       });
+    case 'denied':
+      return deny(gateway, request, job, objection);
     case 'rate_limited':
       return { kind: 'refused', code: 'rate_limited', retryAfterSecs: objection.retryAfterSecs };
     case 'no_room': {
@@ -77,6 +81,32 @@ async function tell(
       return { kind: 'refused', code: 'enqueue_failed', retryAfterSecs };
     }
   }
+}
+
+/**
+ * A caller who may not call. It stands in the quote's own story once the payment was verified, and in the request's until
+ * then: nobody writes into a quote's story who has not shown that it is his.
+ */
+async function deny(
+  gateway: Gateway,
+  request: BoundRequest,
+  job: Job,
+  { code, digest, caller, isProvenPayer }: Extract<Objection, { kind: 'denied' }>,
+): Promise<JobAnswer> {
+  if (refusals[code].status >= 500)
+    return refuse(gateway, request, code, { quoteDigest: digest, retryAfterSecs });
+  const data = {
+    code,
+    service_id: job.serviceId,
+    job_index: job.jobIndex,
+    ...(caller ? { caller } : {}),
+    quote_digest: digest,
+  };
+  const event: LedgerEvent = { type: 'auth_denied', data };
+  const isNamed = isProvenPayer && request.payment?.x402Version === 2;
+  if (isNamed) await gateway.lane.append({ stream: digest, events: [event] });
+  else await record(gateway, request, event);
+  return { kind: 'refused', code };
 }
 
 /**
@@ -101,10 +131,18 @@ async function start(
       if (outcome.call_id === null) throw new Error('a held call without an id');
       // from here on it is no refusal any more, so it costs nobody's budget
       request.askers.length = 0;
-      return finish(gateway, job, { digest, payment, callId: outcome.call_id, version: outcome.version });
+      const { call_id: callId, version } = outcome;
+      return finish(gateway, job, {
+        digest,
+        payment,
+        callId,
+        version,
+        claims: startClaims(request, job, checked),
+      });
     }
     case 'lost':
-      return outcome.claim === 'payment' ? { kind: 'refused', code: 'payment_replay' } : undefined;
+      // the refusal of a used payment or nonce was recorded by the append itself; a taken quote is looked at again
+      return outcome.claim === 'quote' ? undefined : { kind: 'refused', code: replayCodes[outcome.claim] };
     case 'same':
     case 'stale':
     case 'lease_lost':
@@ -122,47 +160,71 @@ async function append(gateway: Gateway, command: LaneCommand): Promise<AppendOut
   }
 }
 
+const replayCodes = {
+  payment: 'payment_replay',
+  caller_nonce: 'signature_replay',
+  transfer: 'payment_replay',
+} as const;
+
+/** What a payment takes for itself when it starts, in the order in which a loser is told. */
+function startClaims(request: BoundRequest, job: Job, { digest, payment, caller }: CheckedPayment): Claim[] {
+  const quote = quoteClaim(digest, payment);
+  const claims = [paymentClaim(payment, request.binding), quote];
+  if (caller?.nonce !== undefined)
+    claims.push(callerNonceClaim(caller.address, job, caller.nonce, quote.binding));
+  return claims;
+}
+
 function startCommand(
   request: BoundRequest,
   job: Job,
-  { digest, story, payment, opening, verifiedBy }: CheckedPayment,
+  checked: CheckedPayment,
   stored: Pick<HeldCall, 'bodyId' | 'body'>,
 ): LaneCommand {
-  const ofPayment = { payment_nonce: payment.nonce, payer: payment.payer };
+  const { digest, story, payment, caller } = checked;
+  const { serviceId, jobIndex } = job;
+  const { network, symbol } = payment;
   return {
     stream: digest,
     expect: story.version,
-    events: [
-      ...opening,
-      { type: 'payment_verified', data: { ...ofPayment, by: verifiedBy } },
-      {
-        type: 'settlement_started',
-        data: {
-          request_id: request.requestId,
-          binding: request.binding,
-          body_sha256: request.bodySha256,
-          body_bytes: request.body.length,
-          payment: paymentToData(payment),
-        },
-      },
-    ],
-    claims: [paymentClaim(payment, request.binding), quoteClaim(digest, payment)],
+    events: startEvents(request, checked),
+    claims: startClaims(request, job, checked),
     lost: {
       stream: requestStream(request),
       events: {
-        payment: [{ type: 'replay_denied', data: { claim: 'payment', ...ofPayment, quote_digest: digest } }],
+        payment: [replayDenied('payment', checked)],
+        caller_nonce: [replayDenied('caller_nonce', checked)],
       },
     },
-    call: {
-      op: 'hold',
-      serviceId: job.serviceId,
-      jobIndex: job.jobIndex,
-      ...stored,
-      network: payment.network,
-      symbol: payment.symbol,
-      caller: undefined,
-    },
+    call: { op: 'hold', serviceId, jobIndex, ...stored, network, symbol, caller: caller?.address },
   };
+}
+
+function startEvents(
+  request: BoundRequest,
+  { payment, opening, verifiedBy, caller }: CheckedPayment,
+): LedgerEvent[] {
+  const verified = { payment_nonce: payment.nonce, payer: payment.payer, by: verifiedBy };
+  const events: LedgerEvent[] = [...opening, { type: 'payment_verified', data: verified }];
+  if (caller) {
+    const { mode, address, nonce } = caller;
+    const data = { caller: address, mode, ...(nonce === undefined ? {} : { caller_nonce: nonce }) };
+    events.push({ type: 'auth_passed', data });
+  }
+  const data = {
+    request_id: request.requestId,
+    binding: request.binding,
+    body_sha256: request.bodySha256,
+    body_bytes: request.body.length,
+    payment: paymentToData(payment),
+  };
+  events.push({ type: 'settlement_started', data });
+  return events;
+}
+
+function replayDenied(claim: 'payment' | 'caller_nonce', { digest, payment }: CheckedPayment): LedgerEvent {
+  const { nonce, payer } = payment;
+  return { type: 'replay_denied', data: { claim, payment_nonce: nonce, payer, quote_digest: digest } };
 }
 
 /** Steps 7 to 9 once `settlement_started` is on record. Whatever goes wrong now is pending, never a failure. */

@@ -7,7 +7,9 @@ import { refusals } from '../domain/refusal.ts';
 import type { JobAnswer, PaymentRequired, Refused } from '../gateway/answer.ts';
 import { jobUrl } from '../gateway/catalog.ts';
 import type { Gateway } from '../gateway/gateway.ts';
+import { dryRun } from '../gateway/dry-run.ts';
 import type { JobRequest } from '../gateway/job-request.ts';
+import { sendDryRun } from './dry-run.ts';
 import { payForJob, refuseUnreadBody } from '../gateway/pay-job.ts';
 import { refusalOf, sendError, sendRefusal } from './errors.ts';
 import { noteFacts } from './request-log.ts';
@@ -61,6 +63,14 @@ export function paidJobRoutes(current: () => Gateway) {
         return sendAnswer(gateway, request, reply, answer);
       },
     );
+    app.post<{ Params: JobParams }>(
+      '/x402/jobs/:service_id/:job_index/auth-dry-run',
+      async (request, reply) => {
+        const gateway = current();
+        const run = await dryRun(gateway, jobRequest(request));
+        return sendDryRun(request, reply, run);
+      },
+    );
   };
 }
 
@@ -98,7 +108,22 @@ function jobRequest(request: PaidRequest): JobRequest {
     body: Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0),
     contentType,
     payment: paymentOf(request.headers),
+    callerHeaders: callerHeadersOf(request.headers),
     clientAddress: request.ip,
+  };
+}
+
+/** A header that came twice arrives joined by a comma, and so reads as none of these. */
+function callerHeadersOf(headers: FastifyRequest['headers']): JobRequest['callerHeaders'] {
+  const text = (name: string): string | undefined => {
+    const value = headers[name];
+    return Array.isArray(value) ? value.join(',') : value;
+  };
+  return {
+    caller: text('x-net-caller'),
+    signature: text('x-net-caller-sig'),
+    nonce: text('x-net-caller-nonce'),
+    expiry: text('x-net-caller-expiry'),
   };
 }
 

@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { toEventSelector, toFunctionSelector } from 'viem';
 import { z } from 'zod';
 import { isHex32, parseAddress, type Address, type Hex } from '../domain/primitives.ts';
-import { createHttpPool, isSuccess, parseJson, type HttpAnswer, type HttpPool } from './http.ts';
+import { abiFalse, abiTrue, addressWord, ethCall, hexBytes, smallAnswerBytes } from './eth-call.ts';
+import { createRpc, type RpcCall, type RpcUnavailable } from './json-rpc.ts';
 
 /** The transfer that a payment authorizes. Addresses and nonce lower-case; value in the token's atoms. */
 export interface ExpectedTransfer {
@@ -13,16 +14,9 @@ export interface ExpectedTransfer {
   readonly nonce: Hex;
 }
 
-export interface ChainUnavailable {
-  readonly kind: 'unavailable';
-  readonly cause: string;
-  /** For the log only: may quote the peer. */
-  readonly error?: Error;
-}
+export type AuthorizationAnswer = { readonly kind: 'answer'; readonly used: boolean } | RpcUnavailable;
 
-export type AuthorizationAnswer = { readonly kind: 'answer'; readonly used: boolean } | ChainUnavailable;
-
-export type ChainIdAnswer = { readonly kind: 'answer'; readonly matches: boolean } | ChainUnavailable;
+export type ChainIdAnswer = { readonly kind: 'answer'; readonly matches: boolean } | RpcUnavailable;
 
 export type SettlementAnswer =
   | {
@@ -38,7 +32,7 @@ export type SettlementAnswer =
       readonly kind: 'contradicted';
       readonly why: 'reverted' | 'no_authorization_used' | 'no_transfer';
     }
-  | ChainUnavailable;
+  | RpcUnavailable;
 
 export interface Chain {
   /** Where it is asked. */
@@ -110,14 +104,6 @@ async function poll(
 
 // The three calls and the shapes of their results.
 
-interface RpcCall<T> {
-  readonly method: string;
-  readonly params: readonly unknown[];
-  readonly result: z.ZodType<T>;
-  readonly maxResponseBytes: number;
-}
-
-const smallAnswerBytes = 64 * 1024;
 /** A transaction that settles hundreds of payments still fits. */
 const receiptBytes = 2 * 1024 * 1024;
 
@@ -133,12 +119,11 @@ const address = z
   .string()
   .transform((text) => parseAddress(text))
   .pipe(z.custom<Address>((value) => value !== undefined));
-const data = z.string().refine((text) => text.startsWith('0x') && !/[^0-9a-f]/i.test(text.slice(2)));
 
 const logSchema = z.object({
   address,
   topics: z.array(bytes32).max(4),
-  data: data.transform((text) => text.toLowerCase()),
+  data: hexBytes,
   logIndex: quantity,
   transactionHash: bytes32,
   blockHash: bytes32.nullable(),
@@ -163,17 +148,11 @@ const chainIdCall: RpcCall<bigint> = {
 };
 
 const stateSelector = toFunctionSelector('authorizationState(address,bytes32)');
-const abiFalse = `0x${'0'.repeat(64)}`;
-const abiTrue = `0x${'0'.repeat(63)}1`;
 
 function stateCall(asset: Address, from: Address, nonce: Hex): RpcCall<boolean> {
-  const input = `${stateSelector}${word(from).slice(2)}${nonce.slice(2)}`;
-  return {
-    method: 'eth_call',
-    params: [{ to: asset, data: input }, 'latest'],
-    result: z.enum([abiFalse, abiTrue]).transform((text) => text === abiTrue),
-    maxResponseBytes: smallAnswerBytes,
-  };
+  const data = `${stateSelector}${addressWord(from).slice(2)}${nonce.slice(2)}` as const;
+  const result = z.enum([abiFalse, abiTrue]).transform((text) => text === abiTrue);
+  return ethCall({ to: asset, data }, result);
 }
 
 function receiptCall(transaction: Hex): RpcCall<Receipt | null> {
@@ -191,11 +170,6 @@ function isCoherent(receipt: Receipt, transaction: Hex): boolean {
   const own = logs.every((log) => log.transactionHash === transactionHash && log.blockHash === blockHash);
   const ordered = logs.every(({ logIndex }, at) => logIndex > (logs[at - 1]?.logIndex ?? -1n));
   return transactionHash === transaction && own && ordered;
-}
-
-/** An address as a topic or an ABI word. */
-function word(of: Address): Hex {
-  return `0x${of.slice(2).padStart(64, '0')}`;
 }
 
 // Which Transfer belongs to an authorization.
@@ -257,63 +231,10 @@ function isTransfer(log: Log | undefined): boolean {
 }
 
 function isUseOf(log: Log, { from, nonce }: ExpectedTransfer): boolean {
-  return log.topics[1] === word(from) && log.topics[2] === nonce;
+  return log.topics[1] === addressWord(from) && log.topics[2] === nonce;
 }
 
 function isExpected(log: Log, { from, payTo, value }: ExpectedTransfer): boolean {
-  const parties = log.topics[1] === word(from) && log.topics[2] === word(payTo);
+  const parties = log.topics[1] === addressWord(from) && log.topics[2] === addressWord(payTo);
   return isTransfer(log) && parties && log.data === `0x${value.toString(16).padStart(64, '0')}`;
-}
-
-// JSON-RPC over one POST a call.
-
-interface Rpc {
-  call<T>(call: RpcCall<T>, timeoutMs: number): Promise<RpcAnswer<T>>;
-  close(): Promise<void>;
-}
-
-type RpcAnswer<T> = { readonly kind: 'answer'; readonly value: T } | ChainUnavailable;
-
-function createRpc(url: string): Rpc {
-  const pool: HttpPool = createHttpPool(url);
-  const { pathname, search } = new URL(url);
-  return {
-    async call({ method, params, result, maxResponseBytes }, timeoutMs) {
-      const answer = await pool.request({
-        method: 'POST',
-        path: pathname + search,
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-        timeoutMs,
-        maxResponseBytes,
-      });
-      return readRpc(answer, result);
-    },
-    close: () => pool.close(),
-  };
-}
-
-const envelopeSchema = z.object({
-  jsonrpc: z.literal('2.0'),
-  id: z.literal(1).nullish(),
-  result: z.unknown().optional(),
-  error: z.object({ code: z.number(), message: z.string() }).nullish(),
-});
-
-function readRpc<T>(answer: HttpAnswer, result: z.ZodType<T>): RpcAnswer<T> {
-  if (answer.kind === 'failed') return unavailable(answer.cause, answer.error);
-  if (!isSuccess(answer.status)) return unavailable(`status_${answer.status}`);
-  const envelope = envelopeSchema.safeParse(parseJson(answer.body));
-  if (!envelope.success) return unavailable('malformed', envelope.error);
-  const { id, error } = envelope.data;
-  if (error) {
-    return unavailable('rpc_error', new Error(`${error.code}: ${error.message.slice(0, 200)}`));
-  }
-  const value = result.safeParse(envelope.data.result);
-  if (id !== 1 || !value.success) return unavailable('malformed', value.error);
-  return { kind: 'answer', value: value.data };
-}
-
-function unavailable(cause: string, error?: Error): ChainUnavailable {
-  return { kind: 'unavailable', cause, ...(error && { error }) };
 }

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/event.ts';
+import { type JobId, jobKey } from '../domain/job.ts';
 import type { Fingerprint } from '../domain/payment.ts';
 import type { Claim } from './append-batch.ts';
 import type { LedgerDatabase } from './database.ts';
@@ -73,6 +74,27 @@ export async function findPaymentStreams(pool: pg.Pool, payment: PaymentName): P
     values: [payer, nonce, prefix + (asset ?? '0x'), prefix + (asset ?? '0y')],
   });
   return rows.map(({ stream }) => stream);
+}
+
+/** A delegated nonce's place among the claims: unique within a caller and a job. Consumed ones are kept for ever. */
+export function callerNonceClaim(caller: string, job: JobId, nonce: string, binding: string): Claim {
+  return { kind: 'caller_nonce', owner: caller, scope: jobKey(job), key: nonce, binding };
+}
+
+/** Whether a payment has used a caller's nonce on a job. */
+export async function isNonceUsed(
+  pool: pg.Pool,
+  caller: string,
+  job: JobId,
+  nonce: string,
+): Promise<boolean> {
+  const { kind, owner, scope, key } = callerNonceClaim(caller, job, nonce, '');
+  const { rows } = await pool.query<{ used: boolean }>(
+    `select exists (
+       select from tollbook.claim where kind = $1 and owner = $2 and scope = $3 and key = $4) as used`,
+    [kind, owner, scope, key],
+  );
+  return rows[0]?.used ?? false;
 }
 
 /** Terms that a quote offered. */

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import { registryAddress } from '../../src/devnet/registry.ts';
 import { parse } from './support.ts';
 
 describe('the configurations in config/', () => {
@@ -47,9 +48,21 @@ describe('the configurations in config/', () => {
       ['1/0', 1_000_000_000_000_000n],
       ['1/1', 1n],
       ['1/2', 1_000_000_000_000_000n],
+      ['1/3', 1_000_000_000_000_000n],
+      ['1/4', 1_000_000_000_000_000n],
+      ['1/5', 1_000_000_000_000_000n],
       ['2/0', 1_000_000_000_000_000n],
     ]);
-    expect([...(config.x402?.policies.keys() ?? [])]).toEqual(['1/0', '1/1', '2/0']);
+    const registry = { netRpcUrl: 'http://127.0.0.1:8412', netContract: registryAddress };
+    const delegated = { ...registry, authMode: 'delegated_caller_signature' };
+    expect([...(config.x402?.policies ?? [])]).toMatchObject([
+      ['1/0', { invocationMode: 'public_paid' }],
+      ['1/1', { invocationMode: 'public_paid' }],
+      ['1/3', { invocationMode: 'restricted_paid', authMode: 'payer_is_caller', ...registry }],
+      ['1/4', { invocationMode: 'restricted_paid', ...delegated }],
+      ['1/5', { invocationMode: 'disabled', ...delegated }],
+      ['2/0', { invocationMode: 'public_paid' }],
+    ]);
   });
 });
 

@@ -61,6 +61,11 @@ const examples: { readonly [T in EventType]: EventData<T> } = {
   delivery_failed: { call_id: 1, attempt: 1, reason: 'http_500', retry_at: nowSecs + 2 },
   completed: { call_id: 1, attempt: 2, result_sha256: bytesOf('03', 32), result_bytes: 4 },
   dead_lettered: { call_id: 1, attempt: 10, reason: 'http_400' },
+  auth_denied: { code: 'caller_not_permitted', service_id: 1, job_index: 3, caller: payer },
+  dry_run_allowed: { service_id: 1, job_index: 3, mode: 'payer_is_caller', caller: payer },
+  dry_run_denied: { service_id: 1, job_index: 3, code: 'signature_mismatch' },
+  dry_run_error: { service_id: 1, job_index: 3, code: 'permission_check_failed' },
+  payer_mismatch: { ...ofPayment, settled_payer: payer },
   operator_token_created: { token_id: 1, scopes: ['audit:read'] },
   operator_token_revoked: { token_id: 1 },
   operator_config_loaded: { jobs: 3, catalog_sha256: bytesOf('ab', 32) },
@@ -79,6 +84,10 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   enqueue_failed: ['quote_digest'],
   delivery_failed: ['retry_at'],
   completed: ['result_sha256', 'result_bytes'],
+  auth_denied: ['caller', 'quote_digest'],
+  dry_run_allowed: ['mode', 'caller', 'code'],
+  dry_run_denied: ['mode', 'caller', 'code'],
+  dry_run_error: ['mode', 'caller', 'code'],
 };
 
 const types = Object.keys(examples) as EventType[];

@@ -5,7 +5,8 @@ import { afterAll, beforeAll } from 'vitest';
 import { type Chain, startChain } from '../../src/devnet/chain.ts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { startFacilitator } from '../../src/devnet/facilitator.ts';
-import { balanceOf, deployTokens } from '../../src/devnet/token.ts';
+import { deployRegistry } from '../../src/devnet/registry.ts';
+import { balanceOf, deployTokens, mint } from '../../src/devnet/token.ts';
 import type { Address } from '../../src/domain/primitives.ts';
 
 /** A chain with tokens and a real facilitator, for all tests of one file. */
@@ -14,6 +15,10 @@ export interface TestChain {
   readonly facilitatorUrl: string;
   readonly token: Address;
   readonly secondToken: Address;
+  /** The contract that permits callers. */
+  readonly registry: Address;
+  readonly chain: Chain;
+  mint(to: Address, atoms: bigint): Promise<void>;
   balance(address: Address, token?: Address): Promise<bigint>;
 }
 
@@ -21,11 +26,13 @@ export function useChain(): TestChain {
   let chain: Chain;
   let facilitator: Awaited<ReturnType<typeof startFacilitator>>;
   let tokens: Awaited<ReturnType<typeof deployTokens>>;
+  let registry: Address;
   const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-chain-'));
   chmodSync(dir, 0o755);
   beforeAll(async () => {
     chain = await startChain({ port: 0 });
     tokens = await deployTokens(chain);
+    registry = await deployRegistry(chain);
     facilitator = await startFacilitator({
       rpcUrl: chain.url,
       chainId: chain.chainId,
@@ -51,6 +58,13 @@ export function useChain(): TestChain {
     get secondToken() {
       return tokens.secondToken;
     },
+    get registry() {
+      return registry;
+    },
+    get chain() {
+      return chain;
+    },
+    mint: (to, atoms) => mint(chain, tokens.token, to, atoms),
     balance: (address, token) => balanceOf(chain.url, token ?? tokens.token, address),
   };
 }

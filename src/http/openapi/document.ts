@@ -16,6 +16,7 @@ const version = '0.1.0';
 /** Every public route: what is not here is not answered. */
 export const operations: readonly Operation[] = [
   jobs.payOperation,
+  jobs.dryRunOperation,
   jobs.priceOperation,
   jobs.receiptOperation,
   status.healthOperation,
@@ -95,7 +96,7 @@ function pathsJson(): JsonObject {
 
 function operationJson(operation: Operation): JsonObject {
   const parameters = parametersJson(operation);
-  const answers = [...operation.answers, ...refusalAnswers(operation.refusals)];
+  const answers = [...operation.answers, ...refusalAnswers(operation.refusals, operation.refusalContext)];
   return {
     operationId: operation.id,
     tags: [operation.tag],

@@ -1,5 +1,6 @@
 import { paymentV1, paymentV2 } from '../schemas/payment.ts';
-import { accepted, price } from '../schemas/job.ts';
+import type { RefusalCode } from '../../domain/refusal.ts';
+import { accepted, dryRunAllowed, dryRunRefusal, price } from '../schemas/job.ts';
 import { receipt } from '../schemas/receipt.ts';
 import { ifNoneMatch, notModified, type Operation } from './operation.ts';
 
@@ -24,6 +25,64 @@ once. After a **503** \`settlement_pending\` do just that, and never sign anothe
 
 Everything that can refuse a request is settled before money moves: whoever is refused was not charged.`;
 
+const callerHeaders = [
+  { name: 'X-NET-CALLER', description: 'Of restricted jobs with delegated callers: the address that calls.' },
+  {
+    name: 'X-NET-CALLER-SIG',
+    description:
+      'Its signature (EIP-191 `personal_sign`, 65 bytes, low s) over `x402-authorize:{service_id}:{job_index}:{keccak256 of the body, hex without 0x}:{nonce}:{expiry}`.',
+  },
+  {
+    name: 'X-NET-CALLER-NONCE',
+    description: '1 to 128 visible ASCII characters, no colon. Good for one payment.',
+  },
+  { name: 'X-NET-CALLER-EXPIRY', description: 'Unix seconds.' },
+];
+
+/** What can speak against the caller of a restricted job. */
+const callerRefusals = [
+  'missing_caller',
+  'invalid_caller',
+  'missing_signature',
+  'invalid_signature',
+  'missing_signature_nonce',
+  'invalid_signature_nonce',
+  'missing_signature_expiry',
+  'invalid_signature_expiry',
+  'signature_expired',
+  'signature_mismatch',
+  'caller_not_permitted',
+  'signature_replay',
+  'permission_check_failed',
+] as const satisfies readonly RefusalCode[];
+
+export const dryRunOperation: Operation = {
+  method: 'post',
+  path: '/x402/jobs/{service_id}/{job_index}/auth-dry-run',
+  id: 'dryRunAuthorization',
+  tag: 'Jobs',
+  summary: 'Try the authorization of a request',
+  description: `Runs the checks of a restricted job on this request and tells each. Settles nothing, enqueues nothing, uses no
+nonce up; also on a job that is still disabled. Where the payer is the caller, send the payment header, or \`X-NET-CALLER\`
+alone, which is then only asserted.`,
+  requestHeaders: callerHeaders,
+  body: { bytes: true, description: 'The very body that the paid request will have.' },
+  answers: [{ status: 200, description: 'It would be allowed.', schema: dryRunAllowed }],
+  refusals: [
+    'invalid_request',
+    'payment_invalid',
+    'x402_disabled',
+    'job_not_found',
+    'body_too_large',
+    'rate_limited',
+    'internal_error',
+    'overloaded',
+    'ledger_unavailable',
+    ...callerRefusals,
+  ],
+  refusalContext: dryRunRefusal,
+};
+
 export const payOperation: Operation = {
   method: 'post',
   path: '/x402/jobs/{service_id}/{job_index}',
@@ -42,6 +101,7 @@ export const payOperation: Operation = {
       description: 'The payment in x402 version 1: base64 of JSON. Ignored beside `PAYMENT-SIGNATURE`.',
       json: paymentV1,
     },
+    ...callerHeaders,
   ],
   body: {
     bytes: true,
@@ -76,6 +136,7 @@ export const payOperation: Operation = {
     'facilitator_unavailable',
     'ledger_unavailable',
     'settlement_pending',
+    ...callerRefusals,
   ],
 };
 

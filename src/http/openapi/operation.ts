@@ -19,6 +19,8 @@ export interface Operation {
   readonly answers: readonly DescribedAnswer[];
   /** Every code of the closed table that this route can answer with, and no other. */
   readonly refusals: readonly RefusalCode[];
+  /** What every refusal of this route may say beside `error` and `code`. */
+  readonly refusalContext?: z.ZodRawShape;
 }
 
 export const tags = {

@@ -24,13 +24,17 @@ const contexts: Partial<Record<RefusalCode, z.ZodRawShape>> = {
 };
 
 /** The refusals of one route, an answer for each status. */
-export function refusalAnswers(codes: readonly RefusalCode[]): DescribedAnswer[] {
+export function refusalAnswers(codes: readonly RefusalCode[], context?: z.ZodRawShape): DescribedAnswer[] {
   const byStatus = Map.groupBy(codes, (code) => refusals[code].status);
   return [...byStatus].map(([status, group]) => ({
     status,
     description: group.map((code) => `- \`${code}\`: ${refusals[code].sentence}`).join('\n'),
-    schema: status === 402 ? paymentRequired : refusalSchema(group),
-    headers: refusalHeaders(status, group),
+    schema: context
+      ? z.strictObject({ error, code: z.enum(group), ...context })
+      : status === 402
+        ? paymentRequired
+        : refusalSchema(group),
+    headers: context && status === 402 ? [] : refusalHeaders(status, group),
   }));
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { invocationModes } from '../../domain/job.ts';
+import { authModes, invocationModes } from '../../domain/job.ts';
 import type { PaymentRequired } from '../../gateway/answer.ts';
 import { paymentSummary, requirementV1 } from './payment.ts';
 import {
@@ -7,9 +7,11 @@ import {
   atoms,
   callId,
   decimals,
+  jobIndex,
   jobName,
   network,
   quoteDigest,
+  serviceId,
   symbol,
   time,
   url,
@@ -94,3 +96,34 @@ export const accepted = z
   })
   .meta({ description: 'Paid and enqueued; not yet done.' });
 export type Accepted = z.infer<typeof accepted>;
+
+const check = z.strictObject({
+  name: z.enum(['caller', 'signature', 'nonce', 'permission']),
+  passed: z.boolean(),
+  detail: z.string().meta({ description: 'Our own words, for a person.' }),
+});
+
+const dryRunFacts = {
+  mode: z.enum(invocationModes),
+  auth_mode: z.enum(authModes).optional(),
+  caller: address.optional(),
+  asserted: z.literal(true).optional().meta({ description: 'Nothing proves that the asker is this caller.' }),
+  checks: z.array(check),
+  ...jobName,
+};
+
+export const dryRunAllowed = z
+  .strictObject({ allowed: z.literal(true), ...dryRunFacts })
+  .meta({ description: 'The request would be allowed.' });
+
+/** What a refused dry run says beside `error` and `code`, as far as it came. */
+export const dryRunRefusal = {
+  allowed: z.literal(false).optional(),
+  mode: dryRunFacts.mode.optional(),
+  auth_mode: dryRunFacts.auth_mode,
+  caller: dryRunFacts.caller,
+  asserted: dryRunFacts.asserted,
+  checks: dryRunFacts.checks.optional(),
+  service_id: serviceId.optional(),
+  job_index: jobIndex.optional(),
+};

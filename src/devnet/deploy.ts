@@ -1,0 +1,116 @@
+import {
+  type Client,
+  createPublicClient,
+  createTestClient,
+  createWalletClient,
+  defineChain,
+  getContractAddress,
+  http,
+  publicActions,
+} from 'viem';
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
+import { deployContract, getCode, getTransactionCount } from 'viem/actions';
+import type { Address, Hex } from '../domain/primitives.ts';
+import { devnetAddress, devnetKeys, lowerCase } from './accounts.ts';
+import type { ContractArtifact } from './contracts.ts';
+
+/** What the helpers need to know of a chain. */
+export interface ChainLocation {
+  readonly url: string;
+  readonly chainId: number;
+}
+
+/** A contract of the devnet's setup. */
+export interface Deployment {
+  /** For people: what should stand at the address. */
+  readonly label: string;
+  readonly artifact: ContractArtifact;
+  readonly args: readonly unknown[];
+  /** The deployer's, which decides the address. */
+  readonly nonce: number;
+}
+
+/** A call to a contract of the devnet that anyone may make. */
+export interface ContractCall {
+  readonly address: Address;
+  readonly artifact: ContractArtifact;
+  readonly functionName: string;
+  readonly args: readonly unknown[];
+}
+
+const pollingIntervalMs = 20;
+
+/** Where the deployer's transaction with this nonce puts a contract on every devnet, deployed or not. */
+export function deployedAddress(nonce: number): Address {
+  return lowerCase(getContractAddress({ from: devnetAddress('deployer'), nonce: BigInt(nonce) }));
+}
+
+/**
+ * Deploys a contract, unless a restored chain already has it.
+ * @returns its lower-case address
+ * @throws when something else stands there, or the deployer's nonces were spent otherwise
+ */
+export async function deployOnce(chain: ChainLocation, deployment: Deployment): Promise<Address> {
+  const client = walletOn(chain, devnetKeys.deployer);
+  const address = deployedAddress(deployment.nonce);
+  if ((await getCode(client, { address })) === undefined) {
+    await requireNonce(client, deployment.nonce);
+    const { artifact, args, nonce } = deployment;
+    const { abi, bytecode } = artifact;
+    const hash = await deployContract(client, { abi, bytecode, args, nonce });
+    await client.waitForTransactionReceipt({ hash });
+  }
+  if ((await getCode(client, { address })) === deployment.artifact.deployedBytecode) return address;
+  throw notOurs(address, deployment.label);
+}
+
+/** What to say when something else stands where the devnet has a contract. */
+export function notOurs(address: Address, label: string): Error {
+  return new Error(`What stands at ${address} is not this devnet's ${label}: begin with a fresh chain`);
+}
+
+async function requireNonce(client: Client, nonce: number): Promise<void> {
+  const next = await getTransactionCount(client, { address: devnetAddress('deployer') });
+  if (next === nonce) return;
+  throw new Error(
+    `The deployer's next nonce is ${next} instead of ${nonce}: this chain was not set up by the devnet`,
+  );
+}
+
+/**
+ * Makes a call that is open to anyone; resolves when it is in a block.
+ * Each one sends from an account of its own: callers at once never meet in a nonce.
+ * @throws when it reverts
+ */
+export async function callAsAnyone(chain: ChainLocation, call: ContractCall): Promise<void> {
+  const client = walletOn(chain, generatePrivateKey());
+  const funds = createTestClient({ mode: 'anvil', transport: http(chain.url) });
+  await funds.setBalance({ address: client.account.address, value: 10n ** 18n });
+  const { address, artifact, functionName, args } = call;
+  const hash = await client.writeContract({ address, abi: artifact.abi, functionName, args });
+  const { status } = await client.waitForTransactionReceipt({ hash });
+  if (status !== 'success') throw new Error(`${functionName}(${args.join(', ')}) reverted in ${hash}`);
+}
+
+/** Reads a contract as of the latest block. */
+export function readAt(rpcUrl: string, call: ContractCall): Promise<unknown> {
+  const { address, artifact, functionName, args } = call;
+  const client = createPublicClient({ transport: http(rpcUrl) });
+  return client.readContract({ address, abi: artifact.abi, functionName, args });
+}
+
+function walletOn({ url, chainId }: ChainLocation, privateKey: Hex) {
+  const chain = defineChain({
+    id: chainId,
+    name: 'devnet',
+    nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+    rpcUrls: { default: { http: [url] } },
+  });
+  const account = privateKeyToAccount(privateKey);
+  return createWalletClient({
+    account,
+    chain,
+    transport: http(url),
+    pollingInterval: pollingIntervalMs,
+  }).extend(publicActions);
+}

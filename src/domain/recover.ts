@@ -1,0 +1,39 @@
+import secp256k1 from 'secp256k1';
+import { hexToBytes, keccak256 } from 'viem/utils';
+import type { Address, Hex } from './primitives.ts';
+
+/** Half the curve's order: a signature with s above it has a twin, and some contracts refuse it. */
+const maxS = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
+const signature65 = /^0x[0-9a-f]{130}$/i;
+
+/** A signature that only one spelling has: 65 bytes, low s, v 27 or 28 (0 and 1 mean the same). */
+export interface EthereumSignature {
+  readonly compact: Uint8Array;
+  readonly recovery: 0 | 1;
+}
+
+/** Reads a 65-byte hex signature; undefined for another length, a high s, or a v that is none. */
+export function parseSignature(text: string): EthereumSignature | undefined {
+  if (!signature65.test(text)) return undefined;
+  const s = BigInt(`0x${text.slice(66, 130)}`);
+  const v = Number.parseInt(text.slice(130), 16);
+  const recovery = v >= 27 ? v - 27 : v;
+  if (s > maxS || s === 0n || (recovery !== 0 && recovery !== 1)) return undefined;
+  return { compact: hexToBytes(text.slice(0, 130) as Hex), recovery };
+}
+
+/**
+ * The account that signed a hash; undefined where no key could have.
+ * By libsecp256k1: twenty-five times as fast as in JavaScript, and it stands in the way of every restricted request.
+ */
+export function recoverSigner(
+  hash: Uint8Array,
+  { compact, recovery }: EthereumSignature,
+): Address | undefined {
+  try {
+    const publicKey = secp256k1.ecdsaRecover(compact, recovery, hash, false);
+    return `0x${keccak256(publicKey.subarray(1)).slice(-40)}`;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,289 @@
+import { privateKeyToAccount } from 'viem/accounts';
+import { afterEach, expect, test, vi } from 'vitest';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { setBroken, setPermitted } from '../../src/devnet/registry.ts';
+import { startEchoRunner } from '../../src/devnet/runner.ts';
+import { callerHeaders, permitted, refusedCaller, restrictedJobs } from '../support/caller.ts';
+import { createDatabase } from '../support/database.ts';
+import { useChain } from '../support/devnet.ts';
+import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
+import { type Answer, payTo, runnerSecret, startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { allEvents, expectSoundLedger } from '../support/invariants.ts';
+import { header, offerOf, payer, signOffer } from '../support/payer.ts';
+
+const chain = useChain();
+const payerJob = '/x402/jobs/1/0';
+const delegated = '/x402/jobs/1/1';
+const price = 3_264_000n;
+
+afterEach(() => setBroken(chain.chain, chain.registry, false));
+
+async function start(
+  options: { rpcUrl?: string; facilitatorUrl?: string; runnerUrl?: string; top?: string } = {},
+) {
+  const database = await createDatabase();
+  const { rpcUrl, ...rest } = options;
+  const gateway = await startTestGateway({ database, chain, jobs: restrictedJobs(chain, rpcUrl), ...rest });
+  return { database, gateway };
+}
+
+async function paymentFor(gateway: TestGateway, path: string, account = payer) {
+  return signOffer(offerOf(await gateway.post(path, { body: 'x' })), { account });
+}
+
+/** A refusal charges nobody: the operator's and the payer's balances are what they were. */
+async function expectUncharged<T>(act: () => Promise<T>, payers = [payer.address]): Promise<T> {
+  const balances = () =>
+    Promise.all([payTo as `0x${string}`, ...payers].map((address) => chain.balance(address)));
+  const before = await balances();
+  const result = await act();
+  expect(await balances()).toEqual(before);
+  return result;
+}
+
+test('a permitted payer calls as itself, and its runner is told who it is', async () => {
+  const runner = await startEchoRunner({ secret: runnerSecret, port: 0 });
+  const { database, gateway } = await start({ runnerUrl: runner.url });
+  const payment = await paymentFor(gateway, payerJob, permitted);
+  const answer = await gateway.post(payerJob, { body: 'x', headers: header(payment) });
+  expect(answer.status).toBe(202);
+  await vi.waitFor(() => expect(runner.calls).toHaveLength(1));
+  expect(runner.calls[0]?.metadata['x-net-caller']).toBe(permitted.address.toLowerCase());
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  expect(events.map(({ type }) => type)).toContain('auth_passed');
+  await runner.close();
+});
+
+test('a payer who is not permitted is 403, keeps its money, and its receipt says refused', async () => {
+  const { database, gateway } = await start();
+  const payment = await paymentFor(gateway, payerJob, refusedCaller);
+  const send = () => gateway.post(payerJob, { body: 'x', headers: header(payment) });
+  const answer = await expectUncharged(send, [refusedCaller.address]);
+  expect(answer).toMatchObject({ status: 403, json: { code: 'caller_not_permitted' } });
+  const digest = payment.accepted.extra['quoteDigest'];
+  expect((await gateway.get(`/x402/receipts/${digest}`)).json).toMatchObject({
+    state: 'refused',
+    paid: false,
+  });
+  expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ denied: 1, accepted: 0 });
+  expect((await allEvents(database.db)).some(({ type }) => type === 'settlement_started')).toBe(false);
+
+  await setPermitted(chain.chain, chain.registry, {
+    serviceId: 1,
+    caller: refusedCaller.address.toLowerCase() as `0x${string}`,
+    permitted: true,
+  });
+  expect((await send()).status).toBe(202);
+  await setPermitted(chain.chain, chain.registry, {
+    serviceId: 1,
+    caller: refusedCaller.address.toLowerCase() as `0x${string}`,
+    permitted: false,
+  });
+});
+
+test('a permitted caller that is not the payer calls by its signature, over an empty body too', async () => {
+  const { gateway } = await start();
+  for (const body of ['x', '']) {
+    const headers = { ...header(await paymentFor(gateway, delegated)), ...(await callerHeaders(body)) };
+    expect((await gateway.post(delegated, { body, headers })).status).toBe(202);
+  }
+});
+
+type Headers = Record<string, string>;
+const nowSecs = Math.floor(Date.now() / 1_000);
+const without = (name: string) => async () => {
+  const { [name]: _, ...rest } = await callerHeaders('x');
+  return rest;
+};
+const withHeader = (name: string, value: string) => async () => ({
+  ...(await callerHeaders('x')),
+  [name]: value,
+});
+
+const refusals: readonly [name: string, status: number, code: string, headers: () => Promise<Headers>][] = [
+  ['no headers', 400, 'missing_caller', async () => ({})],
+  ['no signature', 400, 'missing_signature', without('x-net-caller-sig')],
+  ['no nonce', 400, 'missing_signature_nonce', without('x-net-caller-nonce')],
+  ['no expiry', 400, 'missing_signature_expiry', without('x-net-caller-expiry')],
+  ['a caller that is none', 400, 'invalid_caller', withHeader('x-net-caller', '0x12')],
+  ['a signature that is none', 400, 'invalid_signature', withHeader('x-net-caller-sig', '0x12')],
+  ['a nonce with a colon', 400, 'invalid_signature_nonce', withHeader('x-net-caller-nonce', 'a:b')],
+  [
+    'an expiry in milliseconds',
+    400,
+    'invalid_signature_expiry',
+    () => callerHeaders('x', { expiry: nowSecs * 1_000 }),
+  ],
+  ['an expiry that is over', 403, 'signature_expired', () => callerHeaders('x', { expiry: nowSecs - 1 })],
+  ['a signature over another body', 403, 'signature_mismatch', () => callerHeaders('y')],
+  ['a signature over another job', 403, 'signature_mismatch', () => callerHeaders('x', { jobIndex: 2 })],
+  ['a signature over another service', 403, 'signature_mismatch', () => callerHeaders('x', { serviceId: 2 })],
+  ['another nonce than was signed', 403, 'signature_mismatch', withHeader('x-net-caller-nonce', 'another')],
+  ["somebody else's signature", 403, 'signature_mismatch', withHeader('x-net-caller', refusedCaller.address)],
+  [
+    'a caller who is not permitted',
+    403,
+    'caller_not_permitted',
+    () => callerHeaders('x', { account: refusedCaller }),
+  ],
+];
+
+test.each(refusals)(
+  'a delegated call with %s is %i %s, charges nobody, and the same payment succeeds afterwards',
+  async (_, status, code, headersOf) => {
+    const { database, gateway } = await start();
+    const payment = header(await paymentFor(gateway, delegated));
+    const headers = await headersOf();
+    const answer = await expectUncharged(() =>
+      gateway.post(delegated, { body: 'x', headers: { ...payment, ...headers } }),
+    );
+    expect(answer).toMatchObject({ status, json: { code } });
+    const denied = (await allEvents(database.db)).filter(({ type }) => type === 'auth_denied');
+    expect(denied.map(({ data }) => data)).toMatchObject([{ code }]);
+    const good = await callerHeaders('x');
+    expect((await gateway.post(delegated, { body: 'x', headers: { ...payment, ...good } })).status).toBe(202);
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  },
+);
+
+test('fifty payments at once with one nonce: one is taken, forty-nine keep their money, and the one is recognised again', async () => {
+  const { database, gateway } = await start();
+  const accounts = Array.from({ length: 50 }, (_, i) =>
+    privateKeyToAccount(`0x${(1_000 + i).toString(16).padStart(64, '0')}`),
+  );
+  await Promise.all(accounts.map(({ address }) => chain.mint(address, 10_000_000n)));
+  const before = await chain.balance(payTo);
+  const caller = await callerHeaders('x', { nonce: 'only-once' });
+  const requests = await Promise.all(
+    accounts.map(async (account) => ({
+      ...header(await paymentFor(gateway, delegated, account)),
+      ...caller,
+    })),
+  );
+  const answers = await Promise.all(
+    requests.map((headers) => gateway.post(delegated, { body: 'x', headers })),
+  );
+  const taken = answers.findIndex(({ status }) => status === 202);
+  expect(answers.filter(({ status }) => status === 202)).toHaveLength(1);
+  const others = answers.filter((_, index) => index !== taken);
+  expect(new Set(others.map(({ status, json }) => `${status} ${json.code}`))).toEqual(
+    new Set(['409 signature_replay']),
+  );
+  expect((await chain.balance(payTo)) - before).toBe(price);
+  const balances = await Promise.all(accounts.map(({ address }) => chain.balance(address)));
+  expect(balances.filter((balance) => balance === 10_000_000n)).toHaveLength(49);
+  const again = await gateway.post(delegated, { body: 'x', headers: requests[taken]! });
+  expect(again).toMatchObject({ status: 202, json: { call_id: answers[taken]?.json.call_id } });
+  expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, replay_denied: 49 });
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('a used nonce is free on another job and for another caller', async () => {
+  const { gateway } = await start();
+  await setPermitted(chain.chain, chain.registry, {
+    serviceId: 1,
+    caller: payer.address.toLowerCase() as `0x${string}`,
+    permitted: true,
+  });
+  for (const account of [permitted, payer]) {
+    const headers = {
+      ...header(await paymentFor(gateway, delegated)),
+      ...(await callerHeaders('x', { nonce: 'n', account })),
+    };
+    expect((await gateway.post(delegated, { body: 'x', headers })).status).toBe(202);
+  }
+});
+
+test('a payment that fails before broadcast gives its nonce back', async () => {
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  const { gateway } = await start({ facilitatorUrl: proxy.url });
+  const caller = await callerHeaders('x', { nonce: 'again' });
+  proxy.faults.settle = {
+    answer: {
+      success: false,
+      errorReason: 'invalid_exact_evm_insufficient_balance',
+      transaction: '',
+      network: 'eip155:84532',
+    },
+  };
+  const failed = await gateway.post(delegated, {
+    body: 'x',
+    headers: { ...header(await paymentFor(gateway, delegated)), ...caller },
+  });
+  expect(failed.status).toBe(402);
+  proxy.faults.settle = 'pass';
+  const second = await gateway.post(delegated, {
+    body: 'x',
+    headers: { ...header(await paymentFor(gateway, delegated)), ...caller },
+  });
+  expect(second.status).toBe(202);
+  await proxy.close();
+});
+
+test('a payment whose outcome is unknown keeps its nonce', async () => {
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  const { gateway } = await start({ facilitatorUrl: proxy.url });
+  const caller = await callerHeaders('x', { nonce: 'kept' });
+  proxy.faults.settle = 'cut_after';
+  const unknown = await gateway.post(delegated, {
+    body: 'x',
+    headers: { ...header(await paymentFor(gateway, delegated)), ...caller },
+  });
+  expect(unknown).toMatchObject({ status: 503, json: { code: 'settlement_pending' } });
+  proxy.faults.settle = 'pass';
+  const second = await gateway.post(delegated, {
+    body: 'x',
+    headers: { ...header(await paymentFor(gateway, delegated)), ...caller },
+  });
+  expect(second).toMatchObject({ status: 409, json: { code: 'signature_replay' } });
+  await proxy.close();
+});
+
+test('a caller revoked in the next block is refused: answers are not reused', async () => {
+  const { gateway } = await start();
+  const caller = permitted.address.toLowerCase() as `0x${string}`;
+  const send = async (): Promise<Answer> => {
+    const headers = { ...header(await paymentFor(gateway, delegated)), ...(await callerHeaders('x')) };
+    return gateway.post(delegated, { body: 'x', headers });
+  };
+  expect((await send()).status).toBe(202);
+  await setPermitted(chain.chain, chain.registry, { serviceId: 1, caller, permitted: false });
+  expect(await send()).toMatchObject({ status: 403, json: { code: 'caller_not_permitted' } });
+  await setPermitted(chain.chain, chain.registry, { serviceId: 1, caller, permitted: true });
+  expect((await send()).status).toBe(202);
+});
+
+test.each([
+  ['reverts', async () => setBroken(chain.chain, chain.registry, true), undefined],
+  ['is down', async () => {}, 'http://127.0.0.1:9'],
+])(
+  'a permission contract that %s is 503, not a no: nobody is charged and the nonce stays free',
+  async (_, breakIt, rpcUrl) => {
+    const { gateway } = await start(rpcUrl === undefined ? {} : { rpcUrl });
+    await breakIt();
+    const payment = header(await paymentFor(gateway, delegated));
+    const caller = await callerHeaders('x', { nonce: 'still-free' });
+    const answer = await expectUncharged(() =>
+      gateway.post(delegated, { body: 'x', headers: { ...payment, ...caller } }),
+    );
+    expect(answer).toMatchObject({ status: 503, json: { code: 'permission_check_failed' } });
+    expect(answer.headers.get('retry-after')).not.toBeNull();
+    await setBroken(chain.chain, chain.registry, false);
+    const again = await gateway.post(delegated, { body: 'x', headers: { ...payment, ...caller } });
+    expect(again.status).toBe(rpcUrl === undefined ? 202 : 503);
+  },
+);
+
+test('a facilitator that says somebody else paid makes the outcome unknown, and the operator is told', async () => {
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  const { database, gateway } = await start({ facilitatorUrl: proxy.url });
+  proxy.faults.settle = {
+    change: (answer) => ({ ...answer, payer: privateKeyToAccount(devnetKeys.operator).address }),
+  };
+  const payment = await paymentFor(gateway, payerJob, permitted);
+  const answer = await gateway.post(payerJob, { body: 'x', headers: header(payment) });
+  expect(answer).toMatchObject({ status: 503, json: { code: 'settlement_pending' } });
+  const mismatch = (await allEvents(database.db)).find(({ type }) => type === 'payer_mismatch');
+  expect(mismatch?.data).toMatchObject({ payer: permitted.address.toLowerCase() });
+  await proxy.close();
+});
