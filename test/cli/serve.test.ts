@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { readStream } from '../../src/store/streams.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
@@ -169,4 +170,24 @@ test.each([
 ])('a token with %s is a usage error', async (_, args) => {
   const env = { DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none' };
   expect(await tollbook(['tokens', 'create', ...args], env)).toMatchObject({ code: 64 });
+});
+
+test('a caller tries a restricted job from the shell: a table, exit 0 or 1, and the key never in an argument', async () => {
+  const database = await createDatabase();
+  const runner = await startTestRunner(() => done);
+  const gateway = await serve(database, runner);
+  const dryRun = (key: string, job = '4') =>
+    tollbook(['auth-dry-run', '1', job, 'hello', '--url', gateway.url], { TOLLBOOK_CALLER_KEY: key });
+  const allowed = await dryRun(devnetKeys.permittedCaller);
+  expect(allowed).toMatchObject({ code: 0, stderr: '' });
+  expect(allowed.stdout).toMatch(/pass {2}signature[\s\S]*pass {2}permission[\s\S]*allowed/);
+  const refused = await dryRun(devnetKeys.refusedCaller);
+  expect(refused.code).toBe(1);
+  expect(refused.stdout).toMatch(/FAIL {2}permission[\s\S]*refused: 403 caller_not_permitted/);
+  const disabled = await dryRun(devnetKeys.permittedCaller, '5');
+  expect(disabled.code).toBe(1);
+  expect(disabled.stdout).toMatch(/pass {2}permission[\s\S]*refused: 403 x402_disabled/);
+  expect(await tollbook(['auth-dry-run', '1', '4', 'hello', '--url', gateway.url])).toMatchObject({
+    code: 64,
+  });
 });

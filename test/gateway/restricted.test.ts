@@ -1,6 +1,8 @@
+import { createWalletClient, http, publicActions } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { afterEach, expect, test, vi } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { type ContractArtifact, gasBurner, smartWallet } from '../../src/devnet/contracts.ts';
 import { setBroken, setPermitted } from '../../src/devnet/registry.ts';
 import { startEchoRunner } from '../../src/devnet/runner.ts';
 import { callerHeaders, permitted, refusedCaller, restrictedJobs } from '../support/caller.ts';
@@ -286,4 +288,69 @@ test('a facilitator that says somebody else paid makes the outcome unknown, and 
   const mismatch = (await allEvents(database.db)).find(({ type }) => type === 'payer_mismatch');
   expect(mismatch?.data).toMatchObject({ payer: permitted.address.toLowerCase() });
   await proxy.close();
+});
+
+/** A contract account of the permitted caller's key, permitted itself. */
+async function contractCaller(artifact: ContractArtifact, args: readonly unknown[]): Promise<`0x${string}`> {
+  const account = privateKeyToAccount(devnetKeys.spare);
+  const client = createWalletClient({ account, transport: http(chain.rpcUrl), pollingInterval: 20 }).extend(
+    publicActions,
+  );
+  const { abi, bytecode } = artifact;
+  const hash = await client.deployContract({ abi, bytecode, args, chain: null });
+  const { contractAddress } = await client.waitForTransactionReceipt({ hash });
+  const caller = (contractAddress ?? '0x').toLowerCase() as `0x${string}`;
+  await setPermitted(chain.chain, chain.registry, { serviceId: 1, caller, permitted: true });
+  return caller;
+}
+
+test('a contract account calls by its own rule (ERC-1271), and only by that', async () => {
+  const { gateway } = await start();
+  const caller = await contractCaller(smartWallet, [permitted.address]);
+  const send = async (account = permitted) => {
+    const headers = { ...(await callerHeaders('x', { account })), 'x-net-caller': caller };
+    return gateway.post(delegated, {
+      body: 'x',
+      headers: { ...header(await paymentFor(gateway, delegated)), ...headers },
+    });
+  };
+  expect((await send()).status).toBe(202);
+  expect(await expectUncharged(() => send(refusedCaller))).toMatchObject({
+    status: 403,
+    json: { code: 'signature_mismatch' },
+  });
+});
+
+test('a contract account that burns gas is refused within its cap, and charges nobody', async () => {
+  const { gateway } = await start();
+  const caller = await contractCaller(gasBurner, []);
+  const payment = header(await paymentFor(gateway, delegated));
+  const headers = { ...payment, ...(await callerHeaders('x')), 'x-net-caller': caller };
+  const answer = await expectUncharged(() => gateway.post(delegated, { body: 'x', headers }));
+  expect(answer).toMatchObject({ status: 403, json: { code: 'signature_mismatch' } });
+});
+
+test('headers that come twice, or far too long, are malformed', async () => {
+  const { gateway } = await start();
+  const payment = header(await paymentFor(gateway, delegated));
+  const caller = await callerHeaders('x');
+  const twice = new Headers({ ...payment, ...caller });
+  twice.append('x-net-caller', permitted.address);
+  const response = await fetch(gateway.url + delegated, { method: 'POST', body: 'x', headers: twice });
+  expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([
+    400,
+    'invalid_caller',
+  ]);
+  for (const [name, code] of [
+    ['x-net-caller', 'invalid_caller'],
+    ['x-net-caller-sig', 'invalid_signature'],
+    ['x-net-caller-nonce', 'invalid_signature_nonce'],
+    ['x-net-caller-expiry', 'invalid_signature_expiry'],
+  ] as const) {
+    const headers = { ...payment, ...caller, [name]: 'f'.repeat(5_000) };
+    expect(await gateway.post(delegated, { body: 'x', headers })).toMatchObject({
+      status: 400,
+      json: { code },
+    });
+  }
 });

@@ -1,0 +1,102 @@
+import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs';
+import path from 'node:path';
+import type pg from 'pg';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../src/devnet/postgres.ts';
+import { openPool } from '../src/store/database.ts';
+import { migrate } from '../src/store/migrations.ts';
+
+/** A durable PostgreSQL and one migrated database in it. */
+export interface Ledger {
+  readonly postmasterPid: number;
+  readonly url: string;
+  readonly pool: pg.Pool;
+  stop(): Promise<void>;
+}
+
+export async function startLedger(dir: string, settings: Readonly<Record<string, string>>): Promise<Ledger> {
+  const postgres = await startEmbeddedPostgres({ dir, durable: true, settings });
+  try {
+    return await prepare(postgres);
+  } catch (error) {
+    await postgres.stop();
+    throw error;
+  }
+}
+
+async function prepare(postgres: EmbeddedPostgres): Promise<Ledger> {
+  const admin = openPool({ url: postgres.url(), maxConnections: 1 });
+  await admin.query('create database bench');
+  await admin.end();
+  const url = postgres.url('bench');
+  await migrate(url);
+  const pool = openPool({ url, maxConnections: 2 });
+  return {
+    postmasterPid: postgres.pid,
+    url,
+    pool,
+    async stop() {
+      await pool.end();
+      await postgres.stop();
+    },
+  };
+}
+
+/** What the ledger holds. Throws where its sequence has a gap or its counters are not its events. */
+export async function countEnqueued({ pool }: Ledger): Promise<number> {
+  const { rows } = await pool.query<
+    Record<'events' | 'first' | 'last' | 'head' | 'enqueued' | 'counted', number>
+  >(`
+    select count(*) as events, coalesce(min(seq), 1) as first, coalesce(max(seq), 0) as last,
+      (select seq from tollbook.lane) as head,
+      count(*) filter (where type = 'enqueued') as enqueued,
+      coalesce((select count from tollbook.lane_counter where type = 'enqueued'), 0) as counted
+    from tollbook.event`);
+  const row = rows[0];
+  if (!row) throw new Error('no answer');
+  const isWhole = row.first === 1 && row.events === row.last && row.last === row.head;
+  if (!isWhole || row.enqueued !== row.counted)
+    throw new Error(`the ledger is broken: ${JSON.stringify(row)}`);
+  return row.enqueued;
+}
+
+/** How many batches the lane has appended so far. */
+export async function countBatches({ pool }: Ledger): Promise<number> {
+  const { rows } = await pool.query<{ batches: number }>(
+    'select coalesce(sum(batch_no), 0)::bigint as batches from tollbook.lane_batch',
+  );
+  return rows[0]?.batches ?? 0;
+}
+
+const shownSettings = [
+  'server_version',
+  'fsync',
+  'synchronous_commit',
+  'full_page_writes',
+  'wal_sync_method',
+  'shared_buffers',
+  'max_wal_size',
+];
+
+export async function readSettings({ pool }: Ledger): Promise<string> {
+  const { rows } = await pool.query<{ name: string; setting: string }>(
+    'select name, current_setting(name) as setting from pg_settings where name = any ($1) order by array_position($1, name)',
+    [shownSettings],
+  );
+  return rows.map(({ name, setting }) => `${name} ${setting}`).join(', ');
+}
+
+/** The median time that this disk takes to make 8 KiB durable. */
+export function measureSyncMs(dir: string): number {
+  const file = path.join(dir, 'sync-probe');
+  const descriptor = openSync(file, 'w');
+  const page = Buffer.alloc(8_192);
+  const times = Array.from({ length: 51 }, (_, i) => {
+    const startedAt = performance.now();
+    writeSync(descriptor, page, 0, page.length, i * page.length);
+    fdatasyncSync(descriptor);
+    return performance.now() - startedAt;
+  });
+  closeSync(descriptor);
+  rmSync(file);
+  return times.toSorted((a, b) => a - b)[25] ?? 0;
+}

@@ -1,0 +1,178 @@
+/**
+ * The load generator: a process of its own that its parent tells what to send. Requests are made before the clock
+ * starts; then each connection sends the next one as soon as its last was answered.
+ */
+import { connect, type Socket } from 'node:net';
+import { firstOffer, payFor } from './payments.ts';
+import { terms } from './terms.ts';
+import { headerOf, splitMessages } from './wire.ts';
+
+export type Order =
+  | {
+      readonly op: 'make_payments';
+      /** Where the offers come from, before the clock starts. */
+      readonly url: string;
+      readonly count: number;
+      /** A payment of Tollbook's names a quote, and a quote is paid once. */
+      readonly offers: 'one' | 'one_each';
+      readonly signed: boolean;
+    }
+  | {
+      readonly op: 'send';
+      readonly url: string;
+      readonly what: 'payments' | 'unpaid';
+      readonly count: number;
+      readonly concurrency: number;
+      /** Any other status ends the run. */
+      readonly status: number;
+    }
+  | { readonly op: 'ask_facilitator'; readonly url: string; readonly count: number };
+
+export interface Sent {
+  readonly seconds: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+const body = JSON.stringify({
+  prompt: 'what a client sends with its job, a hundred bytes or so',
+  max_tokens: 64,
+});
+const timeoutMs = 60_000;
+let payments: Buffer[] = [];
+
+function requestBytes(url: string, paymentHeader?: string): Buffer {
+  const payment = paymentHeader === undefined ? '' : `PAYMENT-SIGNATURE: ${paymentHeader}\r\n`;
+  return Buffer.from(
+    `POST ${terms.path} HTTP/1.1\r\nHost: ${new URL(url).host}\r\nContent-Type: application/json\r\n` +
+      `Content-Length: ${body.length}\r\n${payment}\r\n${body}`,
+  );
+}
+
+/** Sends what `next` gives over `concurrency` connections until it gives no more. */
+async function send(
+  url: string,
+  concurrency: number,
+  next: () => Buffer | undefined,
+  onAnswer: (head: string) => void,
+): Promise<Sent> {
+  const { hostname, port } = new URL(url);
+  const sockets = await Promise.all(
+    Array.from({ length: concurrency }, () => connected(hostname, Number(port))),
+  );
+  const latenciesMs: number[] = [];
+  const startedAt = performance.now();
+  try {
+    await within(
+      Promise.all(sockets.map((socket) => drive(socket, next, onAnswer, latenciesMs))),
+      `${url} did not answer everything in ${timeoutMs} ms`,
+    );
+  } finally {
+    for (const socket of sockets) socket.destroy();
+  }
+  const seconds = (performance.now() - startedAt) / 1_000;
+  latenciesMs.sort((a, b) => a - b);
+  const quantile = (q: number): number => latenciesMs[Math.floor((latenciesMs.length - 1) * q)] ?? 0;
+  return { seconds, p50Ms: quantile(0.5), p99Ms: quantile(0.99) };
+}
+
+function drive(
+  socket: Socket,
+  next: () => Buffer | undefined,
+  onAnswer: (head: string) => void,
+  latenciesMs: number[],
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let sentAt = 0;
+    const sendNext = (): void => {
+      const request = next();
+      if (!request) return resolve();
+      sentAt = performance.now();
+      socket.write(request);
+    };
+    const take = splitMessages((head) => {
+      latenciesMs.push(performance.now() - sentAt);
+      onAnswer(head);
+      sendNext();
+    });
+    socket.on('data', (chunk) => {
+      try {
+        take(chunk);
+      } catch (error) {
+        reject(error instanceof Error ? error : new Error(String(error)));
+      }
+    });
+    socket.on('error', reject);
+    socket.on('close', () => reject(new Error('the server closed a connection')));
+    sendNext();
+  });
+}
+
+function connected(host: string, port: number): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port, noDelay: true }, () => resolve(socket));
+    socket.once('error', reject);
+  });
+}
+
+async function within<T>(work: Promise<T>, complaint: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(complaint)), timeoutMs);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function expectStatus(head: string, status: number): void {
+  if (head.startsWith(`HTTP/1.1 ${status} `)) return;
+  throw new Error(`not a ${status}: ${head.slice(0, 300)}`);
+}
+
+const countDown = (count: number, request: Buffer) => () => (count-- > 0 ? request : undefined);
+
+async function makePayments(order: Extract<Order, { op: 'make_payments' }>): Promise<Sent> {
+  const { url, count, offers, signed } = order;
+  const asked = offers === 'one' ? 1 : count;
+  const headers: string[] = [];
+  const sent = await send(url, Math.min(asked, 64), countDown(asked, requestBytes(url)), (head) => {
+    expectStatus(head, 402);
+    headers.push(headerOf(head, 'payment-required') ?? '');
+  });
+  payments = [];
+  for (let i = 0; i < count; i++) {
+    const offer = firstOffer(headers[i % asked] ?? '');
+    payments.push(requestBytes(url, await payFor(offer, signed)));
+  }
+  return sent;
+}
+
+function obey(order: Order): Promise<Sent> {
+  switch (order.op) {
+    case 'make_payments':
+      return makePayments(order);
+    case 'send': {
+      const { url, what, count, concurrency, status } = order;
+      const prepared = payments.splice(0, count).values();
+      const next = what === 'payments' ? () => prepared.next().value : countDown(count, requestBytes(url));
+      return send(url, concurrency, next, (head) => expectStatus(head, status));
+    }
+    case 'ask_facilitator': {
+      const { host } = new URL(order.url);
+      const request = Buffer.from(`GET /supported HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+      return send(order.url, 1, countDown(order.count, request), (head) => expectStatus(head, 200));
+    }
+  }
+}
+
+process.on('disconnect', () => process.exit());
+process.on('message', (order: Order) => {
+  obey(order).then(
+    (sent) => process.send?.({ sent }),
+    (error: unknown) => process.send?.({ error: String(error) }),
+  );
+});
+process.send?.({ url: '' });

@@ -1,0 +1,115 @@
+import { cpuSecs, machineBusySecs, type Program } from './processes.ts';
+import { countBatches, countEnqueued, type Ledger } from './ledger.ts';
+import type { Order, Sent } from './load.ts';
+
+/** A server under load. */
+export interface Target {
+  readonly name: string;
+  readonly isPeer: boolean;
+  readonly pid: number;
+  readonly url: string;
+  /** Where its payments' offers come from. */
+  readonly offersUrl: string;
+  /** Whether it looks at the payer's signature itself. */
+  readonly signed: boolean;
+}
+
+export interface Scenario {
+  readonly title: string;
+  readonly what: 'payments' | 'unpaid';
+  readonly concurrency: number;
+  readonly secs: number;
+}
+
+export interface Measurement {
+  readonly perSec: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  /** Processor microseconds a request. */
+  readonly serverCpuUs: number;
+  readonly databaseCpuUs: number;
+  /** The stub's and the load generator's together. */
+  readonly benchCpuUs: number;
+  /** Processors that programs of somebody else kept busy meanwhile. */
+  readonly foreignCores: number;
+  /** Commands that the lane appended at a time; 0 for a peer. */
+  readonly batchSize: number;
+}
+
+export interface Stage {
+  readonly ledger: Ledger;
+  readonly stub: Program;
+  readonly load: Program;
+}
+
+/** Has the load generator do something. */
+async function order(load: Program, what: Order): Promise<Sent> {
+  const answer = await load.ask<{ readonly sent: Sent } | { readonly error: string }>(what);
+  if ('error' in answer) throw new Error(answer.error);
+  return answer.sent;
+}
+
+/** Sends `count` requests and measures; throws where one of them failed, or where the books do not show all of them. */
+export async function measure(
+  stage: Stage,
+  target: Target,
+  { what, concurrency }: Pick<Scenario, 'what' | 'concurrency'>,
+  count: number,
+): Promise<Measurement> {
+  const { isPeer, url, offersUrl, signed } = target;
+  const isPaid = what === 'payments';
+  try {
+    if (isPaid) {
+      const offers = isPeer ? 'one' : 'one_each';
+      await order(stage.load, { op: 'make_payments', url: offersUrl, count, offers, signed });
+    }
+    const booksBefore = await readBooks(stage);
+    const cpuBefore = readCpu(stage, target);
+    const status = isPaid ? 202 : 402;
+    const sent = await order(stage.load, { op: 'send', url, what, count, concurrency, status });
+    const cpuAfter = readCpu(stage, target);
+    const booksAfter = await readBooks(stage);
+    expectGrowth('settlements', booksAfter.settled - booksBefore.settled, isPaid ? count : 0);
+    expectGrowth('enqueued', booksAfter.enqueued - booksBefore.enqueued, isPaid && !isPeer ? count : 0);
+    const grown = (key: keyof typeof cpuAfter): number => cpuAfter[key] - cpuBefore[key];
+    const cpuUs = (key: keyof typeof cpuAfter): number => (grown(key) * 1e6) / count;
+    return {
+      perSec: count / sent.seconds,
+      p50Ms: sent.p50Ms,
+      p99Ms: sent.p99Ms,
+      serverCpuUs: cpuUs('server'),
+      databaseCpuUs: isPeer ? 0 : cpuUs('database'),
+      benchCpuUs: cpuUs('bench'),
+      foreignCores:
+        Math.max(0, grown('machine') - grown('server') - grown('database') - grown('bench')) / sent.seconds,
+      batchSize: isPeer ? 0 : (count * (isPaid ? 2 : 1)) / (booksAfter.batches - booksBefore.batches),
+    };
+  } catch (error) {
+    throw new Error(`${target.name}: ${count} ${what} at ${concurrency}`, { cause: error });
+  }
+}
+
+async function readBooks({ ledger, stub }: Stage) {
+  const enqueued = await countEnqueued(ledger);
+  const batches = await countBatches(ledger);
+  const { settle } = (await (await fetch(`${stub.url}/count`)).json()) as { settle: number };
+  return { enqueued, batches, settled: settle };
+}
+
+function expectGrowth(what: string, found: number, expected: number): void {
+  if (found !== expected) throw new Error(`${found} ${what} instead of ${expected}`);
+}
+
+function readCpu({ ledger, stub, load }: Stage, { pid }: Target) {
+  return {
+    server: cpuSecs(pid),
+    database: cpuSecs(ledger.postmasterPid, true),
+    bench: cpuSecs(stub.pid) + cpuSecs(load.pid),
+    machine: machineBusySecs(),
+  };
+}
+
+/** One exchange with the stub alone, at concurrency 1. */
+export async function measureExchange({ load, stub }: Stage): Promise<Sent> {
+  return order(load, { op: 'ask_facilitator', url: stub.url, count: 2_000 });
+}

@@ -1,0 +1,46 @@
+/** Takes one connection's bytes as they come. */
+export type TakeBytes = (chunk: Buffer) => void;
+
+const endOfHead = Buffer.from('\r\n\r\n');
+const endOfChunks = Buffer.from('\r\n0\r\n\r\n');
+
+/**
+ * Cuts a connection's bytes into HTTP/1.1 messages. Only as much of HTTP as the programs of this bench speak: it keeps
+ * the load generator and the stub small beside the servers that share their cores.
+ */
+export function splitMessages(onMessage: (head: string, body: Buffer) => void): TakeBytes {
+  let pending: Buffer | undefined;
+  return (chunk) => {
+    let bytes = pending ? Buffer.concat([pending, chunk]) : chunk;
+    for (;;) {
+      const headEnds = bytes.indexOf(endOfHead);
+      if (headEnds < 0) break;
+      const head = bytes.toString('latin1', 0, headEnds);
+      const bodyStarts = headEnds + endOfHead.length;
+      const ends = endOfMessage(head, bytes, bodyStarts);
+      if (ends === undefined || ends > bytes.length) break;
+      onMessage(head, bytes.subarray(bodyStarts, ends));
+      bytes = bytes.subarray(ends);
+    }
+    pending = bytes.length > 0 ? bytes : undefined;
+  };
+}
+
+/** Where the message ends; undefined where that is not known yet. A chunked body is passed on as it came. */
+function endOfMessage(head: string, bytes: Buffer, bodyStarts: number): number | undefined {
+  const length = headerOf(head, 'content-length');
+  if (length !== undefined) return bodyStarts + Number(length);
+  if (headerOf(head, 'transfer-encoding') === undefined) return bodyStarts;
+  // from the head's own line end, so that an empty body's only chunk is found too
+  const at = bytes.indexOf(endOfChunks, bodyStarts - 2);
+  return at < 0 ? undefined : at + endOfChunks.length;
+}
+
+const patterns = new Map<string, RegExp>();
+
+/** A header of a message's head by its lower-case name. */
+export function headerOf(head: string, name: string): string | undefined {
+  const pattern = patterns.get(name) ?? new RegExp(`\\r\\n${name}: *([^\\r]*)`, 'i');
+  patterns.set(name, pattern);
+  return pattern.exec(head)?.[1];
+}
