@@ -37,8 +37,9 @@ create table tollbook.event (
   lane_id smallint not null,
   seq bigint not null,
   version int not null,
-  stream text collate "C" not null check (stream ~ '^[A-Za-z0-9:_.-]{1,128}$'),
-  type text collate "C" not null check (type ~ '^[a-z][a-z_]{0,63}$'),
+  -- no counted repetition: `{1,128}` becomes an automaton that took a third of every append
+  stream text collate "C" not null check (octet_length(stream) between 1 and 128 and stream !~ '[^A-Za-z0-9:_.-]'),
+  type text collate "C" not null check (octet_length(type) between 1 and 64 and type !~ '[^a-z_]'),
   at timestamptz not null,
   leaf bytea not null,
   primary key (lane_id, seq),
@@ -89,8 +90,6 @@ create table tollbook.call (
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
 create index call_due on tollbook.call (service_id, due_at) where status in ('ready', 'leased');
 create index call_dead on tollbook.call (call_id) where status = 'dead';
-create index call_stream on tollbook.call (stream);
-create index call_body_id on tollbook.call (body_id);
 
 -- Written before the lane is asked, so that its lock never waits for a large body.
 create table tollbook.call_body (

@@ -24,23 +24,29 @@ begin
   stamp := greatest(date_trunc('milliseconds', clock()), head.at);
   stamp_text := to_char(stamp at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"');
 
-  -- a call that somebody is leasing this instant makes its command wait for the next batch, not the lane for the lease
-  select coalesce(array_agg(locked.call_id), '{}') into lockable from (
-    select call.call_id from call
-    where call.call_id in (
-      select (command.call->>'call_id')::bigint
-      from json_to_recordset(p_commands) as command(call json) where command.call is not null)
-    order by call.call_id for update skip locked
-  ) locked;
+  -- a call that somebody is leasing this instant makes its command wait for the next batch, not the lane for the lease;
+  -- most batches name no call yet, and are not read twice for it
+  if position('"call_id"' in p_commands::text) > 0 then
+    select coalesce(array_agg(locked.call_id), '{}') into lockable from (
+      select call.call_id from call
+      where call.call_id in (
+        select (command.call->>'call_id')::bigint
+        from json_to_recordset(p_commands) as command(call json) where command.call is not null)
+      order by call.call_id for update skip locked
+    ) locked;
+  end if;
 
   with
   command as materialized (
-    select t.ord::int as ord, t.stream, t.expect, t.events, t.claims, t.freed, t.lost, t.lost_stream,
-      t.call, t.call->>'op' as op, (t.call->>'call_id')::bigint as call_id, (t.call->>'lease_id')::uuid as lease_id
+    select t.ord::int as ord, t.stream, t.expect, t.events, t.claims, t.freed, t.lost, t.lost_stream, c.*
     from rows from (
       json_to_recordset(p_commands) as (
         stream text, expect int, events json, claims json, freed json, lost json, lost_stream text, call json)
     ) with ordinality as t(stream, expect, events, claims, freed, lost, lost_stream, call, ord)
+    left join lateral json_to_record(t.call) as c(
+      op text, call_id bigint, lease_id uuid, service_id bigint, job_index bigint, body_id uuid, network text,
+      symbol text, caller text, delay_ms bigint, error text
+    ) on t.call is not null
   ),
   wanted as materialized (
     select command.ord, k.pos, k.kind, k.owner, k.scope, k.key, k.binding,
@@ -134,8 +140,7 @@ begin
   ),
   held as (
     insert into call (stream, service_id, job_index, status, body_id, network, symbol, caller, due_at, created_at)
-    select stream, (call->>'service_id')::bigint, (call->>'job_index')::bigint, 'held', (call->>'body_id')::uuid,
-      call->>'network', call->>'symbol', call->>'caller', stamp, stamp
+    select stream, service_id, job_index, 'held', body_id, network, symbol, caller, stamp, stamp
     from decided where outcome = 'ok' and op = 'hold' order by ord
     returning call_id, stream
   ),
@@ -144,8 +149,8 @@ begin
       status = case decided.op when 'dead' then 'dead' else 'ready' end,
       lease_id = null,
       failures = case decided.op when 'retry' then call.failures + 1 when 'requeue' then 0 else call.failures end,
-      last_error = coalesce(decided.call->>'error', call.last_error),
-      due_at = stamp + coalesce((decided.call->>'delay_ms')::bigint, 0) * interval '1 millisecond'
+      last_error = coalesce(decided.error, call.last_error),
+      due_at = stamp + coalesce(decided.delay_ms, 0) * interval '1 millisecond'
     from decided
     where decided.outcome = 'ok' and decided.op in ('release', 'retry', 'give_back', 'dead', 'requeue') and call.call_id = decided.call_id
   ),

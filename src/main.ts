@@ -50,7 +50,6 @@ export function createLogger(level: Config['logLevel'], file?: string): Logger {
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       serializers: { err: plainError },
-      redact: ['*.headers', '*.authorization'],
     },
     pino.destination(file ?? 1),
   );

@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import type { FastifyInstance } from 'fastify';
 import type pg from 'pg';
@@ -69,7 +70,7 @@ export async function composeX402({
     }),
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
     budget: createBudget(config.limits.requestsPerMinute),
-    receiptKey: await readReceiptKey(ledger.db),
+    receiptKey: createSecretKey(await readReceiptKey(ledger.db)),
     settling: new Map(),
     flows: new Set(),
     onCallReleased: () => {

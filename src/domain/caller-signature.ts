@@ -1,6 +1,7 @@
 import { isAddress } from 'viem';
-import { hashMessage, hexToBytes, keccak256 } from 'viem/utils';
+import { bytesToHex, stringToBytes } from 'viem/utils';
 import type { JobId } from './job.ts';
+import { keccak256 } from './keccak.ts';
 import type { Address, Hex } from './primitives.ts';
 import { type EthereumSignature, parseSignature } from './recover.ts';
 import type { RefusalCode } from './refusal.ts';
@@ -71,7 +72,7 @@ export function callerMessage(
   body: Uint8Array,
   { nonce, expiry }: Pick<CallerClaim, 'nonce' | 'expiry'>,
 ): string {
-  return `x402-authorize:${job.serviceId}:${job.jobIndex}:${keccak256(body).slice(2)}:${nonce}:${expiry}`;
+  return `x402-authorize:${job.serviceId}:${job.jobIndex}:${bytesToHex(keccak256(body)).slice(2)}:${nonce}:${expiry}`;
 }
 
 /** The EIP-191 digest of that text. */
@@ -80,5 +81,8 @@ export function callerDigest(
   body: Uint8Array,
   claim: Pick<CallerClaim, 'nonce' | 'expiry'>,
 ): Uint8Array {
-  return hexToBytes(hashMessage(callerMessage(job, body, claim)));
+  const message = stringToBytes(callerMessage(job, body, claim));
+  return keccak256(
+    Buffer.concat([stringToBytes(`\x19Ethereum Signed Message:\n${message.length}`), message]),
+  );
 }

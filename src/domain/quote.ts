@@ -1,7 +1,8 @@
-import { concatBytes, keccak256, numberToBytes, stringToBytes, toBytes } from 'viem/utils';
+import { bytesToHex, concatBytes, numberToBytes, stringToBytes, toBytes } from 'viem/utils';
 import { canonicalJson } from './canonical-json.ts';
 import type { EventData } from './event.ts';
 import type { JobId } from './job.ts';
+import { keccak256 } from './keccak.ts';
 import type { Address, Caip2, Hex } from './primitives.ts';
 
 /** One way to pay a quote. `amount` is in the token's atoms. */
@@ -53,7 +54,7 @@ export const quoteTypedData = {
 } as const;
 
 const word = (value: bigint | number): Uint8Array => numberToBytes(value, { size: 32 });
-const typeHash = (type: string): Uint8Array => keccak256(stringToBytes(type), 'bytes');
+const typeHash = (type: string): Uint8Array => keccak256(stringToBytes(type));
 
 const quoteTypeHash = typeHash(
   `JobQuote(${quoteTypedData.types.JobQuote.map(({ type, name }) => `${type} ${name}`).join(',')})`,
@@ -64,8 +65,9 @@ const domainSeparator = keccak256(
     typeHash(quoteTypedData.domain.name),
     typeHash(quoteTypedData.domain.version),
   ]),
-  'bytes',
 );
+
+const typedDataPrefix = new Uint8Array([0x19, 0x01]);
 
 /**
  * The quote's name everywhere: its EIP-712 digest.
@@ -85,9 +87,8 @@ export function quoteDigest(quote: Quote): Hex {
       word(quote.expiresAt),
       toBytes(quote.salt),
     ]),
-    'bytes',
   );
-  return keccak256(concatBytes([new Uint8Array([0x19, 0x01]), domainSeparator, structHash]));
+  return bytesToHex(keccak256(concatBytes([typedDataPrefix, domainSeparator, structHash])));
 }
 
 const optionHashes = new WeakMap<readonly SettlementOption[], Uint8Array>();
@@ -96,7 +97,7 @@ const optionHashes = new WeakMap<readonly SettlementOption[], Uint8Array>();
 function optionsHash(options: readonly SettlementOption[]): Uint8Array {
   let hash = optionHashes.get(options);
   if (!hash) {
-    hash = keccak256(stringToBytes(canonicalJson(options.map(optionJson))), 'bytes');
+    hash = keccak256(stringToBytes(canonicalJson(options.map(optionJson))));
     optionHashes.set(options, hash);
   }
   return hash;

@@ -1,5 +1,6 @@
 import secp256k1 from 'secp256k1';
-import { hexToBytes, keccak256 } from 'viem/utils';
+import { bytesToHex, hexToBytes } from 'viem/utils';
+import { keccak256 } from './keccak.ts';
 import type { Address, Hex } from './primitives.ts';
 
 /** Half the curve's order: a signature with s above it has a twin, and some contracts refuse it. */
@@ -32,7 +33,7 @@ export function recoverSigner(
 ): Address | undefined {
   try {
     const publicKey = secp256k1.ecdsaRecover(compact, recovery, hash, false);
-    return `0x${keccak256(publicKey.subarray(1)).slice(-40)}`;
+    return bytesToHex(keccak256(publicKey.subarray(1)).subarray(12));
   } catch {
     return undefined;
   }

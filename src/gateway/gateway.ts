@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import type { Config, X402Config } from '../config/config.ts';
 import type { Caip2 } from '../domain/primitives.ts';
 import type { Chain } from '../peers/chain.ts';
@@ -37,7 +38,7 @@ export interface Gateway {
   readonly contractSignatures: ContractSignatureChecker;
   readonly budget: Budget;
   /** Makes the receipt tokens. */
-  readonly receiptKey: Buffer;
+  readonly receiptKey: KeyObject;
   /** Payments that this process is settling now, by stream: who asks again waits for the same outcome. */
   readonly settling: Map<string, Promise<unknown>>;
   /** Requests in the paid flow, their clients gone or not: going down waits for them. */

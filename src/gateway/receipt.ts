@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { paymentSummary } from '../domain/payment.ts';
 import type { Hex } from '../domain/primitives.ts';
 import { foldStory, isPaid, receiptState } from '../domain/story.ts';
@@ -7,11 +7,11 @@ import { readStream } from '../store/streams.ts';
 import type { Gateway } from './gateway.ts';
 
 /** What shows that its bearer paid: a MAC over the digest, so nothing has to be stored and nothing can be guessed. */
-export function receiptToken(key: Buffer, digest: Hex): string {
+export function receiptToken(key: KeyObject, digest: Hex): string {
   return createHmac('sha256', key).update(digest).digest('base64url');
 }
 
-export function isReceiptToken(key: Buffer, digest: Hex, token: string): boolean {
+export function isReceiptToken(key: KeyObject, digest: Hex, token: string): boolean {
   const expected = Buffer.from(receiptToken(key, digest));
   const given = Buffer.from(token);
   return expected.length === given.length && timingSafeEqual(expected, given);

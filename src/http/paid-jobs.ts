@@ -4,7 +4,7 @@ import type { Caip2 } from '../domain/primitives.ts';
 import { encodeHeader, requirementV2 } from '../domain/x402.ts';
 import { requirementsV1, v1NameOf } from '../domain/x402-v1.ts';
 import { refusals } from '../domain/refusal.ts';
-import type { JobAnswer, PaymentRequired, Refused } from '../gateway/answer.ts';
+import type { JobAnswer, PaymentRequired } from '../gateway/answer.ts';
 import { jobUrl } from '../gateway/catalog.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { dryRun } from '../gateway/dry-run.ts';
@@ -12,6 +12,7 @@ import type { JobRequest } from '../gateway/job-request.ts';
 import { sendDryRun } from './dry-run.ts';
 import { payForJob, refuseUnreadBody } from '../gateway/pay-job.ts';
 import { refusalOf, sendError, sendRefusal } from './errors.ts';
+import { createPatience, type Patience } from './patience.ts';
 import { noteFacts } from './request-log.ts';
 import type { Accepted } from './schemas/job.ts';
 
@@ -45,12 +46,15 @@ export function paidJobRoutes(current: () => Gateway) {
   return async (app: FastifyInstance): Promise<void> => {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    const patience = createPatience(current());
+    app.addHook('onClose', async () => patience.end());
     const flowOf = new WeakMap<FastifyRequest, Promise<unknown>>();
     limitInFlight(app, current().config.limits.maxInFlightRequests, flowOf);
     app.post<{ Params: JobParams }>(
       '/x402/jobs/:service_id/:job_index',
       {
-        errorHandler: (error, request, reply) => void refuseUnread(current(), error, request, reply),
+        errorHandler: (error, request, reply) =>
+          void refuseUnread(current(), patience, error, request, reply),
       },
       async (request, reply) => {
         if (!isCarriable(request.headers['content-type']))
@@ -59,7 +63,7 @@ export function paidJobRoutes(current: () => Gateway) {
         const gateway = current();
         const flow = payForJob(gateway, jobRequest(request));
         flowOf.set(request, flow);
-        const answer = await withPatience(gateway, flow);
+        const answer = await patience.within(flow);
         return sendAnswer(gateway, request, reply, answer);
       },
     );
@@ -77,13 +81,14 @@ export function paidJobRoutes(current: () => Gateway) {
 /** What the parser of bodies throws: a body over the limit is a refusal like any other, the rest is not ours. */
 async function refuseUnread(
   gateway: Gateway,
+  patience: Patience,
   error: FastifyError,
   request: PaidRequest,
   reply: FastifyReply,
 ): Promise<void> {
   if (refusalOf(error) !== 'body_too_large') return void sendError(error, request, reply);
   try {
-    const refused = await withPatience(gateway, refuseUnreadBody(gateway, jobRequest(request)));
+    const refused = await patience.within(refuseUnreadBody(gateway, jobRequest(request)));
     sendRefusal(request, reply, refused.code, refused);
   } catch (fault) {
     sendError(fault instanceof Error ? fault : new Error(String(fault)), request, reply);
@@ -133,30 +138,6 @@ function paymentOf(headers: FastifyRequest['headers']): JobRequest['payment'] {
   if (v2 !== undefined) return { header: String(v2), x402Version: 2 };
   const v1 = headers['x-payment'];
   return v1 === undefined ? undefined : { header: String(v1), x402Version: 1 };
-}
-
-const patienceMs = 5_000;
-
-/**
- * The flow goes on whatever happens to its client; only the answer gives up, once the ledger has been away for a while.
- * The same request, sent again, gets the outcome.
- */
-async function withPatience<T>(gateway: Gateway, flow: Promise<T>): Promise<T | Refused> {
-  let timer: NodeJS.Timeout | undefined;
-  const impatience = new Promise<Refused>((resolve) => {
-    timer = setInterval(() => {
-      const { brokenSince } = gateway.lane.state;
-      if (brokenSince === undefined || Date.now() - brokenSince < patienceMs) return;
-      resolve({ kind: 'refused', code: 'ledger_unavailable', retryAfterSecs: 2 });
-    }, 250);
-  });
-  // a flow that fails after its answer was given up must not become an unhandled rejection
-  flow.catch((error: unknown) => gateway.log.error({ err: error }, 'a paid flow failed'));
-  try {
-    return await Promise.race([flow, impatience]);
-  } finally {
-    clearInterval(timer);
-  }
 }
 
 function sendAnswer(gateway: Gateway, request: FastifyRequest, reply: FastifyReply, answer: JobAnswer) {

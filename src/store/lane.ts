@@ -84,7 +84,7 @@ class FlushedLane implements Lane {
   #drained: (() => void) | undefined;
 
   constructor(options: LaneOptions) {
-    const { laneId = 1, maxQueued = 4_096, maxBatch = 128, flushers = 2 } = options;
+    const { laneId = 1, maxQueued = 4_096, maxBatch = 128, flushers = 1 } = options;
     this.#maxQueued = maxQueued;
     this.#maxBatch = maxBatch;
     this.#flushers = Array.from({ length: flushers }, () => createFlusher(laneId, options));
