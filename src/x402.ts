@@ -24,6 +24,7 @@ import { createPermissionChecker } from './peers/permission.ts';
 import type { LedgerDatabase } from './store/database.ts';
 import type { Lane } from './store/lane.ts';
 import { pendingMigrations } from './store/migrations.ts';
+import { createPaymentLookup } from './store/payment-lookup.ts';
 import { readReceiptKey } from './store/secrets.ts';
 import { startJanitor } from './workers/janitor.ts';
 import type { Loop } from './workers/loop.ts';
@@ -61,6 +62,7 @@ export async function composeX402({
     catalog: createCatalog(x402),
     configuredAtMs: Date.now(),
     publicUrl,
+    lookup: createPaymentLookup(ledger.pool),
     facilitator,
     chains,
     permissions: createPermissionChecker({

@@ -4,6 +4,7 @@ import type { AuthMode } from '../domain/job.ts';
 import type { Address, Hex } from '../domain/primitives.ts';
 import type { RefusalCode } from '../domain/refusal.ts';
 import { facilitatorRequest } from '../domain/x402.ts';
+import type { StreamReading } from '../store/streams.ts';
 import { payerAsker } from './budget.ts';
 import { askPermission, findDelegatedCaller, type FoundCaller, proveContractCaller } from './authorize.ts';
 import type { Job, Restriction } from './catalog.ts';
@@ -47,8 +48,9 @@ export async function checkDecodedPayment(
   request: BoundRequest,
   job: Job,
   decoded: DecodedPayment,
+  quote: StreamReading,
 ): Promise<CheckedPayment | Objection> {
-  const matched = await matchQuote(gateway, job, decoded);
+  const matched = await matchQuote(gateway, job, decoded, quote);
   if ('kind' in matched) return matched;
   const { digest, payment } = matched;
   // what the request itself says about its caller is looked at before any peer is asked

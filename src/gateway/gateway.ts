@@ -7,6 +7,7 @@ import type { Facilitator } from '../peers/facilitator.ts';
 import type { PermissionChecker } from '../peers/permission.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
+import type { PaymentLookup } from '../store/payment-lookup.ts';
 import type pg from 'pg';
 import type { Budget } from './budget.ts';
 import type { Catalog } from './catalog.ts';
@@ -30,6 +31,8 @@ export interface Gateway {
   readonly lane: Lane;
   readonly pool: pg.Pool;
   readonly db: LedgerDatabase;
+  /** Looks payments up as they arrive. */
+  readonly lookup: PaymentLookup;
   readonly facilitator: Facilitator;
   readonly chains: ReadonlyMap<Caip2, Chain>;
   /** Asks the contracts that permit callers. */

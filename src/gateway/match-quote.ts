@@ -4,7 +4,7 @@ import { checkPayment, matchOption, type PaymentWindow, type SignedPayment } fro
 import type { Hex } from '../domain/primitives.ts';
 import { optionFromJson, quoteDigest, quoteToData, type SettlementOption } from '../domain/quote.ts';
 import { emptyStory, foldStory, isOpen, type Story } from '../domain/story.ts';
-import { findLivePriceWei, readStream } from '../store/streams.ts';
+import { findLivePriceWei, type StreamReading } from '../store/streams.ts';
 import type { Job } from './catalog.ts';
 import { type Gateway, nowSecs } from './gateway.ts';
 import { newQuote } from './quote-job.ts';
@@ -34,26 +34,27 @@ export function rejected(
 }
 
 /** Steps 2 and 3: the quote, the option, the payment's own spelling. Asks nobody but the ledger. */
-export function matchQuote(
+export async function matchQuote(
   gateway: Gateway,
   job: Job,
   decoded: DecodedPayment,
+  quote: StreamReading,
 ): Promise<MatchedPayment | Mismatch> {
   return decoded.terms
-    ? matchNamedQuote(gateway, job, decoded, decoded.terms.quoteDigest)
+    ? matchNamedQuote(gateway, job, decoded, decoded.terms.quoteDigest, quote)
     : matchOwnQuote(gateway, job, decoded);
 }
 
 /** Version 2: the payment names its quote, and keeps its price until that expires. */
-async function matchNamedQuote(
+function matchNamedQuote(
   gateway: Gateway,
   job: Job,
   decoded: DecodedPayment,
   digest: Hex | undefined,
-): Promise<MatchedPayment | Mismatch> {
+  { events, nowSecs: readAt }: StreamReading,
+): MatchedPayment | Mismatch {
   if (digest === undefined) return rejected({ stage: 'match', reason: 'names_no_quote' });
   const named = { stage: 'match', quote_digest: digest } as const;
-  const { events, nowSecs: readAt } = await readStream(gateway.pool, digest);
   const story = foldStory(events);
   const { quote } = story;
   if (!quote || quote.service_id !== job.serviceId || quote.job_index !== job.jobIndex) {

@@ -1,11 +1,12 @@
 import { type DecodedPayment, decodePayment } from '../domain/decode-payment.ts';
 import { mediaTypeOf } from '../domain/job-input.ts';
+import type { PaymentSighting } from '../store/payment-lookup.ts';
 import type { JobAnswer, Refused } from './answer.ts';
 import { findJob, isSold, type Job } from './catalog.ts';
 import type { Gateway } from './gateway.ts';
 import { bindRequest, type BoundRequest, type JobRequest } from './job-request.ts';
 import { quoteJob } from './quote-job.ts';
-import { recallPayment } from './recall-payment.ts';
+import { recallPayment, sightPayment } from './recall-payment.ts';
 import { refuse, refuseReplay, rejectPayment } from './refuse.ts';
 import { takePayment } from './take-payment.ts';
 
@@ -24,16 +25,25 @@ export function payForJob(gateway: Gateway, incoming: JobRequest): Promise<JobAn
 async function answerRequest(gateway: Gateway, request: BoundRequest): Promise<JobAnswer> {
   const { payment: sent } = request;
   const decoded = sent && decodePayment(sent.header, sent.x402Version);
-  const payment = typeof decoded === 'object' ? decoded : undefined;
-
-  const recalled = payment && (await recallPayment(gateway, payment, request.binding));
-  if (recalled?.kind === 'accepted' || recalled?.kind === 'pending') return recalled;
   const answer =
-    recalled?.kind === 'replay' && payment
-      ? await refuseReplay(gateway, request, payment)
-      : await sell(gateway, request, recalled?.kind === 'failed' ? recalled.reason : decoded);
+    typeof decoded === 'object'
+      ? await answerPayment(gateway, request, decoded)
+      : await sell(gateway, request, decoded);
   if (isRefusal(answer)) gateway.budget.charge(request.askers);
   return answer;
+}
+
+/** Step 0: a payment that is known is answered from itself alone; one that is not is sold to. */
+async function answerPayment(
+  gateway: Gateway,
+  request: BoundRequest,
+  decoded: DecodedPayment,
+): Promise<JobAnswer> {
+  const sighting = await sightPayment(gateway, decoded);
+  const recalled = await recallPayment(gateway, decoded, request.binding, sighting);
+  if (!recalled) return sell(gateway, request, { decoded, sighting });
+  if (recalled.kind === 'failed') return sell(gateway, request, recalled.reason);
+  return recalled.kind === 'replay' ? refuseReplay(gateway, request, decoded) : recalled;
 }
 
 /** What counts against a budget. Being told to wait does not: who keeps asking must get in one day. */
@@ -45,7 +55,7 @@ function isRefusal(answer: JobAnswer): boolean {
 async function sell(
   gateway: Gateway,
   request: BoundRequest,
-  payment: DecodedPayment | string | undefined,
+  payment: { readonly decoded: DecodedPayment; readonly sighting: PaymentSighting } | string | undefined,
 ): Promise<JobAnswer> {
   const job = soldJob(gateway, request);
   if (typeof job === 'string') return refuse(gateway, request, job);
@@ -56,7 +66,7 @@ async function sell(
   if (payment === undefined) return quoteJob(gateway, job, 'payment_required');
   if (typeof payment === 'string')
     return rejectPayment(gateway, request, job, { stage: 'decode', reason: payment });
-  return takePayment(gateway, request, job, payment);
+  return takePayment(gateway, request, job, payment.decoded, payment.sighting);
 }
 
 /** Nobody pays for what the runner must reject. */

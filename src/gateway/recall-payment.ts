@@ -3,7 +3,8 @@ import type { DecodedPayment } from '../domain/decode-payment.ts';
 import { paymentSummary } from '../domain/payment.ts';
 import type { Hex } from '../domain/primitives.ts';
 import { foldStory, type PaymentStory, paymentOf, type Story } from '../domain/story.ts';
-import { findPaymentStreams, readStream } from '../store/streams.ts';
+import type { PaymentSighting } from '../store/payment-lookup.ts';
+import { readStream } from '../store/streams.ts';
 import type { JobAnswer } from './answer.ts';
 import type { Gateway } from './gateway.ts';
 import { receiptToken } from './receipt.ts';
@@ -20,6 +21,12 @@ const pollMs = 250;
 /** How long a client that asks again waits for the outcome before it is told that it is pending. */
 const patienceMs = 20_000;
 
+/** What the ledger knows about a payment and the quote it names, in one look. */
+export function sightPayment(gateway: Gateway, decoded: DecodedPayment): Promise<PaymentSighting> {
+  const { network, payer, nonce, terms } = decoded;
+  return gateway.lookup.find({ network, payer, nonce, asset: terms?.asset }, terms?.quoteDigest);
+}
+
 /**
  * Answers a payment that is already known from that payment alone, whatever price, policy, quote or limit now says.
  * While it is being settled, here or in another process, waits for the outcome. Undefined for a payment never seen.
@@ -28,9 +35,8 @@ export async function recallPayment(
   gateway: Gateway,
   decoded: DecodedPayment,
   binding: Hex,
+  { streams }: PaymentSighting,
 ): Promise<Recalled | undefined> {
-  const { network, payer, nonce, terms } = decoded;
-  const streams = await findPaymentStreams(gateway.pool, { network, payer, nonce, asset: terms?.asset });
   // one nonce may have been signed for two tokens: the one that paid for this request answers it
   const recalled = await Promise.all(
     streams.map((stream) => recallFrom(gateway, stream as Hex, decoded, binding)),

@@ -6,6 +6,7 @@ import { refusals } from '../domain/refusal.ts';
 import { foldStory, paymentOf } from '../domain/story.ts';
 import type { AppendOutcome, CallChange, Claim, LaneCommand } from '../store/append-batch.ts';
 import { putBody } from '../store/calls.ts';
+import type { PaymentSighting } from '../store/payment-lookup.ts';
 import { LaneFullError } from '../store/lane.ts';
 import { callerNonceClaim, paymentClaim, readStream } from '../store/streams.ts';
 import type { JobAnswer } from './answer.ts';
@@ -14,7 +15,7 @@ import { checkDecodedPayment, type CheckedPayment, type Objection } from './chec
 import type { Gateway } from './gateway.ts';
 import type { BoundRequest } from './job-request.ts';
 import { quoteJob } from './quote-job.ts';
-import { acceptedAnswer, recallPayment } from './recall-payment.ts';
+import { acceptedAnswer, recallPayment, sightPayment } from './recall-payment.ts';
 import { receiptToken } from './receipt.ts';
 import { record, refuse, refuseReplay, rejectPayment, requestStream } from './refuse.ts';
 import { quoteClaim, settlePayment, type StartedPayment } from './settle-payment.ts';
@@ -35,12 +36,15 @@ export async function takePayment(
   request: BoundRequest,
   job: Job,
   decoded: DecodedPayment,
+  firstSighting: PaymentSighting,
 ): Promise<JobAnswer> {
+  let sighting = firstSighting;
   for (let tries = 1; ; tries++) {
-    const checked = await checkDecodedPayment(gateway, request, job, decoded);
+    const checked = await checkDecodedPayment(gateway, request, job, decoded, sighting.quote);
     const answer = checked.kind === 'good' ? await start(gateway, request, job, checked) : undefined;
     if (answer) return answer;
-    const recalled = await recallPayment(gateway, decoded, request.binding);
+    sighting = await sightPayment(gateway, decoded);
+    const recalled = await recallPayment(gateway, decoded, request.binding, sighting);
     if (recalled?.kind === 'replay') return refuseReplay(gateway, request, decoded);
     if (recalled?.kind === 'failed') {
       return rejectPayment(gateway, request, job, { stage: 'match', reason: recalled.reason });

@@ -1,14 +1,18 @@
 import pg from 'pg';
-import { isPoison } from './append-batch.ts';
+import { type BatchAnswer, isPoison } from './append-batch.ts';
 import { type DatabaseOptions, sessionConfig } from './database.ts';
 
 /** Longer than the server's own statement time-out: past it the network, not the statement, is the trouble. */
 const answerTimeoutMs = 35_000;
 
+interface AnswerRow {
+  readonly answer: BatchAnswer;
+}
+
 /** One connection that is made anew whenever it broke, for statements that may safely be sent again. */
 export interface LaneConnection {
-  /** The one row of a simple-protocol message's last statement. Rejects where the connection or the statement failed. */
-  query<T extends pg.QueryResultRow>(statement: string): Promise<T>;
+  /** The answer of an append statement. Rejects where the connection or the statement failed. */
+  append(statement: string): Promise<BatchAnswer>;
   /** Waits, but not past close(). */
   pause(ms: number): Promise<void>;
   readonly closed: boolean;
@@ -39,21 +43,21 @@ export function createLaneConnection(options: DatabaseOptions): LaneConnection {
     get closed() {
       return closed;
     },
-    async query<T extends pg.QueryResultRow>(statement: string) {
+    async append(statement) {
       const current = await connected();
       let timer: NodeJS.Timeout | undefined;
       try {
         const silence = new Promise<never>((_, reject) => {
           timer = setTimeout(() => reject(new Error('the database did not answer in time')), answerTimeoutMs);
         });
-        const answered: pg.QueryResult<T> | pg.QueryResult<T>[] = await Promise.race([
-          current.query<T>(statement),
+        const answered: pg.QueryResult<AnswerRow> | pg.QueryResult<AnswerRow>[] = await Promise.race([
+          current.query<AnswerRow>(statement),
           silence,
         ]);
         // several statements in one message are several results: the last one is asked for
         const row = (Array.isArray(answered) ? answered.at(-1) : answered)?.rows[0];
         if (!row) throw new Error('the statement returned no row');
-        return row;
+        return row.answer;
       } catch (error) {
         // a poison row and a lock that took too long say nothing against the connection; all else may (a demoted primary)
         if (!isPoison(error) && !isContention(error)) drop(current);

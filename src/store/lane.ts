@@ -240,7 +240,7 @@ function createFlusher(laneId: number, options: LaneOptions): Flusher {
       const statement = appendStatement(laneId, flusherId, ++batchNo, commands);
       for (let attempt = 0; ; attempt++) {
         try {
-          const { answer } = await connection.query<{ answer: BatchAnswer }>(statement);
+          const answer = await connection.append(statement);
           return { answer, atOnce: attempt === 0 };
         } catch (error) {
           if (isPoison(error) || connection.closed)

@@ -63,17 +63,10 @@ export type PaymentName = Pick<Fingerprint, 'network' | 'payer' | 'nonce'> & {
   readonly asset: Fingerprint['asset'] | undefined;
 };
 
-/** The streams that a payment of this name was claimed by: none for one never seen, several only where the asset is open. */
-export async function findPaymentStreams(pool: pg.Pool, payment: PaymentName): Promise<string[]> {
-  const { network, payer, nonce, asset } = payment;
+/** The lowest and the highest scope of claims that a payment of this name can have made. */
+export function paymentScopes({ network, asset }: PaymentName): [low: string, high: string] {
   const prefix = `${network}/eip3009/`;
-  const { rows } = await pool.query<{ stream: string }>({
-    name: 'find_payment_streams',
-    text: `select stream from tollbook.claim
-      where kind = 'payment' and owner = $1 and key = $2 and scope between $3 and $4`,
-    values: [payer, nonce, prefix + (asset ?? '0x'), prefix + (asset ?? '0y')],
-  });
-  return rows.map(({ stream }) => stream);
+  return [prefix + (asset ?? '0x'), prefix + (asset ?? '0y')];
 }
 
 /** A delegated nonce's place among the claims: unique within a caller and a job. Consumed ones are kept for ever. */

@@ -55,8 +55,7 @@ test.each([
 test('requests beyond what the process holds at a time are told to come back', async () => {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
   onTestFinished(() => proxy.close());
-  let release = (): void => {};
-  const held = new Promise<void>((resolve) => (release = resolve));
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
   const gateway = await startTestGateway({
     database: await createDatabase(),
     chain,

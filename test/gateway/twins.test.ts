@@ -22,8 +22,7 @@ test('a twin whose verify sees the nonce already used is answered from the payme
   const { proxy, database, gateway } = await behindProxy();
   const payment = await quoteAndSign(gateway, job, 'x');
   const before = await chain.balance(payTo);
-  let settled = (): void => {};
-  const firstSettled = new Promise<void>((resolve) => (settled = resolve));
+  const { promise: firstSettled, resolve: settled } = Promise.withResolvers<void>();
   let verifies = 0;
   proxy.faults.verify = {
     change: async (answer) => {
@@ -53,8 +52,7 @@ test('twins that fill the outbox themselves are both answered with their call', 
   });
   const payment = await quoteAndSign(gateway, job, 'x');
   let verifies = 0;
-  let bothVerified = (): void => {};
-  const both = new Promise<void>((resolve) => (bothVerified = resolve));
+  const { promise: both, resolve: bothVerified } = Promise.withResolvers<void>();
   proxy.faults.verify = {
     change: async (answer) => {
       verifies++;

@@ -20,17 +20,18 @@ async function signV1(gateway: TestGateway, body = 'x', option = 0) {
 
 const v1Header = (value: unknown) => ({ 'x-payment': Buffer.from(JSON.stringify(value)).toString('base64') });
 
+/** A client of that time reads the body alone: the v2 header is taken away. */
+const bodyOnly: typeof fetch = async (input, init) => {
+  const response = await fetch(input, init);
+  const headers = new Headers(response.headers);
+  headers.delete('payment-required');
+  return new Response(response.body, { status: response.status, headers });
+};
+
 test('the official client in version 1 pays through with a real transfer', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain });
   const before = await chain.balance(payTo);
-  // this client reads the body alone: the v2 header is taken away, as a proxy of that time would
-  const bodyOnly: typeof fetch = async (input, init) => {
-    const response = await fetch(input, init);
-    const headers = new Headers(response.headers);
-    headers.delete('payment-required');
-    return new Response(response.body, { status: response.status, headers });
-  };
   const client = x402Client.fromConfig({
     schemes: [
       { network: 'base-sepolia' as 'eip155:84532', client: new ExactEvmSchemeV1(payer), x402Version: 1 },

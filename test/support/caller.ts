@@ -7,12 +7,13 @@ import type { payer } from './payer.ts';
 export const permitted = privateKeyToAccount(devnetKeys.permittedCaller);
 export const refusedCaller = privateKeyToAccount(devnetKeys.refusedCaller);
 
+const policy = (index: number, mode: string, more = '') =>
+  `[[job_policies]]\nservice_id = 1\njob_index = ${index}\ninvocation_mode = "${mode}"\n${more}`;
+
 /** Job 1/0: the payer is the caller; 1/1: delegated; 1/2: delegated, disabled; 1/3: public; 1/4: disabled, unrestricted. */
 export function restrictedJobs(chain: Pick<TestChain, 'rpcUrl' | 'registry'>, rpcUrl = chain.rpcUrl): string {
   const restriction = (mode: string) =>
     `auth_mode = "${mode}"\nnet_rpc_url = "${rpcUrl}"\nnet_contract = "${chain.registry}"`;
-  const policy = (index: number, mode: string, more = '') =>
-    `[[job_policies]]\nservice_id = 1\njob_index = ${index}\ninvocation_mode = "${mode}"\n${more}`;
   return [
     `[job_prices.1]\n${[0, 1, 2, 3, 4].map((index) => `${index} = "1000000000000000"`).join('\n')}`,
     policy(0, 'restricted_paid', restriction('payer_is_caller')),
