@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { hashTypedData, hexToBytes } from 'viem/utils';
+import { authorizationDigest } from './authorization-digest.ts';
 import { canonicalJson } from './canonical-json.ts';
 import type { DecodedPayment } from './decode-payment.ts';
 import type { SignedPaymentData } from './event.ts';
-import { type Address, type Caip2, chainIdOf, type Hex, parseAddress } from './primitives.ts';
+import { type Address, type Caip2, type Hex, parseAddress } from './primitives.ts';
 import type { SettlementOption } from './quote.ts';
 import { parseSignature, recoverSigner } from './recover.ts';
 
@@ -162,38 +162,8 @@ export function timeError(
 export function isSignedByPayer(payment: SignedPayment): boolean {
   const signature = parseSignature(payment.signature);
   if (!signature) return false;
-  const hash = hashTypedData({
-    domain: {
-      name: payment.eip712Name,
-      version: payment.eip712Version,
-      chainId: chainIdOf(payment.network),
-      verifyingContract: payment.asset,
-    },
-    types: transferWithAuthorization,
-    primaryType: 'TransferWithAuthorization',
-    message: {
-      from: payment.payer,
-      to: payment.payTo,
-      value: payment.amount,
-      validAfter: payment.validAfter,
-      validBefore: payment.validBefore,
-      nonce: payment.nonce,
-    },
-  });
-  return recoverSigner(hexToBytes(hash), signature) === payment.payer;
+  return recoverSigner(authorizationDigest(payment), signature) === payment.payer;
 }
-
-/** EIP-3009. */
-const transferWithAuthorization = {
-  TransferWithAuthorization: [
-    { name: 'from', type: 'address' },
-    { name: 'to', type: 'address' },
-    { name: 'value', type: 'uint256' },
-    { name: 'validAfter', type: 'uint256' },
-    { name: 'validBefore', type: 'uint256' },
-    { name: 'nonce', type: 'bytes32' },
-  ],
-} as const;
 
 /** What a payment pays for. A signature binds money, not a request: this hash does. */
 export interface RequestBinding {
