@@ -101,10 +101,26 @@ describe('a running start', () => {
 
   test('describes all that a client needs', async () => {
     expect(devnet).toMatchObject({ gateway_url: url, chain_id: 84_532, network: 'eip155:84532' });
+    const delegated = 'delegated_caller_signature';
     expect(devnet.jobs).toEqual([
       { service_id: 1, job_index: 0, invocation_mode: 'public_paid', delivery: 'push' },
       { service_id: 1, job_index: 1, invocation_mode: 'public_paid', delivery: 'push' },
       { service_id: 1, job_index: 2, invocation_mode: 'disabled', delivery: 'push' },
+      {
+        service_id: 1,
+        job_index: 3,
+        invocation_mode: 'restricted_paid',
+        auth_mode: 'payer_is_caller',
+        delivery: 'push',
+      },
+      {
+        service_id: 1,
+        job_index: 4,
+        invocation_mode: 'restricted_paid',
+        auth_mode: delegated,
+        delivery: 'push',
+      },
+      { service_id: 1, job_index: 5, invocation_mode: 'disabled', auth_mode: delegated, delivery: 'push' },
       { service_id: 2, job_index: 0, invocation_mode: 'public_paid', delivery: 'lease' },
     ]);
     const { callers, payer_private_key: payer } = devnet;
