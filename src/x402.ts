@@ -112,7 +112,7 @@ export async function composeX402({
     async reload(next: Config): Promise<readonly string[]> {
       if (!next.x402) throw new Error('the feature x402 cannot be switched off without a restart');
       const { settings, wantsRestart } = mergeSettings(gateway.config, next);
-      gateway = {
+      const renewed = {
         ...gateway,
         config: { ...gateway.config, x402: settings },
         x402: settings,
@@ -120,7 +120,13 @@ export async function composeX402({
         configuredAtMs: Date.now(),
         chains: openChains(settings, gateway.chains),
       };
-      await recordReload(gateway, { loaded: true });
+      // on record first: what cannot be written down does not come into force
+      await recordReload(renewed, { loaded: true });
+      const replaced = [...gateway.chains].filter(
+        ([network, chain]) => renewed.chains.get(network) !== chain,
+      );
+      gateway = renewed;
+      for (const [, chain] of replaced) void chain.close();
       return wantsRestart;
     },
     /** Writes down that a configuration was refused; nothing changes. */

@@ -14,6 +14,8 @@ export async function run(args: readonly string[]): Promise<number> {
     return 64;
   }
   const signal = untilSignal();
+  // a SIGHUP while everything starts means nothing yet, and must not end the process
+  process.on('SIGHUP', () => {});
   const env = processEnvironment();
   const { config, warnings } = await loadConfig(values.config, env);
   const logger = createLogger(config.logLevel);

@@ -107,13 +107,14 @@ const dryRun = z.strictObject({
   code: reason.optional(),
 });
 
-/** Which payment of the stream an event speaks of: a quote that was freed may be paid by a second one. */
-const ofPayment = { payment_nonce: hex32, payer: address };
+/**
+ * Which payment of the stream an event speaks of: a quote that was freed may be paid by a second one, and a payer may use
+ * one nonce for two tokens.
+ */
+const ofPayment = { network, asset: address, payer: address, payment_nonce: hex32 };
 
 const paymentSettled = z.strictObject({
   ...ofPayment,
-  network,
-  asset: address,
   amount: atoms,
   transaction: hex32,
   evidence: z.enum(['facilitator', 'chain']),
@@ -149,6 +150,8 @@ export const eventSchemas = {
   replay_denied: z.strictObject({
     claim: z.enum(['payment', 'quote', 'caller_nonce']),
     ...ofPayment,
+    // a version 1 payment names no asset
+    asset: address.optional(),
     quote_digest: hex32.optional(),
   }),
   settlement_started: settlementStarted,

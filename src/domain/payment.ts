@@ -227,6 +227,11 @@ export function paymentFromData(data: SignedPaymentData): SignedPayment {
   };
 }
 
+/** Names a payment among the events of a stream. */
+export function ofPayment({ network, asset, payer, nonce }: Fingerprint) {
+  return { network, asset, payer, payment_nonce: nonce };
+}
+
 /** What a client is shown of its payment. */
 export function paymentSummary(payment: SignedPaymentData, transaction: string) {
   const { network, asset, symbol, amount, payer } = payment;

@@ -103,15 +103,13 @@ export function evolve(story: Story, event: RecordedEvent): Story {
 
 function withPayment(
   story: Story,
-  of: { readonly payment_nonce: string; readonly payer: string },
+  of: Pick<EventData<'settlement_failed'>, 'network' | 'asset' | 'payer' | 'payment_nonce'>,
   change: Partial<PaymentStory>,
 ): Story {
   return {
     ...story,
     payments: story.payments.map((payment) =>
-      payment.payment.nonce === of.payment_nonce && payment.payment.payer === of.payer
-        ? { ...payment, ...change }
-        : payment,
+      isNamed(payment, { ...of, nonce: of.payment_nonce }) ? { ...payment, ...change } : payment,
     ),
   };
 }
@@ -156,7 +154,20 @@ export function isOpen(story: Story, nowSecs: number): boolean {
   );
 }
 
-/** The payment of an authorization nonce within a stream. */
-export function paymentOf(story: Story, payer: string, nonce: string): PaymentStory | undefined {
-  return story.payments.find(({ payment }) => payment.payer === payer && payment.nonce === nonce);
+/** A payment as its header names it: version 1 leaves the asset open. */
+export interface NamedPayment {
+  readonly network: string;
+  readonly asset: string | undefined;
+  readonly payer: string;
+  readonly nonce: string;
+}
+
+/** The payment of that name within a stream; where the name leaves the asset open, the last one that fits. */
+export function paymentOf(story: Story, name: NamedPayment): PaymentStory | undefined {
+  return story.payments.findLast((payment) => isNamed(payment, name));
+}
+
+function isNamed({ payment }: PaymentStory, { network, asset, payer, nonce }: NamedPayment): boolean {
+  const isOfAsset = asset === undefined || payment.asset === asset;
+  return isOfAsset && payment.network === network && payment.payer === payer && payment.nonce === nonce;
 }

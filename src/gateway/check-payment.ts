@@ -1,10 +1,10 @@
 import type { DecodedPayment } from '../domain/decode-payment.ts';
-import { isSignedByPayer, timeError } from '../domain/payment.ts';
+import { isSignedByPayer, type SignedPayment, timeError } from '../domain/payment.ts';
 import type { AuthMode } from '../domain/job.ts';
 import type { Address, Hex } from '../domain/primitives.ts';
 import type { RefusalCode } from '../domain/refusal.ts';
 import { facilitatorRequest } from '../domain/x402.ts';
-import type { StreamReading } from '../store/streams.ts';
+import { isNonceUsed, type StreamReading } from '../store/streams.ts';
 import { payerAsker } from './budget.ts';
 import { askPermission, findDelegatedCaller, type FoundCaller, proveContractCaller } from './authorize.ts';
 import type { Job, Restriction } from './catalog.ts';
@@ -31,14 +31,16 @@ export interface AuthorizedCaller {
 export type Objection =
   | Mismatch
   | { readonly kind: 'facilitator_unavailable'; readonly digest: Hex }
-  /** `isProvenPayer` where the payment was verified before the caller was refused. */
+  /** `version` of the quote's story where the payment was verified before the caller was refused. */
   | {
       readonly kind: 'denied';
       readonly code: RefusalCode;
       readonly digest: Hex;
       readonly caller: Address | undefined;
-      readonly isProvenPayer: boolean;
+      readonly version: number | undefined;
     }
+  /** The delegated nonce has been used by another payment. */
+  | { readonly kind: 'nonce_used'; readonly digest: Hex; readonly payment: SignedPayment }
   | { readonly kind: 'rate_limited'; readonly retryAfterSecs: number }
   | { readonly kind: 'no_room'; readonly digest: Hex; readonly reason: 'stopping' | 'outbox_full' };
 
@@ -64,7 +66,10 @@ export async function checkDecodedPayment(
   if (retryAfterSecs !== undefined) return { kind: 'rate_limited', retryAfterSecs };
   const refused =
     job.restriction && found && (await authorize(gateway, request, job, job.restriction, found));
-  if (refused) return { ...denied(refused, digest), caller: found?.caller, isProvenPayer: true };
+  if (refused === 'signature_replay') return { kind: 'nonce_used', digest, payment };
+  // a version 1 payment's quote does not exist yet: it is written with the start
+  const version = matched.opening.length > 0 ? undefined : matched.story.version;
+  if (refused) return { ...denied(refused, digest), caller: found?.caller, version };
   if (gateway.stopping()) return { kind: 'no_room', digest, reason: 'stopping' };
   if (gateway.lane.state.openCalls >= gateway.config.limits.maxOutstandingCalls) {
     return { kind: 'no_room', digest, reason: 'outbox_full' };
@@ -78,7 +83,7 @@ export async function checkDecodedPayment(
 }
 
 function denied(code: RefusalCode, digest: Hex): Extract<Objection, { kind: 'denied' }> {
-  return { kind: 'denied', code, digest, caller: undefined, isProvenPayer: false };
+  return { kind: 'denied', code, digest, caller: undefined, version: undefined };
 }
 
 function findCaller(
@@ -92,7 +97,7 @@ function findCaller(
   return { caller: payer, claim: undefined, isProven: true };
 }
 
-/** Step 5: the caller is proven, then permitted. The code of what speaks against it. */
+/** Step 5: the caller is proven, its nonce is free, it is permitted. The code of what speaks against it. */
 async function authorize(
   gateway: Gateway,
   request: BoundRequest,
@@ -101,7 +106,10 @@ async function authorize(
   found: FoundCaller,
 ): Promise<RefusalCode | undefined> {
   const unproven = await proveContractCaller(gateway, restriction, request, job, found);
-  return unproven ?? askPermission(gateway, restriction, job.serviceId, found.caller);
+  if (unproven) return unproven;
+  const { caller, claim } = found;
+  if (claim && (await isNonceUsed(gateway.pool, caller, job, claim.nonce))) return 'signature_replay';
+  return askPermission(gateway, restriction, job.serviceId, caller);
 }
 
 /**

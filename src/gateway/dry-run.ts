@@ -10,7 +10,7 @@ import { askPermission, findDelegatedCaller, proveContractCaller } from './autho
 import { findJob, type Job, type Restriction } from './catalog.ts';
 import type { Gateway } from './gateway.ts';
 import { bindRequest, type BoundRequest, type JobRequest } from './job-request.ts';
-import { record } from './refuse.ts';
+import { requestStream } from './refuse.ts';
 
 /** One thing that was looked at, and how it came out. */
 export interface AuthCheck {
@@ -39,11 +39,13 @@ export interface DryRun {
 export async function dryRun(gateway: Gateway, incoming: JobRequest): Promise<DryRun> {
   const request = bindRequest(incoming);
   const job = request.job && findJob(gateway.catalog, request.job);
-  if (!job) return unmade('job_not_found', undefined);
   const retryAfterSecs = gateway.budget.spent(request.askers);
+  // charged before anything is asked: many at once must not all find the same room
+  if (retryAfterSecs === undefined) gateway.budget.charge(request.askers);
+  if (!job) return unmade('job_not_found', undefined);
   if (retryAfterSecs !== undefined) return { ...unmade('rate_limited', job), retryAfterSecs };
   const run = await runChecks(gateway, request, job);
-  await record(gateway, request, {
+  const event = {
     type: eventOf(run.code),
     data: {
       service_id: job.serviceId,
@@ -52,8 +54,8 @@ export async function dryRun(gateway: Gateway, incoming: JobRequest): Promise<Dr
       ...(run.caller ? { caller: run.caller } : {}),
       ...(run.code ? { code: run.code } : {}),
     },
-  });
-  gateway.budget.charge(request.askers);
+  };
+  await gateway.lane.append({ stream: requestStream(request), events: [event] });
   return run;
 }
 

@@ -27,6 +27,9 @@ export async function leaseForRunner(
   while (!signal.aborted && !gateway.stopping()) {
     const leased = await leaseCalls(gateway.pool, services, max, leaseSecs);
     const handed = (await Promise.all(leased.map((call) => handOut(gateway, call)))).filter(isThere);
+    // nobody is there to take them: they go back at once, and that costs them no attempt
+    if (signal.aborted) await Promise.all(handed.map((call) => giveBack(gateway, call)));
+    if (signal.aborted) return [];
     const leftMs = deadline - Date.now();
     if (handed.length > 0 || (leftMs <= 0 && leased.length === 0)) return handed;
     if (leased.length === 0) await callOrTime(gateway, Math.min(pollMs, leftMs), signal);
@@ -51,6 +54,11 @@ async function handOut(gateway: Gateway, call: LeasedCall): Promise<LeasedCall |
     { urgent: true },
   );
   return outcome === 'ok' ? call : undefined;
+}
+
+async function giveBack(gateway: Gateway, call: LeasedCall): Promise<void> {
+  await recordAttempt(gateway, call, { kind: 'gone', reason: 'runner_left' }, false);
+  gateway.onCallReleased();
 }
 
 function isThere<T>(value: T | undefined): value is T {

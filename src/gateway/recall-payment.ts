@@ -65,8 +65,8 @@ async function recallFrom(
   }
 }
 
-function knownPayment(story: Story, { payer, nonce }: DecodedPayment): PaymentStory {
-  const known = paymentOf(story, payer, nonce);
+function knownPayment(story: Story, { network, payer, nonce, terms }: DecodedPayment): PaymentStory {
+  const known = paymentOf(story, { network, payer, nonce, asset: terms?.asset });
   if (!known) throw new Error('a claimed payment is missing from its stream');
   return known;
 }

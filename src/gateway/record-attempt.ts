@@ -19,8 +19,8 @@ export type AttemptOutcome =
       readonly error?: string;
     }
   | { readonly kind: 'dead'; readonly reason: string; readonly error?: string }
-  /** The runner wants no more calls. */
-  | { readonly kind: 'gone' };
+  /** The runner wants no more calls, or left before it got this one. */
+  | { readonly kind: 'gone'; readonly reason?: 'runner_left' };
 
 /**
  * Records one attempt and moves its call, in one append. The lease is the fence: false where it was lost meanwhile, and
@@ -68,7 +68,9 @@ function attemptStep(
     }
     case 'gone':
       // not the call's fault: it costs no attempt, and waits for the runner's return
-      return failedStep(gateway, call, { reason: 'runner_gone' }, 'give_back', 1_000);
+      return outcome.reason
+        ? failedStep(gateway, call, { reason: outcome.reason }, 'give_back', 0)
+        : failedStep(gateway, call, { reason: 'runner_gone' }, 'give_back', 1_000);
     case 'retry':
       return call.failures + 1 >= gateway.config.delivery.maxAttempts
         ? exhaustedStep(call, outcome)

@@ -52,11 +52,13 @@ export async function refuseReplay(
   request: BoundRequest,
   payment: DecodedPayment,
 ): Promise<Refused> {
-  const { payer, nonce, terms } = payment;
+  const { network, payer, nonce, terms } = payment;
   await record(gateway, request, {
     type: 'replay_denied',
     data: {
       claim: 'payment',
+      network,
+      ...(terms ? { asset: terms.asset } : {}),
       payer,
       payment_nonce: nonce,
       ...(terms?.quoteDigest ? { quote_digest: terms.quoteDigest } : {}),

@@ -15,6 +15,9 @@ const reloaded = [
   'defaultInvocationMode',
   'quoteTtlSecs',
   'maxTimeoutSecs',
+  'maxSignatureTtlSecs',
+  'confirm',
+  'confirmTimeoutMs',
   'networks',
 ] as const satisfies readonly (keyof X402Config)[];
 
@@ -26,14 +29,18 @@ export function mergeSettings(
   if (!present.x402 || !next.x402) throw new Error('both configurations must have the feature x402');
   const fresh = Object.fromEntries(reloaded.map((key) => [key, next.x402?.[key]]));
   const settings = { ...present.x402, ...fresh };
-  const { x402: presentX402, ...presentRest } = present;
-  const { x402: nextX402, ...nextRest } = next;
-  const fixed = { ...presentRest, facilitator: presentX402.facilitator, confirm: presentX402.confirm };
-  const asked = { ...nextRest, facilitator: nextX402.facilitator, confirm: nextX402.confirm };
+  const fixed = withoutReloaded(present, present.x402);
+  const asked = withoutReloaded(next, next.x402);
   const wantsRestart = Object.entries(fixed)
     .filter(([key, value]) => key !== 'file' && !isDeepStrictEqual(value, Reflect.get(asked, key)))
     .map(([key]) => key);
   return { settings, wantsRestart };
+}
+
+/** All that is read once, at the start: whatever is not named above. */
+function withoutReloaded({ x402: _, ...rest }: Config, x402: X402Config): Record<string, unknown> {
+  const kept = Object.entries(x402).filter(([key]) => !reloaded.some((name) => name === key));
+  return { ...rest, ...Object.fromEntries(kept) };
 }
 
 /** Writes a reload, or the refusal of one, into the operator's stream: finance sees when prices changed. */

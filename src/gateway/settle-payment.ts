@@ -1,5 +1,5 @@
 import type { LedgerEvent } from '../domain/event.ts';
-import type { Fingerprint, SignedPayment } from '../domain/payment.ts';
+import { type Fingerprint, ofPayment, type SignedPayment } from '../domain/payment.ts';
 import type { Address, Hex } from '../domain/primitives.ts';
 import { facilitatorRequest } from '../domain/x402.ts';
 import { foldStory, type PaymentStory, paymentOf } from '../domain/story.ts';
@@ -97,7 +97,7 @@ async function recordOutcome(
     case 'stale':
     case 'lease_lost': {
       const story = foldStory((await readStream(gateway.pool, started.digest)).events);
-      const known = paymentOf(story, started.payment.payer, started.payment.nonce);
+      const known = paymentOf(story, started.payment);
       if (!known || isDecided(known, outcome) || story.version === started.version)
         return { kind: 'superseded' };
       return recordOutcome(gateway, { ...started, version: story.version }, outcome);
@@ -177,7 +177,7 @@ function expectedTransfer(payment: SignedPayment): ExpectedTransfer {
 
 function outcomeCommand(started: StartedPayment, outcome: Outcome): LaneCommand {
   const { digest, payment, callId, version } = started;
-  const ofPayment = { payment_nonce: payment.nonce, payer: payment.payer };
+  const named = ofPayment(payment);
   const base = { stream: digest, expect: version };
   switch (outcome.kind) {
     case 'settled':
@@ -193,18 +193,18 @@ function outcomeCommand(started: StartedPayment, outcome: Outcome): LaneCommand 
     case 'failed':
       return {
         ...base,
-        events: [{ type: 'settlement_failed', data: { ...ofPayment, reason: outcome.reason } }],
+        events: [{ type: 'settlement_failed', data: { ...named, reason: outcome.reason } }],
         freed: started.claims.filter(({ kind }) => kind !== 'payment'),
         call: { op: 'withdraw', callId },
       };
     case 'unknown': {
       const { reason, transaction, settledPayer } = outcome;
-      const data = { ...ofPayment, reason, ...(transaction ? { transaction } : {}) };
+      const data = { ...named, reason, ...(transaction ? { transaction } : {}) };
       const unknown: LedgerEvent = { type: 'settlement_unknown', data };
       if (!settledPayer) return { ...base, events: [unknown] };
       const mismatch: LedgerEvent = {
         type: 'payer_mismatch',
-        data: { ...ofPayment, settled_payer: settledPayer },
+        data: { ...named, settled_payer: settledPayer },
       };
       return { ...base, events: [mismatch, unknown] };
     }
@@ -216,10 +216,7 @@ function settledEvent(payment: SignedPayment, outcome: Extract<Outcome, { kind: 
   return {
     type: 'payment_settled',
     data: {
-      payment_nonce: payment.nonce,
-      payer: payment.payer,
-      network: payment.network,
-      asset: payment.asset,
+      ...ofPayment(payment),
       amount: String(payment.amount),
       transaction: outcome.transaction,
       evidence: proof ? 'chain' : 'facilitator',

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { DecodedPayment } from '../domain/decode-payment.ts';
 import type { LedgerEvent } from '../domain/event.ts';
-import { paymentToData } from '../domain/payment.ts';
+import { ofPayment, paymentToData } from '../domain/payment.ts';
 import { refusals } from '../domain/refusal.ts';
 import { foldStory, paymentOf } from '../domain/story.ts';
 import type { AppendOutcome, CallChange, Claim, LaneCommand } from '../store/append-batch.ts';
@@ -76,6 +76,12 @@ async function tell(
       });
     case 'denied':
       return deny(gateway, request, job, objection);
+    case 'nonce_used': {
+      const { payment, digest } = objection;
+      const data = { claim: 'caller_nonce', ...ofPayment(payment), quote_digest: digest } as const;
+      await record(gateway, request, { type: 'replay_denied', data });
+      return { kind: 'refused', code: 'signature_replay' };
+    }
     case 'rate_limited':
       return { kind: 'refused', code: 'rate_limited', retryAfterSecs: objection.retryAfterSecs };
     case 'no_room': {
@@ -88,28 +94,25 @@ async function tell(
 }
 
 /**
- * A caller who may not call. It stands in the quote's own story once the payment was verified, and in the request's until
- * then: nobody writes into a quote's story who has not shown that it is his.
+ * A caller who may not call. It stands in the quote's own story where a verified payment names that quote and nothing
+ * else has happened to it; otherwise in the request's: a story that moves on is not written into.
  */
 async function deny(
   gateway: Gateway,
   request: BoundRequest,
   job: Job,
-  { code, digest, caller, isProvenPayer }: Extract<Objection, { kind: 'denied' }>,
+  { code, digest, caller, version }: Extract<Objection, { kind: 'denied' }>,
 ): Promise<JobAnswer> {
-  if (refusals[code].status >= 500)
+  if (refusals[code].status >= 500) {
     return refuse(gateway, request, code, { quoteDigest: digest, retryAfterSecs });
-  const data = {
-    code,
-    service_id: job.serviceId,
-    job_index: job.jobIndex,
-    ...(caller ? { caller } : {}),
-    quote_digest: digest,
-  };
+  }
+  const { serviceId: service_id, jobIndex: job_index } = job;
+  const data = { code, service_id, job_index, ...(caller ? { caller } : {}), quote_digest: digest };
   const event: LedgerEvent = { type: 'auth_denied', data };
-  const isNamed = isProvenPayer && request.payment?.x402Version === 2;
-  if (isNamed) await gateway.lane.append({ stream: digest, events: [event] });
-  else await record(gateway, request, event);
+  const isWritten =
+    version !== undefined &&
+    (await gateway.lane.append({ stream: digest, expect: version, events: [event] })).outcome === 'ok';
+  if (!isWritten) await record(gateway, request, event);
   return { kind: 'refused', code };
 }
 
@@ -208,7 +211,7 @@ function startEvents(
   request: BoundRequest,
   { payment, opening, verifiedBy, caller }: CheckedPayment,
 ): LedgerEvent[] {
-  const verified = { payment_nonce: payment.nonce, payer: payment.payer, by: verifiedBy };
+  const verified = { ...ofPayment(payment), by: verifiedBy };
   const events: LedgerEvent[] = [...opening, { type: 'payment_verified', data: verified }];
   if (caller) {
     const { mode, address, nonce } = caller;
@@ -227,8 +230,7 @@ function startEvents(
 }
 
 function replayDenied(claim: 'payment' | 'caller_nonce', { digest, payment }: CheckedPayment): LedgerEvent {
-  const { nonce, payer } = payment;
-  return { type: 'replay_denied', data: { claim, payment_nonce: nonce, payer, quote_digest: digest } };
+  return { type: 'replay_denied', data: { claim, ...ofPayment(payment), quote_digest: digest } };
 }
 
 /** Steps 7 to 9 once `settlement_started` is on record. Whatever goes wrong now is pending, never a failure. */
@@ -277,7 +279,7 @@ async function answerOnRecord(
   { digest, payment }: StartedPayment,
 ): Promise<JobAnswer> {
   const story = foldStory((await readStream(gateway.pool, digest)).events);
-  const known = paymentOf(story, payment.payer, payment.nonce);
+  const known = paymentOf(story, payment);
   switch (known?.status) {
     case 'settled':
       return acceptedAnswer(gateway, digest, story, known, { replayed: false, showsQuote: true });

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { decodeLeaf, type RecordedEvent } from '../domain/event.ts';
+import { decodeLeaf } from '../domain/event.ts';
 import { type PaymentName, paymentScopes, type StreamReading } from './streams.ts';
 
 /** What the ledger knows about a payment as it arrives. */
@@ -85,16 +85,26 @@ async function answer(pool: pg.Pool, asked: readonly Asked[]): Promise<void> {
       ],
     });
     const nowSecs = Math.floor(rows[0]?.now ?? 0);
-    const sightings = asked.map(() => ({ streams: [] as string[], events: [] as RecordedEvent[] }));
+    const found = asked.map(() => ({ streams: [] as string[], leaves: [] as Buffer[] }));
     for (const { ord, claimed, leaf } of rows) {
-      const sighting = ord === null ? undefined : sightings[ord - 1];
-      if (claimed !== null) sighting?.streams.push(claimed);
-      if (leaf !== null) sighting?.events.push(decodeLeaf(leaf));
+      const mine = ord === null ? undefined : found[ord - 1];
+      if (claimed !== null) mine?.streams.push(claimed);
+      if (leaf !== null) mine?.leaves.push(leaf);
     }
-    for (const [index, { streams, events }] of sightings.entries()) {
-      asked[index]?.resolve({ streams, quote: { events, nowSecs } });
+    for (const [index, { streams, leaves }] of found.entries()) {
+      const one = asked[index];
+      if (one) settle(one, () => ({ streams, quote: { events: leaves.map(decodeLeaf), nowSecs } }));
     }
   } catch (error) {
     for (const { reject } of asked) reject(error);
+  }
+}
+
+/** A story that this process cannot read, of a newer one perhaps, is the trouble of who named it, and of nobody else. */
+function settle({ resolve, reject }: Asked, read: () => PaymentSighting): void {
+  try {
+    resolve(read());
+  } catch (error) {
+    reject(error);
   }
 }

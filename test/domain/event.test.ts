@@ -13,7 +13,12 @@ import { paymentToData } from '../../src/domain/payment.ts';
 import { signedPayment } from './payment-support.ts';
 import { bytesOf, nowSecs, option, payer } from './support.ts';
 
-const ofPayment = { payment_nonce: bytesOf('d4', 32), payer };
+const ofPayment = {
+  network: 'eip155:84532',
+  asset: option.asset,
+  payer,
+  payment_nonce: bytesOf('d4', 32),
+};
 const job = { service_id: 1, job_index: 0 };
 const digest = bytesOf('e5', 32);
 const transaction = bytesOf('f6', 32);
@@ -78,7 +83,7 @@ const examples: { readonly [T in EventType]: EventData<T> } = {
 const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[] } = {
   payment_rejected: ['quote_digest', 'payer'],
   request_refused: ['service_id', 'job_index', 'quote_digest'],
-  replay_denied: ['quote_digest'],
+  replay_denied: ['quote_digest', 'asset'],
   payment_settled: ['block_number', 'block_hash', 'log_index'],
   settlement_unknown: ['transaction'],
   enqueue_failed: ['quote_digest'],

@@ -19,6 +19,7 @@ const expiresAt = nowSecs + 300;
 const firstNonce = bytesOf('d1', 32);
 const secondNonce = bytesOf('d2', 32);
 const transaction = bytesOf('f6', 32);
+const named = { network: option.network, asset: option.asset };
 
 const quoted: LedgerEvent = {
   type: 'quote_issued',
@@ -36,7 +37,7 @@ const quoted: LedgerEvent = {
 };
 const verified: LedgerEvent = {
   type: 'payment_verified',
-  data: { payment_nonce: firstNonce, payer, by: 'facilitator' },
+  data: { ...named, payment_nonce: firstNonce, payer, by: 'facilitator' },
 };
 const started = (nonce = firstNonce): LedgerEvent => ({
   type: 'settlement_started',
@@ -50,19 +51,18 @@ const started = (nonce = firstNonce): LedgerEvent => ({
 });
 const unknown = (nonce = firstNonce): LedgerEvent => ({
   type: 'settlement_unknown',
-  data: { payment_nonce: nonce, payer, reason: 'timeout' },
+  data: { ...named, payment_nonce: nonce, payer, reason: 'timeout' },
 });
 const failed = (nonce = firstNonce): LedgerEvent => ({
   type: 'settlement_failed',
-  data: { payment_nonce: nonce, payer, reason: 'insufficient_funds' },
+  data: { ...named, payment_nonce: nonce, payer, reason: 'insufficient_funds' },
 });
 const settled = (nonce = firstNonce): LedgerEvent => ({
   type: 'payment_settled',
   data: {
+    ...named,
     payment_nonce: nonce,
     payer,
-    network: option.network,
-    asset: option.asset,
     amount: String(option.amount),
     transaction,
     evidence: 'facilitator',
@@ -79,7 +79,7 @@ const dead: LedgerEvent = { type: 'dead_lettered', data: { call_id: 9, attempt: 
 const requeued: LedgerEvent = { type: 'operator_requeued', data: { call_id: 9 } };
 const replayDenied: LedgerEvent = {
   type: 'replay_denied',
-  data: { claim: 'payment', payment_nonce: secondNonce, payer },
+  data: { claim: 'payment', ...named, payment_nonce: secondNonce, payer },
 };
 
 const paid = [quoted, verified, started(), settled(), enqueued];
@@ -197,11 +197,11 @@ describe('a second payment, after the first failed', () => {
 
   test('leaves the first one as it was', () => {
     const story = storyOf([...second, settled(secondNonce)]);
-    expect(paymentOf(story, payer, firstNonce)).toMatchObject({
+    expect(paymentOf(story, { ...named, payer, nonce: firstNonce })).toMatchObject({
       status: 'settlement_failed',
       reason: 'insufficient_funds',
     });
-    expect(paymentOf(story, payer, secondNonce)).toMatchObject({
+    expect(paymentOf(story, { ...named, payer, nonce: secondNonce })).toMatchObject({
       status: 'settled',
       settled: { transaction },
     });
@@ -209,7 +209,7 @@ describe('a second payment, after the first failed', () => {
   });
 
   test("is not moved by the first one's outcome, nor by one of another payer with its nonce", () => {
-    const other = { payment_nonce: secondNonce, payer: bytesOf('ee', 20), reason: 'timeout' };
+    const other = { ...named, payment_nonce: secondNonce, payer: bytesOf('ee', 20), reason: 'timeout' };
     const events: LedgerEvent[] = [...second, { type: 'settlement_failed', data: other }];
     expect(standing(events).state).toBe('settling');
     expect(standing([...second, failed()]).state).toBe('settling');

@@ -162,3 +162,13 @@ test('dry runs are within the budget of their asker', async () => {
   for (let i = 0; i < 5; i++) statuses.push((await gateway.post(dry(3), { body: 'x' })).status);
   expect(statuses).toEqual([200, 200, 200, 429, 429]);
 });
+
+test('a hundred dry runs at once are no more than the budget, and each that ran is counted', async () => {
+  const { gateway } = await start('[limits]\nrequests_per_minute = 5');
+  const headers = await callerHeaders('x');
+  const runs = await Promise.all(
+    Array.from({ length: 100 }, () => gateway.post(dry(1), { body: 'x', headers })),
+  );
+  expect(runs.filter(({ status }) => status === 200)).toHaveLength(5);
+  expect((await gateway.get('/x402/stats')).json.counters.dry_run).toBe(5);
+});

@@ -295,3 +295,35 @@ test('an outcome is recorded wherever the stream stands by then', async () => {
   expect(answer.status).toBe(202);
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
+
+test('one nonce signed for two tokens is two payments, each with its own answer', async () => {
+  const { proxy, database, gateway } = await behindProxy('');
+  const offer = offerOf(await gateway.post(job, { body: 'x' }));
+  const dollars = await signOffer(offer);
+  const { nonce } = dollars.payload.authorization;
+  const euros = await signOffer(offer, { option: 1, signed: { nonce } });
+  const send = (payment: unknown) => gateway.post(job, { body: 'x', headers: header(payment) });
+  proxy.faults.settle = {
+    answer: {
+      success: false,
+      errorReason: 'invalid_exact_evm_insufficient_balance',
+      transaction: '',
+      network: 'eip155:84532',
+    },
+  };
+  expect((await send(dollars)).status).toBe(402);
+  const lane = openLane({ url: database.url });
+  onTestFinished(() => lane.close());
+  // the story moves while the second payment settles, so that its outcome is recorded by looking again
+  proxy.faults.settle = {
+    change: async (answer) => {
+      await lane.append({ stream: dollars.accepted.extra['quoteDigest'] ?? '', events: [requestRefused()] });
+      return answer;
+    },
+  };
+  const paid = await send(euros);
+  expect(paid).toMatchObject({ status: 202, json: { payment: { symbol: 'EURC' } } });
+  expect(await send(euros)).toMatchObject({ status: 202, json: { call_id: paid.json.call_id } });
+  expect(await send(dollars)).toMatchObject({ status: 402 });
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});

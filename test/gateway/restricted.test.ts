@@ -354,3 +354,41 @@ test('headers that come twice, or far too long, are malformed', async () => {
     });
   }
 });
+
+test('a used nonce is told before anybody is asked for a permission', async () => {
+  const { gateway } = await start();
+  const caller = await callerHeaders('x', { nonce: 'spent' });
+  const send = async () =>
+    gateway.post(delegated, {
+      body: 'x',
+      headers: { ...header(await paymentFor(gateway, delegated)), ...caller },
+    });
+  expect((await send()).status).toBe(202);
+  await setBroken(chain.chain, chain.registry, true);
+  expect(await send()).toMatchObject({ status: 409, json: { code: 'signature_replay' } });
+  expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ replay_denied: 1, denied: 0 });
+});
+
+test('a refused caller does not write into the story of a quote that somebody else is paying', async () => {
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  const { database, gateway } = await start({ facilitatorUrl: proxy.url });
+  const offer = offerOf(await gateway.post(delegated, { body: 'x' }));
+  const mine = { ...header(await signOffer(offer)), ...(await callerHeaders('x')) };
+  const stranger = {
+    ...header(await signOffer(offer, { account: refusedCaller })),
+    ...(await callerHeaders('x', { account: refusedCaller })),
+  };
+  // the stranger's verify ends only when the payment has been started
+  proxy.faults.settle = {
+    change: async (answer) => {
+      const refused = await gateway.post(delegated, { body: 'x', headers: stranger });
+      expect([403, 409]).toContain(refused.status);
+      return answer;
+    },
+  };
+  const paid = await gateway.post(delegated, { body: 'x', headers: mine });
+  expect(paid.status).toBe(202);
+  const story = (await allEvents(database.db)).filter(({ stream }) => stream === paid.json.quote_digest);
+  expect(story.map(({ type }) => type)).not.toContain('auth_denied');
+  await proxy.close();
+});

@@ -323,3 +323,36 @@ test('a result over the bound is refused, and the lease goes on', async () => {
   expect(await complete(1_001)).toMatchObject({ status: 413, json: { code: 'result_too_large' } });
   expect((await complete(1_000)).status).toBe(200);
 });
+
+test('a call whose runner left while it was handed out goes back at once, and that costs it no attempt', async () => {
+  const database = await createDatabase();
+  const gateway = await start(database, 'max_attempts = 1');
+  await pay(gateway);
+  const leaving = new AbortController();
+  await database.asOwner(async (owner) => {
+    // the lane waits, so that the runner is gone before its call is on record as delivered
+    await owner.query('begin; select from tollbook.lane for update');
+    const asked = fetch(`${gateway.url}/runner/leases`, {
+      method: 'POST',
+      body: JSON.stringify({ max: 1, lease_secs: 3_600 }),
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+      signal: leaving.signal,
+    });
+    asked.catch(() => {});
+    await vi.waitFor(async () => {
+      const { rows } = await database.asOwner((other) =>
+        other.query(`select from tollbook.call where status = 'leased'`),
+      );
+      expect(rows).toHaveLength(1);
+    });
+    leaving.abort();
+    await expect(asked).rejects.toThrow(/abort/i);
+    // a round trip later the gateway has seen that the runner is gone
+    await gateway.get('/x402/health');
+    await gateway.get('/x402/health');
+    await owner.query('rollback');
+  });
+  const again = await lease(gateway, { wait_secs: 10 });
+  expect(again.json.calls).toMatchObject([{ attempt: 2 }]);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});

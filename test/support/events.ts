@@ -42,6 +42,7 @@ export function replayDenied(): LedgerEvent {
     type: 'replay_denied',
     data: {
       claim: 'payment',
+      network: 'eip155:84532',
       payment_nonce: randomHex32(),
       payer: randomAddress(),
       quote_digest: randomHex32(),

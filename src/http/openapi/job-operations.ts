@@ -25,6 +25,19 @@ once. After a **503** \`settlement_pending\` do just that, and never sign anothe
 
 Everything that can refuse a request is settled before money moves: whoever is refused was not charged.`;
 
+const paymentHeaders = [
+  {
+    name: 'PAYMENT-SIGNATURE',
+    description: 'The payment in x402 version 2: base64 of JSON.',
+    json: paymentV2,
+  },
+  {
+    name: 'X-PAYMENT',
+    description: 'The payment in x402 version 1: base64 of JSON. Ignored beside `PAYMENT-SIGNATURE`.',
+    json: paymentV1,
+  },
+];
+
 const callerHeaders = [
   { name: 'X-NET-CALLER', description: 'Of restricted jobs with delegated callers: the address that calls.' },
   {
@@ -65,7 +78,7 @@ export const dryRunOperation: Operation = {
   description: `Runs the checks of a restricted job on this request and tells each. Settles nothing, enqueues nothing, uses no
 nonce up; also on a job that is still disabled. Where the payer is the caller, send the payment header, or \`X-NET-CALLER\`
 alone, which is then only asserted.`,
-  requestHeaders: callerHeaders,
+  requestHeaders: [...paymentHeaders, ...callerHeaders],
   body: { bytes: true, description: 'The very body that the paid request will have.' },
   answers: [{ status: 200, description: 'It would be allowed.', schema: dryRunAllowed }],
   refusals: [
@@ -90,19 +103,7 @@ export const payOperation: Operation = {
   tag: 'Jobs',
   summary: 'Pay for a job',
   description: paying,
-  requestHeaders: [
-    {
-      name: 'PAYMENT-SIGNATURE',
-      description: 'The payment in x402 version 2: base64 of JSON.',
-      json: paymentV2,
-    },
-    {
-      name: 'X-PAYMENT',
-      description: 'The payment in x402 version 1: base64 of JSON. Ignored beside `PAYMENT-SIGNATURE`.',
-      json: paymentV1,
-    },
-    ...callerHeaders,
-  ],
+  requestHeaders: [...paymentHeaders, ...callerHeaders],
   body: {
     bytes: true,
     description:
