@@ -41,40 +41,12 @@ interface Parts {
   readonly publicUrl: () => string;
 }
 
-/** The feature `x402`: paid jobs, from the request to the runner. */
-export async function composeX402({
-  config,
-  x402,
-  databaseUrl,
-  ledger,
-  logger,
-  isStopping,
-  publicUrl,
-}: Parts) {
-  const facilitator = createFacilitator(x402.facilitator);
-  const chains = openChains(x402, new Map());
-  const relays: Loop[] = [];
+type Releases = Pick<Gateway, 'onCallReleased' | 'callReleased'>;
+
+/** Wakes whoever waits for a call: the relays, and the runners in their long polls. */
+function createReleases(relays: readonly Loop[]): Releases {
   const released = new EventEmitter().setMaxListeners(0);
-  let gateway: Gateway = {
-    ...ledger,
-    config,
-    x402,
-    catalog: createCatalog(x402),
-    configuredAtMs: Date.now(),
-    publicUrl,
-    lookup: createPaymentLookup(ledger.pool),
-    facilitator,
-    chains,
-    permissions: createPermissionChecker({
-      timeoutMs: 3_000,
-      maxConcurrent: 64,
-      cacheSecs: x402.parityCacheSecs,
-    }),
-    contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
-    budget: createBudget(config.limits.requestsPerMinute),
-    receiptKey: createSecretKey(await readReceiptKey(ledger.db)),
-    settling: new Map(),
-    flows: new Set(),
+  return {
     onCallReleased: () => {
       for (const relay of relays) relay.wake();
       released.emit('call');
@@ -82,9 +54,40 @@ export async function composeX402({
     callReleased: async (over) => {
       await once(released, 'call', { signal: over });
     },
-    stopping: isStopping,
-    log: logger,
   };
+}
+
+/** All that the use cases work with, from one configuration. */
+async function composeGateway(parts: Parts, releases: Releases): Promise<Gateway> {
+  const { config, x402, ledger, publicUrl } = parts;
+  const { parityCacheSecs: cacheSecs } = x402;
+  return {
+    ...ledger,
+    ...releases,
+    config,
+    x402,
+    catalog: createCatalog(x402),
+    configuredAtMs: Date.now(),
+    publicUrl,
+    lookup: createPaymentLookup(ledger.pool),
+    facilitator: createFacilitator(x402.facilitator),
+    chains: openChains(x402, new Map()),
+    permissions: createPermissionChecker({ timeoutMs: 3_000, maxConcurrent: 64, cacheSecs }),
+    contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
+    budget: createBudget(config.limits.requestsPerMinute),
+    receiptKey: createSecretKey(await readReceiptKey(ledger.db)),
+    settling: new Map(),
+    flows: new Set(),
+    stopping: parts.isStopping,
+    log: parts.logger,
+  };
+}
+
+/** The feature `x402`: paid jobs, from the request to the runner. */
+export async function composeX402(parts: Parts) {
+  const { config, databaseUrl, publicUrl } = parts;
+  const relays: Loop[] = [];
+  let gateway = await composeGateway(parts, createReleases(relays));
   let readiness = notReadyYet;
   const current = (): Gateway => gateway;
   const loops: Loop[] = [];
@@ -138,8 +141,8 @@ export async function composeX402({
     },
     /** Drops the connections to peers. */
     async stop(): Promise<void> {
-      const { permissions, contractSignatures, chains: open } = gateway;
-      const peers = [facilitator, permissions, contractSignatures, ...open.values()];
+      const { facilitator, permissions, contractSignatures, chains } = gateway;
+      const peers = [facilitator, permissions, contractSignatures, ...chains.values()];
       await Promise.all(peers.map((peer) => peer.close()));
     },
   };

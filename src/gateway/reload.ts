@@ -38,9 +38,10 @@ export function mergeSettings(
 }
 
 /** All that is read once, at the start: whatever is not named above. */
-function withoutReloaded({ x402: _, ...rest }: Config, x402: X402Config): Record<string, unknown> {
+function withoutReloaded(config: Config, x402: X402Config): Record<string, unknown> {
   const kept = Object.entries(x402).filter(([key]) => !reloaded.some((name) => name === key));
-  return { ...rest, ...Object.fromEntries(kept) };
+  const rest = Object.entries(config).filter(([key]) => key !== 'x402');
+  return Object.fromEntries([...rest, ...kept]);
 }
 
 /** Writes a reload, or the refusal of one, into the operator's stream: finance sees when prices changed. */
