@@ -1,6 +1,7 @@
-import { existsSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { readFileSync, realpathSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errorCode } from './error-code.ts';
 import { type Account, type GuardedProcess, startGuarded } from './guarded-process.ts';
 import { postgresAccount } from './postgres-account.ts';
 import { postgresBinaries } from './postgres-binaries.ts';
@@ -100,7 +101,13 @@ function removeDeadLocks(places: ClusterPlaces, pidFileBefore: string | undefine
 }
 
 function readPidFile(places: ClusterPlaces): string | undefined {
-  return existsSync(pidFile(places)) ? readFileSync(pidFile(places), 'utf8') : undefined;
+  try {
+    return readFileSync(pidFile(places), 'utf8');
+  } catch (error) {
+    // a predecessor that shuts down may take it away at any moment
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
 }
 
 function pidFile({ dataDir }: ClusterPlaces): string {
