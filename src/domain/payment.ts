@@ -227,6 +227,15 @@ export function paymentFromData(data: SignedPaymentData): SignedPayment {
   };
 }
 
+/** A payment as its header names it: version 1 leaves the asset open. */
+export type PaymentName = Pick<Fingerprint, 'network' | 'payer' | 'nonce'> & {
+  readonly asset: Fingerprint['asset'] | undefined;
+};
+
+export function nameOf({ network, payer, nonce, terms }: DecodedPayment): PaymentName {
+  return { network, payer, nonce, asset: terms?.asset };
+}
+
 /** Names a payment among the events of a stream. */
 export function ofPayment({ network, asset, payer, nonce }: Fingerprint) {
   return { network, asset, payer, payment_nonce: nonce };

@@ -154,8 +154,8 @@ export function isOpen(story: Story, nowSecs: number): boolean {
   );
 }
 
-/** A payment as its header names it: version 1 leaves the asset open. */
-export interface NamedPayment {
+/** A payment by its name; the asset may be open. Plain text, since events are read back as text. */
+interface NamedPayment {
   readonly network: string;
   readonly asset: string | undefined;
   readonly payer: string;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DecodedPayment } from '../domain/decode-payment.ts';
-import { paymentSummary } from '../domain/payment.ts';
+import { nameOf, paymentSummary } from '../domain/payment.ts';
 import type { Hex } from '../domain/primitives.ts';
 import { foldStory, type PaymentStory, paymentOf, type Story } from '../domain/story.ts';
 import type { PaymentSighting } from '../store/payment-lookup.ts';
@@ -23,8 +23,7 @@ const patienceMs = 20_000;
 
 /** What the ledger knows about a payment and the quote it names, in one look. */
 export function sightPayment(gateway: Gateway, decoded: DecodedPayment): Promise<PaymentSighting> {
-  const { network, payer, nonce, terms } = decoded;
-  return gateway.lookup.find({ network, payer, nonce, asset: terms?.asset }, terms?.quoteDigest);
+  return gateway.lookup.find(nameOf(decoded), decoded.terms?.quoteDigest);
 }
 
 /**
@@ -65,8 +64,8 @@ async function recallFrom(
   }
 }
 
-function knownPayment(story: Story, { network, payer, nonce, terms }: DecodedPayment): PaymentStory {
-  const known = paymentOf(story, { network, payer, nonce, asset: terms?.asset });
+function knownPayment(story: Story, decoded: DecodedPayment): PaymentStory {
+  const known = paymentOf(story, nameOf(decoded));
   if (!known) throw new Error('a claimed payment is missing from its stream');
   return known;
 }

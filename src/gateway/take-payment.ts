@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { DecodedPayment } from '../domain/decode-payment.ts';
 import type { LedgerEvent } from '../domain/event.ts';
-import { ofPayment, paymentToData } from '../domain/payment.ts';
+import { ofPayment, paymentSummary, paymentToData, type SignedPayment } from '../domain/payment.ts';
+import type { Hex } from '../domain/primitives.ts';
 import { refusals } from '../domain/refusal.ts';
 import { foldStory, paymentOf } from '../domain/story.ts';
 import type { AppendOutcome, CallChange, Claim, LaneCommand } from '../store/append-batch.ts';
@@ -76,12 +77,9 @@ async function tell(
       });
     case 'denied':
       return deny(gateway, request, job, objection);
-    case 'nonce_used': {
-      const { payment, digest } = objection;
-      const data = { claim: 'caller_nonce', ...ofPayment(payment), quote_digest: digest } as const;
-      await record(gateway, request, { type: 'replay_denied', data });
+    case 'nonce_used':
+      await record(gateway, request, replayDenied('caller_nonce', objection.digest, objection.payment));
       return { kind: 'refused', code: 'signature_replay' };
-    }
     case 'rate_limited':
       return { kind: 'refused', code: 'rate_limited', retryAfterSecs: objection.retryAfterSecs };
     case 'no_room': {
@@ -131,7 +129,8 @@ async function start(
   const isSmall = request.body.length <= smallBodyBytes;
   if (!isSmall) await putBody(gateway.pool, bodyId, request.contentType, request.body);
   const body = isSmall ? { contentType: request.contentType, bytes: request.body } : undefined;
-  const outcome = await append(gateway, startCommand(request, job, checked, { bodyId, body }));
+  const command = startCommand(request, job, checked, { bodyId, body });
+  const outcome = await append(gateway, command);
   if (outcome === 'full') return { kind: 'refused', code: 'enqueue_failed', retryAfterSecs };
   switch (outcome.outcome) {
     case 'ok': {
@@ -139,13 +138,7 @@ async function start(
       // from here on it is no refusal any more, so it costs nobody's budget
       request.askers.length = 0;
       const { call_id: callId, version } = outcome;
-      return finish(gateway, job, {
-        digest,
-        payment,
-        callId,
-        version,
-        claims: startClaims(request, job, checked),
-      });
+      return finish(gateway, job, { digest, payment, callId, version, claims: command.claims });
     }
     case 'lost':
       // the refusal of a used payment or nonce was recorded by the append itself; a taken quote is looked at again
@@ -187,7 +180,7 @@ function startCommand(
   job: Job,
   checked: CheckedPayment,
   stored: Pick<HeldCall, 'bodyId' | 'body'>,
-): LaneCommand {
+): LaneCommand & Required<Pick<LaneCommand, 'claims'>> {
   const { digest, story, payment, caller } = checked;
   const { serviceId, jobIndex } = job;
   const { network, symbol } = payment;
@@ -199,8 +192,8 @@ function startCommand(
     lost: {
       stream: requestStream(request),
       events: {
-        payment: [replayDenied('payment', checked)],
-        caller_nonce: [replayDenied('caller_nonce', checked)],
+        payment: [replayDenied('payment', digest, payment)],
+        caller_nonce: [replayDenied('caller_nonce', digest, payment)],
       },
     },
     call: { op: 'hold', serviceId, jobIndex, ...stored, network, symbol, caller: caller?.address },
@@ -229,7 +222,7 @@ function startEvents(
   return events;
 }
 
-function replayDenied(claim: 'payment' | 'caller_nonce', { digest, payment }: CheckedPayment): LedgerEvent {
+function replayDenied(claim: 'payment' | 'caller_nonce', digest: Hex, payment: SignedPayment): LedgerEvent {
   return { type: 'replay_denied', data: { claim, ...ofPayment(payment), quote_digest: digest } };
 }
 
@@ -259,13 +252,12 @@ async function finish(gateway: Gateway, job: Job, started: StartedPayment): Prom
 /** The 202 of a payment that this very request settled. */
 function accepted(gateway: Gateway, job: Job, started: StartedPayment, transaction: string): JobAnswer {
   const { digest, payment, callId } = started;
-  const { network, asset, symbol, amount, payer } = payment;
   return {
     kind: 'accepted',
     digest,
     job: { serviceId: job.serviceId, jobIndex: job.jobIndex },
     callId,
-    payment: { network, asset, symbol, amount: String(amount), payer, transaction },
+    payment: paymentSummary(paymentToData(payment), transaction),
     x402Version: payment.x402Version,
     receiptToken: receiptToken(gateway.receiptKey, digest),
     replayed: false,

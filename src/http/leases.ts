@@ -7,6 +7,7 @@ import type { Gateway } from '../gateway/gateway.ts';
 import { extendRunnerLease, finishLease, leaseForRunner } from '../gateway/lease-calls.ts';
 import type { LeasedCall } from '../store/calls.ts';
 import { sendRefusal } from './errors.ts';
+import { bearerToken, callIdOf } from './request-values.ts';
 import { completeBody, extendBody, failBody, leaseBody, type LeasedCallJson } from './schemas/runner.ts';
 
 /** The lease API for runners that poll. Every route wants the bearer token of a runner with `mode = "lease"`. */
@@ -17,7 +18,7 @@ export function leaseRoutes(gateway: Gateway) {
 
   /** The runner whose token this is. Compared by hash, in constant time. */
   const authenticate = (request: FastifyRequest): RunnerConfig | undefined => {
-    const given = hash(/^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? '');
+    const given = hash(bearerToken(request) ?? '');
     return runners.find(({ tokenHash }) => timingSafeEqual(tokenHash, given))?.runner;
   };
 
@@ -91,11 +92,6 @@ type RunnerHandler<T> = (asked: {
 
 function hash(token: string): Buffer {
   return createHash('sha256').update(token).digest();
-}
-
-/** An id that cannot be one belongs to no call: 0 is never given. */
-function callIdOf(text: string | undefined): number {
-  return text !== undefined && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : 0;
 }
 
 /** A runner's text for the operator's terminal: no control characters. */

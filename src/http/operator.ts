@@ -6,6 +6,7 @@ import { requeueCall } from '../gateway/requeue-call.ts';
 import { listDeadCalls } from '../store/calls.ts';
 import type { OperatorToken } from '../store/operator-tokens.ts';
 import { sendRefusal } from './errors.ts';
+import { bearerToken, callIdOf } from './request-values.ts';
 import { type DeadLetter, deadLettersQuery } from './schemas/operator.ts';
 
 /** What an operator does over HTTP: every route wants a token with the scope it names. */
@@ -27,8 +28,7 @@ export function operatorRoutes(current: () => Gateway) {
         const gateway = current();
         const operator = await authorize(gateway, request, reply, 'calls:write');
         if (!operator) return reply;
-        const { call_id: text } = request.params;
-        const callId = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : 0;
+        const callId = callIdOf(request.params.call_id);
         const done = await requeueCall(gateway, callId, operator.tokenId);
         if (!done) return sendRefusal(request, reply, 'call_not_found');
         gateway.onCallReleased();
@@ -45,8 +45,7 @@ async function authorize(
   reply: FastifyReply,
   scope: OperatorScope,
 ): Promise<OperatorToken | undefined> {
-  const token = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
-  const operator = await findOperator(gateway, token);
+  const operator = await findOperator(gateway, bearerToken(request));
   if (operator?.scopes.includes(scope)) return operator;
   sendRefusal(request, reply, operator ? 'forbidden' : 'unauthorized');
   return undefined;

@@ -4,6 +4,7 @@ import type { Gateway } from '../gateway/gateway.ts';
 import { isReceiptToken, readReceipt } from '../gateway/receipt.ts';
 import { sendRefusal } from './errors.ts';
 import { noteFacts } from './request-log.ts';
+import { bearerToken } from './request-values.ts';
 import type { Receipt } from './schemas/receipt.ts';
 
 /** GET /x402/receipts/{quote_digest}: a quote's story; with its receipt token also the runner's result. */
@@ -14,7 +15,7 @@ export function receiptRoutes(current: () => Gateway) {
       const digest = request.params.quote_digest.toLowerCase();
       if (!isHex32(digest)) return sendRefusal(request, reply, 'receipt_not_found');
       noteFacts(request, { quote_digest: digest });
-      const token = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
+      const token = bearerToken(request);
       if (token !== undefined && !isReceiptToken(gateway.receiptKey, digest, token)) {
         return sendRefusal(request, reply, 'invalid_receipt_token');
       }

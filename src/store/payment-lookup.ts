@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { decodeLeaf } from '../domain/event.ts';
-import { type PaymentName, paymentScopes, type StreamReading } from './streams.ts';
+import type { PaymentName } from '../domain/payment.ts';
+import { paymentScopes, type StreamReading } from './streams.ts';
 
 /** What the ledger knows about a payment as it arrives. */
 export interface PaymentSighting {

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/event.ts';
 import { type JobId, jobKey } from '../domain/job.ts';
-import type { Fingerprint } from '../domain/payment.ts';
+import type { Fingerprint, PaymentName } from '../domain/payment.ts';
 import type { Claim } from './append-batch.ts';
 import type { LedgerDatabase } from './database.ts';
 
@@ -48,25 +48,25 @@ export async function readEvents(
 
 /** A payment's place among the claims: chain, method and asset name the scope, payer and nonce the payment in it. */
 export function paymentClaim(payment: Fingerprint, binding: string): Claim {
-  const { network, transferMethod, asset, payer, nonce } = payment;
+  const { asset, payer, nonce } = payment;
   return {
     kind: 'payment',
     owner: payer,
-    scope: `${network}/${transferMethod}/${asset}`,
+    scope: scopePrefix(payment) + asset,
     key: nonce,
     binding,
   };
 }
 
-/** A payment as its header names it: version 1 leaves the asset open. */
-export type PaymentName = Pick<Fingerprint, 'network' | 'payer' | 'nonce'> & {
-  readonly asset: Fingerprint['asset'] | undefined;
-};
+/** EIP-3009 is the only way that money moves until Permit2 is built. */
+function scopePrefix({ network }: Pick<Fingerprint, 'network'>): string {
+  return `${network}/eip3009/`;
+}
 
 /** The lowest and the highest scope of claims that a payment of this name can have made. */
-export function paymentScopes({ network, asset }: PaymentName): [low: string, high: string] {
-  const prefix = `${network}/eip3009/`;
-  return [prefix + (asset ?? '0x'), prefix + (asset ?? '0y')];
+export function paymentScopes(name: PaymentName): [low: string, high: string] {
+  const prefix = scopePrefix(name);
+  return [prefix + (name.asset ?? '0x'), prefix + (name.asset ?? '0y')];
 }
 
 /** A delegated nonce's place among the claims: unique within a caller and a job. Consumed ones are kept for ever. */

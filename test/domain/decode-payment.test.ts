@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { getAddress } from 'viem';
 import { describe, expect, test } from 'vitest';
 import { decodePayment as decodeVersion } from '../../src/domain/decode-payment.ts';
+import { nameOf } from '../../src/domain/payment.ts';
 import {
   base64,
   decoded,
   headerOf,
-  nameOf,
   payload,
   withAccepted,
   withAuthorization,

@@ -47,11 +47,6 @@ export function decoded(value: unknown): DecodedPayment {
   return payment;
 }
 
-/** What names a payment among the ledger's claims. */
-export function nameOf({ network, payer: from, nonce: once, terms }: DecodedPayment) {
-  return { network, payer: from, nonce: once, asset: terms?.asset };
-}
-
 /** The payment above, accepted. */
 export const signedPayment: SignedPayment = {
   x402Version: 2,
