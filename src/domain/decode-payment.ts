@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type PaymentIdentifier, paymentIdentifierKey, readIdentifier } from './payment-identifier.ts';
 import { type Address, type Caip2, chainIdOf, type Hex, isHex32, parseAddress } from './primitives.ts';
 import { networkOfV1 } from './x402-v1.ts';
 
@@ -15,6 +16,8 @@ export interface DecodedPayment {
   readonly nonce: Hex;
   /** A version 1 payment names no asset and no terms: it means the one token offered on its network. */
   readonly terms: PaymentTerms | undefined;
+  /** The payer's own name for it. A version 1 payment has no place for one. */
+  readonly identifier: PaymentIdentifier | undefined;
   /** The client's own spelling, for the strict check. */
   readonly payload: z.infer<typeof exactPayload>;
 }
@@ -54,6 +57,11 @@ const payloadV2 = z.object({
     extra: z.record(z.string(), z.unknown()).optional(),
   }),
   payload: exactPayload,
+  // whatever stands here, a payment that is known must be recognised
+  extensions: z
+    .object({ [paymentIdentifierKey]: z.unknown() })
+    .optional()
+    .catch(undefined),
 });
 
 /**
@@ -73,13 +81,13 @@ function decodeV1(json: unknown): DecodedPayment | undefined {
   const party = parsed.success ? partyOf(parsed.data.payload) : undefined;
   if (!parsed.success || !network || !party) return undefined;
   const { scheme, payload } = parsed.data;
-  return { x402Version: 1, scheme, network, ...party, terms: undefined, payload };
+  return { x402Version: 1, scheme, network, ...party, terms: undefined, identifier: undefined, payload };
 }
 
 function decodeV2(json: unknown): DecodedPayment | undefined {
   const parsed = payloadV2.safeParse(json);
   if (!parsed.success) return undefined;
-  const { accepted, payload } = parsed.data;
+  const { accepted, payload, extensions } = parsed.data;
   const party = partyOf(payload);
   const asset = parseAddress(accepted.asset);
   if (chainIdOf(accepted.network) === undefined || !party || !asset) return undefined;
@@ -87,7 +95,8 @@ function decodeV2(json: unknown): DecodedPayment | undefined {
   const digest = accepted.extra?.['quoteDigest'];
   const quoteDigest = typeof digest === 'string' && isHex32(digest) ? digest : undefined;
   const terms = { asset, payTo, amount, quoteDigest };
-  return { x402Version: 2, scheme, network: accepted.network as Caip2, ...party, terms, payload };
+  const identifier = readIdentifier(extensions?.[paymentIdentifierKey]);
+  return { x402Version: 2, scheme, network: accepted.network as Caip2, ...party, terms, identifier, payload };
 }
 
 function partyOf({

@@ -27,6 +27,15 @@ export const refusals = {
     status: 400,
     sentence: 'X-NET-CALLER-EXPIRY is not a time in Unix seconds within the allowed future.',
   },
+  invalid_payment_identifier: {
+    status: 400,
+    sentence:
+      "The payment's payment-identifier is not an id of 16 to 128 of A-Z, a-z, 0-9, _ and -; nothing was charged.",
+  },
+  missing_payment_identifier: {
+    status: 400,
+    sentence: 'A payment must carry an id in its extension payment-identifier here; nothing was charged.',
+  },
   unauthorized: { status: 401, sentence: 'This needs a bearer token that is known here.' },
   invalid_receipt_token: { status: 401, sentence: 'This is not the token of that receipt.' },
   payment_required: { status: 402, sentence: 'This job is paid: sign one of the payments offered.' },
@@ -49,6 +58,10 @@ export const refusals = {
   signature_replay: {
     status: 409,
     sentence: "The caller's nonce was already used by another payment; nothing was charged.",
+  },
+  payment_identifier_conflict: {
+    status: 409,
+    sentence: 'Another payment of this payer carries the same payment-identifier; nothing was charged.',
   },
   quote_in_use: { status: 409, sentence: 'This quote is already being paid by another payment.' },
   lease_lost: { status: 409, sentence: 'This lease is not held any more: what it did does not count.' },

@@ -14,6 +14,8 @@ export interface MatchedPayment {
   readonly digest: Hex;
   readonly story: Story;
   readonly payment: SignedPayment;
+  /** The payer's own name for it, where it has one. */
+  readonly paymentId: string | undefined;
   /** Events that open the stream: a version 1 payment gets a quote of its own in the append that starts it. */
   readonly opening: readonly LedgerEvent[];
 }
@@ -24,7 +26,11 @@ export type Mismatch =
       readonly code: 'payment_invalid' | 'quote_expired';
       readonly why: Pick<EventData<'payment_rejected'>, 'stage' | 'reason' | 'quote_digest' | 'payer'>;
     }
-  | { readonly kind: 'quote_in_use'; readonly digest: Hex };
+  | { readonly kind: 'quote_in_use'; readonly digest: Hex }
+  | {
+      readonly kind: 'unidentified';
+      readonly code: 'invalid_payment_identifier' | 'missing_payment_identifier';
+    };
 
 export function rejected(
   why: Extract<Mismatch, { kind: 'rejected' }>['why'],
@@ -33,6 +39,8 @@ export function rejected(
   return { kind: 'rejected', code, why };
 }
 
+type Matched = Omit<MatchedPayment, 'paymentId'>;
+
 /** Steps 2 and 3: the quote, the option, the payment's own spelling. Asks nobody but the ledger. */
 export async function matchQuote(
   gateway: Gateway,
@@ -40,9 +48,16 @@ export async function matchQuote(
   decoded: DecodedPayment,
   quote: StreamReading,
 ): Promise<MatchedPayment | Mismatch> {
-  return decoded.terms
-    ? matchNamedQuote(gateway, job, decoded, decoded.terms.quoteDigest, quote)
-    : matchOwnQuote(gateway, job, decoded);
+  const { identifier, terms } = decoded;
+  if (identifier === 'malformed') return { kind: 'unidentified', code: 'invalid_payment_identifier' };
+  // version 1 has no extensions: required of it, an id would only shut its clients out
+  if (!identifier && terms && gateway.x402.paymentIdentifier === 'required') {
+    return { kind: 'unidentified', code: 'missing_payment_identifier' };
+  }
+  const matched = terms
+    ? matchNamedQuote(gateway, job, decoded, terms.quoteDigest, quote)
+    : await matchOwnQuote(gateway, job, decoded);
+  return 'kind' in matched ? matched : { ...matched, paymentId: identifier?.id };
 }
 
 /** Version 2: the payment names its quote, and keeps its price until that expires. */
@@ -52,7 +67,7 @@ function matchNamedQuote(
   decoded: DecodedPayment,
   digest: Hex | undefined,
   { events, nowSecs: readAt }: StreamReading,
-): MatchedPayment | Mismatch {
+): Matched | Mismatch {
   if (digest === undefined) return rejected({ stage: 'match', reason: 'names_no_quote' });
   const named = { stage: 'match', quote_digest: digest } as const;
   const story = foldStory(events);
@@ -80,7 +95,7 @@ async function matchOwnQuote(
   gateway: Gateway,
   job: Job,
   decoded: DecodedPayment,
-): Promise<MatchedPayment | Mismatch> {
+): Promise<Matched | Mismatch> {
   const offered = matchOption(decoded, job.options);
   if (!offered) return rejected({ stage: 'match', reason: 'matches_no_option' });
   const now = nowSecs(gateway);

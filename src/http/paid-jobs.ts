@@ -1,6 +1,7 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { parseJobId } from '../domain/job.ts';
 import type { Caip2 } from '../domain/primitives.ts';
+import { offeredExtensions } from '../domain/payment-identifier.ts';
 import { encodeHeader, requirementV2 } from '../domain/x402.ts';
 import { requirementsV1, v1NameOf } from '../domain/x402-v1.ts';
 import { refusals } from '../domain/refusal.ts';
@@ -202,7 +203,7 @@ function sendPaymentRequired(
   { code, reason, quote }: PaymentRequired,
 ) {
   const { digest, expiresAt, options, input } = quote;
-  const { maxTimeoutSecs } = gateway.x402;
+  const { maxTimeoutSecs, paymentIdentifier } = gateway.x402;
   noteFacts(request, { quote_digest: digest, code });
   const error = reason === undefined ? refusals[code].sentence : `${refusals[code].sentence} (${reason})`;
   const resource = {
@@ -213,7 +214,16 @@ function sendPaymentRequired(
   const accepts = options.map((option) => requirementV2(option, digest, maxTimeoutSecs));
   return reply
     .code(402)
-    .header('payment-required', encodeHeader({ x402Version: 2, error, resource, accepts }))
+    .header(
+      'payment-required',
+      encodeHeader({
+        x402Version: 2,
+        error,
+        resource,
+        accepts,
+        extensions: offeredExtensions(paymentIdentifier),
+      }),
+    )
     .header('cache-control', 'no-store')
     .send({
       x402Version: 1,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { identifierForm, paymentIdentifierKey } from '../../domain/payment-identifier.ts';
 import { address, atoms, hex32, network, quoteDigest, symbol, url } from './values.ts';
 
 /** The wire forms of x402: what stands in its headers, decoded, and in the body of a 402. */
@@ -50,6 +51,14 @@ export const paymentRequiredV2 = z
     error: z.string(),
     resource: z.strictObject({ url, description: z.string(), mimeType: z.string() }),
     accepts: z.array(requirementV2).min(1),
+    extensions: z.strictObject({
+      [paymentIdentifierKey]: z.strictObject({
+        info: z.strictObject({
+          required: z.boolean().meta({ description: 'Whether a payment must carry an id.' }),
+        }),
+        schema: z.record(z.string(), z.unknown()).meta({ description: 'JSON Schema of `info`.' }),
+      }),
+    }),
   })
   .meta({ description: 'The offer of x402 version 2.' });
 
@@ -77,6 +86,19 @@ export const paymentV2 = z
     x402Version: z.literal(2),
     accepted: requirementV2.meta({ description: 'One of the offered `accepts`, repeated as it is.' }),
     payload: exactPayload,
+    extensions: z
+      .looseObject({
+        [paymentIdentifierKey]: z.looseObject({
+          info: z.looseObject({
+            id: z.string().regex(identifierForm).optional().meta({
+              description:
+                "The payer's own name for this payment: no other payment of the payer may carry it.",
+            }),
+          }),
+        }),
+      })
+      .partial()
+      .optional(),
   })
   .meta({ description: 'A payment of x402 version 2.' });
 

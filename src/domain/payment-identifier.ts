@@ -1,0 +1,42 @@
+import { z } from 'zod';
+
+/** The x402 extension by which a payer names its payment itself, so that it pays for one thing once. */
+export const paymentIdentifierKey = 'payment-identifier';
+
+export const identifierModes = ['optional', 'required'] as const;
+/** Whether a payment must carry an identifier. */
+export type IdentifierMode = (typeof identifierModes)[number];
+
+/** What a payment carries of the extension: its id, or something that is none. */
+export type PaymentIdentifier = { readonly id: string } | 'malformed';
+
+export const identifierForm = /^[A-Za-z0-9_-]{16,128}$/;
+
+const carried = z.object({ info: z.object({ id: z.string().regex(identifierForm).nullish() }) });
+
+/** Reads a payment's entry of the extension. Clients that know nothing of it echo the offer's, which has no id. */
+export function readIdentifier(entry: unknown): PaymentIdentifier | undefined {
+  if (entry === undefined || entry === null) return undefined;
+  const parsed = carried.safeParse(entry);
+  if (!parsed.success) return 'malformed';
+  const { id } = parsed.data.info;
+  return typeof id === 'string' ? { id } : undefined;
+}
+
+/** The extensions of a version 2 offer. */
+export function offeredExtensions(mode: IdentifierMode) {
+  return {
+    [paymentIdentifierKey]: {
+      info: { required: mode === 'required' },
+      schema: {
+        $schema: 'https://json-schema.org/draft/2020-12/schema',
+        type: 'object',
+        properties: {
+          required: { type: 'boolean' },
+          id: { type: 'string', minLength: 16, maxLength: 128, pattern: '^[A-Za-z0-9_-]+$' },
+        },
+        required: ['required'],
+      },
+    },
+  };
+}
