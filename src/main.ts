@@ -6,11 +6,13 @@ import { grantedWriterRole, openDatabase, openPool } from './store/database.ts';
 import { openLane } from './store/lane.ts';
 import { pendingMigrations } from './store/migrations.ts';
 import { createApp } from './http/app.ts';
+import type { AuthorizeCall } from './peers/facilitator-auth.ts';
 import type { composeX402 } from './x402.ts';
 
 export { ConfigError } from './config/mistakes.ts';
 export { loadConfig } from './config/load.ts';
 export { migrate } from './store/migrations.ts';
+export type { AuthorizeCall, FacilitatorCall } from './peers/facilitator-auth.ts';
 
 /** A gateway that takes requests. */
 export interface RunningGateway {
@@ -32,6 +34,11 @@ export interface GatewayOptions {
   /** A migrated PostgreSQL, 15 or newer. */
   readonly databaseUrl: string;
   readonly logger?: Logger;
+  /**
+   * Makes the headers of each request to the facilitator, such as a JWT signed for it; they go over the configured
+   * bearer's. Asked within the call's own time-out: where it throws or is late, nothing is sent.
+   */
+  readonly facilitatorAuth?: AuthorizeCall;
 }
 
 /** What the log keeps of an error: never the objects that drivers hang on it, which hold statements and settings. */
@@ -60,7 +67,7 @@ export function createLogger(level: Config['logLevel'], file?: string): Logger {
  * Throws where the database cannot be reached, lacks migrations, or the address is taken.
  */
 export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
-  const { config, databaseUrl } = options;
+  const { config, databaseUrl, facilitatorAuth } = options;
   const logger = options.logger ?? createLogger(config.logLevel);
   await refusePendingMigrations(databaseUrl);
   const role = await grantedWriterRole(databaseUrl);
@@ -96,7 +103,15 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
 
   try {
     await lane.refresh();
-    feature = await composeFeature({ config, databaseUrl, ledger, logger, isStopping, publicUrl });
+    feature = await composeFeature({
+      config,
+      databaseUrl,
+      ledger,
+      logger,
+      isStopping,
+      publicUrl,
+      facilitatorAuth,
+    });
     await feature?.register(app);
     await app.listen({ host: config.bindAddress.host, port: config.bindAddress.port });
     feature?.startWorkers();

@@ -4,21 +4,29 @@ import { canonicalJson } from './canonical-json.ts';
 /** What a runner may rely on about a call: header names in lower case, all `x-x402-…` or `x-net-…`. */
 export type CallMetadata = Readonly<Record<string, string>>;
 
-export interface CallToSign {
-  /** Shared with the runner; its UTF-8 bytes are the key. */
+/** A message as Standard Webhooks knows it. */
+export interface WebhookToSign {
+  /** Shared with the receiver; its UTF-8 bytes are the key. */
   readonly secret: string;
-  /** The call's id, decimal: the runner's idempotency key. */
+  /** The receiver's idempotency key: visible ASCII without dots, at most 200 characters. */
   readonly id: string;
   readonly timestampSecs: number;
   readonly body: Uint8Array;
+}
+
+/** A call's id is decimal. */
+export interface CallToSign extends WebhookToSign {
   readonly metadata: CallMetadata;
 }
 
-/** The headers a signature consists of; the metadata travels beside them, a header each. */
-export interface CallSignatureHeaders {
+export interface WebhookSignatureHeaders {
   readonly 'webhook-id': string;
   readonly 'webhook-timestamp': string;
   readonly 'webhook-signature': string;
+}
+
+/** The headers a signature consists of; the metadata travels beside them, a header each. */
+export interface CallSignatureHeaders extends WebhookSignatureHeaders {
   readonly 'x-net-metadata-signature': string;
 }
 
@@ -49,6 +57,8 @@ export type CallRefusal =
 const callToleranceSecs = 300;
 
 const idForm = /^\d{1,19}$/;
+/** A dot would let one message be read as another; the one word is what begins a signature over metadata. */
+const webhookIdForm = /^(?!metadata$)[!-\-/-~]{1,200}$/;
 const timestampForm = /^(?:0|[1-9]\d{0,11})$/;
 const metadataName = /^x-(?:x402|net)-[\w-]+$/;
 /** What passes through HTTP unchanged: printable ASCII, no space at either end. */
@@ -61,19 +71,28 @@ const metadataSignature = 'x-net-metadata-signature';
  * form, metadata with other names or with values that HTTP would change
  */
 export function signCall({ secret, id, timestampSecs, body, metadata }: CallToSign): CallSignatureHeaders {
-  const timestamp = String(timestampSecs);
-  if (!idForm.test(id) || !timestampForm.test(timestamp))
-    throw new TypeError(`not a call's id and time: ${id}, ${timestamp}`);
+  if (!idForm.test(id)) throw new TypeError(`not a call's id: ${id}`);
   for (const [name, value] of Object.entries(metadata)) {
     const isSignable = isMetadataName(name) && name === name.toLowerCase() && metadataValue.test(value);
     if (!isSignable) throw new TypeError(`not metadata of a call: ${name}`);
   }
-  const sign = signer(secret, id, timestamp);
+  const headers = signWebhook({ secret, id, timestampSecs, body });
+  const sign = signer(secret, id, headers['webhook-timestamp']);
+  return { ...headers, [metadataSignature]: sign(metadataContent(metadata), 'metadata.') };
+}
+
+/**
+ * Signs a message's body as Standard Webhooks does.
+ * @throws TypeError for an empty secret, an id or a time out of form
+ */
+export function signWebhook({ secret, id, timestampSecs, body }: WebhookToSign): WebhookSignatureHeaders {
+  const timestamp = String(timestampSecs);
+  if (!webhookIdForm.test(id) || !timestampForm.test(timestamp))
+    throw new TypeError(`not the id and time of a webhook: ${id}, ${timestamp}`);
   return {
     'webhook-id': id,
     'webhook-timestamp': timestamp,
-    'webhook-signature': sign(body),
-    [metadataSignature]: sign(metadataContent(metadata), 'metadata.'),
+    'webhook-signature': signer(secret, id, timestamp)(body),
   };
 }
 

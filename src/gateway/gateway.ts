@@ -11,6 +11,7 @@ import type { PaymentLookup } from '../store/payment-lookup.ts';
 import type pg from 'pg';
 import type { Budget } from './budget.ts';
 import type { Catalog } from './catalog.ts';
+import type { Offers } from './offers.ts';
 
 /** Where a use case tells the operator what happened. Objects hold ids and machine words, never secrets. */
 export interface Log {
@@ -34,6 +35,8 @@ export interface Gateway {
   /** Looks payments up as they arrive. */
   readonly lookup: PaymentLookup;
   readonly facilitator: Facilitator;
+  /** What the facilitator settles of all that is accepted. */
+  readonly offers: Offers;
   readonly chains: ReadonlyMap<Caip2, Chain>;
   /** Asks the contracts that permit callers. */
   readonly permissions: PermissionChecker;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { JobId } from '../domain/job.ts';
 import { type Quote, quoteDigest, quoteToData, zeroAddress, zeroHash } from '../domain/quote.ts';
-import type { PaymentRequired } from './answer.ts';
+import type { PaymentRequired, Refused } from './answer.ts';
 import { inputJson, type Job } from './catalog.ts';
 import { type Gateway, nowSecs } from './gateway.ts';
 
@@ -24,17 +24,21 @@ export function newQuote(
   };
 }
 
+const retryAfterSecs = 5;
+
 /**
  * Issues a quote and answers with it. The quote stands in the ledger before the client sees it: what can be paid is
- * on record.
+ * on record. Where the facilitator settles none of the accepted tokens there is nothing to offer: no quote, but a refusal.
  */
 export async function quoteJob(
   gateway: Gateway,
   job: Job,
   code: PaymentRequired['code'],
   reason?: string,
-): Promise<PaymentRequired> {
-  const quote = newQuote(job, nowSecs(gateway), gateway.x402.quoteTtlSecs);
+): Promise<PaymentRequired | Refused> {
+  const offered = gateway.offers.of(job.options);
+  if (offered.length === 0) return { kind: 'refused', code: 'facilitator_unavailable', retryAfterSecs };
+  const quote = newQuote({ ...job, options: offered }, nowSecs(gateway), gateway.x402.quoteTtlSecs);
   const digest = quoteDigest(quote);
   await gateway.lane.append({
     stream: digest,

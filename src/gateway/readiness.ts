@@ -1,6 +1,7 @@
 import type { Chain } from '../peers/chain.ts';
 import { oldestDueMs } from '../store/calls.ts';
 import type { Gateway } from './gateway.ts';
+import { refreshOffers } from './offers.ts';
 
 interface Check {
   readonly ok: boolean;
@@ -59,6 +60,14 @@ export async function checkReadiness(
   };
 }
 
+/** What was checked, with what has been known since: while the circuit is open no payment is taken. */
+export function presentReadiness({ facilitator }: Gateway, checked: Readiness): Readiness {
+  if (!facilitator.isCircuitOpen()) return checked;
+  const details = [checked.facilitator.detail, 'circuit open: no useful answers, so no payments are started'];
+  const detail = details.filter((text) => text !== undefined).join('; ');
+  return { ...checked, status: 'not_ready', facilitator: { ok: false, detail } };
+}
+
 async function checkOutbox(gateway: Gateway) {
   const { openCalls } = gateway.lane.state;
   const { maxOutstandingCalls } = gateway.config.limits;
@@ -92,22 +101,14 @@ async function checkMigrations(pendingMigrations: () => Promise<readonly string[
 }
 
 async function checkFacilitator(gateway: Gateway): Promise<Check> {
-  const answer = await gateway.facilitator.supported();
+  const answer = await refreshOffers(gateway);
   if (answer.kind === 'unavailable') return { ok: false, detail: `unavailable: ${answer.cause}` };
   const missing = gateway.x402.tokens
     .map(({ network }) => network)
-    .filter((network) => !answer.kinds.some((kind) => settles(kind, network)));
+    .filter((network) => !gateway.offers.isSettled(network));
   return missing.length === 0
     ? { ok: true }
     : { ok: false, detail: `does not settle exact payments on ${[...new Set(missing)].join(', ')}` };
-}
-
-function settles(kind: { x402Version: number; scheme: string; network: string }, network: string): boolean {
-  return (
-    kind.x402Version === 2 &&
-    kind.scheme === 'exact' &&
-    (kind.network === network || kind.network === 'eip155:*')
-  );
 }
 
 async function checkChains(gateway: Gateway): Promise<Record<string, Check>> {

@@ -34,7 +34,7 @@ export async function rejectPayment(
   job: Job,
   why: Pick<EventData<'payment_rejected'>, 'stage' | 'reason' | 'quote_digest' | 'payer'>,
   code: 'payment_invalid' | 'quote_expired' = 'payment_invalid',
-): Promise<PaymentRequired> {
+): Promise<PaymentRequired | Refused> {
   const rejected: LedgerEvent = {
     type: 'payment_rejected',
     data: { service_id: job.serviceId, job_index: job.jobIndex, ...why },

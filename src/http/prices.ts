@@ -5,6 +5,8 @@ import type { Gateway } from '../gateway/gateway.ts';
 import { sendRefusal } from './errors.ts';
 import { sendTagged } from './etag.ts';
 
+const retryAfterSecs = 5;
+
 /** GET /x402/jobs/{service_id}/{job_index}/price: what a job costs now. Issues no quote and writes nothing. */
 export function priceRoutes(current: () => Gateway) {
   return async (app: FastifyInstance): Promise<void> => {
@@ -16,14 +18,18 @@ export function priceRoutes(current: () => Gateway) {
         const job = id && findJob(gateway.catalog, id);
         if (!job) return sendRefusal(request, reply, 'job_not_found');
         if (!isSold(job)) return sendRefusal(request, reply, 'x402_disabled');
-        const body = JSON.stringify(priceJson(gateway, job));
+        const offered = gateway.offers.of(job.options);
+        if (offered.length === 0) {
+          return sendRefusal(request, reply, 'facilitator_unavailable', { retryAfterSecs });
+        }
+        const body = JSON.stringify(priceJson(gateway, job, offered));
         return sendTagged(request, reply, { body, type: 'application/json' });
       },
     );
   };
 }
 
-function priceJson(gateway: Gateway, job: Job) {
+function priceJson(gateway: Gateway, job: Job, offered: Job['options']) {
   const input = inputJson(job);
   return {
     service_id: job.serviceId,
@@ -31,7 +37,7 @@ function priceJson(gateway: Gateway, job: Job) {
     price_wei: String(job.priceWei),
     invocation_mode: job.mode,
     ...(input ? { input } : {}),
-    settlement_options: job.options.map((option) => ({
+    settlement_options: offered.map((option) => ({
       protocol: 'x402',
       scheme: 'exact',
       network: option.network,

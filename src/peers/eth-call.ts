@@ -23,12 +23,19 @@ export const hexBytes = z
   .refine((text) => text.startsWith('0x') && text.length % 2 === 0 && !/[^0-9a-f]/i.test(text.slice(2)))
   .transform((text) => text.toLowerCase());
 
-/** `eth_call` as of the latest block. */
-export function ethCall<T>({ to, data, gas }: ContractCall, result: z.ZodType<T>): RpcCall<T> {
+/** The block a call is made on top of; by its hash (EIP-1898) no other block can be meant. */
+export type BlockTag = 'latest' | { readonly blockHash: Hex; readonly requireCanonical: true };
+
+/** `eth_call` as of a block, the latest where left out. */
+export function ethCall<T>(
+  { to, data, gas }: ContractCall,
+  result: z.ZodType<T>,
+  at: BlockTag = 'latest',
+): RpcCall<T> {
   const limit = gas === undefined ? {} : { gas: `0x${gas.toString(16)}` };
   return {
     method: 'eth_call',
-    params: [{ to, data, ...limit }, 'latest'],
+    params: [{ to, data, ...limit }, at],
     result,
     maxResponseBytes: smallAnswerBytes,
   };

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { isHex32, parseAddress, type Address, type Hex } from '../domain/primitives.ts';
-import { createHttpPool, isSuccess, parseJson, type HttpAnswer, type HttpPool } from './http.ts';
+import { type CallEnd, createCircuitBreaker, type OnCircuit } from './circuit-breaker.ts';
+import { type AuthorizeCall, authorizationHeaders, type FacilitatorCall } from './facilitator-auth.ts';
+import { createHttpPool, isSuccess, parseJson, type HttpAnswer, type HttpRequest } from './http.ts';
 
 /** What both `/verify` and `/settle` take: the payment as the client sent it, and what was asked for it. */
 export interface FacilitatorRequest {
@@ -34,6 +36,11 @@ export type SettleAnswer =
       readonly error?: Error;
     };
 
+export interface SettleOptions {
+  /** A payment that was settled before: failing again it does not speak against the facilitator once more. */
+  readonly isRepeated?: boolean;
+}
+
 export interface SupportedKind {
   readonly x402Version: number;
   readonly scheme: string;
@@ -53,10 +60,15 @@ interface Unavailable {
 export interface Facilitator {
   /** The kinds it settles; entries that are not understood are left out. Within the verify time-out. */
   supported(): Promise<SupportedAnswer>;
-  /** Asks once, no retry. A valid payment reserves nothing. */
+  /** Asks once, no retry. A valid payment reserves nothing. Unavailable at once, `circuit_open`, while the circuit is. */
   verify(request: FacilitatorRequest): Promise<VerifyAnswer>;
-  /** Asks once, no retry: the outcome may be unknown, and the caller resolves it from the chain. */
-  settle(request: FacilitatorRequest): Promise<SettleAnswer>;
+  /**
+   * Asks once, no retry: the outcome may be unknown, and the caller resolves it from the chain. Asked whatever the
+   * circuit says.
+   */
+  settle(request: FacilitatorRequest, options?: SettleOptions): Promise<SettleAnswer>;
+  /** Whether it has stopped answering: no payment should be started now. */
+  isCircuitOpen(): boolean;
   /** Waits for running requests, then drops the connections. */
   close(): Promise<void>;
 }
@@ -65,9 +77,23 @@ export interface FacilitatorOptions {
   /** `/verify`, `/settle` and `/supported` are appended to its path. */
   readonly url: string;
   readonly bearer?: string;
+  /** Its headers go over the bearer's. A signer that fails, or is late, means that nothing was sent. */
+  readonly authorize?: AuthorizeCall;
   readonly verifyTimeoutMs: number;
   readonly settleTimeoutMs: number;
+  readonly onCircuit?: OnCircuit;
+  /** The circuit's clock, in milliseconds; `performance.now()` when left out. */
+  readonly now?: () => number;
 }
+
+type FacilitatorAnswer =
+  | HttpAnswer
+  | {
+      readonly kind: 'failed';
+      readonly cause: 'authorization_failed';
+      readonly sent: false;
+      readonly error: Error;
+    };
 
 const maxAnswerBytes = 64 * 1024;
 
@@ -76,49 +102,92 @@ const maxAnswerBytes = 64 * 1024;
  * @throws TypeError when the URL is none: a mistake of the configuration
  */
 export function createFacilitator(options: FacilitatorOptions): Facilitator {
+  const { verifyTimeoutMs, settleTimeoutMs } = options;
   const pool = createHttpPool(options.url);
-  const prefix = new URL(options.url).pathname.replace(/\/+$/, '');
-  const headers = authorization(options.bearer);
-  const limits = { maxResponseBytes: maxAnswerBytes };
-  const post = (path: string, request: FacilitatorRequest, timeoutMs: number) =>
-    postJson(pool, prefix + path, { headers, request, timeoutMs });
+  const breaker = createCircuitBreaker(options);
+  const ask = asker(options, (request) => pool.request(request));
 
   return {
     async supported() {
-      const timeoutMs = options.verifyTimeoutMs;
-      const path = `${prefix}/supported`;
-      return readSupported(await pool.request({ method: 'GET', path, headers, timeoutMs, ...limits }));
+      const end = breaker.begin('supported');
+      return judged(async () => readSupported(await ask('supported', verifyTimeoutMs)), end);
     },
     async verify(request) {
-      return readVerify(await post('/verify', request, options.verifyTimeoutMs));
+      const end = breaker.begin('verify');
+      if (!end) return unavailable('circuit_open');
+      return judged(async () => readVerify(await ask('verify', verifyTimeoutMs, request)), end);
     },
-    async settle(request) {
-      return readSettle(await post('/settle', request, options.settleTimeoutMs));
+    async settle(request, { isRepeated = false } = {}) {
+      const end = breaker.begin(isRepeated ? 'settle_again' : 'settle');
+      return judged(async () => readSettle(await ask('settle', settleTimeoutMs, request)), end);
     },
+    isCircuitOpen: () => breaker.isOpen(),
     close: () => pool.close(),
   };
 }
 
-function authorization(bearer: string | undefined): Record<string, string> {
-  return bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
+/** One exchange: authorized, then sent, both within the one deadline. */
+function asker(
+  { url, bearer, authorize }: FacilitatorOptions,
+  send: (request: HttpRequest) => Promise<HttpAnswer>,
+) {
+  const { host, pathname } = new URL(url);
+  const prefix = pathname.replace(/\/+$/, '');
+  const fixed = bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
+
+  return async (
+    operation: FacilitatorCall['operation'],
+    timeoutMs: number,
+    question?: FacilitatorRequest,
+  ): Promise<FacilitatorAnswer> => {
+    const endsAt = performance.now() + timeoutMs;
+    const call = {
+      method: question ? 'POST' : 'GET',
+      host,
+      path: `${prefix}/${operation}`,
+      operation,
+    } as const;
+    const signed = authorize ? await authorizationHeaders(authorize, call, endsAt) : {};
+    if (signed instanceof Error) {
+      return { kind: 'failed', cause: 'authorization_failed', sent: false, error: signed };
+    }
+    return send({
+      method: call.method,
+      path: call.path,
+      headers: { ...fixed, ...signed, ...(question && { 'content-type': 'application/json' }) },
+      ...(question && { body: bodyOf(question) }),
+      timeoutMs: Math.ceil(endsAt - performance.now()),
+      maxResponseBytes: maxAnswerBytes,
+    });
+  };
 }
 
-interface Post {
-  readonly headers: Readonly<Record<string, string>>;
-  readonly request: FacilitatorRequest;
-  readonly timeoutMs: number;
+function bodyOf({ x402Version, paymentPayload, paymentRequirements }: FacilitatorRequest): string {
+  return JSON.stringify({ x402Version, paymentPayload, paymentRequirements });
 }
 
-function postJson(pool: HttpPool, path: string, post: Post): Promise<HttpAnswer> {
-  const { x402Version, paymentPayload, paymentRequirements } = post.request;
-  return pool.request({
-    method: 'POST',
-    path,
-    headers: { ...post.headers, 'content-type': 'application/json' },
-    body: JSON.stringify({ x402Version, paymentPayload, paymentRequirements }),
-    timeoutMs: post.timeoutMs,
-    maxResponseBytes: maxAnswerBytes,
-  });
+/** Tells the circuit how a call ended, also where it ended by a fault of ours. */
+async function judged<T extends VerifyAnswer | SettleAnswer | SupportedAnswer>(
+  asked: () => Promise<T>,
+  end: ((end: CallEnd) => void) | undefined,
+): Promise<T> {
+  let ended: CallEnd = 'inconclusive';
+  try {
+    const answer = await asked();
+    ended = endOf(answer);
+    return answer;
+  } finally {
+    end?.(ended);
+  }
+}
+
+/** Ours, or about this one question: what one payer sent must not shut out all others. */
+const inconclusiveCauses = new Set(['closed', 'invalid_request', 'status_400', 'status_413', 'status_422']);
+
+function endOf(answer: VerifyAnswer | SettleAnswer | SupportedAnswer): CallEnd {
+  if (answer.kind !== 'unavailable' && answer.kind !== 'unknown' && answer.kind !== 'not_sent')
+    return 'answered';
+  return inconclusiveCauses.has(answer.cause) ? 'inconclusive' : { failed: answer.cause };
 }
 
 // Fields beside the verdict are read one by one below: a strange payer must not hide an honest refusal.
@@ -128,7 +197,7 @@ const verifySchema = z.object({
   payer: z.unknown().optional(),
 });
 
-function readVerify(answer: HttpAnswer): VerifyAnswer {
+function readVerify(answer: FacilitatorAnswer): VerifyAnswer {
   if (answer.kind === 'failed') return unavailable(answer.cause, answer.error);
   const parsed = verifySchema.safeParse(parseJson(answer.body));
   if (!parsed.success) return unavailable(malformedCause(answer.status), parsed.error);
@@ -148,7 +217,7 @@ const settleSchema = z.object({
 });
 type SettleBody = z.infer<typeof settleSchema>;
 
-function readSettle(answer: HttpAnswer): SettleAnswer {
+function readSettle(answer: FacilitatorAnswer): SettleAnswer {
   if (answer.kind === 'failed') {
     const { cause, error } = answer;
     return { kind: answer.sent ? 'unknown' : 'not_sent', cause, error };
@@ -187,7 +256,7 @@ const kindSchema = z.object({
 });
 const supportedSchema = z.object({ kinds: z.array(z.unknown()) });
 
-function readSupported(answer: HttpAnswer): SupportedAnswer {
+function readSupported(answer: FacilitatorAnswer): SupportedAnswer {
   if (answer.kind === 'failed') return unavailable(answer.cause, answer.error);
   if (!isSuccess(answer.status)) return unavailable(`status_${answer.status}`);
   const parsed = supportedSchema.safeParse(parseJson(answer.body));

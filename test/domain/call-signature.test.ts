@@ -1,6 +1,12 @@
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
-import { type CallToSign, type CallToVerify, signCall, verifyCall } from '../../src/domain/call-signature.ts';
+import {
+  type CallToSign,
+  type CallToVerify,
+  signCall,
+  signWebhook,
+  verifyCall,
+} from '../../src/domain/call-signature.ts';
 
 const call: CallToSign = {
   secret: 'a secret, ü',
@@ -107,5 +113,35 @@ describe('a signed call', () => {
     const body = Buffer.from(call.body);
     expect(library.sign(call.id, new Date(nowSecs * 1000), body)).toBe(headers['webhook-signature']);
     expect(library.verify(body, { ...headers })).toEqual({ x: [1, 2] });
+  });
+});
+
+describe('a signed webhook', () => {
+  const { metadata: _, ...message } = call;
+
+  test('is signed as the body of a call is', () => {
+    const { 'x-net-metadata-signature': __, ...headers } = signCall(call);
+    expect(signWebhook(message)).toEqual(headers);
+  });
+
+  test('may have an id of letters', () => {
+    const id = 'unresolved:0x12_ab-3/4';
+    const nowSecs = Math.floor(Date.now() / 1000);
+    const headers = signWebhook({ ...message, id, timestampSecs: nowSecs });
+    const library = new Webhook(Buffer.from(call.secret, 'utf8'), { format: 'raw' });
+    expect(library.verify(Buffer.from(call.body), { ...headers })).toEqual({ x: [1, 2] });
+  });
+
+  test.each([
+    ['an empty secret', { secret: '' }],
+    ['no id', { id: '' }],
+    ['an id with a dot', { id: '1.2' }],
+    ['an id with a blank', { id: 'a b' }],
+    ['an id of two lines', { id: 'a\nb' }],
+    ['an id that is too long', { id: 'a'.repeat(201) }],
+    ['the id that begins signed metadata', { id: 'metadata' }],
+    ['a time before all times', { timestampSecs: -1 }],
+  ])('is never made with %s', (__, change) => {
+    expect(() => signWebhook({ ...message, ...change })).toThrow(TypeError);
   });
 });

@@ -106,8 +106,9 @@ const paidAt = (logIndex: number): object => ({
   blockHash,
   logIndex,
 });
-const noTransfer = { kind: 'contradicted', why: 'no_transfer' };
-const noUse = { kind: 'contradicted', why: 'no_authorization_used' };
+const contradicted = (why: string): object => ({ kind: 'contradicted', why, blockNumber: 16n, blockHash });
+const noTransfer = contradicted('no_transfer');
+const noUse = contradicted('no_authorization_used');
 const plain = [used(), sent()];
 
 describe('a settlement is', () => {
@@ -188,10 +189,7 @@ describe('a settlement is', () => {
 describe('a transaction is', () => {
   test('contradicted when it reverted', async () => {
     const chain = await resulting(receipt(plain, { status: '0x0' }));
-    expect(await chain.findSettlement(transaction, expected)).toEqual({
-      kind: 'contradicted',
-      why: 'reverted',
-    });
+    expect(await chain.findSettlement(transaction, expected)).toEqual(contradicted('reverted'));
   });
 
   test.each([

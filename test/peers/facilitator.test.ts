@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
+import { failuresToOpen, longestPauseMs } from '../../src/peers/circuit-breaker.ts';
 import { createFacilitator, type Facilitator, type FacilitatorOptions } from '../../src/peers/facilitator.ts';
 
 const cleanups: (() => unknown)[] = [];
@@ -266,6 +267,76 @@ describe('supported', () => {
       kind: 'unavailable',
       cause: 'connection',
     });
+  });
+});
+
+describe('the circuit', () => {
+  const useless: [string, Listener, Partial<FacilitatorOptions>?][] = [
+    ['5xx', (_, response) => response.writeHead(503).end(html)],
+    ['pages', (_, response) => response.end(html)],
+    ['nothing', () => undefined, { verifyTimeoutMs: 20, settleTimeoutMs: 20 }],
+    ['hung-up connections', (message) => message.socket.destroy()],
+  ];
+
+  test.each(useless)(
+    'opens after %s in a row: verify is refused unasked, settle goes out',
+    async (...row) => {
+      const [, listener, options] = row;
+      const asked: (string | undefined)[] = [];
+      const facilitator = await serve((message, response) => {
+        asked.push(message.url);
+        return listener(message, response);
+      }, options);
+      for (let i = 0; i < failuresToOpen; i++) {
+        expect(facilitator.isCircuitOpen()).toBe(false);
+        await facilitator.verify(request);
+      }
+      expect(facilitator.isCircuitOpen()).toBe(true);
+      expect(await facilitator.verify(request)).toEqual({ kind: 'unavailable', cause: 'circuit_open' });
+      expect(asked).toHaveLength(failuresToOpen);
+      expect(await facilitator.settle(request)).toMatchObject({ kind: 'unknown' });
+      expect(asked.at(-1)).toBe('/x402/settle');
+    },
+  );
+
+  test.each([
+    ['an invalid payment', 200, { isValid: false, success: false }],
+    ['an invalid payment told as 500', 500, { isValid: false, success: false }],
+    ['a question that it does not understand', 400, { error: 'what?' }],
+  ])('stays closed at %s', async (_, status, answer) => {
+    const facilitator = await answering(status, answer);
+    for (let i = 0; i < failuresToOpen; i++) {
+      await facilitator.verify(request);
+      await facilitator.settle(request);
+    }
+    expect(facilitator.isCircuitOpen()).toBe(false);
+  });
+
+  test('closes as soon as any call is answered, and asks by itself after a pause', async () => {
+    let nowMs = 0;
+    let isDown = true;
+    const facilitator = await serve(
+      (_, response) =>
+        isDown
+          ? response.writeHead(502).end(html)
+          : response.end(JSON.stringify({ isValid: true, success: false, kinds: [] })),
+      { now: () => nowMs },
+    );
+    const breakDown = async () => {
+      isDown = true;
+      while (!facilitator.isCircuitOpen()) await facilitator.settle(request);
+      isDown = false;
+    };
+    for (const ask of [() => facilitator.settle(request), () => facilitator.supported()]) {
+      await breakDown();
+      await ask();
+      expect(facilitator.isCircuitOpen()).toBe(false);
+    }
+    await breakDown();
+    expect(await facilitator.verify(request)).toMatchObject({ cause: 'circuit_open' });
+    nowMs += longestPauseMs;
+    expect(await facilitator.verify(request)).toEqual({ kind: 'valid' });
+    expect(facilitator.isCircuitOpen()).toBe(false);
   });
 });
 

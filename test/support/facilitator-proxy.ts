@@ -21,6 +21,8 @@ export interface FacilitatorProxy {
   readonly url: string;
   readonly faults: Partial<Record<Operation, Fault>>;
   readonly seen: Operation[];
+  /** Whom it lets in; everybody else is told 401. */
+  admits: (request: IncomingMessage) => boolean;
   close(): Promise<void>;
 }
 
@@ -30,20 +32,23 @@ export async function startFacilitatorProxy(target: string): Promise<Facilitator
   const server = http.createServer((request, response) => {
     const operation = (request.url ?? '').slice(1) as Operation;
     seen.push(operation);
-    void misbehave(faults[operation] ?? 'pass', target, request, response);
+    if (proxy.admits(request)) void misbehave(faults[operation] ?? 'pass', target, request, response);
+    else response.writeHead(401).end();
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  return {
+  const proxy: FacilitatorProxy = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     faults,
     seen,
+    admits: () => true,
     async close() {
       server.closeAllConnections();
       server.close();
       await once(server, 'close');
     },
   };
+  return proxy;
 }
 
 async function misbehave(fault: Fault, target: string, request: IncomingMessage, response: ServerResponse) {

@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest';
 import { type Logger, pino } from 'pino';
 import type { Config } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
-import { type RunningGateway, startGateway } from '../../src/main.ts';
+import { type GatewayOptions, type RunningGateway, startGateway } from '../../src/main.ts';
 import type { TestChain } from './devnet.ts';
 import type { TestDatabase } from './database.ts';
 
@@ -18,6 +18,7 @@ export interface TestGatewayOptions {
   /** The job prices and policies; by default 1/0 and 1/1 are sold and 1/2 is disabled. */
   readonly jobs?: string;
   readonly logger?: Logger;
+  readonly facilitatorAuth?: GatewayOptions['facilitatorAuth'];
   readonly bind?: string;
   readonly env?: Readonly<Record<string, string>>;
   /** Files beside the config. */
@@ -113,7 +114,13 @@ export async function testConfig(options: TestGatewayOptions): Promise<Config> {
 export async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {
   const config = await testConfig(options);
   const logger = options.logger ?? pino({ level: 'silent' });
-  const gateway = await startGateway({ config, databaseUrl: options.database.url, logger });
+  const { facilitatorAuth } = options;
+  const gateway = await startGateway({
+    config,
+    databaseUrl: options.database.url,
+    logger,
+    ...(facilitatorAuth && { facilitatorAuth }),
+  });
   onTestFinished(() => gateway.stop());
   return {
     ...gateway,

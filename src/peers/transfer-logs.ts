@@ -1,0 +1,144 @@
+import { toEventSelector } from 'viem';
+import { z } from 'zod';
+import type { Address, Hex } from '../domain/primitives.ts';
+import { addressWord, hexBytes } from './eth-call.ts';
+import type { RpcCall, RpcUnavailable } from './json-rpc.ts';
+import { address, bytes32, noBlockHash, quantity } from './rpc-values.ts';
+
+/** The transfer that a payment authorizes. Addresses and nonce lower-case; value in the token's atoms. */
+export interface ExpectedTransfer {
+  readonly asset: Address;
+  readonly from: Address;
+  readonly payTo: Address;
+  readonly value: bigint;
+  readonly nonce: Hex;
+}
+
+/** A block that was right when it was asked; whether it stays is another question. */
+interface BlockPlace {
+  readonly blockNumber: bigint;
+  readonly blockHash: Hex;
+}
+
+export type SettlementAnswer =
+  | ({
+      readonly kind: 'paid';
+      /** Of the Transfer: with chain and transaction, what one payment claims. */
+      readonly logIndex: number;
+    } & BlockPlace)
+  /** No receipt, or none in a block yet. */
+  | { readonly kind: 'absent' }
+  | ({
+      readonly kind: 'contradicted';
+      readonly why: 'reverted' | 'no_authorization_used' | 'no_transfer';
+    } & BlockPlace)
+  | RpcUnavailable;
+
+/** A transaction that settles hundreds of payments still fits. */
+const receiptBytes = 2 * 1024 * 1024;
+
+export const logSchema = z.object({
+  address,
+  topics: z.array(bytes32).max(4),
+  data: hexBytes,
+  logIndex: quantity,
+  transactionHash: bytes32,
+  blockHash: bytes32.nullable(),
+  removed: z.literal(false).optional(),
+});
+type Log = z.infer<typeof logSchema>;
+
+const receiptSchema = z.object({
+  transactionHash: bytes32,
+  status: z.enum(['0x0', '0x1']),
+  blockNumber: quantity.nullable(),
+  blockHash: bytes32.nullable(),
+  logs: z.array(logSchema),
+});
+export type Receipt = z.infer<typeof receiptSchema>;
+
+export function receiptCall(transaction: Hex): RpcCall<Receipt | null> {
+  return {
+    method: 'eth_getTransactionReceipt',
+    params: [transaction],
+    result: receiptSchema.refine((receipt) => isCoherent(receipt, transaction)).nullable(),
+    maxResponseBytes: receiptBytes,
+  };
+}
+
+/** The receipt is the one asked for, all its logs are of it, and they stand in their order. */
+function isCoherent(receipt: Receipt, transaction: Hex): boolean {
+  const { transactionHash, blockHash, logs } = receipt;
+  const own = logs.every((log) => log.transactionHash === transactionHash && log.blockHash === blockHash);
+  const ordered = logs.every(({ logIndex }, at) => logIndex > (logs[at - 1]?.logIndex ?? -1n));
+  return transactionHash === transaction && own && ordered;
+}
+
+export const authorizationUsed = toEventSelector('AuthorizationUsed(address,bytes32)');
+const transferred = toEventSelector('Transfer(address,address,uint256)');
+
+/** What a receipt says about the expected transfer. */
+export function readSettlement(
+  receipt: Receipt | null,
+  expected: ExpectedTransfer,
+): Exclude<SettlementAnswer, RpcUnavailable> {
+  if (!receipt?.blockHash || receipt.blockNumber === null || receipt.blockHash === noBlockHash) {
+    return { kind: 'absent' };
+  }
+  const place = { blockNumber: receipt.blockNumber, blockHash: receipt.blockHash };
+  if (receipt.status === '0x0') return { kind: 'contradicted', why: 'reverted', ...place };
+  const events = receipt.logs.filter(
+    (log) => log.address === expected.asset && (isUse(log) || isTransfer(log)),
+  );
+  const use = events.findIndex((log) => isUse(log) && isUseOf(log, expected));
+  if (use === -1) return { kind: 'contradicted', why: 'no_authorization_used', ...place };
+  const transfer = transfersOf(events, use).find((log) => isExpected(log, expected));
+  if (transfer === undefined) return { kind: 'contradicted', why: 'no_transfer', ...place };
+  return { kind: 'paid', ...place, logIndex: Number(transfer.logIndex) };
+}
+
+// Which Transfer belongs to an authorization.
+
+/**
+ * The transfers that belong to the use at `use`, nearest first: those up to the next use, or, where the token
+ * emits Transfer first, those back to the previous use. The order is judged once over all uses of the
+ * transaction, so that no transfer can belong to two of them. Where both readings hold, use-first
+ * is taken, as USDC and EURC do it: an honest transfer read wrongly costs a wait, not a second call.
+ */
+function transfersOf(events: readonly Log[], use: number): readonly Log[] {
+  if (isTransferFirst(events)) {
+    const previous = events.findLastIndex((log, at) => at < use && isUse(log));
+    return events.slice(previous + 1, use).toReversed();
+  }
+  const next = events.findIndex((log, at) => at > use && isUse(log));
+  return events.slice(use + 1, next === -1 ? events.length : next);
+}
+
+/** True when every use has its payer's Transfer right before it, and not every use has one right after it. */
+function isTransferFirst(events: readonly Log[]): boolean {
+  const uses = [...events.keys()].filter((at) => isUse(events[at]));
+  const each = (step: -1 | 1) => uses.every((at) => isTransferBy(events[at + step], events[at]));
+  return each(-1) && !each(1);
+}
+
+function isTransferBy(log: Log | undefined, use: Log | undefined): boolean {
+  return isTransfer(log) && log?.topics[1] === use?.topics[1];
+}
+
+function isUse(log: Log | undefined): boolean {
+  return log?.topics[0] === authorizationUsed && log.topics.length === 3;
+}
+
+/** Three topics: an ERC-721 Transfer has four. */
+function isTransfer(log: Log | undefined): boolean {
+  return log?.topics[0] === transferred && log.topics.length === 3;
+}
+
+function isUseOf(log: Log, { from, nonce }: ExpectedTransfer): boolean {
+  return log.topics[1] === addressWord(from) && log.topics[2] === nonce;
+}
+
+function isExpected(log: Log, { from, payTo, value }: ExpectedTransfer): boolean {
+  const parties = log.topics[1] === addressWord(from) && log.topics[2] === addressWord(payTo);
+  return isTransfer(log) && parties && log.data === `0x${value.toString(16).padStart(64, '0')}`;
+}

@@ -1,0 +1,143 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { createDatabase } from '../support/database.ts';
+import { useChain } from '../support/devnet.ts';
+import { documentOf } from '../support/documented.ts';
+import { type Fault, startFacilitatorProxy } from '../support/facilitator-proxy.ts';
+import { type Answer, payTo, startTestGateway } from '../support/gateway.ts';
+import { expectSoundLedger } from '../support/invariants.ts';
+import { logLines } from '../support/log-lines.ts';
+import { header, offerOf, payFor, signOffer } from '../support/payer.ts';
+import { eventually } from '../support/wait.ts';
+
+const chain = useChain();
+const job = '/x402/jobs/1/0';
+const home = 'eip155:84532';
+const elsewhere = 'eip155:8453';
+const unavailable = { status: 503, json: { code: 'facilitator_unavailable' } };
+
+const settles = (...networks: string[]): Fault => ({
+  answer: {
+    kinds: networks.flatMap((network) => [
+      { x402Version: 2, scheme: 'exact', network },
+      // neither of these takes the payments that are made here
+      { x402Version: 2, scheme: 'upto', network: 'eip155:1' },
+      { x402Version: 1, scheme: 'exact', network: 'base' },
+    ]),
+  },
+});
+
+/** A gateway with two tokens at home and one elsewhere; the facilitator's first word is `supported`. */
+async function start(supported: Fault, top = '') {
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  onTestFinished(() => proxy.close());
+  proxy.faults.supported = supported;
+  const database = await createDatabase();
+  const { lines, logger } = logLines();
+  const tables = `[[accepted_tokens]]
+network = "${elsewhere}"\nasset = "${chain.token}"\nsymbol = "USDbC"\ndecimals = 6\npay_to = "${payTo}"
+eip712_name = "USD Coin"\neip712_version = "2"
+[[networks]]\nid = "${elsewhere}"\nrpc_url = "${chain.rpcUrl}"`;
+  const gateway = await startTestGateway({ database, chain, facilitatorUrl: proxy.url, tables, top, logger });
+  const told = () =>
+    lines.flatMap(({ level, symbol, msg }) => (/ this token/.test(msg) ? [[level, symbol]] : []));
+  return { proxy, database, gateway, told, lines };
+}
+
+const offered = (answer: Answer) => offerOf(answer).accepts.map(({ network }) => network);
+const priced = ({ json }: Answer) =>
+  (json.settlement_options as { network: string }[]).map(({ network }) => network);
+
+test('what the facilitator does not settle is not offered, from the first request on', async () => {
+  const { gateway, told } = await start(settles(home));
+  const answer = await gateway.post(job, { body: 'x' });
+  expect(offered(answer)).toEqual([home, home]);
+  expect(answer.json.accepts.map(({ network }: { network: string }) => network)).toEqual(['base-sepolia']);
+  expect(priced(await gateway.get(`${job}/price`))).toEqual([home, home]);
+  expect(told()).toEqual([[40, 'USDbC']]);
+  expect((await payFor(gateway, job)).status).toBe(202);
+});
+
+test('a token leaves the offers and returns to them, each told once, and the price has another tag each time', async () => {
+  const { proxy, database, gateway, told } = await start(settles('eip155:*'));
+  const price = () => gateway.get(`${job}/price`);
+  const whole = await price();
+  expect(priced(whole)).toEqual([home, home, elsewhere]);
+  const tag = whole.headers.get('etag') ?? '';
+
+  proxy.faults.supported = settles(home, 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp');
+  await eventually(async () => expect(priced(await price())).toEqual([home, home]));
+  const changed = await gateway.get(`${job}/price`, { 'if-none-match': tag });
+  expect(changed.status).toBe(200);
+  expect(changed.headers.get('etag')).not.toBe(tag);
+  expect(offered(await gateway.post(job, { body: 'x' }))).toEqual([home, home]);
+
+  // the last word holds while there is no other, and is not told again
+  proxy.faults.supported = 'server_error';
+  const asked = proxy.seen.length;
+  await eventually(() => expect(proxy.seen.slice(asked)).toContain('supported'));
+  await eventually(async () =>
+    expect((await gateway.get('/x402/ready')).json.facilitator.detail).toContain('status_502'),
+  );
+  expect(priced(await price())).toEqual([home, home]);
+
+  proxy.faults.supported = settles(home, elsewhere);
+  await eventually(async () => expect(priced(await price())).toEqual([home, home, elsewhere]));
+  expect((await gateway.get(`${job}/price`, { 'if-none-match': tag })).status).toBe(304);
+  expect(offered(await gateway.post(job, { body: 'x' }))).toEqual([home, home, elsewhere]);
+  expect(told()).toEqual([
+    [40, 'USDbC'],
+    [30, 'USDbC'],
+  ]);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('with nothing left to offer there is no quote, but 503, and nothing stands in the ledger', async () => {
+  const { database, gateway } = await start(settles());
+  const faultsOf = await documentOf(gateway);
+  const answer = await gateway.post(job, { body: 'x' });
+  expect(answer).toMatchObject(unavailable);
+  expect(answer.headers.get('retry-after')).not.toBeNull();
+  expect(faultsOf('post', '/x402/jobs/{service_id}/{job_index}', answer)).toEqual([]);
+  const garbage = await gateway.post(job, { body: 'x', headers: { 'payment-signature': 'garbage' } });
+  expect(garbage).toMatchObject(unavailable);
+  const price = await gateway.get(`${job}/price`);
+  expect(price).toMatchObject(unavailable);
+  expect(faultsOf('get', '/x402/jobs/{service_id}/{job_index}/price', price)).toEqual([]);
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  expect(events.map(({ type }) => type)).toEqual(['payment_rejected']);
+});
+
+test('a facilitator that is down stops no start: everything is offered, with a warning', async () => {
+  const { gateway, told, lines } = await start('cut_before');
+  expect(offered(await gateway.post(job, { body: 'x' }))).toEqual([home, home, elsewhere]);
+  expect(lines.find(({ msg }) => msg.includes('does not say what it settles'))).toMatchObject({
+    level: 40,
+    cause: 'connection',
+  });
+  expect(told()).toEqual([]);
+});
+
+test.each([
+  ['says that it is invalid', { answer: { isValid: false, invalidReason: 'invalid_network' } }, 402],
+  ['cannot tell', 'server_error', 503],
+  ['takes it all the same', 'pass', 202],
+] satisfies [string, Fault, number][])(
+  'a quote of before is put to the facilitator even where verify is skipped: it %s',
+  async (_, verdict, status) => {
+    const { proxy, database, gateway } = await start(settles(home, elsewhere), 'facilitator_verify = false');
+    const offer = offerOf(await gateway.post(job, { body: 'x' }));
+    proxy.faults.supported = settles(elsewhere);
+    await eventually(async () =>
+      expect(offered(await gateway.post(job, { body: 'x' }))).toEqual([elsewhere]),
+    );
+    const before = await chain.balance(payTo);
+    proxy.faults.verify = verdict;
+    const answer = await gateway.post(job, { body: 'x', headers: header(await signOffer(offer)) });
+    expect(answer.status).toBe(status);
+    expect(proxy.seen).toContain('verify');
+    expect((await chain.balance(payTo)) > before).toBe(status === 202);
+    const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+    const started = events.filter(({ type }) => type === 'settlement_started');
+    expect(started).toHaveLength(status === 202 ? 1 : 0);
+  },
+);

@@ -1,0 +1,14 @@
+import { type Logger, pino } from 'pino';
+
+interface LogLine {
+  readonly level: number;
+  readonly msg: string;
+  readonly [field: string]: unknown;
+}
+
+/** A logger, and all that it was told so far. Level 30 is info, 40 is a warning. */
+export function logLines(): { readonly lines: readonly LogLine[]; readonly logger: Logger } {
+  const lines: LogLine[] = [];
+  const write = (line: string): void => void lines.push(JSON.parse(line) as LogLine);
+  return { lines, logger: pino({ level: 'info' }, { write }) };
+}
