@@ -9,7 +9,8 @@ import type { Caip2 } from './domain/primitives.ts';
 import { createCatalog } from './gateway/catalog.ts';
 import type { Gateway } from './gateway/gateway.ts';
 import { mergeSettings, recordReload } from './gateway/reload.ts';
-import { notReadyYet } from './gateway/readiness.ts';
+import { createOffers, refreshOffers } from './gateway/offers.ts';
+import { notReadyYet, presentReadiness } from './gateway/readiness.ts';
 import { leaseRoutes } from './http/leases.ts';
 import { operatorRoutes } from './http/operator.ts';
 import { paidJobRoutes } from './http/paid-jobs.ts';
@@ -19,17 +20,22 @@ import { referenceRoutes } from './http/reference.ts';
 import { statusRoutes } from './http/status.ts';
 import { type Chain, createChain } from './peers/chain.ts';
 import { createContractSignatureChecker } from './peers/contract-signature.ts';
-import { createFacilitator } from './peers/facilitator.ts';
+import { createFacilitator, type Facilitator } from './peers/facilitator.ts';
+import type { AuthorizeCall } from './peers/facilitator-auth.ts';
 import { createPermissionChecker } from './peers/permission.ts';
 import type { LedgerDatabase } from './store/database.ts';
 import type { Lane } from './store/lane.ts';
 import { pendingMigrations } from './store/migrations.ts';
 import { createPaymentLookup } from './store/payment-lookup.ts';
 import { readReceiptKey } from './store/secrets.ts';
+import { createWebhook, type Webhook } from './peers/webhook.ts';
+import { startAlerter } from './workers/alerter.ts';
+import { startConfirmer } from './workers/confirmer.ts';
 import { startJanitor } from './workers/janitor.ts';
 import type { Loop } from './workers/loop.ts';
 import { startMonitor } from './workers/monitor.ts';
 import { startRelay } from './workers/relay.ts';
+import { startResolver } from './workers/resolver.ts';
 
 interface Parts {
   readonly config: Config;
@@ -39,6 +45,7 @@ interface Parts {
   readonly logger: Logger;
   readonly isStopping: () => boolean;
   readonly publicUrl: () => string;
+  readonly facilitatorAuth?: AuthorizeCall | undefined;
 }
 
 type Releases = Pick<Gateway, 'onCallReleased' | 'callReleased'>;
@@ -70,7 +77,8 @@ async function composeGateway(parts: Parts, releases: Releases): Promise<Gateway
     configuredAtMs: Date.now(),
     publicUrl,
     lookup: createPaymentLookup(ledger.pool),
-    facilitator: createFacilitator(x402.facilitator),
+    facilitator: openFacilitator(parts),
+    offers: createOffers(parts.logger),
     chains: openChains(x402, new Map()),
     permissions: createPermissionChecker({ timeoutMs: 3_000, maxConcurrent: 64, cacheSecs }),
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
@@ -88,6 +96,7 @@ export async function composeX402(parts: Parts) {
   const { config, databaseUrl, publicUrl } = parts;
   const relays: Loop[] = [];
   let gateway = await composeGateway(parts, createReleases(relays));
+  await checkOffers(gateway);
   let readiness = notReadyYet;
   const current = (): Gateway => gateway;
   const loops: Loop[] = [];
@@ -101,12 +110,13 @@ export async function composeX402(parts: Parts) {
       await app.register(priceRoutes(current));
       await app.register(receiptRoutes(current));
       await app.register(operatorRoutes(current));
-      await app.register(statusRoutes(gateway, () => readiness));
+      await app.register(statusRoutes(gateway, () => presentReadiness(gateway, readiness)));
       await app.register(referenceRoutes(publicUrl));
     },
     startWorkers(): void {
       relays.push(...config.runners.filter(isPushed).map((runner) => startRelay(gateway, runner)));
       loops.push(monitor(), startJanitor(gateway), ...relays);
+      loops.push(startResolver(current), startConfirmer(current), startAlerter(gateway, openWebhook(config)));
     },
     /**
      * Puts another configuration's prices, rates, policies and tokens in force, all at once: requests under way keep the
@@ -146,6 +156,36 @@ export async function composeX402(parts: Parts) {
       await Promise.all(peers.map((peer) => peer.close()));
     },
   };
+}
+
+function openFacilitator({ x402, facilitatorAuth, logger }: Parts): Facilitator {
+  return createFacilitator({
+    ...x402.facilitator,
+    ...(facilitatorAuth && { authorize: facilitatorAuth }),
+    onCircuit: (change) => {
+      if (change.state === 'closed') logger.info('the facilitator answers again: payments are taken');
+      else
+        logger.warn(
+          { cause: change.cause },
+          'the facilitator gives no useful answers: no payments are taken',
+        );
+    },
+  });
+}
+
+/** What is offered first is what the facilitator settles, unless it cannot say so now: that stops no start. */
+async function checkOffers(gateway: Gateway): Promise<void> {
+  const answer = await refreshOffers(gateway);
+  if (answer.kind === 'kinds') return;
+  const { cause } = answer;
+  gateway.log.warn(
+    { cause },
+    'the facilitator does not say what it settles: all tokens are offered until it does',
+  );
+}
+
+function openWebhook({ alerts }: Config): Webhook | undefined {
+  return alerts.webhook && createWebhook({ ...alerts.webhook, timeoutMs: 10_000 });
 }
 
 function isPushed(runner: RunnerConfig): runner is RunnerConfig & { readonly url: string } {

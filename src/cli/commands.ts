@@ -52,6 +52,18 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
       '  settles nothing, uses no nonce up; exit code 0 where the request would be allowed, else 1',
     load: () => import('./auth-dry-run.ts'),
   },
+  settlements: {
+    summary: 'lists the payments whose settlement nobody knows the outcome of',
+    usage: 'tollbook settlements\n  needs DATABASE_URL',
+    load: () => import('./settlements.ts'),
+  },
+  'settlements resolve': {
+    summary: "records an operator's decision on an open settlement, with its evidence",
+    usage:
+      "tollbook settlements resolve QUOTE_DIGEST (--paid TRANSACTION | --unpaid) --evidence 'TEXT' --by NAME [--config FILE]\n" +
+      '  with --config the chain is asked too, and must not say otherwise; needs DATABASE_URL',
+    load: () => import('./settlements-resolve.ts'),
+  },
   'calls dead': {
     summary: 'lists the calls that could not be delivered',
     usage: 'tollbook calls dead\n  needs DATABASE_URL',

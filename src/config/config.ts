@@ -1,4 +1,5 @@
 import type { AuthMode, InvocationMode } from '../domain/job.ts';
+import type { IdentifierMode } from '../domain/payment-identifier.ts';
 import type { Address, Caip2 } from '../domain/primitives.ts';
 import type { AcceptedToken } from '../domain/token.ts';
 
@@ -27,6 +28,7 @@ export interface Config {
   readonly runners: readonly RunnerConfig[];
   readonly limits: LimitsConfig;
   readonly delivery: DeliveryConfig;
+  readonly alerts: AlertsConfig;
   /** Addresses and CIDR ranges whose X-Forwarded-For is believed. */
   readonly trustProxy: readonly string[];
   readonly logLevel: LogLevel;
@@ -49,6 +51,7 @@ export interface X402Config {
   readonly parityCacheSecs: number;
   /** x402's maxTimeoutSeconds. */
   readonly maxTimeoutSecs: number;
+  readonly paymentIdentifier: IdentifierMode;
   readonly confirm: Confirmation;
   readonly confirmTimeoutMs: number;
   /** The accepted tokens' networks, as far as each has an RPC. */
@@ -120,4 +123,11 @@ export interface DeliveryConfig {
   readonly leaseSecs: number;
   readonly concurrencyPerRunner: number;
   readonly maxResultBytes: number;
+}
+
+export interface AlertsConfig {
+  /** Where the operator is told; its secret signs the messages. */
+  readonly webhook?: { readonly url: string; readonly secret?: string };
+  /** How long a settlement may stay unresolved before the operator is told. */
+  readonly unresolvedAfterSecs: number;
 }

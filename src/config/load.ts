@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { readAlerts } from './alerts.ts';
 import type { Config, X402Config } from './config.ts';
 import type { Environment } from './environment.ts';
 import { reasonOf } from './files.ts';
@@ -52,10 +53,11 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const isX402On = root.values.features?.includes('x402') ?? true;
   const limits = readLimits(root.values.limits, reading.report);
   const delivery = readDelivery(root.values.delivery, reading.report);
+  const alerts = await readAlerts(root.values.alerts, reading);
   const runners = await readRunners(root.values.runners, reading);
   const x402 = await readX402(root, isX402On, reading);
   const { whole } = root;
-  if (reading.findings.mistakes.length > 0 || !whole || !limits || !delivery) return undefined;
+  if (reading.findings.mistakes.length > 0 || !whole || !limits || !delivery || !alerts) return undefined;
   const config: Config = {
     file: reading.file,
     bindAddress: whole.bind_address,
@@ -65,6 +67,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
     runners,
     limits,
     delivery,
+    alerts,
     trustProxy: whole.trust_proxy,
     logLevel: whole.log_level,
     shutdownGraceMs: whole.shutdown_grace_secs * 1_000,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { invocationModes } from '../domain/job.ts';
+import { identifierModes } from '../domain/payment-identifier.ts';
 import { confirmations, type Feature, features, logLevels } from './config.ts';
 import type { Table } from './table.ts';
 import { baseUrl, bindAddress, facilitatorUrl, proxyRange } from './urls.ts';
@@ -37,6 +38,7 @@ export const rootShape = {
   max_signature_ttl_secs: wholeNumber(1, 31_536_000).default(86_400),
   parity_cache_secs: wholeNumber(0, 3_600).default(0),
   max_timeout_secs: wholeNumber(1, 86_400).default(300),
+  payment_identifier: oneOf(identifierModes).default('optional'),
   confirm: oneOf(confirmations).default('before'),
   confirm_timeout_ms: wholeNumber(1, 600_000).default(5_000),
   job_prices_file: filePath.optional(),
@@ -48,6 +50,7 @@ export const rootShape = {
   runners: z.unknown(),
   limits: z.unknown(),
   delivery: z.unknown(),
+  alerts: z.unknown(),
 } as const;
 
 export type RootTable = Table<typeof rootShape>;

@@ -23,19 +23,22 @@ export const baseUrl = text(readBaseUrl);
 export const facilitatorUrl = text((raw) => {
   const base = readBaseUrl(raw);
   if (base instanceof Wrong) return base;
-  const url = new URL(base);
-  return url.protocol === 'https:' || isLoopback(hostOf(url))
-    ? base
-    : new Wrong('must be https, or http on loopback');
+  return isEncryptedOrLocal(new URL(base)) ? base : new Wrong('must be https, or http on loopback');
 });
 
 /** A runner's push address, kept as written: https, or http on loopback or a private network. */
 export const pushUrl = text((raw) => {
   const url = readHttpUrl(raw);
   if (url instanceof Wrong) return url;
-  const host = hostOf(url);
-  if (url.protocol === 'https:' || isLoopback(host) || isPrivate(host)) return raw;
+  if (isEncryptedOrLocal(url) || isPrivate(hostOf(url))) return raw;
   return new Wrong('must be https, or http on loopback or a private network');
+});
+
+/** Where alerts are posted, kept as written: https, or http on loopback. */
+export const webhookUrl = text((raw) => {
+  const url = readHttpUrl(raw);
+  if (url instanceof Wrong) return url;
+  return isEncryptedOrLocal(url) ? raw : new Wrong('must be https, or http on loopback');
 });
 
 /** Whether calls to a push address cross a network unencrypted. */
@@ -75,6 +78,10 @@ export function urlOfBind(bind: { readonly host: string; readonly port: number }
 /** Whether a host (IPv6 without brackets) is this machine. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || isWithin(loopbackRanges, host);
+}
+
+function isEncryptedOrLocal(url: URL): boolean {
+  return url.protocol === 'https:' || isLoopback(hostOf(url));
 }
 
 /** Private ranges, and names that only a private network resolves: one label, `.internal`, `.local`. */

@@ -43,6 +43,7 @@ export async function readX402(
     maxSignatureTtlSecs: root.whole.max_signature_ttl_secs,
     parityCacheSecs: root.whole.parity_cache_secs,
     maxTimeoutSecs: root.whole.max_timeout_secs,
+    paymentIdentifier: root.whole.payment_identifier,
     confirm: root.whole.confirm,
     confirmTimeoutMs: root.whole.confirm_timeout_ms,
     networks: frozenMap(await chooseNetworks(tokens, rpcUrls, report)),

@@ -117,11 +117,28 @@ const paymentSettled = z.strictObject({
   ...ofPayment,
   amount: atoms,
   transaction: hex32,
-  evidence: z.enum(['facilitator', 'chain']),
+  /** On whose word: the operator's stands beside an `operator_settlement_resolved`. */
+  evidence: z.enum(['facilitator', 'chain', 'operator']),
   block_number: atoms.optional(),
   block_hash: hex32.optional(),
   log_index: id.optional(),
 });
+
+/** The chain showed later what a facilitator had said: from here on the payment is proven. */
+const settlementConfirmed = z.strictObject({
+  ...ofPayment,
+  transaction: hex32,
+  block_number: atoms,
+  block_hash: hex32,
+  log_index: id,
+});
+
+/** What became of the call of a settlement that turned out not to stand: one that a runner has cannot be taken back. */
+const callThen = z.enum(['withdrawn', 'kept']);
+
+/** An operator's reasons, for whoever audits: visible ASCII and spaces. */
+const evidenceText = z.string().regex(/^[ -~]{1,200}$/);
+const operatorName = z.string().regex(/^[A-Za-z0-9._@-]{1,64}$/);
 
 const call = { call_id: id };
 const attempt = { ...call, attempt: id };
@@ -130,7 +147,7 @@ export const eventSchemas = {
   quote_issued: quoteIssued,
   payment_rejected: paymentRejected,
   request_refused: requestRefused,
-  payment_verified: z.strictObject({ ...ofPayment, by: z.enum(['facilitator', 'signature']) }),
+  payment_verified: z.strictObject({ ...ofPayment, by: z.enum(['facilitator', 'signature', 'chain']) }),
   auth_passed: z.strictObject({
     caller: address,
     mode: z.enum(authModes),
@@ -148,7 +165,7 @@ export const eventSchemas = {
   dry_run_error: dryRun,
   payer_mismatch: z.strictObject({ ...ofPayment, settled_payer: address }),
   replay_denied: z.strictObject({
-    claim: z.enum(['payment', 'quote', 'caller_nonce']),
+    claim: z.enum(['payment', 'quote', 'caller_nonce', 'payment_identifier']),
     ...ofPayment,
     // a version 1 payment names no asset
     asset: address.optional(),
@@ -158,12 +175,29 @@ export const eventSchemas = {
   payment_settled: paymentSettled,
   settlement_failed: z.strictObject({ ...ofPayment, reason }),
   settlement_unknown: z.strictObject({ ...ofPayment, reason, transaction: hex32.optional() }),
+  settlement_confirmed: settlementConfirmed,
+  settlement_disproved: z.strictObject({ ...ofPayment, transaction: hex32, reason, call: callThen }),
+  settlement_reorged: z.strictObject({
+    ...ofPayment,
+    transaction: hex32,
+    block_number: atoms,
+    block_hash: hex32,
+    call: callThen,
+  }),
+  settlement_overdue: z.strictObject({ ...ofPayment, age_secs: id, reason }),
   enqueued: z.strictObject({ ...call, payment_nonce: hex32 }),
   enqueue_failed: z.strictObject({ reason, service_id: id, job_index: id, quote_digest: hex32.optional() }),
   delivered: z.strictObject(attempt),
   delivery_failed: z.strictObject({ ...attempt, reason, retry_at: id.optional() }),
   completed: z.strictObject({ ...attempt, result_sha256: hex32.optional(), result_bytes: id.optional() }),
   dead_lettered: z.strictObject({ ...attempt, reason }),
+  operator_settlement_resolved: z.strictObject({
+    ...ofPayment,
+    paid: z.boolean(),
+    transaction: hex32.optional(),
+    evidence: evidenceText,
+    operator: operatorName,
+  }),
   operator_requeued: z.strictObject({ ...call, token_id: id.optional() }),
   operator_token_created: z.strictObject({ token_id: id, scopes: z.array(z.enum(operatorScopes)) }),
   operator_token_revoked: z.strictObject({ token_id: id }),

@@ -8,8 +8,27 @@ export interface PaymentStory {
   readonly startedAt: string;
   readonly status: 'settling' | 'settlement_unknown' | 'settlement_failed' | 'settled';
   /** Why it failed or is unknown: a machine word. */
-  readonly reason?: string;
-  readonly settled?: EventData<'payment_settled'>;
+  readonly reason?: string | undefined;
+  /** While it is settled: what was said of it, with the chain's proof where there is one. */
+  readonly settled?: Settled | undefined;
+  /** Transactions that somebody named for it: places to look, no evidence. */
+  readonly hints: readonly string[];
+  /** The operator was told that it takes too long. */
+  readonly isOverdue: boolean;
+  readonly call?: CallStory | undefined;
+}
+
+export interface Settled {
+  readonly transaction: string;
+  readonly evidence: EventData<'payment_settled'>['evidence'];
+  readonly proof?: TransferProof | undefined;
+}
+
+/** Where on the chain the transfer stands. */
+export interface TransferProof {
+  readonly blockNumber: bigint;
+  readonly blockHash: string;
+  readonly logIndex: number;
 }
 
 export interface CallStory {
@@ -25,7 +44,6 @@ export interface Story {
   readonly quote?: EventData<'quote_issued'>;
   /** In the order they were started. */
   readonly payments: readonly PaymentStory[];
-  readonly call?: CallStory;
   /** A caller was refused and no payment was started since. */
   readonly refused: boolean;
 }
@@ -47,39 +65,51 @@ export function evolve(story: Story, event: RecordedEvent): Story {
     case 'auth_denied':
       return { ...next, refused: true };
     case 'settlement_started':
-      return {
-        ...next,
-        refused: false,
-        payments: [
-          ...story.payments,
-          {
-            binding: event.data.binding,
-            bodySha256: event.data.body_sha256,
-            payment: event.data.payment,
-            startedAt: event.at,
-            status: 'settling',
-          },
-        ],
-      };
+      return { ...next, refused: false, payments: [...story.payments, startedPayment(event)] };
     case 'settlement_unknown':
-      return withPayment(next, event.data, { status: 'settlement_unknown', reason: event.data.reason });
+      return withPayment(next, event.data, ({ hints }) => ({
+        status: 'settlement_unknown',
+        reason: event.data.reason,
+        hints: withHint(hints, event.data.transaction),
+      }));
     case 'settlement_failed':
-      return withPayment(next, event.data, { status: 'settlement_failed', reason: event.data.reason });
+      return withPayment(next, event.data, () => ({
+        status: 'settlement_failed',
+        reason: event.data.reason,
+      }));
     case 'payment_settled':
-      return withPayment(next, event.data, { status: 'settled', settled: event.data });
+      return withPayment(next, event.data, () => ({ status: 'settled', settled: settledBy(event.data) }));
+    case 'settlement_confirmed':
+      return withPayment(next, event.data, () => ({
+        settled: { transaction: event.data.transaction, evidence: 'chain', proof: proofIn(event.data) },
+      }));
+    case 'settlement_disproved':
+      return withPayment(next, event.data, (payment) => ({
+        ...unsettled(payment, event.data),
+        status: 'settlement_unknown',
+        reason: event.data.reason,
+      }));
+    case 'settlement_reorged':
+      return withPayment(next, event.data, (payment) => ({
+        ...unsettled(payment, event.data),
+        status: 'settling',
+      }));
+    case 'settlement_overdue':
+      return withPayment(next, event.data, () => ({ isOverdue: true }));
     case 'enqueued':
-      return { ...next, call: { callId: event.data.call_id, status: 'enqueued' } };
+      return withEnqueued(next, event.data);
     case 'operator_requeued':
-      return { ...next, call: { callId: event.data.call_id, status: 'enqueued' } };
+      return withCall(next, { callId: event.data.call_id, status: 'enqueued' });
     case 'delivered':
-      return { ...next, call: { callId: event.data.call_id, status: 'delivered' } };
+      return withCall(next, { callId: event.data.call_id, status: 'delivered' });
     case 'completed':
-      return {
-        ...next,
-        call: { callId: event.data.call_id, status: 'completed', attempt: event.data.attempt },
-      };
+      return withCall(next, {
+        callId: event.data.call_id,
+        status: 'completed',
+        attempt: event.data.attempt,
+      });
     case 'dead_lettered':
-      return { ...next, call: { callId: event.data.call_id, status: 'dead_lettered' } };
+      return withCall(next, { callId: event.data.call_id, status: 'dead_lettered' });
     case 'auth_passed':
     case 'dry_run_allowed':
     case 'dry_run_denied':
@@ -91,6 +121,7 @@ export function evolve(story: Story, event: RecordedEvent): Story {
     case 'operator_config_refused':
     case 'operator_runner_paused':
     case 'operator_runner_resumed':
+    case 'operator_settlement_resolved':
     case 'operator_token_created':
     case 'operator_token_revoked':
     case 'payment_rejected':
@@ -101,17 +132,95 @@ export function evolve(story: Story, event: RecordedEvent): Story {
   }
 }
 
+function startedPayment({ at, data }: Extract<RecordedEvent, { type: 'settlement_started' }>): PaymentStory {
+  return {
+    binding: data.binding,
+    bodySha256: data.body_sha256,
+    payment: data.payment,
+    startedAt: at,
+    status: 'settling',
+    hints: [],
+    isOverdue: false,
+  };
+}
+
+function withHint(hints: readonly string[], transaction: string | undefined): readonly string[] {
+  return transaction === undefined || hints.includes(transaction) ? hints : [...hints, transaction];
+}
+
+function settledBy(data: EventData<'payment_settled'>): Settled {
+  const { transaction, evidence, block_number, block_hash, log_index } = data;
+  const isProven = block_number !== undefined && block_hash !== undefined && log_index !== undefined;
+  return {
+    transaction,
+    evidence,
+    ...(isProven ? { proof: proofIn({ block_number, block_hash, log_index }) } : {}),
+  };
+}
+
+function proofIn(
+  data: Pick<EventData<'settlement_confirmed'>, 'block_number' | 'block_hash' | 'log_index'>,
+): TransferProof {
+  return {
+    blockNumber: BigInt(data.block_number),
+    blockHash: data.block_hash,
+    logIndex: data.log_index,
+  };
+}
+
+/** A payment whose settlement turned out not to stand: open again, its call with it where no runner has it yet. */
+function unsettled(
+  payment: PaymentStory,
+  { transaction, call }: Pick<EventData<'settlement_disproved'>, 'transaction' | 'call'>,
+): Pick<PaymentStory, 'settled' | 'hints' | 'call'> {
+  return {
+    settled: undefined,
+    hints: withHint(payment.hints, transaction),
+    call: call === 'kept' ? payment.call : undefined,
+  };
+}
+
 function withPayment(
   story: Story,
   of: Pick<EventData<'settlement_failed'>, 'network' | 'asset' | 'payer' | 'payment_nonce'>,
-  change: Partial<PaymentStory>,
+  change: (payment: PaymentStory) => Partial<PaymentStory>,
 ): Story {
+  const name = { ...of, nonce: of.payment_nonce };
   return {
     ...story,
     payments: story.payments.map((payment) =>
-      isNamed(payment, { ...of, nonce: of.payment_nonce }) ? { ...payment, ...change } : payment,
+      isNamed(payment, name) ? { ...payment, ...change(payment) } : payment,
     ),
   };
+}
+
+/** The call belongs to the settled payment of that nonce that has none yet. */
+function withEnqueued(story: Story, { call_id: callId, payment_nonce: nonce }: EventData<'enqueued'>): Story {
+  const owner = story.payments.findLast(
+    ({ status, payment, call }) => status === 'settled' && payment.nonce === nonce && !call,
+  );
+  const call: CallStory = { callId, status: 'enqueued' };
+  return {
+    ...story,
+    payments: story.payments.map((payment) => (payment === owner ? { ...payment, call } : payment)),
+  };
+}
+
+function withCall(story: Story, call: CallStory): Story {
+  return {
+    ...story,
+    payments: story.payments.map((payment) =>
+      payment.call?.callId === call.callId ? { ...payment, call } : payment,
+    ),
+  };
+}
+
+/**
+ * The payment that a receipt speaks of: the first that settled. Undefined where none did; a second one in a stream is
+ * one that was believed to have failed and landed late.
+ */
+export function paidPayment(story: Story): PaymentStory | undefined {
+  return story.payments.find(({ status }) => status === 'settled');
 }
 
 export type ReceiptState =
@@ -131,8 +240,8 @@ export type ReceiptState =
 
 /** The one word for where a stream stands. `nowSecs` is the database's clock: only expiry needs it. */
 export function receiptState(story: Story, nowSecs: number): ReceiptState {
-  if (story.call) return story.call.status;
-  const last = story.payments.at(-1);
+  const last = paidPayment(story) ?? story.payments.at(-1);
+  if (last?.call && last.status === 'settled') return last.call.status;
   if (last && last.status !== 'settlement_failed') return last.status;
   if (story.refused) return 'refused';
   if (last) return 'settlement_failed';

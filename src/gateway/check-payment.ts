@@ -8,14 +8,18 @@ import { isNonceUsed, type StreamReading } from '../store/streams.ts';
 import { payerAsker } from './budget.ts';
 import { askPermission, findDelegatedCaller, type FoundCaller, proveContractCaller } from './authorize.ts';
 import type { Job, Restriction } from './catalog.ts';
+import { findLanded } from './find-settlement.ts';
 import { type Gateway, nowSecs } from './gateway.ts';
 import type { BoundRequest } from './job-request.ts';
 import { type MatchedPayment, type Mismatch, matchQuote, paymentWindow, rejected } from './match-quote.ts';
+import type { Settlement } from './settlement-outcome.ts';
 
 /** A payment that passed every check that needs no claim: it can be started. */
 export interface CheckedPayment extends MatchedPayment {
   readonly kind: 'good';
-  readonly verifiedBy: 'facilitator' | 'signature';
+  readonly verifiedBy: 'facilitator' | 'signature' | 'chain';
+  /** Where it stands on the chain, should somebody have landed it before it came here. */
+  readonly landed?: Settlement | undefined;
   /** Of a restricted job: proven and permitted. */
   readonly caller: AuthorizedCaller | undefined;
 }
@@ -58,8 +62,8 @@ export async function checkDecodedPayment(
   // what the request itself says about its caller is looked at before any peer is asked
   const found = job.restriction && findCaller(gateway, request, job, job.restriction, payment.payer);
   if (typeof found === 'string') return denied(found, digest);
-  const verifiedBy = await verify(gateway, job, matched);
-  if (typeof verifiedBy === 'object') return verifiedBy;
+  const verified = await verify(gateway, job, matched);
+  if ('kind' in verified) return verified;
   const payer = payerAsker(payment.payer);
   if (!request.askers.includes(payer)) request.askers.push(payer);
   const retryAfterSecs = gateway.budget.spent(request.askers);
@@ -76,10 +80,10 @@ export async function checkDecodedPayment(
   }
   // verifying took its time: settling must still fit into the authorization
   const late = timeError(payment.validAfter, payment.validBefore, paymentWindow(gateway, nowSecs(gateway)));
-  if (late) return rejected({ stage: 'shape', reason: late, quote_digest: digest });
+  if (late && !verified.landed) return rejected({ stage: 'shape', reason: late, quote_digest: digest });
   const caller = job.restriction &&
     found && { mode: job.restriction.authMode, address: found.caller, nonce: found.claim?.nonce };
-  return { kind: 'good', ...matched, verifiedBy, caller };
+  return { kind: 'good', ...matched, ...verified, caller };
 }
 
 function denied(code: RefusalCode, digest: Hex): Extract<Objection, { kind: 'denied' }> {
@@ -114,22 +118,37 @@ async function authorize(
 
 /**
  * Step 4: who says that this payment is good. Where the operator skips the facilitator's word, the payer's own signature
- * has to say it: a contract's signature cannot be checked here, so it goes to the facilitator all the same.
+ * has to say it. The facilitator is asked all the same where that does not suffice: a contract's signature cannot be
+ * checked here; behind an open circuit, or on a network that it has stopped settling since the quote, a payment could be
+ * started that nobody finishes.
  */
 async function verify(
   gateway: Gateway,
   job: Job,
-  { digest, payment }: MatchedPayment,
-): Promise<CheckedPayment['verifiedBy'] | Objection> {
+  { digest, payment, story }: MatchedPayment,
+): Promise<Pick<CheckedPayment, 'verifiedBy' | 'landed'> | Objection> {
+  const { facilitator, offers } = gateway;
   const isSkipped = !gateway.x402.facilitator.verify && job.mode === 'public_paid';
-  if (isSkipped && isSignedByPayer(payment)) return 'signature';
-  const answer = await gateway.facilitator.verify(facilitatorRequest(payment, digest));
+  const canBeSettled = !facilitator.isCircuitOpen() && offers.isSettled(payment.network);
+  if (isSkipped && canBeSettled && isSignedByPayer(payment)) return { verifiedBy: 'signature' };
+  const answer = await facilitator.verify(facilitatorRequest(payment, digest));
   if (answer.kind === 'invalid') {
+    const landed = await findLanded(gateway, payment, story.quote?.issued_at);
+    if (landed) return { verifiedBy: 'chain', landed };
     return rejected({ stage: 'verify', reason: answer.reason, quote_digest: digest, payer: payment.payer });
   }
   const lies = answer.kind === 'valid' && answer.payer !== undefined && answer.payer !== payment.payer;
-  if (answer.kind === 'valid' && !lies) return 'facilitator';
-  const cause = answer.kind === 'unavailable' ? answer.cause : 'payer_mismatch';
-  gateway.log.warn({ quote_digest: digest, cause }, 'the facilitator gave no usable answer to verify');
+  if (answer.kind === 'valid' && !lies) return { verifiedBy: 'facilitator' };
+  const { cause, error } =
+    answer.kind === 'unavailable' ? answer : { cause: 'payer_mismatch', error: undefined };
+  // an open circuit was told of when it opened, not again with each payment
+  if (cause !== 'circuit_open') {
+    // the signer is the operator's own: its words are for him, those of a peer are not
+    const err = cause === 'authorization_failed' ? { err: error } : {};
+    gateway.log.warn(
+      { quote_digest: digest, cause, ...err },
+      'the facilitator gave no usable answer to verify',
+    );
+  }
   return { kind: 'facilitator_unavailable', digest };
 }

@@ -101,12 +101,12 @@ export function acceptedAnswer(
   known: PaymentStory,
   how: { readonly replayed: boolean; readonly showsQuote: boolean },
 ): Extract<JobAnswer, { kind: 'accepted' }> {
-  if (!story.quote || !story.call || !known.settled) throw new Error('a settled payment without its call');
+  if (!story.quote || !known.call || !known.settled) throw new Error('a settled payment without its call');
   return {
     kind: 'accepted',
     digest,
     job: { serviceId: story.quote.service_id, jobIndex: story.quote.job_index },
-    callId: story.call.callId,
+    callId: known.call.callId,
     payment: paymentSummary(known.payment, known.settled.transaction),
     x402Version: known.payment.x402_version,
     receiptToken: how.showsQuote ? receiptToken(gateway.receiptKey, digest) : undefined,

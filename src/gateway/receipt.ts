@@ -1,7 +1,7 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { paymentSummary } from '../domain/payment.ts';
 import type { Hex } from '../domain/primitives.ts';
-import { foldStory, isPaid, receiptState } from '../domain/story.ts';
+import { type CallStory, foldStory, isPaid, paidPayment, receiptState } from '../domain/story.ts';
 import { readResult } from '../store/calls.ts';
 import { readStream } from '../store/streams.ts';
 import type { Gateway } from './gateway.ts';
@@ -22,7 +22,7 @@ export async function readReceipt(gateway: Gateway, digest: Hex, withResult: boo
   const { events, nowSecs } = await readStream(gateway.pool, digest);
   const story = foldStory(events);
   if (!story.quote) return undefined;
-  const paid = story.payments.findLast(({ settled }) => settled);
+  const paid = paidPayment(story);
   return {
     quote_digest: digest,
     state: receiptState(story, nowSecs),
@@ -30,14 +30,14 @@ export async function readReceipt(gateway: Gateway, digest: Hex, withResult: boo
     service_id: story.quote.service_id,
     job_index: story.quote.job_index,
     quote_expires_at: new Date(story.quote.expires_at * 1_000).toISOString(),
-    ...(story.call ? { call_id: story.call.callId } : {}),
+    ...(paid?.call ? { call_id: paid.call.callId } : {}),
     ...(paid?.settled ? { payment: paymentSummary(paid.payment, paid.settled.transaction) } : {}),
     events: events.map(({ type, at }) => ({ type, at })),
-    ...(withResult ? { result: await resultOf(gateway, story.call) } : {}),
+    ...(withResult ? { result: await resultOf(gateway, paid?.call) } : {}),
   };
 }
 
-async function resultOf(gateway: Gateway, call: ReturnType<typeof foldStory>['call']) {
+async function resultOf(gateway: Gateway, call: CallStory | undefined) {
   if (call?.status !== 'completed' || call.attempt === undefined) return null;
   const result = await readResult(gateway.db, call.callId, call.attempt);
   return result

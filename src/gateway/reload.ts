@@ -16,6 +16,7 @@ const reloaded = [
   'quoteTtlSecs',
   'maxTimeoutSecs',
   'maxSignatureTtlSecs',
+  'paymentIdentifier',
   'confirm',
   'confirmTimeoutMs',
   'networks',

@@ -9,7 +9,14 @@ import type { AppendOutcome, CallChange, Claim, LaneCommand } from '../store/app
 import { putBody } from '../store/calls.ts';
 import type { PaymentSighting } from '../store/payment-lookup.ts';
 import { LaneFullError } from '../store/lane.ts';
-import { callerNonceClaim, paymentClaim, readStream } from '../store/streams.ts';
+import {
+  callerNonceClaim,
+  paymentClaim,
+  paymentIdClaim,
+  paymentKey,
+  quoteClaim,
+  readStream,
+} from '../store/streams.ts';
 import type { JobAnswer } from './answer.ts';
 import type { Job } from './catalog.ts';
 import { checkDecodedPayment, type CheckedPayment, type Objection } from './check-payment.ts';
@@ -19,11 +26,14 @@ import { quoteJob } from './quote-job.ts';
 import { acceptedAnswer, recallPayment, sightPayment } from './recall-payment.ts';
 import { receiptToken } from './receipt.ts';
 import { record, refuse, refuseReplay, rejectPayment, requestStream } from './refuse.ts';
-import { quoteClaim, settlePayment, type StartedPayment } from './settle-payment.ts';
+import { settlePayment } from './settle-payment.ts';
+import { recordOutcome, type Settlement, type StartedPayment } from './settlement-outcome.ts';
 
 const retryAfterSecs = 5;
 /** Up to here a body travels with its append; a larger one would hold up what is sent with it. */
 const smallBodyBytes = 8_192;
+/** How long a settlement may take before its outcome is looked for on the chain beside it. */
+const firstLookMs = 5_000;
 /** How often the stream of a quote may move under a payment before it is told that others are at it. */
 const maxTries = 3;
 
@@ -70,6 +80,8 @@ async function tell(
       return rejectPayment(gateway, request, job, objection.why, objection.code);
     case 'quote_in_use':
       return refuse(gateway, request, 'quote_in_use', { quoteDigest: objection.digest });
+    case 'unidentified':
+      return refuse(gateway, request, objection.code);
     case 'facilitator_unavailable':
       return refuse(gateway, request, 'facilitator_unavailable', {
         quoteDigest: objection.digest,
@@ -138,7 +150,7 @@ async function start(
       // from here on it is no refusal any more, so it costs nobody's budget
       request.askers.length = 0;
       const { call_id: callId, version } = outcome;
-      return finish(gateway, job, { digest, payment, callId, version, claims: command.claims });
+      return finish(gateway, job, { digest, payment, callId, version }, checked.landed);
     }
     case 'lost':
       // the refusal of a used payment or nonce was recorded by the append itself; a taken quote is looked at again
@@ -163,15 +175,19 @@ async function append(gateway: Gateway, command: LaneCommand): Promise<AppendOut
 const replayCodes = {
   payment: 'payment_replay',
   caller_nonce: 'signature_replay',
+  payment_id: 'payment_identifier_conflict',
   transfer: 'payment_replay',
 } as const;
 
 /** What a payment takes for itself when it starts, in the order in which a loser is told. */
-function startClaims(request: BoundRequest, job: Job, { digest, payment, caller }: CheckedPayment): Claim[] {
+function startClaims(request: BoundRequest, job: Job, checked: CheckedPayment): Claim[] {
+  const { digest, payment, paymentId, caller } = checked;
   const quote = quoteClaim(digest, payment);
   const claims = [paymentClaim(payment, request.binding), quote];
   if (caller?.nonce !== undefined)
     claims.push(callerNonceClaim(caller.address, job, caller.nonce, quote.binding));
+  if (paymentId !== undefined)
+    claims.push(paymentIdClaim(payment.payer, paymentId, `${quote.binding}/${request.binding}`));
   return claims;
 }
 
@@ -180,7 +196,7 @@ function startCommand(
   job: Job,
   checked: CheckedPayment,
   stored: Pick<HeldCall, 'bodyId' | 'body'>,
-): LaneCommand & Required<Pick<LaneCommand, 'claims'>> {
+): LaneCommand {
   const { digest, story, payment, caller } = checked;
   const { serviceId, jobIndex } = job;
   const { network, symbol } = payment;
@@ -194,9 +210,20 @@ function startCommand(
       events: {
         payment: [replayDenied('payment', digest, payment)],
         caller_nonce: [replayDenied('caller_nonce', digest, payment)],
+        payment_id: [replayDenied('payment_identifier', digest, payment)],
       },
     },
-    call: { op: 'hold', serviceId, jobIndex, ...stored, network, symbol, caller: caller?.address },
+    call: {
+      op: 'hold',
+      serviceId,
+      jobIndex,
+      ...stored,
+      network,
+      symbol,
+      caller: caller?.address,
+      payment: paymentKey(payment),
+      delayMs: firstLookMs,
+    },
   };
 }
 
@@ -222,15 +249,24 @@ function startEvents(
   return events;
 }
 
-function replayDenied(claim: 'payment' | 'caller_nonce', digest: Hex, payment: SignedPayment): LedgerEvent {
+function replayDenied(
+  claim: 'payment' | 'caller_nonce' | 'payment_identifier',
+  digest: Hex,
+  payment: SignedPayment,
+): LedgerEvent {
   return { type: 'replay_denied', data: { claim, ...ofPayment(payment), quote_digest: digest } };
 }
 
 /** Steps 7 to 9 once `settlement_started` is on record. Whatever goes wrong now is pending, never a failure. */
-async function finish(gateway: Gateway, job: Job, started: StartedPayment): Promise<JobAnswer> {
+async function finish(
+  gateway: Gateway,
+  job: Job,
+  started: StartedPayment & { readonly callId: number },
+  landed: Settlement | undefined,
+): Promise<JobAnswer> {
   const { digest } = started;
   const pending: JobAnswer = { kind: 'pending', digest, replayed: false };
-  const settling = settlePayment(gateway, started);
+  const settling = landed ? recordOutcome(gateway, started, landed) : settlePayment(gateway, started);
   gateway.settling.set(
     digest,
     settling.catch(() => {}),
@@ -239,7 +275,8 @@ async function finish(gateway: Gateway, job: Job, started: StartedPayment): Prom
     const settled = await settling;
     if (settled.kind === 'settled') return accepted(gateway, job, started, settled.transaction);
     // it failed before anything was broadcast, and the chain agrees: the payer may sign another
-    if (settled.kind === 'failed') return await quoteJob(gateway, job, 'payment_invalid', settled.reason);
+    if (settled.kind === 'failed' || settled.kind === 'void')
+      return await quoteJob(gateway, job, 'payment_invalid', settled.reason);
     return settled.kind === 'unknown' ? pending : await answerOnRecord(gateway, job, started);
   } catch (error) {
     gateway.log.error({ quote_digest: digest, err: error }, 'a started payment could not be finished here');
@@ -250,7 +287,12 @@ async function finish(gateway: Gateway, job: Job, started: StartedPayment): Prom
 }
 
 /** The 202 of a payment that this very request settled. */
-function accepted(gateway: Gateway, job: Job, started: StartedPayment, transaction: string): JobAnswer {
+function accepted(
+  gateway: Gateway,
+  job: Job,
+  started: StartedPayment & { readonly callId: number },
+  transaction: string,
+): JobAnswer {
   const { digest, payment, callId } = started;
   return {
     kind: 'accepted',

@@ -3,7 +3,7 @@ import { encodeEventData, type LedgerEvent } from '../domain/event.ts';
 
 /** Something that may be held once; `binding` tells a holder who comes back from a stranger. */
 export interface Claim {
-  readonly kind: 'payment' | 'quote' | 'caller_nonce' | 'transfer';
+  readonly kind: 'payment' | 'quote' | 'caller_nonce' | 'payment_id' | 'transfer';
   readonly owner: string;
   readonly scope: string;
   readonly key: string;
@@ -28,8 +28,16 @@ export type CallChange =
       readonly network: string;
       readonly symbol: string;
       readonly caller: string | undefined;
+      /** The payment that pays for it, by its claim's name. What the command claims beside it is given up with it. */
+      readonly payment: string;
+      /** When its settlement is looked after, should nobody have recorded an outcome by then. */
+      readonly delayMs: number;
     }
-  | { readonly op: 'release' | 'withdraw' | 'requeue'; readonly callId: number }
+  /**
+   * `watch`: its payment failed, but may land yet; `withdraw`: it never will. `hold_back`: its settlement does not stand,
+   * and no runner has it yet.
+   */
+  | { readonly op: 'release' | 'watch' | 'withdraw' | 'hold_back' | 'requeue'; readonly callId: number }
   | { readonly op: 'complete' | 'check'; readonly callId: number; readonly leaseId: string }
   /** `error` is a runner's own word for the operator: it stands beside the call, never in the ledger. */
   | {
@@ -55,7 +63,7 @@ export interface LaneCommand {
   readonly events: readonly LedgerEvent[];
   readonly claims?: readonly Claim[];
   /** Claims of this stream to give up. */
-  readonly freed?: readonly Omit<Claim, 'binding'>[];
+  readonly freed?: readonly Claim[];
   /** What to append where somebody else holds a claim of that kind: in the loser's own stream, never in a payment's. */
   readonly lost?: {
     readonly stream: string;
@@ -127,7 +135,7 @@ function encodeEvents(events: readonly LedgerEvent[]): string {
 function encodeCall(call: CallChange): string {
   switch (call.op) {
     case 'hold': {
-      const { op, serviceId, jobIndex, bodyId, network, symbol, caller } = call;
+      const { op, serviceId, jobIndex, bodyId, network, symbol, caller, payment, delayMs } = call;
       return JSON.stringify({
         op,
         service_id: serviceId,
@@ -136,10 +144,14 @@ function encodeCall(call: CallChange): string {
         network,
         symbol,
         caller,
+        payment,
+        delay_ms: delayMs,
       });
     }
     case 'release':
+    case 'watch':
     case 'withdraw':
+    case 'hold_back':
     case 'requeue':
       return JSON.stringify({ op: call.op, call_id: call.callId });
     case 'complete':

@@ -33,7 +33,8 @@ export interface LedgerSchema {
     stream: ReadOnly<string>;
     service_id: ReadOnly<number>;
     job_index: ReadOnly<number>;
-    status: ReadOnly<'held' | 'ready' | 'leased' | 'dead'>;
+    status: ReadOnly<'held' | 'watched' | 'ready' | 'leased' | 'dead'>;
+    payment: ReadOnly<string | null>;
     lease_id: ReadOnly<string | null>;
     last_error: ReadOnly<string | null>;
     attempt: ReadOnly<number>;

@@ -58,6 +58,17 @@ export function paymentClaim(payment: Fingerprint, binding: string): Claim {
   };
 }
 
+/** A payment's whole name in one text: what its other claims and its call are bound to. */
+export function paymentKey(payment: Fingerprint): string {
+  const { owner, scope, key } = paymentClaim(payment, '');
+  return `${scope}/${owner}/${key}`;
+}
+
+/** One quote, one payment: the holder is named by its payment, so that the same payment knows itself. */
+export function quoteClaim(digest: string, payment: Fingerprint): Claim {
+  return { kind: 'quote', owner: '', scope: '', key: digest, binding: paymentKey(payment) };
+}
+
 /** EIP-3009 is the only way that money moves until Permit2 is built. */
 function scopePrefix({ network }: Pick<Fingerprint, 'network'>): string {
   return `${network}/eip3009/`;
@@ -72,6 +83,11 @@ export function paymentScopes(name: PaymentName): [low: string, high: string] {
 /** A delegated nonce's place among the claims: unique within a caller and a job. Consumed ones are kept for ever. */
 export function callerNonceClaim(caller: string, job: JobId, nonce: string, binding: string): Claim {
   return { kind: 'caller_nonce', owner: caller, scope: jobKey(job), key: nonce, binding };
+}
+
+/** The place among the claims of a payer's own name for a payment: unique within that payer. */
+export function paymentIdClaim(payer: string, id: string, binding: string): Claim {
+  return { kind: 'payment_id', owner: payer, scope: '', key: id, binding };
 }
 
 /** Whether a payment has used a caller's nonce on a job. */

@@ -1,10 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { readStream } from '../../src/store/streams.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
+import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { header, offerOf, signOffer } from '../support/payer.ts';
 import { type Program, startTollbook, temporaryFolder, tollbook } from '../support/program.ts';
@@ -15,12 +16,12 @@ const chain = useChain();
 const done: Reaction = { status: 200, body: 'done' };
 
 /** The development config with the addresses of this test, on any free port. */
-function configFile(runner: TestRunner): string {
+function configFile(runner: TestRunner, facilitatorUrl = chain.facilitatorUrl): string {
   const file = path.join(temporaryFolder(), 'gateway.toml');
   const text = readFileSync('config/dev.toml', 'utf8')
     .replace('127.0.0.1:8402', '127.0.0.1:0')
     .replaceAll('http://127.0.0.1:8412', chain.rpcUrl)
-    .replaceAll('http://127.0.0.1:8413', chain.facilitatorUrl)
+    .replaceAll('http://127.0.0.1:8413', facilitatorUrl)
     .replaceAll('http://127.0.0.1:8414/calls', runner.url);
   writeFileSync(file, `${text}\n[delivery]\nbackoff_base_ms = 1\nbackoff_cap_ms = 1\nmax_attempts = 2\n`);
   return file;
@@ -72,6 +73,47 @@ test('a gateway killed in the middle of a delivery: another one delivers the cal
   ]);
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   expect(events.filter(({ type }) => type === 'payment_settled' || type === 'completed')).toHaveLength(2);
+});
+
+test('a gateway killed between a settlement and its answer: the next one enqueues it within 15 seconds, asked by nobody', async () => {
+  const database = await createDatabase();
+  const runner = await startTestRunner(() => done);
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  onTestFinished(() => proxy.close());
+  const file = configFile(runner, proxy.url);
+  const killed = await serve(database, runner, file);
+  const landed = new Promise<void>((resolve) => {
+    proxy.faults.settle = {
+      change: async (answer) => {
+        resolve();
+        await killed.exited;
+        return answer;
+      },
+    };
+  });
+  const offered = await fetch(`${killed.url}/x402/jobs/1/0`, { method: 'POST', body: 'x' });
+  const payment = await signOffer(
+    offerOf({ status: 402, headers: offered.headers, text: '', json: undefined }),
+  );
+  const asked = fetch(`${killed.url}/x402/jobs/1/0`, {
+    method: 'POST',
+    body: 'x',
+    headers: header(payment),
+  });
+  const cut = expect(asked).rejects.toThrow();
+  await landed;
+  killed.kill('SIGKILL');
+  await Promise.all([killed.ended, cut]);
+
+  const next = await serve(database, runner, file);
+  const restartedAt = Date.now();
+  const digest = payment.accepted.extra['quoteDigest'] ?? '';
+  await eventually(async () => expect(await typesOf(database, digest)).toContain('enqueued'));
+  expect(Date.now() - restartedAt).toBeLessThan(15_000);
+  await eventually(async () => expect(await typesOf(database, digest)).toContain('completed'));
+  const receipt = await (await fetch(`${next.url}/x402/receipts/${digest}`)).json();
+  expect(receipt).toMatchObject({ state: 'completed', paid: true });
+  expect(runner.deliveries).toHaveLength(1);
 });
 
 test.each(['SIGTERM', 'SIGINT'] as const)(

@@ -71,6 +71,7 @@ invocation_mode = "public_paid"
         concurrencyPerRunner: 32,
         maxResultBytes: 1_048_576,
       },
+      alerts: { unresolvedAfterSecs: 300 },
       trustProxy: [],
       logLevel: 'info',
       shutdownGraceMs: 30_000,
@@ -85,6 +86,7 @@ invocation_mode = "public_paid"
       defaultInvocationMode: 'disabled',
       quoteTtlSecs: 300,
       maxTimeoutSecs: 300,
+      paymentIdentifier: 'optional',
       confirm: 'before',
       confirmTimeoutMs: 5_000,
     });

@@ -68,7 +68,25 @@ const settled = (nonce = firstNonce): LedgerEvent => ({
     evidence: 'facilitator',
   },
 });
-const enqueued: LedgerEvent = { type: 'enqueued', data: { call_id: 9, payment_nonce: firstNonce } };
+const enqueuedFor = (nonce: string, callId = 9): LedgerEvent => ({
+  type: 'enqueued',
+  data: { call_id: callId, payment_nonce: nonce },
+});
+const enqueued = enqueuedFor(firstNonce);
+const ofFirst = { ...named, payment_nonce: firstNonce, payer };
+const proof = { block_number: '12', block_hash: bytesOf('77', 32), log_index: 3 };
+const confirmed: LedgerEvent = {
+  type: 'settlement_confirmed',
+  data: { ...ofFirst, transaction: bytesOf('f7', 32), ...proof },
+};
+const disproved = (call: 'withdrawn' | 'kept'): LedgerEvent => ({
+  type: 'settlement_disproved',
+  data: { ...ofFirst, transaction, reason: 'not_on_chain', call },
+});
+const reorged = (call: 'withdrawn' | 'kept'): LedgerEvent => ({
+  type: 'settlement_reorged',
+  data: { ...ofFirst, transaction, block_number: '12', block_hash: bytesOf('77', 32), call },
+});
 const delivered: LedgerEvent = { type: 'delivered', data: { call_id: 9, attempt: 1 } };
 const retried: LedgerEvent = {
   type: 'delivery_failed',
@@ -180,7 +198,7 @@ describe('a second payment, after the first failed', () => {
   });
 
   test('pays the quote', () => {
-    expect(standing([...second, settled(secondNonce), enqueued])).toEqual({
+    expect(standing([...second, settled(secondNonce), enqueuedFor(secondNonce)])).toEqual({
       state: 'enqueued',
       paid: true,
       open: false,
@@ -216,6 +234,51 @@ describe('a second payment, after the first failed', () => {
   });
 });
 
+describe('a payment that was believed to have failed and lands after another paid its quote', () => {
+  const both = [
+    ...[quoted, started(), failed(), started(secondNonce), settled(secondNonce), enqueuedFor(secondNonce, 8)],
+    ...[settled(), enqueued, delivered],
+  ];
+
+  test('has a call of its own, and the other keeps its own', () => {
+    const calls = storyOf(both).payments.map(({ call }) => call);
+    expect(calls).toEqual([
+      { callId: 9, status: 'delivered' },
+      { callId: 8, status: 'enqueued' },
+    ]);
+  });
+});
+
+describe('a settlement that does not stand', () => {
+  test('is open again with its call, where no runner had it', () => {
+    const events = [...paid, disproved('withdrawn')];
+    expect(standing(events)).toEqual({ state: 'settlement_unknown', paid: null, open: false });
+    expect(storyOf(events).payments[0]).toMatchObject({ call: undefined, settled: undefined });
+    expect(standing([...paid, reorged('withdrawn')])).toEqual({ state: 'settling', paid: null, open: false });
+  });
+
+  test('leaves its call with the runner that has it, and is not called paid', () => {
+    const events = [...paid, delivered, disproved('kept'), completed];
+    expect(standing(events)).toEqual({ state: 'settlement_unknown', paid: null, open: false });
+    expect(storyOf(events).payments[0]?.call).toMatchObject({ callId: 9, status: 'completed' });
+    expect(standing([...events, settled()])).toEqual({ state: 'completed', paid: true, open: false });
+  });
+
+  test('keeps the transaction that was named for it as a place to look', () => {
+    expect(storyOf([...paid, disproved('withdrawn')]).payments[0]?.hints).toEqual([transaction]);
+  });
+});
+
+test("a confirmation puts the chain's proof in the place of a facilitator's word", () => {
+  expect(storyOf(paid).payments[0]?.settled).toEqual({ transaction, evidence: 'facilitator' });
+  expect(storyOf([...paid, confirmed]).payments[0]?.settled).toEqual({
+    transaction: bytesOf('f7', 32),
+    evidence: 'chain',
+    proof: { blockNumber: 12n, blockHash: bytesOf('77', 32), logIndex: 3 },
+  });
+  expect(standing([...paid, confirmed])).toEqual({ state: 'enqueued', paid: true, open: false });
+});
+
 describe('a paid call', () => {
   test.each([
     ['is enqueued', [], 'enqueued'],
@@ -234,8 +297,9 @@ describe('a paid call', () => {
   });
 
   test('keeps its id, and the attempt whose result counts', () => {
-    expect(storyOf([...paid, delivered]).call).toEqual({ callId: 9, status: 'delivered' });
-    expect(storyOf([...paid, delivered, completed]).call).toEqual({
+    const callOf = (events: readonly LedgerEvent[]) => storyOf(events).payments[0]?.call;
+    expect(callOf([...paid, delivered])).toEqual({ callId: 9, status: 'delivered' });
+    expect(callOf([...paid, delivered, completed])).toEqual({
       callId: 9,
       status: 'completed',
       attempt: 2,
@@ -279,6 +343,8 @@ describe('a story', () => {
         payment: paymentToData({ ...signedPayment, nonce: firstNonce }),
         startedAt: '2027-01-15T08:00:01.000Z',
         status: 'settling',
+        hints: [],
+        isOverdue: false,
       },
     ]);
   });

@@ -207,8 +207,8 @@ test('a failure before broadcast that the chain confirms is 402, and the freed q
   // the failed payment keeps its binding: asked again it is still a failure, not a second attempt
   const again = await gateway.post(job, { body: 'x', headers: header(unfunded) });
   expect(again).toMatchObject({ status: 402, json: { reason: 'invalid_exact_evm_insufficient_balance' } });
-  const { rows } = await database.pool.query('select status from tollbook.call');
-  expect(rows).toEqual([{ status: 'ready' }]);
+  const { rows } = await database.pool.query('select status from tollbook.call order by call_id');
+  expect(rows).toEqual([{ status: 'watched' }, { status: 'ready' }]);
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 

@@ -79,7 +79,7 @@ test('keys that a reload cannot change are named', async () => {
   const other = await testConfig({
     database,
     chain,
-    top: 'shutdown_grace_secs = 7\nparity_cache_secs = 60\nmax_signature_ttl_secs = 60',
+    top: 'shutdown_grace_secs = 7\nparity_cache_secs = 60\nmax_signature_ttl_secs = 60\npayment_identifier = "required"',
     facilitatorUrl: 'http://127.0.0.1:9',
   });
   expect(await gateway.reload(other)).toEqual(['shutdownGraceMs', 'facilitator', 'parityCacheSecs']);

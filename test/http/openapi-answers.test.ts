@@ -163,6 +163,19 @@ test('whatever a paid request is refused for is as the document says', async () 
   expect(seen(await gateway.get('/x402/jobs/1/2/price'))).toEqual([403, 'x402_disabled']);
 });
 
+test("what becomes of a payer's own id is as the document says", async () => {
+  const gateway = await start({ top: 'payment_identifier = "required"' });
+  const pay = async (info?: object) => {
+    const payment = await quoteAndSign(gateway, job, 'x');
+    const extensions = { 'payment-identifier': { info } };
+    return gateway.post(job, { body: 'x', headers: header({ ...payment, ...(info ? { extensions } : {}) }) });
+  };
+  expect(seen(await pay())).toEqual([400, 'missing_payment_identifier']);
+  expect(seen(await pay({ id: 'too-short' }))).toEqual([400, 'invalid_payment_identifier']);
+  expect(seen(await pay({ id: 'an-id-of-its-payer' }))).toEqual([202, undefined]);
+  expect(seen(await pay({ id: 'an-id-of-its-payer' }))).toEqual([409, 'payment_identifier_conflict']);
+});
+
 test('input that a job does not take is refused as the document says, and its price says what it takes', async () => {
   const gateway = await start({
     jobs: `[job_prices.1]\n0 = "1"\n[[job_policies]]\nservice_id = 1\njob_index = 0

@@ -336,6 +336,8 @@ test('a held call cannot be leased before it is released, and a lost lease fence
       network: 'eip155:1',
       symbol: 'USDC',
       caller: undefined,
+      payment: 'eip155:1/eip3009/0x/0x/0x',
+      delayMs: 5_000,
     },
   });
   const callId = held.outcome === 'ok' ? (held.call_id ?? 0) : 0;
@@ -372,6 +374,8 @@ test('a call that somebody is leasing this instant delays its own command, not t
       network: 'eip155:1',
       symbol: 'USDC',
       caller: undefined,
+      payment: 'eip155:1/eip3009/0x/0x/0x',
+      delayMs: 5_000,
     },
   });
   const callId = held.outcome === 'ok' ? (held.call_id ?? 0) : 0;

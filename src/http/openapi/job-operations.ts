@@ -13,7 +13,7 @@ export const priceOperation: Operation = {
   description: 'Issues no quote and writes nothing.',
   requestHeaders: [ifNoneMatch],
   answers: [{ status: 200, description: 'The price.', schema: price, headers: ['ETag'] }, notModified],
-  refusals: ['x402_disabled', 'job_not_found'],
+  refusals: ['x402_disabled', 'job_not_found', 'facilitator_unavailable'],
 };
 
 const paying = `Ask without a payment for a quote: the **402** carries it in x402 version 2 (\`PAYMENT-REQUIRED\`) and
@@ -22,6 +22,9 @@ in version 1 (its body). Sign one of the \`accepts\`, send the same request agai
 
 The same request with the same payment may be sent again at any time: it is answered from that payment, and pays
 once. After a **503** \`settlement_pending\` do just that, and never sign another payment.
+
+Whoever may sign another payment for the same thing by mistake gives both one id of its own
+(\`extensions["payment-identifier"].info.id\`, 16 to 128 characters): only one of them is taken.
 
 Everything that can refuse a request is settled before money moves: whoever is refused was not charged.`;
 
@@ -120,12 +123,15 @@ export const payOperation: Operation = {
   refusals: [
     'invalid_request',
     'invalid_content_type',
+    'invalid_payment_identifier',
+    'missing_payment_identifier',
     'payment_required',
     'payment_invalid',
     'quote_expired',
     'x402_disabled',
     'job_not_found',
     'payment_replay',
+    'payment_identifier_conflict',
     'quote_in_use',
     'body_too_large',
     'unsupported_media_type',

@@ -36,7 +36,11 @@ const counters = {
   quoted: counter('Quotes issued.'),
   settled: counter('Payments settled.'),
   settlement_unknown: counter('Settlements whose outcome was not known at first.'),
-  settlement_failed: counter('Settlements that failed before anything was broadcast.'),
+  settlement_failed: counter(
+    'Settlements that failed before anything was broadcast, or can never land any more.',
+  ),
+  settlement_disproved: counter("Settlements on a facilitator's word that the chain does not know."),
+  settlement_reorged: counter('Settlements whose block was replaced before it was final.'),
   dry_run_allowed: counter('Dry runs that were allowed.'),
   dry_run_denied: counter('Dry runs that were denied.'),
   dry_run_error: counter('Dry runs that could not be decided.'),

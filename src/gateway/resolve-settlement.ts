@@ -1,0 +1,140 @@
+import { ofPayment, paymentFromData, type SignedPayment } from '../domain/payment.ts';
+import type { Hex } from '../domain/primitives.ts';
+import { foldStory, type PaymentStory, type Story } from '../domain/story.ts';
+import { paymentKey, readStream } from '../store/streams.ts';
+import { postponeUnsettled, type UnsettledCall } from '../store/unsettled.ts';
+import { findSettlement } from './find-settlement.ts';
+import { type Gateway, nowSecs } from './gateway.ts';
+import { askToSettle } from './settle-payment.ts';
+import { type Outcome, recordOutcome, type StartedPayment } from './settlement-outcome.ts';
+
+/** What an open settlement is found by; without a call where a runner has that already. */
+export type OpenSettlement = Pick<UnsettledCall, 'stream' | 'payment' | 'ageSecs'> &
+  Partial<Pick<UnsettledCall, 'callId'>>;
+
+/** A payment of unknown outcome, with all that is needed to find it out. */
+interface Unresolved {
+  readonly open: OpenSettlement;
+  readonly started: StartedPayment;
+  readonly story: Story;
+  readonly known: PaymentStory;
+}
+
+/** Facilitators refuse what expires within this: no use in settling it again. */
+const settleMarginSecs = 6;
+/** The settle that was just asked for has probably landed by then. */
+const nextLookMs = 1_000;
+/** Beyond its time-outs, a settle that this or another process asked for is no longer under way. */
+const graceSecs = 5;
+
+/**
+ * Finds out what became of one open settlement and records it. Paid: settled and enqueued. Never to be paid: failed. Not
+ * paid yet: the same payment is settled again, which can move its money only once. Otherwise it stays open for the next
+ * look. Several processes may do this at once, and the request itself beside them: stream versions and claims decide.
+ */
+export async function resolveSettlement(gateway: Gateway, open: OpenSettlement): Promise<void> {
+  const unresolved = await readUnresolved(gateway, open);
+  if (!unresolved) return;
+  const { started } = unresolved;
+  const outcome = await findOutcome(gateway, unresolved);
+  if (typeof outcome === 'string') return noteOverdue(gateway, unresolved, outcome);
+  if (outcome.kind === 'void' && unresolved.known.status === 'settlement_failed') {
+    // it was told so already, and now it is certain: nobody will want its call any more
+    const { digest, callId } = started;
+    if (callId !== undefined)
+      await gateway.lane.append(
+        { stream: digest, events: [], call: { op: 'withdraw', callId } },
+        { urgent: true },
+      );
+    return;
+  }
+  const recorded = await recordOutcome(gateway, started, outcome);
+  gateway.log.info({ quote_digest: started.digest, outcome: recorded.kind }, 'a settlement was resolved');
+}
+
+async function readUnresolved(gateway: Gateway, open: OpenSettlement): Promise<Unresolved | undefined> {
+  const digest = open.stream as Hex;
+  const story = foldStory((await readStream(gateway.pool, digest)).events);
+  const known = story.payments.find(({ payment }) => paymentKey(paymentFromData(payment)) === open.payment);
+  if (!known || known.status === 'settled') return undefined;
+  const payment = paymentFromData(known.payment);
+  return { open, story, known, started: { digest, payment, callId: open.callId, version: story.version } };
+}
+
+/** What can be recorded of a payment; a machine word where nothing can yet. */
+async function findOutcome(gateway: Gateway, unresolved: Unresolved): Promise<Outcome | string> {
+  const { started, known, story } = unresolved;
+  const { payment } = started;
+  const chain = gateway.chains.get(payment.network);
+  if (!chain) {
+    if (!maySettle(gateway, unresolved)) return known.reason ?? 'no_rpc';
+    // with no chain to ask, the facilitator's word is all there is
+    const outcome = await settleAgain(gateway, unresolved);
+    return outcome.kind === 'settled' ? outcome : 'no_rpc';
+  }
+  const quotedAtSecs = story.quote?.issued_at ?? 0;
+  const found = await findSettlement(chain, payment, known.hints, quotedAtSecs);
+  switch (found.kind) {
+    case 'paid':
+      return { kind: 'settled', transaction: found.transaction, proof: found.proof };
+    case 'void':
+      return found;
+    case 'undecided':
+      return found.reason;
+    case 'unused': {
+      if (!maySettle(gateway, unresolved)) return known.reason ?? 'not_settled';
+      // its answer is not believed: a failure may be the first one's success, and a success is on the chain
+      const outcome = await settleAgain(gateway, unresolved);
+      return outcome.kind === 'settled' && outcome.proof ? outcome : (known.reason ?? 'not_settled');
+    }
+  }
+}
+
+async function settleAgain(gateway: Gateway, { open, started }: Unresolved): Promise<Outcome> {
+  const { settleTimeoutMs } = gateway.x402.facilitator;
+  const { callId } = open;
+  // nobody else asks for the same meanwhile
+  if (callId !== undefined) await postponeUnsettled(gateway.pool, callId, settleTimeoutMs + nextLookMs);
+  gateway.log.info({ quote_digest: started.digest }, 'a payment of unknown outcome is settled again');
+  const outcome = await askToSettle(gateway, started, { isRepeated: true });
+  if (callId !== undefined) await postponeUnsettled(gateway.pool, callId, nextLookMs);
+  return outcome;
+}
+
+/**
+ * Whether settling again can help and harm nobody: never for a payment whose client was told that it failed and may
+ * have signed another, nor while the first settle may still be under way.
+ */
+function maySettle(gateway: Gateway, { open, started, known }: Unresolved): boolean {
+  const { payment, digest } = started;
+  if (known.status === 'settlement_failed' || gateway.stopping() || gateway.settling.has(digest))
+    return false;
+  if (!isInTime(gateway, payment)) return false;
+  const { settleTimeoutMs } = gateway.x402.facilitator;
+  const underWaySecs = (settleTimeoutMs + gateway.x402.confirmTimeoutMs) / 1_000 + graceSecs;
+  return known.status === 'settlement_unknown' || open.ageSecs > underWaySecs;
+}
+
+function isInTime(gateway: Gateway, { validAfter, validBefore }: SignedPayment): boolean {
+  const now = BigInt(nowSecs(gateway));
+  return validAfter < now && validBefore > now + BigInt(settleMarginSecs);
+}
+
+/** Says once, in the ledger, that a payment takes too long: the operator is alerted from there. */
+async function noteOverdue(
+  gateway: Gateway,
+  { open, started, known }: Unresolved,
+  reason: string,
+): Promise<void> {
+  const isLate = open.ageSecs > gateway.config.alerts.unresolvedAfterSecs;
+  if (!isLate || known.isOverdue || known.status === 'settlement_failed') return;
+  const { digest, payment, version } = started;
+  const age_secs = Math.floor(open.ageSecs);
+  const data = { ...ofPayment(payment), age_secs, reason };
+  const event = { type: 'settlement_overdue', data } as const;
+  await gateway.lane.append({ stream: digest, expect: version, events: [event] }, { urgent: true });
+  gateway.log.error(
+    { quote_digest: digest, age_secs, reason },
+    'a settlement has been open for too long: see `tollbook settlements`',
+  );
+}

@@ -1,0 +1,45 @@
+import type { RecordedEvent } from '../domain/event.ts';
+import { alertBody, alertOf } from '../gateway/alert.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import type { Webhook } from '../peers/webhook.ts';
+import { endFollowUps, takeAlerts } from '../store/follow-ups.ts';
+import { type Loop, startLoop } from './loop.ts';
+
+const pollMs = 2_000;
+const alertsAtOnce = 16;
+
+/** Tells the operator, at least once, what the ledger holds that cannot wait: in the log, and by webhook where one is set. */
+export function startAlerter(gateway: Gateway, webhook: Webhook | undefined): Loop {
+  const send = async (event: RecordedEvent): Promise<number | undefined> => {
+    const { id, type, text } = alertOf(event);
+    gateway.log.error({ alert: type, seq: event.seq, quote_digest: event.stream }, text);
+    if (!webhook) return event.seq;
+    const timestampSecs = Math.floor(Date.now() / 1_000);
+    const sent = await webhook.send({ id, timestampSecs, body: alertBody(event) });
+    if (sent.kind === 'delivered') return event.seq;
+    gateway.log.warn({ alert: type, seq: event.seq, cause: sent.cause }, 'an alert could not be sent');
+    return undefined;
+  };
+
+  const loop = startLoop(
+    async () => {
+      const events = await takeAlerts(gateway.pool, gateway.db, alertsAtOnce);
+      const sent = await Promise.all(events.map(send));
+      await endFollowUps(
+        gateway.pool,
+        'alert',
+        sent.flatMap((seq) => seq ?? []),
+      );
+      return events.length === alertsAtOnce;
+    },
+    pollMs,
+    (error) => gateway.log.error({ err: error }, 'alerts could not be read'),
+  );
+  return {
+    wake: () => loop.wake(),
+    async stop() {
+      await loop.stop();
+      await webhook?.close();
+    },
+  };
+}

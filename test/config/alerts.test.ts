@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest';
+import { bare, env, mistakesIn, parse, wrongs } from './support.ts';
+
+const alerts = (lines: string): string => bare(`[alerts]\n${lines}`);
+const url = 'https://alerts.example/hook?key=1';
+
+describe('alerts', () => {
+  it('go nowhere by default, and wait five minutes', async () => {
+    for (const text of [bare(''), alerts('')]) {
+      expect((await parse(text)).config.alerts).toEqual({ unresolvedAfterSecs: 300 });
+    }
+  });
+
+  it('go where they are told, unsigned or with a secret from the environment or a file', async () => {
+    const of = async (lines: string, variables = env) =>
+      (await parse(alerts(`webhook = "${url}"\n${lines}`), { 'conf/s': 'a-secret-from-a-file\n' }, variables))
+        .config.alerts;
+    expect(await of('unresolved_after_secs = 86_400')).toEqual({
+      webhook: { url },
+      unresolvedAfterSecs: 86_400,
+    });
+    const variables = { ...env, ALERTS_SECRET: 'a-secret-of-length' };
+    expect((await of('secret_env = "ALERTS_SECRET"', variables)).webhook).toEqual({
+      url,
+      secret: 'a-secret-of-length',
+    });
+    expect((await of('secret_file = "s"')).webhook).toEqual({ url, secret: 'a-secret-from-a-file' });
+  });
+
+  it.each(['http://127.0.0.1:1/hook', 'http://localhost', 'http://[::1]:9/'])(
+    'may go to %s on this machine',
+    async (local) => {
+      expect((await parse(alerts(`webhook = "${local}"`))).config.alerts.webhook).toEqual({ url: local });
+    },
+  );
+
+  it.each([
+    ['http://alerts.example', 'must be https, or http on loopback'],
+    ['http://10.1.2.3', 'must be https, or http on loopback'],
+    ['ftp://127.0.0.1', 'is not an http or https URL'],
+    ['https://u:p@alerts.example', 'must not hold credentials'],
+    ['https://alerts.example/#a', 'must not have a fragment'],
+  ])('do not go to %s', async (wrong, message) => {
+    expect(await mistakesIn(alerts(`webhook = "${wrong}"`))).toEqual([
+      expect.stringMatching(`^4 alerts\\.webhook: ${message}`),
+    ]);
+  });
+
+  it.each(['0', '86_401', '1.5', '"300"', '-1'])('do not wait for %s', async (secs) => {
+    expect(await mistakesIn(alerts(`unresolved_after_secs = ${secs}`))).toEqual([
+      '4 alerts.unresolved_after_secs: must be a whole number from 1 to 86400',
+    ]);
+  });
+
+  it('take a secret from one place, long enough, and only for a webhook', async () => {
+    const signed = alerts(`webhook = "${url}"\nsecret_env = "ALERTS_SECRET"\n`);
+    expect(await mistakesIn(`${signed}secret_file = "s"`)).toEqual([
+      '6 alerts.secret_file: cannot stand beside secret_env: name one of them',
+    ]);
+    expect(await mistakesIn(signed)).toEqual([
+      '5 alerts.secret_env: the environment variable ALERTS_SECRET is not set',
+    ]);
+    expect(await wrongs(signed, {}, { ALERTS_SECRET: 'fifteen-letters' })).toEqual([
+      'alerts.secret_env: the environment variable ALERTS_SECRET must hold at least 16 characters',
+    ]);
+    expect(await mistakesIn(alerts('secret_file = "s"'), { 'conf/s': 'a-secret-from-a-file' })).toEqual([
+      '4 alerts.secret_file: would be ignored: there is no webhook',
+    ]);
+  });
+
+  it('are a table of known keys', async () => {
+    expect(await mistakesIn(bare('alerts = 1'))).toEqual(['3 alerts: must be a table']);
+    expect(await mistakesIn(alerts('web_hook = "x"'))).toEqual([
+      '4 alerts.web_hook: is not a known key; did you mean webhook?',
+    ]);
+  });
+});

@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'vitest';
+import { useChain } from '../support/devnet.ts';
+import { payTo } from '../support/gateway.ts';
+import { allEvents, expectSoundLedger } from '../support/invariants.ts';
+import { quoteAndSign } from '../support/payer.ts';
+import { eventually } from '../support/wait.ts';
+import {
+  behindProxy,
+  digestOf,
+  job,
+  pay,
+  price,
+  reaches,
+  receiptOf,
+  startReceiver,
+} from './settlement-support.ts';
+
+const chain = useChain();
+const successOf = (transaction: string) => ({ success: true, transaction, network: 'eip155:84532' });
+const nowhere = `0x${'a'.repeat(64)}`;
+
+async function rpc(method: string, params: readonly unknown[]): Promise<unknown> {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+  const headers = { 'content-type': 'application/json' };
+  const response = await fetch(chain.rpcUrl, { method: 'POST', headers, body });
+  return ((await response.json()) as { result: unknown }).result;
+}
+
+describe("a facilitator's lie", () => {
+  const lied = async (confirm: string, isServed: boolean, holdsSecs: number) => {
+    const { url, alerts } = await startReceiver();
+    const setup = await behindProxy(chain, {
+      top: `confirm = "${confirm}"\nconfirm_timeout_ms = 200`,
+      tables: `[alerts]\nwebhook = "${url}"`,
+      isServed,
+    });
+    const { proxy, gateway, typesOf } = setup;
+    const validBefore = String(Math.floor(Date.now() / 1_000) + holdsSecs);
+    const payment = await quoteAndSign(gateway, job, 'x', { signed: { validBefore } });
+    const before = await chain.balance(payTo);
+    proxy.faults.settle = { answer: successOf(nowhere) };
+    expect((await pay(gateway, payment)).status).toBe(202);
+    await eventually(async () => expect(await typesOf(digestOf(payment))).toContain('settlement_disproved'));
+    await eventually(() => expect(alerts[0]?.type).toBe('settlement_disproved'));
+    expect((await receiptOf(gateway, payment)).paid).not.toBe(true);
+    return { ...setup, payment, before };
+  };
+
+  test('is disproved and alerted, and its call taken back while no runner has it', async () => {
+    const { payment, database, gateway, before } = await lied('before', false, 20);
+    await reaches(gateway, payment, 'settlement_failed');
+    expect((await receiptOf(gateway, payment)).paid).toBe(false);
+    const { rows } = await database.pool.query('select * from tollbook.call');
+    expect(rows).toEqual([]);
+    expect(await chain.balance(payTo)).toBe(before);
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('is disproved and alerted, and its call stays where a runner has it', async () => {
+    const { payment, database, gateway, runner, before, proxy } = await lied('after', true, 120);
+    expect(runner.deliveries).toHaveLength(1);
+    const { data } = (await allEvents(database.db)).find(({ type }) => type === 'settlement_disproved') ?? {};
+    expect(data).toMatchObject({ call: 'kept', reason: 'not_on_chain', transaction: nowhere });
+    // asked once more, an honest answer makes it good after all, and nothing is delivered twice
+    proxy.faults.settle = 'pass';
+    await reaches(gateway, payment, 'completed');
+    expect(await chain.balance(payTo)).toBe(before + price);
+    expect(runner.deliveries).toHaveLength(1);
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('about the transaction of an honest payment is set right from the chain', async () => {
+    const { proxy, database, gateway, typesOf } = await behindProxy(chain, { top: 'confirm = "after"' });
+    const payment = await quoteAndSign(gateway, job, 'x');
+    proxy.faults.settle = { change: (answer) => ({ ...answer, transaction: nowhere }) };
+    expect((await pay(gateway, payment)).status).toBe(202);
+    await eventually(async () => expect(await typesOf(digestOf(payment))).toContain('settlement_confirmed'));
+    expect(await typesOf(digestOf(payment))).not.toContain('settlement_disproved');
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+});
+
+test('a settlement whose block is replaced before it is final is open again, and is found in its new block', async () => {
+  const { database, gateway, runner, typesOf } = await behindProxy(chain, { isServed: false });
+  const snapshot = await rpc('evm_snapshot', []);
+  const payment = await quoteAndSign(gateway, job, 'x');
+  expect((await pay(gateway, payment)).status).toBe(202);
+  await rpc('evm_revert', [snapshot]);
+  await eventually(async () => expect(await typesOf(digestOf(payment))).toContain('settlement_reorged'));
+  await reaches(gateway, payment, 'enqueued');
+  const types = await typesOf(digestOf(payment));
+  expect(types.filter((type) => type === 'payment_settled')).toHaveLength(2);
+  expect(runner.deliveries).toHaveLength(0);
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  const calls = events.flatMap((event) => (event.type === 'enqueued' ? event.data.call_id : []));
+  expect(new Set(calls).size).toBe(1);
+});

@@ -1,0 +1,256 @@
+import { describe, expect, test } from 'vitest';
+import { useChain } from '../support/devnet.ts';
+import { payTo, startTestGateway } from '../support/gateway.ts';
+import { expectSoundLedger } from '../support/invariants.ts';
+import { cancelPayment, landPayment } from '../support/onchain.ts';
+import { payFor, type Payment, quoteAndSign } from '../support/payer.ts';
+import { startTollbook } from '../support/program.ts';
+import { eventually } from '../support/wait.ts';
+import {
+  behindProxy,
+  digestOf,
+  job,
+  pay,
+  price,
+  reaches,
+  receiptOf,
+  startReceiver,
+} from './settlement-support.ts';
+
+const chain = useChain();
+const nowhere = `0x${'a'.repeat(64)}`;
+
+describe('a settlement of unknown outcome', () => {
+  test('that landed behind a time-out reaches its runner with no client asking again', async () => {
+    const { proxy, database, gateway, runner, typesOf, hurry } = await behindProxy(chain);
+    const payment = await quoteAndSign(gateway, job, 'x');
+    const before = await chain.balance(payTo);
+    proxy.faults.settle = 'cut_after';
+    expect(await pay(gateway, payment)).toMatchObject({ status: 503, json: { code: 'settlement_pending' } });
+    await hurry();
+    await reaches(gateway, payment, 'completed');
+    expect(runner.deliveries).toHaveLength(1);
+    expect(await chain.balance(payTo)).toBe(before + price);
+    expect(await typesOf(digestOf(payment))).toEqual([
+      ...['quote_issued', 'payment_verified', 'settlement_started', 'settlement_unknown'],
+      ...['payment_settled', 'enqueued', 'delivered', 'completed'],
+    ]);
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('with a facilitator that always times out: every client ends with 202 by asking again, and pays once', async () => {
+    const { proxy, database, gateway } = await behindProxy(chain);
+    proxy.faults.settle = 'cut_after';
+    const before = await chain.balance(payTo);
+    const payments = await Promise.all(Array.from({ length: 12 }, () => quoteAndSign(gateway, job, 'x')));
+    const untilAccepted = async (payment: Payment): Promise<number[]> => {
+      const seen: number[] = [];
+      await eventually(async () => {
+        const { status } = await pay(gateway, payment);
+        seen.push(status);
+        expect(status).toBe(202);
+      });
+      return seen;
+    };
+    const seen = await Promise.all(payments.map(untilAccepted));
+    expect(new Set(seen.flat())).toEqual(new Set([503, 202]));
+    await Promise.all(payments.map((payment) => reaches(gateway, payment, 'completed')));
+    expect(await chain.balance(payTo)).toBe(before + 12n * price);
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('that never reached the chain is settled again with the same payment', async () => {
+    const { proxy, gateway } = await behindProxy(chain);
+    const payment = await quoteAndSign(gateway, job, 'x');
+    const before = await chain.balance(payTo);
+    proxy.faults.settle = 'cut_before';
+    expect((await pay(gateway, payment)).status).toBe(503);
+    expect(await chain.balance(payTo)).toBe(before);
+    proxy.faults.settle = 'pass';
+    await reaches(gateway, payment, 'completed');
+    expect(await chain.balance(payTo)).toBe(before + price);
+  });
+
+  test('that somebody else landed is paid', async () => {
+    const { proxy, gateway } = await behindProxy(chain);
+    const payment = await quoteAndSign(gateway, job, 'x');
+    const before = await chain.balance(payTo);
+    proxy.faults.settle = 'hang';
+    const answer = pay(gateway, payment);
+    await eventually(() => expect(proxy.seen).toContain('settle'));
+    await landPayment(chain.rpcUrl, payment);
+    expect((await answer).status).toBe(503);
+    await reaches(gateway, payment, 'completed');
+    expect(await chain.balance(payTo)).toBe(before + price);
+  });
+
+  test('fails once the chain is final beyond its time, and the payer is told 402', async () => {
+    const { proxy, gateway, typesOf, database } = await behindProxy(chain);
+    const validBefore = String(Math.floor(Date.now() / 1_000) + 12);
+    const payment = await quoteAndSign(gateway, job, 'x', { signed: { validBefore } });
+    proxy.faults.settle = 'server_error';
+    expect((await pay(gateway, payment)).status).toBe(503);
+    await reaches(gateway, payment, 'settlement_failed');
+    expect((await receiptOf(gateway, payment)).paid).toBe(false);
+    expect(await pay(gateway, payment)).toMatchObject({
+      status: 402,
+      json: { reason: 'authorization_expired' },
+    });
+    expect((await typesOf(digestOf(payment))).at(-1)).toBe('settlement_failed');
+    const { rows } = await database.pool.query('select * from tollbook.call');
+    expect(rows).toEqual([]);
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('whose authorization its payer withdrew fails, once that is final', async () => {
+    const { proxy, gateway } = await behindProxy(chain);
+    const payment = await quoteAndSign(gateway, job, 'x');
+    proxy.faults.settle = 'hang';
+    const answer = pay(gateway, payment);
+    await eventually(() => expect(proxy.seen).toContain('settle'));
+    await cancelPayment(chain.rpcUrl, payment);
+    expect((await answer).status).toBe(503);
+    await reaches(gateway, payment, 'settlement_failed');
+    expect(await pay(gateway, payment)).toMatchObject({
+      status: 402,
+      json: { reason: 'authorization_canceled' },
+    });
+  });
+
+  test('is found out by any of several processes, and recorded once', async () => {
+    const { proxy, database, gateway, setup } = await behindProxy(chain);
+    await startTestGateway(setup);
+    await startTestGateway(setup);
+    proxy.faults.settle = 'cut_after';
+    const payments = await Promise.all(Array.from({ length: 6 }, () => quoteAndSign(gateway, job, 'x')));
+    await Promise.all(payments.map((payment) => pay(gateway, payment)));
+    await Promise.all(payments.map((payment) => reaches(gateway, payment, 'completed')));
+    const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+    expect(events.filter(({ type }) => type === 'payment_settled')).toHaveLength(6);
+    expect(events.filter(({ type }) => type === 'enqueued')).toHaveLength(6);
+  });
+
+  test('that is open for too long is alerted once, and listed with its age and reason', async () => {
+    const { url, alerts } = await startReceiver();
+    const { proxy, database, gateway } = await behindProxy(chain, {
+      tables: `[alerts]\nwebhook = "${url}"\nunresolved_after_secs = 1`,
+    });
+    const payment = await quoteAndSign(gateway, job, 'x');
+    proxy.faults.settle = 'server_error';
+    expect((await pay(gateway, payment)).status).toBe(503);
+    await eventually(() => expect(alerts.map(({ type }) => type)).toEqual(['settlement_overdue']));
+    expect(alerts[0]).toMatchObject({ quote_digest: digestOf(payment) });
+    expect(alerts[0]?.text).toContain('tollbook settlements');
+    const listed = await startTollbook(['settlements'], { DATABASE_URL: database.url }).ended;
+    expect(listed.stdout).toMatch(new RegExp(`quote ${digestOf(payment)} {2}open for \\d+ s {2}status_502`));
+    proxy.faults.settle = 'pass';
+    await reaches(gateway, payment, 'completed');
+    expect(alerts).toHaveLength(1);
+  });
+});
+
+describe('a payment that failed before anything was broadcast', () => {
+  const refusal = {
+    answer: {
+      success: false,
+      errorReason: 'invalid_exact_evm_insufficient_balance',
+      transaction: '',
+      network: 'eip155:84532',
+    },
+  };
+
+  test('and lands all the same has its call, beside that of the payment that took its quote', async () => {
+    const { proxy, database, gateway, runner } = await behindProxy(chain);
+    const first = await quoteAndSign(gateway, job, 'x');
+    proxy.faults.settle = refusal;
+    expect((await pay(gateway, first)).status).toBe(402);
+    proxy.faults.settle = 'pass';
+    expect((await payFor(gateway, job, 'x')).status).toBe(202);
+    await landPayment(chain.rpcUrl, first);
+    await reaches(gateway, first, 'completed');
+    await eventually(() => expect(runner.deliveries).toHaveLength(2));
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('is watched only until its time is over', async () => {
+    const { proxy, database, gateway, typesOf } = await behindProxy(chain);
+    const validBefore = String(Math.floor(Date.now() / 1_000) + 12);
+    const payment = await quoteAndSign(gateway, job, 'x', { signed: { validBefore } });
+    proxy.faults.settle = refusal;
+    expect((await pay(gateway, payment)).status).toBe(402);
+    proxy.faults.settle = 'pass';
+    await eventually(async () =>
+      expect((await database.pool.query('select * from tollbook.call')).rows).toEqual([]),
+    );
+    const types = await typesOf(digestOf(payment));
+    expect(types.filter((type) => type === 'settlement_failed')).toHaveLength(1);
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+});
+
+describe('a payment that somebody else landed before it came', () => {
+  test('is no refusal: it is taken, and paid for once', async () => {
+    const { gateway, runner, database } = await behindProxy(chain);
+    const payment = await quoteAndSign(gateway, job, 'x');
+    const before = await chain.balance(payTo);
+    await landPayment(chain.rpcUrl, payment);
+    expect((await pay(gateway, payment)).status).toBe(202);
+    await reaches(gateway, payment, 'completed');
+    expect(runner.deliveries).toHaveLength(1);
+    expect(await chain.balance(payTo)).toBe(before + price);
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('but was withdrawn by its payer is 402', async () => {
+    const { gateway } = await behindProxy(chain);
+    const payment = await quoteAndSign(gateway, job, 'x');
+    await cancelPayment(chain.rpcUrl, payment);
+    expect((await pay(gateway, payment)).status).toBe(402);
+  });
+});
+
+describe("an operator's own decision", () => {
+  const resolve = (database: { url: string }, ...args: string[]) =>
+    startTollbook(['settlements', 'resolve', ...args], { DATABASE_URL: database.url }).ended;
+  const words = ['--evidence', 'seen in the explorer', '--by', 'ada'];
+
+  const open = async () => {
+    const setup = await behindProxy(chain);
+    const payment = await quoteAndSign(setup.gateway, job, 'x');
+    setup.proxy.faults.settle = 'server_error';
+    expect((await pay(setup.gateway, payment)).status).toBe(503);
+    return { ...setup, payment };
+  };
+
+  test('that it is paid settles it under a name, and its call goes out', async () => {
+    const { database, gateway, payment, typesOf } = await open();
+    const ended = await resolve(database, digestOf(payment), '--paid', nowhere, ...words);
+    expect(ended).toMatchObject({ code: 0 });
+    await reaches(gateway, payment, 'completed');
+    expect(await typesOf(digestOf(payment))).toContain('operator_settlement_resolved');
+    const again = await resolve(database, digestOf(payment), '--unpaid', ...words);
+    expect(again.code).toBe(1);
+    expect(again.stderr).toContain('no settlement of that quote is open');
+  });
+
+  test('that it is unpaid fails it, and a transfer that comes all the same still has its call', async () => {
+    const { database, gateway, payment } = await open();
+    expect((await resolve(database, digestOf(payment), '--unpaid', ...words)).code).toBe(0);
+    expect((await receiptOf(gateway, payment)).state).toBe('settlement_failed');
+    await landPayment(chain.rpcUrl, payment);
+    await reaches(gateway, payment, 'completed');
+  });
+
+  test.each([
+    [['nonsense', '--unpaid', ...words], 'name its quote'],
+    [[nowhere, ...words], '--paid TRANSACTION and --unpaid'],
+    [[nowhere, '--paid', nowhere, '--unpaid', ...words], '--paid TRANSACTION and --unpaid'],
+    [[nowhere, '--paid', '0x12', ...words], 'a transaction is'],
+    [[nowhere, '--unpaid', '--by', 'ada'], '--evidence'],
+    [[nowhere, '--unpaid', '--evidence', 'seen', '--by', 'a b'], '--by'],
+  ])('needs what it says: %j', async (args, word) => {
+    const ended = await resolve({ url: 'postgresql://nobody@127.0.0.1:9/none' }, ...args);
+    expect(ended.code).toBe(64);
+    expect(ended.stderr).toContain(word);
+  });
+});

@@ -1,0 +1,65 @@
+import type pg from 'pg';
+import type { RecordedEvent } from '../../src/domain/event.ts';
+import { countersFrom } from '../../src/domain/stats.ts';
+import { readCounters } from '../../src/store/counters.ts';
+import type { LedgerDatabase } from '../../src/store/database.ts';
+import { readEvents } from '../../src/store/streams.ts';
+
+export async function allEvents(db: LedgerDatabase): Promise<RecordedEvent[]> {
+  const events: RecordedEvent[] = [];
+  for (;;) {
+    const page = await readEvents(db, events.at(-1)?.seq ?? 0, 5_000);
+    events.push(...page);
+    if (page.length < 5_000) return events;
+  }
+}
+
+/** What is wrong with a ledger, read from its tables alone, in words: gaps, wrong versions, counters that do not add up. */
+export async function ledgerFaults(
+  db: LedgerDatabase,
+  owner: pg.Client,
+): Promise<{ events: RecordedEvent[]; faults: string[] }> {
+  const events = await allEvents(db);
+  const faults = [...orderFaults(events)];
+  const countOf = new Map<string, number>();
+  for (const { type } of events) countOf.set(type, (countOf.get(type) ?? 0) + 1);
+
+  const { asOfSeq, counters } = await readCounters(db);
+  if (asOfSeq !== events.length) faults.push(`the lane stands at ${asOfSeq} with ${events.length} events`);
+  faults.push(...differences('the public counter', counters, countersFrom(countOf)));
+  const rows = await owner.query<{ type: string; count: string }>(
+    'select type, count from tollbook.lane_counter',
+  );
+  const counted = Object.fromEntries(rows.rows.map(({ type, count }) => [type, Number(count)]));
+  faults.push(...differences('the counter of events', counted, Object.fromEntries(countOf)));
+
+  const open = await owner.query<{ open_calls: string; rows: string }>(
+    `select open_calls, (select count(*) from tollbook.call where status not in ('dead', 'watched')) as rows from tollbook.lane`,
+  );
+  const { open_calls: told, rows: there } = open.rows[0] ?? {};
+  if (told !== there) faults.push(`the lane counts ${told} open calls, and there are ${there}`);
+  return { events, faults };
+}
+
+function* orderFaults(events: readonly RecordedEvent[]): Generator<string> {
+  const versions = new Map<string, number>();
+  let last = '';
+  for (const [index, { seq, stream, version, at }] of events.entries()) {
+    if (seq !== index + 1) yield `seq ${seq} stands where ${index + 1} should`;
+    const before = versions.get(stream) ?? 0;
+    if (version !== before + 1) yield `version ${version} of ${stream} follows ${before}`;
+    versions.set(stream, version);
+    if (at < last) yield `seq ${seq} is older than the event before it`;
+    last = at;
+  }
+}
+
+function* differences(
+  what: string,
+  found: Readonly<Record<string, number>>,
+  expected: Readonly<Record<string, number>>,
+): Generator<string> {
+  for (const name of new Set([...Object.keys(found), ...Object.keys(expected)])) {
+    if (found[name] !== expected[name]) yield `${what} ${name} is ${found[name]}, the events say ${expected[name]}`;
+  }
+}
