@@ -7,23 +7,35 @@ alter table tollbook.call add constraint call_status_check
   check (status in ('held', 'watched', 'ready', 'leased', 'dead'));
 -- which payment of its stream it is paid by, and what that payment holds besides its own name
 alter table tollbook.call add column payment text collate "C", add column claims json;
-create index call_unsettled on tollbook.call (due_at) where status in ('held', 'watched');
+create index call_unsettled on tollbook.call (status, due_at) where status in ('held', 'watched');
+-- those that were held before this migration
+update tollbook.call set payment = (
+  select format('%s/eip3009/%s/%s/%s', paid->>'network', paid->>'asset', paid->>'payer', paid->>'nonce')
+  from (
+    select convert_from(event.leaf, 'UTF8')::json->'data'->'payment' as paid from tollbook.event
+    where event.stream = call.stream and event.type = 'settlement_started' order by event.version desc limit 1) started)
+  where status = 'held';
 
--- Places in the ledger that something other than the ledger is still wanted for: `confirm` a settlement on the chain
--- until it is final, `alert` the operator. Filled from the events in their order, emptied as they are done.
+-- Places in the ledger that something is still wanted for: `confirm` a settlement on the chain until it is final,
+-- `resolve` one that does not stand while a runner has its call, `alert` the operator. Filled from the events in their
+-- order, emptied as they are done.
 create table tollbook.follow_up (
-  topic text collate "C" not null check (topic in ('confirm', 'alert')),
+  topic text collate "C" not null check (topic in ('confirm', 'resolve', 'alert')),
   seq bigint not null,
   stream text collate "C" not null,
   network text collate "C" not null,
   -- where the settlement stands on the chain; null while nobody has seen it there
   block_number numeric,
   block_hash text,
+  -- how far the chain was when a settlement that nobody has seen there was first looked for
+  seen_at_block numeric,
+  tries int not null default 0,
   created_at timestamptz not null,
   due_at timestamptz not null,
   primary key (topic, seq)
 ) with (autovacuum_vacuum_scale_factor = 0.01);
-create index follow_up_due on tollbook.follow_up (topic, network, coalesce(block_number, 0), due_at);
+create index follow_up_proven on tollbook.follow_up (network, block_number) where block_number is not null;
+create index follow_up_due on tollbook.follow_up (topic, due_at) where block_number is null;
 
 -- How far each reader of the ledger has come.
 create table tollbook.checkpoint (
@@ -120,7 +132,7 @@ begin
           when 'release' then target.status in ('held', 'watched')
           when 'withdraw' then target.status in ('held', 'watched')
           when 'watch' then target.status = 'held'
-          when 'hold_back' then target.status = 'ready'
+          when 'hold_back' then target.status = 'ready' and target.attempt = 0
           when 'requeue' then target.status = 'dead'
           else target.status = 'leased' and target.lease_id = command.lease_id end, false
         ) then 'lease_lost'
@@ -239,7 +251,7 @@ begin
   return answer;
 end $$;
 
--- Takes up to p_max open settlements that are due. The next look at each comes the later, the older it is; nobody has to
+-- Takes up to p_max open settlements that are due, those that nobody has called failed first. The next look at each comes the later, the older it is; nobody has to
 -- give one back, so a process that dies holds nothing up.
 create function tollbook.take_unsettled(p_max int)
 returns table (call_id bigint, stream text, status text, payment text, age_secs float8)
@@ -247,9 +259,11 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with due as materialized (
     select call.call_id from call
     where call.status in ('held', 'watched') and call.due_at <= clock()
-    order by call.due_at limit p_max for update skip locked
+    order by call.status, call.due_at limit p_max for update skip locked
   )
-  update call set due_at = clock() + least(greatest((clock() - created_at) / 4, interval '1 second'), interval '1 minute')
+  update call set due_at = clock() + case call.status
+    when 'held' then least(greatest((clock() - created_at) / 4, interval '1 second'), interval '1 minute')
+    else least(greatest((clock() - created_at) / 2, interval '5 seconds'), interval '2 minutes') end
   where call.call_id in (select due.call_id from due)
   returning call.call_id, call.stream, call.status, call.payment, extract(epoch from clock() - call.created_at)::float8
 $$;
@@ -261,9 +275,9 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   where call_id = p_call_id and status in ('held', 'watched')
 $$;
 
--- Looks through up to p_max events that nobody has looked through yet, and notes those that want a follow-up: settlements
--- on the given networks, and all that an operator must hear of. Returns how many events it read.
-create function tollbook.collect_follow_ups(p_networks text[], p_max int) returns int
+-- Looks through up to p_max events that nobody has looked through yet, and notes those that want a follow-up. Returns how
+-- many events it read.
+create function tollbook.collect_follow_ups(p_max int) returns int
 language plpgsql volatile security definer set search_path = tollbook, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
@@ -276,47 +290,72 @@ begin
     select event.seq from event where lane_id = 1 and event.seq > head order by event.seq limit p_max) read;
   if last is null then return 0; end if;
   insert into follow_up (topic, seq, stream, network, block_number, block_hash, created_at, due_at)
-  select case when wanted.type in ('payment_settled', 'settlement_confirmed') then 'confirm' else 'alert' end,
-    wanted.seq, wanted.stream, data->>'network', (data->>'block_number')::numeric, data->>'block_hash', clock(), clock()
+  select topic, wanted.seq, wanted.stream, data->>'network',
+    case topic when 'confirm' then (data->>'block_number')::numeric end,
+    case topic when 'confirm' then data->>'block_hash' end, clock(), clock()
   from (
     select event.seq, event.stream, event.type, convert_from(event.leaf, 'UTF8')::json->'data' as data from event
     where lane_id = 1 and event.seq > head and event.seq <= last and event.type in (
       'payment_settled', 'settlement_confirmed',
       'settlement_disproved', 'settlement_reorged', 'payer_mismatch', 'settlement_overdue')
   ) wanted
-  where wanted.type not in ('payment_settled', 'settlement_confirmed')
-    or data->>'network' = any (p_networks) and (data->>'evidence' is distinct from 'operator' or data->>'block_number' is not null)
+  cross join lateral unnest(case
+    when wanted.type in ('payment_settled', 'settlement_confirmed') then array['confirm']
+    when data->>'call' = 'kept' then array['resolve', 'alert']
+    else array['alert'] end) as topic
+  where not (topic = 'confirm' and data->>'evidence' = 'operator' and data->>'block_number' is null)
   on conflict do nothing;
   update checkpoint set seq = last where name = 'follow_up';
   return last - head;
 end $$;
 
--- Takes up to p_max settlements of a network to look at: those that no block is known of, and those whose block is final.
-create function tollbook.take_confirmations(p_network text, p_finalized numeric, p_max int)
-returns table (seq bigint, stream text, block_number numeric, block_hash text, age_secs float8)
+-- Takes up to p_max settlements of a network whose block is final.
+create function tollbook.take_proven(p_network text, p_finalized numeric, p_max int)
+returns table (seq bigint, stream text, block_number numeric, block_hash text)
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with due as materialized (
     select follow_up.seq from follow_up
-    where topic = 'confirm' and network = p_network and coalesce(follow_up.block_number, 0) <= p_finalized
-      and due_at <= clock()
-    order by coalesce(follow_up.block_number, 0) limit p_max for update skip locked
+    where topic = 'confirm' and network = p_network and follow_up.block_number <= p_finalized and due_at <= clock()
+    order by follow_up.block_number limit p_max for update skip locked
   )
-  update follow_up set due_at = clock() + least(greatest((clock() - created_at) / 4, interval '1 second'), interval '1 minute')
+  update follow_up set tries = tries + 1,
+    due_at = clock() + least(greatest((clock() - created_at) / 4, interval '1 second'), interval '10 minutes')
   where topic = 'confirm' and follow_up.seq in (select due.seq from due)
-  returning follow_up.seq, follow_up.stream, follow_up.block_number, follow_up.block_hash,
+  returning follow_up.seq, follow_up.stream, follow_up.block_number, follow_up.block_hash
+$$;
+
+-- Takes up to p_max follow-ups of a topic that have no block to wait for, of one network or of all. The next try comes the
+-- later, the older they are.
+create function tollbook.take_follow_ups(p_topic text, p_network text, p_max int)
+returns table (seq bigint, stream text, tries int, seen_at_block numeric, age_secs float8)
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  with due as materialized (
+    select follow_up.seq from follow_up
+    where topic = p_topic and (p_network is null or network = p_network) and block_number is null and due_at <= clock()
+    order by due_at limit p_max for update skip locked
+  )
+  update follow_up set tries = follow_up.tries + 1,
+    due_at = clock() + least(greatest((clock() - created_at) / 4, interval '2 seconds'), interval '10 minutes')
+  where topic = p_topic and follow_up.seq in (select due.seq from due)
+  returning follow_up.seq, follow_up.stream, follow_up.tries, follow_up.seen_at_block,
     extract(epoch from clock() - created_at)::float8
 $$;
 
--- Takes up to p_max alerts to send. What is not sent is due again, the later the older it is.
-create function tollbook.take_alerts(p_max int) returns table (seq bigint, stream text)
+-- Notes how far the chain was when a settlement was first looked for in vain.
+create function tollbook.note_seen_block(p_seq bigint, p_block numeric) returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  with due as materialized (
-    select follow_up.seq from follow_up where topic = 'alert' and due_at <= clock()
-    order by follow_up.seq limit p_max for update skip locked
+  update follow_up set seen_at_block = p_block where topic = 'confirm' and seq = p_seq and seen_at_block is null
+$$;
+
+-- Gives up what nobody could bring to an end within a month. A piece at a time; returns how many went.
+create function tollbook.sweep_follow_ups(p_max int) returns int
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  with old as (
+    delete from follow_up where (topic, seq) in (
+      select topic, seq from follow_up where created_at < clock() - interval '30 days' limit p_max)
+    returning 1
   )
-  update follow_up set due_at = clock() + least(greatest((clock() - created_at) / 4, interval '15 seconds'), interval '5 minutes')
-  where topic = 'alert' and follow_up.seq in (select due.seq from due)
-  returning follow_up.seq, follow_up.stream
+  select count(*)::int from old
 $$;
 
 create function tollbook.end_follow_ups(p_topic text, p_seqs bigint[]) returns void
@@ -326,8 +365,10 @@ $$;
 
 grant select on tollbook.follow_up, tollbook.checkpoint to tollbook_writer;
 revoke execute on function tollbook.take_unsettled(int), tollbook.postpone_unsettled(bigint, int),
-  tollbook.collect_follow_ups(text[], int), tollbook.take_confirmations(text, numeric, int), tollbook.take_alerts(int),
-  tollbook.end_follow_ups(text, bigint[]) from public;
+  tollbook.collect_follow_ups(int), tollbook.take_proven(text, numeric, int), tollbook.take_follow_ups(text, text, int),
+  tollbook.note_seen_block(bigint, numeric), tollbook.sweep_follow_ups(int), tollbook.end_follow_ups(text, bigint[])
+  from public;
 grant execute on function tollbook.take_unsettled(int), tollbook.postpone_unsettled(bigint, int),
-  tollbook.collect_follow_ups(text[], int), tollbook.take_confirmations(text, numeric, int), tollbook.take_alerts(int),
-  tollbook.end_follow_ups(text, bigint[]) to tollbook_writer;
+  tollbook.collect_follow_ups(int), tollbook.take_proven(text, numeric, int), tollbook.take_follow_ups(text, text, int),
+  tollbook.note_seen_block(bigint, numeric), tollbook.sweep_follow_ups(int), tollbook.end_follow_ups(text, bigint[])
+  to tollbook_writer;

@@ -31,6 +31,7 @@ import { readReceiptKey } from './store/secrets.ts';
 import { createWebhook, type Webhook } from './peers/webhook.ts';
 import { startAlerter } from './workers/alerter.ts';
 import { startConfirmer } from './workers/confirmer.ts';
+import { startFollower } from './workers/follower.ts';
 import { startJanitor } from './workers/janitor.ts';
 import type { Loop } from './workers/loop.ts';
 import { startMonitor } from './workers/monitor.ts';
@@ -116,7 +117,12 @@ export async function composeX402(parts: Parts) {
     startWorkers(): void {
       relays.push(...config.runners.filter(isPushed).map((runner) => startRelay(gateway, runner)));
       loops.push(monitor(), startJanitor(gateway), ...relays);
-      loops.push(startResolver(current), startConfirmer(current), startAlerter(gateway, openWebhook(config)));
+      loops.push(
+        startFollower(gateway),
+        startResolver(current),
+        startConfirmer(current),
+        startAlerter(gateway, openWebhook(config)),
+      );
     },
     /**
      * Puts another configuration's prices, rates, policies and tokens in force, all at once: requests under way keep the

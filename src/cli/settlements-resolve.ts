@@ -10,6 +10,7 @@ import { fail, say } from './terminal.ts';
 const words: Readonly<Record<Exclude<Decided, 'done'>, string>> = {
   not_open: 'no settlement of that quote is open: `tollbook settlements` lists those that are',
   ambiguous: 'several payments of that quote are open: they have to be resolved by the gateway',
+  too_young: 'its first settle may still be under way: ask again in a minute',
   contradicted: 'the chain says otherwise; nothing was recorded',
   chain_unavailable: 'the chain cannot be asked now; nothing was recorded',
   transfer_already_claimed: 'that transaction has paid for something else; nothing was recorded',

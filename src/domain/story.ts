@@ -19,6 +19,8 @@ export interface PaymentStory {
 }
 
 export interface Settled {
+  /** The stream's version when it was. */
+  readonly version: number;
   readonly transaction: string;
   readonly evidence: EventData<'payment_settled'>['evidence'];
   readonly proof?: TransferProof | undefined;
@@ -78,10 +80,18 @@ export function evolve(story: Story, event: RecordedEvent): Story {
         reason: event.data.reason,
       }));
     case 'payment_settled':
-      return withPayment(next, event.data, () => ({ status: 'settled', settled: settledBy(event.data) }));
-    case 'settlement_confirmed':
       return withPayment(next, event.data, () => ({
-        settled: { transaction: event.data.transaction, evidence: 'chain', proof: proofIn(event.data) },
+        status: 'settled',
+        settled: settledBy(event),
+      }));
+    case 'settlement_confirmed':
+      return withPayment(next, event.data, ({ settled }) => ({
+        settled: {
+          version: settled?.version ?? event.version,
+          transaction: event.data.transaction,
+          evidence: 'chain',
+          proof: proofIn(event.data),
+        },
       }));
     case 'settlement_disproved':
       return withPayment(next, event.data, (payment) => ({
@@ -148,10 +158,11 @@ function withHint(hints: readonly string[], transaction: string | undefined): re
   return transaction === undefined || hints.includes(transaction) ? hints : [...hints, transaction];
 }
 
-function settledBy(data: EventData<'payment_settled'>): Settled {
+function settledBy({ version, data }: Extract<RecordedEvent, { type: 'payment_settled' }>): Settled {
   const { transaction, evidence, block_number, block_hash, log_index } = data;
   const isProven = block_number !== undefined && block_hash !== undefined && log_index !== undefined;
   return {
+    version,
     transaction,
     evidence,
     ...(isProven ? { proof: proofIn({ block_number, block_hash, log_index }) } : {}),
@@ -220,7 +231,8 @@ function withCall(story: Story, call: CallStory): Story {
  * one that was believed to have failed and landed late.
  */
 export function paidPayment(story: Story): PaymentStory | undefined {
-  return story.payments.find(({ status }) => status === 'settled');
+  const settled = story.payments.filter(({ status }) => status === 'settled');
+  return settled.toSorted((a, b) => (a.settled?.version ?? 0) - (b.settled?.version ?? 0))[0];
 }
 
 export type ReceiptState =

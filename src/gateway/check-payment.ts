@@ -133,7 +133,8 @@ async function verify(
   if (isSkipped && canBeSettled && isSignedByPayer(payment)) return { verifiedBy: 'signature' };
   const answer = await facilitator.verify(facilitatorRequest(payment, digest));
   if (answer.kind === 'invalid') {
-    const landed = await findLanded(gateway, payment, story.quote?.issued_at);
+    const landed = await findLanded(gateway, payment, story.quote?.issued_at ?? nowSecs(gateway));
+    if (landed === 'unsure') return { kind: 'facilitator_unavailable', digest };
     if (landed) return { verifiedBy: 'chain', landed };
     return rejected({ stage: 'verify', reason: answer.reason, quote_digest: digest, payer: payment.payer });
   }

@@ -1,14 +1,13 @@
-import type { LedgerEvent } from '../domain/event.ts';
+import type { EventData, LedgerEvent } from '../domain/event.ts';
 import { ofPayment, paymentFromData, type SignedPayment } from '../domain/payment.ts';
 import type { Hex } from '../domain/primitives.ts';
 import { foldStory, type PaymentStory, paymentOf, type Settled } from '../domain/story.ts';
 import type { Block, Chain } from '../peers/chain.ts';
 import type { CallChange, Claim } from '../store/append-batch.ts';
-import type { Confirmation } from '../store/follow-ups.ts';
-import { paymentKey, readStream } from '../store/streams.ts';
-import type { Gateway } from './gateway.ts';
+import { type FollowUp, noteSeenBlock, type ProvenSettlement } from '../store/follow-ups.ts';
+import { readStream } from '../store/streams.ts';
 import { findSettlement } from './find-settlement.ts';
-import { resolveSettlement } from './resolve-settlement.ts';
+import type { Gateway } from './gateway.ts';
 import { proofData, transferClaim } from './settlement-outcome.ts';
 
 /** What a settlement is held against: its chain, and how far that is final. */
@@ -17,8 +16,8 @@ export interface Finality {
   readonly finalized: Block;
 }
 
-/** Clocks of chain and database may differ by this. */
-const clockSkewSecs = 10;
+/** How long a settlement that was told of may take to be seen by the node that is asked. */
+const patienceSecs = 15;
 
 interface SettledPayment {
   readonly digest: Hex;
@@ -26,167 +25,156 @@ interface SettledPayment {
   readonly payment: SignedPayment;
   readonly known: PaymentStory;
   readonly settled: Settled;
-  readonly settledAtSecs: number;
   readonly quotedAtSecs: number;
 }
 
-/**
- * Looks once more at a settlement that is not known to be final. Proven on the chain where only somebody's word spoke for
- * it: `settlement_confirmed`. Neither there nor on its way: `settlement_disproved`. Its block replaced:
- * `settlement_reorged`. The call is taken back with it unless a runner has it. True where nothing is left to look at.
- */
-export async function confirmSettlement(
+/** The payment that an event says is settled, as far as that still holds. */
+async function readSettled(
   gateway: Gateway,
-  confirmation: Confirmation,
-  finality: Finality,
-): Promise<boolean> {
-  const { stream, seq, block, ageSecs } = confirmation;
-  const digest = stream as Hex;
-  const { events } = await readStream(gateway.pool, digest);
+  { stream, seq }: Pick<FollowUp, 'stream' | 'seq'>,
+): Promise<SettledPayment | undefined> {
+  const { events } = await readStream(gateway.pool, stream);
   const event = events.find((candidate) => candidate.seq === seq);
-  if (event?.type !== 'payment_settled' && event?.type !== 'settlement_confirmed') return true;
+  if (event?.type !== 'payment_settled' && event?.type !== 'settlement_confirmed') return undefined;
   const story = foldStory(events);
   const known = paymentOf(story, { ...event.data, nonce: event.data.payment_nonce });
-  if (!known) return true;
-  const payment = paymentFromData(known.payment);
-  if (!known.settled) {
-    // taken back while a runner had the call: no held call leads here, so this is where it goes on
-    if (known.call && known.status !== 'settlement_failed')
-      await resolveSettlement(gateway, { stream, payment: paymentKey(payment), ageSecs });
-    return !known.call || known.status === 'settlement_failed';
-  }
-  const { settled } = known;
-  const isAboutThis = settled.transaction === event.data.transaction;
-  if (!isAboutThis || (settled.proof && !block)) return true;
-  const found: SettledPayment = {
-    digest,
+  if (!known?.settled || known.settled.transaction !== event.data.transaction) return undefined;
+  return {
+    digest: stream as Hex,
     version: story.version,
-    payment,
+    payment: paymentFromData(known.payment),
     known,
-    settled,
-    settledAtSecs: Date.parse(event.at) / 1_000,
+    settled: known.settled,
     quotedAtSecs: story.quote?.issued_at ?? 0,
   };
-  if (block) return confirmFinal(gateway, found, block.number, finality);
-  return settled.evidence === 'operator' || confirmWord(gateway, found, finality);
 }
 
-/** A settlement in a block: it stands for good where that block is final, and is open again where another took its place. */
-async function confirmFinal(
-  gateway: Gateway,
-  found: SettledPayment,
-  blockNumber: bigint,
-  { chain }: Finality,
-): Promise<boolean> {
-  const { proof, transaction } = found.settled;
-  if (!proof || proof.blockNumber !== blockNumber) return true;
-  const at = await chain.blockHashAt(blockNumber);
-  if (at.kind === 'unavailable') return false;
-  if (at.hash === proof.blockHash) return true;
-  await takeBack(gateway, found, {
-    event: (call) => ({
-      type: 'settlement_reorged',
-      data: {
-        ...ofPayment(found.payment),
-        transaction,
-        block_number: String(proof.blockNumber),
-        block_hash: proof.blockHash,
-        call,
-      },
-    }),
-    freed: [transferClaim(found.payment.network, transaction, proof.logIndex, found.payment.nonce)],
-  });
-  return false;
+/**
+ * A settlement whose block has another hash by now: `settlement_reorged`. The payment is open again, and its call is taken
+ * back unless a runner has it. True where nothing is left to look at.
+ */
+export async function reopenReorged(gateway: Gateway, proven: ProvenSettlement): Promise<boolean> {
+  const found = await readSettled(gateway, proven);
+  const proof = found?.settled.proof;
+  if (!found || proof?.blockHash !== proven.blockHash) return true;
+  const { payment, settled } = found;
+  const data = { ...ofPayment(payment), transaction: settled.transaction };
+  const block = { block_number: String(proof.blockNumber), block_hash: proof.blockHash };
+  return takeBack(
+    gateway,
+    found,
+    (call) => ({ type: 'settlement_reorged', data: { ...data, ...block, call } }),
+    [transferClaim(payment.network, settled.transaction, proof.logIndex, payment.nonce)],
+  );
 }
 
-/** A settlement that stands on a facilitator's word: looked for on the chain, wherever it may have landed. */
-async function confirmWord(
+/**
+ * Looks for a settlement that stands on a facilitator's word, wherever on the chain it may have landed. There:
+ * `settlement_confirmed`. Neither there nor on its way: `settlement_disproved`. True where nothing is left to look at.
+ */
+export async function confirmWord(
   gateway: Gateway,
-  found: SettledPayment,
-  { chain, finalized }: Finality,
+  followUp: FollowUp,
+  finality: Finality,
 ): Promise<boolean> {
-  const { payment, settled, digest, version } = found;
-  const seen = await findSettlement(chain, payment, [settled.transaction], found.quotedAtSecs);
+  const found = await readSettled(gateway, followUp);
+  if (!found || found.settled.evidence !== 'facilitator') return true;
+  const { payment, settled, quotedAtSecs } = found;
+  const seen = await findSettlement(finality.chain, payment, [settled.transaction], quotedAtSecs);
   switch (seen.kind) {
-    case 'paid': {
-      const { transaction, proof } = seen;
-      const recorded = await gateway.lane.append(
-        {
-          stream: digest,
-          expect: version,
-          events: [
-            {
-              type: 'settlement_confirmed',
-              data: { ...ofPayment(payment), transaction, ...proofData(proof) },
-            },
-          ],
-          claims: [transferClaim(payment.network, transaction, proof.logIndex, payment.nonce)],
-        },
-        { urgent: true },
-      );
-      // the confirmation has a follow-up of its own, until it is final
-      if (recorded.outcome === 'ok') return true;
-      return recorded.outcome === 'lost' && disprove(gateway, found, 'transfer_already_claimed');
-    }
+    case 'paid':
+      return confirm(gateway, found, { ...seen.proof, transaction: seen.transaction });
     case 'void':
       return disprove(gateway, found, seen.reason);
-    case 'unused': {
-      // what had been settled by then would be in this block
-      if (finalized.timestampSecs <= found.settledAtSecs + clockSkewSecs) return false;
-      const { asset, payer, nonce } = payment;
-      const state = await chain.authorizationStateAt(asset, payer, nonce, finalized.hash);
-      return state.kind === 'answer' && !state.used && disprove(gateway, found, 'not_on_chain');
-    }
+    case 'unused':
+      return (await isOnItsWay(gateway, followUp, found, finality))
+        ? false
+        : disprove(gateway, found, 'not_on_chain');
     case 'undecided':
       return false;
   }
 }
 
-async function disprove(gateway: Gateway, found: SettledPayment, reason: string): Promise<boolean> {
+async function confirm(
+  gateway: Gateway,
+  { digest, version, payment }: SettledPayment,
+  proof: Parameters<typeof proofData>[0] & { readonly transaction: Hex },
+): Promise<boolean> {
+  const { transaction, logIndex } = proof;
+  const data: EventData<'settlement_confirmed'> = {
+    ...ofPayment(payment),
+    transaction,
+    ...proofData(proof),
+  };
+  const { outcome } = await gateway.lane.append(
+    {
+      stream: digest,
+      expect: version,
+      events: [{ type: 'settlement_confirmed', data }],
+      claims: [transferClaim(payment.network, transaction, logIndex, payment.nonce)],
+    },
+    { urgent: true },
+  );
+  // the confirmation has a follow-up of its own, until it is final; a lost claim may be one that a reorganisation frees
+  return outcome === 'ok';
+}
+
+/**
+ * Whether the transfer may still be coming. It is not where the node has never heard of the transaction, the chain is final
+ * beyond where it stood when this was first looked for, and the authorization is unused there. Only the chain's own order
+ * decides: clocks differ, and a lagging node says "unused" as well.
+ */
+async function isOnItsWay(
+  gateway: Gateway,
+  { seq, seenAtBlock, ageSecs }: FollowUp,
+  { payment, settled }: SettledPayment,
+  { chain, finalized }: Finality,
+): Promise<boolean> {
+  if (seenAtBlock === undefined) {
+    const latest = await chain.latestBlock();
+    if (latest.kind === 'answer') await noteSeenBlock(gateway.pool, seq, latest.block.number);
+    return true;
+  }
+  if (ageSecs < patienceSecs || finalized.number <= seenAtBlock) return true;
+  const heard = await chain.knowsTransaction(settled.transaction as Hex);
+  if (heard.kind === 'unavailable' || heard.isKnown) return true;
+  const { asset, payer, nonce } = payment;
+  const state = await chain.authorizationStateAt(asset, payer, nonce, finalized.hash);
+  return state.kind === 'unavailable' || state.used;
+}
+
+function disprove(gateway: Gateway, found: SettledPayment, reason: string): Promise<boolean> {
   const { payment, settled } = found;
-  return takeBack(gateway, found, {
-    event: (call) => ({
-      type: 'settlement_disproved',
-      data: { ...ofPayment(payment), transaction: settled.transaction, reason, call },
-    }),
-  });
+  const data = { ...ofPayment(payment), transaction: settled.transaction, reason };
+  return takeBack(gateway, found, (call) => ({ type: 'settlement_disproved', data: { ...data, call } }), []);
 }
 
-interface Withdrawal {
-  readonly event: (call: 'withdrawn' | 'kept') => LedgerEvent;
-  readonly freed?: readonly Claim[];
-}
-
-/** Opens a payment again, with its call where no runner has that yet. True where a held call leads back to it. */
+/**
+ * Opens a payment again, with its call where no runner has had that; where one has, the event itself is what the payment is
+ * found by again. False where the stream moved: it is read again at the next look.
+ */
 async function takeBack(
   gateway: Gateway,
-  found: SettledPayment,
-  { event, freed }: Withdrawal,
+  { digest, version, known, payment }: SettledPayment,
+  event: (call: 'withdrawn' | 'kept') => LedgerEvent,
+  freed: readonly Claim[],
 ): Promise<boolean> {
-  const { digest, version, known, payment } = found;
-  const callId = known.call?.callId;
   const attempt = (then: 'withdrawn' | 'kept', call?: CallChange) =>
     gateway.lane.append(
-      {
-        stream: digest,
-        expect: version,
-        events: [event(then)],
-        ...(freed ? { freed } : {}),
-        ...(call ? { call } : {}),
-      },
+      { stream: digest, expect: version, events: [event(then)], freed, ...(call ? { call } : {}) },
       { urgent: true },
     );
-  if (callId !== undefined && known.call?.status === 'enqueued') {
-    const { outcome } = await attempt('withdrawn', { op: 'hold_back', callId });
-    if (outcome === 'ok') tell(gateway, digest, payment, 'withdrawn');
-    // a stream that moved is read again at the next look
+  const tell = (call: 'withdrawn' | 'kept'): void =>
+    gateway.log.error(
+      { quote_digest: digest, payer: payment.payer, call },
+      'a settlement does not stand on the chain',
+    );
+  if (known.call?.status === 'enqueued') {
+    const { outcome } = await attempt('withdrawn', { op: 'hold_back', callId: known.call.callId });
+    if (outcome === 'ok') tell('withdrawn');
     if (outcome !== 'lease_lost') return outcome === 'ok';
   }
   const { outcome } = await attempt('kept');
-  if (outcome === 'ok') tell(gateway, digest, payment, 'kept');
-  return false;
-}
-
-function tell(gateway: Gateway, digest: Hex, { payer }: SignedPayment, call: 'withdrawn' | 'kept'): void {
-  gateway.log.error({ quote_digest: digest, payer, call }, 'a settlement does not stand on the chain');
+  if (outcome === 'ok') tell('kept');
+  return outcome === 'ok';
 }

@@ -6,17 +6,23 @@ import type { Chain } from '../peers/chain.ts';
 import type { LaneCommand } from '../store/append-batch.ts';
 import { paymentKey, readStream } from '../store/streams.ts';
 import { findUnsettled, listUnsettled } from '../store/unsettled.ts';
+import { listKept } from '../store/follow-ups.ts';
 import type { Gateway } from './gateway.ts';
+import { findKept } from './resolve-settlement.ts';
 import { expectedTransfer } from './settle-payment.ts';
 import { type Proof, proofData, transferClaim } from './settlement-outcome.ts';
 
 type Ledger = Pick<Gateway, 'pool' | 'db' | 'lane'>;
 
+/** So long a first settle may take, whatever is configured. */
+const youngMs = 60_000;
+
 /** A settlement that nobody knows the outcome of, as an operator sees it. */
 export interface OpenSettlementRow {
   readonly digest: string;
-  readonly callId: number;
   readonly since: Date;
+  /** A runner has its call: only the money is open. */
+  readonly isWithRunner: boolean;
   /** A machine word: why it is unknown, or `settling` where nothing has been said yet. */
   readonly reason: string;
   readonly payment: PaymentStory['payment'] | undefined;
@@ -26,21 +32,27 @@ export interface OpenSettlementRow {
 
 /** What is open, oldest first. */
 export async function listOpenSettlements(ledger: Ledger, limit: number): Promise<OpenSettlementRow[]> {
-  const calls = await listUnsettled(ledger.db, limit);
-  return Promise.all(
-    calls.map(async ({ call_id, stream, payment, created_at }) => {
-      const known = await readPayment(ledger, stream, payment);
-      const reason = known?.story.reason ?? known?.story.status ?? 'not_in_the_ledger';
-      return {
-        digest: stream,
-        callId: call_id,
-        since: created_at,
-        reason,
-        payment: known?.story.payment,
-        hints: known?.story.hints ?? [],
-      };
-    }),
+  const [calls, kept] = await Promise.all([listUnsettled(ledger.db, limit), listKept(ledger.db, limit)]);
+  const waiting = calls.map(async ({ stream, payment, created_at }) =>
+    rowOf(stream, created_at, (await readPayment(ledger, stream, payment))?.story),
   );
+  const withRunners = kept.map(async ({ stream, seq, created_at }) =>
+    rowOf(stream, created_at, await findKept(ledger, stream, seq)),
+  );
+  const rows = await Promise.all([...waiting, ...withRunners]);
+  return rows.toSorted((a, b) => a.since.getTime() - b.since.getTime());
+}
+
+function rowOf(digest: string, since: Date, known: PaymentStory | undefined): OpenSettlementRow {
+  const reason = known?.reason ?? known?.status ?? 'not_in_the_ledger';
+  return {
+    digest,
+    since,
+    reason,
+    isWithRunner: known?.call !== undefined,
+    payment: known?.payment,
+    hints: known?.hints ?? [],
+  };
 }
 
 /** An operator's own word on a settlement, with the reasons for it. */
@@ -57,8 +69,10 @@ export type Decided =
   | 'done'
   /** No settlement of that quote is open. */
   | 'not_open'
-  /** Several payments of that quote are open: the payer's nonce has to say which. */
+  /** Several payments of that quote are open. */
   | 'ambiguous'
+  /** Its first settle may still be under way. */
+  | 'too_young'
   /** The chain says otherwise: the transaction does not carry the transfer. */
   | 'contradicted'
   | 'chain_unavailable'
@@ -77,16 +91,21 @@ export async function decideSettlement(
   decision: Decision,
   chainOf: (network: string) => Chain | undefined,
 ): Promise<Decided> {
-  const calls = (await findUnsettled(ledger.db, digest)).filter(({ status }) => status === 'held');
-  const [call, ...others] = calls;
-  if (!call) return 'not_open';
+  const story = foldStory((await readStream(ledger.pool, digest)).events);
+  const open = story.payments.filter(
+    ({ status }) => status === 'settling' || status === 'settlement_unknown',
+  );
+  const [known, ...others] = open;
+  if (!known) return 'not_open';
   if (others.length > 0) return 'ambiguous';
-  const known = await readPayment(ledger, digest, call.payment);
-  if (!known || known.story.status === 'settled') return 'not_open';
-  const payment = paymentFromData(known.story.payment);
+  const payment = paymentFromData(known.payment);
+  const ageMs = Date.now() - Date.parse(known.startedAt);
+  if (known.status === 'settling' && !decision.paid && ageMs < youngMs) return 'too_young';
+  const held = (await findUnsettled(ledger.db, digest)).find((call) => call.payment === paymentKey(payment));
+  if (!held && !known.call) return 'not_open';
   const proof = await prove(payment, decision, chainOf(payment.network));
   if (typeof proof === 'string') return proof;
-  const command = decisionCommand(digest, known.version, call.call_id, payment, decision, proof);
+  const command = decisionCommand(digest, story.version, held?.call_id, payment, decision, proof);
   const { outcome } = await ledger.lane.append(command);
   if (outcome === 'ok') return 'done';
   return outcome === 'lost' ? 'transfer_already_claimed' : 'superseded';
@@ -117,7 +136,7 @@ async function prove(
 function decisionCommand(
   digest: Hex,
   version: number,
-  callId: number,
+  callId: number | undefined,
   payment: SignedPayment,
   { paid, transaction, evidence, operator }: Decision,
   proof: Proof | undefined,
@@ -131,7 +150,11 @@ function decisionCommand(
   if (!paid || !transaction) {
     const data = { ...named, reason: 'operator_decision' };
     const failed: LedgerEvent = { type: 'settlement_failed', data };
-    return { ...base, events: [decided, failed], call: { op: 'watch', callId } };
+    return {
+      ...base,
+      events: [decided, failed],
+      ...(callId === undefined ? {} : { call: { op: 'watch', callId } }),
+    };
   }
   const settled: LedgerEvent = {
     type: 'payment_settled',
@@ -143,14 +166,11 @@ function decisionCommand(
       ...(proof ? proofData(proof) : {}),
     },
   };
+  const claims = [transferClaim(payment.network, transaction, proof?.logIndex ?? 'unseen', payment.nonce)];
+  if (callId === undefined) return { ...base, events: [decided, settled], claims };
   const enqueued: LedgerEvent = {
     type: 'enqueued',
     data: { call_id: callId, payment_nonce: payment.nonce },
   };
-  return {
-    ...base,
-    events: [decided, settled, enqueued],
-    claims: [transferClaim(payment.network, transaction, proof?.logIndex ?? 'unseen', payment.nonce)],
-    call: { op: 'release', callId },
-  };
+  return { ...base, events: [decided, settled, enqueued], claims, call: { op: 'release', callId } };
 }

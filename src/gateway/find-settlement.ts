@@ -40,18 +40,24 @@ export async function findSettlement(
 }
 
 /**
- * A payment that somebody landed before it came to us, as anybody may: its payer is charged already. Undefined where the
- * chain knows nothing of it, or where whoever presents it cannot show the payer's own signature.
+ * A payment that a facilitator calls invalid may have been landed before it came to us, as anybody may: then its payer is
+ * charged already. `unsure` where the chain says that it is used, or says nothing, and not yet for what. Undefined where
+ * it is free, or used for something else.
  */
 export async function findLanded(
   gateway: Pick<Gateway, 'chains'>,
   payment: SignedPayment,
-  quotedAtSecs = 0,
-): Promise<Settlement | undefined> {
+  quotedAtSecs: number,
+): Promise<Settlement | 'unsure' | undefined> {
   const chain = gateway.chains.get(payment.network);
-  if (!chain || !isSignedByPayer(payment)) return undefined;
-  const found = await findSettlement(chain, payment, [], quotedAtSecs);
-  return found.kind === 'paid' ? { ...found, kind: 'settled' } : undefined;
+  if (!chain) return undefined;
+  const state = await chain.authorizationState(payment.asset, payment.payer, payment.nonce);
+  if (state.kind === 'unavailable') return 'unsure';
+  if (!state.used) return undefined;
+  const found = await findUse(chain, payment, quotedAtSecs);
+  // what anybody can read on the chain pays for nobody who cannot show the payer's own signature
+  if (found.kind === 'paid') return isSignedByPayer(payment) ? { ...found, kind: 'settled' } : 'unsure';
+  return found.kind === 'void' ? undefined : 'unsure';
 }
 
 /** The authorization is used up: by our transfer, or by something else. */

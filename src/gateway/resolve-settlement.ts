@@ -1,6 +1,7 @@
 import { ofPayment, paymentFromData, type SignedPayment } from '../domain/payment.ts';
 import type { Hex } from '../domain/primitives.ts';
-import { foldStory, type PaymentStory, type Story } from '../domain/story.ts';
+import { foldStory, type PaymentStory, paymentOf, type Story } from '../domain/story.ts';
+import type { FollowUp } from '../store/follow-ups.ts';
 import { paymentKey, readStream } from '../store/streams.ts';
 import { postponeUnsettled, type UnsettledCall } from '../store/unsettled.ts';
 import { findSettlement } from './find-settlement.ts';
@@ -11,6 +12,12 @@ import { type Outcome, recordOutcome, type StartedPayment } from './settlement-o
 /** What an open settlement is found by; without a call where a runner has that already. */
 export type OpenSettlement = Pick<UnsettledCall, 'stream' | 'payment' | 'ageSecs'> &
   Partial<Pick<UnsettledCall, 'callId'>>;
+
+/** Settling again may take long: only so many at once, and the others wait for their next look. */
+export interface SettleSlots {
+  /** Undefined where there is no room. */
+  use<T>(settle: () => Promise<T>): Promise<T | undefined>;
+}
 
 /** A payment of unknown outcome, with all that is needed to find it out. */
 interface Unresolved {
@@ -23,7 +30,11 @@ interface Unresolved {
 /** Facilitators refuse what expires within this: no use in settling it again. */
 const settleMarginSecs = 6;
 /** The settle that was just asked for has probably landed by then. */
-const nextLookMs = 1_000;
+const soonMs = 1_000;
+/** The longest pause between two looks. */
+const longestMs = 60_000;
+/** Long after its time, where no chain can say that it is over. */
+const givenUpSecs = 3_600;
 /** Beyond its time-outs, a settle that this or another process asked for is no longer under way. */
 const graceSecs = 5;
 
@@ -32,11 +43,15 @@ const graceSecs = 5;
  * paid yet: the same payment is settled again, which can move its money only once. Otherwise it stays open for the next
  * look. Several processes may do this at once, and the request itself beside them: stream versions and claims decide.
  */
-export async function resolveSettlement(gateway: Gateway, open: OpenSettlement): Promise<void> {
+export async function resolveSettlement(
+  gateway: Gateway,
+  open: OpenSettlement,
+  slots: SettleSlots,
+): Promise<void> {
   const unresolved = await readUnresolved(gateway, open);
   if (!unresolved) return;
   const { started } = unresolved;
-  const outcome = await findOutcome(gateway, unresolved);
+  const outcome = await findOutcome(gateway, unresolved, slots);
   if (typeof outcome === 'string') return noteOverdue(gateway, unresolved, outcome);
   if (outcome.kind === 'void' && unresolved.known.status === 'settlement_failed') {
     // it was told so already, and now it is certain: nobody will want its call any more
@@ -49,28 +64,72 @@ export async function resolveSettlement(gateway: Gateway, open: OpenSettlement):
     return;
   }
   const recorded = await recordOutcome(gateway, started, outcome);
+  if (recorded.kind === 'unknown') return noteOverdue(gateway, unresolved, recorded.reason);
   gateway.log.info({ quote_digest: started.digest, outcome: recorded.kind }, 'a settlement was resolved');
+}
+
+/**
+ * The same for a payment that was taken back while a runner had its call: it is found by the event that says so. True where
+ * nothing is left to look after.
+ */
+export async function resolveKept(
+  gateway: Gateway,
+  { stream, seq, ageSecs }: Pick<FollowUp, 'stream' | 'seq' | 'ageSecs'>,
+  slots: SettleSlots,
+): Promise<boolean> {
+  const known = await findKept(gateway, stream, seq);
+  if (!known?.call || known.status === 'settled' || known.status === 'settlement_failed') return true;
+  const payment = paymentKey(paymentFromData(known.payment));
+  await resolveSettlement(gateway, { stream, payment, ageSecs }, slots);
+  return false;
+}
+
+/** The payment that an event of its stream speaks of, as it stands now. */
+export async function findKept(
+  gateway: Pick<Gateway, 'pool'>,
+  stream: string,
+  seq: number,
+): Promise<PaymentStory | undefined> {
+  const { events } = await readStream(gateway.pool, stream);
+  const event = events.find((candidate) => candidate.seq === seq);
+  if (event?.type !== 'settlement_disproved' && event?.type !== 'settlement_reorged') return undefined;
+  return paymentOf(foldStory(events), { ...event.data, nonce: event.data.payment_nonce });
 }
 
 async function readUnresolved(gateway: Gateway, open: OpenSettlement): Promise<Unresolved | undefined> {
   const digest = open.stream as Hex;
   const story = foldStory((await readStream(gateway.pool, digest)).events);
   const known = story.payments.find(({ payment }) => paymentKey(paymentFromData(payment)) === open.payment);
-  if (!known || known.status === 'settled') return undefined;
+  if (!known) return undefined;
+  if (known.status === 'settled') {
+    if (open.callId !== undefined)
+      gateway.log.error({ quote_digest: digest }, 'a settled payment has a call that is held');
+    return undefined;
+  }
+  // without its call a payment is only looked after where a runner has that
+  if (open.callId === undefined && !known.call) return undefined;
   const payment = paymentFromData(known.payment);
   return { open, story, known, started: { digest, payment, callId: open.callId, version: story.version } };
 }
 
 /** What can be recorded of a payment; a machine word where nothing can yet. */
-async function findOutcome(gateway: Gateway, unresolved: Unresolved): Promise<Outcome | string> {
+async function findOutcome(
+  gateway: Gateway,
+  unresolved: Unresolved,
+  slots: SettleSlots,
+): Promise<Outcome | string> {
   const { started, known, story } = unresolved;
   const { payment } = started;
   const chain = gateway.chains.get(payment.network);
   if (!chain) {
+    const isOver = BigInt(nowSecs(gateway)) > payment.validBefore + BigInt(givenUpSecs);
+    // its client was told that it failed, and nobody will ever say otherwise
+    if (isOver && known.status === 'settlement_failed')
+      return { kind: 'void', reason: 'authorization_expired' };
     if (!maySettle(gateway, unresolved)) return known.reason ?? 'no_rpc';
     // with no chain to ask, the facilitator's word is all there is
-    const outcome = await settleAgain(gateway, unresolved);
-    return outcome.kind === 'settled' ? outcome : 'no_rpc';
+    const outcome = await slots.use(() => settleAgain(gateway, unresolved));
+    return outcome?.kind === 'settled' ? outcome : 'no_rpc';
   }
   const quotedAtSecs = story.quote?.issued_at ?? 0;
   const found = await findSettlement(chain, payment, known.hints, quotedAtSecs);
@@ -84,20 +143,22 @@ async function findOutcome(gateway: Gateway, unresolved: Unresolved): Promise<Ou
     case 'unused': {
       if (!maySettle(gateway, unresolved)) return known.reason ?? 'not_settled';
       // its answer is not believed: a failure may be the first one's success, and a success is on the chain
-      const outcome = await settleAgain(gateway, unresolved);
-      return outcome.kind === 'settled' && outcome.proof ? outcome : (known.reason ?? 'not_settled');
+      const outcome = await slots.use(() => settleAgain(gateway, unresolved));
+      return outcome?.kind === 'settled' && outcome.proof ? outcome : (known.reason ?? 'not_settled');
     }
   }
 }
 
 async function settleAgain(gateway: Gateway, { open, started }: Unresolved): Promise<Outcome> {
   const { settleTimeoutMs } = gateway.x402.facilitator;
-  const { callId } = open;
+  const { callId, ageSecs } = open;
   // nobody else asks for the same meanwhile
-  if (callId !== undefined) await postponeUnsettled(gateway.pool, callId, settleTimeoutMs + nextLookMs);
+  if (callId !== undefined) await postponeUnsettled(gateway.pool, callId, settleTimeoutMs + soonMs);
   gateway.log.info({ quote_digest: started.digest }, 'a payment of unknown outcome is settled again');
   const outcome = await askToSettle(gateway, started, { isRepeated: true });
-  if (callId !== undefined) await postponeUnsettled(gateway.pool, callId, nextLookMs);
+  const isUnderWay = outcome.kind === 'settled' || (outcome.kind === 'unknown' && outcome.transaction);
+  const pauseMs = isUnderWay ? soonMs : Math.min(Math.max(soonMs, ageSecs * 250), longestMs);
+  if (callId !== undefined) await postponeUnsettled(gateway.pool, callId, Math.round(pauseMs));
   return outcome;
 }
 
@@ -109,7 +170,7 @@ function maySettle(gateway: Gateway, { open, started, known }: Unresolved): bool
   const { payment, digest } = started;
   if (known.status === 'settlement_failed' || gateway.stopping() || gateway.settling.has(digest))
     return false;
-  if (!isInTime(gateway, payment)) return false;
+  if (gateway.facilitator.isCircuitOpen() || !isInTime(gateway, payment)) return false;
   const { settleTimeoutMs } = gateway.x402.facilitator;
   const underWaySecs = (settleTimeoutMs + gateway.x402.confirmTimeoutMs) / 1_000 + graceSecs;
   return known.status === 'settlement_unknown' || open.ageSecs > underWaySecs;
@@ -132,7 +193,11 @@ async function noteOverdue(
   const age_secs = Math.floor(open.ageSecs);
   const data = { ...ofPayment(payment), age_secs, reason };
   const event = { type: 'settlement_overdue', data } as const;
-  await gateway.lane.append({ stream: digest, expect: version, events: [event] }, { urgent: true });
+  const { outcome } = await gateway.lane.append(
+    { stream: digest, expect: version, events: [event] },
+    { urgent: true },
+  );
+  if (outcome !== 'ok') return;
   gateway.log.error(
     { quote_digest: digest, age_secs, reason },
     'a settlement has been open for too long: see `tollbook settlements`',

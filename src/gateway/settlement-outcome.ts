@@ -65,7 +65,7 @@ export async function recordOutcome(
       return outcome;
     case 'lost':
       // one transfer pays once: this one already paid for something else, so ours is not proven
-      return recordOutcome(gateway, started, { kind: 'unknown', reason: 'transfer_already_claimed' });
+      return recordClaimed(gateway, started);
     case 'same':
     case 'stale':
     case 'lease_lost': {
@@ -76,6 +76,18 @@ export async function recordOutcome(
       return recordOutcome(gateway, { ...started, version: story.version }, outcome);
     }
   }
+}
+
+const claimed = { kind: 'unknown', reason: 'transfer_already_claimed' } as const;
+
+/** Said once, however often it is looked at. */
+async function recordClaimed(
+  gateway: Parameters<typeof recordOutcome>[0],
+  started: StartedPayment,
+): Promise<Outcome | Superseded> {
+  const story = foldStory((await readStream(gateway.pool, started.digest)).events);
+  const known = paymentOf(story, started.payment);
+  return known?.reason === claimed.reason ? claimed : recordOutcome(gateway, started, claimed);
 }
 
 /** Whether what is on record leaves nothing for this outcome to say. */

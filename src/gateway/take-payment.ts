@@ -147,10 +147,11 @@ async function start(
   switch (outcome.outcome) {
     case 'ok': {
       if (outcome.call_id === null) throw new Error('a held call without an id');
-      // from here on it is no refusal any more, so it costs nobody's budget
-      request.askers.length = 0;
       const { call_id: callId, version } = outcome;
-      return finish(gateway, job, { digest, payment, callId, version }, checked.landed);
+      const answer = await finish(gateway, job, { digest, payment, callId, version }, checked.landed);
+      // what was started is no refusal any more, so it costs nobody's budget; what failed keeps a call waiting, and does
+      if (answer.kind !== 'payment_required') request.askers.length = 0;
+      return answer;
     }
     case 'lost':
       // the refusal of a used payment or nonce was recorded by the append itself; a taken quote is looked at again

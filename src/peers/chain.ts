@@ -5,7 +5,7 @@ import type { Address, Hex } from '../domain/primitives.ts';
 import { type Ask, askBlock, askTaggedBlock, type BlockAnswer, type BlockHashAnswer } from './blocks.ts';
 import { abiFalse, abiTrue, addressWord, type BlockTag, ethCall, smallAnswerBytes } from './eth-call.ts';
 import { type AuthorizationFound, findAuthorization } from './find-authorization.ts';
-import { createRpc, type RpcCall, type RpcUnavailable } from './json-rpc.ts';
+import { createRpc, type RpcAnswer, type RpcCall, type RpcUnavailable, unavailable } from './json-rpc.ts';
 import { quantity } from './rpc-values.ts';
 import {
   type ExpectedTransfer,
@@ -44,6 +44,12 @@ export interface Chain {
    * up as unavailable where a node allows only ranges below 50 blocks, or there are half a million to look through.
    */
   findAuthorization(expected: ExpectedTransfer, sinceSecs: number): Promise<AuthorizationFound>;
+  /** The last block there is. */
+  latestBlock(): Promise<BlockAnswer>;
+  /** Whether the node has heard of a transaction, mined or not. */
+  knowsTransaction(
+    transaction: Hex,
+  ): Promise<{ readonly kind: 'answer'; readonly isKnown: boolean } | RpcUnavailable>;
   /** The last block that the chain calls final. */
   finalizedBlock(): Promise<BlockAnswer>;
   /** The hash of the canonical block at this height. */
@@ -68,13 +74,24 @@ export interface ChainOptions {
 export function createChain(options: ChainOptions): Chain {
   const rpc = createRpc(options.rpcUrl);
   const { timeoutMs } = options;
-  const ask: Ask = (call) => rpc.call(call, timeoutMs);
+  let isRightChain = false;
+  /** Nothing an RPC of another chain says is about ours: it is asked which it serves until it has told once. */
+  const call = async <T>(asked: RpcCall<T>, limitMs: number): Promise<RpcAnswer<T>> => {
+    if (!isRightChain) {
+      const id = await rpc.call(chainIdCall, limitMs);
+      if (id.kind === 'unavailable') return id;
+      if (id.value !== BigInt(options.chainId)) return unavailable('wrong_chain');
+      isRightChain = true;
+    }
+    return rpc.call(asked, limitMs);
+  };
+  const ask: Ask = (asked) => call(asked, timeoutMs);
   const askState = async (call: RpcCall<boolean>): Promise<AuthorizationAnswer> => {
     const answer = await ask(call);
     return answer.kind === 'answer' ? { kind: 'answer', used: answer.value } : answer;
   };
   const find = async (transaction: Hex, expected: ExpectedTransfer, limitMs: number) => {
-    const answer = await rpc.call(receiptCall(transaction), limitMs);
+    const answer = await call(receiptCall(transaction), limitMs);
     return answer.kind === 'answer' ? readSettlement(answer.value, expected) : answer;
   };
 
@@ -88,12 +105,17 @@ export function createChain(options: ChainOptions): Chain {
       poll((leftMs) => find(transaction, expected, Math.min(timeoutMs, leftMs)), waitMs),
     findAuthorization: (expected, sinceSecs) => findAuthorization(ask, expected, sinceSecs),
     finalizedBlock: () => askTaggedBlock(ask, 'finalized'),
+    latestBlock: () => askTaggedBlock(ask, 'latest'),
     async blockHashAt(number) {
       const answer = await askBlock(ask, number);
       return answer.kind === 'answer' ? { kind: 'answer', hash: answer.value?.hash } : answer;
     },
+    async knowsTransaction(transaction) {
+      const answer = await ask(transactionCall(transaction));
+      return answer.kind === 'answer' ? { kind: 'answer', isKnown: answer.value } : answer;
+    },
     async checkChainId() {
-      const answer = await ask(chainIdCall);
+      const answer = await rpc.call(chainIdCall, timeoutMs);
       if (answer.kind === 'unavailable') return answer;
       return { kind: 'answer', matches: answer.value === BigInt(options.chainId) };
     },
@@ -124,6 +146,22 @@ const chainIdCall: RpcCall<bigint> = {
   result: quantity,
   maxResponseBytes: smallAnswerBytes,
 };
+
+/** Mined or waiting: what it says is of no interest here. */
+function transactionCall(transaction: Hex): RpcCall<boolean> {
+  return {
+    method: 'eth_getTransactionByHash',
+    params: [transaction],
+    result: z
+      .object({})
+      .nullable()
+      .transform((found) => found !== null),
+    maxResponseBytes: transactionBytes,
+  };
+}
+
+/** The largest that nodes relay. */
+const transactionBytes = 512 * 1024;
 
 const stateSelector = toFunctionSelector('authorizationState(address,bytes32)');
 

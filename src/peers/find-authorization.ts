@@ -7,6 +7,7 @@ import { unavailable, type RpcAnswer, type RpcCall, type RpcUnavailable } from '
 import { bytes32, noBlockHash, quantity, toQuantity } from './rpc-values.ts';
 import {
   authorizationUsed,
+  hasTransferBetween,
   type ExpectedTransfer,
   logSchema,
   readSettlement,
@@ -122,9 +123,10 @@ async function judge(
   const place = { transaction, blockNumber, blockHash };
   if (log.topics[0] === authorizationCanceled) return { kind: 'canceled', ...place };
   const settlement = readSettlement(answer.value, expected);
-  return settlement.kind === 'paid'
-    ? { kind: 'paid', ...place, logIndex: settlement.logIndex }
-    : { kind: 'used_otherwise', ...place };
+  if (settlement.kind === 'paid') return { kind: 'paid', ...place, logIndex: settlement.logIndex };
+  // money of this payer that reached the payee may be ours in a form nobody foresaw: that is for a person to say
+  if (hasTransferBetween(answer.value, expected)) return unavailable('ambiguous_transfer');
+  return { kind: 'used_otherwise', ...place };
 }
 
 function isBorneOut(log: AuthorizationLog, { status, blockNumber, blockHash, logs }: Receipt): boolean {

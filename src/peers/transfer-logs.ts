@@ -97,6 +97,17 @@ export function readSettlement(
   return { kind: 'paid', ...place, logIndex: Number(transfer.logIndex) };
 }
 
+/** Whether a transaction moved any of the token from payer to payee. */
+export function hasTransferBetween({ logs }: Receipt, { asset, from, payTo }: ExpectedTransfer): boolean {
+  return logs.some(
+    (log) =>
+      log.address === asset &&
+      isTransfer(log) &&
+      log.topics[1] === addressWord(from) &&
+      log.topics[2] === addressWord(payTo),
+  );
+}
+
 // Which Transfer belongs to an authorization.
 
 /**

@@ -2,82 +2,88 @@ import pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/event.ts';
 import type { LedgerDatabase } from './database.ts';
 
-type FollowUpTopic = 'confirm' | 'alert';
+/**
+ * What is still wanted for an event: `confirm` a settlement until it is final, `resolve` one that does not stand while a
+ * runner has its call, `alert` the operator. The statements here are simple-protocol messages: they lock rows, and a client
+ * that vanishes must not keep them.
+ */
+export type FollowUpTopic = 'confirm' | 'resolve' | 'alert';
 
-/** A settlement that is not known to be final. */
-export interface Confirmation {
-  /** Of the event that settled or confirmed it. */
+/** Something to do about one event. */
+export interface FollowUp {
+  /** Of the event. */
   readonly seq: number;
   readonly stream: string;
-  /** Where it stands on the chain; undefined while only somebody's word says so. */
-  readonly block: { readonly number: bigint; readonly hash: string } | undefined;
+  /** This one included. */
+  readonly tries: number;
+  /** How far the chain was when a settlement was first looked for in vain. */
+  readonly seenAtBlock: bigint | undefined;
   readonly ageSecs: number;
 }
 
-interface ConfirmationRow {
-  seq: number;
-  stream: string;
-  block_number: string | null;
-  block_hash: string | null;
-  age_secs: number;
+/** A settlement whose block is final, unless another has taken its place. */
+export interface ProvenSettlement {
+  readonly seq: number;
+  readonly stream: string;
+  readonly blockNumber: bigint;
+  readonly blockHash: string;
 }
 
-/**
- * Looks through up to `max` events that no process has looked through, and notes the settlements on these networks and
- * what the operator must hear of. Returns how many events that were. The statements here are simple-protocol messages:
- * they lock rows, and a client that vanishes must not keep them.
- */
-export async function collectFollowUps(
-  pool: pg.Pool,
-  networks: readonly string[],
-  max: number,
-): Promise<number> {
-  const list = networks.map((network) => pg.escapeLiteral(network)).join(',');
+/** Looks through up to `max` events that no process has looked through. Returns how many that were. */
+export async function collectFollowUps(pool: pg.Pool, max: number): Promise<number> {
   const { rows } = await pool.query<{ read: number }>(
-    `select tollbook.collect_follow_ups(array[${list}]::text[], ${Math.trunc(max)}) as read`,
+    `select tollbook.collect_follow_ups(${Math.trunc(max)}) as read`,
   );
   return rows[0]?.read ?? 0;
 }
 
-/** Takes up to `max` settlements of a network to look at, as far as its chain is final. */
-export async function takeConfirmations(
+/** Takes up to `max` settlements of a network that stand in a block up to `finalized`. */
+export async function takeProven(
   pool: pg.Pool,
   network: string,
   finalized: bigint,
   max: number,
-): Promise<Confirmation[]> {
-  const { rows } = await pool.query<ConfirmationRow>(
-    `select * from tollbook.take_confirmations(${pg.escapeLiteral(network)}, ${finalized}, ${Math.trunc(max)})`,
-  );
-  return rows.map(({ seq, stream, block_number, block_hash, age_secs }) => ({
+): Promise<ProvenSettlement[]> {
+  const { rows } = await pool.query<{
+    seq: number;
+    stream: string;
+    block_number: string;
+    block_hash: string;
+  }>(`select * from tollbook.take_proven(${pg.escapeLiteral(network)}, ${finalized}, ${Math.trunc(max)})`);
+  return rows.map(({ seq, stream, block_number, block_hash }) => ({
     seq,
     stream,
-    block:
-      block_number === null || block_hash === null
-        ? undefined
-        : { number: BigInt(block_number), hash: block_hash },
+    blockNumber: BigInt(block_number),
+    blockHash: block_hash,
+  }));
+}
+
+/** Takes up to `max` follow-ups of a topic that are due, of one network or of all; they come back until they are ended. */
+export async function takeFollowUps(
+  pool: pg.Pool,
+  topic: FollowUpTopic,
+  network: string | undefined,
+  max: number,
+): Promise<FollowUp[]> {
+  const of = network === undefined ? 'null' : pg.escapeLiteral(network);
+  const { rows } = await pool.query<{
+    seq: number;
+    stream: string;
+    tries: number;
+    seen_at_block: string | null;
+    age_secs: number;
+  }>(`select * from tollbook.take_follow_ups(${pg.escapeLiteral(topic)}, ${of}, ${Math.trunc(max)})`);
+  return rows.map(({ seq, stream, tries, seen_at_block, age_secs }) => ({
+    seq,
+    stream,
+    tries,
+    seenAtBlock: seen_at_block === null ? undefined : BigInt(seen_at_block),
     ageSecs: age_secs,
   }));
 }
 
-/** Takes up to `max` events that an operator must hear of. */
-export async function takeAlerts(pool: pg.Pool, db: LedgerDatabase, max: number): Promise<RecordedEvent[]> {
-  const { rows } = await pool.query<{ seq: number }>(
-    `select seq from tollbook.take_alerts(${Math.trunc(max)})`,
-  );
-  if (rows.length === 0) return [];
-  const found = await db
-    .selectFrom('tollbook.event')
-    .select('leaf')
-    .where('lane_id', '=', 1)
-    .where(
-      'seq',
-      'in',
-      rows.map(({ seq }) => seq),
-    )
-    .orderBy('seq')
-    .execute();
-  return found.map(({ leaf }) => decodeLeaf(leaf));
+export async function noteSeenBlock(pool: pg.Pool, seq: number, block: bigint): Promise<void> {
+  await pool.query(`select tollbook.note_seen_block(${Math.trunc(seq)}, ${block})`);
 }
 
 /** Done with: nobody needs to look at these again. */
@@ -89,4 +95,34 @@ export async function endFollowUps(
   if (seqs.length === 0) return;
   const list = seqs.map(Math.trunc).join(',');
   await pool.query(`select tollbook.end_follow_ups(${pg.escapeLiteral(topic)}, '{${list}}')`);
+}
+
+/** Gives up what is a month old. Returns how many went. */
+export async function sweepFollowUps(pool: pg.Pool, max: number): Promise<number> {
+  const { rows } = await pool.query<{ swept: number }>(
+    `select tollbook.sweep_follow_ups(${Math.trunc(max)}) as swept`,
+  );
+  return rows[0]?.swept ?? 0;
+}
+
+/** Settlements that are open while their calls are with runners, oldest first. */
+export async function listKept(db: LedgerDatabase, limit: number) {
+  return db
+    .selectFrom('tollbook.follow_up')
+    .select(['seq', 'stream', 'created_at'])
+    .where('topic', '=', 'resolve')
+    .orderBy('seq')
+    .limit(limit)
+    .execute();
+}
+
+/** One event by its place; undefined where there is none. */
+export async function readEvent(db: LedgerDatabase, seq: number): Promise<RecordedEvent | undefined> {
+  const row = await db
+    .selectFrom('tollbook.event')
+    .select('leaf')
+    .where('lane_id', '=', 1)
+    .where('seq', '=', seq)
+    .executeTakeFirst();
+  return row && decodeLeaf(row.leaf);
 }

@@ -58,5 +58,11 @@ export interface LedgerSchema {
     expires_at: ReadOnly<Date | null>;
     revoked_at: ReadOnly<Date | null>;
   };
+  'tollbook.follow_up': {
+    topic: ReadOnly<'confirm' | 'resolve' | 'alert'>;
+    seq: ReadOnly<number>;
+    stream: ReadOnly<string>;
+    created_at: ReadOnly<Date>;
+  };
   'tollbook.secret': { name: ReadOnly<string>; value: ReadOnly<Buffer> };
 }

@@ -2,7 +2,7 @@ import type { RecordedEvent } from '../domain/event.ts';
 import { alertBody, alertOf } from '../gateway/alert.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Webhook } from '../peers/webhook.ts';
-import { endFollowUps, takeAlerts } from '../store/follow-ups.ts';
+import { endFollowUps, readEvent, takeFollowUps } from '../store/follow-ups.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 2_000;
@@ -10,9 +10,9 @@ const alertsAtOnce = 16;
 
 /** Tells the operator, at least once, what the ledger holds that cannot wait: in the log, and by webhook where one is set. */
 export function startAlerter(gateway: Gateway, webhook: Webhook | undefined): Loop {
-  const send = async (event: RecordedEvent): Promise<number | undefined> => {
+  const send = async (event: RecordedEvent, tries: number): Promise<number | undefined> => {
     const { id, type, text } = alertOf(event);
-    gateway.log.error({ alert: type, seq: event.seq, quote_digest: event.stream }, text);
+    if (tries === 1) gateway.log.error({ alert: type, seq: event.seq, quote_digest: event.stream }, text);
     if (!webhook) return event.seq;
     const timestampSecs = Math.floor(Date.now() / 1_000);
     const sent = await webhook.send({ id, timestampSecs, body: alertBody(event) });
@@ -23,14 +23,19 @@ export function startAlerter(gateway: Gateway, webhook: Webhook | undefined): Lo
 
   const loop = startLoop(
     async () => {
-      const events = await takeAlerts(gateway.pool, gateway.db, alertsAtOnce);
-      const sent = await Promise.all(events.map(send));
+      const due = await takeFollowUps(gateway.pool, 'alert', undefined, alertsAtOnce);
+      const sent = await Promise.all(
+        due.map(async ({ seq, tries }) => {
+          const event = await readEvent(gateway.db, seq);
+          return event ? send(event, tries) : seq;
+        }),
+      );
       await endFollowUps(
         gateway.pool,
         'alert',
         sent.flatMap((seq) => seq ?? []),
       );
-      return events.length === alertsAtOnce;
+      return due.length === alertsAtOnce;
     },
     pollMs,
     (error) => gateway.log.error({ err: error }, 'alerts could not be read'),

@@ -1,67 +1,81 @@
 import type { Caip2 } from '../domain/primitives.ts';
-import { confirmSettlement } from '../gateway/confirm-settlement.ts';
+import { confirmWord, reopenReorged } from '../gateway/confirm-settlement.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Chain } from '../peers/chain.ts';
-import { collectFollowUps, type Confirmation, endFollowUps, takeConfirmations } from '../store/follow-ups.ts';
+import { endFollowUps, type ProvenSettlement, takeFollowUps, takeProven } from '../store/follow-ups.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 1_000;
-const eventsAtOnce = 5_000;
-const confirmationsAtOnce = 64;
+const provenAtOnce = 128;
+const wordsAtOnce = 16;
 
-/** Follows the ledger, and with it each settlement until it is final on its chain. */
+/** Follows settlements until they are final: a chain that is slow or away holds up no other. */
 export function startConfirmer(current: () => Gateway): Loop {
-  return startLoop(
+  const running = new Map<Caip2, Promise<void>>();
+
+  const confirm = async (gateway: Gateway, network: Caip2, chain: Chain): Promise<void> => {
+    try {
+      while (!gateway.stopping() && (await confirmNetwork(gateway, network, chain)));
+    } catch (err) {
+      gateway.log.error({ err, network }, 'settlements could not be confirmed');
+    } finally {
+      running.delete(network);
+    }
+  };
+
+  const loop = startLoop(
     async () => {
       const gateway = current();
-      const networks = gateway.x402.confirm === 'never' ? [] : [...gateway.chains];
-      const read = await collectFollowUps(
-        gateway.pool,
-        networks.map(([network]) => network),
-        eventsAtOnce,
-      );
-      const taken = await Promise.all(
-        networks.map(([network, chain]) => confirmNetwork(gateway, network, chain)),
-      );
-      return read === eventsAtOnce || taken.includes(confirmationsAtOnce);
+      if (gateway.x402.confirm === 'never') return;
+      for (const [network, chain] of gateway.chains)
+        if (!running.has(network)) running.set(network, confirm(gateway, network, chain));
     },
     pollMs,
-    (error) => current().log.error({ err: error }, 'settlements could not be confirmed'),
+    (error) => current().log.error({ err: error }, 'settlements could not be looked for'),
   );
+  return {
+    wake: () => loop.wake(),
+    async stop() {
+      await loop.stop();
+      await Promise.all(running.values());
+    },
+  };
 }
 
-/** Returns how many were looked at. A chain that does not answer is asked again at the next step. */
-async function confirmNetwork(gateway: Gateway, network: Caip2, chain: Chain): Promise<number> {
+/** True where more may be waiting. A chain that does not answer is asked again at the next step. */
+async function confirmNetwork(gateway: Gateway, network: Caip2, chain: Chain): Promise<boolean> {
+  const { pool } = gateway;
   const finalized = await chain.finalizedBlock();
-  if (finalized.kind === 'unavailable') return 0;
+  if (finalized.kind === 'unavailable') return false;
   const { block } = finalized;
-  const confirmations = await takeConfirmations(gateway.pool, network, block.number, confirmationsAtOnce);
-  const isFinal = await finalBlocks(chain, confirmations);
-  const done = await Promise.all(
-    confirmations.map(async (confirmation) => {
-      // the usual case: the block that proved it is still there, and nothing has to be read
-      if (isFinal(confirmation)) return confirmation.seq;
-      const isOver = await confirmSettlement(gateway, confirmation, { chain, finalized: block });
-      return isOver ? confirmation.seq : [];
-    }),
-  );
-  await endFollowUps(gateway.pool, 'confirm', done.flat());
-  return confirmations.length;
-}
+  const proven = await takeProven(pool, network, block.number, provenAtOnce);
+  await endFollowUps(pool, 'confirm', await confirmProven(gateway, chain, proven));
 
-/** Tells whose block is the one the chain has at that height; each height is asked for once. */
-async function finalBlocks(
-  chain: Chain,
-  confirmations: readonly Confirmation[],
-): Promise<(of: Confirmation) => boolean> {
-  const heights = new Set(confirmations.flatMap(({ block }) => block?.number ?? []));
-  const hashes = new Map(
-    await Promise.all(
-      [...heights].map(async (height) => {
-        const at = await chain.blockHashAt(height);
-        return [height, at.kind === 'answer' ? at.hash : undefined] as const;
-      }),
+  const words = await takeFollowUps(pool, 'confirm', network, wordsAtOnce);
+  const done = await Promise.all(
+    words.map(async (followUp) =>
+      (await confirmWord(gateway, followUp, { chain, finalized: block })) ? followUp.seq : [],
     ),
   );
-  return ({ block }) => block !== undefined && hashes.get(block.number) === block.hash;
+  await endFollowUps(pool, 'confirm', done.flat());
+  return proven.length === provenAtOnce || words.length === wordsAtOnce;
+}
+
+/** Those that are done with. Each block is asked for once; in the usual case it is still there, and nothing is read. */
+async function confirmProven(
+  gateway: Gateway,
+  chain: Chain,
+  proven: readonly ProvenSettlement[],
+): Promise<number[]> {
+  const done: number[] = [];
+  for (const [number, settlements] of Map.groupBy(proven, ({ blockNumber }) => blockNumber)) {
+    const at = await chain.blockHashAt(number);
+    // no answer, or a node that does not have this block yet, says nothing
+    if (at.kind === 'unavailable' || at.hash === undefined) continue;
+    for (const settlement of settlements) {
+      const isOver = at.hash === settlement.blockHash || (await reopenReorged(gateway, settlement));
+      if (isOver) done.push(settlement.seq);
+    }
+  }
+  return done;
 }

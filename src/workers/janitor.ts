@@ -1,5 +1,6 @@
 import type { Gateway } from '../gateway/gateway.ts';
 import { sweep } from '../store/calls.ts';
+import { sweepFollowUps } from '../store/follow-ups.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 600_000;
@@ -8,7 +9,7 @@ const piece = 500;
 /** Drops what no call can need again. */
 export function startJanitor(gateway: Gateway): Loop {
   return startLoop(
-    async () => (await sweep(gateway.pool, piece)) > 0,
+    async () => (await sweep(gateway.pool, piece)) + (await sweepFollowUps(gateway.pool, piece)) > 0,
     pollMs,
     (error) => gateway.log.error({ err: error }, 'the janitor could not sweep'),
   );

@@ -1,40 +1,45 @@
 import type { Gateway } from '../gateway/gateway.ts';
-import { resolveSettlement } from '../gateway/resolve-settlement.ts';
-import { takeUnsettled, type UnsettledCall } from '../store/unsettled.ts';
+import { resolveKept, resolveSettlement, type SettleSlots } from '../gateway/resolve-settlement.ts';
+import { endFollowUps, takeFollowUps } from '../store/follow-ups.ts';
+import { takeUnsettled } from '../store/unsettled.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 1_000;
-/** A settle that hangs must not keep the others waiting. */
+/** Looks at once. */
 const atOnce = 16;
+/** Settles among them: one that hangs must not keep payments waiting that landed long ago. */
+const settlesAtOnce = 4;
 
 /** Looks after settlements whose outcome nobody has recorded, until each is resolved. */
 export function startResolver(current: () => Gateway): Loop {
   const running = new Set<Promise<void>>();
+  const slots = createSlots(settlesAtOnce);
 
-  const resolve = async (call: UnsettledCall): Promise<void> => {
-    try {
-      await resolveSettlement(current(), call);
-    } catch (error) {
-      // it is due again by itself
-      current().log.error(
-        { err: error, quote_digest: call.stream },
-        'a settlement could not be looked after',
-      );
-    }
-  };
-
-  const step = async (): Promise<boolean> => {
-    const free = atOnce - running.size;
-    if (free <= 0) return false;
-    const calls = await takeUnsettled(current().pool, free);
-    for (const call of calls) {
-      const work = resolve(call).finally(() => {
+  const run = (stream: string, look: () => Promise<void>): void => {
+    const work = look()
+      .catch((error: unknown) =>
+        // it is due again by itself
+        current().log.error({ err: error, quote_digest: stream }, 'a settlement could not be looked after'),
+      )
+      .finally(() => {
         running.delete(work);
         if (running.size === atOnce - 1) loop.wake();
       });
-      running.add(work);
-    }
-    return false;
+    running.add(work);
+  };
+
+  const step = async (): Promise<void> => {
+    const { pool } = current();
+    const free = atOnce - running.size;
+    if (free <= 0) return;
+    const calls = await takeUnsettled(pool, free);
+    for (const call of calls) run(call.stream, () => resolveSettlement(current(), call, slots));
+    const kept = await takeFollowUps(pool, 'resolve', undefined, Math.max(1, free - calls.length));
+    for (const followUp of kept)
+      run(followUp.stream, async () => {
+        const isOver = await resolveKept(current(), followUp, slots);
+        if (isOver) await endFollowUps(pool, 'resolve', [followUp.seq]);
+      });
   };
   const loop = startLoop(step, pollMs, (error) =>
     current().log.error({ err: error }, 'the resolver could not look for open settlements'),
@@ -45,6 +50,21 @@ export function startResolver(current: () => Gateway): Loop {
     async stop() {
       await loop.stop();
       await Promise.all(running);
+    },
+  };
+}
+
+function createSlots(count: number): SettleSlots {
+  let free = count;
+  return {
+    async use(settle) {
+      if (free === 0) return undefined;
+      free -= 1;
+      try {
+        return await settle();
+      } finally {
+        free += 1;
+      }
     },
   };
 }

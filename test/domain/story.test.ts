@@ -236,8 +236,15 @@ describe('a second payment, after the first failed', () => {
 
 describe('a payment that was believed to have failed and lands after another paid its quote', () => {
   const both = [
-    ...[quoted, started(), failed(), started(secondNonce), settled(secondNonce), enqueuedFor(secondNonce, 8)],
-    ...[settled(), enqueued, delivered],
+    quoted,
+    started(),
+    failed(),
+    started(secondNonce),
+    settled(secondNonce),
+    enqueuedFor(secondNonce, 8),
+    settled(),
+    enqueued,
+    delivered,
   ];
 
   test('has a call of its own, and the other keeps its own', () => {
@@ -270,8 +277,13 @@ describe('a settlement that does not stand', () => {
 });
 
 test("a confirmation puts the chain's proof in the place of a facilitator's word", () => {
-  expect(storyOf(paid).payments[0]?.settled).toEqual({ transaction, evidence: 'facilitator' });
+  expect(storyOf(paid).payments[0]?.settled).toEqual({
+    version: 4,
+    transaction,
+    evidence: 'facilitator',
+  });
   expect(storyOf([...paid, confirmed]).payments[0]?.settled).toEqual({
+    version: 4,
     transaction: bytesOf('f7', 32),
     evidence: 'chain',
     proof: { blockNumber: 12n, blockHash: bytesOf('77', 32), logIndex: 3 },

@@ -3,6 +3,8 @@ import { useChain } from '../support/devnet.ts';
 import { payTo } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { quoteAndSign } from '../support/payer.ts';
+import { startTollbook } from '../support/program.ts';
+import { startRpcProxy } from '../support/rpc-proxy.ts';
 import { eventually } from '../support/wait.ts';
 import {
   behindProxy,
@@ -94,4 +96,62 @@ test('a settlement whose block is replaced before it is final is open again, and
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   const calls = events.flatMap((event) => (event.type === 'enqueued' ? event.data.call_id : []));
   expect(new Set(calls).size).toBe(1);
+});
+
+test('a node that lags behind and has not the block of a delivered payment takes nothing back', async () => {
+  const rpc = await startRpcProxy(chain.rpcUrl);
+  const { database, gateway, typesOf } = await behindProxy(chain, { rpcUrl: rpc.url });
+  const payment = await quoteAndSign(gateway, job, 'x');
+  let asked = 0;
+  rpc.lie = ({ method, params }) => {
+    const isHeight = method === 'eth_getBlockByNumber' && String(params[0]).startsWith('0x');
+    if (isHeight) asked += 1;
+    return isHeight ? { result: null } : undefined;
+  };
+  expect((await pay(gateway, payment)).status).toBe(202);
+  await reaches(gateway, payment, 'completed');
+  await eventually(() => expect(asked).toBeGreaterThan(1));
+  rpc.lie = () => undefined;
+  await eventually(async () =>
+    expect((await database.pool.query('select * from tollbook.follow_up')).rows).toEqual([]),
+  );
+  expect(await typesOf(digestOf(payment))).not.toContain('settlement_reorged');
+  expect((await receiptOf(gateway, payment)).paid).toBe(true);
+});
+
+test('a delivered payment whose block another node replaces is open again, is listed, and is found once more', async () => {
+  const rpc = await startRpcProxy(chain.rpcUrl);
+  const { database, gateway, runner, typesOf } = await behindProxy(chain, { rpcUrl: rpc.url });
+  const payment = await quoteAndSign(gateway, job, 'x');
+  rpc.lie = ({ method, params }) =>
+    method === 'eth_getBlockByNumber' && String(params[0]).startsWith('0x')
+      ? { result: { number: params[0], hash: nowhere, timestamp: '0x1' } }
+      : method === 'eth_getTransactionReceipt' && runner.deliveries.length > 0
+        ? { result: null }
+        : method === 'eth_getLogs'
+          ? { error: { code: -32_000, message: 'not now' } }
+          : undefined;
+  expect((await pay(gateway, payment)).status).toBe(202);
+  await eventually(async () => expect(await typesOf(digestOf(payment))).toContain('settlement_reorged'));
+  const listed = await startTollbook(['settlements'], { DATABASE_URL: database.url }).ended;
+  expect(listed.stdout).toContain('(its call is with a runner)');
+  rpc.lie = () => undefined;
+  await reaches(gateway, payment, 'completed');
+  await eventually(async () =>
+    expect((await database.pool.query('select * from tollbook.follow_up')).rows).toEqual([]),
+  );
+  expect(runner.deliveries).toHaveLength(1);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('an RPC of another chain decides nothing: what the facilitator said stands, and nothing is taken back', async () => {
+  const rpc = await startRpcProxy(chain.rpcUrl);
+  rpc.lie = ({ method }) => (method === 'eth_chainId' ? { result: '0x1' } : undefined);
+  const { gateway, typesOf } = await behindProxy(chain, { rpcUrl: rpc.url, top: 'confirm_timeout_ms = 200' });
+  const payment = await quoteAndSign(gateway, job, 'x');
+  expect((await pay(gateway, payment)).status).toBe(202);
+  await reaches(gateway, payment, 'completed');
+  expect(await typesOf(digestOf(payment))).not.toContain('settlement_confirmed');
+  rpc.lie = () => undefined;
+  await eventually(async () => expect(await typesOf(digestOf(payment))).toContain('settlement_confirmed'));
 });

@@ -3,8 +3,9 @@ import { useChain } from '../support/devnet.ts';
 import { payTo, startTestGateway } from '../support/gateway.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { cancelPayment, landPayment } from '../support/onchain.ts';
-import { payFor, type Payment, quoteAndSign } from '../support/payer.ts';
+import { offerOf, type Payment, quoteAndSign, signOffer } from '../support/payer.ts';
 import { startTollbook } from '../support/program.ts';
+import { startRpcProxy } from '../support/rpc-proxy.ts';
 import { eventually } from '../support/wait.ts';
 import {
   behindProxy,
@@ -159,16 +160,24 @@ describe('a payment that failed before anything was broadcast', () => {
     },
   };
 
-  test('and lands all the same has its call, beside that of the payment that took its quote', async () => {
+  test('and lands all the same has its call, beside that of the payment that took its quote and keeps its receipt', async () => {
     const { proxy, database, gateway, runner } = await behindProxy(chain);
-    const first = await quoteAndSign(gateway, job, 'x');
+    const offer = offerOf(await gateway.post(job, { body: 'x' }));
+    const [first, second] = [await signOffer(offer), await signOffer(offer)];
     proxy.faults.settle = refusal;
     expect((await pay(gateway, first)).status).toBe(402);
     proxy.faults.settle = 'pass';
-    expect((await payFor(gateway, job, 'x')).status).toBe(202);
+    const accepted = await pay(gateway, second);
+    expect(accepted.status).toBe(202);
+    await reaches(gateway, second, 'completed');
     await landPayment(chain.rpcUrl, first);
-    await reaches(gateway, first, 'completed');
     await eventually(() => expect(runner.deliveries).toHaveLength(2));
+    await eventually(async () => {
+      const late = await pay(gateway, first);
+      expect(late).toMatchObject({ status: 202, json: { quote_digest: digestOf(first) } });
+      expect(late.json.call_id).not.toBe(accepted.json.call_id);
+    });
+    expect((await receiptOf(gateway, second)).call_id).toBe(accepted.json.call_id);
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
@@ -201,11 +210,26 @@ describe('a payment that somebody else landed before it came', () => {
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
-  test('but was withdrawn by its payer is 402', async () => {
+  test('is 503, never 402, while the chain does not tell for what it was used', async () => {
+    const rpc = await startRpcProxy(chain.rpcUrl);
+    const { gateway } = await behindProxy(chain, { rpcUrl: rpc.url });
+    const payment = await quoteAndSign(gateway, job, 'x');
+    await landPayment(chain.rpcUrl, payment);
+    rpc.lie = ({ method }) =>
+      method === 'eth_getLogs' ? { error: { code: -32_000, message: 'not now' } } : undefined;
+    expect(await pay(gateway, payment)).toMatchObject({
+      status: 503,
+      json: { code: 'facilitator_unavailable' },
+    });
+    rpc.lie = () => undefined;
+    expect((await pay(gateway, payment)).status).toBe(202);
+  });
+
+  test('but was withdrawn by its payer is 402 as soon as that is final', async () => {
     const { gateway } = await behindProxy(chain);
     const payment = await quoteAndSign(gateway, job, 'x');
     await cancelPayment(chain.rpcUrl, payment);
-    expect((await pay(gateway, payment)).status).toBe(402);
+    await eventually(async () => expect((await pay(gateway, payment)).status).toBe(402));
   });
 });
 

@@ -17,14 +17,17 @@ export const price = 3_264_000n;
 const quick = 'facilitator_verify_timeout_ms = 300\nfacilitator_settle_timeout_ms = 1000';
 
 /** A gateway with a facilitator that misbehaves as it is told, and a runner, unless nobody serves the job. */
-export async function behindProxy(chain: TestChain, { top = '', tables = '', isServed = true } = {}) {
+export async function behindProxy(
+  chain: TestChain,
+  { top = '', tables = '', isServed = true, rpcUrl = chain.rpcUrl } = {},
+) {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
   onTestFinished(() => proxy.close());
-  const runner = await startTestRunner(() => ({ status: 200, body: 'done' }));
+  const runner = await startTestRunner(({ body }) => ({ status: 200, body: `did ${body.toString('utf8')}` }));
   const database = await createDatabase();
   const setup = {
     database,
-    chain,
+    chain: { ...chain, rpcUrl, token: chain.token, secondToken: chain.secondToken },
     facilitatorUrl: proxy.url,
     runnerUrl: isServed ? runner.url : undefined,
     top: `${quick}\n${top}`,
@@ -54,10 +57,11 @@ export async function reaches(gateway: TestGateway, payment: Payment, state: str
 export async function startReceiver() {
   const alerts: { type: string; text: string; quote_digest: string }[] = [];
   const server = http.createServer((request, response) => {
-    void request.toArray().then((chunks) => {
-      alerts.push(JSON.parse(Buffer.concat(chunks).toString('utf8')));
+    const receive = async (): Promise<void> => {
+      alerts.push(JSON.parse(Buffer.concat(await request.toArray()).toString('utf8')));
       response.end();
-    });
+    };
+    void receive();
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

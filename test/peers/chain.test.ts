@@ -10,10 +10,16 @@ afterEach(async () => {
 });
 
 /** What it returns is not waited for. */
-type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
+type Listener = (request: IncomingMessage, response: ServerResponse, text: string) => unknown;
 
-async function serve(listener: Listener, timeoutMs = 2000): Promise<Chain> {
-  const server = createServer((request, response) => void listener(request, response)).listen(0, '127.0.0.1');
+/** An RPC that behaves as told. Unless it `hidesId`, it says by itself which chain it serves. */
+async function serve(listener: Listener, timeoutMs = 2000, hidesId = false): Promise<Chain> {
+  const take: Listener = async (request, response) => {
+    const text = Buffer.concat(await request.toArray()).toString('utf8');
+    if (hidesId || !text.includes('eth_chainId')) return listener(request, response, text);
+    return response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: '0x14a34' }));
+  };
+  const server = createServer((request, response) => void take(request, response, '')).listen(0, '127.0.0.1');
   await once(server, 'listening');
   cleanups.push(() => server.close().closeAllConnections());
   const address = server.address();
@@ -247,8 +253,8 @@ describe('a receipt is malformed', () => {
 describe('authorizationState', () => {
   test('asks the token at the latest block, on the path of the URL', async () => {
     const seen: unknown[] = [];
-    const chain = await serve(async (request, response) => {
-      seen.push(request.url, JSON.parse(Buffer.concat(await request.toArray()).toString()));
+    const chain = await serve((request, response, text) => {
+      seen.push(request.url, JSON.parse(text));
       response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: abiTrue, error: null }));
     });
     expect(await chain.authorizationState(asset, from, nonce)).toEqual({
@@ -283,7 +289,14 @@ describe('the chain id', () => {
     ['0x14a34', true],
     ['0x1', false],
   ])('%s', async (result, matches) => {
-    expect(await (await resulting(result)).checkChainId()).toEqual({ kind: 'answer', matches });
+    const chain = await serve(
+      (_, response) => response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result })),
+      2_000,
+      true,
+    );
+    expect(await chain.checkChainId()).toEqual({ kind: 'answer', matches });
+    const state = await chain.authorizationState(asset, from, nonce);
+    expect(state).toMatchObject({ kind: 'unavailable', cause: matches ? 'malformed' : 'wrong_chain' });
   });
 });
 
@@ -312,7 +325,11 @@ describe('an RPC is unavailable when it', () => {
     ['shows a page', 200, '<html>', 'malformed'],
     ['is too long', 200, { ...ok, padding: 'x'.repeat(65_536) }, 'too_large'],
   ])('%s', async (_, status, answer, cause) => {
-    const chain = await serve((_request, response) => response.writeHead(status).end(JSON.stringify(answer)));
+    const chain = await serve(
+      (_request, response) => response.writeHead(status).end(JSON.stringify(answer)),
+      2_000,
+      true,
+    );
     expect(await chain.checkChainId()).toMatchObject({ kind: 'unavailable', cause });
   });
 
@@ -322,7 +339,7 @@ describe('an RPC is unavailable when it', () => {
       kind: 'unavailable',
       cause: 'timeout',
     });
-    const closing = await serve((request) => request.socket.destroy());
+    const closing = await serve((request) => request.socket.destroy(), 2_000, true);
     expect(await closing.checkChainId()).toMatchObject({
       kind: 'unavailable',
       cause: 'connection',

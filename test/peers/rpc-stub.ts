@@ -20,13 +20,14 @@ export interface RpcStub {
   arrived(count: number): Promise<void>;
 }
 
-/** A node that answers as told, until the test ends. */
-export async function startRpcStub(answer: Answering): Promise<RpcStub> {
+/** A node that answers as told, until the test ends. What chain it is it says by itself, unless `chainId` is null. */
+export async function startRpcStub(answer: Answering, chainId: string | null = '0x14a34'): Promise<RpcStub> {
   const requests: RpcRequest[] = [];
   const watchers = new Set<() => void>();
   const take = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
     const text = Buffer.concat(await incoming.toArray()).toString();
     const request = { url: incoming.url, body: JSON.parse(text) as RpcRequest['body'], response };
+    if (chainId !== null && request.body.method === 'eth_chainId') return succeed(request, chainId);
     requests.push(request);
     for (const watch of watchers) watch();
     answer(request, requests.length - 1);

@@ -60,6 +60,7 @@ function* differences(
   expected: Readonly<Record<string, number>>,
 ): Generator<string> {
   for (const name of new Set([...Object.keys(found), ...Object.keys(expected)])) {
-    if (found[name] !== expected[name]) yield `${what} ${name} is ${found[name]}, the events say ${expected[name]}`;
+    if (found[name] !== expected[name])
+      yield `${what} ${name} is ${found[name]}, the events say ${expected[name]}`;
   }
 }

@@ -1,0 +1,41 @@
+import { once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+export interface RpcQuestion {
+  readonly id: unknown;
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+
+/** What a node says instead of the truth: `{result}` or `{error}`; undefined passes the question on. */
+export type Lie = (question: RpcQuestion) => object | undefined;
+
+/** A node before the real one, which lies as it is told. Gone when the test ends. */
+export async function startRpcProxy(rpcUrl: string): Promise<{ readonly url: string; lie: Lie }> {
+  const proxy: { url: string; lie: Lie } = { url: '', lie: () => undefined };
+  const pass = async (body: string): Promise<string> => {
+    const headers = { 'content-type': 'application/json' };
+    return (await fetch(rpcUrl, { method: 'POST', body, headers })).text();
+  };
+  const server = http.createServer((request, response) => {
+    const answer = async (): Promise<void> => {
+      const body = Buffer.concat(await request.toArray()).toString('utf8');
+      const question = JSON.parse(body) as RpcQuestion;
+      const lie = proxy.lie(question);
+      const text = lie ? JSON.stringify({ jsonrpc: '2.0', id: question.id, ...lie }) : await pass(body);
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(text);
+    };
+    void answer();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  proxy.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return proxy;
+}
