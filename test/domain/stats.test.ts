@@ -13,6 +13,8 @@ const contract = {
   settled: ['payment_settled'],
   settlement_unknown: ['settlement_unknown'],
   settlement_failed: ['settlement_failed'],
+  settlement_disproved: ['settlement_disproved'],
+  settlement_reorged: ['settlement_reorged'],
   dry_run_allowed: ['dry_run_allowed'],
   dry_run_denied: ['dry_run_denied'],
   dry_run_error: ['dry_run_error'],
