@@ -134,6 +134,8 @@ async function verify(
   const answer = await facilitator.verify(facilitatorRequest(payment, digest));
   if (answer.kind === 'invalid') {
     const landed = await findLanded(gateway, payment, story.quote?.issued_at ?? nowSecs(gateway));
+    // used perhaps for this very payment, whose client may never come back: settling it finds that out
+    if (landed === 'unsure' && isSignedByPayer(payment)) return { verifiedBy: 'signature' };
     if (landed === 'unsure') return { kind: 'facilitator_unavailable', digest };
     if (landed) return { verifiedBy: 'chain', landed };
     return rejected({ stage: 'verify', reason: answer.reason, quote_digest: digest, payer: payment.payer });
