@@ -76,7 +76,7 @@ export function createChain(options: ChainOptions): Chain {
   const { timeoutMs } = options;
   let isRightChain = false;
   /** Nothing an RPC of another chain says is about ours: it is asked which it serves until it has told once. */
-  const call = async <T>(asked: RpcCall<T>, limitMs: number): Promise<RpcAnswer<T>> => {
+  const askWithin = async <T>(asked: RpcCall<T>, limitMs: number): Promise<RpcAnswer<T>> => {
     if (!isRightChain) {
       const id = await rpc.call(chainIdCall, limitMs);
       if (id.kind === 'unavailable') return id;
@@ -85,13 +85,13 @@ export function createChain(options: ChainOptions): Chain {
     }
     return rpc.call(asked, limitMs);
   };
-  const ask: Ask = (asked) => call(asked, timeoutMs);
+  const ask: Ask = (asked) => askWithin(asked, timeoutMs);
   const askState = async (call: RpcCall<boolean>): Promise<AuthorizationAnswer> => {
     const answer = await ask(call);
     return answer.kind === 'answer' ? { kind: 'answer', used: answer.value } : answer;
   };
   const find = async (transaction: Hex, expected: ExpectedTransfer, limitMs: number) => {
-    const answer = await call(receiptCall(transaction), limitMs);
+    const answer = await askWithin(receiptCall(transaction), limitMs);
     return answer.kind === 'answer' ? readSettlement(answer.value, expected) : answer;
   };
 

@@ -114,6 +114,8 @@ function recorded(events: readonly LedgerEvent[]): RecordedEvent[] {
 
 const storyOf = (events: readonly LedgerEvent[]): Story => foldStory(recorded(events));
 
+const callOf = (events: readonly LedgerEvent[]) => storyOf(events).payments[0]?.call;
+
 /** How a stream stands after these events: the receipt's word, whether it is paid, whether it can be paid. */
 function standing(events: readonly LedgerEvent[], at = nowSecs) {
   const story = storyOf(events);
@@ -309,7 +311,6 @@ describe('a paid call', () => {
   });
 
   test('keeps its id, and the attempt whose result counts', () => {
-    const callOf = (events: readonly LedgerEvent[]) => storyOf(events).payments[0]?.call;
     expect(callOf([...paid, delivered])).toEqual({ callId: 9, status: 'delivered' });
     expect(callOf([...paid, delivered, completed])).toEqual({
       callId: 9,

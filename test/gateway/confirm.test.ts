@@ -21,33 +21,34 @@ const chain = useChain();
 const successOf = (transaction: string) => ({ success: true, transaction, network: 'eip155:84532' });
 const nowhere = `0x${'a'.repeat(64)}`;
 
-async function rpc(method: string, params: readonly unknown[]): Promise<unknown> {
+async function askNode(method: string, params: readonly unknown[]): Promise<unknown> {
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
   const headers = { 'content-type': 'application/json' };
   const response = await fetch(chain.rpcUrl, { method: 'POST', headers, body });
   return ((await response.json()) as { result: unknown }).result;
 }
 
-describe("a facilitator's lie", () => {
-  const lied = async (confirm: string, isServed: boolean, holdsSecs: number) => {
-    const { url, alerts } = await startReceiver();
-    const setup = await behindProxy(chain, {
-      top: `confirm = "${confirm}"\nconfirm_timeout_ms = 200`,
-      tables: `[alerts]\nwebhook = "${url}"`,
-      isServed,
-    });
-    const { proxy, gateway, typesOf } = setup;
-    const validBefore = String(Math.floor(Date.now() / 1_000) + holdsSecs);
-    const payment = await quoteAndSign(gateway, job, 'x', { signed: { validBefore } });
-    const before = await chain.balance(payTo);
-    proxy.faults.settle = { answer: successOf(nowhere) };
-    expect((await pay(gateway, payment)).status).toBe(202);
-    await eventually(async () => expect(await typesOf(digestOf(payment))).toContain('settlement_disproved'));
-    await eventually(() => expect(alerts[0]?.type).toBe('settlement_disproved'));
-    expect((await receiptOf(gateway, payment)).paid).not.toBe(true);
-    return { ...setup, payment, before };
-  };
+/** A payment that the facilitator calls settled by a transaction that is nowhere, once that is disproved. */
+async function lied(confirm: string, isServed: boolean, holdsSecs: number) {
+  const { url, alerts } = await startReceiver();
+  const setup = await behindProxy(chain, {
+    top: `confirm = "${confirm}"\nconfirm_timeout_ms = 200`,
+    tables: `[alerts]\nwebhook = "${url}"`,
+    isServed,
+  });
+  const { proxy, gateway, typesOf } = setup;
+  const validBefore = String(Math.floor(Date.now() / 1_000) + holdsSecs);
+  const payment = await quoteAndSign(gateway, job, 'x', { signed: { validBefore } });
+  const before = await chain.balance(payTo);
+  proxy.faults.settle = { answer: successOf(nowhere) };
+  expect((await pay(gateway, payment)).status).toBe(202);
+  await eventually(async () => expect(await typesOf(digestOf(payment))).toContain('settlement_disproved'));
+  await eventually(() => expect(alerts[0]?.type).toBe('settlement_disproved'));
+  expect((await receiptOf(gateway, payment)).paid).not.toBe(true);
+  return { ...setup, payment, before };
+}
 
+describe("a facilitator's lie", () => {
   test('is disproved and alerted, and its call taken back while no runner has it', async () => {
     const { payment, database, gateway, before } = await lied('before', false, 20);
     await reaches(gateway, payment, 'settlement_failed');
@@ -84,10 +85,10 @@ describe("a facilitator's lie", () => {
 
 test('a settlement whose block is replaced before it is final is open again, and is found in its new block', async () => {
   const { database, gateway, runner, typesOf } = await behindProxy(chain, { isServed: false });
-  const snapshot = await rpc('evm_snapshot', []);
+  const snapshot = await askNode('evm_snapshot', []);
   const payment = await quoteAndSign(gateway, job, 'x');
   expect((await pay(gateway, payment)).status).toBe(202);
-  await rpc('evm_revert', [snapshot]);
+  await askNode('evm_revert', [snapshot]);
   await eventually(async () => expect(await typesOf(digestOf(payment))).toContain('settlement_reorged'));
   await reaches(gateway, payment, 'enqueued');
   const types = await typesOf(digestOf(payment));

@@ -33,8 +33,14 @@ describe('a settlement of unknown outcome', () => {
     expect(runner.deliveries).toHaveLength(1);
     expect(await chain.balance(payTo)).toBe(before + price);
     expect(await typesOf(digestOf(payment))).toEqual([
-      ...['quote_issued', 'payment_verified', 'settlement_started', 'settlement_unknown'],
-      ...['payment_settled', 'enqueued', 'delivered', 'completed'],
+      'quote_issued',
+      'payment_verified',
+      'settlement_started',
+      'settlement_unknown',
+      'payment_settled',
+      'enqueued',
+      'delivered',
+      'completed',
     ]);
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
@@ -233,21 +239,24 @@ describe('a payment that somebody else landed before it came', () => {
   });
 });
 
+function resolve(database: { url: string }, ...args: string[]) {
+  return startTollbook(['settlements', 'resolve', ...args], { DATABASE_URL: database.url }).ended;
+}
+
+/** A payment whose settlement stays open. */
+async function openPayment() {
+  const setup = await behindProxy(chain);
+  const payment = await quoteAndSign(setup.gateway, job, 'x');
+  setup.proxy.faults.settle = 'server_error';
+  expect((await pay(setup.gateway, payment)).status).toBe(503);
+  return { ...setup, payment };
+}
+
 describe("an operator's own decision", () => {
-  const resolve = (database: { url: string }, ...args: string[]) =>
-    startTollbook(['settlements', 'resolve', ...args], { DATABASE_URL: database.url }).ended;
   const words = ['--evidence', 'seen in the explorer', '--by', 'ada'];
 
-  const open = async () => {
-    const setup = await behindProxy(chain);
-    const payment = await quoteAndSign(setup.gateway, job, 'x');
-    setup.proxy.faults.settle = 'server_error';
-    expect((await pay(setup.gateway, payment)).status).toBe(503);
-    return { ...setup, payment };
-  };
-
   test('that it is paid settles it under a name, and its call goes out', async () => {
-    const { database, gateway, payment, typesOf } = await open();
+    const { database, gateway, payment, typesOf } = await openPayment();
     const ended = await resolve(database, digestOf(payment), '--paid', nowhere, ...words);
     expect(ended).toMatchObject({ code: 0 });
     await reaches(gateway, payment, 'completed');
@@ -258,7 +267,7 @@ describe("an operator's own decision", () => {
   });
 
   test('that it is unpaid fails it, and a transfer that comes all the same still has its call', async () => {
-    const { database, gateway, payment } = await open();
+    const { database, gateway, payment } = await openPayment();
     expect((await resolve(database, digestOf(payment), '--unpaid', ...words)).code).toBe(0);
     expect((await receiptOf(gateway, payment)).state).toBe('settlement_failed');
     await landPayment(chain.rpcUrl, payment);
