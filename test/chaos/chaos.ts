@@ -1,0 +1,130 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { ViolationKind } from './checks/violation.ts';
+import { createRandom } from './random.ts';
+import { makeRun, type RunReport } from './run.ts';
+import { describeSchedule } from './schedule.ts';
+import { gatewaySteps } from './steps.ts';
+import { startWorld } from './world.ts';
+
+export interface ChaosOptions {
+  readonly runs: number;
+  readonly seed: string;
+  /** How many gateways share the database; left out, one and two in turn. */
+  readonly processes?: number | undefined;
+  readonly visits?: number | undefined;
+  /** How long clients keep coming; left out, 2.5 s. */
+  readonly loadMs?: number | undefined;
+  /** Only this run, counted from 1. */
+  readonly only?: number | undefined;
+  /** The folder of the program under test; left out, this repository. */
+  readonly root?: string | undefined;
+  /** Keep the details of every run, not only of those with violations. */
+  readonly keepsAll?: boolean;
+  /** Violations after which no further run is made. */
+  readonly stopsAt?: readonly ViolationKind[];
+  readonly say: (line: string) => void;
+}
+
+const signals = ['SIGINT', 'SIGTERM'] as const;
+const usualVisits = 24;
+const usualLoadMs = 2_500;
+const toldViolations = 12;
+
+/** Makes the runs one after the other and tells of each on a line. */
+export async function makeRuns(options: ChaosOptions): Promise<RunReport[]> {
+  const { runs, seed, only, say } = options;
+  const random = createRandom(seed);
+  const rotation = random.fork('rotation').shuffled(gatewaySteps);
+  const world = await startWorld(random.fork('world'), options.root);
+  const reports: RunReport[] = [];
+  const onSignal = (): void => void world.close().finally(() => process.exit(130));
+  for (const signal of signals) process.once(signal, onSignal);
+  try {
+    for (let run = (only ?? 1) - 1; run < (only ?? runs); run++) {
+      const processes = options.processes ?? 1 + (run % 2);
+      const visits = options.visits ?? usualVisits;
+      const report = await makeRun({
+        world,
+        seed,
+        run,
+        rotation,
+        processes,
+        visits,
+        loadMs: options.loadMs ?? usualLoadMs,
+      });
+      reports.push(report);
+      say(progressLine(report, processes, only ?? runs));
+      if (report.violations.length === 0 && !options.keepsAll) continue;
+      for (const { kind, words } of report.violations.slice(0, toldViolations)) say(`  ${kind}: ${words}`);
+      if (report.violations.length > toldViolations) say(`  … ${report.violations.length} in all`);
+      say(`  details: ${keepReport(report, seed)}`);
+      say(
+        `  replay: npm run chaos -- --seed ${seed} --only ${run + 1} --processes ${processes} --visits ${visits}`,
+      );
+      if (report.violations.some(({ kind }) => options.stopsAt?.includes(kind))) break;
+    }
+  } finally {
+    for (const signal of signals) process.off(signal, onSignal);
+    await world.close();
+  }
+  return reports;
+}
+
+function progressLine(
+  { run, schedule, violations, payments, counts, ms }: RunReport,
+  processes: number,
+  runs: number,
+): string {
+  const { signed, landed, accepted } = payments;
+  const faults = [...counts.values()].reduce((sum, count) => sum + count, 0);
+  const strikes = [...schedule.strikes, ...schedule.mishaps].map((one) =>
+    'step' in one ? `${one.what} ${one.step}#${one.nth}` : `${one.what} at ${one.atMs} ms`,
+  );
+  const verdict = violations.length === 0 ? 'sound' : `${violations.length} VIOLATIONS`;
+  return (
+    `run ${String(run + 1).padStart(2)}/${runs}  ${processes} gateway${processes > 1 ? 's' : ' '}  ${(ms / 1_000).toFixed(1)} s  ` +
+    `${signed} signed, ${landed} landed, ${accepted} accepted, ${faults} faults  ${verdict}  [${strikes.join(', ')}]`
+  );
+}
+
+/** Everything about a run, for whoever looks for the reason. */
+function keepReport(report: RunReport, seed: string): string {
+  const dir = path.join(tmpdir(), `tollbook-chaos-report-${seed.replaceAll(/[^\w-]/g, '_')}-${report.run}`);
+  mkdirSync(dir, { recursive: true });
+  const write = (name: string, lines: readonly string[]): void =>
+    writeFileSync(path.join(dir, name), `${lines.join('\n')}\n`);
+  write(
+    'violations.txt',
+    report.violations.map(({ kind, words }) => `${kind}: ${words}`),
+  );
+  write('schedule.txt', describeSchedule(report.schedule));
+  write('diary.txt', report.diary);
+  write('clients.jsonl', report.clients);
+  write('ledger.jsonl', [report.ledger]);
+  write('processes.log', [report.log]);
+  return dir;
+}
+
+/** What was done to the gateways, over all runs, and what came of it. */
+export function summarize(reports: readonly RunReport[]): string[] {
+  const counts = new Map<string, number>();
+  for (const report of reports)
+    for (const [what, count] of report.counts) counts.set(what, (counts.get(what) ?? 0) + count);
+  const total = (of: keyof RunReport['payments']): number =>
+    reports.reduce((sum, { payments }) => sum + payments[of], 0);
+  const table = [...counts]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([what, count]) => `  ${String(count).padStart(5)}  ${what}`);
+  const broken = reports.filter(({ violations }) => violations.length > 0);
+  return [
+    'Faults injected:',
+    ...table,
+    `Payments: ${total('signed')} signed, ${total('landed')} landed, ${total('accepted')} answers 202, ${total('refused')} refused ` +
+      `(${total('excused')} of them before another request of the same client started the payment)`,
+    broken.length === 0
+      ? `${reports.length} runs, no violation`
+      : `${broken.length} of ${reports.length} runs with violations: ${broken.map(({ run }) => run + 1).join(', ')}`,
+  ];
+}

@@ -1,0 +1,61 @@
+import type { Book } from '../book.ts';
+import type { RecordedPayment } from './payments.ts';
+import type { Landed } from './transfers.ts';
+import type { Violation } from './violation.ts';
+
+/** One transfer, one call: in both directions, and the ledger names the very log that paid. */
+export function* moneyViolations(
+  transfers: readonly Landed[],
+  payments: ReadonlyMap<string, RecordedPayment>,
+  book: Book,
+): Generator<Violation> {
+  const landed = new Map(transfers.map((transfer) => [transfer.key, transfer]));
+  for (const { key, transaction } of transfers) {
+    const calls = payments.get(key)?.calls ?? [];
+    const words = `${key}, paid in ${transaction}`;
+    if (calls.length === 0) {
+      const isStarted = payments.has(key) ? 'was started' : 'was never started';
+      yield { kind: 'transfer_without_call', words: `${words}: no call; the payment ${isStarted}` };
+    }
+    if (calls.length > 1) {
+      yield { kind: 'two_calls_for_one_transfer', words: `${words}: calls ${calls.join(', ')}` };
+    }
+  }
+  for (const payment of payments.values()) {
+    const transfer = landed.get(payment.key);
+    if (!transfer && payment.calls.length > 0 && !isBelievedLie(payment, book)) {
+      yield { kind: 'call_without_transfer', words: `${payment.key}: call ${payment.calls.join(', ')}` };
+    }
+    if (transfer) yield* evidenceViolations(payment, transfer);
+  }
+  yield* nonceViolations(payments);
+}
+
+/**
+ * A facilitator that lies while the chain cannot be asked is believed until the chain can: a call may have gone out by then.
+ * Where the ledger names a log as proof, nobody's lie excuses it.
+ */
+function isBelievedLie({ key, settled }: RecordedPayment, book: Book): boolean {
+  return book.lies.has(key) && settled.every(({ data }) => data.log_index === undefined);
+}
+
+function* evidenceViolations({ key, settled }: RecordedPayment, transfer: Landed): Generator<Violation> {
+  for (const { type, data } of settled) {
+    if (data.log_index === undefined) continue;
+    if (data.transaction === transfer.transaction && data.log_index === transfer.logIndex) continue;
+    const words = `${key}: ${type} names ${data.transaction}/${data.log_index}, but ${transfer.transaction}/${transfer.logIndex} paid`;
+    yield { kind: 'wrong_evidence', words };
+  }
+}
+
+/** A delegated caller's nonce buys one call. */
+function* nonceViolations(payments: ReadonlyMap<string, RecordedPayment>): Generator<Violation> {
+  const holders = new Map<string, RecordedPayment>();
+  for (const payment of payments.values()) {
+    const { callerNonce, calls, key } = payment;
+    if (callerNonce === undefined || calls.length === 0) continue;
+    const holder = holders.get(callerNonce);
+    if (holder) yield { kind: 'nonce_used_twice', words: `${callerNonce}: by ${holder.key} and by ${key}` };
+    holders.set(callerNonce, payment);
+  }
+}

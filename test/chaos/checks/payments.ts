@@ -1,0 +1,62 @@
+import type { EventData, RecordedEvent } from '../../../src/domain/event.ts';
+import { paymentKey } from '../book.ts';
+
+type Started = Extract<RecordedEvent, { type: 'settlement_started' }>;
+
+/** What the ledger tells about one payment, gathered from its events without the product's own fold. */
+export interface RecordedPayment {
+  readonly key: string;
+  readonly stream: string;
+  readonly started: Started;
+  readonly settled: Extract<RecordedEvent, { type: 'payment_settled' | 'settlement_confirmed' }>[];
+  /** Calls that were enqueued for it and not taken back. */
+  readonly calls: number[];
+  readonly callerNonce: string | undefined;
+}
+
+type Named = Pick<EventData<'settlement_failed'>, 'asset' | 'payer' | 'payment_nonce'>;
+
+export function keyOf({ asset, payer, payment_nonce }: Named): string {
+  return paymentKey(asset, payer, payment_nonce);
+}
+
+/** Every payment that was ever started, by its key. */
+export function recordedPayments(events: readonly RecordedEvent[]): Map<string, RecordedPayment> {
+  const payments = new Map<string, RecordedPayment>();
+  const callerNonces = new Map<string, string>();
+  for (const event of events) {
+    switch (event.type) {
+      case 'auth_passed': {
+        const { caller, caller_nonce: nonce } = event.data;
+        if (nonce) callerNonces.set(event.stream, `${caller}/${nonce}`);
+        else callerNonces.delete(event.stream);
+        break;
+      }
+      case 'settlement_started': {
+        const { asset, payer, nonce } = event.data.payment;
+        const key = paymentKey(asset, payer, nonce);
+        const callerNonce = callerNonces.get(event.stream);
+        payments.set(key, { key, stream: event.stream, started: event, settled: [], calls: [], callerNonce });
+        break;
+      }
+      case 'payment_settled':
+      case 'settlement_confirmed':
+        payments.get(keyOf(event.data))?.settled.push(event);
+        break;
+      case 'settlement_disproved':
+      case 'settlement_reorged':
+        if (event.data.call === 'withdrawn') payments.get(keyOf(event.data))?.calls.pop();
+        break;
+      case 'enqueued':
+        for (const payment of payments.values())
+          if (
+            payment.stream === event.stream &&
+            payment.started.data.payment.nonce === event.data.payment_nonce
+          )
+            payment.calls.push(event.data.call_id);
+        break;
+      default:
+    }
+  }
+  return payments;
+}

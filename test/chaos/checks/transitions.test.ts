@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest';
+import type { LedgerEvent, RecordedEvent } from '../../../src/domain/event.ts';
+import { quoteIssued, randomHex32 } from '../../support/events.ts';
+import { transitionViolations } from './transitions.ts';
+
+const payer = `0x${'1'.repeat(40)}`;
+const asset = `0x${'2'.repeat(40)}`;
+const nonce = randomHex32();
+const named = { network: 'eip155:84532', asset, payer, payment_nonce: nonce };
+const transaction = randomHex32();
+
+const started: LedgerEvent = {
+  type: 'settlement_started',
+  data: {
+    request_id: crypto.randomUUID(),
+    binding: randomHex32(),
+    body_sha256: randomHex32(),
+    body_bytes: 1,
+    payment: {
+      x402_version: 2,
+      transfer_method: 'eip3009',
+      network: 'eip155:84532',
+      asset,
+      symbol: 'USDC',
+      decimals: 6,
+      pay_to: payer,
+      amount: '1',
+      payer,
+      nonce,
+      valid_after: '0',
+      valid_before: '1',
+      signature: '0x',
+      max_timeout_secs: 1,
+      eip712_name: 'USD Coin',
+      eip712_version: '2',
+    },
+  },
+};
+const settled: LedgerEvent = {
+  type: 'payment_settled',
+  data: { ...named, amount: '1', transaction, evidence: 'facilitator' },
+};
+const unknown: LedgerEvent = { type: 'settlement_unknown', data: { ...named, reason: 'timeout' } };
+const failed: LedgerEvent = { type: 'settlement_failed', data: { ...named, reason: 'insufficient_funds' } };
+const disproved = (call: 'withdrawn' | 'kept'): LedgerEvent => ({
+  type: 'settlement_disproved',
+  data: { ...named, transaction, reason: 'not_on_chain', call },
+});
+const enqueued: LedgerEvent = { type: 'enqueued', data: { call_id: 1, payment_nonce: nonce } };
+const delivered = (attempt: number): LedgerEvent => ({ type: 'delivered', data: { call_id: 1, attempt } });
+const completed = (attempt: number): LedgerEvent => ({ type: 'completed', data: { call_id: 1, attempt } });
+
+function violationsOf(...events: LedgerEvent[]): string[] {
+  const story = [quoteIssued(), ...events].map((event, index): RecordedEvent => {
+    const place = { seq: index + 1, version: index + 1, stream: `0x${'3'.repeat(64)}`, at: '' };
+    return { ...event, ...place };
+  });
+  return [...transitionViolations(story)].map(({ words }) => words);
+}
+
+test.each([
+  ['paid and done', [started, settled, enqueued, delivered(1), completed(1)]],
+  ['found out later', [started, unknown, settled, enqueued, delivered(1), delivered(2), completed(2)]],
+  ['landed late', [started, failed, settled, enqueued]],
+  ['taken back in time', [started, settled, enqueued, disproved('withdrawn'), settled, enqueued]],
+  [
+    'taken back too late',
+    [started, settled, enqueued, delivered(1), disproved('kept'), settled, completed(1)],
+  ],
+])('%s is legal', (_, events) => {
+  expect(violationsOf(...events)).toEqual([]);
+});
+
+test.each([
+  ['enqueued before it is paid', [started, enqueued, settled], 'enqueued while the payment is settling'],
+  ['settled twice', [started, settled, enqueued, settled], 'payment_settled while the payment is settled'],
+  ['enqueued twice', [started, settled, enqueued, enqueued], 'enqueued of call 1'],
+  ['unknown once it is settled', [started, settled, enqueued, unknown], 'settlement_unknown while'],
+  ['started twice', [started, started], 'settlement_started while the payment is settling'],
+  [
+    'completed twice',
+    [started, settled, enqueued, delivered(1), completed(1), completed(1)],
+    'completed while call 1 is completed',
+  ],
+  [
+    'completed by an older attempt',
+    [started, settled, enqueued, delivered(2), completed(1)],
+    'attempt 1 completed',
+  ],
+  [
+    'delivered twice as one attempt',
+    [started, settled, enqueued, delivered(1), delivered(1)],
+    'attempt 1 after',
+  ],
+])('%s is not', (_, events, fault) => {
+  expect(violationsOf(...events).join()).toContain(fault);
+});

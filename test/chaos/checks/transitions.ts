@@ -1,0 +1,138 @@
+import type { EventType, RecordedEvent } from '../../../src/domain/event.ts';
+import { paymentKey } from '../book.ts';
+import { keyOf } from './payments.ts';
+import type { Violation } from './violation.ts';
+
+type PaymentState = 'absent' | 'settling' | 'unknown' | 'failed' | 'settled';
+type CallState = 'absent' | 'enqueued' | 'delivered' | 'failed' | 'completed' | 'dead';
+
+/** From which states of its payment an event may come, and where it leads. */
+const paymentSteps: Partial<Record<EventType, { from: readonly PaymentState[]; to?: PaymentState }>> = {
+  settlement_started: { from: ['absent'], to: 'settling' },
+  payer_mismatch: { from: ['settling', 'unknown'] },
+  settlement_unknown: { from: ['settling', 'unknown'], to: 'unknown' },
+  settlement_overdue: { from: ['settling', 'unknown'] },
+  settlement_failed: { from: ['settling', 'unknown'], to: 'failed' },
+  // a failed one may land all the same
+  payment_settled: { from: ['settling', 'unknown', 'failed'], to: 'settled' },
+  settlement_confirmed: { from: ['settled'] },
+  settlement_disproved: { from: ['settled'], to: 'unknown' },
+  settlement_reorged: { from: ['settled'], to: 'settling' },
+  enqueued: { from: ['settled'] },
+};
+
+/** The same for calls. Completed is the end; a dead letter waits for the operator. */
+const callSteps: Partial<Record<EventType, { from: readonly CallState[]; to: CallState }>> = {
+  enqueued: { from: ['absent'], to: 'enqueued' },
+  delivered: { from: ['enqueued', 'delivered', 'failed'], to: 'delivered' },
+  delivery_failed: { from: ['enqueued', 'delivered', 'failed'], to: 'failed' },
+  completed: { from: ['delivered'], to: 'completed' },
+  dead_lettered: { from: ['enqueued', 'delivered', 'failed'], to: 'dead' },
+  operator_requeued: { from: ['dead'], to: 'enqueued' },
+};
+
+/** What a request that came to nothing leaves in a stream of its own. */
+const requestTypes: ReadonlySet<EventType> = new Set([
+  'payment_rejected',
+  'request_refused',
+  'auth_denied',
+  'replay_denied',
+  'enqueue_failed',
+  'dry_run_allowed',
+  'dry_run_denied',
+  'dry_run_error',
+]);
+
+interface Payment {
+  state: PaymentState;
+  call: { id: number | undefined; state: CallState; attempt: number };
+}
+
+/** Holds every event against the state that the events before it leave. */
+export function* transitionViolations(events: readonly RecordedEvent[]): Generator<Violation> {
+  const streams = new Map<string, RecordedEvent[]>();
+  for (const event of events) {
+    const stream = streams.get(event.stream) ?? [];
+    streams.set(event.stream, stream);
+    stream.push(event);
+  }
+  for (const [stream, story] of streams) {
+    const faults = [...(stream.startsWith('0x') ? quoteFaults(story) : requestFaults(stream, story))];
+    if (faults.length === 0) continue;
+    const told = story.map(({ type }) => type).join(', ');
+    yield { kind: 'illegal_transition', words: `${stream}: ${faults.join('; ')}. Its events: ${told}` };
+  }
+}
+
+function* requestFaults(stream: string, story: readonly RecordedEvent[]): Generator<string> {
+  if (!stream.startsWith('request:')) return;
+  for (const { type } of story) if (!requestTypes.has(type)) yield `${type} in a request's own stream`;
+}
+
+function* quoteFaults(story: readonly RecordedEvent[]): Generator<string> {
+  const payments = new Map<string, Payment>();
+  for (const event of story) {
+    if ((event.type === 'quote_issued') !== (event.version === 1))
+      yield `${event.type} at version ${event.version}`;
+    yield* moneyFaults(payments, event);
+    yield* callFaults([...payments.values()], event);
+  }
+}
+
+function* moneyFaults(payments: Map<string, Payment>, event: RecordedEvent): Generator<string> {
+  const step = paymentSteps[event.type];
+  if (!step) return;
+  const key = paymentOf(event, payments);
+  const payment = payments.get(key) ?? {
+    state: 'absent',
+    call: { id: undefined, state: 'absent', attempt: 0 },
+  };
+  payments.set(key, payment);
+  if (!step.from.includes(payment.state)) yield `${event.type} while the payment is ${payment.state}`;
+  const others = [...payments.values()].filter((other) => other !== payment && other.state !== 'failed');
+  if (event.type === 'settlement_started' && others.length > 0) yield 'a second payment of one quote';
+  payment.state = step.to ?? payment.state;
+  const isTakenBack = event.type === 'settlement_disproved' || event.type === 'settlement_reorged';
+  if (!isTakenBack || event.data.call === 'kept') return;
+  if (payment.call.state !== 'enqueued') yield `a call was withdrawn that was ${payment.call.state}`;
+  payment.call = { id: undefined, state: 'absent', attempt: payment.call.attempt };
+}
+
+function paymentOf(event: RecordedEvent, payments: ReadonlyMap<string, Payment>): string {
+  if (event.type === 'settlement_started') {
+    const { asset, payer, nonce } = event.data.payment;
+    return paymentKey(asset, payer, nonce);
+  }
+  if (event.type === 'enqueued') {
+    const { payment_nonce: nonce } = event.data;
+    return [...payments.keys()].find((key) => key.endsWith(nonce)) ?? '';
+  }
+  return 'payment_nonce' in event.data && 'payer' in event.data && 'asset' in event.data && event.data.asset
+    ? keyOf({ ...event.data, asset: event.data.asset })
+    : '';
+}
+
+function* callFaults(payments: readonly Payment[], event: RecordedEvent): Generator<string> {
+  const step = callSteps[event.type];
+  if (!step || !('call_id' in event.data)) return;
+  const { call_id: id } = event.data;
+  const owner =
+    event.type === 'enqueued'
+      ? payments.find(({ state, call }) => state === 'settled' && call.state === 'absent')
+      : payments.find(({ call }) => call.id === id);
+  if (!owner) return yield `${event.type} of call ${id}, which nobody has paid for or which is there already`;
+  const { call } = owner;
+  if (!step.from.includes(call.state)) yield `${event.type} while call ${id} is ${call.state}`;
+  yield* attemptFaults(call, event);
+  owner.call = { id, state: step.to, attempt: 'attempt' in event.data ? event.data.attempt : call.attempt };
+}
+
+/** An attempt is delivered once, attempts come in their order, and only the last one delivered can complete. */
+function* attemptFaults(call: Payment['call'], event: RecordedEvent): Generator<string> {
+  if (!('attempt' in event.data)) return;
+  const { attempt } = event.data;
+  if (event.type === 'delivered' && attempt <= call.attempt)
+    yield `attempt ${attempt} after attempt ${call.attempt}`;
+  if (event.type === 'completed' && attempt !== call.attempt)
+    yield `attempt ${attempt} completed after attempt ${call.attempt} was delivered`;
+}

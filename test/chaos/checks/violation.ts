@@ -1,0 +1,22 @@
+/** The invariants, each with a name that reports and plants go by. */
+export type ViolationKind =
+  | 'transfer_without_call'
+  | 'call_without_transfer'
+  | 'two_calls_for_one_transfer'
+  | 'wrong_evidence'
+  | 'refused_though_paid'
+  | 'accepted_without_call'
+  | 'accepted_for_another_request'
+  | 'never_answered'
+  | 'nonce_used_twice'
+  | 'call_not_finished'
+  | 'wrong_work'
+  | 'ledger_unsound'
+  | 'illegal_transition'
+  | 'settlement_left_open'
+  | 'gateway_died';
+
+export interface Violation {
+  readonly kind: ViolationKind;
+  readonly words: string;
+}

@@ -1,0 +1,41 @@
+import type { RecordedEvent } from '../../../src/domain/event.ts';
+import type { RunnerRun } from '../runner-slot.ts';
+import type { RecordedPayment } from './payments.ts';
+import type { Violation } from './violation.ts';
+
+/** Every call ends, and runners did the work that was paid for. */
+export function* workViolations(
+  payments: ReadonlyMap<string, RecordedPayment>,
+  events: readonly RecordedEvent[],
+  runs: readonly RunnerRun[],
+): Generator<Violation> {
+  const ends = new Map<number, string>();
+  for (const { type, data } of events)
+    if (type === 'completed' || type === 'dead_lettered') ends.set(data.call_id, type);
+  const ran = new Set(runs.map(({ callId }) => callId));
+  for (const { key, calls } of payments.values()) {
+    for (const id of calls) {
+      const end = ends.get(id);
+      if (!end) yield { kind: 'call_not_finished', words: `call ${id} of ${key}` };
+      if (end === 'completed' && !ran.has(id))
+        yield { kind: 'wrong_work', words: `call ${id} of ${key} is completed, and no runner had it` };
+    }
+  }
+  yield* runViolations(payments, runs);
+}
+
+function* runViolations(
+  payments: ReadonlyMap<string, RecordedPayment>,
+  runs: readonly RunnerRun[],
+): Generator<Violation> {
+  const bodies = new Map<number, string>();
+  for (const { started, calls } of payments.values())
+    for (const id of calls) bodies.set(id, started.data.body_sha256);
+  for (const { callId, quoteDigest, bodySha256 } of runs) {
+    const words = `a runner got call ${callId} of ${quoteDigest}`;
+    const paid = bodies.get(callId);
+    if (paid === undefined) yield { kind: 'wrong_work', words: `${words}, which nobody paid for` };
+    else if (paid !== bodySha256)
+      yield { kind: 'wrong_work', words: `${words} with another body than was paid for` };
+  }
+}

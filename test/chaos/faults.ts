@@ -1,0 +1,135 @@
+import type { Random } from './random.ts';
+
+/** What can happen to one operation on its way to a peer. `before` and `after` are of its effect. */
+export interface Fault {
+  readonly kind: FaultKind;
+  /** How long it takes, where it takes time. */
+  readonly ms: number;
+}
+
+export type FaultKind =
+  | 'none'
+  | 'delay'
+  | 'cut_before'
+  | 'cut_after'
+  | 'duplicate'
+  | 'error_before'
+  | 'error_after'
+  | 'garbage_before'
+  | 'garbage_after'
+  | 'hang_before'
+  | 'hang_after'
+  /** The effect comes when nobody waits for it any more. */
+  | 'late'
+  /** `success: true` without a transfer. */
+  | 'lie_success'
+  /** `success: true` with the transaction of another payment. */
+  | 'lie_replay'
+  /** A failure before broadcast, told after the money moved. */
+  | 'lie_failed'
+  /** A good payment is called invalid. */
+  | 'lie_invalid'
+  /** A node that lags: no receipt, no logs. */
+  | 'stale'
+  /** Half of a message, and then the sender is gone. */
+  | 'half'
+  /** The answer is kept back for a while. */
+  | 'hold';
+
+/** The ways to a peer: each has its own misfortunes. */
+export type Place =
+  | 'verify'
+  | 'settle'
+  | 'supported'
+  | 'rpc'
+  | 'push'
+  | 'lease'
+  | 'report'
+  | 'append'
+  | 'query';
+
+/** How often each fault comes, out of a thousand operations. */
+const perMille: Readonly<Record<Place, Partial<Record<FaultKind, number>>>> = {
+  verify: {
+    delay: 40,
+    cut_before: 15,
+    cut_after: 15,
+    duplicate: 20,
+    error_before: 10,
+    error_after: 10,
+    garbage_before: 10,
+    garbage_after: 10,
+    hang_before: 8,
+    hang_after: 8,
+    lie_invalid: 15,
+  },
+  settle: {
+    delay: 60,
+    cut_before: 50,
+    cut_after: 70,
+    duplicate: 50,
+    error_before: 30,
+    error_after: 40,
+    garbage_before: 15,
+    garbage_after: 30,
+    hang_before: 20,
+    hang_after: 50,
+    late: 40,
+    lie_success: 25,
+    lie_replay: 80,
+    lie_failed: 25,
+  },
+  supported: { error_before: 30, garbage_before: 30 },
+  rpc: {
+    delay: 30,
+    cut_before: 20,
+    cut_after: 20,
+    duplicate: 20,
+    error_before: 15,
+    garbage_after: 15,
+    hang_after: 5,
+    stale: 30,
+  },
+  push: {
+    delay: 50,
+    cut_before: 40,
+    cut_after: 60,
+    duplicate: 50,
+    error_before: 40,
+    error_after: 40,
+    garbage_after: 20,
+    hang_before: 20,
+    hang_after: 20,
+  },
+  lease: { delay: 40, cut_before: 40, cut_after: 60, error_before: 20, garbage_after: 20 },
+  report: { delay: 40, cut_before: 60, cut_after: 80, duplicate: 60, error_before: 30, error_after: 30 },
+  append: {
+    delay: 30,
+    cut_before: 20,
+    cut_after: 30,
+    duplicate: 40,
+    error_before: 15,
+    error_after: 20,
+    half: 15,
+    hold: 30,
+  },
+  query: { delay: 10, cut_before: 4, cut_after: 6, error_after: 4, hold: 5 },
+};
+
+const msOf: Partial<Record<FaultKind, readonly [number, number]>> = {
+  delay: [20, 600],
+  late: [1_600, 3_500],
+  hold: [50, 800],
+};
+
+/** The fault of one operation at a place. */
+export function drawFault(random: Random, place: Place): Fault {
+  let rest = random.next() * 1_000;
+  for (const [kind, share] of Object.entries(perMille[place])) {
+    rest -= share;
+    if (rest >= 0) continue;
+    const [from, to] = msOf[kind as FaultKind] ?? [0, 0];
+    return { kind: kind as FaultKind, ms: random.between(from, to) };
+  }
+  return { kind: 'none', ms: 0 };
+}

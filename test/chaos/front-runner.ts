@@ -1,0 +1,49 @@
+import { testToken } from '../../src/devnet/contracts.ts';
+import { callAsAnyone, type ChainLocation } from '../../src/devnet/deploy.ts';
+import type { Hex } from '../../src/domain/primitives.ts';
+import type { Payment } from '../support/payer.ts';
+import type { Misfortune } from './misfortune.ts';
+
+type Moment = 'before_verify' | 'before_settle';
+
+/** Somebody who saw a payer's authorization and submits it: the money arrives, by another transaction than was meant. */
+export interface FrontRunner {
+  /** Has a payment submitted when it first reaches the facilitator at that moment. */
+  plan(payment: Payment, moment: Moment): void;
+  /** Submits what was planned for this moment. */
+  run(nonce: string, moment: Moment): Promise<void>;
+  /** Submits it now. False where it reverts: somebody was faster. */
+  submit(payment: Payment): Promise<boolean>;
+}
+
+export function createFrontRunner(chain: ChainLocation, misfortune: Misfortune): FrontRunner {
+  const planned = new Map<string, { payment: Payment; moment: Moment }>();
+
+  const submit = async (payment: Payment): Promise<boolean> => {
+    const { signature, authorization } = payment.payload;
+    const { from, to, value, validAfter, validBefore, nonce } = authorization;
+    const args = [from, to, BigInt(value), BigInt(validAfter), BigInt(validBefore), nonce, signature as Hex];
+    try {
+      await callAsAnyone(chain, {
+        address: payment.accepted.asset,
+        artifact: testToken,
+        functionName: 'transferWithAuthorization',
+        args,
+      });
+      return true;
+    } catch {
+      return false;
+    }
+  };
+
+  return {
+    plan: (payment, moment) => void planned.set(payment.payload.authorization.nonce, { payment, moment }),
+    async run(nonce, moment) {
+      const due = planned.get(nonce);
+      if (due?.moment !== moment) return;
+      planned.delete(nonce);
+      if (await submit(due.payment)) misfortune.note(`front-run ${moment}`, nonce.slice(0, 10));
+    },
+    submit,
+  };
+}

@@ -1,0 +1,83 @@
+import type { Address } from '../../src/domain/primitives.ts';
+
+export interface GatewayConfigValues {
+  readonly port: number;
+  readonly facilitatorUrl: string;
+  readonly rpcUrl: string;
+  readonly pushUrl: string;
+  readonly token: Address;
+  readonly secondToken: Address;
+  readonly registry: Address;
+  readonly payTo: Address;
+}
+
+/** How long a payer's signature holds at most: what can never be settled is given up some seconds after. */
+const maxTimeoutSecs = 60;
+
+const token = (asset: Address, symbol: string, name: string, payTo: Address): string => `
+[[accepted_tokens]]
+network = "eip155:84532"
+asset = "${asset}"
+symbol = "${symbol}"
+decimals = 6
+pay_to = "${payTo}"
+eip712_name = "${name}"
+eip712_version = "2"
+`;
+
+/** An operator's file with time-outs so short that outcomes become unknown within seconds. */
+export function gatewayConfig(values: GatewayConfigValues): string {
+  const { port, facilitatorUrl, rpcUrl, pushUrl, payTo } = values;
+  return `
+bind_address = "127.0.0.1:${port}"
+facilitator_url = "${facilitatorUrl}"
+facilitator_verify_timeout_ms = 1_500
+facilitator_settle_timeout_ms = 1_500
+confirm_timeout_ms = 1_000
+max_timeout_secs = ${maxTimeoutSecs}
+rate_per_native_unit = "3200.00"
+markup_bps = 200
+default_invocation_mode = "public_paid"
+
+[limits]
+requests_per_minute = 0
+
+[delivery]
+max_attempts = 12
+backoff_base_ms = 20
+backoff_cap_ms = 200
+timeout_ms = 1_500
+lease_secs = 2
+
+[[networks]]
+id = "eip155:84532"
+rpc_url = "${rpcUrl}"
+${token(values.token, 'USDC', 'USD Coin', payTo)}
+${token(values.secondToken, 'EURC', 'Euro Coin', payTo)}
+[[runners]]
+services = [1]
+mode = "push"
+url = "${pushUrl}/calls"
+token_env = "CHAOS_RUNNER_TOKEN"
+
+[[runners]]
+services = [2]
+mode = "lease"
+token_env = "CHAOS_RUNNER_TOKEN"
+
+[job_prices.1]
+0 = "1000000000000000"
+1 = "1000000000000000"
+
+[job_prices.2]
+0 = "1000000000000000"
+
+[[job_policies]]
+service_id = 1
+job_index = 1
+invocation_mode = "restricted_paid"
+auth_mode = "delegated_caller_signature"
+net_rpc_url = "${rpcUrl}"
+net_contract = "${values.registry}"
+`;
+}

@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type GuardedChild, startGuardedChild } from './guarded-child.ts';
+
+/** One place for a gateway: whenever the process in it ends, the next one is started. */
+export interface GatewaySlot {
+  readonly name: string;
+  readonly url: string;
+  /** SIGKILL; false where nothing runs. */
+  kill(): boolean;
+  /** SIGSTOP, and SIGCONT after `ms`, or at once by `thaw`. */
+  freeze(ms: number): void;
+  thaw(): void;
+  /** Resolves when a gateway listens. */
+  untilUp(): Promise<void>;
+  stop(): Promise<void>;
+  /** What ended without having been killed, with its last words. */
+  readonly faults: readonly string[];
+  readonly log: () => string;
+}
+
+export interface GatewaySlotOptions {
+  readonly name: string;
+  readonly url: string;
+  /** The folder that holds `src/`. */
+  readonly root: string;
+  readonly configFile: string;
+  readonly databaseUrl: string;
+  /** Whether a gateway that does not come up may be excused: its database is away. */
+  readonly isExcused: () => boolean;
+}
+
+export const runnerToken = 'a-runner-token-of-the-chaos';
+
+export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
+  const faults: string[] = [];
+  let logs = '';
+  let child: GuardedChild | undefined;
+  let isUp = false;
+  let isKilled = false;
+  let isStopping = false;
+  let thawing: NodeJS.Timeout | undefined;
+
+  const runOnce = async (): Promise<void> => {
+    const started = await startGuardedChild({
+      args: [
+        '--import',
+        './scripts/check-node.mjs',
+        'src/cli/tollbook.ts',
+        'serve',
+        '--config',
+        options.configFile,
+      ],
+      cwd: options.root,
+      env: { DATABASE_URL: options.databaseUrl, CHAOS_RUNNER_TOKEN: runnerToken },
+    });
+    child = started;
+    isKilled = false;
+    started.onLine((line) => {
+      if (line.includes('"msg":"listening"')) isUp = true;
+    });
+    if (isStopping) started.signal('SIGKILL');
+    const code = await started.ended;
+    const wasUp = isUp;
+    [child, isUp] = [undefined, false];
+    logs = `${logs}${started.log()}--- ended with ${code} ---\n`.slice(-2_000_000);
+    const isExcused = isKilled || isStopping || (!wasUp && options.isExcused());
+    if (!isExcused)
+      faults.push(`gateway ${options.name} ended by itself with ${code}: ${lastWords(started.log())}`);
+  };
+
+  const run = async (): Promise<void> => {
+    while (!isStopping) {
+      await runOnce();
+      if (!isStopping) await sleep(100);
+    }
+  };
+  const running = run();
+
+  const thaw = (): void => {
+    clearTimeout(thawing);
+    child?.signal('SIGCONT');
+  };
+  return {
+    name: options.name,
+    url: options.url,
+    faults,
+    log: () => logs + (child?.log() ?? ''),
+    kill() {
+      if (!child || isKilled) return false;
+      isKilled = true;
+      child.signal('SIGKILL');
+      return true;
+    },
+    freeze(ms) {
+      child?.signal('SIGSTOP');
+      clearTimeout(thawing);
+      thawing = setTimeout(thaw, ms);
+    },
+    thaw,
+    async untilUp() {
+      while (!isUp) await sleep(20);
+    },
+    async stop() {
+      isStopping = true;
+      clearTimeout(thawing);
+      child?.signal('SIGKILL');
+      await running;
+    },
+  };
+}
+
+function lastWords(log: string): string {
+  return log.trim().split('\n').slice(-3).join(' | ').slice(-1_500);
+}

@@ -1,0 +1,97 @@
+import { once } from 'node:events';
+import http, { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import { boundPort } from '../../src/devnet/ports.ts';
+
+export interface Exchange {
+  readonly method: string;
+  /** With its query. */
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+/** What the asker gets: an answer, or a connection that is cut. */
+export type Reply = Answer | 'cut';
+
+export interface HttpProxy {
+  readonly url: string;
+  /** Exchanges under way, those included whose askers are gone. */
+  readonly pending: () => number;
+  close(): Promise<void>;
+}
+
+export type Behave = (exchange: Exchange, forward: () => Promise<Answer>) => Promise<Reply>;
+
+/** Stands before a peer. Whole requests go through it: what it does to them, `behave` decides. */
+export async function startHttpProxy(target: () => string, behave: Behave): Promise<HttpProxy> {
+  const agent = new http.Agent({ keepAlive: true });
+  let pending = 0;
+
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const { method = 'GET', url: path = '/', headers } = request;
+    const exchange = { method, path, headers, body: Buffer.concat(await request.toArray()) };
+    const reply = await behave(exchange, () => send(agent, target(), exchange));
+    if (reply === 'cut') return void request.socket.destroy();
+    const { 'content-type': type, 'retry-after': retryAfter } = reply.headers;
+    response.writeHead(reply.status, {
+      ...(type && { 'content-type': type }),
+      ...(retryAfter && { 'retry-after': retryAfter }),
+    });
+    response.end(reply.body);
+  };
+  const server = http.createServer((request, response) => {
+    pending++;
+    serve(request, response)
+      // its asker is gone, or the peer is
+      .catch(() => request.socket.destroy())
+      .finally(() => pending--);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${boundPort(server)}`,
+    pending: () => pending,
+    async close() {
+      agent.destroy();
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}
+
+const ownHeaders = new Set(['host', 'connection', 'transfer-encoding', 'content-length', 'keep-alive']);
+
+/** Rejects where the peer gives no whole answer. */
+async function send(
+  agent: http.Agent,
+  target: string,
+  { method, path, headers, body }: Exchange,
+): Promise<Answer> {
+  const kept = Object.entries(headers).filter(([name]) => !ownHeaders.has(name));
+  const request = http.request(target + path, {
+    method,
+    agent,
+    headers: { ...Object.fromEntries(kept), 'content-length': body.length },
+  });
+  request.end(body);
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    request.once('response', resolve).once('error', reject);
+  });
+  const whole = Buffer.concat(await response.toArray());
+  return { status: response.statusCode ?? 502, headers: response.headers, body: whole };
+}
+
+export function jsonAnswer(value: unknown): Answer {
+  return {
+    status: 200,
+    headers: { 'content-type': 'application/json' },
+    body: Buffer.from(JSON.stringify(value)),
+  };
+}

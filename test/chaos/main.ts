@@ -1,0 +1,98 @@
+/** `npm run chaos`: see README.md beside this file. */
+import { parseArgs } from 'node:util';
+import { type ChaosOptions, makeRuns, summarize } from './chaos.ts';
+import { makePlantedCopy } from './planted-copy.ts';
+import { type Plant, plants } from './plants.ts';
+
+const say = (line: string): void => console.log(line);
+
+function readOptions() {
+  const { values } = parseArgs({
+    options: {
+      runs: { type: 'string' },
+      seed: { type: 'string' },
+      processes: { type: 'string' },
+      visits: { type: 'string' },
+      only: { type: 'string' },
+      plant: { type: 'string' },
+      planted: { type: 'boolean', default: false },
+      keep: { type: 'boolean', default: false },
+    },
+  });
+  const whole = (name: 'runs' | 'processes' | 'visits' | 'only', least: number, most: number) => {
+    const text = values[name];
+    if (text === undefined) return undefined;
+    const number = Number(text);
+    if (!Number.isInteger(number) || number < least || number > most)
+      throw new Error(`--${name} is a whole number from ${least} to ${most}`);
+    return number;
+  };
+  const options = {
+    runs: whole('runs', 1, 10_000),
+    seed: values.seed ?? String(Date.now() % 1_000_000),
+    processes: whole('processes', 1, 8),
+    visits: whole('visits', 1, 500),
+    only: whole('only', 1, 10_000),
+    keepsAll: values.keep,
+    say,
+  };
+  return { ...options, plant: values.plant, planted: values.planted };
+}
+
+type Options = ReturnType<typeof readOptions>;
+
+/** Runs the program as it is. False where an invariant broke. */
+async function runPlain(options: ChaosOptions): Promise<boolean> {
+  const reports = await makeRuns(options);
+  for (const line of summarize(reports)) say(line);
+  return reports.every(({ violations }) => violations.length === 0);
+}
+
+/** Runs a copy with a bug in it until an invariant breaks. The names of those that broke. */
+async function runPlanted(plant: Plant, options: Options): Promise<ReadonlySet<string>> {
+  const copy = makePlantedCopy(plant);
+  try {
+    say(`planted: ${plant.name}`);
+    const reports = await makeRuns({
+      ...options,
+      runs: options.runs ?? 10,
+      root: copy.root,
+      stopsAt: plant.caughtBy,
+    });
+    return new Set(reports.flatMap(({ violations }) => violations.map(({ kind }) => kind)));
+  } finally {
+    copy.remove();
+  }
+}
+
+/** Whether every planted bug is caught, and by what should catch it. */
+async function runAllPlanted(options: Options): Promise<boolean> {
+  const lines: string[] = [];
+  let areAllCaught = true;
+  for (const plant of plants) {
+    const broken = await runPlanted(plant, options);
+    const isCaught = plant.caughtBy.some((kind) => broken.has(kind));
+    areAllCaught &&= isCaught;
+    lines.push(
+      `${isCaught ? 'caught' : 'MISSED'}  ${plant.name}: ${[...broken].join(', ') || 'nothing broke'}`,
+    );
+  }
+  for (const line of lines) say(line);
+  return areAllCaught;
+}
+
+async function run(options: Options): Promise<boolean> {
+  say(`seed ${options.seed}`);
+  if (options.planted) return runAllPlanted(options);
+  if (options.plant === undefined) return runPlain({ ...options, runs: options.runs ?? 40 });
+  const plant = plants.find(({ name }) => name === options.plant);
+  if (!plant) throw new Error(`--plant is one of ${plants.map(({ name }) => name).join(', ')}`);
+  return (await runPlanted(plant, options)).size === 0;
+}
+
+try {
+  process.exitCode = (await run(readOptions())) ? 0 : 1;
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 64;
+}

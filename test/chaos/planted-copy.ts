@@ -1,0 +1,31 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { Edit, Plant } from './plants.ts';
+import { repositoryRoot } from './world.ts';
+
+/** The text after an edit. Throws where what it looks for does not stand there exactly once. */
+export function applyEdit(text: string, { file, find, replace }: Edit): string {
+  const times = text.split(find).length - 1;
+  if (times !== 1) throw new Error(`a plant looks for what stands ${times} times in ${file}: ${find}`);
+  return text.replace(find, () => replace);
+}
+
+export interface PlantedCopy {
+  readonly root: string;
+  remove(): void;
+}
+
+/** A copy of the program with a bug in it, outside the repository. */
+export function makePlantedCopy({ name, edits }: Plant): PlantedCopy {
+  const root = mkdtempSync(path.join(tmpdir(), `tollbook-plant-${name}-`));
+  for (const part of ['src', 'migrations', 'scripts', 'package.json']) {
+    cpSync(path.join(repositoryRoot, part), path.join(root, part), { recursive: true });
+  }
+  symlinkSync(path.join(repositoryRoot, 'node_modules'), path.join(root, 'node_modules'));
+  for (const edit of edits) {
+    const file = path.join(root, edit.file);
+    writeFileSync(file, applyEdit(readFileSync(file, 'utf8'), edit));
+  }
+  return { root, remove: () => rmSync(root, { recursive: true, force: true }) };
+}

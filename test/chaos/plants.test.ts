@@ -1,0 +1,13 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { applyEdit } from './planted-copy.ts';
+import { plants } from './plants.ts';
+import { repositoryRoot } from './world.ts';
+
+test.each(plants)('the bug $name can still be planted: each of its edits fits exactly once', ({ edits }) => {
+  for (const edit of edits) {
+    const text = readFileSync(path.join(repositoryRoot, edit.file), 'utf8');
+    expect(applyEdit(text, edit)).toContain(edit.replace);
+  }
+});

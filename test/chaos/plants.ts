@@ -1,0 +1,104 @@
+import type { ViolationKind } from './checks/violation.ts';
+
+/** One exact replacement in a file of the program. */
+export interface Edit {
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+}
+
+/** A bug that somebody could make, put into a copy of the program to see that the harness finds it. */
+export interface Plant {
+  readonly name: string;
+  readonly edits: readonly Edit[];
+  /** The invariants that must catch it: one of them is enough. */
+  readonly caughtBy: readonly ViolationKind[];
+}
+
+export const plants: readonly Plant[] = [
+  {
+    name: 'told-402-on-time-out',
+    edits: [
+      {
+        file: 'src/gateway/take-payment.ts',
+        find: `return settled.kind === 'unknown' ? pending : await answerOnRecord(gateway, job, started);`,
+        replace: `if (settled.kind === 'unknown' && settled.reason === 'timeout')
+      return await quoteJob(gateway, job, 'payment_invalid', settled.reason);
+    return settled.kind === 'unknown' ? pending : await answerOnRecord(gateway, job, started);`,
+      },
+    ],
+    caughtBy: ['refused_though_paid'],
+  },
+  {
+    name: 'enqueued-before-the-append',
+    edits: [
+      {
+        file: 'src/gateway/settle-payment.ts',
+        find: `  const outcome = await askToSettle(gateway, started);`,
+        replace: `  await gateway.lane.append(
+    {
+      stream: started.digest,
+      events: [{ type: 'enqueued', data: { call_id: started.callId, payment_nonce: started.payment.nonce } }],
+      call: { op: 'release', callId: started.callId },
+    },
+    { urgent: true },
+  );
+  gateway.onCallReleased();
+  started = { ...started, callId: undefined, version: started.version + 1 };
+  const outcome = await askToSettle(gateway, started);`,
+      },
+    ],
+    caughtBy: ['illegal_transition', 'call_without_transfer'],
+  },
+  {
+    name: 'nonce-released-on-unknown',
+    edits: [
+      {
+        file: 'src/gateway/settlement-outcome.ts',
+        find: `if (!settledPayer) return { ...base, events: [unknown] };`,
+        replace: `if (!settledPayer && callId !== undefined)
+        return { ...base, events: [unknown], call: { op: 'watch', callId } };
+      if (!settledPayer) return { ...base, events: [unknown] };`,
+      },
+    ],
+    caughtBy: ['nonce_used_twice'],
+  },
+  {
+    name: 'one-log-proves-two-payments',
+    edits: [
+      {
+        file: 'src/peers/transfer-logs.ts',
+        find: `return log.topics[1] === addressWord(from) && log.topics[2] === nonce;`,
+        replace: `return log.topics[1] === addressWord(from) && nonce !== undefined;`,
+      },
+      {
+        file: 'src/gateway/settlement-outcome.ts',
+        find: `        ? [transferClaim(payment.network, transaction, proof.logIndex, payment.nonce)]`,
+        replace: `        ? []`,
+      },
+    ],
+    caughtBy: ['call_without_transfer', 'wrong_evidence'],
+  },
+  {
+    name: 'resolver-and-request-both-enqueue',
+    edits: [
+      {
+        // so that they meet often
+        file: 'src/gateway/take-payment.ts',
+        find: `const firstLookMs = 5_000;`,
+        replace: `const firstLookMs = 0;`,
+      },
+      {
+        file: 'src/gateway/settlement-outcome.ts',
+        find: `      if (!known || isDecided(known, outcome) || story.version === started.version)
+        return { kind: 'superseded' };
+      return recordOutcome(gateway, { ...started, version: story.version }, outcome);`,
+        replace: `      if (!known || story.version === started.version) return { kind: 'superseded' };
+      const { stream, events } = outcomeCommand(started, outcome);
+      await gateway.lane.append({ stream, events }, { urgent: true });
+      return outcome;`,
+      },
+    ],
+    caughtBy: ['two_calls_for_one_transfer', 'illegal_transition'],
+  },
+];

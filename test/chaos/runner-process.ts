@@ -1,0 +1,25 @@
+/** A runner as a process of its own, so that it can die: `push PORT` or `lease GATEWAY_URL`. Tells each run on a line. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createRunner, type Job, job, type JobCall, Refuse, RetryLater } from '../../src/runner/index.ts';
+import { sha256 } from '../../src/domain/payment.ts';
+
+const [mode = '', where = '', secret = ''] = process.argv.slice(2);
+
+/** Some calls take a while, some fail at first, a few for good: which ones, their ids and attempts decide. */
+async function run({ callId, attempt, quoteDigest, body }: JobCall): Promise<string> {
+  process.stdout.write(`${JSON.stringify({ callId, attempt, quoteDigest, bodySha256: sha256(body) })}\n`);
+  await sleep((callId * 37) % 120);
+  if (callId % 7 === 0 && attempt === 1) throw new RetryLater();
+  if (callId % 29 === 0) throw new Refuse("this call is not to anybody's taste");
+  return `done: ${callId}`;
+}
+
+const sold: Job[] = [
+  job({ serviceId: 1, jobIndex: 0, on: { x402: run } }),
+  job({ serviceId: 1, jobIndex: 1, on: { x402: run } }),
+  job({ serviceId: 2, jobIndex: 0, on: { x402: run } }),
+];
+const runner = createRunner({ jobs: sold, timeoutMs: 3_000, concurrency: 8 });
+if (mode === 'push') await runner.listen({ secret, port: Number(where) });
+else
+  await runner.poll({ gatewayUrl: where, token: secret, services: [2], leaseSecs: 5, waitSecs: 1, max: 4 });

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { drawFault } from './faults.ts';
+import { createRandom } from './random.ts';
+import { describeSchedule, makeSchedule } from './schedule.ts';
+import { gatewaySteps } from './steps.ts';
+
+function scheduleOf(seed: string, run: number): string[] {
+  const random = createRandom(seed);
+  const rotation = random.fork('rotation').shuffled(gatewaySteps);
+  return describeSchedule(makeSchedule(random, { rotation, run, visits: 20, loadMs: 1_000 }));
+}
+
+test('a seed gives the same schedule again, and another seed another', () => {
+  expect(scheduleOf('1', 3)).toEqual(scheduleOf('1', 3));
+  expect(scheduleOf('1', 3)).not.toEqual(scheduleOf('2', 3));
+});
+
+test('what is drawn at one place does not move what is drawn at another', () => {
+  const alone = createRandom('1');
+  const among = createRandom('1');
+  for (let i = 0; i < 10; i++) drawFault(among.fork('verify'), 'verify');
+  const [first, second] = [alone.fork('settle'), among.fork('settle')];
+  const draws = (random: typeof first) => Array.from({ length: 50 }, () => drawFault(random, 'settle'));
+  expect(draws(first)).toEqual(draws(second));
+});
+
+test('every named step is killed at within ten runs', () => {
+  const rotation = createRandom('1').shuffled(gatewaySteps);
+  const killed = Array.from({ length: 10 }, (_, run) =>
+    makeSchedule(createRandom(`1/${run}`), { rotation, run, visits: 0, loadMs: 1_000 }).strikes.flatMap(
+      ({ what, step }) => (what === 'kill_gateway' ? step : []),
+    ),
+  );
+  expect(new Set(killed.flat())).toEqual(new Set(gatewaySteps));
+});

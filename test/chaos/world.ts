@@ -1,0 +1,97 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts';
+import { processEnvironment } from '../../src/config/environment.ts';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { type Chain, startChain } from '../../src/devnet/chain.ts';
+import { startFacilitator } from '../../src/devnet/facilitator.ts';
+import { deployRegistry } from '../../src/devnet/registry.ts';
+import { deployTokens, mint } from '../../src/devnet/token.ts';
+import type { Address } from '../../src/domain/primitives.ts';
+import { type PostgresServer, startPostgresServer } from './postgres-server.ts';
+import type { Random } from './random.ts';
+
+/** What every run of an invocation shares: a database server, a chain with its tokens, a facilitator, payers with money. */
+export interface World {
+  /** For configs and logs. */
+  readonly dir: string;
+  /** The program under test: the folder that holds its `src/`. */
+  readonly root: string;
+  readonly postgres: PostgresServer;
+  readonly chain: Chain;
+  /** In the order in which they are offered. */
+  readonly tokens: readonly [Address, Address];
+  readonly registry: Address;
+  readonly facilitatorUrl: string;
+  readonly payers: readonly PrivateKeyAccount[];
+  /** A fresh, migrated database. */
+  createDatabase(name: string): Promise<void>;
+  dropDatabase(name: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Few, so that a facilitator that confuses payments finds others of the same payer. */
+const payerCount = 3;
+const plenty = 10n ** 15n;
+const template = 'chaos_template';
+export const repositoryRoot = path.resolve(import.meta.dirname, '../..');
+
+export async function startWorld(random: Random, root = repositoryRoot): Promise<World> {
+  const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-chaos-'));
+  chmodSync(dir, 0o755);
+  const closing: (() => Promise<unknown>)[] = [async () => rmSync(dir, { recursive: true, force: true })];
+  const close = async (): Promise<void> => {
+    for (const end of closing.toReversed()) await end();
+  };
+  try {
+    const chain = await startChain();
+    closing.push(() => chain.stop());
+    const postgres = await startPostgresServer(path.join(dir, 'pg'));
+    closing.push(() => postgres.stop());
+    await postgres.run(`create database ${template}`);
+    await migrate(root, postgres.url(template));
+    const { token, secondToken } = await deployTokens(chain);
+    const registry = await deployRegistry(chain);
+    const facilitator = await startFacilitator({
+      rpcUrl: chain.url,
+      chainId: chain.chainId,
+      privateKey: devnetKeys.facilitator,
+    });
+    closing.push(() => facilitator.close());
+    const payers = Array.from({ length: payerCount }, () => privateKeyToAccount(random.hex32()));
+    const endowments = payers.flatMap(({ address }) =>
+      [token, secondToken].map((asset) => mint(chain, asset, address, plenty)),
+    );
+    await Promise.all(endowments);
+    return {
+      dir,
+      root,
+      postgres,
+      chain,
+      tokens: [token, secondToken],
+      registry,
+      facilitatorUrl: facilitator.url,
+      payers,
+      createDatabase: (name) => postgres.run(`create database ${name} template ${template}`),
+      dropDatabase: (name) => postgres.run(`drop database if exists ${name} with (force)`),
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** With the program's own migrations: a planted bug may sit there. */
+async function migrate(root: string, url: string): Promise<void> {
+  const child = spawn(process.execPath, ['src/cli/tollbook.ts', 'migrate'], {
+    cwd: root,
+    env: { PATH: processEnvironment()['PATH'] ?? '', DATABASE_URL: url },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const [code] = (await once(child, 'exit')) as [number | null];
+  if (code !== 0) throw new Error(`tollbook migrate ended with ${code}`);
+}
