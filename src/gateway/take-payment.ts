@@ -61,9 +61,23 @@ export async function takePayment(
       return rejectPayment(gateway, request, job, { stage: 'match', reason: recalled.reason });
     }
     if (recalled) return recalled;
-    if (checked.kind !== 'good') return tell(gateway, request, job, checked);
+    if (checked.kind !== 'good')
+      return unlessStarted(gateway, request, decoded, await tell(gateway, request, job, checked));
     if (tries === maxTries) return refuse(gateway, request, 'quote_in_use', { quoteDigest: checked.digest });
   }
+}
+
+/** Writing a new quote takes its time: where a twin has started this very payment meanwhile, that answers, and no 402. */
+async function unlessStarted(
+  gateway: Gateway,
+  request: BoundRequest,
+  decoded: DecodedPayment,
+  told: JobAnswer,
+): Promise<JobAnswer> {
+  if (told.kind !== 'payment_required') return told;
+  const sighting = await sightPayment(gateway, decoded);
+  const recalled = await recallPayment(gateway, decoded, request.binding, sighting);
+  return recalled === undefined || recalled.kind === 'replay' || recalled.kind === 'failed' ? told : recalled;
 }
 
 type HeldCall = Extract<CallChange, { op: 'hold' }>;
