@@ -1,6 +1,7 @@
+import type { ModelPrice } from '../domain/credit.ts';
 import type { AuthMode, InvocationMode } from '../domain/job.ts';
 import type { IdentifierMode } from '../domain/payment-identifier.ts';
-import type { Address, Caip2 } from '../domain/primitives.ts';
+import type { Address, Caip2, Hex } from '../domain/primitives.ts';
 import type { AcceptedToken } from '../domain/token.ts';
 
 export const features = ['x402', 'routing', 'pricing'] as const;
@@ -25,10 +26,16 @@ export interface Config {
   readonly features: readonly Feature[];
   /** Undefined when the feature is off. */
   readonly x402: X402Config | undefined;
+  /** Undefined when the feature is off. */
+  readonly routing: RoutingConfig | undefined;
+  /** Undefined where people have no accounts here. */
+  readonly identity: IdentityConfig | undefined;
   readonly runners: readonly RunnerConfig[];
   readonly limits: LimitsConfig;
   readonly delivery: DeliveryConfig;
   readonly alerts: AlertsConfig;
+  /** Undefined where the ledger is not sealed. */
+  readonly log: LogConfig | undefined;
   /** Addresses and CIDR ranges whose X-Forwarded-For is believed. */
   readonly trustProxy: readonly string[];
   readonly logLevel: LogLevel;
@@ -131,3 +138,141 @@ export interface AlertsConfig {
   /** How long a settlement may stay unresolved before the operator is told. */
   readonly unresolvedAfterSecs: number;
 }
+
+/** Limits are of admitted completions, by minute unless they say otherwise. */
+export interface RoutingConfig {
+  /** What credit and prices are counted in: three to eight capitals, such as `USD`. */
+  readonly currency: string;
+  /** Unique names, in the order of the file. */
+  readonly upstreams: readonly UpstreamConfig[];
+  /** At least one; unique names, in the order of the file. */
+  readonly models: readonly ModelConfig[];
+  readonly anonymousPerMinute: number;
+  /** By UTC day. */
+  readonly anonymousPerDay: number;
+  readonly sessionPerMinute: number;
+  readonly keyPerMinute: number;
+  readonly spendAuthPerMinute: number;
+  /** Of requests with a credential that is none, by client address. */
+  readonly failedAuthPerMinute: number;
+  readonly maxBodyBytes: number;
+  /** How many leading bits make two IPv6 addresses one client. */
+  readonly ipv6Prefix: number;
+  /** Undefined where nobody can pay by spend authorizations. */
+  readonly spendAuth: SpendAuthConfig | undefined;
+}
+
+/** Payment by signed spends of prepaid credits on a chain. Amounts are the token's atoms. */
+export interface SpendAuthConfig {
+  readonly network: Caip2;
+  readonly chainId: number;
+  readonly rpcUrl: string;
+  readonly contract: Address;
+  readonly token: Address;
+  /** The operator's private key: lands spends and claims what they are worth. */
+  readonly operatorKey: Hex;
+  /** Where the tokens go; the operator's own address where left out. */
+  readonly recipient: Address | undefined;
+  readonly serviceId: number;
+  /** The least and the most that one spend may be of. */
+  readonly minCharge: bigint;
+  readonly maxSpend: bigint;
+  /** What a unit of the currency is worth. */
+  readonly atomsPerUnit: bigint;
+  /** How long a spend must hold beyond the request, so that it can be claimed. */
+  readonly claimMarginSecs: number;
+  /** How long a request waits for its spend to land. */
+  readonly authorizeTimeoutMs: number;
+  /** How long a spend waits for those before it. */
+  readonly nonceWaitMs: number;
+}
+
+/** A server that speaks OpenAI's API. */
+export interface UpstreamConfig {
+  readonly name: string;
+  /** What `/chat/completions` is appended to; no trailing slash. */
+  readonly baseUrl: string;
+  /** The bearer token itself; none for a server that asks for none. */
+  readonly key?: string;
+  readonly connectTimeoutMs: number;
+  readonly firstByteTimeoutMs: number;
+  /** Between two pieces of an answer. */
+  readonly idleTimeoutMs: number;
+  readonly totalTimeoutMs: number;
+  /** Its share of requests among the upstreams of a model. */
+  readonly weight: number;
+  readonly maxConcurrent: number;
+}
+
+export interface ModelConfig {
+  readonly name: string;
+  /** At least one; never the same twice. */
+  readonly targets: readonly ModelTarget[];
+  /** Undefined for a model of the free tier. */
+  readonly price: ModelPrice | undefined;
+  readonly contextLength: number;
+  /** At most the context length. */
+  readonly maxOutputTokens: number;
+  /** Parameters that are taken as they are beside those that are known to cost no more than tokens. */
+  readonly allowedParameters: readonly string[];
+}
+
+/** An upstream, and what it calls the model. */
+export interface ModelTarget {
+  readonly upstream: string;
+  readonly model: string;
+}
+
+export const providerPresets = ['google', 'gitlab', 'github'] as const;
+
+/** How people sign in, and how long they stay. */
+export interface IdentityConfig {
+  /** What cookies and links are signed with. */
+  readonly secret: string;
+  readonly sessionDays: number;
+  /** Whom messages are signed for; by default the public URL's host, and the public URL. */
+  readonly siweDomain: string | undefined;
+  readonly siweUri: string | undefined;
+  readonly siweChainId: number;
+  /** Where contracts are asked about signatures; none can sign in where it is left out. */
+  readonly siweRpcUrl: string | undefined;
+  /** Where mails are written; undefined where none are, and so nobody has a password. */
+  readonly mailDir: string | undefined;
+  /** Unique names. */
+  readonly providers: readonly ProviderConfig[];
+}
+
+/** Where people have an account that lets them in here. */
+export interface ProviderConfig {
+  readonly name: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** Of OpenID Connect, without a trailing slash; undefined for GitHub, which does not speak it. */
+  readonly issuer: string | undefined;
+}
+
+/** The tamper-evident log over the ledger. */
+export interface LogConfig {
+  /** Its name in every checkpoint. */
+  readonly origin: string;
+  /** The Ed25519 seed. */
+  readonly seedHex: string;
+  readonly sealEveryMs: number;
+  readonly sealEveryEvents: number;
+  readonly anchors: readonly AnchorConfig[];
+}
+
+/** Where checkpoints are handed to others, at most every so often; names are unique. */
+export type AnchorConfig = { readonly name: string; readonly everyMs: number } & (
+  | { readonly kind: 'folder'; readonly folder: string }
+  | { readonly kind: 'webhook'; readonly url: string; readonly secret?: string }
+  | {
+      readonly kind: 's3';
+      readonly endpoint: string;
+      readonly bucket: string;
+      readonly prefix: string;
+      readonly region: string;
+      readonly accessKeyId: string;
+      readonly secretKey: string;
+    }
+);

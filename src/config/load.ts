@@ -4,9 +4,12 @@ import type { Config, X402Config } from './config.ts';
 import type { Environment } from './environment.ts';
 import { reasonOf } from './files.ts';
 import { deepFreeze } from './freeze.ts';
+import { readIdentity } from './identity.ts';
 import { ConfigError } from './mistakes.ts';
+import { readLog } from './log.ts';
 import type { ReadFile, Reading } from './reading.ts';
 import { createReport, type Findings } from './report.ts';
+import { readRouting } from './routing.ts';
 import { rootShape, type RootTable } from './root.ts';
 import { readRunners } from './runners.ts';
 import { readTable } from './table.ts';
@@ -54,8 +57,11 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const limits = readLimits(root.values.limits, reading.report);
   const delivery = readDelivery(root.values.delivery, reading.report);
   const alerts = await readAlerts(root.values.alerts, reading);
+  const log = await readLog(root.values.log, reading);
   const runners = await readRunners(root.values.runners, reading);
   const x402 = await readX402(root, isX402On, reading);
+  const routing = await readRouting(root, reading);
+  const identity = await readIdentity(root, reading);
   const { whole } = root;
   if (reading.findings.mistakes.length > 0 || !whole || !limits || !delivery || !alerts) return undefined;
   const config: Config = {
@@ -64,10 +70,13 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
     publicUrl: whole.public_url ?? urlOfBind(whole.bind_address),
     features: whole.features,
     x402,
+    routing,
+    identity,
     runners,
     limits,
     delivery,
     alerts,
+    log,
     trustProxy: whole.trust_proxy,
     logLevel: whole.log_level,
     shutdownGraceMs: whole.shutdown_grace_secs * 1_000,

@@ -3,10 +3,10 @@ import { invocationModes } from '../domain/job.ts';
 import { identifierModes } from '../domain/payment-identifier.ts';
 import { confirmations, type Feature, features, logLevels } from './config.ts';
 import type { Table } from './table.ts';
-import { baseUrl, bindAddress, facilitatorUrl, proxyRange } from './urls.ts';
+import { baseUrl, bindAddress, proxyRange, secureBaseUrl } from './urls.ts';
 import { filePath, flag, markupBps, oneOf, rate, variableName, wholeNumber } from './values.ts';
 
-const builtFeatures: readonly Feature[] = ['x402'];
+const builtFeatures: readonly Feature[] = ['x402', 'routing'];
 
 const feature = oneOf(features).refine((name) => builtFeatures.includes(name), {
   error: (issue) => `${String(issue.input)} is not built yet`,
@@ -24,7 +24,7 @@ export const rootShape = {
   log_level: oneOf(logLevels).default('info'),
   shutdown_grace_secs: wholeNumber(0, 3_600).default(30),
 
-  facilitator_url: facilitatorUrl.optional(),
+  facilitator_url: secureBaseUrl.optional(),
   facilitator_verify: flag.default(true),
   facilitator_verify_timeout_ms: wholeNumber(1, 120_000).default(10_000),
   facilitator_settle_timeout_ms: wholeNumber(1, 600_000).default(60_000),
@@ -48,9 +48,14 @@ export const rootShape = {
   job_prices: z.unknown(),
   networks: z.unknown(),
   runners: z.unknown(),
+  routing: z.unknown(),
+  upstreams: z.unknown(),
+  models: z.unknown(),
+  identity: z.unknown(),
   limits: z.unknown(),
   delivery: z.unknown(),
   alerts: z.unknown(),
+  log: z.unknown(),
 } as const;
 
 export type RootTable = Table<typeof rootShape>;

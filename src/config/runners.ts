@@ -1,4 +1,3 @@
-import { runnerName } from '../domain/runner-name.ts';
 import { z } from 'zod';
 import type { RunnerConfig } from './config.ts';
 import type { Reading } from './reading.ts';
@@ -6,12 +5,12 @@ import type { Report } from './report.ts';
 import { readSecret } from './secrets.ts';
 import { readTables, type Table } from './table.ts';
 import { isPlainOverNetwork, pushUrl } from './urls.ts';
-import { filePath, matching, oneOf, serviceId, variableName } from './values.ts';
+import { filePath, oneOf, plainName, serviceId, variableName } from './values.ts';
 
 const minTokenChars = 16;
 
 const runnerShape = {
-  name: matching(runnerName, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"').optional(),
+  name: plainName.optional(),
   services: z
     .array(serviceId, 'must be an array of service ids')
     .min(1, 'must name at least one service')

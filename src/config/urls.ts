@@ -19,8 +19,8 @@ export const rpcUrl = text((raw) => {
 /** What paths are appended to: no query, no trailing slash. */
 export const baseUrl = text(readBaseUrl);
 
-/** A facilitator sees signed payments, so its address must be https unless it is on this machine. */
-export const facilitatorUrl = text((raw) => {
+/** A base URL of a peer that is sent payments or secrets: https, unless it is on this machine. */
+export const secureBaseUrl = text((raw) => {
   const base = readBaseUrl(raw);
   if (base instanceof Wrong) return base;
   return isEncryptedOrLocal(new URL(base)) ? base : new Wrong('must be https, or http on loopback');

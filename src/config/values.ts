@@ -2,6 +2,7 @@ import { isAddress } from 'viem/utils';
 import { z } from 'zod';
 import { maxJobIndex, maxServiceId } from '../domain/job.ts';
 import { type Address, type Caip2, chainIdOf, parseAddress } from '../domain/primitives.ts';
+import { runnerName } from '../domain/runner-name.ts';
 import type { Rate } from '../domain/token.ts';
 
 /** Why a text cannot be read; its message continues the sentence that the key begins. */
@@ -13,9 +14,9 @@ export class Wrong {
   }
 }
 
-/** A TOML string that `read` turns into a value, or says what is wrong with it. */
-export function text<T>(read: (text: string) => T | Wrong) {
-  return z.string('must be a string').transform((raw, context): T => {
+/** A TOML string that `read` turns into a value, or says what is wrong with it; `expected` refuses other kinds. */
+export function text<T>(read: (text: string) => T | Wrong, expected = 'must be a string') {
+  return z.string(expected).transform((raw, context): T => {
     const value = read(raw);
     if (!(value instanceof Wrong)) return value;
     context.addIssue(value.message);
@@ -26,6 +27,12 @@ export function text<T>(read: (text: string) => T | Wrong) {
 /** A TOML string that matches; `expected` says what is wanted. */
 export function matching(pattern: RegExp, expected: string) {
   return z.string('must be a string').regex(pattern, expected);
+}
+
+/** A decimal string or an integer, such as `example`; floats would already have lost digits. */
+export function decimal<T>(example: string, read: (text: string) => T | Wrong) {
+  const expected = `must be a decimal string such as "${example}": a float is not exact`;
+  return z.preprocess((raw) => (typeof raw === 'bigint' ? raw.toString() : raw), text(read, expected));
 }
 
 /** A TOML integer within bounds, as a number. Both bounds are allowed; a float is refused even when it is whole. */
@@ -43,6 +50,8 @@ export const flag = z.boolean('must be true or false');
 export const serviceId = wholeNumber(0, maxServiceId);
 export const jobIndex = wholeNumber(0, maxJobIndex);
 export const markupBps = wholeNumber(0, 1_000_000);
+/** What an operator calls a runner or an upstream. */
+export const plainName = matching(runnerName, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"');
 export const filePath = matching(/^[^\0]+$/, 'must be the path of a file');
 /** Strict, because a secret pasted here by accident would otherwise be repeated in a message. */
 export const variableName = matching(
@@ -54,18 +63,8 @@ export const variableName = matching(
 export const address = text(readAddress);
 /** A CAIP-2 name of an EVM chain. */
 export const network = text(readNetwork);
-/** Tokens per native unit as a decimal string or an integer; floats would already have lost digits. */
-export const rate = z.preprocess(
-  (raw) => (typeof raw === 'bigint' ? raw.toString() : raw),
-  z
-    .string('must be a decimal string such as "3200.00": a float is not exact')
-    .transform((raw, context): Rate => {
-      const value = readRate(raw);
-      if (!(value instanceof Wrong)) return value;
-      context.addIssue(value.message);
-      return z.NEVER;
-    }),
-);
+/** Tokens per native unit. */
+export const rate = decimal('3200.00', readRate);
 /** A price in wei, above zero and below 2^128. */
 export const priceWei = z
   .string('must be wei as a string of digits, such as "1000000000000000"')

@@ -81,7 +81,11 @@ export function callerDigest(
   body: Uint8Array,
   claim: Pick<CallerClaim, 'nonce' | 'expiry'>,
 ): Uint8Array {
-  const message = stringToBytes(callerMessage(job, body, claim));
+  return personalSignDigest(stringToBytes(callerMessage(job, body, claim)));
+}
+
+/** What a wallet signs of a text's bytes (EIP-191 `personal_sign`). */
+export function personalSignDigest(message: Uint8Array): Uint8Array {
   return keccak256(
     Buffer.concat([stringToBytes(`\x19Ethereum Signed Message:\n${message.length}`), message]),
   );

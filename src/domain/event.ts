@@ -1,11 +1,15 @@
 import { z } from 'zod';
 import { canonicalJson } from './canonical-json.ts';
+import { chatEventSchemas } from './chat-event.ts';
+import { identityEventSchemas } from './identity-event.ts';
 import { authModes } from './job.ts';
 import { operatorScopes } from './operator-scope.ts';
 import { runnerName } from './runner-name.ts';
+import { spendEventSchemas } from './spend-event.ts';
 
 /**
- * Everything that can stand in the ledger about paid jobs, as one closed, versioned union.
+ * Everything that can stand in the ledger, as one closed, versioned union; those of model chat and of
+ * people are in chat-event.ts and identity-event.ts.
  * Only checked values enter: no free text from a client or a peer, amounts as decimal strings, times as Unix seconds.
  */
 const hex32 = z.string().regex(/^0x[0-9a-f]{64}$/);
@@ -202,9 +206,13 @@ export const eventSchemas = {
   operator_token_created: z.strictObject({ token_id: id, scopes: z.array(z.enum(operatorScopes)) }),
   operator_token_revoked: z.strictObject({ token_id: id }),
   operator_config_loaded: z.strictObject({ jobs: id, catalog_sha256: hex32 }),
+  operator_models_loaded: z.strictObject({ models: id, models_sha256: hex32 }),
   operator_config_refused: z.strictObject({ mistakes: id }),
   operator_runner_paused: z.strictObject({ runner, reason }),
   operator_runner_resumed: z.strictObject({ runner }),
+  ...chatEventSchemas,
+  ...identityEventSchemas,
+  ...spendEventSchemas,
 } as const;
 
 export type EventType = keyof typeof eventSchemas;

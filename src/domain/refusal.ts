@@ -4,6 +4,10 @@
  */
 export const refusals = {
   invalid_request: { status: 400, sentence: 'The request is not well formed.' },
+  invalid_cursor: {
+    status: 400,
+    sentence: 'This cursor was not given out here: begin again without one.',
+  },
   missing_caller: { status: 400, sentence: 'This job wants the header X-NET-CALLER; nothing was charged.' },
   invalid_caller: { status: 400, sentence: 'X-NET-CALLER is not an address, or its checksum is wrong.' },
   missing_signature: {
@@ -37,11 +41,17 @@ export const refusals = {
     sentence: 'A payment must carry an id in its extension payment-identifier here; nothing was charged.',
   },
   unauthorized: { status: 401, sentence: 'This needs a bearer token that is known here.' },
+  session_required: { status: 401, sentence: 'This needs a session that holds: sign in first.' },
+  siwe_mismatch: {
+    status: 401,
+    sentence: 'The message is not one for this gateway now, or it is not signed by its address.',
+  },
   invalid_receipt_token: { status: 401, sentence: 'This is not the token of that receipt.' },
   payment_required: { status: 402, sentence: 'This job is paid: sign one of the payments offered.' },
   payment_invalid: { status: 402, sentence: 'The payment was not accepted.' },
   quote_expired: { status: 402, sentence: 'The quote that this payment names is no longer open.' },
   x402_disabled: { status: 403, sentence: 'This job is not sold over x402.' },
+  wrong_origin: { status: 403, sentence: 'Pages of other origins may not do this in the name of a visitor.' },
   forbidden: { status: 403, sentence: 'This token does not allow that.' },
   signature_expired: { status: 403, sentence: "The caller's signature has expired; nothing was charged." },
   signature_mismatch: {
@@ -51,7 +61,14 @@ export const refusals = {
   caller_not_permitted: { status: 403, sentence: 'This caller may not call this job; nothing was charged.' },
   not_found: { status: 404, sentence: 'There is nothing at this address.' },
   job_not_found: { status: 404, sentence: 'There is no job of this name.' },
+  account_not_found: { status: 404, sentence: 'There is no account of this name.' },
+  key_not_found: { status: 404, sentence: 'There is no API key of this id.' },
   call_not_found: { status: 404, sentence: 'There is no dead-lettered call of this id.' },
+  payment_not_found: { status: 404, sentence: 'There is no quote of this digest in the ledger.' },
+  proof_not_found: {
+    status: 404,
+    sentence: 'No signed head of the log covers that: there is no such event, or it is not sealed yet.',
+  },
   receipt_not_found: { status: 404, sentence: 'There is no quote of this digest.' },
   request_timeout: { status: 408, sentence: 'The request did not arrive in time.' },
   payment_replay: { status: 409, sentence: 'This payment was already used for another request.' },
@@ -63,7 +80,13 @@ export const refusals = {
     status: 409,
     sentence: 'Another payment of this payer carries the same payment-identifier; nothing was charged.',
   },
+  too_many_keys: { status: 409, sentence: 'You have as many keys as one may have: revoke one first.' },
   quote_in_use: { status: 409, sentence: 'This quote is already being paid by another payment.' },
+  idempotency_conflict: {
+    status: 409,
+    sentence: 'This Idempotency-Key was used for another request; nothing was granted.',
+  },
+  account_full: { status: 409, sentence: 'An account cannot have so much credit; nothing was granted.' },
   lease_lost: { status: 409, sentence: 'This lease is not held any more: what it did does not count.' },
   result_too_large: { status: 413, sentence: 'The result is larger than this gateway keeps.' },
   invalid_content_type: {
@@ -77,6 +100,7 @@ export const refusals = {
   },
   input_invalid: { status: 422, sentence: 'This job does not take such a body; nothing was charged.' },
   rate_limited: { status: 429, sentence: 'Too many requests that were not paid; wait a little.' },
+  too_many_attempts: { status: 429, sentence: 'Too many attempts: wait a little.' },
   headers_too_large: { status: 431, sentence: 'The request headers are larger than this gateway takes.' },
   internal_error: {
     status: 500,
@@ -84,6 +108,7 @@ export const refusals = {
   },
   enqueue_failed: { status: 503, sentence: 'There is no room for another call now; nothing was charged.' },
   overloaded: { status: 503, sentence: 'This gateway is busy; nothing was charged.' },
+  sign_in_unavailable: { status: 503, sentence: 'Nobody can sign in this way now; try again.' },
   facilitator_unavailable: { status: 503, sentence: 'Payments cannot be verified now; nothing was charged.' },
   permission_check_failed: {
     status: 503,

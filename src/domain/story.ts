@@ -1,4 +1,7 @@
+import { chatEventSchemas } from './chat-event.ts';
 import type { EventData, RecordedEvent, SignedPaymentData } from './event.ts';
+import { identityEventSchemas } from './identity-event.ts';
+import { spendEventSchemas } from './spend-event.ts';
 
 /** One payment within a stream. A second one can only follow where the first failed before broadcast. */
 export interface PaymentStory {
@@ -61,6 +64,7 @@ export function foldStory(events: Iterable<RecordedEvent>): Story {
 /** The story after one more event. Pure; events that say nothing about the stream's state only move its version. */
 export function evolve(story: Story, event: RecordedEvent): Story {
   const next = { ...story, version: event.version };
+  if (isOfPeople(event)) return next;
   switch (event.type) {
     case 'quote_issued':
       return { ...next, quote: event.data };
@@ -129,6 +133,7 @@ export function evolve(story: Story, event: RecordedEvent): Story {
     case 'enqueue_failed':
     case 'operator_config_loaded':
     case 'operator_config_refused':
+    case 'operator_models_loaded':
     case 'operator_runner_paused':
     case 'operator_runner_resumed':
     case 'operator_settlement_resolved':
@@ -140,6 +145,18 @@ export function evolve(story: Story, event: RecordedEvent): Story {
     case 'request_refused':
       return next;
   }
+}
+
+type PeopleType =
+  | keyof typeof chatEventSchemas
+  | keyof typeof identityEventSchemas
+  | keyof typeof spendEventSchemas;
+
+/** Of model chat and of people: no payment's story. */
+function isOfPeople(event: RecordedEvent): event is Extract<RecordedEvent, { type: PeopleType }> {
+  return [chatEventSchemas, identityEventSchemas, spendEventSchemas].some((schemas) =>
+    Object.hasOwn(schemas, event.type),
+  );
 }
 
 function startedPayment({ at, data }: Extract<RecordedEvent, { type: 'settlement_started' }>): PaymentStory {

@@ -3,7 +3,7 @@ import { encodeEventData, type LedgerEvent } from '../domain/event.ts';
 
 /** Something that may be held once; `binding` tells a holder who comes back from a stranger. */
 export interface Claim {
-  readonly kind: 'payment' | 'quote' | 'caller_nonce' | 'payment_id' | 'transfer';
+  readonly kind: 'payment' | 'quote' | 'caller_nonce' | 'payment_id' | 'transfer' | 'spend_auth';
   readonly owner: string;
   readonly scope: string;
   readonly key: string;
@@ -85,11 +85,93 @@ export type AppendOutcome =
   | { readonly outcome: 'lost' | 'same'; readonly claim: Claim['kind']; readonly stream: string }
   | { readonly outcome: 'stale' | 'lease_lost' };
 
+/** Asks for one completion to be admitted: key, limits and credit together, or nothing of it. */
+export interface Admission {
+  readonly chatId: string;
+  /** The process that will bring it to its end. */
+  readonly processId: string;
+  /** Whose limit it counts against. */
+  readonly subject: string;
+  readonly perMinute: number;
+  readonly perDay: number | undefined;
+  readonly keyId: number | undefined;
+  readonly accountId: number | undefined;
+  /** Micros it may cost at most; 0 for a free model. */
+  readonly holdMicros: bigint;
+  /** Where there are so many micros the same will be asked for less: nothing is recorded of the refusal. */
+  readonly leastMicros?: bigint | undefined;
+}
+
+/** What moves on an account; the command's events say the same. */
+export type CreditMove =
+  | { readonly op: 'open'; readonly accountId: number; readonly name: string }
+  | {
+      readonly op: 'grant' | 'expire';
+      readonly accountId: number;
+      readonly amountMicros: bigint;
+      /** What is asked for under a name is done once. */
+      readonly requestId?: string | undefined;
+    }
+  /** Ends a chat's hold: what it cost is taken, the rest is free again. */
+  | {
+      readonly op: 'settle';
+      readonly chatId: string;
+      readonly capturedMicros: bigint;
+      readonly releasedMicros: bigint;
+      /** Only where its upstream has not begun to answer. */
+      readonly isUnstarted?: boolean;
+      /** Ended for a process that is not seen: only while it is not. */
+      readonly recovery?: { readonly processId: string; readonly silentSecs: number };
+    };
+
+/**
+ * `gone`: the hold was ended by another process, or has begun to cost, or its process is seen again; an account of that name
+ * is open already, has not so much to take away, or cannot have more. A settlement that brings events for it is a correction
+ * too: where the whole hold was taken for this process, what it would have released comes back, and they are recorded.
+ * `repeated`: the same was done under this request id before; `request_id_taken`: something else was.
+ */
+export type CreditRefusal =
+  | 'invalid_api_key'
+  | 'rate_limit_exceeded'
+  | 'daily_quota_exceeded'
+  | 'insufficient_funds'
+  | 'key_cap_reached'
+  | 'gone'
+  | 'repeated'
+  | 'request_id_taken';
+
+/** A step of model chat: its limits and its credit are decided where they are counted, in the lane. */
+export interface CreditCommand {
+  readonly stream: string;
+  readonly events: readonly LedgerEvent[];
+  readonly admit?: Admission;
+  readonly credit?: CreditMove;
+  /** What is recorded instead, by why. */
+  readonly refused?: Readonly<Partial<Record<CreditRefusal, readonly LedgerEvent[]>>>;
+}
+
+/** Numbers beside a verdict, each where it has a meaning: milliseconds, admissions, micros. */
+export interface CreditDetail {
+  readonly remaining?: number | null;
+  /** Until there is room for one more in the minute. */
+  readonly reset_ms?: number | null;
+  readonly remaining_today?: number | null;
+  readonly reset_today_ms?: number | null;
+  /** Until the limit that refused admits one more. */
+  readonly retry_ms?: number | null;
+  /** What could have been held; after a move, what can be spent. */
+  readonly available?: number | null;
+}
+
+export type CreditOutcome =
+  | { readonly outcome: 'ok'; readonly version: number; readonly at: string; readonly detail: CreditDetail }
+  | { readonly outcome: 'refused'; readonly code: CreditRefusal; readonly detail: CreditDetail };
+
 export interface BatchAnswer {
   readonly at: string;
   readonly seq: number;
   readonly open_calls: number;
-  readonly results: readonly (AppendOutcome | { readonly outcome: 'deferred' })[];
+  readonly results: readonly (AppendOutcome | CreditOutcome | { readonly outcome: 'deferred' })[];
 }
 
 /** A command ready to be sent. */
@@ -116,6 +198,68 @@ export function encodeCommand(command: LaneCommand): EncodedCommand {
   }
   if (command.call) parts.push(`"call":${encodeCall(command.call)}`);
   return { text: `{${parts.join(',')}}`, body: encodeBody(command.call) };
+}
+
+/** The same for a step of model chat. Throws where an amount is not a whole one that fits the database. */
+export function encodeCreditCommand({
+  stream,
+  events,
+  admit,
+  credit,
+  refused,
+}: CreditCommand): EncodedCommand {
+  const parts = [`"stream":${JSON.stringify(stream)}`, `"events":${encodeEvents(events)}`];
+  if (admit) parts.push(`"admit":${encodeAdmission(admit)}`);
+  if (credit) parts.push(`"credit":${encodeMove(credit, refused?.gone !== undefined)}`);
+  if (refused) {
+    const byCode = Object.entries(refused).map(([code, told]) => `"${code}":${encodeEvents(told)}`);
+    parts.push(`"lost":{${byCode.join(',')}}`, `"lost_stream":${JSON.stringify(stream)}`);
+  }
+  return { text: `{${parts.join(',')}}`, body: undefined };
+}
+
+function encodeAdmission(admit: Admission): string {
+  return JSON.stringify({
+    chat_id: admit.chatId,
+    process_id: admit.processId,
+    subject: admit.subject,
+    per_minute: admit.perMinute,
+    per_day: admit.perDay,
+    key_id: admit.keyId,
+    account_id: admit.accountId,
+    hold: wholeMicros(admit.holdMicros),
+    least: admit.leastMicros === undefined ? undefined : wholeMicros(admit.leastMicros),
+  });
+}
+
+function encodeMove(move: CreditMove, corrects: boolean): string {
+  if (move.op === 'open') {
+    const { op, accountId, name } = move;
+    return JSON.stringify({ op, account_id: accountId, name });
+  }
+  if (move.op !== 'settle') {
+    const { op, accountId, amountMicros, requestId } = move;
+    const amount = wholeMicros(amountMicros);
+    return JSON.stringify({ op, account_id: accountId, amount, request_id: requestId });
+  }
+  const { op, chatId, capturedMicros, releasedMicros, isUnstarted, recovery } = move;
+  return JSON.stringify({
+    op,
+    chat_id: chatId,
+    captured: wholeMicros(capturedMicros),
+    released: wholeMicros(releasedMicros),
+    unstarted: isUnstarted,
+    recovered_by: recovery?.processId,
+    silent_secs: recovery?.silentSecs,
+    corrects,
+  });
+}
+
+/** Micros as JSON's number: whatever anybody has is far below 2^53. */
+function wholeMicros(amount: bigint): number {
+  if (amount < 0n || amount > BigInt(Number.MAX_SAFE_INTEGER))
+    throw new RangeError('an amount of credit beyond 2^53');
+  return Number(amount);
 }
 
 function encodeBody(call: CallChange | undefined): string | undefined {

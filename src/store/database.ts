@@ -1,4 +1,4 @@
-import { Kysely, PostgresDialect } from 'kysely';
+import { Kysely, PostgresDialect, type PostgresPoolClient } from 'kysely';
 import pg from 'pg';
 import type { LedgerSchema } from './schema.ts';
 
@@ -8,6 +8,8 @@ export interface DatabaseOptions {
   /** A PostgreSQL URL; `?host=/path` for a unix socket. */
   readonly url: string;
   readonly maxConnections?: number;
+  /** How long a query of a pool may go unanswered. */
+  readonly queryTimeoutMs?: number;
   /** The role to work as: the writer for a gateway, none for migrations. */
   readonly role?: string | undefined;
   /** Told of connections that broke while idle; the pool replaces them by itself. */
@@ -59,14 +61,49 @@ function safeInteger(text: string): number {
   return value;
 }
 
+/** Longer than the server's own statement time-out: past it the network, not the statement, is the trouble. */
+const longestQueryMs = 35_000;
+
+/** Connections to share. One on which a query goes unanswered is closed, and the query fails as if it had broken. */
 export function openPool(options: DatabaseOptions): pg.Pool {
-  const pool = new pg.Pool({ ...sessionConfig(options), max: options.maxConnections ?? 10 });
-  pool.on('error', options.onError ?? (() => {}));
+  const { maxConnections = 10, queryTimeoutMs = longestQueryMs, onError } = options;
+  return poolOf({ ...sessionConfig(options), max: maxConnections, query_timeout: queryTimeoutMs }, onError);
+}
+
+/** One connection more to the database of a pool, for what must not wait behind others, nor long for its own answer. */
+export function openBeside(pool: pg.Pool, timeoutMs: number): pg.Pool {
+  const { options } = pool;
+  return poolOf({ ...options, max: 1, query_timeout: timeoutMs, connectionTimeoutMillis: timeoutMs });
+}
+
+function poolOf(config: pg.PoolConfig, onError: (error: Error) => void = () => {}): pg.Pool {
+  const pool = new pg.Pool(config);
+  pool.on('error', onError);
+  // the pool hears nothing of a client that is lent out: its end, between two queries, would be the process's
+  pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
 }
 
 export function openDatabase(pool: pg.Pool): LedgerDatabase {
-  return new Kysely<LedgerSchema>({ dialect: new PostgresDialect({ pool }) });
+  const { options } = pool;
+  const connect = async (): Promise<PostgresPoolClient> => lend(await pool.connect());
+  return new Kysely<LedgerSchema>({
+    dialect: new PostgresDialect({ pool: { connect, end: () => pool.end(), options } }),
+  });
+}
+
+/** Kysely gives every client back as a good one: the next query would wait behind one that is never answered. */
+function lend(client: pg.PoolClient): PostgresPoolClient {
+  let isLost = false;
+  const query = async (text: string, values: readonly unknown[]): Promise<unknown> => {
+    try {
+      return await client.query(text, [...values]);
+    } catch (error) {
+      isLost ||= !(error instanceof pg.DatabaseError);
+      throw error;
+    }
+  };
+  return { query: query as PostgresPoolClient['query'], release: () => client.release(isLost) };
 }
 
 export const writerRole = 'tollbook_writer';
@@ -96,6 +133,8 @@ export function isDatabaseLoss(error: Error & { readonly code?: string | undefin
   }
   return (
     /^(?:ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH)$/.test(error.code ?? '') ||
-    /Connection terminated|timeout exceeded when trying to connect|connection error/.test(error.message)
+    /Connection terminated|timeout exceeded when trying to connect|connection error|Query read timeout/.test(
+      error.message,
+    )
   );
 }

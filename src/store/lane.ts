@@ -3,8 +3,11 @@ import {
   type AppendOutcome,
   appendStatement,
   type BatchAnswer,
+  type CreditCommand,
+  type CreditOutcome,
   type EncodedCommand,
   encodeCommand,
+  encodeCreditCommand,
   isPoison,
   type LaneCommand,
 } from './append-batch.ts';
@@ -43,7 +46,7 @@ export interface LaneState {
 interface Waiting {
   readonly command: EncodedCommand;
   readonly urgent: boolean;
-  readonly resolve: (outcome: AppendOutcome) => void;
+  readonly resolve: (outcome: AppendOutcome | CreditOutcome) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -56,6 +59,8 @@ export interface Lane {
    * that breaks its schema, LaneClosedError when the lane closes first.
    */
   append(command: LaneCommand, options?: { readonly urgent?: boolean }): Promise<AppendOutcome>;
+  /** The same for a step of model chat. */
+  appendCredit(command: CreditCommand, options?: { readonly urgent?: boolean }): Promise<CreditOutcome>;
   /** Brings `state` up to date without appending anything. */
   refresh(): Promise<void>;
   readonly state: LaneState;
@@ -97,10 +102,18 @@ class FlushedLane implements Lane {
   }
 
   async append(command: LaneCommand, { urgent = false } = {}): Promise<AppendOutcome> {
+    return (await this.#enqueue(() => encodeCommand(command), urgent)) as AppendOutcome;
+  }
+
+  async appendCredit(command: CreditCommand, { urgent = false } = {}): Promise<CreditOutcome> {
+    return (await this.#enqueue(() => encodeCreditCommand(command), urgent)) as CreditOutcome;
+  }
+
+  async #enqueue(encode: () => EncodedCommand, urgent: boolean): Promise<AppendOutcome | CreditOutcome> {
     if (this.#closed || (this.#closing && !urgent)) throw new LaneClosedError('the ledger is closing');
     if (!urgent && this.#first.length >= this.#maxQueued)
       throw new LaneFullError('too many appends are waiting');
-    const encoded = encodeCommand(command);
+    const encoded = encode();
     return new Promise((resolve, reject) => {
       this.#queueOf(urgent).push({ command: encoded, urgent, resolve, reject });
       this.#schedule();

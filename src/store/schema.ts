@@ -49,6 +49,28 @@ export interface LedgerSchema {
     content_type: ReadOnly<string | null>;
     body: ReadOnly<Buffer>;
   };
+  'tollbook.account': {
+    account_id: GeneratedAlways<number>;
+    name: ReadOnly<string>;
+    balance: ReadOnly<number>;
+    held: ReadOnly<number>;
+    used: ReadOnly<number>;
+    created_at: ReadOnly<Date>;
+  };
+  'tollbook.api_key': {
+    key_id: GeneratedAlways<number>;
+    account_id: ReadOnly<number>;
+    hash: ReadOnly<Buffer>;
+    prefix: ReadOnly<string>;
+    name: ReadOnly<string>;
+    models: ReadOnly<string[] | null>;
+    cap: ReadOnly<number | null>;
+    spent: ReadOnly<number>;
+    created_at: ReadOnly<Date>;
+    expires_at: ReadOnly<Date | null>;
+    revoked_at: ReadOnly<Date | null>;
+    last_used_at: ReadOnly<Date | null>;
+  };
   'tollbook.operator_token': {
     token_id: GeneratedAlways<number>;
     name: ReadOnly<string>;

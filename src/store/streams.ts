@@ -29,6 +29,20 @@ export async function readStream(pool: pg.Pool, stream: string): Promise<StreamR
   };
 }
 
+/** A stream's leaf bytes with their places, in order, and the database's time in Unix seconds. */
+export async function readStreamLeaves(
+  pool: pg.Pool,
+  stream: string,
+): Promise<{ readonly seq: number; readonly leaf: Buffer; readonly now: number }[]> {
+  const { rows } = await pool.query<{ seq: number; leaf: Buffer; now: number }>({
+    name: 'read_stream_leaves',
+    text: `select seq, leaf, extract(epoch from tollbook.clock())::float8 as now
+      from tollbook.event where stream = $1 order by version`,
+    values: [stream],
+  });
+  return rows;
+}
+
 /** Events of all streams after a place in the ledger, in order. */
 export async function readEvents(
   db: LedgerDatabase,

@@ -1,0 +1,221 @@
+-- The append function once more: with calls that are held back or watched, what a payment gives up when it fails, and the
+-- credit and the limits of model chat, decided before the rest of the batch.
+create or replace function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_commands json) returns json
+language plpgsql security definer set search_path = tollbook, pg_temp
+-- one plan for ever, made of index look-ups: planned on an empty table or on guessed row counts it must be the same
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+declare
+  head lane;
+  previous lane_batch;
+  stamp timestamptz;
+  stamp_text text;
+  lockable bigint[];
+  verdicts json := '[]';
+  answer json;
+begin
+  select * into head from lane where lane_id = p_lane for update;
+  if not found then raise exception 'no lane %', p_lane using errcode = 'no_data_found'; end if;
+
+  select * into previous from lane_batch where flusher_id = p_flusher;
+  if previous.batch_no >= p_batch_no then return previous.answer; end if;
+
+  -- a lane's times never run backwards, whatever the clock does
+  stamp := greatest(date_trunc('milliseconds', clock()), head.at);
+  stamp_text := to_char(stamp at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"');
+
+  -- a call that somebody is leasing this instant makes its command wait for the next batch, not the lane for the lease;
+  -- most batches name no call yet, and are not read twice for it
+  if position('"call_id"' in p_commands::text) > 0 then
+    select coalesce(array_agg(locked.call_id), '{}') into lockable from (
+      select call.call_id from call
+      where call.call_id in (
+        select (command.call->>'call_id')::bigint
+        from json_to_recordset(p_commands) as command(call json) where command.call is not null)
+      order by call.call_id for update skip locked
+    ) locked;
+  end if;
+
+  if position('"admit":' in p_commands::text) > 0 or position('"credit":' in p_commands::text) > 0 then
+    verdicts := decide_credit(p_commands, stamp);
+  end if;
+
+  with
+  command as materialized (
+    select t.ord::int as ord, t.stream, t.expect, t.events, t.claims, t.freed, t.lost, t.lost_stream, c.*
+    from rows from (
+      json_to_recordset(p_commands) as (
+        stream text, expect int, events json, claims json, freed json, lost json, lost_stream text, call json)
+    ) with ordinality as t(stream, expect, events, claims, freed, lost, lost_stream, call, ord)
+    left join lateral json_to_record(t.call) as c(
+      op text, call_id bigint, lease_id uuid, service_id bigint, job_index bigint, body_id uuid, network text,
+      symbol text, caller text, payment text, delay_ms bigint, error text
+    ) on t.call is not null
+  ),
+  wanted as materialized (
+    select command.ord, k.pos, k.kind, k.owner, k.scope, k.key, k.binding,
+      row_number() over (partition by k.kind, k.owner, k.scope, k.key order by command.ord) as turn
+    from command cross join lateral rows from (
+      json_to_recordset(command.claims) as (kind text, owner text, scope text, key text, binding text)
+    ) with ordinality as k(kind, owner, scope, key, binding, pos)
+    where command.claims is not null
+  ),
+  -- the first of a command's claims that somebody already holds decides its answer
+  taken as (
+    select distinct on (wanted.ord) wanted.ord, wanted.kind, holder.stream, holder.binding = wanted.binding as same
+    from wanted cross join lateral (
+      select claim.stream, claim.binding from claim
+      where claim.kind = wanted.kind and claim.owner = wanted.owner and claim.scope = wanted.scope and claim.key = wanted.key
+      limit 1
+    ) holder
+    order by wanted.ord, wanted.pos
+  ),
+  -- what was decided about limits and credit; moved already, and told apart from the rest by its code
+  verdict as materialized (
+    select v.ord, v.code, v.is_news, v.detail
+    from json_to_recordset(verdicts) as v(ord int, code text, is_news boolean, detail json)
+  ),
+  waiting as (
+    select ord from (
+      select ord, min(ord) over (partition by stream) as first
+      from (select ord, stream from command union all select ord, lost_stream from command where lost_stream is not null) s
+    ) touched where first < ord
+    union select ord from wanted where turn > 1
+    union select command.ord from command join call using (call_id) where not command.call_id = any (lockable)
+  ),
+  decided as materialized (
+    select command.*, current.version as current_version, coalesce(verdict.code, taken.kind) as taken_kind,
+      taken.stream as taken_stream, verdict.detail, coalesce(verdict.is_news, true) as is_news,
+      target.status as call_status, target.claims as call_claims,
+      case
+        when verdict.code = 'ok' then 'ok'
+        when verdict.code is not null then 'refused'
+        when taken.same then 'same'
+        when taken.ord is not null and (command.lost->taken.kind) is null then 'lost'
+        when waiting.ord is not null then 'deferred'
+        when taken.ord is not null then 'lost'
+        when command.expect <> current.version then 'stale'
+        when command.call_id is not null and not coalesce(case command.op
+          when 'release' then target.status in ('held', 'watched')
+          when 'withdraw' then target.status in ('held', 'watched')
+          when 'watch' then target.status = 'held'
+          when 'hold_back' then target.status = 'ready' and target.attempt = 0
+          when 'requeue' then target.status = 'dead'
+          else target.status = 'leased' and target.lease_id = command.lease_id end, false
+        ) then 'lease_lost'
+        else 'ok'
+      end as outcome
+    from command
+    cross join lateral (
+      select coalesce(max(event.version), 0) as version from event where event.stream = command.stream
+    ) current
+    left join verdict using (ord)
+    left join taken using (ord)
+    left join waiting using (ord)
+    left join call target on target.call_id = command.call_id
+  ),
+  -- what each decision writes, and where: the command's events in its stream, or its refusal in the loser's own
+  target as (
+    select ord, stream, current_version as base, events from decided where outcome = 'ok'
+    union all
+    select decided.ord, decided.lost_stream, loser.version, decided.lost->decided.taken_kind
+    from decided cross join lateral (
+      select coalesce(max(event.version), 0) as version from event where event.stream = decided.lost_stream
+    ) loser
+    where decided.outcome in ('lost', 'refused') and decided.is_news and (decided.lost->decided.taken_kind) is not null
+  ),
+  line as materialized (
+    select target.ord, target.stream, target.base + e.pos as version, e.type, e.data,
+      head.seq + row_number() over (order by target.ord, e.pos) as seq
+    from target cross join lateral rows from (
+      json_to_recordset(target.events) as (type text, data json)
+    ) with ordinality as e(type, data, pos)
+  ),
+  recorded as (
+    insert into event (lane_id, seq, stream, version, type, at, leaf)
+    select p_lane, seq, stream, version, type, stamp, convert_to(
+      '{"at":"' || stamp_text || '","data":' || data::text || ',"lane":' || p_lane || ',"schema":1,"seq":' || seq
+      || ',"stream":"' || stream || '","type":"' || type || '","version":' || version || '}', 'UTF8')
+    from line order by seq
+  ),
+  counted as (
+    insert into lane_counter (lane_id, type, count)
+    select p_lane, type, count(*) from line group by type
+    on conflict (lane_id, type) do update set count = lane_counter.count + excluded.count
+  ),
+  claimed as (
+    insert into claim (kind, owner, scope, key, binding, stream)
+    select wanted.kind, wanted.owner, wanted.scope, wanted.key, wanted.binding, decided.stream
+    from wanted join decided using (ord) where decided.outcome = 'ok'
+  ),
+  -- what a command gives up, and what the payment of a call gives up with it: all but its own name
+  freed as (
+    delete from claim using (
+      select decided.stream, f.kind, f.owner, f.scope, f.key, f.binding
+      from decided cross join lateral json_to_recordset(decided.freed)
+        as f(kind text, owner text, scope text, key text, binding text)
+      where decided.outcome = 'ok' and decided.freed is not null
+      union all
+      select decided.stream, f.kind, f.owner, f.scope, f.key, f.binding
+      from decided cross join lateral json_to_recordset(decided.call_claims)
+        as f(kind text, owner text, scope text, key text, binding text)
+      where decided.outcome = 'ok' and decided.op in ('watch', 'withdraw') and f.kind <> 'payment'
+    ) given_up
+    where claim.kind = given_up.kind and claim.owner = given_up.owner and claim.scope = given_up.scope
+      and claim.key = given_up.key and claim.stream = given_up.stream and claim.binding = given_up.binding
+  ),
+  held as (
+    insert into call (stream, service_id, job_index, status, body_id, network, symbol, caller, payment, claims, due_at, created_at)
+    select stream, service_id, job_index, 'held', body_id, network, symbol, caller, payment, claims,
+      stamp + coalesce(delay_ms, 0) * interval '1 millisecond', stamp
+    from decided where outcome = 'ok' and op = 'hold' order by ord
+    returning call_id, stream
+  ),
+  moved as (
+    update call set
+      status = case decided.op when 'dead' then 'dead' when 'watch' then 'watched' when 'hold_back' then 'held' else 'ready' end,
+      lease_id = null,
+      failures = case decided.op when 'retry' then call.failures + 1 when 'requeue' then 0 else call.failures end,
+      last_error = coalesce(decided.error, call.last_error),
+      due_at = stamp + coalesce(decided.delay_ms, 0) * interval '1 millisecond'
+    from decided
+    where decided.outcome = 'ok' and decided.op in ('release', 'watch', 'hold_back', 'retry', 'give_back', 'dead', 'requeue') and call.call_id = decided.call_id
+  ),
+  finished as (
+    delete from call using decided
+    where decided.outcome = 'ok' and decided.op in ('complete', 'withdraw') and call.call_id = decided.call_id
+  ),
+  advanced as (
+    update lane set
+      seq = head.seq + (select count(*) from line),
+      at = stamp,
+      open_calls = head.open_calls + (
+        select count(*) filter (where op in ('hold', 'requeue') or op = 'release' and call_status = 'watched')
+          - count(*) filter (where op in ('complete', 'watch', 'dead') or op = 'withdraw' and call_status = 'held')
+        from decided where outcome = 'ok')
+    where lane_id = p_lane
+    returning seq, open_calls
+  )
+  select json_build_object(
+    'at', stamp_text,
+    'seq', (select seq from advanced),
+    'open_calls', (select open_calls from advanced),
+    'results', coalesce((
+      select json_agg(
+        case decided.outcome
+          when 'ok' then json_build_object('outcome', 'ok', 'version', coalesce(last.version, decided.current_version),
+            'seq', last.seq, 'call_id', held.call_id, 'detail', decided.detail)
+          when 'lost' then json_build_object('outcome', 'lost', 'claim', decided.taken_kind, 'stream', decided.taken_stream)
+          when 'refused' then json_build_object('outcome', 'refused', 'code', decided.taken_kind, 'detail', decided.detail)
+          when 'same' then json_build_object('outcome', 'same', 'claim', decided.taken_kind, 'stream', decided.taken_stream)
+          else json_build_object('outcome', decided.outcome)
+        end order by decided.ord)
+      from decided
+      left join (select ord, max(version) as version, max(seq) as seq from line group by ord) last using (ord)
+      left join held on held.stream = decided.stream and decided.op = 'hold'), '[]')
+  ) into answer;
+
+  insert into lane_batch (flusher_id, batch_no, answer, at) values (p_flusher, p_batch_no, answer, stamp)
+  on conflict (flusher_id) do update set batch_no = excluded.batch_no, answer = excluded.answer, at = excluded.at;
+  return answer;
+end $$;

@@ -1,0 +1,89 @@
+import { chainIdOf, type Hex, isHex32 } from '../domain/primitives.ts';
+import type { SpendAuthConfig } from './config.ts';
+import type { Path } from './mistakes.ts';
+import type { Reading } from './reading.ts';
+import { readSecret } from './secrets.ts';
+import { readTable } from './table.ts';
+import { rpcUrl } from './urls.ts';
+import {
+  address,
+  decimal,
+  filePath,
+  network,
+  serviceId,
+  variableName,
+  wholeNumber,
+  Wrong,
+} from './values.ts';
+
+const atoms = decimal('1000000', (raw) =>
+  /^[1-9]\d{0,77}$/.test(raw) && BigInt(raw) < 1n << 256n
+    ? BigInt(raw)
+    : new Wrong('must be atoms of the token, above 0 and below 2^256, such as "1000000"'),
+);
+
+const shape = {
+  network,
+  rpc_url: rpcUrl,
+  contract: address,
+  token: address,
+  operator_key_env: variableName.optional(),
+  operator_key_file: filePath.optional(),
+  recipient: address.optional(),
+  service_id: serviceId,
+  min_charge: atoms,
+  max_spend: atoms,
+  atoms_per_unit: atoms,
+  claim_margin_secs: wholeNumber(10, 86_400).default(300),
+  authorize_timeout_ms: wholeNumber(100, 300_000).default(30_000),
+  nonce_wait_ms: wholeNumber(0, 60_000).default(5_000),
+} as const;
+
+const at: Path = ['routing', 'spend_auth'];
+
+/** Reads `[routing.spend_auth]` and the operator's key; undefined where it is not there, or after a report. */
+export async function readSpendAuth(raw: unknown, reading: Reading): Promise<SpendAuthConfig | undefined> {
+  if (raw === undefined) return undefined;
+  const { report } = reading;
+  const { whole, values } = readTable(shape, raw, at, report);
+  const operatorKey = await readOperatorKey(values, reading);
+  const { min_charge: least, max_spend: most } = values;
+  if (least !== undefined && most !== undefined && most < least)
+    report.mistake([...at, 'max_spend'], `must not be below min_charge (${least})`);
+  const chainId = whole && chainIdOf(whole.network);
+  if (!whole || chainId === undefined || !operatorKey) return undefined;
+  return {
+    network: whole.network,
+    chainId,
+    rpcUrl: whole.rpc_url,
+    contract: whole.contract,
+    token: whole.token,
+    operatorKey,
+    recipient: whole.recipient,
+    serviceId: whole.service_id,
+    minCharge: whole.min_charge,
+    maxSpend: whole.max_spend,
+    atomsPerUnit: whole.atoms_per_unit,
+    claimMarginSecs: whole.claim_margin_secs,
+    authorizeTimeoutMs: whole.authorize_timeout_ms,
+    nonceWaitMs: whole.nonce_wait_ms,
+  };
+}
+
+const curveOrder = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+
+async function readOperatorKey(
+  values: { readonly operator_key_env?: string | undefined; readonly operator_key_file?: string | undefined },
+  reading: Reading,
+): Promise<Hex | undefined> {
+  const { operator_key_env: envName, operator_key_file: file } = values;
+  const place = { at, envKey: 'operator_key_env', envName, fileKey: 'operator_key_file', filePath: file };
+  if (envName === undefined && file === undefined)
+    reading.report.mistake([...at, 'operator_key_env'], 'is missing: spends are landed with a key');
+  const text = (await readSecret({ ...place, minChars: 1 }, reading))?.toLowerCase();
+  if (text === undefined) return undefined;
+  if (isHex32(text) && BigInt(text) > 0n && BigInt(text) < curveOrder) return text;
+  const key = envName === undefined ? 'operator_key_file' : 'operator_key_env';
+  reading.report.mistake([...at, key], 'names no private key (0x and 64 hex digits)');
+  return undefined;
+}

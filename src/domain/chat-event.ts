@@ -1,0 +1,61 @@
+import { z } from 'zod';
+
+/**
+ * What can stand in the ledger about model chat, credit and keys: never a prompt, an answer or an address of a client.
+ * Amounts are micro-units of the currency as decimal strings.
+ */
+const id = z.int().min(0);
+const micros = z.string().regex(/^(?:0|[1-9]\d{0,15})$/);
+const reason = z.string().regex(/^[a-z0-9_]{1,100}$/);
+/** What a model can be called. */
+export const modelNamePattern = /^[!-~]{1,200}$/;
+/** From the config, or from a client that passed the same test. */
+const name = z.string().regex(modelNamePattern);
+
+const chatCallers = ['api_key', 'session', 'spend_auth', 'anonymous'] as const;
+
+const caller = {
+  caller: z.enum(chatCallers),
+  key_id: id.optional(),
+  account_id: id.optional(),
+};
+
+/** Every move of credit is a posting between two accounts: see `postingOf` in domain/credit-books.ts. */
+const ofAccount = { account_id: id, amount_micros: micros };
+const ofChat = { ...ofAccount, chat_id: z.uuid(), key_id: id.optional() };
+
+/** How a completion ended: `recovered` where its process died, and what it cost is the upper bound. */
+export const chatEndings = ['completed', 'cut', 'client_left', 'recovered'] as const;
+
+export const chatEventSchemas = {
+  chat_admitted: z.strictObject({ ...caller, model: name, streaming: z.boolean() }),
+  chat_refused: z.strictObject({ ...caller, code: reason, model: name.optional() }),
+  chat_completed: z.strictObject({
+    ending: z.enum(chatEndings),
+    model: name,
+    upstream: name.optional(),
+    prompt_tokens: id,
+    completion_tokens: id,
+    /** Some of it was counted or bounded here, not told by the upstream. */
+    is_estimate: z.boolean(),
+    cost_micros: micros,
+    /** Of the cost, what no hold covered: the upstream wrote more than it was allowed to. */
+    uncovered_micros: micros.optional(),
+    first_byte_ms: id.optional(),
+    latency_ms: id.optional(),
+    reason: reason.optional(),
+  }),
+  /** Nothing was delivered and nothing is charged. */
+  chat_failed: z.strictObject({ reason, model: name, upstream: name.optional() }),
+  credit_account_opened: z.strictObject({ account_id: id, name }),
+  credit_granted: z.strictObject({ ...ofAccount, token_id: id.optional() }),
+  credit_topped_up: z.strictObject({ ...ofAccount, source: name }),
+  credit_expired: z.strictObject({ ...ofAccount, token_id: id.optional() }),
+  credit_held: z.strictObject(ofChat),
+  credit_captured: z.strictObject({ ...ofChat, is_estimate: z.boolean() }),
+  credit_released: z.strictObject(ofChat),
+  /** Of what was captured, what turned out to be too much. */
+  credit_corrected: z.strictObject(ofChat),
+  key_created: z.strictObject({ key_id: id, account_id: id, token_id: id.optional() }),
+  key_revoked: z.strictObject({ key_id: id, token_id: id.optional() }),
+} as const;

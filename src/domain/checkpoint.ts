@@ -1,0 +1,147 @@
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+
+/** A tree head: what a C2SP tlog-checkpoint says. */
+export interface TreeHead {
+  readonly origin: string;
+  readonly size: number;
+  readonly root: Buffer;
+}
+
+/** A key that signs notes under a name, Ed25519 as C2SP's signed-note has it. */
+export interface NoteSigner {
+  readonly name: string;
+  /** `name+hash+base64`: what verifiers are given. */
+  readonly verifierKey: string;
+  sign(text: string): Buffer;
+}
+
+/** The public half. */
+export interface NoteVerifier {
+  readonly name: string;
+  readonly keyId: Buffer;
+  verify(text: string, signature: Buffer): boolean;
+}
+
+/** A text that is not what it should be, or that nobody known has signed. The message says which, in words. */
+export class CheckpointError extends Error {
+  override readonly name = 'CheckpointError';
+}
+
+const seedBytes = 32;
+const ed25519 = 0x01;
+const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex');
+const spkiPrefix = Buffer.from('302a300506032b6570032100', 'hex');
+const maxNoteChars = 65_536;
+
+/** Names of keys and logs: no spaces, no plus, nothing that ends a line. */
+export const originPattern = /^[!-*,-~]{1,255}$/;
+
+/** Reads an Ed25519 seed: 32 bytes in hex or base64. Undefined for anything else. */
+export function parseSeed(text: string): Buffer | undefined {
+  if (/^[0-9a-fA-F]{64}$/.test(text)) return Buffer.from(text, 'hex');
+  const bytes = Buffer.from(text, 'base64');
+  return bytes.length === seedBytes && bytes.toString('base64') === text ? bytes : undefined;
+}
+
+export function noteSigner(name: string, seed: Buffer): NoteSigner {
+  const key = createPrivateKey({
+    key: Buffer.concat([pkcs8Prefix, seed]),
+    format: 'der',
+    type: 'pkcs8',
+  });
+  const publicKey = createPublicKey(key).export({ format: 'der', type: 'spki' }).subarray(spkiPrefix.length);
+  const keyId = keyIdOf(name, publicKey);
+  const typed = Buffer.concat([Buffer.of(ed25519), publicKey]);
+  return {
+    name,
+    verifierKey: `${name}+${keyId.toString('hex')}+${typed.toString('base64')}`,
+    sign: (text) => Buffer.concat([keyId, sign(null, Buffer.from(text), key)]),
+  };
+}
+
+/**
+ * Reads a verifier key `name+hash+base64`.
+ * @throws CheckpointError where it is none, or where its hash is not that of its name and key
+ */
+export function parseVerifierKey(text: string): NoteVerifier {
+  const match = /^([^+\s]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+={0,2})$/.exec(text.trim());
+  const [, name = '', hash = '', base64 = ''] = match ?? [];
+  const bytes = Buffer.from(base64, 'base64');
+  if (!match || bytes.length !== 1 + seedBytes || bytes[0] !== ed25519)
+    throw new CheckpointError('the public key is not of the form name+hash+base64 with an Ed25519 key');
+  const publicKey = bytes.subarray(1);
+  const keyId = keyIdOf(name, publicKey);
+  if (keyId.toString('hex') !== hash)
+    throw new CheckpointError("the public key's hash does not belong to its name and key: it was mistyped");
+  const key: KeyObject = createPublicKey({
+    key: Buffer.concat([spkiPrefix, publicKey]),
+    format: 'der',
+    type: 'spki',
+  });
+  return { name, keyId, verify: (note, signature) => verify(null, Buffer.from(note), key, signature) };
+}
+
+/** The checkpoint of a tree head: a note, signed. */
+export function signCheckpoint({ origin, size, root }: TreeHead, signer: NoteSigner): string {
+  const text = `${origin}\n${size}\n${root.toString('base64')}\n`;
+  return `${text}\n— ${signer.name} ${signer.sign(text).toString('base64')}\n`;
+}
+
+/**
+ * Reads a checkpoint and believes it only where the key has signed it.
+ * @throws CheckpointError that says what is wrong: its form, its log, its signature
+ */
+export function openCheckpoint(note: string, verifier: NoteVerifier): TreeHead {
+  if (note.length > maxNoteChars) throw new CheckpointError('the checkpoint is too long');
+  const end = note.lastIndexOf('\n\n');
+  // oxlint-disable-next-line no-control-regex -- a note may hold none but the newline
+  if (end < 0 || !note.endsWith('\n') || /[\0-\x09\x0b-\x1f]/.test(note))
+    throw new CheckpointError('this is not a signed note');
+  const text = note.slice(0, end + 1);
+  const head = parseHead(text);
+  if (head.origin !== verifier.name)
+    throw new CheckpointError(`this checkpoint is of the log ${head.origin}, not of ${verifier.name}`);
+  const signatures = note
+    .slice(end + 2, -1)
+    .split('\n')
+    .map(parseSignature);
+  const own = signatures.filter(({ name, bytes }) => name === verifier.name && idOf(bytes, verifier));
+  if (own.length === 0) throw new CheckpointError('the checkpoint is signed by another key');
+  if (!own.every(({ bytes }) => verifier.verify(text, bytes.subarray(4))))
+    throw new CheckpointError("the checkpoint's signature does not hold: its text was changed");
+  return head;
+}
+
+function parseHead(text: string): TreeHead {
+  const [origin = '', size = '', base64 = '', ...more] = text.slice(0, -1).split('\n');
+  const root = Buffer.from(base64, 'base64');
+  const isHead =
+    origin !== '' &&
+    /^(?:0|[1-9]\d{0,15})$/.test(size) &&
+    Number.isSafeInteger(Number(size)) &&
+    root.length === 32 &&
+    root.toString('base64') === base64 &&
+    !more.includes('');
+  if (!isHead) throw new CheckpointError('this signed note is not a checkpoint');
+  return { origin, size: Number(size), root };
+}
+
+function parseSignature(line: string): { name: string; bytes: Buffer } {
+  const match = /^— ([^\s+]+) ([A-Za-z0-9+/]+={0,2})$/.exec(line);
+  const bytes = Buffer.from(match?.[2] ?? '', 'base64');
+  if (!match || bytes.length <= 4) throw new CheckpointError('this is not a signed note');
+  return { name: match[1] ?? '', bytes };
+}
+
+function idOf(signature: Buffer, { keyId }: NoteVerifier): boolean {
+  return signature.subarray(0, 4).equals(keyId);
+}
+
+function keyIdOf(name: string, publicKey: Buffer): Buffer {
+  return createHash('sha256')
+    .update(name)
+    .update(Buffer.of(0x0a, ed25519))
+    .update(publicKey)
+    .digest()
+    .subarray(0, 4);
+}

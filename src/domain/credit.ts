@@ -1,0 +1,86 @@
+/**
+ * Credit is counted in micros: whole millionths of the configured currency.
+ * A model's price is counted in nanos: whole billionths of it, for a million tokens, always above zero.
+ */
+export interface ModelPrice {
+  readonly inputNanosPerMillion: bigint;
+  readonly outputNanosPerMillion: bigint;
+}
+
+const nanosPerMillionInMicrosPerToken = 10n ** 9n;
+const priceDecimals = 9;
+const creditDecimals = 6;
+
+/** What a completion may cost at most: the prompt once, and every choice to its full length. Rounded up. */
+export function upperBoundMicros(asked: {
+  readonly promptTokensBound: number;
+  readonly maxTokens: number;
+  readonly n: number;
+  readonly price: ModelPrice;
+}): bigint {
+  return micros(count(asked.promptTokensBound), count(asked.maxTokens) * count(asked.n), asked.price);
+}
+
+/** What a completion costs, rounded up: a fraction of a micro is the operator's. Zero only where no token was used. */
+export function costMicros(used: {
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  readonly price: ModelPrice;
+}): bigint {
+  return micros(count(used.promptTokens), count(used.completionTokens), used.price);
+}
+
+/**
+ * Nanos for a million tokens from a decimal text such as `2.50`: up to six digits, and up to nine behind the point.
+ * Undefined for anything else, and for zero.
+ */
+export function parsePrice(text: string): bigint | undefined {
+  const match = /^(0|[1-9]\d{0,5})(?:\.(\d{1,9}))?$/.exec(text);
+  const nanos = match ? BigInt(`${match[1] ?? ''}${(match[2] ?? '').padEnd(priceDecimals, '0')}`) : 0n;
+  return nanos > 0n ? nanos : undefined;
+}
+
+/** The inverse of {@link parsePrice}, in its shortest form: `2.5`. */
+export function priceText(nanosPerMillion: bigint): string {
+  return decimalText(nanosPerMillion, priceDecimals);
+}
+
+/** What an account can be called: it is also said in paths and in the ledger. */
+export const accountNamePattern = /^[A-Za-z0-9._:@+-]{1,128}$/;
+
+/** What a grant or an expiry can be asked for under, so that it is done once. */
+export const requestIdPattern = /^[A-Za-z0-9_-]{16,128}$/;
+
+/**
+ * Micros from a decimal text of the currency such as `5.00`: up to nine digits, and up to six behind the point.
+ * Undefined for anything else.
+ */
+export function parseCredit(text: string): bigint | undefined {
+  const match = /^(0|[1-9]\d{0,8})(?:\.(\d{1,6}))?$/.exec(text);
+  return match ? BigInt(`${match[1] ?? ''}${(match[2] ?? '').padEnd(creditDecimals, '0')}`) : undefined;
+}
+
+/** Micros as a decimal text of the currency, in its shortest form: `0.25`. */
+export function creditText(amountMicros: bigint): string {
+  return decimalText(amountMicros, creditDecimals);
+}
+
+function micros(promptTokens: bigint, completionTokens: bigint, price: ModelPrice): bigint {
+  if (price.inputNanosPerMillion <= 0n || price.outputNanosPerMillion <= 0n)
+    throw new RangeError('a price is above zero');
+  const dividend = promptTokens * price.inputNanosPerMillion + completionTokens * price.outputNanosPerMillion;
+  return (dividend + nanosPerMillionInMicrosPerToken - 1n) / nanosPerMillionInMicrosPerToken;
+}
+
+function count(tokens: number): bigint {
+  if (!Number.isSafeInteger(tokens) || tokens < 0)
+    throw new RangeError('tokens are counted in whole numbers');
+  return BigInt(tokens);
+}
+
+function decimalText(value: bigint, decimals: number): string {
+  if (value < 0n) throw new RangeError('amounts are never negative');
+  const digits = String(value).padStart(decimals + 1, '0');
+  const fraction = digits.slice(-decimals).replace(/0+$/, '');
+  return digits.slice(0, -decimals) + (fraction === '' ? '' : `.${fraction}`);
+}

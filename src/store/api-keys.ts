@@ -1,0 +1,127 @@
+import type pg from 'pg';
+import type { LedgerDatabase } from './database.ts';
+
+export interface ApiKey {
+  readonly keyId: number;
+  readonly accountId: number;
+  /** Its first characters, by which its owner knows it. */
+  readonly prefix: string;
+  readonly name: string;
+  /** Undefined: all of them. */
+  readonly models: readonly string[] | undefined;
+  /** Micros it may spend in all; undefined: as much as its account has. */
+  readonly capMicros: number | undefined;
+  readonly spentMicros: number;
+  readonly createdAt: Date;
+  readonly expiresAt: Date | undefined;
+  readonly revokedAt: Date | undefined;
+  readonly lastUsedAt: Date | undefined;
+}
+
+/** Stores a key by its hash; returns its id. */
+export async function createApiKey(
+  pool: pg.Pool,
+  key: {
+    readonly accountId: number;
+    readonly hash: string;
+    readonly prefix: string;
+    readonly name: string;
+    readonly models: readonly string[] | undefined;
+    readonly capMicros: bigint | undefined;
+    readonly expiresAt: Date | undefined;
+  },
+): Promise<number> {
+  const { rows } = await pool.query<{ id: number }>(
+    'select tollbook.create_api_key($1, $2, $3, $4, $5, $6, $7) as id',
+    [
+      key.accountId,
+      Buffer.from(key.hash, 'hex'),
+      key.prefix,
+      key.name,
+      key.models ?? null,
+      key.capMicros === undefined ? null : String(key.capMicros),
+      key.expiresAt ?? null,
+    ],
+  );
+  const id = rows[0]?.id;
+  if (id === undefined) throw new Error('the key was not stored');
+  return id;
+}
+
+/** False where there is no such key, or it was revoked before. */
+export async function revokeApiKey(pool: pg.Pool, keyId: number): Promise<boolean> {
+  // one simple-protocol message: it locks a row that the lane may want
+  const { rows } = await pool.query<{ revoked: boolean }>(
+    `select tollbook.revoke_api_key(${Math.trunc(keyId)}) as revoked`,
+  );
+  return rows[0]?.revoked ?? false;
+}
+
+/** The key of this hash, revoked and expired ones too: whether it still holds is decided where it is used. */
+export async function findApiKey(db: LedgerDatabase, hash: string): Promise<ApiKey | undefined> {
+  const row = await keys(db).where('hash', '=', Buffer.from(hash, 'hex')).executeTakeFirst();
+  return row && toApiKey(row);
+}
+
+export async function findApiKeyById(db: LedgerDatabase, keyId: number): Promise<ApiKey | undefined> {
+  const row = await keys(db).where('key_id', '=', keyId).executeTakeFirst();
+  return row && toApiKey(row);
+}
+
+/** A key, and the name of the account it spends from. */
+export interface ListedKey extends ApiKey {
+  readonly account: string;
+}
+
+/** Up to `limit` keys after this id, oldest first, of all accounts or of one; all of them where nothing is said. */
+export async function listApiKeys(
+  db: LedgerDatabase,
+  {
+    accountId,
+    after = 0,
+    limit,
+  }: { readonly accountId?: number | undefined; readonly after?: number; readonly limit?: number } = {},
+): Promise<ListedKey[]> {
+  const listed = keys(db)
+    .innerJoin('tollbook.account', 'tollbook.account.account_id', 'tollbook.api_key.account_id')
+    .select('tollbook.account.name as account')
+    .where('key_id', '>', after)
+    .$if(accountId !== undefined, (all) => all.where('tollbook.api_key.account_id', '=', accountId ?? 0))
+    .$if(limit !== undefined, (all) => all.limit(limit ?? 0))
+    .orderBy('key_id');
+  return (await listed.execute()).map((row) => ({ ...toApiKey(row), account: row.account }));
+}
+
+function keys(db: LedgerDatabase) {
+  return db
+    .selectFrom('tollbook.api_key')
+    .select([
+      'key_id',
+      'tollbook.api_key.account_id',
+      'prefix',
+      'tollbook.api_key.name',
+      'models',
+      'cap',
+      'spent',
+      'tollbook.api_key.created_at',
+      'expires_at',
+      'revoked_at',
+      'last_used_at',
+    ]);
+}
+
+function toApiKey(row: Awaited<ReturnType<ReturnType<typeof keys>['execute']>>[number]): ApiKey {
+  return {
+    keyId: row.key_id,
+    accountId: row.account_id,
+    prefix: row.prefix,
+    name: row.name,
+    models: row.models ?? undefined,
+    capMicros: row.cap ?? undefined,
+    spentMicros: row.spent,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at ?? undefined,
+    revokedAt: row.revoked_at ?? undefined,
+    lastUsedAt: row.last_used_at ?? undefined,
+  };
+}

@@ -1,0 +1,81 @@
+import pg from 'pg';
+
+/** A spend that is to be claimed. */
+export interface DueSpend {
+  /** `spend:` and the id of its completion. */
+  readonly stream: string;
+  readonly attempts: number;
+}
+
+/** A spend that is not paid yet, or never will be. */
+export interface OpenSpend extends DueSpend {
+  readonly status: 'open' | 'failed';
+  /** A machine word. */
+  readonly reason: string | undefined;
+  readonly since: Date;
+}
+
+/**
+ * Looks through up to `max` events that no process has looked through, and notes the spends that were earned. Returns how
+ * many events that were. As one simple-protocol message, like all here: a client that vanishes must not keep rows locked.
+ */
+export async function collectSpends(pool: pg.Pool, max: number): Promise<number> {
+  const { rows } = await pool.query<{ read: number }>(
+    `select tollbook.collect_spends(${Math.trunc(max)}) as read`,
+  );
+  return rows[0]?.read ?? 0;
+}
+
+/** Takes up to `max` spends that are due, for so many seconds. */
+export async function takeSpends(pool: pg.Pool, max: number, leaseSecs: number): Promise<DueSpend[]> {
+  const { rows } = await pool.query<DueSpend>(
+    `select stream, attempts from tollbook.take_spends(${Math.trunc(max)}, ${Math.trunc(leaseSecs)})`,
+  );
+  return rows;
+}
+
+/** Tries a spend again after `delayMs`. */
+export async function postponeSpend(
+  pool: pg.Pool,
+  stream: string,
+  delayMs: number,
+  reason: string,
+): Promise<void> {
+  const texts = [pg.escapeLiteral(stream), String(Math.trunc(delayMs)), pg.escapeLiteral(reason)];
+  await pool.query(`select tollbook.postpone_spend(${texts.join(', ')})`);
+}
+
+/** Done with: paid, or, with a reason, given up. */
+export async function endSpend(pool: pg.Pool, stream: string, failure?: string): Promise<void> {
+  const reason = failure === undefined ? 'null' : pg.escapeLiteral(failure);
+  await pool.query(`select tollbook.end_spend(${pg.escapeLiteral(stream)}, ${reason})`);
+}
+
+/** Spends that could not be claimed so far, or never will be, oldest first. */
+export async function listTroubledSpends(pool: pg.Pool, limit: number): Promise<OpenSpend[]> {
+  const { rows } = await pool.query<Omit<OpenSpend, 'reason'> & { last_reason: string | null }>(
+    `select stream, status, attempts, last_reason, created_at as since from tollbook.spend_due
+     where attempts > 0 order by created_at limit $1`,
+    [limit],
+  );
+  return rows.map(({ last_reason, ...spend }) => ({ ...spend, reason: last_reason ?? undefined }));
+}
+
+/**
+ * Whether a process was not seen for `silentSecs`, by one that was seen all that time itself: where it, or the database, was
+ * away, so may have been everybody else.
+ */
+export async function isProcessGone(
+  pool: pg.Pool,
+  asked: { readonly processId: string; readonly by: string; readonly silentSecs: number },
+): Promise<boolean> {
+  const { rows } = await pool.query<{ gone: boolean }>(
+    `select exists (select from tollbook.process own where own.process_id = $2
+         and own.steady_since <= now - silence and own.seen_at > now - silence / 2)
+       and not exists (select from tollbook.process owner where owner.process_id = $1 and owner.seen_at > now - silence)
+       as gone
+     from (select tollbook.clock() as now, $3 * interval '1 second' as silence) moment`,
+    [asked.processId, asked.by, asked.silentSecs],
+  );
+  return rows[0]?.gone ?? false;
+}
