@@ -18,6 +18,8 @@ export const smartWallet = artifact('SmartWallet');
 export const gasBurner = artifact('GasBurner');
 /** Who may call which service: `constructor(serviceId, callers)`. */
 export const callerRegistry = artifact('CallerRegistry');
+/** Prepaid accounts that are spent by signature: no constructor arguments. */
+export const shieldedCredits = artifact('ShieldedCredits');
 /** What reads go through on real chains; its code is set at `multicall3Address`. */
 export const multicall3 = artifact('Multicall3');
 

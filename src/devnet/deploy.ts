@@ -82,8 +82,13 @@ async function requireNonce(client: Client, nonce: number): Promise<void> {
  * Each one sends from an account of its own: callers at once never meet in a nonce.
  * @throws when it reverts
  */
-export async function callAsAnyone(chain: ChainLocation, call: ContractCall): Promise<void> {
-  const client = walletOn(chain, generatePrivateKey());
+export function callAsAnyone(chain: ChainLocation, call: ContractCall): Promise<void> {
+  return callAs(chain, generatePrivateKey(), call);
+}
+
+/** The same from an account whose sender matters; it is given the ether that it takes. */
+export async function callAs(chain: ChainLocation, privateKey: Hex, call: ContractCall): Promise<void> {
+  const client = walletOn(chain, privateKey);
   const funds = createTestClient({ mode: 'anvil', transport: http(chain.url) });
   await funds.setBalance({ address: client.account.address, value: 10n ** 18n });
   const { address, artifact, functionName, args } = call;

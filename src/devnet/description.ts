@@ -2,6 +2,18 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 
+const routing = z.object({
+  free_model: z.string(),
+  paid_model: z.string(),
+  api_key_funded: z.string(),
+  api_key_empty: z.string(),
+  api_key_expired: z.string(),
+  /** Whom messages of wallets are signed for. */
+  siwe_domain: z.string(),
+  /** Where mails are written. */
+  mail_dir: z.string(),
+});
+
 /** `.tollbook/devnet.json`: all that a client needs to use a running devnet. */
 const description = z.object({
   gateway_url: z.string(),
@@ -16,9 +28,14 @@ const description = z.object({
   database_url: z.string(),
   runner_token: z.string(),
   operator_token: z.string(),
+  checkpoint_public_key: z.string(),
   payer_private_key: z.string(),
   callers: z.object({ permitted: z.string(), refused: z.string() }),
   parity_contract: z.string(),
+  credits_contract: z.string(),
+  operator: z.string(),
+  commitment: z.string(),
+  spending_private_key: z.string(),
   jobs: z.array(
     z.object({
       service_id: z.int(),
@@ -28,6 +45,7 @@ const description = z.object({
       delivery: z.enum(['push', 'lease']),
     }),
   ),
+  routing,
 });
 export type DevnetDescription = z.infer<typeof description>;
 
@@ -53,11 +71,13 @@ async function readValue(dir: string): Promise<unknown> {
   return JSON.parse(text) as unknown;
 }
 
-/** The operator token of an earlier start in this folder, if there was one: also by a version that described less. */
-export async function earlierOperatorToken(dir: string): Promise<string | undefined> {
+const earlier = z.object({ operator_token: z.string(), routing: routing.partial() }).partial();
+
+/** What an earlier start in this folder gave away, as far as there was one: also by a version that described less. */
+export async function earlierSecrets(dir: string): Promise<z.infer<typeof earlier>> {
   try {
-    return description.pick({ operator_token: true }).parse(await readValue(dir)).operator_token;
+    return earlier.parse(await readValue(dir));
   } catch {
-    return undefined;
+    return {};
   }
 }

@@ -2,8 +2,10 @@ import path from 'node:path';
 import type { Address, Caip2, Hex } from '../domain/primitives.ts';
 import { devnetAddress, devnetKeys } from './accounts.ts';
 import { type Chain, startChain } from './chain.ts';
+import { type DevnetCredits, deployCredits } from './credits.ts';
 import { errorCode } from './error-code.ts';
 import { startFacilitator } from './facilitator.ts';
+import { startModelUpstream } from './model-upstream.ts';
 import { deployRegistry } from './registry.ts';
 import { startEchoRunner } from './runner.ts';
 import { deployTokens } from './token.ts';
@@ -13,6 +15,7 @@ export interface DevnetPorts {
   readonly chain?: number;
   readonly facilitator?: number;
   readonly runner?: number;
+  readonly model?: number;
 }
 
 export interface DevnetOptions {
@@ -32,11 +35,15 @@ export interface Devnet {
   readonly payTo: Address;
   /** The registry that is asked who may call: `net_contract` of a restricted job. */
   readonly parityContract: Address;
+  /** What pays the routing API by signature. */
+  readonly credits: DevnetCredits;
   readonly facilitatorUrl: string;
   /** Where calls are posted, path included. */
   readonly runnerUrl: string;
   /** The secret calls to the runner are signed with. */
   readonly runnerToken: string;
+  /** The model upstream: the base URL that OpenAI's clients take. It has `devnet-small` and `devnet-large`. */
+  readonly modelUpstreamUrl: string;
   readonly payerPrivateKey: Hex;
   /** Private keys; both hold tokens. The registry permits one of them, and the payer, for service 1. */
   readonly callers: { readonly permitted: Hex; readonly refused: Hex };
@@ -44,11 +51,12 @@ export interface Devnet {
   stop(): Promise<void>;
 }
 
-const defaultPorts = { chain: 8412, facilitator: 8413, runner: 8414 } as const;
+const defaultPorts = { chain: 8412, facilitator: 8413, runner: 8414, model: 8415 } as const;
 const runnerToken = 'devnet-runner-token';
 
 /**
- * Starts a chain with two tokens and a caller registry, a facilitator and an echo runner. Nothing of it is safe to expose.
+ * Starts a chain with two tokens, a caller registry and prepaid credits, a facilitator, an echo runner and a model
+ * upstream. Nothing of it is safe to expose.
  * @throws when a part does not start; the parts before it are stopped again
  */
 export async function startDevnet({ dir, ports = {} }: DevnetOptions): Promise<Devnet> {
@@ -74,12 +82,15 @@ async function startParts(
   stops.push(chain.stop);
   const tokens = await deployTokens(chain);
   const parityContract = await deployRegistry(chain);
+  const credits = await deployCredits(chain, tokens.token);
   const facilitator = await startAt('facilitator', ports, (port) =>
     startFacilitator({ ...settlingOn(chain), port }),
   );
   stops.push(facilitator.close);
   const runner = await startAt('runner', ports, (port) => startEchoRunner({ secret: runnerToken, port }));
   stops.push(runner.close);
+  const model = await startAt('model', ports, (port) => startModelUpstream({ port }));
+  stops.push(model.close);
   return {
     rpcUrl: chain.url,
     chainId: chain.chainId,
@@ -87,9 +98,11 @@ async function startParts(
     ...tokens,
     payTo: devnetAddress('payTo'),
     parityContract,
+    credits,
     facilitatorUrl: facilitator.url,
     runnerUrl: runner.url,
     runnerToken,
+    modelUpstreamUrl: model.url,
     payerPrivateKey: devnetKeys.payer,
     callers: { permitted: devnetKeys.permittedCaller, refused: devnetKeys.refusedCaller },
   };

@@ -37,15 +37,26 @@ export class HttpProblem extends Error {
  * Serves one handler; what it throws becomes a JSON error with status 500, or the problem's own.
  * @throws when the port is taken
  */
-export async function listen(
+export function listen(
   handle: (request: IncomingMessage) => Promise<Answer>,
+  options: ListenOptions,
+): Promise<HttpService> {
+  return serve(
+    async (request, response) => send(response, await handle(request).catch(problemAnswer)),
+    options,
+  );
+}
+
+/**
+ * Serves one handler that writes its answers itself, as it likes: it may stream, wait, or drop the connection. What
+ * it throws is not caught.
+ * @throws when the port is taken
+ */
+export async function serve(
+  handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>,
   { host = '127.0.0.1', port = 0 }: ListenOptions,
 ): Promise<HttpService> {
-  const server = createServer((request, response) => {
-    void handle(request)
-      .catch(problemAnswer)
-      .then((answer) => send(response, answer));
-  });
+  const server = createServer((request, response) => void handle(request, response));
   server.listen(port, host);
   await once(server, 'listening');
   return {

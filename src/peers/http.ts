@@ -12,7 +12,7 @@ export interface HttpHead {
 }
 
 export interface HttpRequest {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'PUT';
   /** Path and query on the pool's origin, starting with a slash. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;

@@ -25,13 +25,16 @@ export class RpcError extends Error {
   readonly code: number;
   /** The node's own words, cut. */
   readonly reason: string;
+  /** What a contract reverted with, where the node tells: a selector and its arguments. */
+  readonly data: string | undefined;
 
-  constructor(code: number, message: string) {
+  constructor(code: number, message: string, data?: string) {
     const reason = message.slice(0, 200);
     super(`${code}: ${reason}`);
     this.name = 'RpcError';
     this.code = code;
     this.reason = reason;
+    this.data = data;
   }
 }
 
@@ -73,7 +76,7 @@ const envelopeSchema = z.object({
   jsonrpc: z.literal('2.0'),
   id: z.literal(1).nullish(),
   result: z.unknown().optional(),
-  error: z.object({ code: z.number(), message: z.string() }).nullish(),
+  error: z.object({ code: z.number(), message: z.string(), data: z.unknown().optional() }).nullish(),
 });
 
 function readAnswer<T>(answer: HttpAnswer, result: z.ZodType<T>): RpcAnswer<T> {
@@ -82,7 +85,10 @@ function readAnswer<T>(answer: HttpAnswer, result: z.ZodType<T>): RpcAnswer<T> {
   const envelope = envelopeSchema.safeParse(parseJson(answer.body));
   if (!envelope.success) return unavailable('malformed', envelope.error);
   const { id, error } = envelope.data;
-  if (error) return unavailable('rpc_error', new RpcError(error.code, error.message));
+  if (error) {
+    const data = typeof error.data === 'string' ? error.data : undefined;
+    return unavailable('rpc_error', new RpcError(error.code, error.message, data));
+  }
   const value = result.safeParse(envelope.data.result);
   if (id !== 1 || !value.success) return unavailable('malformed', value.error);
   return { kind: 'answer', value: value.data };

@@ -1,4 +1,5 @@
 import { createHttpPool, isSuccess, type HttpAnswer, type HttpHead } from './http.ts';
+import { readRetryAfterMs } from './retry-after.ts';
 
 /** One delivery: the headers are the caller's, signatures and metadata included. */
 export interface Push {
@@ -35,8 +36,6 @@ export interface PushRunnerOptions {
   readonly timeoutMs: number;
   readonly maxResultBytes: number;
 }
-
-const maxRetryAfterMs = 3_600_000;
 
 /**
  * A client of one runner's push endpoint.
@@ -96,16 +95,6 @@ function contentTypeOf({ headers }: HttpHead): { readonly contentType?: string }
 }
 
 function retryAfter(header: string | string[] | undefined): { readonly retryAfterMs?: number } {
-  const waitMs = typeof header === 'string' ? readWaitMs(header) : undefined;
-  if (waitMs === undefined) return {};
-  return { retryAfterMs: Math.min(Math.max(waitMs, 0), maxRetryAfterMs) };
-}
-
-const imfDate = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
-
-/** Seconds, or the one date form that senders may still generate; Date.parse alone takes far more. */
-function readWaitMs(header: string): number | undefined {
-  if (/^\d{1,10}$/.test(header)) return Number(header) * 1000;
-  const at = imfDate.test(header) ? Date.parse(header) : Number.NaN;
-  return Number.isNaN(at) ? undefined : at - Date.now();
+  const retryAfterMs = readRetryAfterMs(header);
+  return retryAfterMs === undefined ? {} : { retryAfterMs };
 }

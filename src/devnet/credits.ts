@@ -1,0 +1,115 @@
+import { encodePacked, keccak256 } from 'viem';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import type { Address, Hex } from '../domain/primitives.ts';
+import { devnetAddress, devnetKeys, lowerCase } from './accounts.ts';
+import { shieldedCredits, testToken } from './contracts.ts';
+import { callAs, type ChainLocation, deployedAddress, deployOnce, readAt } from './deploy.ts';
+import { mint } from './token.ts';
+
+/** After both tokens and the registry. */
+const deployerNonce = 3;
+
+/** Where the credits contract stands on every devnet, deployed or not. */
+export const creditsAddress: Address = deployedAddress(deployerNonce);
+
+/** Signs spends of the demo account; holds nothing itself, and on any other chain it is anyone's. */
+const spendingPrivateKey: Hex = '0x59e2d1c0f4b8a3967c5d4e3f2a1b0c9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4a3b';
+const startingCreditAtoms = 1_000n * 10n ** 6n;
+
+/** What it takes to pay this devnet's operator by signature. */
+export interface DevnetCredits {
+  readonly creditsContract: Address;
+  /** Whose gateway is paid. */
+  readonly operator: Address;
+  readonly operatorPrivateKey: Hex;
+  /** An account with a thousand of the token, and the key that spends it. */
+  readonly commitment: Hex;
+  readonly spendingPrivateKey: Hex;
+}
+
+/**
+ * Deploys the credits contract behind the registry, and funds one account in it. What a restored chain already has is
+ * left as it is.
+ * @throws when something else stands there, or the deployer's nonces were spent otherwise: deploy the registry first
+ */
+export async function deployCredits(chain: ChainLocation, token: Address): Promise<DevnetCredits> {
+  const creditsContract = await deployOnce(chain, {
+    label: 'credits contract',
+    artifact: shieldedCredits,
+    args: [],
+    nonce: deployerNonce,
+  });
+  const commitment = commitmentOf(spendingPrivateKey);
+  if (!(await isFunded(chain, creditsContract, commitment)))
+    await fundCredits(chain, {
+      creditsContract,
+      token,
+      spendingPrivateKey,
+      amountAtoms: startingCreditAtoms,
+    });
+  const [operator, operatorPrivateKey] = [devnetAddress('operator'), devnetKeys.operator];
+  return { creditsContract, operator, operatorPrivateKey, commitment, spendingPrivateKey };
+}
+
+/** What a gateway's configuration says to be paid here; the operator's key is in a file. */
+export function creditsTable(
+  devnet: { readonly rpcUrl: string; readonly network: string; readonly token: Address },
+  { creditsContract }: DevnetCredits,
+  operatorKeyFile: string,
+): string {
+  return `
+# Chat can be paid by signed spends of the devnet's prepaid credits.
+[routing.spend_auth]
+network = "${devnet.network}"
+rpc_url = "${devnet.rpcUrl}"
+contract = "${creditsContract}"
+token = "${devnet.token}"
+operator_key_file = ${JSON.stringify(operatorKeyFile)}
+service_id = 1
+min_charge = "1000"
+max_spend = "50000000"
+atoms_per_unit = "1000000"
+`;
+}
+
+/** The name of the account that a key spends: that of the key and a salt, which is zero here. */
+export function commitmentOf(spendingKey: Hex): Hex {
+  const salt: Hex = `0x${'0'.repeat(64)}`;
+  return keccak256(encodePacked(['address', 'bytes32'], [privateKeyToAddress(spendingKey), salt]));
+}
+
+async function isFunded(chain: ChainLocation, address: Address, commitment: Hex): Promise<boolean> {
+  const call = { address, artifact: shieldedCredits, functionName: 'getAccount', args: [commitment] };
+  const account = await readAt(chain.url, call);
+  return (
+    typeof account === 'object' && account !== null && 'totalFunded' in account && account.totalFunded !== 0n
+  );
+}
+
+/** Gives an account new atoms of a devnet token; opens it where there is none. Safe to call many times at once. */
+export async function fundCredits(
+  chain: ChainLocation,
+  funding: {
+    readonly creditsContract: Address;
+    readonly token: Address;
+    /** Of the account that gets it. */
+    readonly spendingPrivateKey: Hex;
+    readonly amountAtoms: bigint;
+  },
+): Promise<void> {
+  const { creditsContract, token, spendingPrivateKey: key, amountAtoms } = funding;
+  const funder = generatePrivateKey();
+  await mint(chain, token, lowerCase(privateKeyToAddress(funder)), amountAtoms);
+  await callAs(chain, funder, {
+    address: token,
+    artifact: testToken,
+    functionName: 'approve',
+    args: [creditsContract, amountAtoms],
+  });
+  await callAs(chain, funder, {
+    address: creditsContract,
+    artifact: shieldedCredits,
+    functionName: 'fundCredits',
+    args: [token, amountAtoms, commitmentOf(key), privateKeyToAddress(key)],
+  });
+}
