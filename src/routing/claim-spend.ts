@@ -1,0 +1,137 @@
+import type { EventData, RecordedEvent } from '../domain/event.ts';
+import { spendAuthHash } from '../domain/spend-auth.ts';
+import type { CreditsAnswer } from '../peers/credits.ts';
+import { type DueSpend, endSpend, postponeSpend } from '../store/spend.ts';
+import { readStream, type StreamReading } from '../store/streams.ts';
+import { isThisSpend } from './authorize-spend.ts';
+import type { Routing } from './routing.ts';
+import { authFromData, recorderOf, type SpendFacts, type Spending } from './spend.ts';
+
+type Claiming = Pick<Routing, 'pool' | 'lane' | 'log'>;
+
+/** What came of one look at an earned spend. */
+type Outcome =
+  | { readonly kind: 'paid'; readonly landed?: Extract<CreditsAnswer, { kind: 'landed' }> }
+  /** It will never be paid. */
+  | { readonly kind: 'failed'; readonly reason: string }
+  | { readonly kind: 'later'; readonly reason: string };
+
+const firstPauseMs = 1_000;
+const longestPauseMs = 60_000;
+const waitMs = 30_000;
+/** Beyond a spend's expiry, in which the chain's clock may be behind ours. */
+const graceSecs = 60;
+
+/**
+ * Has an earned spend paid to its operator, and writes that down once. What does not succeed is tried again until the spend
+ * has expired; then its operator has lost it, which is written down too. Throws where the ledger cannot be reached.
+ */
+export async function claimSpend(
+  routing: Claiming,
+  spending: Spending,
+  { stream, attempts }: DueSpend,
+): Promise<void> {
+  const reading = await readStream(routing.pool, stream);
+  const accepted = reading.events.find((event) => event.type === 'spend_accepted');
+  if (!accepted) return endSpend(routing.pool, stream, 'unknown_spend');
+  const end = reading.events.find(isEnd);
+  if (end) return endSpend(routing.pool, stream, failureOf(end));
+  const outcome = await lookAfter(spending, accepted.data, reading);
+  const told = { chat_id: accepted.data.chat_id, amount: accepted.data.amount };
+  if (outcome.kind === 'later') {
+    const pauseMs = pauseAfter(outcome.reason, attempts);
+    const fields = { ...told, reason: outcome.reason, attempts: attempts + 1 };
+    routing.log.warn(fields, 'a spend could not be claimed: it is tried again');
+    return postponeSpend(routing.pool, stream, pauseMs, outcome.reason);
+  }
+  await recordEnd(routing, stream, reading, factsIn(accepted.data), outcome);
+  if (outcome.kind === 'failed')
+    routing.log.error({ ...told, reason: outcome.reason }, 'a spend was earned and is lost to the operator');
+  return endSpend(routing.pool, stream, outcome.kind === 'failed' ? outcome.reason : undefined);
+}
+
+/** A transaction that may land yet is given time: another one beside it would cost its fee for nothing. */
+function pauseAfter(reason: string, attempts: number): number {
+  const isUnderWay = reason === 'transaction_unknown';
+  return isUnderWay ? longestPauseMs : Math.min(firstPauseMs * 2 ** Math.min(attempts, 10), longestPauseMs);
+}
+
+function isEnd(
+  event: RecordedEvent,
+): event is Extract<RecordedEvent, { type: 'spend_claimed' | 'spend_failed' }> {
+  return event.type === 'spend_claimed' || event.type === 'spend_failed';
+}
+
+function failureOf(end: Extract<RecordedEvent, { type: 'spend_claimed' | 'spend_failed' }>) {
+  return end.type === 'spend_failed' ? end.data.reason : undefined;
+}
+
+/** Where somebody else was faster, theirs stands: it is looked at again by nobody. */
+async function recordEnd(
+  { lane }: Claiming,
+  stream: string,
+  { events }: StreamReading,
+  facts: SpendFacts,
+  outcome: Exclude<Outcome, { kind: 'later' }>,
+): Promise<void> {
+  const record = recorderOf(lane, stream, events.length);
+  if (outcome.kind === 'failed')
+    return void (await record([{ type: 'spend_failed', data: { ...facts, reason: outcome.reason } }]));
+  const { landed } = outcome;
+  const onChain = landed && {
+    transaction: landed.transaction,
+    block_number: String(landed.block.number),
+    block_hash: landed.block.hash,
+  };
+  await record([{ type: 'spend_claimed', data: { ...facts, ...onChain } }]);
+}
+
+function factsIn(data: EventData<'spend_accepted'>): SpendFacts {
+  const { chat_id, network, contract, commitment, nonce, auth_hash, operator, amount } = data;
+  return { chat_id, network, contract, commitment, nonce, auth_hash, operator, amount };
+}
+
+async function lookAfter(
+  { credits, settings }: Spending,
+  data: EventData<'spend_accepted'>,
+  { nowSecs }: StreamReading,
+): Promise<Outcome> {
+  const { network, contract } = settings;
+  const auth = authFromData(data);
+  const isOver = BigInt(nowSecs) > auth.expiry + BigInt(graceSecs);
+  const later = (reason: string): Outcome =>
+    isOver ? { kind: 'failed', reason } : { kind: 'later', reason };
+  if (data.network !== network || data.contract !== contract) return later('other_contract');
+  if (auth.operator !== credits.operator) return later('other_operator');
+
+  const authHash = spendAuthHash(auth);
+  const found = await credits.getSpendAuth(authHash);
+  // never given up for a chain that cannot be asked
+  if (found.kind === 'unavailable') return { kind: 'later', reason: 'chain_unavailable' };
+  if (!found.value) {
+    // the block that held it is gone: it is landed again, if its account still can
+    const answer = await credits.authorizeSpend(auth, waitMs);
+    return later(answer.kind === 'landed' ? 'landed_again' : reasonOf(answer));
+  }
+  if (!isThisSpend(auth, found.value)) return { kind: 'failed', reason: 'other_spend' };
+  if (found.value.claimed)
+    // while it holds only its operator can have claimed it; later its account may have taken it back
+    return isOver ? { kind: 'failed', reason: 'claimed_or_reclaimed' } : { kind: 'paid' };
+  const answer = await credits.claimPayment(authHash, settings.recipient ?? credits.operator, waitMs);
+  if (answer.kind === 'landed') return { kind: 'paid', landed: answer };
+  const reason = reasonOf(answer);
+  return reason === 'spend_expired' ? { kind: 'failed', reason } : later(reason);
+}
+
+function reasonOf(answer: Exclude<CreditsAnswer, { kind: 'landed' }>): string {
+  switch (answer.kind) {
+    case 'reverted':
+      return answer.reason;
+    case 'unknown':
+      return 'transaction_unknown';
+    case 'not_sent':
+      return 'not_sent';
+    case 'unavailable':
+      return 'chain_unavailable';
+  }
+}

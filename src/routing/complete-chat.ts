@@ -1,0 +1,181 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readChatRequest } from '../domain/chat-request.ts';
+import { openAiError } from '../domain/openai-error.ts';
+import type { StreamEnding, UpstreamCompleted, UpstreamStreaming } from '../peers/upstream-answer.ts';
+import { healthSign } from '../peers/upstream-health.ts';
+import { type AdmittedChat, admitChat } from './admit-chat.ts';
+import { type ChatAnswer, type Refused, refuse } from './answer.ts';
+import { authorizeSpend } from './authorize-spend.ts';
+import { type Begun, callUpstream } from './call-upstream.ts';
+import type { Caller } from './caller.ts';
+import type { Routing } from './routing.ts';
+import { asked, type AskedChat, releaseChat, settleChat } from './settle-chat.ts';
+import { earnSpend, releaseSpend } from './take-spend.ts';
+
+/** How long an answer waits for its hold to be marked: longer, and its client is told that the ledger is away. */
+const markTimeoutMs = 5_000;
+/** For the reader of a stream whose upstream's time is over. */
+const graceMs = 5_000;
+
+/** A chat that was asked for: what is wrong with it, or that it may be made. Throws only where the ledger cannot be reached. */
+export async function askForChat(
+  routing: Routing,
+  caller: Caller,
+  body: Buffer,
+): Promise<AdmittedChat | Refused> {
+  if (routing.stopping()) return refuse(openAiError('overloaded'), { retryAfterSecs: 1 });
+  const request = readChatRequest(body);
+  return 'invalid' in request ? refuse(request.invalid) : admitChat(routing, caller, request, body);
+}
+
+/**
+ * Makes an admitted completion: asked of an upstream, passed on, paid for. An abort of `signal` closes the upstream at once,
+ * and what it was given to do by then is paid; a spend pays from an answer's beginning on. Never throws, and waits for the ledger only within limits: from here on a
+ * client is told how it went, not that the ledger is away.
+ */
+export async function makeChat(
+  routing: Routing,
+  chat: AdmittedChat,
+  signal: AbortSignal,
+): Promise<ChatAnswer> {
+  const unpaid = await landSpend(routing, chat, signal);
+  if (unpaid) return unpaid;
+  let started: Promise<boolean> = Promise.resolve(true);
+  const onBegin = (): void => {
+    if (!chat.spend && chat.holdMicros > 0n) started = startHold(routing, chat);
+  };
+  const startedAtMs = performance.now();
+  const begun = await callUpstream(routing, chat, signal, onBegin);
+  const { chatId, limit } = chat;
+  if (begun.kind === 'not_begun') {
+    if (chat.spend) await releaseSpend(routing, chat.spend, begun.reason);
+    if (begun.reason === 'aborted' && begun.upstream !== undefined && !chat.spend)
+      settleLeft(routing, asked(chat), begun.upstream, performance.now() - startedAtMs);
+    else releaseChat(routing, chat, begun.reason, begun.upstream);
+    return { ...begun.refused, limit };
+  }
+  const { answer } = begun;
+  // nothing is passed on that could be lost without being paid
+  if (!(await started)) {
+    if (answer.kind === 'streaming') answer.abort();
+    releaseChat(routing, chat, 'hold_not_marked', begun.upstream);
+    return refuse(openAiError('ledger_unavailable'), { limit, retryAfterSecs: 2 });
+  }
+  if (chat.spend && !(await earnSpend(routing, chat.spend))) {
+    // another process has given its nonce up: this one was not seen for a while
+    if (answer.kind === 'streaming') answer.abort();
+    releaseChat(routing, chat, 'spend_taken_away', begun.upstream);
+    return refuse(openAiError('overloaded'), { limit, retryAfterSecs: 2 });
+  }
+  if (answer.kind === 'streaming') return stream(routing, asked(chat), begun, answer);
+  settleWhole(routing, asked(chat), begun.upstream, answer);
+  return { kind: 'whole', chatId, body: answer.body, limit };
+}
+
+/** Ends a chat that was admitted when nobody waited for it any more: nothing was asked, nothing is charged. */
+export function dropChat(routing: Routing, chat: AdmittedChat): void {
+  releaseChat(routing, chat, 'not_waited_for', undefined);
+  if (chat.spend) void releaseSpend(routing, chat.spend, 'not_waited_for');
+}
+
+/** What pays for a completion on a chain lands there before anything is done for it. */
+async function landSpend(
+  routing: Routing,
+  chat: AdmittedChat,
+  signal: AbortSignal,
+): Promise<Refused | undefined> {
+  const { spending } = routing;
+  if (!chat.spend || !spending) return undefined;
+  const refused = await authorizeSpend(routing, spending, chat.spend, signal);
+  if (!refused) return undefined;
+  const { code } = refused.error.body.error;
+  releaseChat(routing, chat, code, undefined);
+  await releaseSpend(routing, chat.spend, code);
+  return { ...refused, limit: chat.limit };
+}
+
+async function startHold(routing: Routing, { chatId }: AdmittedChat): Promise<boolean> {
+  const timer = new AbortController();
+  const late = sleep(markTimeoutMs, false, { signal: timer.signal, ref: false }).catch(() => false);
+  try {
+    return await Promise.race([routing.holdStarts.start(chatId), late]);
+  } catch (err) {
+    routing.log.error({ err, chat_id: chatId }, 'a hold could not be marked as begun');
+    return false;
+  } finally {
+    timer.abort();
+  }
+}
+
+/** A client that left before anything came back: its prompt was worked on all the same. */
+function settleLeft(routing: Routing, chat: AskedChat, upstream: string, latencyMs: number): void {
+  const progress = { written: '' };
+  const end = { ending: 'client_left', upstream, progress, firstByteMs: latencyMs, latencyMs } as const;
+  settleChat(routing, chat, { ...end, reason: 'aborted' });
+}
+
+function settleWhole(routing: Routing, chat: AskedChat, upstream: string, answer: UpstreamCompleted): void {
+  const { firstByteMs, latencyMs } = answer;
+  settleChat(routing, chat, { ending: 'completed', upstream, progress: answer, firstByteMs, latencyMs });
+}
+
+/** Settled when its upstream's part is over, whether or not anybody reads it to its end. */
+function stream(
+  routing: Routing,
+  chat: AskedChat,
+  { upstream, attempt }: Begun,
+  answer: UpstreamStreaming,
+): ChatAnswer {
+  const { chatId, limit } = chat;
+  const totalMs = routing.settings.upstreams.find(({ name }) => name === upstream)?.totalTimeoutMs ?? 0;
+  // what has come may still wait for a reader who never reads it
+  const overdue = setTimeout(() => answer.abort(), totalMs + graceMs);
+  const settleAtEnd = async (): Promise<void> => {
+    const ending = await answer.ending;
+    clearTimeout(overdue);
+    attempt.report(healthSign(ending));
+    settleStream(routing, chat, upstream, answer, ending);
+  };
+  return { kind: 'stream', chatId, chunks: passOn(chat, answer), ended: settleAtEnd(), limit };
+}
+
+const done = Buffer.from('data: [DONE]\n\n');
+
+/** The upstream's events as they are, usage left out where nobody asked for it, and an end that tells the truth. */
+async function* passOn(chat: AskedChat, answer: UpstreamStreaming): AsyncGenerator<Buffer, void> {
+  let isRead = false;
+  try {
+    for await (const together of answer.chunks) {
+      const wanted = together.filter(({ role }) => role !== 'usage' || chat.wantsUsage);
+      if (wanted.length > 0) yield Buffer.concat(wanted.map(({ raw }) => raw));
+    }
+    isRead = true;
+    const ending = await answer.ending;
+    if (ending.kind === 'failed') yield errorEvent(ending);
+    // every choice is complete, only the word for it is missing
+    else if (!ending.isTerminated) yield done;
+  } finally {
+    if (!isRead) answer.abort();
+  }
+}
+
+function settleStream(
+  routing: Routing,
+  chat: AskedChat,
+  upstream: string,
+  { firstByteMs }: UpstreamStreaming,
+  ending: StreamEnding,
+): void {
+  const { latencyMs } = ending;
+  const base = { upstream, progress: ending, firstByteMs, latencyMs };
+  if (ending.kind === 'completed') return settleChat(routing, chat, { ...base, ending: 'completed' });
+  const isLeft = ending.cause === 'aborted' || ending.cause === 'slow_reader';
+  settleChat(routing, chat, { ...base, ending: isLeft ? 'client_left' : 'cut', reason: ending.cause });
+}
+
+/** The client of a stream cannot be told by a status any more; without `[DONE]` behind it no client takes it for an end. */
+function errorEvent({ cause }: Extract<StreamEnding, { kind: 'failed' }>): Buffer {
+  const isLate = cause === 'stalled' || cause === 'total_timeout' || cause === 'slow_reader';
+  const { body } = openAiError(isLate ? 'upstream_timeout' : 'upstream_error');
+  return Buffer.from(`data: ${JSON.stringify(body)}\n\n`);
+}

@@ -1,0 +1,49 @@
+import type pg from 'pg';
+import { startHolds } from '../store/credit.ts';
+
+/** Notes, for many completions together, that their upstreams have begun to answer. */
+export interface HoldStarts {
+  /**
+   * Resolves when it is durable: only then may the first byte be passed on. False where the hold is gone: this process was
+   * not seen for so long that another has given it back.
+   */
+  start(chatId: string): Promise<boolean>;
+}
+
+interface Waiting {
+  readonly chatId: string;
+  readonly resolve: (isHeld: boolean) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** One statement at a time: those that come meanwhile go together in the next. */
+export function createHoldStarts(pool: pg.Pool): HoldStarts {
+  let waiting: Waiting[] = [];
+  let isBusy = false;
+
+  const flush = async (): Promise<void> => {
+    isBusy = true;
+    while (waiting.length > 0) {
+      const together = waiting;
+      waiting = [];
+      try {
+        const held = await startHolds(
+          pool,
+          together.map(({ chatId }) => chatId),
+        );
+        for (const { chatId, resolve } of together) resolve(held.has(chatId));
+      } catch (error) {
+        for (const { reject } of together) reject(error);
+      }
+    }
+    isBusy = false;
+  };
+
+  return {
+    start: (chatId) =>
+      new Promise((resolve, reject) => {
+        waiting.push({ chatId, resolve, reject });
+        if (!isBusy) void flush();
+      }),
+  };
+}
