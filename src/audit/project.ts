@@ -1,0 +1,52 @@
+import type pg from 'pg';
+import {
+  activateProjection,
+  applyProjection,
+  beginProjection,
+  readProjection,
+  readStreamsUpTo,
+  readTouched,
+  sweepProjections,
+} from '../store/projection.ts';
+import { projectedTypes, rowsOf } from './read-model.ts';
+
+const sweptAtOnce = 10_000;
+
+/**
+ * Takes the next events into a generation of the read models, the one that is read where none is named. Returns how many
+ * events that were; 0 where there was none, or another process was first.
+ */
+export async function projectNext(pool: pg.Pool, max: number, generation?: number): Promise<number> {
+  const projection = await readProjection(pool, generation);
+  const touched = await readTouched(pool, projection.seq, max, projectedTypes);
+  if (!touched) return 0;
+  const streams = await readStreamsUpTo(pool, touched.streams, touched.last);
+  const rows = streams.map(rowsOf);
+  const isOurs = await applyProjection(pool, projection, touched.last, {
+    payments: rows.flatMap(({ payments }) => payments),
+    calls: rows.flatMap(({ calls }) => calls),
+  });
+  return isOurs ? touched.last - projection.seq : 0;
+}
+
+/**
+ * Builds the read models anew from the first event, beside those that are read, and puts them in their place when they have
+ * caught up. Nobody waits meanwhile. Returns how many events they were made of.
+ */
+export async function rebuildProjections(
+  pool: pg.Pool,
+  max: number,
+  onProgress: (seq: number) => void,
+): Promise<number> {
+  const generation = await beginProjection(pool);
+  for (;;) {
+    const read = await projectNext(pool, max, generation);
+    const { seq } = await readProjection(pool, generation);
+    onProgress(seq);
+    // near its end only: until then it would be asked in vain
+    const replaced = read < max ? await activateProjection(pool, generation) : undefined;
+    if (replaced === undefined) continue;
+    while ((await sweepProjections(pool, replaced, sweptAtOnce)) > 0);
+    return seq;
+  }
+}

@@ -1,0 +1,88 @@
+import type pg from 'pg';
+import {
+  consistencyRanges,
+  inclusionRanges,
+  type LeafRange,
+  nodesOf,
+  rangeHash,
+  type TreeNode,
+} from '../domain/merkle.ts';
+import { placeOf, TileTree } from '../domain/tiles.ts';
+import { readTiles, type StoredHead } from '../store/log.ts';
+
+/** That an event stands at its place in the tree of a head. */
+export interface InclusionProof {
+  readonly seq: number;
+  readonly leafHash: Buffer;
+  /** From the leaf's sibling up. */
+  readonly hashes: readonly Buffer[];
+}
+
+/**
+ * Proofs for several events of one head, with one look at the tiles.
+ * @throws RangeError for an event that the head does not cover
+ */
+export async function proveEvents(
+  pool: pg.Pool,
+  { size }: Pick<StoredHead, 'size'>,
+  seqs: readonly number[],
+): Promise<InclusionProof[]> {
+  const asked = seqs.map((seq) => ({
+    seq,
+    leaf: { level: 0, index: seq - 1 },
+    ranges: inclusionRanges(seq - 1, size),
+  }));
+  const hashOf = await readNodes(
+    pool,
+    asked.flatMap(({ leaf, ranges }) => [leaf, ...ranges.flatMap(nodesOf)]),
+  );
+  return asked.map(({ seq, leaf, ranges }) => ({
+    seq,
+    leafHash: hashOf(leaf),
+    hashes: ranges.map((range) => rangeHash(nodesOf(range).map(hashOf))),
+  }));
+}
+
+/**
+ * That the tree of `old` leaves is the beginning of a head's.
+ * @throws RangeError where there is no such tree
+ */
+export async function proveConsistency(
+  pool: pg.Pool,
+  old: number,
+  { size }: Pick<StoredHead, 'size'>,
+): Promise<Buffer[]> {
+  const ranges = consistencyRanges(old, size);
+  const hashOf = await readNodes(pool, ranges.flatMap(nodesOf));
+  return ranges.map((range) => rangeHash(nodesOf(range).map(hashOf)));
+}
+
+/** The root that the stored tiles give for a size up to that of the tree. */
+export async function rootFromTiles(pool: pg.Pool, size: number): Promise<Buffer> {
+  const all: LeafRange = { from: 0, to: size };
+  const hashOf = await readNodes(pool, nodesOf(all));
+  return rangeHash(nodesOf(all).map(hashOf));
+}
+
+async function readNodes(pool: pg.Pool, nodes: readonly TreeNode[]): Promise<(node: TreeNode) => Buffer> {
+  const places = new Map(
+    nodes.map((node) => {
+      const { level, tile } = placeOf(node);
+      return [`${level}/${tile}`, { level, tile }];
+    }),
+  );
+  const read = places.size === 0 ? new Map<string, Buffer>() : await readTiles(pool, [...places.values()]);
+  const tiles = new Map([...read].map(([place, bytes]) => [place, new TileTree(bytes)]));
+  return (node) => {
+    const { level, tile } = placeOf(node);
+    const tree = tiles.get(`${level}/${tile}`);
+    if (!tree) throw new Error(`the log lacks tile ${level}/${tile}`);
+    return tree.hash(node);
+  };
+}
+
+/** A proof in the words of C2SP's tlog-proof: whoever has the event's leaf and the public key needs nothing else. */
+export function proofText({ seq, hashes }: InclusionProof, { note }: Pick<StoredHead, 'note'>): string {
+  const lines = hashes.map((hash) => `${hash.toString('base64')}\n`);
+  return `c2sp.org/tlog-proof@v1\nindex ${seq - 1}\n${lines.join('')}\n${note}`;
+}
