@@ -5,21 +5,27 @@ import type { Config } from './config/config.ts';
 import { grantedWriterRole, openDatabase, openPool } from './store/database.ts';
 import { openLane } from './store/lane.ts';
 import { pendingMigrations } from './store/migrations.ts';
+import { composeBooks } from './books.ts';
 import { createApp } from './http/app.ts';
 import type { AuthorizeCall } from './peers/facilitator-auth.ts';
-import type { composeX402 } from './x402.ts';
+import type { Mailer } from './peers/mailer.ts';
+import type { FeatureParts, RunningFeature } from './feature.ts';
+import type { Part } from './http/openapi/document.ts';
+import { referenceRoutes } from './http/reference.ts';
+import { recordRefusedReload, reloadFeatures } from './reload.ts';
 
 export { ConfigError } from './config/mistakes.ts';
 export { loadConfig } from './config/load.ts';
 export { migrate } from './store/migrations.ts';
 export type { AuthorizeCall, FacilitatorCall } from './peers/facilitator-auth.ts';
+export type { Mail, Mailer } from './peers/mailer.ts';
 
 /** A gateway that takes requests. */
 export interface RunningGateway {
   /** Where it listens. */
   readonly url: string;
   /**
-   * Puts another configuration's prices, rates, policies and tokens in force, all or nothing.
+   * Puts another configuration's prices, rates, policies, tokens and models in force, all or nothing.
    * Returns the keys that changed as well and want a restart.
    */
   reload(config: Config): Promise<readonly string[]>;
@@ -39,6 +45,8 @@ export interface GatewayOptions {
    * bearer's. Asked within the call's own time-out: where it throws or is late, nothing is sent.
    */
   readonly facilitatorAuth?: AuthorizeCall;
+  /** Sends the mails of people's accounts, instead of the configured mailer. */
+  readonly mailer?: Mailer;
 }
 
 /** What the log keeps of an error: never the objects that drivers hang on it, which hold statements and settings. */
@@ -67,7 +75,7 @@ export function createLogger(level: Config['logLevel'], file?: string): Logger {
  * Throws where the database cannot be reached, lacks migrations, or the address is taken.
  */
 export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
-  const { config, databaseUrl, facilitatorAuth } = options;
+  const { config, databaseUrl, facilitatorAuth, mailer } = options;
   const logger = options.logger ?? createLogger(config.logLevel);
   await refusePendingMigrations(databaseUrl);
   const role = await grantedWriterRole(databaseUrl);
@@ -83,27 +91,33 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   const app = createApp({ config, logger, stopping: isStopping });
   const publicUrl = (): string =>
     config.bindAddress.port === 0 ? listeningUrl(app.server.address(), config) : config.publicUrl;
-  let feature: Awaited<ReturnType<typeof composeFeature>>;
+  let features: readonly RunningFeature[] = [];
+  const otherChecks = () => Object.assign({}, ...features.map((feature) => feature.checks()));
+  let books: Awaited<ReturnType<typeof composeBooks>> | undefined;
 
   const shutDown = async (): Promise<void> => {
     stopping = true;
     const graceEndsAt = Date.now() + config.shutdownGraceMs;
     const finished = (async () => {
       await app.close();
-      await feature?.finish();
-    })();
-    finished.catch((err: unknown) => logger.error({ err }, 'stopping did not go smoothly'));
-    await Promise.race([finished.catch(() => {}), sleep(config.shutdownGraceMs, undefined, { ref: false })]);
+      await Promise.all(features.map((feature) => feature.finish()));
+      await books?.finish();
+    })().catch((err: unknown) => logger.error({ err }, 'stopping did not go smoothly'));
+    const finishedWithin = (ms: number) => Promise.race([finished, sleep(ms, undefined, { ref: false })]);
+    await finishedWithin(config.shutdownGraceMs - lastMomentMs(config));
+    for (const feature of features) feature.cutShort();
+    await finishedWithin(graceEndsAt - Date.now());
     // past the grace, whoever still waits for the ledger is told that it closed, and so everything can end
     await lane.close(Math.max(0, graceEndsAt - Date.now()));
     app.server.closeAllConnections();
-    await feature?.stop();
+    await Promise.all(features.map((feature) => feature.stop()));
     await pool.end();
   };
 
   try {
     await lane.refresh();
-    feature = await composeFeature({
+    books = await composeBooks({ config, ledger, logger });
+    const parts = {
       config,
       databaseUrl,
       ledger,
@@ -111,10 +125,16 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       isStopping,
       publicUrl,
       facilitatorAuth,
-    });
-    await feature?.register(app);
+      mailer,
+      otherChecks,
+    };
+    for await (const feature of composeFeatures(parts)) features = [...features, feature];
+    for (const feature of features) await feature.register(app);
+    await books.register(app);
+    await app.register(referenceRoutes(publicUrl, partsOf(config)));
     await app.listen({ host: config.bindAddress.host, port: config.bindAddress.port });
-    feature?.startWorkers();
+    for (const feature of features) feature.startWorkers();
+    books.startWorkers();
   } catch (error) {
     await shutDown();
     throw error;
@@ -122,18 +142,32 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   let stopped: Promise<void> | undefined;
   return {
     url: listeningUrl(app.server.address(), config),
-    reload: async (next) => feature?.reload(next) ?? [],
-    refuseReload: async (mistakes) => feature?.refuseReload(mistakes),
+    reload: (next) => reloadFeatures(lane, config, features, next),
+    refuseReload: (mistakes) => recordRefusedReload(lane, mistakes),
     stop: () => (stopped ??= shutDown()),
   };
 }
 
 /** A feature that is not listed is not even imported, and its paths are 404. */
-async function composeFeature(parts: Omit<Parameters<typeof composeX402>[0], 'x402'>) {
-  const { x402 } = parts.config;
-  if (!x402) return undefined;
-  const module = await import('./x402.ts');
-  return module.composeX402({ ...parts, x402 });
+async function* composeFeatures(parts: FeatureParts): AsyncGenerator<RunningFeature> {
+  const { x402, routing } = parts.config;
+  if (x402) yield (await import('./x402.ts')).composeX402({ ...parts, x402 });
+  if (routing) yield (await import('./chat.ts')).composeChat({ ...parts, routing });
+}
+
+/** What the document describes: all that is answered here. */
+function partsOf({ features, identity, log }: Config): readonly Part[] {
+  return [
+    ...features,
+    ...(identity ? (['identity'] as const) : []),
+    'audit',
+    ...(log ? (['log'] as const) : []),
+  ];
+}
+
+/** What of the grace is kept for writing down how the last of it was cut short. */
+function lastMomentMs({ shutdownGraceMs }: Config): number {
+  return Math.min(1_000, shutdownGraceMs / 4);
 }
 
 async function refusePendingMigrations(databaseUrl: string): Promise<void> {

@@ -1,14 +1,12 @@
 import { createSecretKey } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
-import type { FastifyInstance } from 'fastify';
-import type pg from 'pg';
-import type { Logger } from 'pino';
 import type { Config, RunnerConfig, X402Config } from './config/config.ts';
-import { createBudget } from './gateway/budget.ts';
 import type { Caip2 } from './domain/primitives.ts';
+import type { FeatureParts, RunningFeature } from './feature.ts';
+import { createBudget } from './gateway/budget.ts';
 import { createCatalog } from './gateway/catalog.ts';
 import type { Gateway } from './gateway/gateway.ts';
-import { mergeSettings, recordReload } from './gateway/reload.ts';
+import { mergeSettings, reloadEvent } from './gateway/reload.ts';
 import { createOffers, refreshOffers } from './gateway/offers.ts';
 import { notReadyYet, presentReadiness } from './gateway/readiness.ts';
 import { leaseRoutes } from './http/leases.ts';
@@ -16,15 +14,11 @@ import { operatorRoutes } from './http/operator.ts';
 import { paidJobRoutes } from './http/paid-jobs.ts';
 import { priceRoutes } from './http/prices.ts';
 import { receiptRoutes } from './http/receipts.ts';
-import { referenceRoutes } from './http/reference.ts';
 import { statusRoutes } from './http/status.ts';
 import { type Chain, createChain } from './peers/chain.ts';
 import { createContractSignatureChecker } from './peers/contract-signature.ts';
 import { createFacilitator, type Facilitator } from './peers/facilitator.ts';
-import type { AuthorizeCall } from './peers/facilitator-auth.ts';
 import { createPermissionChecker } from './peers/permission.ts';
-import type { LedgerDatabase } from './store/database.ts';
-import type { Lane } from './store/lane.ts';
 import { pendingMigrations } from './store/migrations.ts';
 import { createPaymentLookup } from './store/payment-lookup.ts';
 import { readReceiptKey } from './store/secrets.ts';
@@ -38,15 +32,8 @@ import { startMonitor } from './workers/monitor.ts';
 import { startRelay } from './workers/relay.ts';
 import { startResolver } from './workers/resolver.ts';
 
-interface Parts {
-  readonly config: Config;
+interface Parts extends FeatureParts {
   readonly x402: X402Config;
-  readonly databaseUrl: string;
-  readonly ledger: { readonly pool: pg.Pool; readonly db: LedgerDatabase; readonly lane: Lane };
-  readonly logger: Logger;
-  readonly isStopping: () => boolean;
-  readonly publicUrl: () => string;
-  readonly facilitatorAuth?: AuthorizeCall | undefined;
 }
 
 type Releases = Pick<Gateway, 'onCallReleased' | 'callReleased'>;
@@ -93,8 +80,8 @@ async function composeGateway(parts: Parts, releases: Releases): Promise<Gateway
 }
 
 /** The feature `x402`: paid jobs, from the request to the runner. */
-export async function composeX402(parts: Parts) {
-  const { config, databaseUrl, publicUrl } = parts;
+export async function composeX402(parts: Parts): Promise<RunningFeature> {
+  const { config, databaseUrl, otherChecks } = parts;
   const relays: Loop[] = [];
   let gateway = await composeGateway(parts, createReleases(relays));
   await checkOffers(gateway);
@@ -105,16 +92,16 @@ export async function composeX402(parts: Parts) {
   const monitor = (): Loop => startMonitor(current, pending, (next) => (readiness = next));
 
   return {
-    async register(app: FastifyInstance): Promise<void> {
+    async register(app) {
       await app.register(paidJobRoutes(current));
       await app.register(leaseRoutes(gateway));
       await app.register(priceRoutes(current));
       await app.register(receiptRoutes(current));
       await app.register(operatorRoutes(current));
-      await app.register(statusRoutes(gateway, () => presentReadiness(gateway, readiness)));
-      await app.register(referenceRoutes(publicUrl));
+      const ready = () => ({ ...presentReadiness(gateway, readiness), ...otherChecks?.() });
+      await app.register(statusRoutes(gateway, ready));
     },
-    startWorkers(): void {
+    startWorkers() {
       relays.push(...config.runners.filter(isPushed).map((runner) => startRelay(gateway, runner)));
       loops.push(monitor(), startJanitor(gateway), ...relays);
       loops.push(
@@ -124,13 +111,9 @@ export async function composeX402(parts: Parts) {
         startAlerter(gateway, openWebhook(config)),
       );
     },
-    /**
-     * Puts another configuration's prices, rates, policies and tokens in force, all at once: requests under way keep the
-     * one they began with. Returns the keys that have changed as well and want a restart.
-     */
-    async reload(next: Config): Promise<readonly string[]> {
+    prepareReload(next) {
       if (!next.x402) throw new Error('the feature x402 cannot be switched off without a restart');
-      const { settings, wantsRestart } = mergeSettings(gateway.config, next);
+      const { settings, wantsRestart } = mergeSettings(gateway.x402, next.x402);
       const renewed = {
         ...gateway,
         config: { ...gateway.config, x402: settings },
@@ -139,24 +122,27 @@ export async function composeX402(parts: Parts) {
         configuredAtMs: Date.now(),
         chains: openChains(settings, gateway.chains),
       };
-      // on record first: what cannot be written down does not come into force
-      await recordReload(renewed, { loaded: true });
-      const replaced = [...gateway.chains].filter(
-        ([network, chain]) => renewed.chains.get(network) !== chain,
-      );
-      gateway = renewed;
-      for (const [, chain] of replaced) void chain.close();
-      return wantsRestart;
+      return {
+        events: [reloadEvent(renewed.catalog)],
+        wantsRestart,
+        putInForce() {
+          const replaced = [...gateway.chains].filter(
+            ([network, chain]) => renewed.chains.get(network) !== chain,
+          );
+          gateway = renewed;
+          for (const [, chain] of replaced) void chain.close();
+        },
+      };
     },
-    /** Writes down that a configuration was refused; nothing changes. */
-    refuseReload: (mistakes: number): Promise<void> => recordReload(gateway, { loaded: false, mistakes }),
-    /** Finishes the flows that were taken, also those whose clients have gone, then what the workers have in hand. */
-    async finish(): Promise<void> {
+    // what it has to tell stands in its own readiness
+    checks: () => ({}),
+    async finish() {
       while (gateway.flows.size > 0) await Promise.all(gateway.flows);
       await Promise.all(loops.map((loop) => loop.stop()));
     },
-    /** Drops the connections to peers. */
-    async stop(): Promise<void> {
+    // money that moves is never cut short: whoever comes next finishes it
+    cutShort: () => {},
+    async stop() {
       const { facilitator, permissions, contractSignatures, chains } = gateway;
       const peers = [facilitator, permissions, contractSignatures, ...chains.values()];
       await Promise.all(peers.map((peer) => peer.close()));

@@ -1,3 +1,5 @@
+import { operatorScopes } from '../domain/operator-scope.ts';
+
 /** Runs with the arguments after its name; returns the exit code. */
 export interface CommandModule {
   run(args: readonly string[]): Promise<number>;
@@ -77,7 +79,8 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
   'tokens create': {
     summary: "makes an operator's bearer token",
     usage:
-      'tollbook tokens create NAME --scope audit:read [--scope calls:read] [--scope calls:write] [--days N]\n' +
+      'tollbook tokens create NAME --scope audit:read [--scope calls:read] … [--days N]\n' +
+      `  scopes: ${operatorScopes.join(' ')}\n` +
       '  prints the token once; needs DATABASE_URL',
     load: () => import('./tokens-create.ts'),
   },
@@ -90,6 +93,77 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     summary: 'ends a token, in every process at once',
     usage: 'tollbook tokens revoke ID\n  needs DATABASE_URL',
     load: () => import('./tokens-revoke.ts'),
+  },
+  'keys create': {
+    summary: 'makes an API key for model chat, and opens its account',
+    usage:
+      'tollbook keys create --account NAME [--name TEXT] [--models a,b] [--cap 5.00] [--days N]\n' +
+      '  --models  the models it may use; all of them where left out\n' +
+      '  --cap     what it may spend in all; as much as the account has where left out\n' +
+      '  prints the key once; needs DATABASE_URL',
+    load: () => import('./keys-create.ts'),
+  },
+  'keys list': {
+    summary: 'lists the API keys, never the keys themselves',
+    usage: 'tollbook keys list [--account NAME]\n  needs DATABASE_URL',
+    load: () => import('./keys-list.ts'),
+  },
+  'keys revoke': {
+    summary: 'ends an API key, in every process at once',
+    usage: 'tollbook keys revoke ID\n  needs DATABASE_URL',
+    load: () => import('./keys-revoke.ts'),
+  },
+  'credit grant': {
+    summary: 'gives an account credit for model chat',
+    usage:
+      'tollbook credit grant ACCOUNT AMOUNT [--id ID]\n  an amount such as 5.00, in the currency; needs DATABASE_URL\n' +
+      '  --id  a name for this grant, 16 characters or more: sent again under it, nothing more is given',
+    load: () => import('./credit-grant.ts'),
+  },
+  'credit expire': {
+    summary: 'takes credit away that is not held',
+    usage:
+      'tollbook credit expire ACCOUNT AMOUNT [--id ID]\n  all of it or nothing, and under one id once; needs DATABASE_URL',
+    load: () => import('./credit-expire.ts'),
+  },
+  'credit list': {
+    summary: 'lists the accounts with their balance, what is held, and what they used',
+    usage: 'tollbook credit list\n  needs DATABASE_URL',
+    load: () => import('./credit-list.ts'),
+  },
+  'spend list': {
+    summary: 'lists the earned spends that could not be claimed so far, or are lost',
+    usage: 'tollbook spend list\n  needs DATABASE_URL',
+    load: () => import('./spend-list.ts'),
+  },
+  export: {
+    summary: 'writes the ledger out: every event, to the byte',
+    usage:
+      'tollbook export [--format jsonl] [--from-seq N] [--out FILE]\n' +
+      '  a line an event, the leaf bytes as they are sealed, then the counters; with --from-seq --out is continued;\n' +
+      '  needs DATABASE_URL',
+    load: () => import('./export.ts'),
+  },
+  verify: {
+    summary: 'verifies an export with checkpoints and the public key alone, or the database',
+    usage:
+      'tollbook verify EXPORT --checkpoint OLD --checkpoint NEW --pubkey KEY\n' +
+      '  as many checkpoints as there are, or a folder of them; the key as text or in a file\n' +
+      'tollbook verify [--checkpoint FILE] [--pubkey KEY]\n' +
+      '  verifies the database that DATABASE_URL names\n' +
+      '  exit code 0 where all is sound, 1 where not: the first wrong event is named',
+    load: () => import('./verify.ts'),
+  },
+  'log key': {
+    summary: 'makes a key to seal the ledger with',
+    usage:
+      'tollbook log key ORIGIN\n  prints the secret seed, and beside it the public key that auditors get',
+    load: () => import('./log-key.ts'),
+  },
+  'projections rebuild': {
+    summary: 'makes what finance reads anew from the events, while everything goes on',
+    usage: 'tollbook projections rebuild\n  needs DATABASE_URL',
+    load: () => import('./projections-rebuild.ts'),
   },
   'runners resume': {
     summary: 'lets calls go to a runner that answered 410 again',

@@ -1,15 +1,19 @@
 import { spawn, type ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { signerOf } from '../books.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/config.ts';
 import { payForOneJob } from '../devnet/client.ts';
-import { type DevnetDescription, earlierOperatorToken, writeDescription } from '../devnet/description.ts';
+import { type DemoKeys, demoKeys } from '../devnet/demo-keys.ts';
+import { type DevnetDescription, earlierSecrets, writeDescription } from '../devnet/description.ts';
+import { creditsTable } from '../devnet/credits.ts';
 import type { Devnet } from '../devnet/devnet.ts';
 import { errorCode } from '../devnet/error-code.ts';
 import { lockFolder } from '../devnet/folder-lock.ts';
@@ -24,9 +28,13 @@ import { fail, say, untilSignal } from './terminal.ts';
 
 type DevnetFacts = Omit<Devnet, 'stop'>;
 
+const identitySecretFile = 'identity.secret';
+
 /** Where the development config listens. */
 const defaultPort = '8402';
 const developmentConfig = new URL('../../config/dev.toml', import.meta.url);
+const operatorKeyFile = 'operator.key';
+const logKeyFile = 'log.key';
 const thisProgram = new URL('tollbook.ts', import.meta.url);
 
 /** Runs everything on this machine, pays for one job to prove the way, and serves until Ctrl-C. */
@@ -74,20 +82,20 @@ async function startAll(
   step('database: embedded PostgreSQL, migrated');
 
   const devnet = await startDevnetProcess(dir, stops);
-  step(`devnet: chain ${devnet.chainId} at ${devnet.rpcUrl}, facilitator, example runner`);
+  step(`devnet: chain ${devnet.chainId} at ${devnet.rpcUrl}, facilitator, example runner, model upstream`);
 
   const config = await developmentGateway(dir, port, devnet);
   const logFile = path.join(dir, 'gateway.log');
   const logger = createLogger(config.logLevel, logFile);
   const gateway = await startGateway({ config, databaseUrl, logger }).catch(explainTakenPort(port));
   stops.push(() => gateway.stop());
-  const operatorToken = await devnetOperatorToken(dir, databaseUrl);
-  const description = describe(dir, config, devnet, { databaseUrl, operatorToken, gatewayUrl: gateway.url });
+  const secrets = await devnetSecrets(dir, databaseUrl);
+  const description = describe(dir, config, devnet, { databaseUrl, gatewayUrl: gateway.url, ...secrets });
   await writeDescription(dir, description);
   step(`gateway: listening on ${gateway.url}, log in ${path.relative('.', logFile)}`);
 
   await Promise.race([selfCheck(description, step), signal]);
-  say(whatNext(dir, gateway.url));
+  say(whatNext(dir, description));
 }
 
 function explainTakenPort(port: string) {
@@ -123,16 +131,34 @@ function stopwatch(): (text: string) => void {
   };
 }
 
-function whatNext(dir: string, url: string): string {
+function whatNext(dir: string, devnet: DevnetDescription): string {
   const relative = path.relative('.', dir);
   const isDefault = relative === '.tollbook';
+  const { gateway_url: url } = devnet;
   return `
 Try next, from another shell:
   npm run pay -- 1 0 'your words'${isDefault ? '' : ` --dir ${relative}`}           pay for a job and read its result
   curl ${url}/x402/jobs/1/0/price    what a job costs
   curl ${url}/x402/stats             the public counters
   ${relative}/devnet.json                     keys and addresses for any client
+${modelCalls(devnet)}
 Ctrl-C stops everything; the next start goes on from here, \`npm start -- --fresh\` begins anew.`;
+}
+
+/** A request of each kind of caller, to copy. */
+function modelCalls({ gateway_url: url, routing }: DevnetDescription): string {
+  const { free_model: free, paid_model: paid } = routing;
+  const call = (what: string, body: object, key?: string): string => {
+    const json = JSON.stringify({ ...body, messages: [{ role: 'user', content: 'hello, model' }] });
+    const bearer = key === undefined ? '' : ` -H 'authorization: Bearer ${key}'`;
+    return `  # ${what}\n  curl -N ${url}/v1/chat/completions -H 'content-type: application/json'${bearer} -d '${json}'`;
+  };
+  return `
+Ask a model; any client of OpenAI's does, with the base URL ${url}/v1:
+${call('anybody, on a model of the free tier', { model: free })}
+${call('a key with credit, as a stream', { model: paid, stream: true }, routing.api_key_funded)}
+${call('a key without credit, on a model that costs: 402', { model: paid }, routing.api_key_empty)}
+`;
 }
 
 async function startDevnetProcess(dir: string, stops: (() => Promise<unknown>)[]): Promise<DevnetFacts> {
@@ -167,9 +193,16 @@ async function developmentGateway(dir: string, port: string, devnet: DevnetFacts
     .replaceAll(`127.0.0.1:${defaultPort}`, `127.0.0.1:${port}`)
     .replaceAll('http://127.0.0.1:8412', devnet.rpcUrl)
     .replaceAll('http://127.0.0.1:8413', devnet.facilitatorUrl)
-    .replaceAll('http://127.0.0.1:8414/calls', devnet.runnerUrl);
+    .replaceAll('http://127.0.0.1:8414/calls', devnet.runnerUrl)
+    .replaceAll('http://127.0.0.1:8415/v1', devnet.modelUpstreamUrl);
   const file = path.join(dir, 'gateway.toml');
-  await writeFile(file, text);
+  await keepSecret(dir, identitySecretFile);
+  await keepSecret(dir, logKeyFile);
+  // by its whole path: the config may be copied elsewhere
+  const keyFile = path.resolve(dir, operatorKeyFile);
+  await writeFile(keyFile, devnet.credits.operatorPrivateKey, { mode: 0o600 });
+  const tables = [identityTable(dir, devnet), creditsTable(devnet, devnet.credits, keyFile), logTable(dir)];
+  await writeFile(file, [text, ...tables].join(''));
   const { config } = await loadConfig(file, {
     ...processEnvironment(),
     TOLLBOOK_RUNNER_TOKEN: devnet.runnerToken,
@@ -177,15 +210,56 @@ async function developmentGateway(dir: string, port: string, devnet: DevnetFacts
   return config;
 }
 
-/** A token that allows everything, kept from the last start in this folder while it still holds. */
-async function devnetOperatorToken(dir: string, url: string): Promise<string> {
+/** People's accounts, with what only a folder of its own can hold: a secret, and mails as files. */
+function identityTable(dir: string, { chainId, rpcUrl }: DevnetFacts): string {
+  const at = (name: string): string => JSON.stringify(path.join(dir, name));
+  return `
+[identity]
+secret_file = ${at(identitySecretFile)}
+siwe_chain_id = ${chainId}
+siwe_rpc_url = "${rpcUrl}"
+mailer = "folder"
+mail_dir = ${at('mail')}
+`;
+}
+
+/** The sealed log, as old as the ledger. */
+function logTable(dir: string): string {
+  return `
+[log]
+origin = "tollbook.devnet/log"
+key_file = ${JSON.stringify(path.join(dir, logKeyFile))}
+`;
+}
+
+/** 32 random bytes, as they were made with the first start in this folder. */
+async function keepSecret(dir: string, file: string): Promise<void> {
+  const secret = randomBytes(32).toString('base64');
+  try {
+    await writeFile(path.join(dir, file), `${secret}\n`, { mode: 0o600, flag: 'wx' });
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error;
+  }
+}
+
+interface DevnetSecrets {
+  /** Allows everything. */
+  readonly operatorToken: string;
+  readonly keys: DemoKeys;
+}
+
+/** Tokens and keys, kept from the last start in this folder while they still hold. */
+async function devnetSecrets(dir: string, url: string): Promise<DevnetSecrets> {
   const pool = openPool({ url, maxConnections: 1 });
   const lane = openLane({ url, flushers: 1 });
   const ledger = { pool, db: openDatabase(pool), lane };
   try {
-    const earlier = await earlierOperatorToken(dir);
-    if (earlier !== undefined && (await findOperator(ledger, earlier))) return earlier;
-    return (await issueOperatorToken(ledger, { name: 'devnet', scopes: operatorScopes })).token;
+    const { operator_token: earlier, routing } = await earlierSecrets(dir);
+    const isKept = earlier !== undefined && (await findOperator(ledger, earlier)) !== undefined;
+    const operatorToken = isKept
+      ? earlier
+      : (await issueOperatorToken(ledger, { name: 'devnet', scopes: operatorScopes })).token;
+    return { operatorToken, keys: await demoKeys(ledger, routing) };
   } finally {
     await lane.close();
     await pool.end();
@@ -196,17 +270,10 @@ function describe(
   dir: string,
   config: Config,
   devnet: DevnetFacts,
-  {
-    databaseUrl,
-    operatorToken,
-    gatewayUrl,
-  }: { databaseUrl: string; operatorToken: string; gatewayUrl: string },
+  given: DevnetSecrets & { readonly databaseUrl: string; readonly gatewayUrl: string },
 ): DevnetDescription {
-  const leased = new Set(
-    config.runners.filter(({ mode }) => mode === 'lease').flatMap(({ services }) => services),
-  );
   return {
-    gateway_url: gatewayUrl,
+    gateway_url: given.gatewayUrl,
     config: path.relative('.', path.join(dir, 'gateway.toml')),
     rpc_url: devnet.rpcUrl,
     chain_id: devnet.chainId,
@@ -215,27 +282,62 @@ function describe(
     second_token: devnet.secondToken,
     pay_to: devnet.payTo,
     facilitator_url: devnet.facilitatorUrl,
-    database_url: databaseUrl,
+    database_url: given.databaseUrl,
     runner_token: devnet.runnerToken,
-    operator_token: operatorToken,
+    operator_token: given.operatorToken,
+    checkpoint_public_key: config.log ? signerOf(config.log).verifierKey : '',
     payer_private_key: devnet.payerPrivateKey,
     callers: devnet.callers,
     parity_contract: devnet.parityContract,
-    jobs: [...(config.x402?.prices.keys() ?? [])].map((key) => {
-      const [serviceId, jobIndex] = key.split('/').map(Number) as [number, number];
-      const policy = config.x402?.policies.get(key);
-      return {
-        service_id: serviceId,
-        job_index: jobIndex,
-        invocation_mode: policy?.invocationMode ?? 'disabled',
-        ...(policy?.authMode && { auth_mode: policy.authMode }),
-        delivery: leased.has(serviceId) ? ('lease' as const) : ('push' as const),
-      };
-    }),
+    credits_contract: devnet.credits.creditsContract,
+    operator: devnet.credits.operator,
+    commitment: devnet.credits.commitment,
+    spending_private_key: devnet.credits.spendingPrivateKey,
+    jobs: describeJobs(config),
+    routing: {
+      ...describeModels(config),
+      ...given.keys,
+      siwe_domain: config.identity?.siweDomain ?? new URL(given.gatewayUrl).host,
+      mail_dir: path.relative('.', config.identity?.mailDir ?? path.join(dir, 'mail')),
+    },
   };
 }
 
-const stateFiles = ['postgres', 'chain.json', 'devnet.json', 'gateway.toml', 'gateway.log'];
+function describeJobs({ x402, runners }: Config): DevnetDescription['jobs'] {
+  const leased = new Set(runners.filter(({ mode }) => mode === 'lease').flatMap(({ services }) => services));
+  return [...(x402?.prices.keys() ?? [])].map((key) => {
+    const [serviceId, jobIndex] = key.split('/').map(Number) as [number, number];
+    const policy = x402?.policies.get(key);
+    return {
+      service_id: serviceId,
+      job_index: jobIndex,
+      invocation_mode: policy?.invocationMode ?? 'disabled',
+      ...(policy?.authMode && { auth_mode: policy.authMode }),
+      delivery: leased.has(serviceId) ? ('lease' as const) : ('push' as const),
+    };
+  });
+}
+
+function describeModels({
+  routing,
+}: Config): Pick<DevnetDescription['routing'], 'free_model' | 'paid_model'> {
+  const free = routing?.models.find(({ price }) => price === undefined);
+  const paid = routing?.models.find(({ price }) => price !== undefined);
+  if (!free || !paid) throw new Error('the development config has no model of each kind');
+  return { free_model: free.name, paid_model: paid.name };
+}
+
+const stateFiles = [
+  'postgres',
+  'chain.json',
+  'devnet.json',
+  'gateway.toml',
+  'gateway.log',
+  identitySecretFile,
+  operatorKeyFile,
+  logKeyFile,
+  'mail',
+];
 
 function removeState(dir: string): void {
   for (const name of stateFiles) rmSync(path.join(dir, name), { recursive: true, force: true });

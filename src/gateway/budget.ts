@@ -1,4 +1,4 @@
-import { isIP } from 'node:net';
+import { clientOf } from '../domain/client-address.ts';
 
 /**
  * How many requests that were not paid one asker may make a minute. Counted by this process alone, in memory: it keeps
@@ -68,25 +68,7 @@ export function createBudget(perMinute: number, nowMs: () => number = Date.now):
 
 /** One asker's name from a client address: IPv6 clients own a /64, so they are counted by it. */
 export function addressAsker(address: string): string {
-  const bare = /^\[(.+)\](?::\d+)?$/.exec(address)?.[1] ?? /^([\d.]+):\d+$/.exec(address)?.[1] ?? address;
-  if (isIP(bare) !== 6) return `ip:${bare}`;
-  const groups = ipv6Groups(bare.split('%', 1)[0] ?? '');
-  const mapped = groups.slice(0, 6).join(':') === '0:0:0:0:0:ffff';
-  if (mapped) return `ip:${groups.slice(6).flatMap(bytesOf).join('.')}`;
-  return `ip:${groups.slice(0, 4).join(':')}::/64`;
-}
-
-/** The eight groups in lower-case hex without leading zeros; the URL parser knows every way to write them. */
-function ipv6Groups(address: string): string[] {
-  const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
-  const left = head.split(':').filter(Boolean);
-  const right = tail?.split(':').filter(Boolean) ?? [];
-  return [...left, ...Array.from({ length: 8 - left.length - right.length }, () => '0'), ...right];
-}
-
-function bytesOf(group: string): number[] {
-  const value = Number.parseInt(group, 16);
-  return [value >> 8, value & 0xff];
+  return clientOf(address, 64);
 }
 
 export function payerAsker(payer: string): string {

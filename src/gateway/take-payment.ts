@@ -169,7 +169,9 @@ async function start(
     }
     case 'lost':
       // the refusal of a used payment or nonce was recorded by the append itself; a taken quote is looked at again
-      return outcome.claim === 'quote' ? undefined : { kind: 'refused', code: replayCodes[outcome.claim] };
+      return outcome.claim === 'quote' || outcome.claim === 'spend_auth'
+        ? undefined
+        : { kind: 'refused', code: replayCodes[outcome.claim] };
     case 'same':
     case 'stale':
     case 'lease_lost':

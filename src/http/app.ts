@@ -2,19 +2,15 @@ import { randomUUID } from 'node:crypto';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
-import { type RefusalCode, refusals } from '../domain/refusal.ts';
-import { allowOrigin, allowOrigins } from './cors.ts';
+import { openAiError } from '../domain/openai-error.ts';
+import { createCors } from './cors.ts';
 import { handleErrors, sendRefusal } from './errors.ts';
+import { sendOpenAiError } from './openai-errors.ts';
+import { createParserErrors } from './parser-errors.ts';
 import { logRequests } from './request-log.ts';
 
 /** Room for a payment header of 16 KiB with everything else a client sends; beyond it Node answers for us. */
 const maxHeaderBytes = 65_536;
-
-/** What Node's parser finds before there is a request. */
-const parserRefusals: ReadonlyMap<string, RefusalCode> = new Map([
-  ['HPE_HEADER_OVERFLOW', 'headers_too_large'],
-  ['ERR_HTTP_REQUEST_TIMEOUT', 'request_timeout'],
-]);
 
 export interface AppOptions {
   readonly config: Config;
@@ -25,6 +21,9 @@ export interface AppOptions {
 
 /** The HTTP app without its routes: limits, log line, error table. */
 export function createApp({ config, logger, stopping }: AppOptions): FastifyInstance {
+  const isRoutingPath = (url: string): boolean => config.routing !== undefined && url.startsWith('/v1/');
+  const parserErrors = createParserErrors(isRoutingPath, config.x402 === undefined);
+  const cors = createCors(isRoutingPath);
   const app = fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -40,25 +39,24 @@ export function createApp({ config, logger, stopping }: AppOptions): FastifyInst
     routerOptions: { maxParamLength: maxHeaderBytes },
     http: { maxHeaderSize: maxHeaderBytes },
     frameworkErrors(_error, request, reply) {
-      allowOrigin(request, reply);
-      sendRefusal(request, reply, 'invalid_request');
+      cors.allowOrigin(request, reply);
+      if (!isRoutingPath(request.url)) return void sendRefusal(request, reply, 'invalid_request');
+      reply.header('x-request-id', request.id);
+      sendOpenAiError(request, reply, openAiError('invalid_request'));
     },
-    clientErrorHandler(error, socket) {
-      if (error.code === 'ECONNRESET' || socket.destroyed) return;
-      const code = parserRefusals.get(error.code) ?? 'invalid_request';
-      const body = JSON.stringify({ error: refusals[code].sentence, code });
-      socket.end(
-        `HTTP/1.1 ${refusals[code].status} Error\r\nContent-Type: application/json; charset=utf-8\r\n` +
-          `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-      );
-    },
+    clientErrorHandler: parserErrors.answer,
   }) as unknown as FastifyInstance;
   logRequests(app);
-  allowOrigins(app);
+  parserErrors.watch(app);
+  cors.watch(app);
   handleErrors(app);
   app.addHook('onSend', async (_request, reply) => {
     reply.header('x-content-type-options', 'nosniff');
     if (stopping()) reply.header('connection', 'close');
+  });
+  app.addHook('onResponse', async () => {
+    // an answer that began before may have promised that its connection stays
+    if (stopping()) setImmediate(() => app.server.closeIdleConnections());
   });
   return app;
 }

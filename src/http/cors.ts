@@ -1,48 +1,85 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
-const exposed = [
-  'PAYMENT-REQUIRED',
-  'PAYMENT-RESPONSE',
-  'X-PAYMENT-RESPONSE',
-  'Location',
-  'Retry-After',
-  'ETag',
-  'Idempotent-Replayed',
-].join(', ');
+/** What a page may send to one of the two APIs, and what it may read of the answers. */
+interface Door {
+  readonly exposed: string;
+  readonly allowed: string;
+}
 
-const allowed = [
-  'Authorization',
-  'Content-Type',
-  'If-None-Match',
-  'PAYMENT-SIGNATURE',
-  'X-PAYMENT',
-  'X-NET-CALLER',
-  'X-NET-CALLER-SIG',
-  'X-NET-CALLER-NONCE',
-  'X-NET-CALLER-EXPIRY',
-  // @x402/fetch sends this answer header with its paid request
-  'Access-Control-Expose-Headers',
-].join(', ');
+const x402: Door = {
+  exposed: [
+    'PAYMENT-REQUIRED',
+    'PAYMENT-RESPONSE',
+    'X-PAYMENT-RESPONSE',
+    'Location',
+    'Retry-After',
+    'ETag',
+    'Idempotent-Replayed',
+  ].join(', '),
+  allowed: [
+    'Authorization',
+    'Content-Type',
+    'If-None-Match',
+    'PAYMENT-SIGNATURE',
+    'X-PAYMENT',
+    'X-NET-CALLER',
+    'X-NET-CALLER-SIG',
+    'X-NET-CALLER-NONCE',
+    'X-NET-CALLER-EXPIRY',
+    // @x402/fetch sends this answer header with its paid request
+    'Access-Control-Expose-Headers',
+  ].join(', '),
+};
+
+const routing: Door = {
+  exposed: [
+    'X-Request-Id',
+    'X-RateLimit-Limit',
+    'X-RateLimit-Remaining',
+    'X-RateLimit-Reset',
+    'RateLimit-Policy',
+    'RateLimit',
+    'Retry-After',
+    'X-Should-Retry',
+    'X-Payment-Required',
+    'X-Payment-Token',
+    'X-Payment-Recipient',
+    'X-Payment-Network',
+  ].join(', '),
+  // OpenAI's client has a dozen headers of its own; the star stands for all but Authorization
+  allowed: ['Authorization', 'Content-Type', 'X-Payment-Signature', '*'].join(', '),
+};
+
+export interface Cors {
+  readonly watch: (app: FastifyInstance) => void;
+  /** For one answer that no hook sees. */
+  readonly allowOrigin: (request: FastifyRequest, reply: FastifyReply) => void;
+}
 
 /**
- * Lets pages of any origin call `/x402`, and nothing else. No cookie is ever looked at there, so nothing can be done in
- * a visitor's name that the page could not do by itself.
+ * Lets pages of any origin call `/x402`, and `/v1` where it is served, and nothing else. No cookie comes along with such a
+ * call, so nothing can be done in a visitor's name that the page could not do by itself.
  */
-export function allowOrigins(app: FastifyInstance): void {
-  app.addHook('onRequest', async (request, reply) => {
-    allowOrigin(request, reply);
-    if (isPublic(request) && isPreflight(request)) return sendPreflight(reply);
-  });
-}
-
-/** The same for one answer that no hook sees. */
-export function allowOrigin(request: FastifyRequest, reply: FastifyReply): void {
-  if (!isPublic(request)) return;
-  reply.header('access-control-allow-origin', '*').header('access-control-expose-headers', exposed);
-}
-
-function isPublic({ url }: FastifyRequest): boolean {
-  return url.startsWith('/x402/');
+export function createCors(isRoutingPath: (url: string) => boolean): Cors {
+  const doorOf = ({ url }: FastifyRequest): Door | undefined => {
+    if (url.startsWith('/x402/')) return x402;
+    return isRoutingPath(url) ? routing : undefined;
+  };
+  const allowOrigin = (request: FastifyRequest, reply: FastifyReply): void => {
+    const door = doorOf(request);
+    if (!door) return;
+    reply.header('access-control-allow-origin', '*').header('access-control-expose-headers', door.exposed);
+  };
+  return {
+    allowOrigin,
+    watch(app) {
+      app.addHook('onRequest', async (request, reply) => {
+        allowOrigin(request, reply);
+        const door = doorOf(request);
+        if (door && isPreflight(request)) return sendPreflight(reply, door);
+      });
+    },
+  };
 }
 
 function isPreflight({ method, headers }: FastifyRequest): boolean {
@@ -50,7 +87,7 @@ function isPreflight({ method, headers }: FastifyRequest): boolean {
 }
 
 /** The same for every path: whether it exists is for the request itself to find out. */
-function sendPreflight(reply: FastifyReply): FastifyReply {
+function sendPreflight(reply: FastifyReply, { allowed }: Door): FastifyReply {
   return reply
     .code(204)
     .header('access-control-allow-methods', 'GET, POST')

@@ -7,7 +7,7 @@ import type { Gateway } from '../gateway/gateway.ts';
 import { extendRunnerLease, finishLease, leaseForRunner } from '../gateway/lease-calls.ts';
 import type { LeasedCall } from '../store/calls.ts';
 import { sendRefusal } from './errors.ts';
-import { bearerToken, callIdOf } from './request-values.ts';
+import { bearerToken, idOf } from './request-values.ts';
 import { completeBody, extendBody, failBody, leaseBody, type LeasedCallJson } from './schemas/runner.ts';
 
 /** The lease API for runners that poll. Every route wants the bearer token of a runner with `mode = "lease"`. */
@@ -34,7 +34,7 @@ export function leaseRoutes(gateway: Gateway) {
           const context = { details: flattenError(body.error) };
           return sendRefusal(request, reply, 'invalid_request', { context });
         }
-        return handle({ runner, body: body.data, request, reply, callId: callIdOf(request.params.call_id) });
+        return handle({ runner, body: body.data, request, reply, callId: idOf(request.params.call_id) });
       });
     };
 

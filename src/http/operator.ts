@@ -1,12 +1,10 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { OperatorScope } from '../domain/operator-scope.ts';
+import type { FastifyInstance } from 'fastify';
 import type { Gateway } from '../gateway/gateway.ts';
-import { findOperator } from '../gateway/operator-tokens.ts';
 import { requeueCall } from '../gateway/requeue-call.ts';
 import { listDeadCalls } from '../store/calls.ts';
-import type { OperatorToken } from '../store/operator-tokens.ts';
 import { sendRefusal } from './errors.ts';
-import { bearerToken, callIdOf } from './request-values.ts';
+import { authorizeOperator } from './operator-access.ts';
+import { idOf } from './request-values.ts';
 import { type DeadLetter, deadLettersQuery } from './schemas/operator.ts';
 
 /** What an operator does over HTTP: every route wants a token with the scope it names. */
@@ -14,7 +12,7 @@ export function operatorRoutes(current: () => Gateway) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/operator/dead-letters', async (request, reply) => {
       const gateway = current();
-      const operator = await authorize(gateway, request, reply, 'calls:read');
+      const operator = await authorizeOperator(gateway, request, reply, 'calls:read');
       if (!operator) return reply;
       const query = deadLettersQuery.safeParse(request.query);
       if (!query.success) return sendRefusal(request, reply, 'invalid_request');
@@ -26,9 +24,9 @@ export function operatorRoutes(current: () => Gateway) {
       '/operator/dead-letters/:call_id/requeue',
       async (request, reply) => {
         const gateway = current();
-        const operator = await authorize(gateway, request, reply, 'calls:write');
+        const operator = await authorizeOperator(gateway, request, reply, 'calls:write');
         if (!operator) return reply;
-        const callId = callIdOf(request.params.call_id);
+        const callId = idOf(request.params.call_id);
         const done = await requeueCall(gateway, callId, operator.tokenId);
         if (!done) return sendRefusal(request, reply, 'call_not_found');
         gateway.onCallReleased();
@@ -36,19 +34,6 @@ export function operatorRoutes(current: () => Gateway) {
       },
     );
   };
-}
-
-/** The operator who asks. Undefined where the answer was given already: no token, or not for this. */
-async function authorize(
-  gateway: Gateway,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  scope: OperatorScope,
-): Promise<OperatorToken | undefined> {
-  const operator = await findOperator(gateway, bearerToken(request));
-  if (operator?.scopes.includes(scope)) return operator;
-  sendRefusal(request, reply, operator ? 'forbidden' : 'unauthorized');
-  return undefined;
 }
 
 function deadLetterJson(call: Awaited<ReturnType<typeof listDeadCalls>>[number]): DeadLetter {

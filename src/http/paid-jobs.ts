@@ -5,7 +5,7 @@ import { offeredExtensions } from '../domain/payment-identifier.ts';
 import { encodeHeader, requirementV2 } from '../domain/x402.ts';
 import { requirementsV1, v1NameOf } from '../domain/x402-v1.ts';
 import { refusals } from '../domain/refusal.ts';
-import type { JobAnswer, PaymentRequired } from '../gateway/answer.ts';
+import type { JobAnswer, PaymentRequired, Refused } from '../gateway/answer.ts';
 import { jobUrl } from '../gateway/catalog.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { dryRun } from '../gateway/dry-run.ts';
@@ -13,44 +13,29 @@ import type { JobRequest } from '../gateway/job-request.ts';
 import { sendDryRun } from './dry-run.ts';
 import { payForJob, refuseUnreadBody } from '../gateway/pay-job.ts';
 import { refusalOf, sendError, sendRefusal } from './errors.ts';
+import { limitInFlight } from './in-flight.ts';
 import { createPatience, type Patience } from './patience.ts';
 import { noteFacts } from './request-log.ts';
 import type { Accepted } from './schemas/job.ts';
-
-/** Bodies are held in memory: so many requests at a time, those included whose clients have gone while they are finished. */
-function limitInFlight(
-  app: FastifyInstance,
-  maxInFlight: number,
-  flowOf: WeakMap<FastifyRequest, Promise<unknown>>,
-): void {
-  let held = 0;
-  const release = async (request: FastifyRequest): Promise<void> => {
-    await flowOf.get(request)?.catch(() => {});
-    held--;
-  };
-  app.addHook('onRequest', async (request, reply) => {
-    if (held >= maxInFlight) {
-      return sendRefusal(request, reply, 'overloaded', { retryAfterSecs: 1 });
-    }
-    held++;
-    reply.raw.once('close', () => void release(request));
-  });
-}
 
 interface JobParams {
   readonly service_id: string;
   readonly job_index: string;
 }
 
+const ledgerUnavailable: Refused = { kind: 'refused', code: 'ledger_unavailable', retryAfterSecs: 2 };
+
 /** POST /x402/jobs/{service_id}/{job_index}: the paid flow. Bodies are taken as bytes, of any content type. */
 export function paidJobRoutes(current: () => Gateway) {
   return async (app: FastifyInstance): Promise<void> => {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
-    const patience = createPatience(current());
+    const { lane, log, config } = current();
+    const patience = createPatience({ lane, log, refused: ledgerUnavailable });
     app.addHook('onClose', async () => patience.end());
-    const flowOf = new WeakMap<FastifyRequest, Promise<unknown>>();
-    limitInFlight(app, current().config.limits.maxInFlightRequests, flowOf);
+    const inFlight = limitInFlight(app, config.limits.maxInFlightRequests, (request, reply) =>
+      sendRefusal(request, reply, 'overloaded', { retryAfterSecs: 1 }),
+    );
     app.post<{ Params: JobParams }>(
       '/x402/jobs/:service_id/:job_index',
       {
@@ -63,7 +48,7 @@ export function paidJobRoutes(current: () => Gateway) {
         // one configuration for the whole request, whatever is loaded meanwhile
         const gateway = current();
         const flow = payForJob(gateway, jobRequest(request));
-        flowOf.set(request, flow);
+        inFlight.keep(request, flow);
         const answer = await patience.within(flow);
         return sendAnswer(gateway, request, reply, answer);
       },
@@ -82,7 +67,7 @@ export function paidJobRoutes(current: () => Gateway) {
 /** What the parser of bodies throws: a body over the limit is a refusal like any other, the rest is not ours. */
 async function refuseUnread(
   gateway: Gateway,
-  patience: Patience,
+  patience: Patience<Refused>,
   error: FastifyError,
   request: PaidRequest,
   reply: FastifyReply,

@@ -1,5 +1,4 @@
-import type { Refused } from '../gateway/answer.ts';
-import type { Gateway } from '../gateway/gateway.ts';
+import type { Lane } from '../store/lane.ts';
 
 const patienceMs = 5_000;
 const lookEveryMs = 250;
@@ -8,14 +7,21 @@ const lookEveryMs = 250;
  * Answers that give up once the ledger has been away for a while. The flow behind an answer goes on whatever happens to
  * it: the same request, sent again, gets the outcome.
  */
-export interface Patience {
-  /** The flow's answer, or `ledger_unavailable` where the ledger stayed away too long. */
+export interface Patience<Refused> {
+  /** The flow's answer, or the refusal where the ledger stayed away too long. */
   within<T>(flow: Promise<T>): Promise<T | Refused>;
   end(): void;
 }
 
+interface Parts<Refused> {
+  readonly lane: Lane;
+  readonly log: { error(fields: object, message: string): void };
+  /** The answer of who gives up. */
+  readonly refused: Refused;
+}
+
 /** One timer looks after all waiting answers, and only while there are any. */
-export function createPatience({ lane, log }: Pick<Gateway, 'lane' | 'log'>): Patience {
+export function createPatience<Refused>({ lane, log, refused }: Parts<Refused>): Patience<Refused> {
   const waiting = new Set<(refused: Refused) => void>();
   let timer: NodeJS.Timeout | undefined;
 
@@ -23,7 +29,7 @@ export function createPatience({ lane, log }: Pick<Gateway, 'lane' | 'log'>): Pa
     if (waiting.size === 0) return end();
     const { brokenSince } = lane.state;
     if (brokenSince === undefined || Date.now() - brokenSince < patienceMs) return;
-    for (const giveUp of waiting) giveUp({ kind: 'refused', code: 'ledger_unavailable', retryAfterSecs: 2 });
+    for (const giveUp of waiting) giveUp(refused);
   };
   const end = (): void => {
     clearInterval(timer);
@@ -38,7 +44,7 @@ export function createPatience({ lane, log }: Pick<Gateway, 'lane' | 'log'>): Pa
         flow
           .then(resolve, (error: unknown) => {
             // after its answer was given up nobody hears this but the operator
-            log.error({ err: error }, 'a paid flow failed');
+            log.error({ err: error }, 'what a request began has failed');
             reject(error instanceof Error ? error : new Error(String(error)));
           })
           .finally(() => waiting.delete(resolve));

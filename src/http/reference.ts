@@ -1,11 +1,11 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { sendTagged } from './etag.ts';
-import { openApiDocument } from './openapi/document.ts';
+import { openApiDocument, type Part } from './openapi/document.ts';
 
 /** GET /openapi.json, and at /docs a page made of it that fetches nothing from anywhere else. */
-export function referenceRoutes(publicUrl: () => string) {
+export function referenceRoutes(publicUrl: () => string, parts: readonly Part[]) {
   return async (app: FastifyInstance): Promise<void> => {
-    const document = once(async () => JSON.stringify(openApiDocument(publicUrl())));
+    const document = once(async () => JSON.stringify(openApiDocument(publicUrl(), parts)));
     const script = once(readScalar);
 
     app.get('/openapi.json', async (request, reply) =>

@@ -4,7 +4,10 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 export interface RequestFacts {
   readonly quote_digest?: string;
   readonly call_id?: number;
+  readonly chat_id?: string;
   readonly code?: string;
+  /** Instead of the request's own, where that holds a secret. */
+  readonly path?: string;
 }
 
 const facts = new WeakMap<FastifyRequest, RequestFacts>();

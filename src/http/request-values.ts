@@ -5,7 +5,7 @@ export function bearerToken(request: FastifyRequest): string | undefined {
   return /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
 }
 
-/** The call id of a path. An id that cannot be one belongs to no call: 0 is never given. */
-export function callIdOf(text: string | undefined): number {
+/** The id in a path. What cannot be one belongs to nothing: 0 is never given. */
+export function idOf(text: string | undefined): number {
   return text !== undefined && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : 0;
 }

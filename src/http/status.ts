@@ -1,11 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import type { Gateway } from '../gateway/gateway.ts';
-import type { Readiness } from '../gateway/readiness.ts';
 import { readCounters } from '../store/counters.ts';
-import type { Stats } from './schemas/status.ts';
+import type { ReadinessJson, Stats } from './schemas/status.ts';
 
 /** Health, readiness and the public counters. */
-export function statusRoutes(gateway: Gateway, readiness: () => Readiness) {
+export function statusRoutes(gateway: Gateway, readiness: () => ReadinessJson) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/x402/health', async (_request, reply) => reply.type('text/plain; charset=utf-8').send('ok'));
 

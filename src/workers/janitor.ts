@@ -1,3 +1,4 @@
+import type pg from 'pg';
 import type { Gateway } from '../gateway/gateway.ts';
 import { sweep } from '../store/calls.ts';
 import { sweepFollowUps } from '../store/follow-ups.ts';
@@ -6,11 +7,21 @@ import { type Loop, startLoop } from './loop.ts';
 const pollMs = 600_000;
 const piece = 500;
 
-/** Drops what no call can need again. */
-export function startJanitor(gateway: Gateway): Loop {
+/** Drops up to `max` rows of a kind; returns how many went. */
+type Sweep = (pool: pg.Pool, max: number) => Promise<number>;
+
+/** Drops what nothing can need again, piece by piece. By default what calls and the lane leave behind. */
+export function startJanitor(
+  { pool, log }: Pick<Gateway, 'pool' | 'log'>,
+  sweeps: readonly Sweep[] = [sweep, sweepFollowUps],
+): Loop {
   return startLoop(
-    async () => (await sweep(gateway.pool, piece)) + (await sweepFollowUps(gateway.pool, piece)) > 0,
+    async () => {
+      let swept = 0;
+      for (const dropSome of sweeps) swept += await dropSome(pool, piece);
+      return swept > 0;
+    },
     pollMs,
-    (error) => gateway.log.error({ err: error }, 'the janitor could not sweep'),
+    (error) => log.error({ err: error }, 'the janitor could not sweep'),
   );
 }

@@ -1,6 +1,13 @@
 import { z } from 'zod';
+import * as audit from '../schemas/audit.ts';
+import * as credit from '../schemas/credit.ts';
+import * as identity from '../schemas/identity.ts';
 import * as job from '../schemas/job.ts';
+import * as log from '../schemas/log.ts';
+import * as model from '../schemas/model.ts';
+import * as openAi from '../schemas/openai.ts';
 import * as operator from '../schemas/operator.ts';
+import * as operatorCredit from '../schemas/operator-credit.ts';
 import * as payment from '../schemas/payment.ts';
 import * as receipts from '../schemas/receipt.ts';
 import * as runner from '../schemas/runner.ts';
@@ -39,6 +46,40 @@ for (const [id, schema] of Object.entries({
   DeadLetter: operator.deadLetter,
   DeadLetters: operator.deadLetters,
   Requeued: operator.requeued,
+  ListedKey: operatorCredit.listedKey,
+  ListedKeys: operatorCredit.listedKeys,
+  KeyRequest: operatorCredit.keyRequest,
+  IssuedKey: operatorCredit.issuedKey,
+  RevokedKey: operatorCredit.revokedKey,
+  Account: operatorCredit.account,
+  Accounts: operatorCredit.accounts,
+  GrantRequest: operatorCredit.grantRequest,
+  Granted: operatorCredit.granted,
+  ChatRequest: openAi.chatRequest,
+  ChatCompletion: openAi.chatCompletion,
+  OpenAiError: openAi.openAiErrorBody,
+  Model: model.model,
+  ModelList: model.modelList,
+  Credits: credit.credits,
+  KeyState: credit.keyState,
+  Generation: credit.generation,
+  RoutingReadiness: status.routingReadiness,
+  SiweTerms: identity.siweTerms,
+  SiweSignIn: identity.siweVerify,
+  SignedIn: identity.signedIn,
+  UserKeyRequest: identity.keyRequest,
+  NewUserKey: identity.madeKey,
+  UserKey: identity.userKey,
+  UserKeys: identity.userKeys,
+  AuditedPayment: audit.auditedPayment,
+  AuditedPayments: audit.auditedPayments,
+  AuditedStory: audit.auditedStory,
+  AuditedCall: audit.auditedCall,
+  AuditedCalls: audit.auditedCalls,
+  Totals: audit.totals,
+  InclusionProof: log.inclusionProof,
+  LogProofs: log.logProofs,
+  LogConsistency: log.logConsistency,
 })) {
   named.add(schema, { id });
 }
@@ -63,6 +104,30 @@ export function componentSchemas(): JsonObject {
   const { schemas } = z.toJSONSchema(named, { ...params, uri });
   return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, withoutNames(schema)]));
 }
+
+/** Of all components those that are reached from the paths, over others too. */
+export function usedComponents(
+  paths: JsonObject,
+  components: Readonly<Record<string, JsonObject>>,
+): Readonly<Record<string, JsonObject>> {
+  const used = new Set<string>();
+  const visit = (part: unknown): void => {
+    for (const [, kind = '', name = ''] of JSON.stringify(part).matchAll(refPattern)) {
+      if (used.has(`${kind}/${name}`)) continue;
+      used.add(`${kind}/${name}`);
+      visit(components[kind]?.[name]);
+    }
+  };
+  visit(paths);
+  return Object.fromEntries(
+    Object.entries(components).map(([kind, all]) => [
+      kind,
+      Object.fromEntries(Object.entries(all).filter(([name]) => used.has(`${kind}/${name}`))),
+    ]),
+  );
+}
+
+const refPattern = /"\$ref":"#\/components\/(\w+)\/([^"]+)"/g;
 
 /** In OpenAPI a schema's place is its name, and the dialect is the document's. */
 function withoutNames(schema: z.core.JSONSchema.BaseSchema): JsonObject {

@@ -1,35 +1,80 @@
+import type { Feature } from '../../config/config.ts';
 import { type RefusalCode, refusals } from '../../domain/refusal.ts';
-import { componentSchemas, encodedJson, type JsonObject, schemaOf } from './components.ts';
+import * as audit from './audit-operations.ts';
+import * as chat from './chat-operations.ts';
+import { componentSchemas, encodedJson, type JsonObject, schemaOf, usedComponents } from './components.ts';
 import { answerHeaders } from './headers.ts';
+import * as identity from './identity-operations.ts';
 import * as jobs from './job-operations.ts';
+import * as log from './log-operations.ts';
 import { type DescribedAnswer, type Operation, type Security, tags } from './operation.ts';
+import * as operatorCredit from './operator-credit-operations.ts';
 import * as operator from './operator-operations.ts';
 import { pathParameters } from './path-parameters.ts';
 import { documentOperation } from './reference-operations.ts';
-import { refusalAnswers } from './refusals.ts';
+import { openAiAnswers, refusalAnswers } from './refusals.ts';
 import * as runner from './runner-operations.ts';
 import * as status from './status-operations.ts';
 
 /** The version of this interface: the package's. */
 const version = '0.1.0';
 
-/** Every public route: what is not here is not answered. */
-export const operations: readonly Operation[] = [
-  jobs.payOperation,
-  jobs.dryRunOperation,
-  jobs.priceOperation,
-  jobs.receiptOperation,
-  status.healthOperation,
-  status.readyOperation,
-  status.statsOperation,
-  runner.leaseOperation,
-  runner.extendOperation,
-  runner.completeOperation,
-  runner.failOperation,
-  operator.deadLettersOperation,
-  operator.requeueOperation,
-  documentOperation,
-];
+/** What can be described by itself: a feature, people's accounts and the sealed log where there are any, and what finance reads. */
+export type Part = Feature | 'identity' | 'audit' | 'log';
+
+/** Every public route of each part: what is not here is not answered. */
+const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
+  x402: [
+    jobs.payOperation,
+    jobs.dryRunOperation,
+    jobs.priceOperation,
+    jobs.receiptOperation,
+    status.healthOperation,
+    status.readyOperation,
+    status.statsOperation,
+    runner.leaseOperation,
+    runner.extendOperation,
+    runner.completeOperation,
+    runner.failOperation,
+    operator.deadLettersOperation,
+    operator.requeueOperation,
+  ],
+  routing: [
+    chat.chatOperation,
+    chat.modelsOperation,
+    chat.modelOperation,
+    chat.creditsOperation,
+    chat.keyOperation,
+    chat.generationOperation,
+    chat.routingReadyOperation,
+    operatorCredit.listKeysOperation,
+    operatorCredit.createKeyOperation,
+    operatorCredit.revokeKeyOperation,
+    operatorCredit.listAccountsOperation,
+    operatorCredit.grantOperation,
+  ],
+  identity: [
+    identity.authGetOperation,
+    identity.authPostOperation,
+    identity.siweNonceOperation,
+    identity.siweVerifyOperation,
+    identity.listKeysOperation,
+    identity.createKeyOperation,
+    identity.revokeKeyOperation,
+  ],
+  pricing: [],
+  audit: [
+    audit.auditPaymentsOperation,
+    audit.auditStoryOperation,
+    audit.auditCallsOperation,
+    audit.auditTotalsOperation,
+  ],
+  log: [log.checkpointOperation, log.tileOperation, log.proofOperation, log.consistencyOperation],
+};
+
+export function operationsOf(parts: readonly Part[]): readonly Operation[] {
+  return [...parts.flatMap((part) => operationsByPart[part]), documentOperation];
+}
 
 /** What can be answered before there is a route to answer. */
 export const routelessCodes = [
@@ -39,7 +84,7 @@ export const routelessCodes = [
   'headers_too_large',
 ] as const satisfies readonly RefusalCode[];
 
-const description = `Pay for jobs over x402: each payment becomes one call for a runner, and everything that happened stands in a ledger.
+const aboutJobs = `Pay for jobs over x402: each payment becomes one call for a runner, and everything that happened stands in a ledger.
 
 **Refusals** are \`{"error": "one sentence for a person", "code": "machine_word"}\`, some with more beside them. The codes
 are a closed table: each operation lists all of its own. Nobody is charged for a refusal. Before any route is found, a
@@ -50,7 +95,23 @@ ${routelessCodes.map((code) => `\`${code}\` (${refusals[code].status})`).join(',
 
 **Browsers**: a page of any origin may call \`/x402\`, without credentials.`;
 
-const securitySchemes: Readonly<Record<Security, JsonObject>> = {
+const aboutChat = `**Model chat** is served below \`/v1\` as OpenAI's clients speak it: point one at \`/v1\` of this address. Every error
+there is OpenAI's envelope, and every answer has an \`X-Request-Id\`. Amounts are decimal strings of the currency. A page of
+any origin may call it, without cookies.`;
+
+const aboutPeople = `**People** sign in below \`/api\`, by pages of this address only: what writes is refused where it says that it comes from
+another origin.`;
+
+const aboutPart: Readonly<Record<Part, string>> = {
+  x402: aboutJobs,
+  routing: aboutChat,
+  identity: aboutPeople,
+  pricing: '',
+  audit: '',
+  log: '',
+};
+
+const securitySchemes: Readonly<Record<SchemeName, JsonObject>> = {
   receiptToken: { type: 'http', scheme: 'bearer', description: 'The `receipt_token` of the 202.' },
   runnerToken: {
     type: 'http',
@@ -62,30 +123,44 @@ const securitySchemes: Readonly<Record<Security, JsonObject>> = {
     scheme: 'bearer',
     description: 'Made by `tollbook tokens create`, with the scopes that it needs.',
   },
+  apiKey: { type: 'http', scheme: 'bearer', description: 'An API key: `sk-net-…`.' },
+  session: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: '__Host-tollbook.session_token',
+    description: 'A session. On plain loopback the name has no `__Host-`.',
+  },
 };
 
-/** The OpenAPI 3.1 document of a gateway that clients reach at this address. */
-export function openApiDocument(publicUrl: string): JsonObject {
+/** The OpenAPI 3.1 document of a gateway with these parts that clients reach at this address. */
+export function openApiDocument(publicUrl: string, parts: readonly Part[]): JsonObject {
+  const operations = operationsOf(parts);
+  const usedTags = new Set<string>(operations.map(({ tag }) => tag));
+  const usedSchemes = new Set<string>(operations.flatMap(({ security }) => schemeOf(security) ?? []));
+  const paths = pathsJson(operations);
   return {
     openapi: '3.1.0',
     info: {
       title: 'Tollbook',
       version,
-      description,
+      description: parts.flatMap((part) => aboutPart[part] || []).join('\n\n'),
       license: { name: 'Apache 2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: publicUrl }],
-    tags: Object.entries(tags).map(([name, tag]) => ({ name, description: tag })),
-    paths: pathsJson(),
+    tags: Object.entries(tags)
+      .filter(([name]) => usedTags.has(name))
+      .map(([name, tag]) => ({ name, description: tag })),
+    paths,
     components: {
-      schemas: componentSchemas(),
-      headers: Object.fromEntries(Object.entries(answerHeaders)),
-      securitySchemes,
+      ...usedComponents(paths, { schemas: componentSchemas(), headers: answerHeaders }),
+      securitySchemes: Object.fromEntries(
+        Object.entries(securitySchemes).filter(([name]) => usedSchemes.has(name)),
+      ),
     },
   };
 }
 
-function pathsJson(): JsonObject {
+function pathsJson(operations: readonly Operation[]): JsonObject {
   const byPath = Map.groupBy(operations, ({ path }) => path);
   const entries = [...byPath].map(([path, group]) => [
     path,
@@ -96,7 +171,15 @@ function pathsJson(): JsonObject {
 
 function operationJson(operation: Operation): JsonObject {
   const parameters = parametersJson(operation);
-  const answers = [...operation.answers, ...refusalAnswers(operation.refusals, operation.refusalContext)];
+  const described = [
+    ...operation.answers,
+    ...refusalAnswers(operation.refusals, operation.refusalContext),
+    ...openAiAnswers(operation.errors ?? []),
+  ];
+  const answers = described.map((answer) => ({
+    ...answer,
+    headers: [...(answer.headers ?? []), ...(operation.headers ?? [])],
+  }));
   return {
     operationId: operation.id,
     tags: [operation.tag],
@@ -113,10 +196,18 @@ function operationJson(operation: Operation): JsonObject {
   };
 }
 
-/** A receipt can be read without its token; everything else that names one demands it. */
+type SchemeName = Exclude<Security, 'optionalApiKey'>;
+
+function schemeOf(security: Security | undefined): SchemeName | undefined {
+  return security === 'optionalApiKey' ? 'apiKey' : security;
+}
+
+/** A receipt can be read without its token, and a free model asked without a key; everything else demands what it names. */
 function securityJson(security: Security | undefined): readonly JsonObject[] {
-  if (!security) return [];
-  return security === 'receiptToken' ? [{}, { [security]: [] }] : [{ [security]: [] }];
+  const scheme = schemeOf(security);
+  if (!scheme) return [];
+  const isOptional = security === 'receiptToken' || security === 'optionalApiKey';
+  return isOptional ? [{}, { [scheme]: [] }] : [{ [scheme]: [] }];
 }
 
 function parametersJson({ path, query, requestHeaders = [] }: Operation): readonly JsonObject[] {
@@ -148,10 +239,9 @@ function bodyJson(body: NonNullable<Operation['body']>): JsonObject {
   return { required: true, content: { 'application/json': { schema: schemaOf(body.schema) } } };
 }
 
-function answerJson({ description: text, schema, text: body, headers = [] }: DescribedAnswer): JsonObject {
-  const content = schema
-    ? { 'application/json': { schema: schemaOf(schema) } }
-    : body !== undefined && { 'text/plain': { schema: { type: 'string', const: body } } };
+function answerJson(answer: DescribedAnswer): JsonObject {
+  const { description: text, headers = [] } = answer;
+  const content = contentJson(answer);
   return {
     description: text,
     ...(headers.length > 0
@@ -161,6 +251,17 @@ function answerJson({ description: text, schema, text: body, headers = [] }: Des
           ),
         }
       : {}),
-    ...(content ? { content } : {}),
+    ...(Object.keys(content).length > 0 ? { content } : {}),
+  };
+}
+
+function contentJson({ schema, text, bytes, events }: DescribedAnswer): JsonObject {
+  return {
+    ...(schema ? { 'application/json': { schema: schemaOf(schema) } } : {}),
+    ...(text === undefined ? {} : { 'text/plain': { schema: { type: 'string', const: text } } }),
+    ...(bytes === undefined ? {} : { [bytes]: { schema: { type: 'string' } } }),
+    ...(events === undefined
+      ? {}
+      : { 'text/event-stream': { schema: { type: 'string', description: events } } }),
   };
 }

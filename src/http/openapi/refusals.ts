@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import { openAiErrors, openAiError, type OpenAiErrorName } from '../../domain/openai-error.ts';
 import { type RefusalCode, refusals } from '../../domain/refusal.ts';
 import { paymentRequired } from '../schemas/job.ts';
+import { openAiErrorBody } from '../schemas/openai.ts';
 import { quoteDigest, url } from '../schemas/values.ts';
 import type { HeaderName } from './headers.ts';
 import type { DescribedAnswer } from './operation.ts';
@@ -56,4 +58,35 @@ function refusalSchema(codes: readonly RefusalCode[]): z.ZodType {
   ];
   const [only] = shapes;
   return shapes.length === 1 && only ? only : z.union(shapes);
+}
+
+/** The errors of one route of the routing API, an answer for each status. */
+export function openAiAnswers(names: readonly OpenAiErrorName[]): DescribedAnswer[] {
+  const byStatus = Map.groupBy(names, (name) => openAiErrors[name].status);
+  return [...byStatus].map(([status, group]) => ({
+    status,
+    description: group.map(describeOpenAiError).join('\n'),
+    schema: openAiErrorBody,
+    headers: openAiHeaders(status, group),
+  }));
+}
+
+function describeOpenAiError(name: OpenAiErrorName): string {
+  const { message, code } = openAiError(name).body.error;
+  return `- \`${code}\`: ${message}`;
+}
+
+/** Where nothing was sent for a model that costs, and spend authorizations are taken. */
+const offerHeaders: readonly HeaderName[] = [
+  'X-Payment-Required',
+  'X-Payment-Token',
+  'X-Payment-Recipient',
+  'X-Payment-Network',
+];
+
+/** An upstream that fails may say when it will not. */
+function openAiHeaders(status: number, names: readonly OpenAiErrorName[]): readonly HeaderName[] {
+  const retryAfter: HeaderName[] = status === 429 || status >= 502 ? ['Retry-After'] : [];
+  const shouldRetry: HeaderName[] = names.some((name) => !openAiError(name).retry) ? ['X-Should-Retry'] : [];
+  return [...retryAfter, ...shouldRetry, ...(names.includes('insufficient_funds') ? offerHeaders : [])];
 }

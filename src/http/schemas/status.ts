@@ -21,10 +21,14 @@ export const readiness = z
       open_calls: count,
       oldest_due_ms: count.meta({ description: 'How long the oldest due call has been waiting.' }),
     }),
+    routing: readinessCheck.optional().meta({
+      description: 'Where models are served as well: no part of `status`, which is about payments.',
+    }),
   })
   .meta({
     description: 'From states that are asked for in the background: asking here costs nobody anything.',
   });
+export type ReadinessJson = z.infer<typeof readiness>;
 
 const counter = (description: string) => count.meta({ description });
 const counters = {
@@ -57,3 +61,13 @@ export const stats = z
   })
   .meta({ description: 'Events of paid jobs, counted since the ledger began.' });
 export type Stats = z.infer<typeof stats>;
+
+export const routingReadiness = z
+  .strictObject({
+    status: z.enum(['ready', 'not_ready']),
+    database: readinessCheck,
+    models: z
+      .record(z.string(), readinessCheck)
+      .meta({ description: 'By their names: whether an upstream of each may be asked.' }),
+  })
+  .meta({ description: 'From what is known already: asking here costs nobody anything.' });

@@ -1,0 +1,47 @@
+import { parseArgs } from 'node:util';
+import { creditText, parseCredit, requestIdPattern } from '../domain/credit.ts';
+import { findCreditAccount, type grantCredit } from '../routing/credit.ts';
+import { withLedger } from './ledger.ts';
+import { fail, say } from './terminal.ts';
+
+/** Moves an amount on a named account and says what it has then; `refused` where the account does not allow it. */
+export async function moveCredit(
+  verb: string,
+  args: readonly string[],
+  move: typeof grantCredit,
+  refused: string,
+): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { id: { type: 'string' } },
+  });
+  const [account = '', text = '', ...more] = positionals;
+  const amountMicros = parseCredit(text);
+  if (account === '' || !amountMicros || more.length > 0) {
+    fail(
+      `whose, and how much? tollbook credit ${verb} ACCOUNT AMOUNT: above 0, with at most nine digits before the point ` +
+        'and six behind it, such as 5.00',
+    );
+    return 64;
+  }
+  const { id: requestId } = values;
+  if (requestId !== undefined && !requestIdPattern.test(requestId)) {
+    fail('--id is a name for this once, 16 to 128 of A-Z, a-z, 0-9, _ and -, such as a UUID');
+    return 64;
+  }
+  const left = await withLedger(async ({ pool, lane }) => {
+    const accountId = await findCreditAccount({ pool }, account);
+    return accountId === undefined ? 'no account' : move({ lane }, accountId, amountMicros, { requestId });
+  });
+  if (left === 'no account') {
+    fail(`There is no account ${account}: \`tollbook keys create --account ${account}\` opens it.`);
+    return 1;
+  }
+  if (left === undefined || left === 'request_id_taken') {
+    fail(left === undefined ? refused : 'Nothing was done: that id was used for something else.');
+    return 1;
+  }
+  say(`${account} can spend ${creditText(left)} now.`);
+  return 0;
+}

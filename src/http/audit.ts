@@ -1,0 +1,140 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type pg from 'pg';
+import type { z } from 'zod';
+import { makeCursor, readCursor } from '../audit/cursor.ts';
+import type { LogReader } from '../audit/log-reader.ts';
+import { auditStory, type AuditedStory } from '../audit/story.ts';
+import { isHex32 } from '../domain/primitives.ts';
+import type { LedgerDatabase } from '../store/database.ts';
+import { listJobDays, listPaidCalls, listPayments } from '../store/payments.ts';
+import { readReceiptKey } from '../store/secrets.ts';
+import { authorizeOperator } from './operator-access.ts';
+import { sendRefusal } from './errors.ts';
+import { proofJson } from './log.ts';
+import * as schemas from './schemas/audit.ts';
+
+const mostTotals = 5_000;
+
+interface Ledger {
+  readonly pool: pg.Pool;
+  readonly db: LedgerDatabase;
+}
+
+/** What finance reads over HTTP: every route wants a token with the scope `audit:read`. */
+export function auditRoutes(ledger: Ledger, reader: LogReader | undefined) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.get('/audit/payments', (request, reply) => sendPayments(ledger, request, reply));
+    app.get<{ Params: { quote_digest: string } }>('/audit/payments/:quote_digest', async (request, reply) => {
+      if (!(await authorizeOperator(ledger, request, reply, 'audit:read'))) return reply;
+      const digest = request.params.quote_digest.toLowerCase();
+      const story = isHex32(digest) ? await auditStory(ledger.pool, reader, digest) : undefined;
+      if (!story) return sendRefusal(request, reply, 'payment_not_found');
+      return reply.header('cache-control', 'no-store').send(storyJson(digest, story));
+    });
+    app.get('/audit/calls', (request, reply) => sendCalls(ledger, request, reply));
+    app.get('/audit/totals', (request, reply) => sendTotals(ledger, request, reply));
+  };
+}
+
+async function sendPayments(
+  ledger: Ledger,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const asked = await readAsked(ledger, request, reply, schemas.paymentsQuery, 'payments');
+  if (!asked) return reply;
+  const { limit, from, to, service_id, job_index, ...plain } = asked.query;
+  const filters = {
+    ...plain,
+    serviceId: service_id,
+    jobIndex: job_index,
+    from: from === undefined ? undefined : new Date(from),
+    to: to === undefined ? undefined : new Date(to),
+  };
+  const { asOfSeq, rows } = await listPayments(ledger.pool, filters, asked.after, limit);
+  const last = rows.at(-1);
+  const answer: schemas.AuditedPayments = {
+    as_of_seq: asOfSeq,
+    payments: rows as schemas.AuditedPayments['payments'],
+    next: last && rows.length === limit ? makeCursor(asked.key, 'payments', last.seq) : null,
+  };
+  return reply.header('cache-control', 'no-store').send(answer);
+}
+
+async function sendCalls(
+  ledger: Ledger,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const asked = await readAsked(ledger, request, reply, schemas.callsQuery, 'calls');
+  if (!asked) return reply;
+  const { limit, status, service_id: serviceId, job_index: jobIndex } = asked.query;
+  const page = await listPaidCalls(ledger.pool, { status, serviceId, jobIndex }, asked.after, limit);
+  const last = page.rows.at(-1);
+  const answer: schemas.AuditedCalls = {
+    as_of_seq: page.asOfSeq,
+    calls: page.rows as schemas.AuditedCalls['calls'],
+    next: last && page.rows.length === limit ? makeCursor(asked.key, 'calls', last.call_id) : null,
+  };
+  return reply.header('cache-control', 'no-store').send(answer);
+}
+
+async function sendTotals(
+  ledger: Ledger,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  if (!(await authorizeOperator(ledger, request, reply, 'audit:read'))) return reply;
+  const query = schemas.totalsQuery.safeParse(request.query);
+  if (!query.success) return sendRefusal(request, reply, 'invalid_request');
+  const { from, to, service_id: serviceId, job_index: jobIndex } = query.data;
+  const page = await listJobDays(ledger.pool, { from, to, serviceId, jobIndex }, mostTotals + 1);
+  const answer: schemas.Totals = {
+    as_of_seq: page.asOfSeq,
+    totals: page.rows.slice(0, mostTotals),
+    complete: page.rows.length <= mostTotals,
+  };
+  return reply.header('cache-control', 'no-store').send(answer);
+}
+
+/** A list's query and where it goes on. Undefined where the answer was given already. */
+async function readAsked<Q extends { cursor?: string | undefined }>(
+  ledger: Ledger,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  schema: z.ZodType<Q>,
+  list: string,
+): Promise<{ readonly query: Omit<Q, 'cursor'>; readonly after: number; readonly key: Buffer } | undefined> {
+  if (!(await authorizeOperator(ledger, request, reply, 'audit:read'))) return undefined;
+  const query = schema.safeParse(request.query);
+  if (!query.success) {
+    sendRefusal(request, reply, 'invalid_request');
+    return undefined;
+  }
+  const { cursor, ...rest } = query.data;
+  const key = await readReceiptKey(ledger.db);
+  const after = cursor === undefined ? 0 : readCursor(key, list, cursor);
+  if (after === undefined) {
+    sendRefusal(request, reply, 'invalid_cursor');
+    return undefined;
+  }
+  return { query: rest, after, key };
+}
+
+function storyJson(digest: string, { state, paid, head, events }: AuditedStory): schemas.AuditedStoryJson {
+  return {
+    quote_digest: digest,
+    state,
+    paid,
+    checkpoint: head?.note ?? null,
+    events: events.map(({ event, leaf, proof }) => ({
+      seq: event.seq,
+      version: event.version,
+      type: event.type,
+      at: event.at,
+      data: event.data,
+      leaf_base64: leaf.toString('base64'),
+      proof: head && proof ? proofJson(proof, head) : null,
+    })),
+  };
+}

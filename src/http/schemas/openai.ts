@@ -1,0 +1,58 @@
+import { z } from 'zod';
+
+/** OpenAI's own shapes, as far as this gateway knows of them: everything else in a body is passed on as it is. */
+const tokens = z.int().min(0);
+const messageContent = z.union([z.string(), z.array(z.looseObject({ type: z.string() }))]);
+
+export const chatRequest = z
+  .looseObject({
+    model: z
+      .string()
+      .min(1)
+      .max(200)
+      .meta({ description: 'One of `GET /v1/models`.', examples: ['devnet-small'] }),
+    messages: z.array(z.looseObject({ role: z.string(), content: messageContent.nullish() })).min(1),
+    stream: z.boolean().nullish().meta({ description: 'Events instead of one body.' }),
+    stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+    max_tokens: z.int().min(1).nullish(),
+    max_completion_tokens: z.int().min(1).nullish().meta({
+      description: "Of each choice. Left out: the model's longest answer, or as much as the credit pays for.",
+    }),
+    n: z.int().min(1).max(128).nullish(),
+  })
+  .meta({
+    description:
+      "OpenAI's request of text, tools and response formats, with the usual samplers of open models, goes to the model as it " +
+      'is. Another parameter, or one that may cost more than tokens, is refused with `unsupported_parameter`.',
+  });
+
+export const chatCompletion = z
+  .looseObject({
+    id: z.string(),
+    object: z.literal('chat.completion').optional(),
+    model: z.string().optional(),
+    choices: z
+      .array(
+        z.looseObject({
+          index: z.int().min(0).optional(),
+          message: z.looseObject({}),
+          finish_reason: z.string().nullish(),
+        }),
+      )
+      .min(1),
+    usage: z
+      .looseObject({ prompt_tokens: tokens, completion_tokens: tokens, total_tokens: tokens.optional() })
+      .nullish(),
+  })
+  .meta({ description: "The model's answer, byte for byte as its server gave it." });
+
+export const openAiErrorBody = z
+  .strictObject({
+    error: z.strictObject({
+      message: z.string().meta({ description: 'One sentence for a person.' }),
+      type: z.string(),
+      param: z.string().nullable().meta({ description: 'The parameter that is meant.' }),
+      code: z.string(),
+    }),
+  })
+  .meta({ description: "OpenAI's envelope." });

@@ -1,0 +1,31 @@
+import type pg from 'pg';
+import { tellAnchor } from '../audit/anchors.ts';
+import type { Log } from '../gateway/gateway.ts';
+import type { Anchor } from '../peers/anchor.ts';
+import { type Loop, startLoop } from './loop.ts';
+
+const pollMs = 1_000;
+
+/** Hands every anchor its checkpoints: a slow one holds up no other. */
+export function startAnchorer(
+  { pool, log }: { readonly pool: pg.Pool; readonly log: Log },
+  origin: string,
+  anchors: readonly Anchor[],
+): Loop {
+  const loops = anchors.map((anchor) =>
+    startLoop(
+      async () => {
+        const told = await tellAnchor(pool, origin, anchor);
+        if (told.kind === 'failed') log.warn({ anchor: anchor.name, ...told }, 'an anchor could not be told');
+      },
+      Math.min(pollMs, anchor.everyMs),
+      (error) => log.error({ err: error, anchor: anchor.name }, 'an anchor could not be looked after'),
+    ),
+  );
+  return {
+    wake: () => loops.forEach((loop) => loop.wake()),
+    async stop() {
+      await Promise.all(loops.map((loop) => loop.stop()));
+    },
+  };
+}

@@ -1,0 +1,45 @@
+import { recoverChats } from '../routing/recover-chats.ts';
+import type { Routing } from '../routing/routing.ts';
+import { beat } from '../store/credit.ts';
+import { openBeside } from '../store/database.ts';
+import { type Loop, startLoop } from './loop.ts';
+
+/** After how much silence a process counts as gone, and how often it says that it is not. */
+export interface Presence {
+  readonly silentSecs: number;
+  readonly beatMs: number;
+}
+
+export const presence: Presence = { silentSecs: 15, beatMs: 3_000 };
+
+/**
+ * Says that this process lives, and brings to an end what others held who do not any more. To be stopped last: while its
+ * own completions are being finished, it must be seen.
+ */
+export function startChatRecoverer(
+  routing: Pick<Routing, 'pool' | 'lane' | 'processId' | 'log'>,
+  { silentSecs, beatMs }: Presence = presence,
+): Loop {
+  // a loop and a connection of its own: however long anything else takes, this process is seen. Should one beat go unanswered,
+  // the next, on another connection, is in time
+  const own = openBeside(routing.pool, silentSecs * 250);
+  const pulse = startLoop(
+    () => beat(own, routing.processId, silentSecs),
+    beatMs,
+    (error) => routing.log.error({ err: error }, 'this process could not say that it lives'),
+  );
+  const recoverer = startLoop(
+    async () => void (await recoverChats(routing, silentSecs)),
+    beatMs,
+    (error) =>
+      routing.log.error({ err: error }, 'the holds of processes that are gone could not be looked for'),
+  );
+  return {
+    wake: () => recoverer.wake(),
+    async stop() {
+      await recoverer.stop();
+      await pulse.stop();
+      if (!own.ending) await own.end();
+    },
+  };
+}

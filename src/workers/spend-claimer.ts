@@ -1,0 +1,33 @@
+import { claimSpend } from '../routing/claim-spend.ts';
+import type { Routing } from '../routing/routing.ts';
+import type { Spending } from '../routing/spend.ts';
+import { collectSpends, type DueSpend, takeSpends } from '../store/spend.ts';
+import { type Loop, startLoop } from './loop.ts';
+
+const pollMs = 1_000;
+const eventsAtOnce = 1_000;
+const spendsAtOnce = 16;
+/** Longer than one look at a spend can take: two transactions, and the questions before them. */
+const leaseSecs = 180;
+
+/** Follows the ledger and has every earned spend paid to its operator, in whichever process comes first. */
+export function startSpendClaimer(routing: Pick<Routing, 'pool' | 'lane' | 'log'>, spending: Spending): Loop {
+  const claim = async (due: DueSpend): Promise<void> => {
+    try {
+      await claimSpend(routing, spending, due);
+    } catch (error) {
+      // it is due again by itself
+      routing.log.error({ err: error, stream: due.stream }, 'a spend could not be looked after');
+    }
+  };
+  return startLoop(
+    async () => {
+      const read = await collectSpends(routing.pool, eventsAtOnce);
+      const spends = await takeSpends(routing.pool, spendsAtOnce, leaseSecs);
+      await Promise.all(spends.map(claim));
+      return read === eventsAtOnce || spends.length === spendsAtOnce;
+    },
+    pollMs,
+    (error) => routing.log.error({ err: error }, 'earned spends could not be looked for'),
+  );
+}
