@@ -40,6 +40,8 @@ export interface Book {
   readonly signed: Map<string, SignedOnce>;
   /** Payments of which the facilitator once said, falsely, that they were settled. */
   readonly lies: Set<string>;
+  /** The last transaction that settled a payment of a token's payer, as the facilitator told it: `asset/payer`. */
+  readonly transactions: Map<string, string>;
   /** Payments that were submitted only after their payer had been told that they failed. */
   readonly landedLate: Set<string>;
   noteLie(asset: string, payer: string, nonce: string): void;
@@ -57,6 +59,7 @@ export function createBook(): Book {
     presentations: [],
     signed,
     lies,
+    transactions: new Map(),
     landedLate: new Set(),
     noteLie: (asset, payer, nonce) => void lies.add(paymentKey(asset, payer, nonce)),
     add(payment) {

@@ -76,7 +76,7 @@ const perMille: Readonly<Record<Place, Partial<Record<FaultKind, number>>>> = {
     hang_after: 50,
     late: 40,
     lie_success: 25,
-    lie_replay: 80,
+    lie_replay: 120,
     lie_failed: 25,
   },
   supported: { error_before: 30, garbage_before: 30 },

@@ -55,7 +55,7 @@ async function runPlanted(plant: Plant, options: Options): Promise<ReadonlySet<s
     say(`planted: ${plant.name}`);
     const reports = await makeRuns({
       ...options,
-      runs: options.runs ?? 10,
+      runs: options.runs ?? 15,
       root: copy.root,
       stopsAt: plant.caughtBy,
     });

@@ -40,8 +40,6 @@ export function startFacilitatorProxy(
   book: Book,
   frontRunner: FrontRunner,
 ): Promise<HttpProxy> {
-  const transactions: { payer: string; transaction: string }[] = [];
-
   const lie = async (
     kind: string,
     call: z.infer<typeof settleCall>,
@@ -64,9 +62,10 @@ export function startFacilitatorProxy(
           ...about,
         });
       case 'lie_replay': {
-        const other = transactions.findLast(({ payer }) => payer === from);
-        if (other) book.noteLie(asset, from, nonce);
-        return other && jsonAnswer({ success: true, transaction: other.transaction, ...about });
+        const transaction = book.transactions.get(`${asset}/${from}`);
+        if (transaction === undefined) return undefined;
+        book.noteLie(asset, from, nonce);
+        return jsonAnswer({ success: true, transaction, ...about });
       }
       default:
         return undefined;
@@ -84,7 +83,8 @@ export function startFacilitatorProxy(
     const reply = lied ?? (await sufferFault(fault, forward, misfortune));
     if (reply !== 'cut' && !lied && place === 'settle') {
       const read = settled.safeParse(parseJson(reply.body));
-      if (read.success) transactions.push({ payer: from, transaction: read.data.transaction });
+      const { asset } = call.paymentRequirements;
+      if (read.success) book.transactions.set(`${asset}/${from}`, read.data.transaction);
     }
     return (await strike(`after_${place}`)) ? 'cut' : reply;
   };

@@ -51,7 +51,16 @@ const badPlaces: readonly (readonly [number, string, string])[] = [
 
 test.each([
   ['config/dev.toml', { TOLLBOOK_RUNNER_TOKEN: runnerToken }],
-  ['config/example.toml', { RUNNER_TOKEN: runnerToken, FACILITATOR_TOKEN: 'x' }],
+  [
+    'config/example.toml',
+    {
+      RUNNER_TOKEN: runnerToken,
+      FACILITATOR_TOKEN: 'x',
+      UPSTREAM_KEY: 'x',
+      IDENTITY_SECRET: 'a-secret-of-thirty-two-characters',
+      GOOGLE_SECRET: 'x',
+    },
+  ],
 ])('%s is good', async (file, env) => {
   const { code, stdout, stderr } = await tollbook(['config', 'check', file], env);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });

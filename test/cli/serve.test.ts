@@ -192,7 +192,11 @@ test('SIGHUP loads new prices; a file with a mistake changes nothing, and the op
   expect(JSON.parse(line)).toMatchObject({ mistakes: [{ path: 'markup_bps', line: expect.any(Number) }] });
   expect(await priceWei()).toBe('7');
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  expect(events.map(({ type }) => type)).toEqual(['operator_config_loaded', 'operator_config_refused']);
+  expect(events.map(({ type }) => type)).toEqual([
+    'operator_config_loaded',
+    'operator_models_loaded',
+    'operator_config_refused',
+  ]);
 });
 
 test('an operator token is made, listed without itself, and revoked', async () => {

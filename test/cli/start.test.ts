@@ -6,6 +6,7 @@ import pg from 'pg';
 import { privateKeyToAddress } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
+import { openCheckpoint, parseVerifierKey } from '../../src/domain/checkpoint.ts';
 import { payForOneJob } from '../../src/devnet/client.ts';
 import { type DevnetDescription, readDescription } from '../../src/devnet/description.ts';
 import { freePort } from '../../src/devnet/ports.ts';
@@ -99,6 +100,14 @@ describe('a running start', () => {
     expect(await earned(devnet)).toBe(price);
   });
 
+  test('seals its ledger under the key it describes', async () => {
+    const key = parseVerifierKey(devnet.checkpoint_public_key);
+    await eventually(async () => {
+      const note = await (await fetch(`${url}/log/checkpoint`)).text();
+      expect(openCheckpoint(note, key).size).toBeGreaterThan(6);
+    });
+  });
+
   test('describes all that a client needs', async () => {
     expect(devnet).toMatchObject({ gateway_url: url, chain_id: 84_532, network: 'eip155:84532' });
     const delegated = 'delegated_caller_signature';
@@ -141,6 +150,29 @@ describe('a running start', () => {
     const { config, warnings } = await loadConfig(devnet.config, env);
     expect(warnings).toEqual([]);
     expect(config.x402?.tokens.map(({ asset }) => asset)).toEqual([devnet.token, devnet.second_token]);
+  });
+
+  test('shows a request of each kind of caller to a model, to copy as it is', async () => {
+    const { routing } = devnet;
+    expect(routing).toMatchObject({ free_model: 'devnet-small', paid_model: 'devnet-large' });
+    const shown = program.stdout().matchAll(/curl -N (\S+) -H '([^']+)'(?: -H '([^']+)')? -d '([^']+)'/g);
+    const answers = await Promise.all(
+      [...shown].map(async ([, address = '', ...rest]) => {
+        const body = rest.pop() ?? '';
+        const headers = rest.flatMap((header) => (header ? [header.split(': ') as [string, string]] : []));
+        const answer = await fetch(address, { method: 'POST', headers, body });
+        return [answer.status, answer.headers.get('content-type'), await answer.text()];
+      }),
+    );
+    expect(answers).toEqual([
+      [200, 'application/json', expect.stringContaining('"content":"hello, model"')],
+      [200, 'text/event-stream', expect.stringMatching(/data: \[DONE\]\n\n$/)],
+      [402, 'application/json; charset=utf-8', expect.stringContaining('insufficient_funds')],
+    ]);
+    const authorization = `Bearer ${routing.api_key_expired}`;
+    expect((await fetch(`${url}/v1/key`, { headers: { authorization } })).status).toBe(401);
+    const credits = await getJson(`${url}/v1/credits`, { authorization: `Bearer ${routing.api_key_funded}` });
+    expect(Number(credits['balance'])).toBeGreaterThan(100);
   });
 
   test('`pay` pays and shows the result', async () => {

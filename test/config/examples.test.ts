@@ -5,13 +5,27 @@ import { loadConfig } from '../../src/config/load.ts';
 import { registryAddress } from '../../src/devnet/registry.ts';
 import { parse } from './support.ts';
 
+const exampleEnv = {
+  RUNNER_TOKEN: 'a-runner-token-of-length',
+  FACILITATOR_TOKEN: 'x',
+  UPSTREAM_KEY: 'an-upstream-key',
+  IDENTITY_SECRET: 'a-secret-of-thirty-two-characters',
+  GOOGLE_SECRET: 'a-client-secret',
+};
+
 describe('the configurations in config/', () => {
   it('example.toml loads without a warning', async () => {
-    const env = { RUNNER_TOKEN: 'a-runner-token-of-length', FACILITATOR_TOKEN: 'x' };
-    const { config, warnings } = await loadConfig('config/example.toml', env);
+    const { config, warnings } = await loadConfig('config/example.toml', exampleEnv);
     expect(warnings).toEqual([]);
     expect(config.x402?.facilitator.bearer).toBe('x');
     expect([...(config.x402?.policies.keys() ?? [])]).toEqual(['1/0', '1/1']);
+    expect(config.routing).toMatchObject({
+      upstreams: [{ name: 'primary', key: 'an-upstream-key' }],
+      models: [
+        { name: 'small', price: undefined },
+        { name: 'vendor/large', targets: [{ upstream: 'primary', model: 'large-2026-10' }] },
+      ],
+    });
   });
 
   it('example.toml shows the true defaults in its comments', async () => {
@@ -19,8 +33,7 @@ describe('the configurations in config/', () => {
     // All comments that set a key, but for the alternative to [job_prices].
     const shown = text.replace(/^# (?!job_prices_file)([a-z_0-9]+ = )/gm, '$1');
     expect(shown.split(/^# [a-z_0-9]+ = /m)).toHaveLength(2);
-    const env = { RUNNER_TOKEN: 'a-runner-token-of-length', FACILITATOR_TOKEN: 'x' };
-    const [written, uncommented] = [await parse(text, {}, env), await parse(shown, {}, env)];
+    const [written, uncommented] = [await parse(text, {}, exampleEnv), await parse(shown, {}, exampleEnv)];
     expect(plain(uncommented.config)).toEqual(plain(written.config));
   });
 
@@ -63,6 +76,13 @@ describe('the configurations in config/', () => {
       ['1/5', { invocationMode: 'disabled', ...delegated }],
       ['2/0', { invocationMode: 'public_paid' }],
     ]);
+    expect(config.routing).toMatchObject({
+      upstreams: [{ name: 'devnet', baseUrl: 'http://127.0.0.1:8415/v1' }],
+      models: [
+        { name: 'devnet-small', price: undefined },
+        { name: 'devnet-large', price: { inputNanosPerMillion: 2_500_000_000n } },
+      ],
+    });
   });
 });
 

@@ -100,7 +100,7 @@ rate_per_native_unit = 3200.5
 markup_bps = -1
 features = [
   "x402",
-  "routing",
+  "pricing",
 ]
 
 [[accepted_tokens]]
@@ -131,7 +131,7 @@ max_body_byte = 5
       '2 facilitator_url: must be https, or http on loopback',
       '3 rate_per_native_unit: must be a decimal string such as "3200.00": a float is not exact',
       '4 markup_bps: must be a whole number from 0 to 1000000',
-      '7 features[1]: routing is not built yet',
+      '7 features[1]: pricing is not built yet',
       '10 accepted_tokens[0].eip712_version: is missing',
       '12 accepted_tokens[0].asset: is not an address (0x and 40 hex digits)',
       '14 accepted_tokens[0].decimals: must be a whole number from 0 to 36',

@@ -6,12 +6,13 @@ import { temporaryDir } from './killable.ts';
 
 test('several devnets at once find ports of their own, and each has its own money', async () => {
   const devnets = await Promise.all([1, 2].map(() => startDevnet({ dir: temporaryDir() })));
-  const urls = devnets.flatMap(({ rpcUrl, facilitatorUrl, runnerUrl }) => [
+  const urls = devnets.flatMap(({ rpcUrl, facilitatorUrl, runnerUrl, modelUpstreamUrl }) => [
     rpcUrl,
     facilitatorUrl,
     runnerUrl,
+    modelUpstreamUrl,
   ]);
-  expect(new Set(urls).size).toBe(6);
+  expect(new Set(urls).size).toBe(8);
   const payments = await Promise.all(devnets.map(({ token }) => signedPayment(token, 9n)));
   for (const [index, { facilitatorUrl, rpcUrl, token, payTo }] of devnets.entries()) {
     const payment = payments[index];
@@ -23,7 +24,7 @@ test('several devnets at once find ports of their own, and each has its own mone
 
 test('a devnet goes on where it was', async () => {
   const dir = temporaryDir();
-  const ports = { chain: 0, facilitator: 0, runner: 0 };
+  const ports = { chain: 0, facilitator: 0, runner: 0, model: 0 };
   const first = await startDevnet({ dir, ports });
   const payment = await signedPayment(first.token, 9n);
   expect(await settle(first.facilitatorUrl, payment)).toMatchObject({ success: true });
@@ -39,7 +40,7 @@ test('a devnet goes on where it was', async () => {
 });
 
 test('a port that was named and is taken is an error', async () => {
-  const ports = { chain: 0, facilitator: 0, runner: 0 };
+  const ports = { chain: 0, facilitator: 0, runner: 0, model: 0 };
   const devnet = await startDevnet({ dir: temporaryDir(), ports });
   const taken = Number(new URL(devnet.facilitatorUrl).port);
   await expect(startDevnet({ dir: temporaryDir(), ports: { ...ports, facilitator: taken } })).rejects.toThrow(

@@ -7,6 +7,7 @@ import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { header, offerOf, signOffer } from '../support/payer.ts';
+import { ask as question, freeModel, startRoutingGateway } from '../support/routing.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
@@ -64,7 +65,8 @@ test('every answer below /x402 can be read by a page, refusals too', async () =>
   }
 });
 
-test.each(['/runner/leases', '/operator/dead-letters', '/openapi.json', '/docs', '/x402x'])(
+// /v1 is not served here
+test.each(['/runner/leases', '/operator/dead-letters', '/openapi.json', '/docs', '/x402x', '/v1/models'])(
   'no page of another origin may read %s',
   async (path) => {
     const gateway = await start();
@@ -77,6 +79,38 @@ test.each(['/runner/leases', '/operator/dead-letters', '/openapi.json', '/docs',
     expect(answer.headers.get('access-control-allow-origin')).toBeNull();
   },
 );
+
+const chatCall = '/v1/chat/completions';
+
+test.each(['authorization', 'content-type', 'x-payment-signature'])(
+  'a page of any origin may send %s to a model',
+  async (name) => {
+    const gateway = await startRoutingGateway();
+    const answer = await preflight(gateway.url + chatCall, name);
+    expect([answer.status, await answer.text()]).toEqual([204, '']);
+    expect(answer.headers.get('access-control-allow-origin')).toBe('*');
+    expect(answer.headers.get('access-control-allow-credentials')).toBeNull();
+    const allowed = answer.headers.get('access-control-allow-headers')?.toLowerCase().split(', ');
+    expect(allowed).toContain(name);
+  },
+);
+
+test('every answer below /v1 can be read by a page, with its limits, refusals too', async () => {
+  const gateway = await startRoutingGateway();
+  const answers = [
+    await gateway.post(question('x', freeModel), origin),
+    await gateway.post('{', origin),
+    await gateway.get('/v1/models'),
+    await gateway.get('/v1/nowhere'),
+    await gateway.get('/v1/%zz'),
+  ];
+  expect(answers.map(({ status }) => status)).toEqual([200, 400, 200, 404, 400]);
+  for (const { headers } of answers) {
+    expect(headers.get('access-control-allow-origin')).toBe('*');
+    expect(headers.get('access-control-allow-credentials')).toBeNull();
+    expect(headers.get('access-control-expose-headers')).toContain('X-Request-Id, X-RateLimit-Limit,');
+  }
+});
 
 test('an address that cannot be decoded is refused from the closed table', async () => {
   const gateway = await start();
@@ -135,6 +169,32 @@ test.skipIf(!hasBrowser)('a page in a browser reads an offer, pays it and follow
     [paid.json.receipt_url as string, paid.json.receipt_token as string] as const,
   );
   expect(receipt).toMatchObject({ state: 'enqueued', result: null });
+});
+
+test.skipIf(!hasBrowser)("a page in a browser asks a model with the headers of OpenAI's client", async () => {
+  const gateway = await startRoutingGateway();
+  const shop = await openShop();
+  const answer = await shop.evaluate(
+    async ([url, body, key]) => {
+      const given = await fetch(url, {
+        method: 'POST',
+        body,
+        headers: {
+          authorization: `Bearer ${key}`,
+          'content-type': 'application/json',
+          'x-stainless-lang': 'js',
+          'x-stainless-retry-count': '0',
+        },
+      });
+      return [given.status, given.headers.get('x-ratelimit-remaining'), await given.text()];
+    },
+    [
+      gateway.url + chatCall,
+      JSON.stringify({ ...question('one'), stream: true }),
+      await gateway.key(),
+    ] as const,
+  );
+  expect(answer).toEqual([200, '59', expect.stringMatching(/data: \[DONE\]\n\n$/)]);
 });
 
 test.skipIf(!hasBrowser)('a page in a browser cannot read what runners and operators are told', async () => {

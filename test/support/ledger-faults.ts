@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { RecordedEvent } from '../../src/domain/event.ts';
+import { LedgerCheck } from '../../src/domain/ledger-check.ts';
 import { countersFrom } from '../../src/domain/stats.ts';
 import { readCounters } from '../../src/store/counters.ts';
 import type { LedgerDatabase } from '../../src/store/database.ts';
@@ -39,6 +40,14 @@ export async function ledgerFaults(
   const { open_calls: told, rows: there } = open.rows[0] ?? {};
   if (told !== there) faults.push(`the lane counts ${told} open calls, and there are ${there}`);
   return { events, faults };
+}
+
+/** What the ledger's own check says of a gateway's ledger: bytes, claims, legal transitions. */
+export async function checkedFaults(owner: pg.Client): Promise<string[]> {
+  const check = new LedgerCheck();
+  const { rows } = await owner.query<{ leaf: Buffer }>('select leaf from tollbook.event order by seq');
+  const fault = rows.map(({ leaf }) => check.next(leaf)).find((found) => found !== undefined);
+  return fault ? [`event ${fault.seq}: ${fault.words}`] : [];
 }
 
 function* orderFaults(events: readonly RecordedEvent[]): Generator<string> {

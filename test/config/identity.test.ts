@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest';
+import { oneModel } from '../support/routing.ts';
+import { mistakesIn, parse } from './support.ts';
+
+const variables = { SECRET: 'a-secret-of-thirty-two-characters', CLIENT: 'a-client-secret', SHORT: 'short' };
+
+/** A gateway that serves models, where people have accounts. */
+function withPeople(identity: string, top = ''): string {
+  return `bind_address = "127.0.0.1:8402"\nfeatures = ["routing"]\n${top}${oneModel('http://127.0.0.1:1')}\n[identity]\n${identity}`;
+}
+
+const secret = 'secret_env = "SECRET"\n';
+
+test('people have accounts where the table is there', async () => {
+  const { config } = await parse(withPeople(`${secret}mailer = "folder"`), {}, variables);
+  expect(config.identity).toEqual({
+    secret: variables.SECRET,
+    sessionDays: 7,
+    siweDomain: undefined,
+    siweUri: undefined,
+    siweChainId: 1,
+    siweRpcUrl: undefined,
+    mailDir: 'conf/mail',
+    providers: [],
+  });
+  const without = await parse(
+    `bind_address = "127.0.0.1:8402"\nfeatures = ["routing"]\n${oneModel('http://127.0.0.1:1')}`,
+  );
+  expect(without.config.identity).toBeUndefined();
+});
+
+test('a secret may be in a file beside the config', async () => {
+  const files = { 'conf/secret': `${variables.SECRET}\n` };
+  const { config } = await parse(withPeople('secret_file = "secret"'), files);
+  expect(config.identity?.secret).toBe(variables.SECRET);
+});
+
+const presetTable = (preset: string): string =>
+  `[[identity.providers]]\nname = "${preset}"\npreset = "${preset}"\nclient_id = "x"\nclient_secret_env = "CLIENT"\n`;
+
+test('a preset names the issuer; GitHub has none', async () => {
+  const { config } = await parse(
+    withPeople(secret + presetTable('google') + presetTable('github')),
+    {},
+    variables,
+  );
+  expect(config.identity?.providers).toEqual([
+    { name: 'google', clientId: 'x', clientSecret: 'a-client-secret', issuer: 'https://accounts.google.com' },
+    { name: 'github', clientId: 'x', clientSecret: 'a-client-secret', issuer: undefined },
+  ]);
+});
+
+const provider = '[[identity.providers]]\nname = "home"\nclient_id = "x"\nclient_secret_env = "CLIENT"\n';
+
+test.each([
+  ['no secret', '', 'identity.secret_env'],
+  ['a short secret', 'secret_env = "SHORT"', 'identity.secret_env'],
+  ['a session of no days', `${secret}session_days = 0`, 'identity.session_days'],
+  ['a domain that is a URL', `${secret}siwe_domain = "https://x"`, 'identity.siwe_domain'],
+  ['another mailer', `${secret}mailer = "smtp"`, 'identity.mailer'],
+  ['a provider without an issuer', secret + provider, 'identity.providers[0].issuer'],
+  [
+    'a provider that is both',
+    `${secret}${provider}preset = "google"\nissuer = "https://x"`,
+    'identity.providers[0].issuer',
+  ],
+  [
+    'a provider over plain http',
+    `${secret}${provider}issuer = "http://x.example"`,
+    'identity.providers[0].issuer',
+  ],
+  [
+    'two providers of one name',
+    `${secret}${provider}preset = "google"\n${provider}preset = "gitlab"`,
+    'identity.providers[1].name',
+  ],
+  ['GitHub by another name', `${secret}${provider}preset = "github"`, 'identity.providers[0].name'],
+  ['an unknown key', `${secret}secrets = 1`, 'identity.secrets'],
+])('%s is a mistake', async (_, identity, at) => {
+  expect(await mistakesIn(withPeople(identity), {}, variables)).toEqual([expect.stringContaining(at)]);
+});
+
+test.each(['public_url = "http://gateway.example"\n', 'public_url = "https://gateway.example/below"\n'])(
+  'cookies want a host of their own, and https: %s',
+  async (top) => {
+    expect(await mistakesIn(withPeople(secret, top), {}, variables)).toEqual([
+      expect.stringContaining('public_url'),
+    ]);
+  },
+);

@@ -1,0 +1,107 @@
+import { expect, test } from 'vitest';
+import { bare, env, mistakesIn, parse } from './support.ts';
+
+const seedHex = '0a'.repeat(32);
+const variables = { ...env, LOG_KEY: seedHex, S3_SECRET: 'a-secret-of-length' };
+const log = (lines: string): string => bare(`[log]\norigin = "jobs.example/log"\n${lines}`);
+const keyed = (lines = ''): string => log(`key_env = "LOG_KEY"\n${lines}`);
+const of = async (text: string, files = {}) => (await parse(text, files, variables)).config.log;
+const wrong = (text: string) => mistakesIn(text, {}, variables);
+
+test('without [log] nothing is sealed', async () => {
+  expect((await parse(bare(''))).config.log).toBeUndefined();
+});
+
+test('a key in hex or base64, from the environment or a file', async () => {
+  const base64 = Buffer.from(seedHex, 'hex').toString('base64');
+  const expected = {
+    origin: 'jobs.example/log',
+    seedHex,
+    sealEveryMs: 1_000,
+    sealEveryEvents: 10_000,
+    anchors: [],
+  };
+  expect(await of(keyed())).toEqual(expected);
+  expect(await of(log('key_file = "k"'), { 'conf/k': `${base64}\n` })).toEqual(expected);
+});
+
+test('anchors of every kind', async () => {
+  const text = keyed(`
+[[log.anchors]]
+kind = "folder"
+folder = "anchors"
+[[log.anchors]]
+kind = "webhook"
+name = "auditor"
+url = "https://auditor.example/hook"
+every_ms = 50
+[[log.anchors]]
+kind = "s3"
+endpoint = "https://s3.example"
+bucket = "the-bucket"
+access_key_id = "AKIA"
+secret_env = "S3_SECRET"`);
+  expect((await of(text))?.anchors).toEqual([
+    { kind: 'folder', name: 'anchor-1', everyMs: 10_000, folder: 'conf/anchors' },
+    { kind: 'webhook', name: 'auditor', everyMs: 50, url: 'https://auditor.example/hook' },
+    {
+      kind: 's3',
+      name: 'anchor-3',
+      everyMs: 10_000,
+      endpoint: 'https://s3.example',
+      bucket: 'the-bucket',
+      prefix: '',
+      region: 'us-east-1',
+      accessKeyId: 'AKIA',
+      secretKey: 'a-secret-of-length',
+    },
+  ]);
+});
+
+test.each([
+  ['no key', log(''), /log\.key_env: is missing: name it, or key_file/],
+  ['no origin', bare('[log]\nkey_env = "LOG_KEY"'), /log\.origin: is missing/],
+  [
+    'an origin with a space',
+    bare('[log]\norigin = "a b"\nkey_env = "LOG_KEY"'),
+    /log\.origin: must name the log/,
+  ],
+  [
+    'a folder without a folder',
+    keyed('[[log.anchors]]\nkind = "folder"'),
+    /anchors\[0\]\.folder: is missing/,
+  ],
+  [
+    'a bucket without a secret',
+    keyed(
+      '[[log.anchors]]\nkind = "s3"\nendpoint = "https://s3.example"\nbucket = "abc"\naccess_key_id = "x"',
+    ),
+    /secret_env: is missing/,
+  ],
+  [
+    'a key that means nothing there',
+    keyed('[[log.anchors]]\nkind = "folder"\nfolder = "a"\nbucket = "abc"'),
+    /bucket: would be ignored/,
+  ],
+  [
+    'two of a name',
+    keyed(
+      '[[log.anchors]]\nkind = "folder"\nfolder = "a"\nname = "x"\n[[log.anchors]]\nkind = "folder"\nfolder = "b"\nname = "x"',
+    ),
+    /names another anchor too/,
+  ],
+  [
+    'a bucket over plain http',
+    keyed('[[log.anchors]]\nkind = "s3"\nendpoint = "http://s3.example"'),
+    /must be https/,
+  ],
+  ['no table', bare('log = 1'), /log: must be a table/],
+])('%s is a mistake', async (_, text, message) => {
+  expect((await wrong(text)).join('\n')).toMatch(message);
+});
+
+test('a key that is none is told without repeating it', async () => {
+  const mistakes = (await mistakesIn(keyed(), {}, { ...env, LOG_KEY: 'z'.repeat(64) })).join('\n');
+  expect(mistakes).toMatch(/not an Ed25519 seed/);
+  expect(mistakes).not.toContain('zzz');
+});

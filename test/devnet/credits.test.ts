@@ -1,0 +1,196 @@
+import path from 'node:path';
+import {
+  type Abi,
+  createPublicClient,
+  createTestClient,
+  encodeAbiParameters,
+  type Hex,
+  http,
+  keccak256,
+} from 'viem';
+import { generatePrivateKey, privateKeyToAddress, sign } from 'viem/accounts';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { type Chain, startChain } from '../../src/devnet/chain.ts';
+import { shieldedCredits } from '../../src/devnet/contracts.ts';
+import { commitmentOf, creditsAddress, deployCredits, fundCredits } from '../../src/devnet/credits.ts';
+import { callAs, readAt } from '../../src/devnet/deploy.ts';
+import { deployRegistry } from '../../src/devnet/registry.ts';
+import { balanceOf, deployTokens } from '../../src/devnet/token.ts';
+import type { Address } from '../../src/domain/primitives.ts';
+import { type SpendAuth, spendAuthHash } from '../../src/domain/spend-auth.ts';
+import { operator, signSpend } from '../support/spend.ts';
+import { temporaryDir } from './killable.ts';
+
+const artifact = shieldedCredits;
+const address = creditsAddress;
+const view = (url: string, functionName: string, args: readonly unknown[]) =>
+  readAt(url, { address, artifact, functionName, args });
+
+test('the contract stands at one address, on a chain from before it too, its demo account funded once', async () => {
+  const stateFile = path.join(temporaryDir(), 'chain.json');
+  const before = await startChain({ stateFile });
+  await deployRegistry(await withTokens(before));
+  await before.stop();
+
+  const first = await startChain({ stateFile });
+  const { token } = await deployTokens(first);
+  await deployRegistry(first);
+  const { creditsContract, commitment, spendingPrivateKey } = await deployCredits(first, token);
+  expect(creditsContract).toBe('0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9');
+  await fundCredits(first, { creditsContract, token, spendingPrivateKey, amountAtoms: 1n });
+  await first.stop();
+
+  const second = await startChain({ stateFile });
+  await deployCredits(second, token);
+  expect(await view(second.url, 'getAccount', [commitment])).toMatchObject({ balance: 1_000_000_001n });
+  await second.stop();
+});
+
+async function withTokens(chain: Chain): Promise<Chain> {
+  await deployTokens(chain);
+  return chain;
+}
+
+describe('the contract', () => {
+  let chain: Chain;
+  let token: Address;
+  beforeAll(async () => {
+    chain = await startChain();
+    ({ token } = await deployTokens(chain));
+    await deployRegistry(chain);
+    await deployCredits(chain, token);
+  });
+  afterAll(() => chain.stop());
+
+  async function account(amountAtoms = 1_000n): Promise<Hex> {
+    const key = generatePrivateKey();
+    await fundCredits(chain, { creditsContract: address, token, spendingPrivateKey: key, amountAtoms });
+    return key;
+  }
+  const signed = (key: Hex, change: Partial<SpendAuth> = {}) =>
+    signSpend({ chainId: chain.chainId, contract: address }, key, { amount: 100n, ...change });
+
+  const call = (functionName: string, args: readonly unknown[], key: Hex = devnetKeys.spare) =>
+    callAs(chain, key, { address, artifact, functionName, args });
+  /** The name of the error that a call would revert with. */
+  async function refusal(functionName: string, args: readonly unknown[], key: Hex = devnetKeys.spare) {
+    const client = createPublicClient({ transport: http(chain.url) });
+    const abi: Abi = artifact.abi;
+    const from = privateKeyToAddress(key);
+    const simulated = client.simulateContract({ address, abi, functionName, args, account: from });
+    const error: unknown = await simulated.then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    return /Error: (\w+)\(/.exec(String(error))?.[1];
+  }
+
+  it('debits a spend that anybody lands, and pays all of it to its operator alone', async () => {
+    const key = await account();
+    const auth = await signed(key);
+    await call('authorizeSpend', [auth]);
+    expect(await view(chain.url, 'getAccount', [auth.commitment])).toMatchObject({
+      spendingKey: privateKeyToAddress(key),
+      balance: 900n,
+      totalSpent: 100n,
+      nonce: 1n,
+    });
+    const before = await balanceOf(chain.url, token, operator);
+    const authHash = spendAuthHash(auth);
+    expect(await refusal('claimPayment', [authHash, operator])).toBe('NotDesignatedOperator');
+    await call('claimPayment', [authHash, operator], devnetKeys.operator);
+    expect(await balanceOf(chain.url, token, operator)).toBe(before + 100n);
+    expect(await refusal('claimPayment', [authHash, operator], devnetKeys.operator)).toBe('AlreadyClaimed');
+    expect(await refusal('claimPayment', [`0x${'00'.repeat(32)}`, operator])).toBe('AuthNotFound');
+  });
+
+  it('refuses each spend that is not right, with its own error', async () => {
+    const key = await account();
+    const auth = await signed(key);
+    const lateSecs = BigInt(Math.floor(Date.now() / 1_000) - 60);
+    const of = (change: Partial<SpendAuth>) =>
+      signed(key, change).then((spend) => refusal('authorizeSpend', [spend]));
+    expect(await of({ operator: `0x${'00'.repeat(20)}` })).toBe('OperatorRequired');
+    expect(await of({ commitment: `0x${'11'.repeat(32)}` })).toBe('AccountNotFound');
+    expect(await of({ expiry: lateSecs })).toBe('SpendExpired');
+    expect(await of({ nonce: 1n })).toBe('InvalidNonce');
+    expect(await of({ amount: 1_001n })).toBe('InsufficientCredits');
+    const stranger = await signSpend({ chainId: chain.chainId, contract: address }, generatePrivateKey(), {
+      commitment: auth.commitment,
+      amount: 100n,
+    });
+    expect(await refusal('authorizeSpend', [stranger])).toBe('InvalidSignature');
+    expect(await refusal('authorizeSpend', [{ ...auth, signature: highTwin(auth.signature) }])).toBe(
+      'InvalidSignature',
+    );
+    expect(await refusal('authorizeSpend', [{ ...auth, amount: 99n }])).toBe('InvalidSignature');
+    expect(await refusal('authorizeSpend', [auth])).toBeUndefined();
+    await call('authorizeSpend', [auth]);
+    expect(await refusal('authorizeSpend', [auth])).toBe('InvalidNonce');
+  });
+
+  it('gives a spend nobody claimed back to its own account, and only when it has expired', async () => {
+    const node = createTestClient({ mode: 'anvil', transport: http(chain.url) });
+    const [key, other] = [await account(), await account()];
+    const expiry = BigInt(Math.floor(Date.now() / 1_000) + 600);
+    const auth = await signed(key, { expiry });
+    const authHash = spendAuthHash(auth);
+    await call('authorizeSpend', [auth]);
+    expect(await refusal('reclaimExpiredAuth', [authHash, auth.commitment])).toBe('NotExpiredYet');
+    await node.increaseTime({ seconds: 700 });
+    await node.mine({ blocks: 1 });
+    expect(await refusal('claimPayment', [authHash, operator], devnetKeys.operator)).toBe('SpendExpired');
+    expect(await refusal('reclaimExpiredAuth', [authHash, commitmentOf(other)])).toBe('CommitmentMismatch');
+    await call('reclaimExpiredAuth', [authHash, auth.commitment]);
+    expect(await view(chain.url, 'getAccount', [auth.commitment])).toMatchObject({ balance: 1_000n });
+    expect(await refusal('reclaimExpiredAuth', [authHash, auth.commitment])).toBe('AlreadyClaimed');
+  });
+
+  it('is funded by whoever names its key and its token, and gives back what its key withdraws', async () => {
+    const key = await account();
+    const commitment = commitmentOf(key);
+    const owner = privateKeyToAddress(key);
+    expect(await refusal('fundCredits', [token, 1n, commitment, operator])).toBe('SpendingKeyMismatch');
+    expect(await refusal('fundCredits', [operator, 1n, commitment, owner])).toBe('TokenMismatch');
+    const recipient = privateKeyToAddress(generatePrivateKey());
+    const signature = await signWithdrawal(chain, key, recipient, 400n, 0n);
+    expect(await refusal('withdrawCredits', [commitment, recipient, 401n, 0n, signature])).toBe(
+      'InvalidSignature',
+    );
+    await call('withdrawCredits', [commitment, recipient, 400n, 0n, signature]);
+    expect(await balanceOf(chain.url, token, recipient)).toBe(400n);
+    expect(await view(chain.url, 'getAccount', [commitment])).toMatchObject({ balance: 600n, nonce: 1n });
+  });
+});
+
+async function signWithdrawal(
+  chain: Chain,
+  key: Hex,
+  recipient: Address,
+  amount: bigint,
+  nonce: bigint,
+): Promise<Hex> {
+  const typehash = await view(chain.url, 'WITHDRAW_TYPEHASH', []);
+  const separator = await view(chain.url, 'DOMAIN_SEPARATOR', []);
+  const struct = keccak256(
+    encodeAbiParameters(
+      [
+        { type: 'bytes32' },
+        { type: 'bytes32' },
+        { type: 'address' },
+        { type: 'uint256' },
+        { type: 'uint256' },
+      ],
+      [typehash as Hex, commitmentOf(key), recipient, amount, nonce],
+    ),
+  );
+  const hash = keccak256(`0x1901${(separator as Hex).slice(2)}${struct.slice(2)}`);
+  return sign({ hash, privateKey: key, to: 'hex' });
+}
+
+function highTwin(signature: Hex): Hex {
+  const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+  const s = (order - BigInt(`0x${signature.slice(66, 130)}`)).toString(16).padStart(64, '0');
+  return `${signature.slice(0, 66) as Hex}${s}${signature.endsWith('1b') ? '1c' : '1b'}`;
+}

@@ -1,0 +1,127 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { LedgerEvent } from '../../src/domain/event.ts';
+import { type Fault, LedgerCheck } from '../../src/domain/ledger-check.ts';
+import { busyLedger, hex32Of, leavesOf, paidJob, type Told } from '../support/synthetic-ledger.ts';
+
+/** The first fault of a ledger that tells this. */
+function faultOf(told: readonly Told[]): Fault | undefined {
+  const check = new LedgerCheck();
+  for (const leaf of leavesOf(told, told.length)) {
+    const fault = check.next(Buffer.from(leaf));
+    if (fault) return fault;
+  }
+  return undefined;
+}
+
+const job = paidJob(1);
+const { stream } = job[0]!;
+const { network, asset, payer, payment_nonce, amount, transaction } = job[3]!.event.data as Readonly<
+  Record<string, string>
+>;
+const named = { network, asset, payer, payment_nonce };
+const block = { block_number: '1001', block_hash: hex32Of('block 1'), log_index: 1 };
+const call = { call_id: 2, attempt: 1 };
+const event = (type: string, data: object): Told => ({ stream, event: { type, data } as LedgerEvent });
+const after = (count: number, ...more: Told[]): Told[] => [...job.slice(0, count), ...more];
+
+const failed = event('settlement_failed', { ...named, reason: 'no_funds' });
+const unknown = event('settlement_unknown', { ...named, reason: 'timeout' });
+const settledOnWord = event('payment_settled', { ...named, amount, transaction, evidence: 'facilitator' });
+const confirmed = event('settlement_confirmed', { ...named, transaction, ...block });
+const disproved = (then: string) =>
+  event('settlement_disproved', { ...named, transaction, reason: 'not_on_chain', call: then });
+const reorged = event('settlement_reorged', {
+  ...named,
+  transaction,
+  block_number: '1001',
+  block_hash: block.block_hash,
+  call: 'withdrawn',
+});
+const dead = event('dead_lettered', { ...call, reason: 'attempts_exhausted' });
+const requeued = event('operator_requeued', { call_id: 2 });
+
+test.each<[string, Told[]]>([
+  ['a paid job to its end', job],
+  ['a failed payment that landed late', after(3, failed, ...job.slice(3))],
+  ['a failed payment, and another for the same quote', after(3, failed, ...secondPayment())],
+  ['an unknown settlement that the chain resolved', after(3, unknown, unknown, ...job.slice(3))],
+  ['a word that was confirmed', after(3, settledOnWord, job[4]!, confirmed, ...job.slice(5))],
+  [
+    'a word that was disproved while a runner had the call',
+    after(3, settledOnWord, job[4]!, job[5]!, disproved('kept'), job[3]!, job[6]!),
+  ],
+  ['a reorganised block, settled again', after(5, reorged, job[3]!, ...job.slice(4))],
+  ['a dead letter that was put back', after(6, dead, requeued, job[5]!, job[6]!)],
+])('%s is legal', (_, told) => {
+  expect(faultOf(told)).toBeUndefined();
+});
+
+test.each<[string, Told[], RegExp]>([
+  ['settled without being started', after(2, job[3]!), /never started/],
+  ['started without being verified', after(1, job[2]!), /not verified/],
+  ['started twice', after(3, job[1]!, job[2]!), /is settling already/],
+  ['settled twice', after(4, job[3]!), /is settled, which cannot be followed by payment_settled/],
+  [
+    'failed after it was settled',
+    after(5, failed),
+    /is settled, which cannot be followed by settlement_failed/,
+  ],
+  ['unknown after it was settled', after(5, unknown), /cannot be followed by settlement_unknown/],
+  ['confirmed before it was settled', after(3, confirmed), /is settling, which cannot be followed/],
+  ['enqueued before it was settled', after(3, job[4]!), /no settled payment/],
+  ['enqueued twice', after(5, job[4]!), /no settled payment/],
+  ['delivered before it was enqueued', after(4, job[5]!), /call 2 was never enqueued/],
+  ['delivered after it was completed', after(7, job[5]!), /the call is completed/],
+  ['completed twice', after(7, job[6]!), /the call is completed/],
+  [
+    'put back while it is no dead letter',
+    after(6, requeued),
+    /the call is delivered, which cannot be followed by operator_requeued/,
+  ],
+  ['completed after it was withdrawn', after(5, reorged, job[6]!), /never enqueued/],
+  ['quoted twice', after(1, job[0]!), /issued once/],
+  ['a payment of no quote', job.slice(1), /belongs to a quote/],
+  [
+    'one transfer for two payments',
+    [...job, ...paidJob(2).slice(0, 3), sameTransfer()],
+    /transfer on the chain has paid before/,
+  ],
+])('a call %s is illegal', (_, told, words) => {
+  expect(faultOf(told)?.words).toMatch(words);
+});
+
+/** Another payer takes the quote that was freed. */
+function secondPayment(): Told[] {
+  const text = JSON.stringify(job.slice(1, 3)).replaceAll(payment_nonce ?? '', hex32Of('another nonce'));
+  return JSON.parse(text) as Told[];
+}
+
+function sameTransfer(): Told {
+  const other = paidJob(2)[3]!;
+  return {
+    stream: other.stream,
+    event: {
+      type: 'payment_settled',
+      data: { ...other.event.data, transaction, log_index: 1 },
+    } as LedgerEvent,
+  };
+}
+
+test('a busy ledger is sound, and its counts are its events', () => {
+  const check = new LedgerCheck();
+  for (const leaf of leavesOf(busyLedger(), 1_140)) expect(check.next(Buffer.from(leaf))).toBeUndefined();
+  expect(check.counts.get('payment_settled')).toBe(160);
+  expect(check.seq).toBe(1_140);
+});
+
+test('an event that is taken out is missed at its own place or at the next one of its stream', () => {
+  const leaves = [...leavesOf(busyLedger(), 171)];
+  fc.assert(
+    fc.property(fc.nat(169), (gone) => {
+      const check = new LedgerCheck();
+      const faults = leaves.toSpliced(gone, 1).map((leaf) => check.next(Buffer.from(leaf)));
+      expect(faults.find((fault) => fault !== undefined)?.seq).toBe(gone + 1);
+    }),
+  );
+});

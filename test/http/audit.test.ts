@@ -1,0 +1,182 @@
+import { expect, test } from 'vitest';
+import { projectNext } from '../../src/audit/project.ts';
+import { isIncluded, leafHash } from '../../src/domain/merkle.ts';
+import { openCheckpoint } from '../../src/domain/checkpoint.ts';
+import type { OperatorScope } from '../../src/domain/operator-scope.ts';
+import { issueOperatorToken } from '../../src/gateway/operator-tokens.ts';
+import type {
+  AuditedCalls,
+  AuditedPayments,
+  AuditedStoryJson,
+  Totals,
+} from '../../src/http/schemas/audit.ts';
+import { writerRole } from '../../src/store/database.ts';
+import { openLane } from '../../src/store/lane.ts';
+import { startBooks } from '../support/books.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { tell, testVerifier } from '../support/log.ts';
+import { busyLedger } from '../support/synthetic-ledger.ts';
+import { eventually } from '../support/wait.ts';
+
+const told = busyLedger().take(342).toArray();
+
+async function tokenOf(database: TestDatabase, scope: OperatorScope): Promise<string> {
+  const lane = openLane({ url: database.url, role: writerRole });
+  const { token } = await issueOperatorToken({ ...database, lane }, { name: 'auditor', scopes: [scope] });
+  await lane.close();
+  return token;
+}
+
+/** A gateway over 48 payments, and how an auditor asks it. */
+async function audited() {
+  const database = await createDatabase();
+  await tell(database, told);
+  const token = await tokenOf(database, 'audit:read');
+  while ((await projectNext(database.pool, 1_000)) > 0);
+  const { url } = await startBooks(database);
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- names what the test looks at
+  const ask = async <T>(path: string, bearer = token) => {
+    const response = await fetch(url + path, { headers: { authorization: `Bearer ${bearer}` } });
+    return { status: response.status, json: (await response.json()) as T & { code?: string } };
+  };
+  return { database, url, ask };
+}
+
+test('payments, page after page, in the order they were started, each once', async () => {
+  const { ask } = await audited();
+  const seen: number[] = [];
+  let cursor = '';
+  do {
+    const { status, json } = await ask<AuditedPayments>(
+      `/audit/payments?limit=20${cursor && `&cursor=${cursor}`}`,
+    );
+    expect(status).toBe(200);
+    expect(json.as_of_seq).toBeGreaterThanOrEqual(342);
+    seen.push(...json.payments.map(({ seq }) => seq));
+    cursor = json.next ?? '';
+  } while (cursor !== '');
+  expect(seen).toEqual([...new Set(seen)].toSorted((a, b) => a - b));
+  expect(seen).toHaveLength(48);
+});
+
+test('each filter gives exactly the payments it names', async () => {
+  const { ask } = await audited();
+  const all = (await ask<AuditedPayments>('/audit/payments?limit=1000')).json.payments;
+  const [first] = all;
+  const middle = all[20]!;
+  const cases: [string, (payment: (typeof all)[number]) => boolean][] = [
+    [`payer=${first!.payer}`, ({ payer }) => payer === first!.payer],
+    ['state=completed', ({ state }) => state === 'completed'],
+    ['state=settling', ({ state }) => state === 'settling'],
+    ['service_id=1&job_index=2', ({ job_index }) => job_index === 2],
+    ['service_id=9', () => false],
+    ['token=USDC', () => true],
+    ['token=EURC', () => false],
+    [`token=${first!.asset}`, ({ asset }) => asset === first!.asset],
+    ['network=eip155:84532', () => true],
+    [`from=${middle.at}`, ({ at }) => at >= middle.at],
+    [`to=${middle.at}`, ({ at }) => at < middle.at],
+    [
+      `from=${first!.at}&to=${middle.at}&job_index=1`,
+      ({ at, job_index }) => at < middle.at && job_index === 1,
+    ],
+  ];
+  for (const [query, isWanted] of cases) {
+    const { json } = await ask<AuditedPayments>(`/audit/payments?limit=1000&${query}`);
+    expect({ query, payments: json.payments }).toEqual({ query, payments: all.filter(isWanted) });
+  }
+});
+
+test('a story is whole, and its proof holds with nothing but the public key', async () => {
+  const { ask } = await audited();
+  const digest = told[0]!.stream;
+  const { status, json } = await eventually(async () => {
+    const answer = await ask<AuditedStoryJson>(`/audit/payments/${digest}`);
+    expect(answer.json.events.every(({ proof }) => proof !== null)).toBe(true);
+    return answer;
+  });
+  expect(status).toBe(200);
+  expect(json).toMatchObject({ quote_digest: digest, state: 'completed', paid: true });
+  expect(json.events.map(({ type }) => type)).toEqual(
+    told.filter(({ stream }) => stream === digest).map(({ event }) => event.type),
+  );
+  const head = openCheckpoint(json.checkpoint ?? '', testVerifier);
+  for (const { seq, leaf_base64, proof } of json.events) {
+    const hashes = proof!.hashes.map((hash) => Buffer.from(hash, 'base64'));
+    const leaf = Buffer.from(leaf_base64, 'base64');
+    expect(isIncluded({ index: seq - 1, ...head }, leafHash(leaf), hashes)).toBe(true);
+  }
+  expect((await ask(`/audit/payments/0x${'1'.repeat(64)}`)).json.code).toBe('payment_not_found');
+  expect((await ask('/audit/payments/nonsense')).status).toBe(404);
+});
+
+const sum = (list: readonly { amount: string }[]) =>
+  list.reduce((all, { amount }) => all + BigInt(amount), 0n);
+
+test('calls and totals add up to the payments', async () => {
+  const { ask } = await audited();
+  const payments = (await ask<AuditedPayments>('/audit/payments?limit=1000')).json.payments;
+  const { calls } = (await ask<AuditedCalls>('/audit/calls?limit=1000')).json;
+  expect(calls.map(({ call_id, status }) => [call_id, status])).toEqual(
+    payments.map(({ call_id, state }) => [call_id, state]),
+  );
+  const { totals, complete } = (await ask<Totals>('/audit/totals?from=2020-01-01&to=2100-01-01')).json;
+  expect(complete).toBe(true);
+  expect(sum(totals)).toBe(sum(payments));
+  expect(totals.reduce((all, one) => all + one.payments, 0)).toBe(48);
+});
+
+test('a cursor of another database, of another list, or made up, is refused', async () => {
+  const one = await audited();
+  const other = await audited();
+  // a test's databases are copies of one template; real ones make their own secret
+  await other.database.asOwner((owner) =>
+    owner.query(`update tollbook.secret set value = sha256('another') where name = 'receipt_token'`),
+  );
+  const { next } = (await one.ask<AuditedPayments>('/audit/payments?limit=5')).json;
+  expect((await one.ask(`/audit/payments?cursor=${next}`)).status).toBe(200);
+  expect(await other.ask(`/audit/payments?cursor=${next}`)).toMatchObject({
+    status: 400,
+    json: { code: 'invalid_cursor' },
+  });
+  expect((await one.ask(`/audit/calls?cursor=${next}`)).json.code).toBe('invalid_cursor');
+  for (const cursor of ['5', '0-', `5${next?.slice(next.indexOf('-'))}`, "1'--"])
+    expect((await one.ask(`/audit/payments?cursor=${encodeURIComponent(cursor)}`)).json.code).toBe(
+      'invalid_cursor',
+    );
+});
+
+test.each([
+  "payer=0x1' or '1'='1",
+  "state=completed'; drop table tollbook.payment; --",
+  "token=USDC' or true --",
+  "network=eip155:1' union select value from tollbook.secret --",
+  'service_id=1 or 1=1',
+  "from=2026-01-01'::date or true",
+  'limit=1; select 1',
+  'limit=0',
+  'limit=1001',
+  'order=payer',
+])('a filter with SQL or nonsense in it, %s, is refused', async (query) => {
+  const { ask } = await audited();
+  const answer = await ask(`/audit/payments?${query.replaceAll(' ', '%20')}`);
+  expect(answer).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
+  expect((await ask<AuditedPayments>('/audit/payments')).json.payments).toHaveLength(48);
+});
+
+test('every list wants a token with the scope audit:read', async () => {
+  const { database, url, ask } = await audited();
+  const stranger = await tokenOf(database, 'calls:read');
+  for (const path of [
+    '/audit/payments',
+    `/audit/payments/${told[0]!.stream}`,
+    '/audit/calls',
+    '/audit/totals?from=2026-01-01&to=2026-01-02',
+  ]) {
+    expect((await fetch(url + path)).status).toBe(401);
+    expect((await ask(path, stranger)).json.code).toBe('forbidden');
+    expect((await ask(path)).status).toBe(200);
+  }
+  for (const query of ['', '?from=2026-02-30&to=2026-03-01', "?from=2026-01-01&to=2026-01-01'--"])
+    expect((await ask(`/audit/totals${query}`)).json.code).toBe('invalid_request');
+});

@@ -1,0 +1,251 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { createApiKey, revokeApiKey } from '../../src/store/api-keys.ts';
+import { findAccount } from '../../src/store/credit.ts';
+import type { Lane } from '../../src/store/lane.ts';
+import { admission, codeOf, expectBooks, fund, laneOn, settle } from '../support/credit.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { expectSoundLedger } from '../support/invariants.ts';
+
+describe('credit', () => {
+  test('for 14 admits exactly 14 of 200 at once, from two processes, and never goes below zero', async () => {
+    const database = await createDatabase();
+    const lanes = [laneOn(database), laneOn(database)];
+    const accountId = await fund(database, lanes[0] as Lane, 1_400n);
+    const outcomes = await Promise.all(
+      Array.from({ length: 200 }, (_, at) =>
+        (lanes[at % 2] as Lane).appendCredit(admission({ accountId, holdMicros: 100n })),
+      ),
+    );
+    const codes = outcomes.map(codeOf);
+    expect(codes.filter((code) => code === 'ok')).toHaveLength(14);
+    expect(codes.filter((code) => code === 'insufficient_funds')).toHaveLength(186);
+    expect(await findAccount(database.db, { accountId })).toMatchObject({
+      balanceMicros: 0,
+      heldMicros: 1_400,
+    });
+    await expectBooks(database);
+  });
+
+  test('is captured at its cost and the rest is free again, once', async () => {
+    const database = await createDatabase();
+    const lane = laneOn(database);
+    const accountId = await fund(database, lane, 1_000n);
+    const command = admission({ accountId, holdMicros: 300n });
+    await lane.appendCredit(command);
+    expect(codeOf(await settle(lane, command.admit, 120n, 180n))).toBe('ok');
+    expect(codeOf(await settle(lane, command.admit, 120n, 180n))).toBe('gone');
+    expect(await findAccount(database.db, { accountId })).toMatchObject({
+      balanceMicros: 880,
+      heldMicros: 0,
+      usedMicros: 120,
+    });
+    await expectBooks(database);
+  });
+
+  test('that a refusal names is what there is', async () => {
+    const database = await createDatabase();
+    const lane = laneOn(database);
+    const accountId = await fund(database, lane, 70n);
+    const refused = await lane.appendCredit(admission({ accountId, holdMicros: 100n }));
+    expect(refused).toMatchObject({ code: 'insufficient_funds', detail: { available: 70 } });
+    await expectBooks(database);
+  });
+});
+
+async function keyOf(database: TestDatabase, lane: Lane, capMicros?: bigint, expiresAt?: Date) {
+  const accountId = await fund(database, lane, 1_000n);
+  const keyId = await createApiKey(database.pool, {
+    accountId,
+    hash: randomUUID().replaceAll('-', '').repeat(2),
+    prefix: 'sk-net-abcdef',
+    name: 'test',
+    models: undefined,
+    capMicros,
+    expiresAt,
+  });
+  return { accountId, keyId };
+}
+
+describe('a key', () => {
+  test('that is revoked admits nothing more, in any process, and charges no limit', async () => {
+    const database = await createDatabase();
+    const [lane, other] = [laneOn(database), laneOn(database)];
+    const { accountId, keyId } = await keyOf(database, lane);
+    const ask = { accountId, keyId, holdMicros: 1n, perMinute: 2, subject: `key:${keyId}` };
+    expect(codeOf(await lane.appendCredit(admission(ask)))).toBe('ok');
+    expect(await revokeApiKey(database.pool, keyId)).toBe(true);
+    expect(await revokeApiKey(database.pool, keyId)).toBe(false);
+    const tried = [lane, other, lane, other].map((each) => each.appendCredit(admission(ask)));
+    expect((await Promise.all(tried)).map(codeOf)).toEqual(Array(4).fill('invalid_api_key'));
+    await expectBooks(database);
+  });
+
+  test('expires at its time by the clock of the database', async () => {
+    const database = await createDatabase();
+    const lane = laneOn(database);
+    const { keyId } = await keyOf(database, lane, undefined, new Date(Date.now() + 100_000));
+    expect(codeOf(await lane.appendCredit(admission({ keyId })))).toBe('ok');
+    await database.moveClock(101);
+    expect(codeOf(await lane.appendCredit(admission({ keyId })))).toBe('invalid_api_key');
+  });
+
+  test('spends no more than its own cap, and what is released can be spent again', async () => {
+    const database = await createDatabase();
+    const lane = laneOn(database);
+    const { accountId, keyId } = await keyOf(database, lane, 100n);
+    const first = admission({ accountId, keyId, holdMicros: 60n });
+    expect(codeOf(await lane.appendCredit(first))).toBe('ok');
+    const second = { accountId, keyId, holdMicros: 60n };
+    expect(await lane.appendCredit(admission(second))).toMatchObject({
+      code: 'key_cap_reached',
+      detail: { available: 40 },
+    });
+    await settle(lane, first.admit, 10n, 50n);
+    expect(codeOf(await lane.appendCredit(admission(second)))).toBe('ok');
+    await expectBooks(database);
+  });
+});
+
+describe('a limit', () => {
+  const sixty = { subject: 'key:9', perMinute: 60 };
+
+  test('of sixty a minute admits exactly sixty of 500 at once over two processes', async () => {
+    const database = await createDatabase();
+    const lanes = [laneOn(database), laneOn(database)];
+    const outcomes = await Promise.all(
+      Array.from({ length: 500 }, (_, at) => (lanes[at % 2] as Lane).appendCredit(admission(sixty))),
+    );
+    expect(outcomes.filter(({ outcome }) => outcome === 'ok')).toHaveLength(60);
+    const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+    // a flood of refusals is one event a minute
+    expect(events.filter(({ type }) => type === 'chat_refused').length).toBeLessThanOrEqual(2);
+  });
+
+  test('lets one more pass a minute after the first, and names the wait until then', async () => {
+    const database = await createDatabase();
+    const lane = laneOn(database);
+    const three = { subject: 'key:9', perMinute: 3 };
+    for (const after of [0, 20, 40]) {
+      await database.moveClock(after);
+      expect(codeOf(await lane.appendCredit(admission(three)))).toBe('ok');
+    }
+    const refused = await lane.appendCredit(admission(three));
+    expect(codeOf(refused)).toBe('rate_limit_exceeded');
+    expect(refused.detail.retry_ms).toBeGreaterThan(15_000);
+    expect(refused.detail.retry_ms).toBeLessThanOrEqual(20_000);
+    await database.moveClock(60);
+    expect(codeOf(await lane.appendCredit(admission(three)))).toBe('ok');
+    expect(codeOf(await lane.appendCredit(admission(three)))).toBe('rate_limit_exceeded');
+  });
+
+  test('by day ends with the UTC day', async () => {
+    const database = await createDatabase();
+    const lane = laneOn(database);
+    const daily = { subject: 'ip:192.0.2.1', perMinute: 10, perDay: 5 };
+    for (let tried = 0; tried < 5; tried++)
+      expect(codeOf(await lane.appendCredit(admission(daily)))).toBe('ok');
+    const refused = await lane.appendCredit(admission(daily));
+    expect(codeOf(refused)).toBe('daily_quota_exceeded');
+    const untilMidnightMs = 86_400_000 - (Date.now() % 86_400_000);
+    expect(Math.abs((refused.detail.retry_ms ?? 0) - untilMidnightMs)).toBeLessThan(60_000);
+    await database.moveClock(Math.floor(untilMidnightMs / 1_000) - 60);
+    expect(codeOf(await lane.appendCredit(admission(daily)))).toBe('daily_quota_exceeded');
+    await database.moveClock(Math.ceil(untilMidnightMs / 1_000) + 60);
+    expect(codeOf(await lane.appendCredit(admission(daily)))).toBe('ok');
+  });
+
+  test('that refuses tells where every limit stands, and when it admits again itself', async () => {
+    const database = await createDatabase();
+    const lane = laneOn(database);
+    const both = { subject: 'ip:192.0.2.1', perMinute: 2, perDay: 5 };
+    for (const after of [0, 10]) {
+      await database.moveClock(after);
+      expect((await lane.appendCredit(admission(both))).outcome).toBe('ok');
+    }
+    const dayMs = 86_400_000;
+    const byMinute = await lane.appendCredit(admission(both));
+    expect(byMinute).toMatchObject({
+      code: 'rate_limit_exceeded',
+      detail: { remaining: 0, remaining_today: 3 },
+    });
+    const { retry_ms, reset_ms, reset_today_ms } = byMinute.detail;
+    expect(retry_ms).toBeLessThanOrEqual(50_000);
+    expect(reset_ms).toBe(retry_ms);
+    const untilMidnightMs = dayMs - ((Date.now() + 10_000) % dayMs);
+    expect(Math.abs((reset_today_ms ?? 0) - untilMidnightMs)).toBeLessThan(10_000);
+    // a limit that was lowered is full until so many are old enough that one has room
+    const lowered = await lane.appendCredit(admission({ ...both, perMinute: 1 }));
+    expect(lowered.detail.retry_ms).toBeGreaterThan(50_000);
+    expect(lowered.detail.reset_ms).toBe(lowered.detail.retry_ms);
+    const byDay = await lane.appendCredit(admission({ ...both, perMinute: 9, perDay: 2 }));
+    expect(byDay).toMatchObject({
+      code: 'daily_quota_exceeded',
+      detail: { remaining: 7, remaining_today: 0 },
+    });
+    expect(byDay.detail.retry_ms).toBe(byDay.detail.reset_today_ms);
+    expect(byDay.detail.reset_ms).toBeLessThanOrEqual(50_000);
+  });
+
+  test('is not charged for what credit refuses', async () => {
+    const database = await createDatabase();
+    const lane = laneOn(database);
+    const accountId = await fund(database, lane, 1n);
+    const one = { subject: 'key:4', perMinute: 1, accountId };
+    expect(codeOf(await lane.appendCredit(admission({ ...one, holdMicros: 2n })))).toBe('insufficient_funds');
+    expect(codeOf(await lane.appendCredit(admission({ ...one, holdMicros: 1n })))).toBe('ok');
+  });
+});
+
+async function refusalScene() {
+  const database = await createDatabase();
+  const lane = laneOn(database);
+  const told = async () =>
+    (await expectBooks(database)).flatMap((event) =>
+      event.type === 'chat_refused' ? [event.data.code] : [],
+    );
+  return { database, lane, told, ...(await keyOf(database, lane, 100n)) };
+}
+
+describe('a refusal', () => {
+  test.each([
+    ['invalid_api_key', { keyId: 99 }],
+    ['insufficient_funds', { holdMicros: 2_000n }],
+    ['key_cap_reached', { holdMicros: 200n }],
+    ['rate_limit_exceeded', { perMinute: 0 }],
+    ['daily_quota_exceeded', { perDay: 0 }],
+  ])('for %s is written down once a minute, however many there are', async (code, asked) => {
+    const { database, lane, told, accountId, keyId } = await refusalScene();
+    const flood = async () => {
+      const asking = { subject: 'key:1', accountId, keyId, ...asked };
+      const outcomes = await Promise.all(
+        Array.from({ length: 20 }, () => lane.appendCredit(admission(asking))),
+      );
+      expect(new Set(outcomes.map(codeOf))).toEqual(new Set([code]));
+    };
+    await flood();
+    await database.moveClock(55);
+    await flood();
+    expect(await told()).toEqual([code]);
+    await database.moveClock(61);
+    await flood();
+    expect(await told()).toEqual([code, code]);
+  });
+
+  test('of one subject says nothing of another', async () => {
+    const { lane, told, accountId } = await refusalScene();
+    for (const subject of ['key:1', 'key:2'])
+      await lane.appendCredit(admission({ accountId, subject, holdMicros: 2_000n }));
+    expect(await told()).toHaveLength(2);
+  });
+
+  test('of one who will ask for less is not written down, and the last of it is', async () => {
+    const { lane, told, accountId } = await refusalScene();
+    const ask = (holdMicros: bigint, leastMicros?: bigint) =>
+      lane.appendCredit(admission({ accountId, holdMicros, leastMicros }));
+    expect(codeOf(await ask(2_000n, 1_000n))).toBe('insufficient_funds');
+    expect(await told()).toEqual([]);
+    expect(codeOf(await ask(2_000n, 1_001n))).toBe('insufficient_funds');
+    expect(await told()).toEqual(['insufficient_funds']);
+  });
+});

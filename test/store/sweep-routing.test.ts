@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { beat, sweepRouting, tryApiKey } from '../../src/store/credit.ts';
+import type { Lane } from '../../src/store/lane.ts';
+import { admission, codeOf, laneOn } from '../support/credit.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
+
+const daySecs = 86_400;
+const many = 1_000;
+const noKey = '00'.repeat(32);
+
+async function admit(lane: Lane, subject: string): Promise<string> {
+  return codeOf(await lane.appendCredit(admission({ subject, perMinute: 1 })));
+}
+
+async function subjects({ pool }: TestDatabase): Promise<string[]> {
+  const { rows } = await pool.query<{ subject: string }>(
+    'select subject from tollbook.rate_window order by 1',
+  );
+  return rows.map(({ subject }) => subject);
+}
+
+test('limits that nobody used for two days are dropped, and only they', async () => {
+  const database = await createDatabase();
+  const lane = laneOn(database);
+  for (const subject of ['ip:idle', 'ip:busy']) await admit(lane, subject);
+  await tryApiKey(database.pool, 'auth:idle', 20, noKey);
+  await tryApiKey(database.pool, 'auth:busy', 20, noKey);
+  await database.moveClock(1.9 * daySecs);
+  expect(await sweepRouting(database.pool, many)).toBe(0);
+  await admit(lane, 'ip:busy');
+  await tryApiKey(database.pool, 'auth:busy', 20, noKey);
+  await database.moveClock(3 * daySecs);
+  expect(await sweepRouting(database.pool, many)).toBe(2);
+  expect(await subjects(database)).toEqual(['auth:busy', 'ip:busy']);
+  expect(await sweepRouting(database.pool, many)).toBe(0);
+});
+
+test('processes that ended long ago are dropped, and only they', async () => {
+  const { pool, moveClock } = await createDatabase();
+  const [ended, living] = [randomUUID(), randomUUID()];
+  for (const processId of [ended, living]) await beat(pool, processId, 15);
+  await moveClock(2 * daySecs);
+  await beat(pool, living, 15);
+  expect(await sweepRouting(pool, many)).toBe(1);
+  expect((await pool.query('select process_id from tollbook.process')).rows).toEqual([
+    { process_id: living },
+  ]);
+});
+
+test('a sweep takes pieces, and leaves what somebody has in hand', async () => {
+  const database = await createDatabase();
+  const lane = laneOn(database);
+  await Promise.all(Array.from({ length: 25 }, (_, at) => admit(lane, `ip:${at}`)));
+  await database.moveClock(4 * daySecs);
+  await database.asOwner(async (owner) => {
+    await owner.query(`begin; select from tollbook.rate_window where subject = 'ip:7' for update`);
+    const swept = [];
+    for (let at = 0; at < 4; at++) swept.push(await sweepRouting(database.pool, 10));
+    expect(swept).toEqual([10, 10, 4, 0]);
+  });
+  expect(await subjects(database)).toEqual(['ip:7']);
+});
+
+test('a limit holds exactly while it is being swept', async () => {
+  const database = await createDatabase();
+  const lanes = [laneOn(database), laneOn(database)];
+  const all = Array.from({ length: 200 }, (_, at) => `ip:${at}`);
+  await Promise.all(all.map((subject) => admit(lanes[0]!, subject)));
+  await database.moveClock(4 * daySecs);
+  const sweeping = Promise.all(Array.from({ length: 100 }, () => sweepRouting(database.pool, 3)));
+  const twice = await Promise.all(
+    all.map((subject) => Promise.all(lanes.map((lane) => admit(lane, subject)))),
+  );
+  await sweeping;
+  for (const codes of twice) expect(codes.toSorted()).toEqual(['ok', 'rate_limit_exceeded']);
+});

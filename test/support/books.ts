@@ -1,0 +1,46 @@
+import { onTestFinished } from 'vitest';
+import { type Logger, pino } from 'pino';
+import { parseConfig } from '../../src/config/load.ts';
+import { type RunningGateway, startGateway } from '../../src/main.ts';
+import type { TestDatabase } from './database.ts';
+import { testSeed, testSigner } from './log.ts';
+
+export interface BooksOptions {
+  readonly origin?: string;
+  /** TOML of the table [log]. */
+  readonly log?: string;
+  /** TOML of further tables. */
+  readonly tables?: string;
+  readonly logger?: Logger;
+}
+
+/** The text of a configuration that sells nothing and keeps the books. */
+export function booksConfig({ origin = testSigner.name, log = '', tables = '' }: BooksOptions = {}): string {
+  return `bind_address = "127.0.0.1:0"
+features = []
+log_level = "silent"
+[log]
+origin = "${origin}"
+key_env = "LOG_KEY"
+seal_every_ms = 20
+${log}
+${tables}`;
+}
+
+export const booksEnv = { LOG_KEY: testSeed.toString('hex'), S3_SECRET: 'a-secret-of-the-bucket' };
+
+/** A gateway without features: only the ledger's books. Stopped when the test ends. */
+export async function startBooks(
+  database: TestDatabase,
+  options: BooksOptions = {},
+): Promise<RunningGateway> {
+  const { config } = await parseConfig(booksConfig(options), {
+    file: 'test.toml',
+    env: booksEnv,
+    readFile: (path) => Promise.reject(new Error(`no ${path} here`)),
+  });
+  const logger = options.logger ?? pino({ level: 'silent' });
+  const gateway = await startGateway({ config, databaseUrl: database.url, logger });
+  onTestFinished(() => gateway.stop());
+  return gateway;
+}

@@ -1,0 +1,73 @@
+import { createHash, createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+export interface Bucket {
+  readonly url: string;
+  readonly objects: Map<string, string>;
+  /** Answers everything with this status, while set. */
+  fault: number | undefined;
+}
+
+export const bucketKeys = { accessKeyId: 'AKIATEST', secretKey: 'a-secret-of-the-bucket' };
+
+/** A tiny object store that believes nobody without a right AWS signature. */
+export async function startBucket(): Promise<Bucket> {
+  const objects = new Map<string, string>();
+  const bucket: { url: string; objects: Map<string, string>; fault: number | undefined } = {
+    url: '',
+    objects,
+    fault: undefined,
+  };
+  const server = http.createServer((request, response) => {
+    void readBody(request).then((body) => {
+      const [status, text] = answerOf(bucket, request, body);
+      return response.writeHead(status).end(text);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  bucket.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return bucket;
+}
+
+function answerOf({ fault, objects }: Bucket, request: http.IncomingMessage, body: string): [number, string] {
+  const key = request.url ?? '';
+  if (fault !== undefined) return [fault, ''];
+  if (!isSigned(request, body)) return [403, 'SignatureDoesNotMatch'];
+  if (request.method !== 'PUT') return objects.has(key) ? [200, objects.get(key) ?? ''] : [404, 'NoSuchKey'];
+  objects.set(key, body);
+  return [200, ''];
+}
+
+async function readBody(request: http.IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+const sha = (text: string): string => createHash('sha256').update(text).digest('hex');
+const mac = (key: string | Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest();
+
+function isSigned(request: http.IncomingMessage, body: string): boolean {
+  const match =
+    /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/s3\/aws4_request,SignedHeaders=([^,]+),Signature=(\w+)$/.exec(
+      request.headers.authorization ?? '',
+    );
+  const [, id = '', date = '', region = '', names = '', signature] = match ?? [];
+  const signed = names.split(';').map((name) => `${name}:${String(request.headers[name])}\n`);
+  const canonical = [request.method, request.url, '', signed.join(''), names, sha(body)].join('\n');
+  const stamp = String(request.headers['x-amz-date']);
+  const text = ['AWS4-HMAC-SHA256', stamp, `${date}/${region}/s3/aws4_request`, sha(canonical)].join('\n');
+  const key = mac(mac(mac(mac(`AWS4${bucketKeys.secretKey}`, date), region), 's3'), 'aws4_request');
+  const fresh =
+    Math.abs(Date.now() - Date.parse(stamp.replace(/^(....)(..)(..)T(..)(..)(..)Z$/, '$1-$2-$3T$4:$5:$6Z'))) <
+    60_000;
+  return fresh && id === bucketKeys.accessKeyId && mac(key, text).toString('hex') === signature;
+}

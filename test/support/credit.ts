@@ -1,0 +1,134 @@
+import { randomUUID } from 'node:crypto';
+import { expect, onTestFinished } from 'vitest';
+import { type CreditBalance, foldCredit } from '../../src/domain/credit-books.ts';
+import type { LedgerEvent, RecordedEvent } from '../../src/domain/event.ts';
+import { grantCredit, openCreditAccount } from '../../src/routing/credit.ts';
+import { listApiKeys } from '../../src/store/api-keys.ts';
+import type { Admission, CreditCommand, CreditOutcome } from '../../src/store/append-batch.ts';
+import { listAccounts } from '../../src/store/credit.ts';
+import { writerRole } from '../../src/store/database.ts';
+import { type Lane, openLane } from '../../src/store/lane.ts';
+import type { TestDatabase } from './database.ts';
+import { expectSoundLedger } from './invariants.ts';
+
+export function laneOn(database: Pick<TestDatabase, 'url'>): Lane {
+  const lane = openLane({ url: database.url, role: writerRole });
+  onTestFinished(() => lane.close());
+  return lane;
+}
+
+/** What asks for a completion, as the use case would; `credit_held` is among its events where it holds credit. */
+export function admission(change: Partial<Admission> = {}): CreditCommand & { readonly admit: Admission } {
+  const admit: Admission = {
+    chatId: randomUUID(),
+    processId: randomUUID(),
+    subject: 'key:1',
+    perMinute: 1_000,
+    perDay: undefined,
+    keyId: undefined,
+    accountId: undefined,
+    holdMicros: 0n,
+    ...change,
+  };
+  const base = { caller: 'anonymous', model: 'small' } as const;
+  const admitted: LedgerEvent = { type: 'chat_admitted', data: { ...base, streaming: false } };
+  const held: LedgerEvent = {
+    type: 'credit_held',
+    data: { ...ofChat(admit), amount_micros: String(admit.holdMicros) },
+  };
+  const told = (code: string): LedgerEvent[] => [{ type: 'chat_refused', data: { ...base, code } }];
+  return {
+    stream: `chat:${admit.chatId}`,
+    events: admit.holdMicros > 0n ? [admitted, held] : [admitted],
+    admit,
+    refused: {
+      insufficient_funds: told('insufficient_funds'),
+      rate_limit_exceeded: told('rate_limit_exceeded'),
+      daily_quota_exceeded: told('daily_quota_exceeded'),
+      key_cap_reached: told('key_cap_reached'),
+      invalid_api_key: told('invalid_api_key'),
+    },
+  };
+}
+
+export const codeOf = (outcome: CreditOutcome): string => (outcome.outcome === 'ok' ? 'ok' : outcome.code);
+
+/** A new account with so much credit. */
+export async function fund(database: TestDatabase, lane: Lane, micros: bigint): Promise<number> {
+  const accountId = await openCreditAccount({ ...database, lane }, `account-${randomUUID()}`);
+  if (micros > 0n) expect(await grantCredit({ lane }, accountId, micros)).toBe(micros);
+  return accountId;
+}
+
+/**
+ * Ends the hold of an admission as its own process would: part of it is captured, the rest released. Where all of it was
+ * captured for this process, the rest comes back as a correction.
+ */
+export async function settle(
+  lane: Lane,
+  admit: Admission,
+  captured: bigint,
+  released: bigint,
+): Promise<CreditOutcome> {
+  const { chatId } = admit;
+  const of = ofChat(admit);
+  const taken: LedgerEvent = {
+    type: 'credit_captured',
+    data: { ...of, amount_micros: String(captured), is_estimate: false },
+  };
+  const rest = { ...of, amount_micros: String(released) };
+  return lane.appendCredit({
+    stream: `chat:${chatId}`,
+    events: [taken, { type: 'credit_released', data: rest }],
+    credit: { op: 'settle', chatId, capturedMicros: captured, releasedMicros: released },
+    refused: { gone: [{ type: 'credit_corrected', data: rest }] },
+  });
+}
+
+function ofChat({ accountId = 0, chatId, keyId }: Admission) {
+  return { account_id: accountId, chat_id: chatId, ...(keyId === undefined ? {} : { key_id: keyId }) };
+}
+
+const untouched: CreditBalance = { available: 0n, held: 0n, granted: 0n, bought: 0n, expired: 0n, used: 0n };
+
+/** The projections say what the events say: every account, every key, every hold. Returns the events. */
+export async function expectBooks(database: TestDatabase): Promise<RecordedEvent[]> {
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  const books = foldCredit(events);
+  const accounts = await listAccounts(database.db);
+  for (const id of books.keys()) expect(accounts.map(({ accountId }) => accountId)).toContain(id);
+  for (const { accountId, name, ...micros } of accounts) {
+    const fold = books.get(accountId) ?? untouched;
+    expect(micros).toEqual({
+      balanceMicros: Number(fold.available),
+      heldMicros: Number(fold.held),
+      usedMicros: Number(fold.used),
+    });
+    expect(Object.values(fold).reduce((sum, side) => sum + side, 0n)).toBe(0n);
+    expect(await sumOfHolds(database, accountId)).toBe(micros.heldMicros);
+    const opened = events.filter(
+      (event) => event.type === 'credit_account_opened' && event.data.account_id === accountId,
+    );
+    expect(opened.map(({ data }) => data)).toEqual([{ account_id: accountId, name }]);
+  }
+  for (const { keyId, spentMicros } of await listApiKeys(database.db))
+    expect(BigInt(spentMicros)).toBe(spentThrough(keyId, events));
+  return events;
+}
+
+async function sumOfHolds({ pool }: TestDatabase, accountId: number): Promise<number> {
+  const { rows } = await pool.query<{ sum: string }>(
+    'select coalesce(sum(amount), 0) as sum from tollbook.chat_hold where account_id = $1',
+    [accountId],
+  );
+  return Number(rows[0]?.sum);
+}
+
+/** Held and never given back: what a key's cap is compared with. */
+function spentThrough(keyId: number, events: readonly LedgerEvent[]): bigint {
+  return events.reduce((sum, { type, data }) => {
+    if (type !== 'credit_held' && type !== 'credit_released' && type !== 'credit_corrected') return sum;
+    if (data.key_id !== keyId) return sum;
+    return type === 'credit_held' ? sum + BigInt(data.amount_micros) : sum - BigInt(data.amount_micros);
+  }, 0n);
+}

@@ -1,0 +1,53 @@
+import { writeFileSync } from 'node:fs';
+import { exportLines } from '../../src/audit/export.ts';
+import type { Told } from './synthetic-ledger.ts';
+import { noteSigner, parseVerifierKey } from '../../src/domain/checkpoint.ts';
+import { leafHash, RightEdge } from '../../src/domain/merkle.ts';
+import { writerRole } from '../../src/store/database.ts';
+import { openLane } from '../../src/store/lane.ts';
+import { readLeaves } from '../../src/store/log.ts';
+import { sealNext } from '../../src/audit/seal.ts';
+import type { TestDatabase } from './database.ts';
+import { newStream, refused } from './events.ts';
+
+export const testSeed = Buffer.alloc(32, 42);
+export const testSigner = noteSigner('jobs.example/log', testSeed);
+export const testVerifier = parseVerifierKey(testSigner.verifierKey);
+export const atOnce = { everyMs: 0, everyEvents: 10_000 };
+
+/** Appends events that mean nothing, many a command. */
+export async function appendRefusals(database: TestDatabase, count: number): Promise<void> {
+  const lane = openLane({ url: database.url, role: writerRole });
+  for (let left = count; left > 0; left -= 100)
+    await lane.append({
+      stream: newStream(),
+      events: Array.from({ length: Math.min(left, 100) }, () => refused()),
+    });
+  await lane.close();
+}
+
+/** Seals all that is there. */
+export async function sealAll(database: TestDatabase, signer = testSigner): Promise<void> {
+  while ((await sealNext(database.pool, signer, atOnce)) === 'again');
+}
+
+/** The root over the first `size` events, from their bytes alone. */
+export async function rootOfEvents({ pool }: TestDatabase, size: number): Promise<Buffer> {
+  const edge = new RightEdge();
+  for (const leaf of await readLeaves(pool, 0, size)) edge.append(leafHash(leaf));
+  return edge.root();
+}
+
+/** Appends what a synthetic ledger tells, in its order. */
+export async function tell(database: TestDatabase, told: readonly Told[]): Promise<void> {
+  const lane = openLane({ url: database.url, role: writerRole });
+  for (const { stream, event } of told) await lane.append({ stream, events: [event] });
+  await lane.close();
+}
+
+/** Writes the export of a database into a file. */
+export async function exportTo(file: string, { pool }: TestDatabase, fromSeq = 1): Promise<void> {
+  const lines: Buffer[] = [];
+  for await (const line of exportLines(pool, fromSeq)) lines.push(line);
+  writeFileSync(file, Buffer.concat(lines));
+}

@@ -1,0 +1,137 @@
+import OpenAI from 'openai';
+import { onTestFinished } from 'vitest';
+import { type Logger, pino } from 'pino';
+import {
+  type ModelUpstream,
+  type ModelUpstreamOptions,
+  startModelUpstream,
+} from '../../src/devnet/model-upstream.ts';
+import type { Config } from '../../src/config/config.ts';
+import { parseConfig } from '../../src/config/load.ts';
+import { type RunningGateway, startGateway } from '../../src/main.ts';
+import { issueApiKey } from '../../src/routing/api-keys.ts';
+import type { ApiKey } from '../../src/store/api-keys.ts';
+import { fund, laneOn } from './credit.ts';
+import { createDatabase, type TestDatabase } from './database.ts';
+
+export const freeModel = 'devnet-small';
+export const paidModel = 'vendor/large';
+
+/** An upstream with a free model and one that has a price; its name holds a slash, and another one upstream. */
+export function oneModel(baseUrl: string, more = ''): string {
+  return `
+[[upstreams]]
+name = "model"
+base_url = "${baseUrl}"
+${more}
+
+[[models]]
+name = "${freeModel}"
+upstreams = ["model"]
+free_tier = true
+context_length = 32_768
+max_output_tokens = 4_096
+
+[[models]]
+name = "${paidModel}"
+upstreams = [{ name = "model", model = "devnet-large" }]
+input_price = "2.50"
+output_price = "10.00"
+context_length = 131_072
+max_output_tokens = 16_384
+`;
+}
+
+export interface RoutingOptions {
+  readonly database?: TestDatabase;
+  /** TOML: top-level keys, keys of `[routing]`, keys of the upstream, more tables. */
+  readonly top?: string;
+  readonly routing?: string;
+  readonly upstream?: string;
+  readonly tables?: string;
+  /** The whole text, changed at last. */
+  readonly change?: (text: string) => string;
+  readonly model?: ModelUpstreamOptions;
+  /** Instead of a devnet's model upstream. */
+  readonly upstreamUrl?: string;
+  readonly logger?: Logger;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly bind?: string;
+}
+
+const readFile = (path: string) => Promise.reject(new Error(`no ${path} here`));
+
+export async function routingConfig(
+  options: RoutingOptions & { readonly upstreamUrl: string },
+): Promise<Config> {
+  const text = `
+bind_address = "${options.bind ?? '127.0.0.1:0'}"
+features = ["routing"]
+log_level = "silent"
+trust_proxy = ["127.0.0.1"]
+${options.top ?? ''}
+[routing]
+${options.routing ?? ''}
+${oneModel(options.upstreamUrl, options.upstream)}
+${options.tables ?? ''}
+`;
+  const source = { file: 'test.toml', env: options.env ?? {}, readFile };
+  return (await parseConfig(options.change?.(text) ?? text, source)).config;
+}
+
+export interface RoutingGateway extends RunningGateway {
+  readonly database: TestDatabase;
+  readonly model: ModelUpstream;
+  /** A key of a new account with so much credit. */
+  key(
+    micros?: bigint,
+    asked?: Partial<Pick<ApiKey, 'models' | 'expiresAt'>> & { capMicros?: bigint },
+  ): Promise<string>;
+  /** OpenAI's own client; without a key, nobody's. */
+  client(key?: string, options?: ConstructorParameters<typeof OpenAI>[0]): OpenAI;
+  post(body: unknown, headers?: Record<string, string>): Promise<Response>;
+  get(path: string, key?: string): Promise<Response>;
+}
+
+/** A gateway that serves models and nothing else, in this process, with a model upstream. Stopped when the test ends. */
+export async function startRoutingGateway(options: RoutingOptions = {}): Promise<RoutingGateway> {
+  const model = await startModelUpstream({ port: 0, ...options.model });
+  onTestFinished(() => model.close());
+  const database = options.database ?? (await createDatabase());
+  const gateway = await startGateway({
+    config: await routingConfig({ upstreamUrl: model.url, ...options }),
+    databaseUrl: database.url,
+    logger: options.logger ?? pino({ level: 'silent' }),
+  });
+  onTestFinished(() => gateway.stop());
+  return {
+    ...gateway,
+    database,
+    model,
+    async key(micros = 1_000_000_000n, asked = {}) {
+      const lane = laneOn(database);
+      const accountId = await fund(database, lane, micros);
+      return (await issueApiKey({ ...database, lane }, { accountId, name: 'of a test', ...asked })).key;
+    },
+    client: (key, more) =>
+      new OpenAI({
+        baseURL: `${gateway.url}/v1`,
+        apiKey: key ?? 'none',
+        ...(key === undefined && { defaultHeaders: { authorization: null } }),
+        ...more,
+      }),
+    post: (body, headers = {}) =>
+      fetch(`${gateway.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+      }),
+    get: (path, key) =>
+      fetch(gateway.url + path, { headers: key === undefined ? {} : { authorization: `Bearer ${key}` } }),
+  };
+}
+
+/** A request with one message. */
+export function ask(content: string, model = paidModel) {
+  return { model, messages: [{ role: 'user' as const, content }] };
+}

@@ -1,0 +1,55 @@
+import { once } from 'node:events';
+import net, { type Socket } from 'node:net';
+import pg from 'pg';
+import { onTestFinished } from 'vitest';
+import { boundPort } from '../../src/devnet/ports.ts';
+import type { TestDatabase } from './database.ts';
+
+/**
+ * Stands between a process and PostgreSQL. What it is told to silence stays open and says nothing more, as a connection does
+ * whose way through the network was forgotten; new ones pass.
+ */
+export async function startSilentProxy(database: TestDatabase) {
+  const { host, port, user = '', password, database: name = '' } = new pg.Client(database.url);
+  const connect = () =>
+    host.startsWith('/') ? net.connect(`${host}/.s.PGSQL.${port}`) : net.connect(port, host);
+  const open = new Map<Socket, Socket>();
+  const server = net.createServer((client) => {
+    const upstream = connect();
+    open.set(client, upstream);
+    client
+      .on('error', () => {})
+      .on('close', () => {
+        open.delete(client);
+        upstream.destroy();
+      });
+    upstream.on('error', () => {}).on('close', () => client.destroy());
+    client.pipe(upstream).pipe(client);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const close = (): void => {
+    for (const [client, upstream] of open) {
+      client.destroy();
+      upstream.destroy();
+    }
+    server.close();
+  };
+  onTestFinished(close);
+  const credentials = `${encodeURIComponent(user)}${password ? `:${encodeURIComponent(password)}` : ''}`;
+  return {
+    url: `postgres://${credentials}@127.0.0.1:${boundPort(server)}/${name}`,
+    connections: () => open.size,
+    /** Of all that are open now. */
+    silence(): void {
+      for (const [client, upstream] of open) {
+        client.unpipe(upstream);
+        upstream.unpipe(client);
+        // read, so that the end of the connection is seen
+        client.resume();
+        upstream.resume();
+      }
+    },
+    close,
+  };
+}

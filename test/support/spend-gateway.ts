@@ -1,0 +1,131 @@
+import { generatePrivateKey } from 'viem/accounts';
+import { beforeAll, expect } from 'vitest';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { commitmentOf, creditsAddress, deployCredits, fundCredits } from '../../src/devnet/credits.ts';
+import type { RecordedEvent } from '../../src/domain/event.ts';
+import type { Hex } from '../../src/domain/primitives.ts';
+import type { SpendAuth } from '../../src/domain/spend-auth.ts';
+import { createCredits, type Credits } from '../../src/peers/credits.ts';
+import { readEvents } from '../../src/store/streams.ts';
+import type { TestDatabase } from './database.ts';
+import { type TestChain, useChain } from './devnet.ts';
+import { paidModel, type RoutingGateway, type RoutingOptions, startRoutingGateway } from './routing.ts';
+import { signSpend, spendHeader } from './spend.ts';
+
+export interface SpendAccount {
+  readonly key: Hex;
+  readonly commitment: Hex;
+  /** A spend of it, of a million atoms where nothing else is said. */
+  sign(change?: Partial<Omit<SpendAuth, 'signature'>>): Promise<SpendAuth>;
+}
+
+export interface SpendChain {
+  readonly chain: TestChain;
+  account(amountAtoms?: bigint): Promise<SpendAccount>;
+  /** A gateway that is paid by spends; `spend` changes keys of its table. */
+  gateway(
+    options?: RoutingOptions & { readonly spend?: Readonly<Record<string, string>> },
+  ): Promise<RoutingGateway>;
+  /** The contract, by a key that is not the gateway's. */
+  withCredits<T>(use: (credits: Credits) => Promise<T>): Promise<T>;
+}
+
+/** A chain with the credits contract, for all tests of one file. */
+export function useSpendChain(): SpendChain {
+  const chain = useChain();
+  beforeAll(async () => void (await deployCredits(chain.chain, chain.token)));
+  const domain = () => ({ chainId: chain.chain.chainId, contract: creditsAddress });
+  return {
+    chain,
+    async account(amountAtoms = 100_000_000n) {
+      const key = generatePrivateKey();
+      await fundCredits(chain.chain, {
+        creditsContract: creditsAddress,
+        token: chain.token,
+        spendingPrivateKey: key,
+        amountAtoms,
+      });
+      return {
+        key,
+        commitment: commitmentOf(key),
+        sign: (change = {}) => signSpend(domain(), key, change),
+      };
+    },
+    gateway: ({ spend = {}, tables = '', env = {}, ...options } = {}) =>
+      startRoutingGateway({
+        ...options,
+        tables: `${spendTable(chain, spend)}\n${tables}`,
+        env: { OPERATOR_KEY: devnetKeys.operator, ...env },
+      }),
+    async withCredits(use) {
+      const credits = createCredits({
+        ...domain(),
+        rpcUrl: chain.rpcUrl,
+        privateKey: devnetKeys.secondSpare,
+        timeoutMs: 5_000,
+      });
+      try {
+        return await use(credits);
+      } finally {
+        await credits.close();
+      }
+    },
+  };
+}
+
+function spendTable(chain: TestChain, change: Readonly<Record<string, string>>): string {
+  const table: Record<string, string> = {
+    network: '"eip155:84532"',
+    rpc_url: `"${chain.rpcUrl}"`,
+    contract: `"${creditsAddress}"`,
+    token: `"${chain.token}"`,
+    operator_key_env: '"OPERATOR_KEY"',
+    service_id: '1',
+    min_charge: '"1000"',
+    max_spend: '"50000000"',
+    atoms_per_unit: '"1000000"',
+    authorize_timeout_ms: '10_000',
+    nonce_wait_ms: '5_000',
+    ...change,
+  };
+  const lines = Object.entries(table).map(([key, value]) => `${key} = ${value}`);
+  return `[routing.spend_auth]\n${lines.join('\n')}`;
+}
+
+export const says = (content: string) => [{ role: 'user', content }] as const;
+
+/** A request for the model that costs; different words make another body. */
+export const chat = (words = 'one two three', more: object = {}) => ({
+  model: paidModel,
+  messages: says(words),
+  max_tokens: 100,
+  ...more,
+});
+
+/** Asks for a completion that a spend pays for. */
+export function ask(gateway: RoutingGateway, auth: SpendAuth, body: unknown = chat()): Promise<Response> {
+  return gateway.post(body, { 'x-payment-signature': spendHeader(auth) });
+}
+
+export async function codeOf(response: Response): Promise<string> {
+  const { error } = (await response.json()) as { error: { code: string } };
+  return `${response.status} ${error.code}`;
+}
+
+/** The story of the spends of one commitment, oldest first. */
+export async function storyOf(
+  { db }: TestDatabase,
+  auth: Pick<SpendAuth, 'commitment'>,
+): Promise<RecordedEvent[]> {
+  const events = await readEvents(db, 0, 10_000);
+  return events.filter(({ data }) => 'commitment' in data && data.commitment === auth.commitment);
+}
+
+export async function expectStory(
+  gateway: RoutingGateway,
+  auth: Pick<SpendAuth, 'commitment'>,
+  types: readonly string[],
+): Promise<void> {
+  const story = await storyOf(gateway.database, auth);
+  expect(story.map(({ type }) => type)).toEqual(types);
+}

@@ -1,0 +1,139 @@
+import type pg from 'pg';
+
+/** Ten and more ways to falsify a ledger as a superuser, and the words by which each is found. */
+export interface Tampering {
+  readonly what: string;
+  /** What the verifier says of it. */
+  readonly words: RegExp;
+  /** What the independent verifier says of it, where that differs. */
+  readonly independently?: RegExp;
+  change(owner: pg.Client): Promise<unknown>;
+}
+
+/** Rewrites leaf bytes as text. */
+const rewrite = (where: string, from: string, to: string) => (owner: pg.Client) =>
+  owner.query(
+    `update tollbook.event set leaf = convert_to(replace(convert_from(leaf, 'UTF8'), '${from}', '${to}'), 'UTF8') where ${where}`,
+  );
+
+/** Gives events other places, in the column and in the leaf. */
+const renumber = (shift: string, where: string) => `
+  update tollbook.event set seq = -(${shift}), leaf = convert_to(
+    regexp_replace(convert_from(leaf, 'UTF8'), '"seq":\\d+', '"seq":' || (${shift})), 'UTF8') where ${where};
+  update tollbook.event set seq = -seq where seq < 0`;
+
+const remove = (seq: number, type: string) => `
+  delete from tollbook.event where seq = ${seq};
+  update tollbook.lane_counter set count = count - 1 where type = '${type}';
+  update tollbook.lane set seq = seq - 1`;
+
+/** Of the ledger of `busyLedger`: events 25 to 32 settle its first eight payments, event 57 is a refused request. */
+export const tamperings: readonly Tampering[] = [
+  {
+    what: 'an amount is raised',
+    words: /first at event 25: payment_settled of 0x\w+: it settles 999000 atoms, but 1000 were signed/,
+    independently: /first at event 25: the amount/,
+    change: rewrite('seq = 25', '"amount":"1000"', '"amount":"999000"'),
+  },
+  {
+    what: 'the terms of a quote are changed',
+    words: /first at event 2: quote_issued of 0x\w+: its terms are not those that its digest names/,
+    independently: /old\.ckpt: the first 60 events are not those/,
+    change: rewrite('seq = 2', '"price_wei":"1000000000000000"', '"price_wei":"1"'),
+  },
+  {
+    what: 'the last event is removed',
+    words: /new\.ckpt: it covers 114 events, and there are 113: the last one is missing/,
+    independently: /new\.ckpt: it covers 114 events, and there are 113/,
+    change: (owner) => owner.query(remove(114, 'request_refused')),
+  },
+  {
+    what: 'an event in the middle is removed',
+    words: /first at event 57: event 58 \(quote_issued\) stands where 57 should: events were removed/,
+    independently: /first at event 57: event 58 stands where 57/,
+    change: (owner) => owner.query(`delete from tollbook.event where seq = 57`),
+  },
+  {
+    what: 'an event in the middle is removed and the rest moves up',
+    words: /old\.ckpt: of the events 1 to 60 at least one is not what was sealed/,
+    independently: /old\.ckpt: the first 60 events are not those/,
+    change: (owner) => owner.query(`${remove(57, 'request_refused')}; ${renumber('seq - 1', 'seq > 57')}`),
+  },
+  {
+    what: 'two events change places',
+    words:
+      /first at event 9: payment_verified of 0x\w+: .*version 3|first at event 9: settlement_started is version 3/,
+    independently: /first at event 9: settlement_started is version 3/,
+    change: (owner) => owner.query(renumber('26 - seq', 'seq in (9, 17)')),
+  },
+  {
+    what: 'the payloads of two payments are swapped',
+    words: /first at event 25: payment_settled of 0x\w+: it names a payment that was never started/,
+    independently: /first at event 25: payment_settled names a payment that was never started/,
+    change: (owner) =>
+      owner.query(`
+        update tollbook.event one set leaf = convert_to(regexp_replace(convert_from(one.leaf, 'UTF8'), '"data":.*,"lane"',
+          '"data":' || substring(convert_from(other.leaf, 'UTF8') from '"data":(.*),"lane"') || ',"lane"'), 'UTF8')
+        from tollbook.event other where (one.seq, other.seq) in ((25, 26), (26, 25))`),
+  },
+  {
+    what: 'an event is there twice',
+    words: /first at event 115: payment_settled is version 4 of 0x\w+, which stands at 7/,
+    independently: /first at event 115: payment_settled is version 4/,
+    change: (owner) =>
+      owner.query(`
+        alter table tollbook.event drop constraint event_stream_version_key;
+        insert into tollbook.event (lane_id, seq, stream, version, type, at, leaf)
+          select lane_id, 115, stream, version, type, at, convert_to(
+          replace(convert_from(leaf, 'UTF8'), '"seq":25,', '"seq":115,'), 'UTF8') from tollbook.event where seq = 25`),
+  },
+  {
+    what: 'a call is enqueued that nobody paid for',
+    words: /first at event 115: enqueued of 0x\w+: no settled payment of that nonce waits/,
+    independently: /first at event 115: enqueued, but no settled payment/,
+    change: (owner) =>
+      owner.query(`
+        insert into tollbook.event (lane_id, seq, stream, version, type, at, leaf)
+          select lane_id, 115, stream, 8, type, last.at, convert_to(regexp_replace(
+          replace(replace(convert_from(leaf, 'UTF8'), '"seq":33,', '"seq":115,'), '"version":5', '"version":8'),
+          '"at":"[^"]+"', '"at":"' || to_char(last.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '"'), 'UTF8')
+        from tollbook.event, (select max(at) as at from tollbook.event) last where seq = 33`),
+  },
+  {
+    what: 'a time is put back',
+    words: /first at event 40: enqueued of 0x\w+ says 2020-01-01T00:00:00\.000Z, but the event before it/,
+    independently: /first at event 40: enqueued is older/,
+    change: (owner) =>
+      owner.query(`update tollbook.event set at = '2020-01-01Z', leaf = convert_to(regexp_replace(
+        convert_from(leaf, 'UTF8'), '"at":"[^"]+"', '"at":"2020-01-01T00:00:00.000Z"'), 'UTF8') where seq = 40`),
+  },
+  {
+    what: 'a result is replaced by another, consistently',
+    words: /old\.ckpt: of the events 1 to 60 at least one is not what was sealed/,
+    independently: /old\.ckpt: the first 60 events are not those/,
+    change: rewrite('seq = 50', '"result_bytes":12', '"result_bytes":13'),
+  },
+  {
+    what: 'a payment is claimed twice',
+    words: /first at event 74: settlement_started of 0x\w+: this payment was claimed before/,
+    independently: /first at event 74: this payment was claimed before/,
+    change: async (owner) => {
+      // the ninth payment becomes the first one, in every event that names it
+      const { rows } = await owner.query<{ seq: number; nonce: string; payer: string }>(
+        `select seq, j->>'nonce' as nonce, j->>'payer' as payer from (
+          select seq, convert_from(leaf, 'UTF8')::json->'data'->'payment' as j from tollbook.event where seq in (17, 74)) r order by seq`,
+      );
+      const [first, ninth] = rows;
+      if (!first || !ninth) throw new Error('no such payments');
+      await owner.query(`update tollbook.event set leaf = convert_to(replace(replace(convert_from(leaf, 'UTF8'),
+        '${ninth.nonce}', '${first.nonce}'), '${ninth.payer}', '${first.payer}'), 'UTF8') where seq > 57`);
+    },
+  },
+  {
+    what: 'a counter is changed',
+    words: /first at event 114: the counter of payment_settled stands at 17, but there are 16/,
+    independently: /first at event 114: the counter of payment_settled/,
+    change: (owner) =>
+      owner.query(`update tollbook.lane_counter set count = count + 1 where type = 'payment_settled'`),
+  },
+];

@@ -1,0 +1,135 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import path from 'node:path';
+import { createInterface, type Interface } from 'node:readline';
+import { once } from 'node:events';
+import { pino } from 'pino';
+import { expect, onTestFinished, test } from 'vitest';
+import { findAccount } from '../../src/store/credit.ts';
+import { openPool, writerRole } from '../../src/store/database.ts';
+import type { Lane } from '../../src/store/lane.ts';
+import { startChatRecoverer } from '../../src/workers/chat-recoverer.ts';
+import { admission, expectBooks, fund, laneOn } from '../support/credit.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { startSilentProxy } from '../support/silent-proxy.ts';
+import { eventually } from '../support/wait.ts';
+
+const presence = { silentSecs: 3, beatMs: 100 };
+const holderScript = path.join(import.meta.dirname, '../routing/fixtures/chat-holder.ts');
+
+/** A process of its own that holds 100 micros for a completion whose upstream has begun to answer. */
+async function startHolder(database: TestDatabase, accountId: number) {
+  const argv = [holderScript, database.url, String(accountId), String(presence.silentSecs)];
+  const child: ChildProcess = spawn(process.execPath, argv, { stdio: ['pipe', 'pipe', 'inherit'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const lines: Interface = createInterface({ input: child.stdout! });
+  const says = async (): Promise<string> => String((await once(lines, 'line'))[0]);
+  await says();
+  return {
+    kill: (signal: NodeJS.Signals) => child.kill(signal),
+    settle: (): Promise<string> => {
+      child.stdin!.write('settle\n');
+      return says();
+    },
+  };
+}
+
+function startWorker(database: Pick<TestDatabase, 'pool'>, lane: Lane) {
+  const routing = { pool: database.pool, lane, processId: randomUUID(), log: pino({ level: 'silent' }) };
+  const worker = startChatRecoverer(routing, presence);
+  onTestFinished(() => worker.stop());
+  return { ...worker, processId: routing.processId };
+}
+
+const isHeld = async ({ pool }: TestDatabase) =>
+  (await pool.query('select from tollbook.chat_hold')).rowCount === 1;
+
+async function seenAt({ pool }: TestDatabase, processId: string): Promise<string | undefined> {
+  const { rows } = await pool.query<{ at: string }>(
+    'select seen_at::text as at from tollbook.process where process_id = $1',
+    [processId],
+  );
+  return rows[0]?.at;
+}
+
+async function scene() {
+  const database = await createDatabase();
+  const lane = laneOn(database);
+  return { database, lane, accountId: await fund(database, lane, 1_000n) };
+}
+
+test('what a killed process held is brought to its end by another', async () => {
+  const { database, lane, accountId } = await scene();
+  startWorker(database, lane);
+  const holder = await startHolder(database, accountId);
+  holder.kill('SIGKILL');
+  await eventually(async () => expect(await isHeld(database)).toBe(false));
+  expect(await findAccount(database.db, { accountId })).toMatchObject({
+    balanceMicros: 900,
+    heldMicros: 0,
+    usedMicros: 100,
+  });
+  await expectBooks(database);
+});
+
+test('a process that was frozen finds its completion settled when it comes back, once and exactly', async () => {
+  const { database, lane, accountId } = await scene();
+  startWorker(database, lane);
+  const holder = await startHolder(database, accountId);
+  holder.kill('SIGSTOP');
+  await eventually(async () => expect(await isHeld(database)).toBe(false));
+  holder.kill('SIGCONT');
+  expect(await holder.settle()).toBe('gone');
+  const events = await expectBooks(database);
+  expect(events.filter(({ type }) => type === 'credit_captured')).toHaveLength(1);
+});
+
+test('a process that lives keeps what it holds, for as long as it takes', async () => {
+  const { database, lane, accountId } = await scene();
+  const worker = startWorker(database, lane);
+  const holder = await startHolder(database, accountId);
+  const dead = await startHolder(database, accountId);
+  dead.kill('SIGKILL');
+  // the dead one's hold is younger, so by now that of the living one would be gone too
+  await eventually(async () => expect(await isHeld(database)).toBe(true));
+  await worker.stop();
+  expect(await holder.settle()).toBe('ok');
+  await expectBooks(database);
+});
+
+test('a worker that was stopped says nothing more, and leaves what it held itself', async () => {
+  const { database, lane, accountId } = await scene();
+  const worker = startWorker(database, lane);
+  await eventually(async () => expect(await seenAt(database, worker.processId)).toBeDefined());
+  await lane.appendCredit(admission({ accountId, processId: worker.processId, holdMicros: 1n }));
+  await worker.stop();
+  const last = await seenAt(database, worker.processId);
+  const other = startWorker(database, lane);
+  await eventually(async () => expect(await isHeld(database)).toBe(false));
+  expect(await seenAt(database, worker.processId)).toBe(last);
+  await other.stop();
+  await expectBooks(database);
+});
+
+test('a process whose connections fall silent is seen all the same, and keeps what it holds', async () => {
+  const { database, lane, accountId } = await scene();
+  const proxy = await startSilentProxy(database);
+  const pool = openPool({ url: proxy.url, role: writerRole });
+  const living = startWorker({ pool }, lane);
+  await eventually(async () => expect(await seenAt(database, living.processId)).toBeDefined());
+  await lane.appendCredit(admission({ accountId, processId: living.processId, holdMicros: 1n }));
+  startWorker(database, lane);
+  await Promise.all(Array.from({ length: 5 }, () => pool.query('select pg_sleep(0.2)')));
+  proxy.silence();
+  const dead = await startHolder(database, accountId);
+  dead.kill('SIGKILL');
+  // by the time the dead one is not seen any more, the living one would not have been either
+  await eventually(async () =>
+    expect(await findAccount(database.db, { accountId })).toMatchObject({ usedMicros: 100 }),
+  );
+  expect(await findAccount(database.db, { accountId })).toMatchObject({ heldMicros: 1 });
+  proxy.close();
+  await living.stop();
+  await pool.end();
+  await expectBooks(database);
+});
