@@ -41,22 +41,24 @@ async function prepare(postgres: EmbeddedPostgres): Promise<Ledger> {
   };
 }
 
-/** What the ledger holds. Throws where its sequence has a gap or its counters are not its events. */
-export async function countEnqueued({ pool }: Ledger): Promise<number> {
+/** How many events of a type the ledger holds. Throws where its sequence has a gap or its counters are not its events. */
+export async function countEvents({ pool }: Ledger, type: string): Promise<number> {
   const { rows } = await pool.query<
-    Record<'events' | 'first' | 'last' | 'head' | 'enqueued' | 'counted', number>
-  >(`
+    Record<'events' | 'first' | 'last' | 'head' | 'ofType' | 'counted', number>
+  >(
+    `
     select count(*) as events, coalesce(min(seq), 1) as first, coalesce(max(seq), 0) as last,
       (select seq from tollbook.lane) as head,
-      count(*) filter (where type = 'enqueued') as enqueued,
-      coalesce((select count from tollbook.lane_counter where type = 'enqueued'), 0) as counted
-    from tollbook.event`);
+      count(*) filter (where type = $1) as "ofType",
+      coalesce((select count from tollbook.lane_counter where type = $1), 0) as counted
+    from tollbook.event`,
+    [type],
+  );
   const row = rows[0];
   if (!row) throw new Error('no answer');
   const isWhole = row.first === 1 && row.events === row.last && row.last === row.head;
-  if (!isWhole || row.enqueued !== row.counted)
-    throw new Error(`the ledger is broken: ${JSON.stringify(row)}`);
-  return row.enqueued;
+  if (!isWhole || row.ofType !== row.counted) throw new Error(`the ledger is broken: ${JSON.stringify(row)}`);
+  return row.ofType;
 }
 
 /** How many batches the lane has appended so far. */

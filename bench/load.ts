@@ -3,6 +3,7 @@
  * starts; then each connection sends the next one as soon as its last was answered.
  */
 import { connect, type Socket } from 'node:net';
+import { lastEvent, lastWord, path as chatPath, requestBody } from './chat/terms.ts';
 import { firstOffer, payFor } from './payments.ts';
 import { terms } from './terms.ts';
 import { headerOf, splitMessages } from './wire.ts';
@@ -26,27 +27,52 @@ export type Order =
       /** Any other status ends the run. */
       readonly status: number;
     }
+  | {
+      readonly op: 'send_chats';
+      readonly url: string;
+      /** Of a request each, in turn. */
+      readonly headers: readonly string[];
+      readonly stream: boolean;
+      readonly count: number;
+      readonly concurrency: number;
+    }
   | { readonly op: 'ask_facilitator'; readonly url: string; readonly count: number };
 
-export interface Sent {
-  readonly seconds: number;
+export interface Quantiles {
   readonly p50Ms: number;
   readonly p99Ms: number;
 }
 
-const body = JSON.stringify({
+/** How long answers took, to their last byte. */
+export interface Sent extends Quantiles {
+  readonly seconds: number;
+  /** To the first event of a stream. */
+  readonly firstEvent: Quantiles;
+}
+
+const jobBody = JSON.stringify({
   prompt: 'what a client sends with its job, a hundred bytes or so',
   max_tokens: 64,
 });
 const timeoutMs = 60_000;
+const firstEventMark = Buffer.from('data: ');
 let payments: Buffer[] = [];
+let chatsSent = 0;
 
 function requestBytes(url: string, paymentHeader?: string): Buffer {
   const payment = paymentHeader === undefined ? '' : `PAYMENT-SIGNATURE: ${paymentHeader}\r\n`;
   return Buffer.from(
     `POST ${terms.path} HTTP/1.1\r\nHost: ${new URL(url).host}\r\nContent-Type: application/json\r\n` +
-      `Content-Length: ${body.length}\r\n${payment}\r\n${body}`,
+      `Content-Length: ${jobBody.length}\r\n${payment}\r\n${jobBody}`,
   );
+}
+
+/** Takes an answer; throws where it is not the one that was wanted. */
+type OnAnswer = (head: string, body: Buffer) => void;
+
+interface Latencies {
+  readonly lastByteMs: number[];
+  readonly firstEventMs: number[];
 }
 
 /** Sends what `next` gives over `concurrency` connections until it gives no more. */
@@ -54,48 +80,58 @@ async function send(
   url: string,
   concurrency: number,
   next: () => Buffer | undefined,
-  onAnswer: (head: string) => void,
+  onAnswer: OnAnswer,
 ): Promise<Sent> {
   const { hostname, port } = new URL(url);
   const sockets = await Promise.all(
     Array.from({ length: concurrency }, () => connected(hostname, Number(port))),
   );
-  const latenciesMs: number[] = [];
+  const latencies: Latencies = { lastByteMs: [], firstEventMs: [] };
   const startedAt = performance.now();
   try {
     await within(
-      Promise.all(sockets.map((socket) => drive(socket, next, onAnswer, latenciesMs))),
+      Promise.all(sockets.map((socket) => drive(socket, next, onAnswer, latencies))),
       `${url} did not answer everything in ${timeoutMs} ms`,
     );
   } finally {
     for (const socket of sockets) socket.destroy();
   }
   const seconds = (performance.now() - startedAt) / 1_000;
-  latenciesMs.sort((a, b) => a - b);
-  const quantile = (q: number): number => latenciesMs[Math.floor((latenciesMs.length - 1) * q)] ?? 0;
-  return { seconds, p50Ms: quantile(0.5), p99Ms: quantile(0.99) };
+  return { seconds, ...quantiles(latencies.lastByteMs), firstEvent: quantiles(latencies.firstEventMs) };
+}
+
+function quantiles(latenciesMs: readonly number[]): Quantiles {
+  const sorted = latenciesMs.toSorted((a, b) => a - b);
+  const quantile = (q: number): number => sorted[Math.floor((sorted.length - 1) * q)] ?? 0;
+  return { p50Ms: quantile(0.5), p99Ms: quantile(0.99) };
 }
 
 function drive(
   socket: Socket,
   next: () => Buffer | undefined,
-  onAnswer: (head: string) => void,
-  latenciesMs: number[],
+  onAnswer: OnAnswer,
+  latencies: Latencies,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     let sentAt = 0;
+    let hasBegun = false;
     const sendNext = (): void => {
       const request = next();
       if (!request) return resolve();
+      hasBegun = false;
       sentAt = performance.now();
       socket.write(request);
     };
-    const take = splitMessages((head) => {
-      latenciesMs.push(performance.now() - sentAt);
-      onAnswer(head);
+    const take = splitMessages((head, body) => {
+      latencies.lastByteMs.push(performance.now() - sentAt);
+      onAnswer(head, body);
       sendNext();
     });
     socket.on('data', (chunk) => {
+      if (!hasBegun && chunk.includes(firstEventMark)) {
+        hasBegun = true;
+        latencies.firstEventMs.push(performance.now() - sentAt);
+      }
       try {
         take(chunk);
       } catch (error) {
@@ -150,6 +186,29 @@ async function makePayments(order: Extract<Order, { op: 'make_payments' }>): Pro
   return sent;
 }
 
+function sendChats({
+  url,
+  headers,
+  stream,
+  count,
+  concurrency,
+}: Extract<Order, { op: 'send_chats' }>): Promise<Sent> {
+  const { host } = new URL(url);
+  const body = requestBody[stream ? 'stream' : 'whole'];
+  const requests = headers.map((header) =>
+    Buffer.from(
+      `POST ${chatPath} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\n` +
+        `Content-Length: ${Buffer.byteLength(body)}\r\n${header}\r\n\r\n${body}`,
+    ),
+  );
+  const next = (): Buffer | undefined => (count-- > 0 ? requests[chatsSent++ % requests.length] : undefined);
+  return send(url, concurrency, next, (head, answer) => {
+    expectStatus(head, 200);
+    if (answer.includes(lastWord) && (!stream || answer.includes(lastEvent))) return;
+    throw new Error(`not the whole answer: ${answer.toString('utf8').slice(-300)}`);
+  });
+}
+
 function obey(order: Order): Promise<Sent> {
   switch (order.op) {
     case 'make_payments':
@@ -160,6 +219,8 @@ function obey(order: Order): Promise<Sent> {
       const next = what === 'payments' ? () => prepared.next().value : countDown(count, requestBytes(url));
       return send(url, concurrency, next, (head) => expectStatus(head, status));
     }
+    case 'send_chats':
+      return sendChats(order);
     case 'ask_facilitator': {
       const { host } = new URL(order.url);
       const request = Buffer.from(`GET /supported HTTP/1.1\r\nHost: ${host}\r\n\r\n`);

@@ -1,5 +1,5 @@
 import { cpuSecs, machineBusySecs, type Program } from './processes.ts';
-import { countBatches, countEnqueued, type Ledger } from './ledger.ts';
+import { countBatches, countEvents, type Ledger } from './ledger.ts';
 import type { Order, Sent } from './load.ts';
 
 /** A server under load. */
@@ -43,7 +43,7 @@ export interface Stage {
 }
 
 /** Has the load generator do something. */
-async function order(load: Program, what: Order): Promise<Sent> {
+export async function order(load: Program, what: Order): Promise<Sent> {
   const answer = await load.ask<{ readonly sent: Sent } | { readonly error: string }>(what);
   if ('error' in answer) throw new Error(answer.error);
   return answer.sent;
@@ -90,13 +90,13 @@ export async function measure(
 }
 
 async function readBooks({ ledger, stub }: Stage) {
-  const enqueued = await countEnqueued(ledger);
+  const enqueued = await countEvents(ledger, 'enqueued');
   const batches = await countBatches(ledger);
   const { settle } = (await (await fetch(`${stub.url}/count`)).json()) as { settle: number };
   return { enqueued, batches, settled: settle };
 }
 
-function expectGrowth(what: string, found: number, expected: number): void {
+export function expectGrowth(what: string, found: number, expected: number): void {
   if (found !== expected) throw new Error(`${found} ${what} instead of ${expected}`);
 }
 

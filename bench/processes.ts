@@ -14,6 +14,7 @@ export interface Program {
 export async function startProgram(file: string, args: readonly string[] = []): Promise<Program> {
   const child = fork(path.join(import.meta.dirname, file), args, {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    env: { NODE_ENV: 'production' },
   });
   const { url } = (await nextMessage(child, file)) as { url: string };
   return {

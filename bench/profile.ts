@@ -1,45 +1,51 @@
 import path from 'node:path';
-import { measure, type Scenario, type Stage } from './measure.ts';
+import type { Bench } from './bench.ts';
+import { measure, type Measurement, type Stage } from './measure.ts';
+import { paymentGateway } from './payment-targets.ts';
 import { topOf } from './top.ts';
-import { startTollbook } from './tollbook.ts';
+import { startTollbook, type TollbookOptions, type TollbookProcess } from './tollbook.ts';
 
-interface Places {
-  readonly dir: string;
-  readonly homeDir: string;
-  readonly runSecs: number;
-}
+/** Of a PostgreSQL whose functions are timed. */
+export const profileSettings = { track_functions: 'all', track_io_timing: 'on' };
 
 /** CPU profiles of a gateway under one kind of load each; another gateway issues the quotes. Returns what to read. */
-export async function profileTollbook(stage: Stage, places: Places): Promise<string> {
+export async function profilePayments(stage: Stage, bench: Bench): Promise<string> {
+  const gateway = paymentGateway(stage, true, bench.dir);
+  const quoting = await bench.keep(startTollbook(gateway));
   const parts: string[] = [];
   for (const what of ['unpaid', 'payments'] as const) {
-    parts.push(await profileOne(stage, places, { what, concurrency: 64 }));
+    const part = await profileOne(stage, bench, what, gateway, ({ pid, url }, count) => {
+      const target = { name: 'Tollbook', isPeer: false, pid, url, offersUrl: quoting.url, signed: false };
+      return measure(stage, target, { what, concurrency: 64 }, count);
+    });
+    parts.push(part);
   }
   return parts.join('\n\n');
 }
 
-async function profileOne(
+type Costs = Pick<Measurement, 'perSec' | 'serverCpuUs' | 'databaseCpuUs' | 'batchSize'>;
+
+/** One profile: of a gateway of its own, under a load that lasts some seconds. */
+export async function profileOne(
   stage: Stage,
-  { dir, homeDir, runSecs }: Places,
-  scenario: Pick<Scenario, 'what' | 'concurrency'>,
+  { homeDir, runSecs }: Bench,
+  title: string,
+  gateway: TollbookOptions,
+  load: (target: TollbookProcess, count: number) => Promise<Costs>,
 ): Promise<string> {
-  const options = { databaseUrl: stage.ledger.url, facilitatorUrl: stage.stub.url, verify: true, dir };
-  const file = `${scenario.what}-${Date.now()}.cpuprofile`;
-  const quoting = await startTollbook(options);
+  const file = `${title.replaceAll(/\W+/g, '-')}-${Date.now()}.cpuprofile`;
   const profiled = await startTollbook({
-    ...options,
+    ...gateway,
     nodeOptions: ['--cpu-prof', `--cpu-prof-dir=${homeDir}`, `--cpu-prof-name=${file}`],
   });
-  const { pid, url } = profiled;
-  const target = { name: 'Tollbook', isPeer: false, pid, url, offersUrl: quoting.url, signed: false };
   try {
-    const warm = await measure(stage, target, scenario, 1_000);
+    const warm = await load(profiled, 1_000);
     await stage.ledger.pool.query('select pg_stat_reset()');
-    const measured = await measure(stage, target, scenario, Math.round(warm.perSec * runSecs));
+    const measured = await load(profiled, Math.round(warm.perSec * runSecs * 4));
     const functions = await readFunctionTimes(stage);
     await profiled.stop();
     return [
-      `### ${scenario.what}: ${Math.round(measured.perSec)}/s while profiled, ${Math.round(measured.serverCpuUs)} µs CPU a request, ` +
+      `### ${title}: ${Math.round(measured.perSec)}/s while profiled, ${Math.round(measured.serverCpuUs)} µs CPU a request, ` +
         `PostgreSQL ${Math.round(measured.databaseCpuUs)} µs, ${measured.batchSize.toFixed(1)} appends a batch`,
       path.join(homeDir, file),
       functions,
@@ -47,17 +53,11 @@ async function profileOne(
     ].join('\n');
   } finally {
     await profiled.stop();
-    await quoting.stop();
   }
 }
 
 async function readFunctionTimes({ ledger }: Stage): Promise<string> {
-  const { rows } = await ledger.pool.query<{
-    funcname: string;
-    calls: number;
-    total_time: number;
-    self_time: number;
-  }>(
+  const { rows } = await ledger.pool.query<{ funcname: string; calls: number; total_time: number }>(
     `select funcname, calls, total_time from pg_stat_user_functions where schemaname = 'tollbook' and calls > 0 order by total_time desc`,
   );
   return rows

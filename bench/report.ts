@@ -1,10 +1,10 @@
+import os from 'node:os';
+import type { Bench } from './bench.ts';
+import { measureSyncMs } from './ledger.ts';
 import type { Measurement, Scenario, Target } from './measure.ts';
+import type { Findings } from './rounds.ts';
 
-/** All rounds of one scenario, by target. */
-export interface Findings {
-  readonly scenario: Scenario;
-  readonly rounds: ReadonlyMap<Target, readonly Measurement[]>;
-}
+type PaymentFindings = Findings<Target, Scenario, Measurement>;
 
 const columns = [
   '',
@@ -19,8 +19,8 @@ const columns = [
 ];
 
 /** One Markdown table: medians over the rounds. */
-export function tableOf(findings: readonly Findings[]): string {
-  const lines = [row(columns), row(columns.map((_, i) => (i === 0 ? '---' : '--:')))];
+export function tableOf(findings: readonly PaymentFindings[]): string {
+  const lines = [row(columns), ruler(columns)];
   for (const { scenario, rounds } of findings) {
     lines.push(row([`**${scenario.title}**`, ...columns.slice(1).map(() => '')]));
     const peer = betterPeer(scenario, rounds);
@@ -30,14 +30,32 @@ export function tableOf(findings: readonly Findings[]): string {
   return lines.join('\n');
 }
 
+/** Where and how it was measured: the same lines under every table. */
+export function circumstancesOf(
+  { rounds, dir }: Bench,
+  findings: readonly Findings<unknown, unknown, { readonly foreignCores: number }>[],
+  settings: string,
+): string {
+  const cpus = os.cpus();
+  return [
+    `- ${new Date().toISOString().slice(0, 10)}, ${cpus.length} cores (${cpus[0]?.model.trim()}), Node ${process.versions.node}, Linux ${os.release()}. ` +
+      'The server, PostgreSQL, the load generator and the stub share these cores; ' +
+      `programs of others took ${foreignCores(findings)}.`,
+    `- PostgreSQL: ${settings}; one fdatasync of this disk: ${measureSyncMs(dir).toFixed(2)} ms.`,
+    `- Medians of ${rounds} interleaved round${rounds === 1 ? '' : 's'}.`,
+  ].join('\n');
+}
+
 /** How many processors somebody else kept busy, at the median and at worst: no more than a little, or the table says little. */
-export function foreignCores(findings: readonly Findings[]): string {
+function foreignCores(
+  findings: readonly Findings<unknown, unknown, { readonly foreignCores: number }>[],
+): string {
   const seen = findings.flatMap(({ rounds }) => [...rounds.values()].flat().map((one) => one.foreignCores));
   return `${median(seen).toFixed(2)} cores (worst ${Math.max(...seen).toFixed(2)})`;
 }
 
 /** What Tollbook is held against: the peers' best median, throughput or, at concurrency 1, latency. */
-function betterPeer(scenario: Scenario, rounds: Findings['rounds']): number {
+function betterPeer(scenario: Scenario, rounds: PaymentFindings['rounds']): number {
   const peers = [...rounds]
     .filter(([{ isPeer }]) => isPeer)
     .map(([, measured]) => scoreOf(scenario, measured));
@@ -50,9 +68,8 @@ function scoreOf({ concurrency }: Scenario, measured: readonly Measurement[]): n
 
 function cellsOf(scenario: Scenario, measured: readonly Measurement[], peer: number): string[] {
   const of = (key: keyof Measurement): number => median(measured.map((one) => one[key]));
-  const rates = measured.map(({ perSec }) => perSec);
   return [
-    `${whole(of('perSec'))} (${whole(Math.min(...rates))}–${whole(Math.max(...rates))})`,
+    spread(measured.map(({ perSec }) => perSec)),
     (scoreOf(scenario, measured) / peer).toFixed(2),
     of('p50Ms').toFixed(2),
     of('p99Ms').toFixed(2),
@@ -63,11 +80,17 @@ function cellsOf(scenario: Scenario, measured: readonly Measurement[], peer: num
   ];
 }
 
-const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+export const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
 
-const whole = (value: number): string => Math.round(value).toLocaleString('en-US');
+export const ruler = (cells: readonly string[]): string =>
+  row(cells.map((_, i) => (i === 0 ? '---' : '--:')));
 
-function median(values: readonly number[]): number {
+export const whole = (value: number): string => Math.round(value).toLocaleString('en-US');
+
+export const spread = (rates: readonly number[]): string =>
+  `${whole(median(rates))} (${whole(Math.min(...rates))}–${whole(Math.max(...rates))})`;
+
+export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = (sorted.length - 1) / 2;
   return ((sorted[Math.floor(middle)] ?? 0) + (sorted[Math.ceil(middle)] ?? 0)) / 2;

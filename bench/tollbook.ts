@@ -3,12 +3,11 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startGuarded } from '../src/devnet/guarded-process.ts';
 import { freePort } from '../src/devnet/ports.ts';
-import { terms } from './terms.ts';
 
 export interface TollbookOptions {
   readonly databaseUrl: string;
-  readonly facilitatorUrl: string;
-  readonly verify: boolean;
+  readonly configText: (port: number) => string;
+  readonly readyPath: '/x402/ready' | '/v1/ready';
   /** Where its configuration is written. */
   readonly dir: string;
   readonly nodeOptions?: readonly string[];
@@ -24,7 +23,7 @@ export interface TollbookProcess {
 export async function startTollbook(options: TollbookOptions): Promise<TollbookProcess> {
   const port = await freePort();
   const file = path.join(options.dir, `gateway-${port}.toml`);
-  writeFileSync(file, configText(port, options));
+  writeFileSync(file, options.configText(port));
   const program = path.join(import.meta.dirname, '..', 'src', 'cli', 'tollbook.ts');
   const server = await startGuarded({
     command: '/usr/bin/env',
@@ -42,7 +41,7 @@ export async function startTollbook(options: TollbookOptions): Promise<TollbookP
   server.release();
   const url = `http://127.0.0.1:${port}`;
   try {
-    await ready(url, server);
+    await ready(url + options.readyPath, server);
   } catch (error) {
     await server.stop();
     throw error;
@@ -53,7 +52,7 @@ export async function startTollbook(options: TollbookOptions): Promise<TollbookP
 async function ready(url: string, server: { hasExited(): boolean; log(): string }): Promise<void> {
   const deadline = Date.now() + 30_000;
   for (;;) {
-    const status = await fetch(`${url}/x402/ready`).then(
+    const status = await fetch(url).then(
       (answer) => answer.status,
       () => undefined,
     );
@@ -62,39 +61,4 @@ async function ready(url: string, server: { hasExited(): boolean; log(): string 
       throw new Error(`Tollbook is not ready: ${server.log()}`);
     await sleep(50);
   }
-}
-
-/** The mission's keys and no more, but for what the stub calls for: it moves no money, so no chain could confirm it. */
-function configText(port: number, { facilitatorUrl, verify }: TollbookOptions): string {
-  return `
-bind_address = "127.0.0.1:${port}"
-facilitator_url = "${facilitatorUrl}"
-facilitator_verify = ${verify}
-confirm = "never"
-rate_per_native_unit = "${terms.rate}"
-default_invocation_mode = "public_paid"
-# quotes are made before the clock starts, and the load comes from one address
-quote_ttl_secs = ${terms.maxTimeoutSecs}
-max_timeout_secs = ${terms.maxTimeoutSecs}
-
-[limits]
-requests_per_minute = 0
-max_outstanding_calls = 100_000_000
-
-[[networks]]
-id = "${terms.network}"
-rpc_url = "${facilitatorUrl}/rpc"
-
-[[accepted_tokens]]
-network = "${terms.network}"
-asset = "${terms.asset}"
-symbol = "${terms.symbol}"
-decimals = ${terms.decimals}
-pay_to = "${terms.payTo}"
-eip712_name = "${terms.eip712.name}"
-eip712_version = "${terms.eip712.version}"
-
-[job_prices.1]
-0 = "${terms.priceWei}"
-`;
 }

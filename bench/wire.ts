@@ -9,20 +9,48 @@ const endOfChunks = Buffer.from('\r\n0\r\n\r\n');
  * the load generator and the stub small beside the servers that share their cores.
  */
 export function splitMessages(onMessage: (head: string, body: Buffer) => void): TakeBytes {
-  let pending: Buffer | undefined;
+  let pieces: Buffer[] = [];
+  let mayEndIn = always;
   return (chunk) => {
-    let bytes = pending ? Buffer.concat([pending, chunk]) : chunk;
+    pieces.push(chunk);
+    if (!mayEndIn(chunk)) return;
+    let bytes = pieces.length === 1 ? chunk : Buffer.concat(pieces);
+    mayEndIn = always;
     for (;;) {
       const headEnds = bytes.indexOf(endOfHead);
       if (headEnds < 0) break;
       const head = bytes.toString('latin1', 0, headEnds);
       const bodyStarts = headEnds + endOfHead.length;
       const ends = endOfMessage(head, bytes, bodyStarts);
-      if (ends === undefined || ends > bytes.length) break;
+      if (ends === undefined || ends > bytes.length) {
+        mayEndIn = ends === undefined ? endsChunks(bytes) : bringsBytes(ends - bytes.length);
+        break;
+      }
       onMessage(head, bytes.subarray(bodyStarts, ends));
       bytes = bytes.subarray(ends);
     }
-    pending = bytes.length > 0 ? bytes : undefined;
+    pieces = bytes.length > 0 ? [bytes] : [];
+  };
+}
+
+/** Whether a message that is not whole yet may end in the chunk that comes: else it need not be looked at again. */
+type MayEndIn = (chunk: Buffer) => boolean;
+
+const always: MayEndIn = () => true;
+
+function bringsBytes(missing: number): MayEndIn {
+  return (chunk) => {
+    missing -= chunk.length;
+    return missing <= 0;
+  };
+}
+
+function endsChunks(bytes: Buffer): MayEndIn {
+  let tail = bytes.subarray(-endOfChunks.length);
+  return (chunk) => {
+    const seen = Buffer.concat([tail, chunk]);
+    tail = seen.subarray(-endOfChunks.length);
+    return seen.includes(endOfChunks);
   };
 }
 

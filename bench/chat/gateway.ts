@@ -1,0 +1,56 @@
+import { issueApiKey } from '../../src/routing/api-keys.ts';
+import { grantCredit, openCreditAccount } from '../../src/routing/credit.ts';
+import { openLane } from '../../src/store/lane.ts';
+import type { Ledger } from '../ledger.ts';
+import type { TollbookOptions } from '../tollbook.ts';
+import { model, price } from './terms.ts';
+
+/** A key may start 1,000 completions a minute, which is the most that a configuration can say: so many take turns. */
+const customers = 512;
+const customersAtOnce = 32;
+const fundsMicros = 1_000_000_000_000n;
+
+/** A gateway that routes to the model's upstream and does nothing else. */
+export function chatGateway({ url }: Ledger, modelUrl: string, dir: string): TollbookOptions {
+  return { databaseUrl: url, configText: configText(modelUrl), readyPath: '/v1/ready', dir };
+}
+
+/** All as it comes, but for the limit. */
+function configText(modelUrl: string) {
+  return (port: number): string => `
+bind_address = "127.0.0.1:${port}"
+features = ["routing"]
+
+[routing]
+key_per_minute = 1_000
+
+[[upstreams]]
+name = "bench"
+base_url = "${modelUrl}/v1"
+
+[[models]]
+name = "${model}"
+upstreams = ["bench"]
+input_price = "${price.input}"
+output_price = "${price.output}"
+context_length = 131_072
+max_output_tokens = 16_384
+`;
+}
+
+/** Makes accounts with credit, and one key of each. */
+export async function fundKeys({ url, pool }: Ledger): Promise<string[]> {
+  const lane = openLane({ url });
+  const fundKey = async (name: string): Promise<string> => {
+    const accountId = await openCreditAccount({ pool, lane }, name);
+    await grantCredit({ lane }, accountId, fundsMicros);
+    return (await issueApiKey({ pool, lane }, { accountId, name })).key;
+  };
+  const keys: string[] = [];
+  while (keys.length < customers) {
+    const names = Array.from({ length: customersAtOnce }, (_, i) => `customer-${keys.length + i}`);
+    keys.push(...(await Promise.all(names.map(fundKey))));
+  }
+  await lane.close();
+  return keys;
+}

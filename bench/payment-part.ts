@@ -1,0 +1,51 @@
+import path from 'node:path';
+import type { Bench } from './bench.ts';
+import { readSettings, startLedger } from './ledger.ts';
+import { measure, measureExchange, type Scenario, type Stage } from './measure.ts';
+import { startPaymentTargets } from './payment-targets.ts';
+import { startProgram } from './processes.ts';
+import { profilePayments, profileSettings } from './profile.ts';
+import { circumstancesOf, tableOf } from './report.ts';
+import { interleave } from './rounds.ts';
+
+async function startStage({ keep, dir }: Bench, settings: Readonly<Record<string, string>>): Promise<Stage> {
+  const ledger = await keep(startLedger(path.join(dir, 'pg'), settings));
+  const stub = await keep(startProgram('facilitator.ts'));
+  const load = await keep(startProgram('load.ts'));
+  return { ledger, stub, load };
+}
+
+/** Paid jobs: Tollbook beside x402's own middlewares. */
+export const paymentPart = {
+  async compare(bench: Bench): Promise<string> {
+    const { runSecs: secs } = bench;
+    const scenarios: readonly Scenario[] = [
+      { title: 'Paid request, 64 at a time', what: 'payments', concurrency: 64, secs },
+      { title: 'Paid request, 256 at a time', what: 'payments', concurrency: 256, secs },
+      { title: 'Answer 402, 64 at a time', what: 'unpaid', concurrency: 64, secs },
+      { title: 'Paid request, one at a time', what: 'payments', concurrency: 1, secs: secs / 2 },
+    ];
+    const stage = await startStage(bench, {});
+    const targets = await startPaymentTargets(bench, stage);
+    const findings = await interleave(bench, {
+      targets,
+      scenarios,
+      // a 402 has nothing to verify
+      isOf: ({ what }, { signed }) => what === 'payments' || !signed,
+      measure: (target, scenario, count) => measure(stage, target, scenario, count),
+    });
+    const exchange = await measureExchange(stage);
+    return [
+      tableOf(findings),
+      '',
+      circumstancesOf(bench, findings, await readSettings(stage.ledger)),
+      `- The stub facilitator answers in ${exchange.p50Ms.toFixed(2)} ms (p50, one at a time); every paid request asks it twice, with facilitator_verify = false once.`,
+      '- Every payment unique; every settlement, event and counter checked after each run. ' +
+        'The peers store nothing; Tollbook commits durably before it settles and again before it answers, and logs a line a request.',
+    ].join('\n');
+  },
+
+  async profile(bench: Bench): Promise<string> {
+    return profilePayments(await startStage(bench, profileSettings), bench);
+  },
+};

@@ -1,0 +1,66 @@
+import type { Bench } from './bench.ts';
+import type { Stage, Target } from './measure.ts';
+import { startProgram } from './processes.ts';
+import { terms } from './terms.ts';
+import type { TollbookOptions } from './tollbook.ts';
+import { startTollbook } from './tollbook.ts';
+
+/** Tollbook twice, and x402's own middlewares. */
+export async function startPaymentTargets({ keep, dir }: Bench, stage: Stage): Promise<Target[]> {
+  const targets: Target[] = [];
+  for (const verify of [true, false]) {
+    const { pid, url } = await keep(startTollbook(paymentGateway(stage, verify, dir)));
+    const name = verify ? 'Tollbook' : 'Tollbook, facilitator_verify = false';
+    targets.push({ name, isPeer: false, pid, url, offersUrl: url, signed: !verify });
+  }
+  for (const peer of ['express', 'hono']) {
+    const { pid, url } = await keep(startProgram(`peers/${peer}.mjs`, [stage.stub.url]));
+    targets.push({ name: `@x402/${peer}`, isPeer: true, pid, url, offersUrl: url, signed: false });
+  }
+  return targets;
+}
+
+/** A gateway that takes payments and does nothing else. */
+export function paymentGateway({ ledger, stub }: Stage, verify: boolean, dir: string): TollbookOptions {
+  return {
+    databaseUrl: ledger.url,
+    configText: configText(stub.url, verify),
+    readyPath: '/x402/ready',
+    dir,
+  };
+}
+
+/** The mission's keys and no more, but for what the stub calls for: it moves no money, so no chain could confirm it. */
+function configText(facilitatorUrl: string, verify: boolean) {
+  return (port: number): string => `
+bind_address = "127.0.0.1:${port}"
+facilitator_url = "${facilitatorUrl}"
+facilitator_verify = ${verify}
+confirm = "never"
+rate_per_native_unit = "${terms.rate}"
+default_invocation_mode = "public_paid"
+# quotes are made before the clock starts, and the load comes from one address
+quote_ttl_secs = ${terms.maxTimeoutSecs}
+max_timeout_secs = ${terms.maxTimeoutSecs}
+
+[limits]
+requests_per_minute = 0
+max_outstanding_calls = 100_000_000
+
+[[networks]]
+id = "${terms.network}"
+rpc_url = "${facilitatorUrl}/rpc"
+
+[[accepted_tokens]]
+network = "${terms.network}"
+asset = "${terms.asset}"
+symbol = "${terms.symbol}"
+decimals = ${terms.decimals}
+pay_to = "${terms.payTo}"
+eip712_name = "${terms.eip712.name}"
+eip712_version = "${terms.eip712.version}"
+
+[job_prices.1]
+0 = "${terms.priceWei}"
+`;
+}

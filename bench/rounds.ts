@@ -1,0 +1,63 @@
+import { fail } from '../src/cli/terminal.ts';
+import type { Bench } from './bench.ts';
+
+interface Named {
+  readonly name: string;
+}
+
+interface Timed {
+  readonly title: string;
+  readonly concurrency: number;
+  readonly secs: number;
+}
+
+/** All rounds of one scenario, by target. */
+export interface Findings<Target, Scenario, Measurement> {
+  readonly scenario: Scenario;
+  readonly rounds: ReadonlyMap<Target, readonly Measurement[]>;
+}
+
+interface Comparison<Target, Scenario, Measurement> {
+  readonly targets: readonly Target[];
+  readonly scenarios: readonly Scenario[];
+  /** Whether a scenario is of interest at a target. */
+  isOf(scenario: Scenario, target: Target): boolean;
+  measure(target: Target, scenario: Scenario, count: number): Promise<Measurement>;
+}
+
+/** Measures all targets in each scenario, round by round. */
+export async function interleave<T extends Named, S extends Timed, M extends { readonly perSec: number }>(
+  { rounds, warmSecs }: Bench,
+  { targets, scenarios, isOf, measure }: Comparison<T, S, M>,
+): Promise<Findings<T, S, M>[]> {
+  /** Requests a second as last seen: a run gets as many requests as it takes `secs` to answer. */
+  const rates = new Map<string, number>();
+  const run = async (target: T, scenario: S): Promise<M> => {
+    const key = `${target.name}/${scenario.title}`;
+    const rate = rates.get(key) ?? 4 * scenario.concurrency + 200;
+    const count = Math.max(scenario.concurrency * 4, Math.round(rate * scenario.secs));
+    const measured = await measure(target, scenario, count);
+    rates.set(key, measured.perSec);
+    fail(`${scenario.title}: ${target.name} ${Math.round(measured.perSec)}/s`);
+    return measured;
+  };
+
+  for (const secs of warmSecs) {
+    for (const target of targets) {
+      for (const scenario of scenarios) if (isOf(scenario, target)) await run(target, { ...scenario, secs });
+    }
+  }
+  const findings = scenarios.map((scenario) => ({
+    scenario,
+    rounds: new Map<T, M[]>(targets.filter((target) => isOf(scenario, target)).map((target) => [target, []])),
+  }));
+  for (let round = 0; round < rounds; round++) {
+    for (const { scenario, rounds: measured } of findings) {
+      // another one begins each time, so that nobody always follows the same
+      const order = [...measured.keys()];
+      order.push(...order.splice(0, round % order.length));
+      for (const target of order) measured.get(target)?.push(await run(target, scenario));
+    }
+  }
+  return findings;
+}
