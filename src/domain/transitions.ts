@@ -96,7 +96,8 @@ export const transitions: Readonly<Record<EventType, Transition>> = {
   chat_admitted: { ...ofChat, from: first, to: 'admitted' },
   chat_refused: { ...ofChat, from: first, to: 'refused' },
   credit_held: { ...ofChat, from: ['admitted'] },
-  chat_completed: { ...ofChat, from: ['admitted'], to: 'completed' },
+  // twice where a process was taken for dead, and told the truth afterwards
+  chat_completed: { ...ofChat, from: ['admitted', 'completed'], to: 'completed' },
   chat_failed: { ...ofChat, from: ['admitted'], to: 'failed' },
   credit_captured: { ...ofChat, from: ['completed'] },
   credit_released: { ...ofChat, from: ['completed', 'failed'] },

@@ -17,8 +17,6 @@ export async function expectSoundLedger(db: LedgerDatabase, owner: pg.Client): P
 
 const ofGateways = new Set([
   'settlement_started',
-  'chat_completed',
-  'chat_failed',
   'spend_accepted',
   'session_started',
 ]);
