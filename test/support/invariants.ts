@@ -15,8 +15,4 @@ export async function expectSoundLedger(db: LedgerDatabase, owner: pg.Client): P
   return events;
 }
 
-const ofGateways = new Set([
-  'settlement_started',
-  'spend_accepted',
-  'session_started',
-]);
+const ofGateways = new Set(['settlement_started', 'spend_accepted', 'session_started']);
