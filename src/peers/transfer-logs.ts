@@ -77,6 +77,44 @@ function isCoherent(receipt: Receipt, transaction: Hex): boolean {
 export const authorizationUsed = toEventSelector('AuthorizationUsed(address,bytes32)');
 const transferred = toEventSelector('Transfer(address,address,uint256)');
 
+/** Tokens that moved, as a transaction's logs tell. Values in the token's atoms. */
+export interface Transfer {
+  readonly asset: Address;
+  readonly from: Address;
+  readonly to: Address;
+  readonly value: bigint;
+  readonly logIndex: number;
+}
+
+export type TransfersAnswer =
+  | ({ readonly kind: 'mined'; readonly transfers: readonly Transfer[] } & BlockPlace)
+  /** No receipt, or none in a block yet. */
+  | { readonly kind: 'absent' }
+  | ({ readonly kind: 'reverted' } & BlockPlace)
+  | RpcUnavailable;
+
+/** All that a receipt says was transferred, whoever asked for it. */
+export function readTransfers(receipt: Receipt | null): Exclude<TransfersAnswer, RpcUnavailable> {
+  if (!receipt?.blockHash || receipt.blockNumber === null || receipt.blockHash === noBlockHash)
+    return { kind: 'absent' };
+  const { status, logs, blockNumber, blockHash } = receipt;
+  const place = { blockNumber, blockHash };
+  if (status === '0x0') return { kind: 'reverted', ...place };
+  return { kind: 'mined', ...place, transfers: logs.flatMap((log) => transferOf(log) ?? []) };
+}
+
+/** Undefined for what is no ERC-20 Transfer, and for one of a spelling that no token uses. */
+function transferOf(log: Log): Transfer | undefined {
+  const [, from, to] = log.topics.map(addressIn);
+  if (!isTransfer(log) || !from || !to || !/^0x[0-9a-f]{64}$/.test(log.data)) return undefined;
+  return { asset: log.address, from, to, value: BigInt(log.data), logIndex: Number(log.logIndex) };
+}
+
+/** The address that a topic holds. */
+function addressIn(topic: Hex): Address | undefined {
+  return topic.startsWith(`0x${'0'.repeat(24)}`) ? `0x${topic.slice(26)}` : undefined;
+}
+
 /** What a receipt says about the expected transfer. */
 export function readSettlement(
   receipt: Receipt | null,

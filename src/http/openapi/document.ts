@@ -68,6 +68,7 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
     audit.auditStoryOperation,
     audit.auditCallsOperation,
     audit.auditTotalsOperation,
+    audit.auditRefundsDueOperation,
   ],
   log: [log.checkpointOperation, log.tileOperation, log.proofOperation, log.consistencyOperation],
 };
