@@ -128,6 +128,10 @@ const paymentSettled = z.strictObject({
   log_index: id.optional(),
 });
 
+/** An operator's reasons, for whoever audits: visible ASCII and spaces. */
+const evidenceText = z.string().regex(/^[ -~]{1,200}$/);
+const operatorName = z.string().regex(/^[A-Za-z0-9._@-]{1,64}$/);
+
 /** The chain showed later what a facilitator had said: from here on the payment is proven. */
 const settlementConfirmed = z.strictObject({
   ...ofPayment,
@@ -137,12 +141,37 @@ const settlementConfirmed = z.strictObject({
   log_index: id,
 });
 
+/** The whole of a payment given back to its payer: from the payee, or from any other account of the operator's. */
+const refunded = z.strictObject({
+  ...ofPayment,
+  amount: atoms,
+  refunded_from: address,
+  refunded_to: address,
+  transaction: hex32,
+  block_number: atoms,
+  block_hash: hex32,
+  log_index: id,
+  operator: operatorName,
+});
+
+/** Money that left a payee for another account of the operator's. */
+const sweepRecorded = z.strictObject({
+  network,
+  asset: address,
+  symbol,
+  decimals: z.int().min(0).max(36),
+  pay_to: address,
+  swept_to: address,
+  amount: atoms,
+  transaction: hex32,
+  block_number: atoms,
+  block_hash: hex32,
+  log_index: id,
+  operator: operatorName,
+});
+
 /** What became of the call of a settlement that turned out not to stand: one that a runner has cannot be taken back. */
 const callThen = z.enum(['withdrawn', 'kept']);
-
-/** An operator's reasons, for whoever audits: visible ASCII and spaces. */
-const evidenceText = z.string().regex(/^[ -~]{1,200}$/);
-const operatorName = z.string().regex(/^[A-Za-z0-9._@-]{1,64}$/);
 
 const call = { call_id: id };
 const attempt = { ...call, attempt: id };
@@ -195,6 +224,8 @@ export const eventSchemas = {
   delivery_failed: z.strictObject({ ...attempt, reason, retry_at: id.optional() }),
   completed: z.strictObject({ ...attempt, result_sha256: hex32.optional(), result_bytes: id.optional() }),
   dead_lettered: z.strictObject({ ...attempt, reason }),
+  refunded,
+  operator_sweep_recorded: sweepRecorded,
   operator_settlement_resolved: z.strictObject({
     ...ofPayment,
     paid: z.boolean(),

@@ -99,7 +99,10 @@ export class LedgerCheck {
       return undefined;
     }
     this.#versions.set(stream, version);
-    return this.#tell(event, stream) ?? this.#claimSpend(event) ?? this.#credit.apply(event);
+    const wrong = this.#tell(event, stream);
+    if (wrong !== undefined) return wrong;
+    if (event.type === 'operator_sweep_recorded') return this.#claimTransfer(event.data, stream);
+    return this.#claimSpend(event) ?? this.#credit.apply(event);
   }
 
   #tell(event: LedgerEvent, stream: string): string | undefined {
@@ -145,6 +148,7 @@ export class LedgerCheck {
         return undefined;
       case 'payment_settled':
       case 'settlement_confirmed':
+      case 'refunded':
         return this.#claimTransfer(event.data, stream);
       case 'settlement_reorged':
         this.#freeTransfers(event.data, stream);
@@ -170,12 +174,13 @@ export class LedgerCheck {
   }
 
   #claimTransfer(
-    data: EventData<'payment_settled'> | EventData<'settlement_confirmed'>,
+    data: EventData<'payment_settled' | 'settlement_confirmed' | 'refunded' | 'operator_sweep_recorded'>,
     stream: string,
   ): string | undefined {
     if (data.log_index === undefined) return undefined;
     const key = `${data.network}/${data.transaction}/${data.log_index}`;
-    if (this.#transfers.has(key)) return 'this transfer on the chain has paid before: one transfer pays once';
+    if (this.#transfers.has(key))
+      return 'this transfer on the chain has paid before: one transfer counts once';
     this.#transfers.set(key, stream);
     return undefined;
   }

@@ -2,7 +2,7 @@ import { type Posting, postingOf } from './credit-books.ts';
 import type { LedgerEvent } from './event.ts';
 import { type Step, type Story, transitions } from './transitions.ts';
 
-/** Where one stream of model chat or of people stands: as little as is needed to tell what may come next. */
+/** Where one stream of model chat, of people or of the operator stands: as little as is needed to tell what may come next. */
 export class StoryCheck {
   #step: Step = 'none';
   /** Of a chat: what is held for it, and what was taken of that. */
@@ -71,6 +71,10 @@ function idOf(data: LedgerEvent['data'], story: Story): string | number | undefi
       return 'key_id' in data ? data.key_id : undefined;
     case 'user':
       return 'user_id' in data ? data.user_id : undefined;
+    case 'sweep':
+      return 'swept_to' in data
+        ? `${data.network.slice('eip155:'.length)}:${data.transaction}:${data.log_index}`
+        : undefined;
     case 'session':
       return 'session_id' in data ? data.session_id : undefined;
   }

@@ -19,6 +19,15 @@ export interface PaymentStory {
   /** The operator was told that it takes too long. */
   readonly isOverdue: boolean;
   readonly call?: CallStory | undefined;
+  /** Its money was given back, all of it: it stays settled. */
+  readonly refunded?: Refunded | undefined;
+}
+
+export interface Refunded {
+  /** The stream's version when it was. */
+  readonly version: number;
+  readonly transaction: string;
+  readonly proof: TransferProof;
 }
 
 export interface Settled {
@@ -110,6 +119,14 @@ export function evolve(story: Story, event: RecordedEvent): Story {
       }));
     case 'settlement_overdue':
       return withPayment(next, event.data, () => ({ isOverdue: true }));
+    case 'refunded':
+      return withPayment(next, event.data, () => ({
+        refunded: {
+          version: event.version,
+          transaction: event.data.transaction,
+          proof: proofIn(event.data),
+        },
+      }));
     case 'enqueued':
       return withEnqueued(next, event.data);
     case 'operator_requeued':
@@ -137,6 +154,7 @@ export function evolve(story: Story, event: RecordedEvent): Story {
     case 'operator_runner_paused':
     case 'operator_runner_resumed':
     case 'operator_settlement_resolved':
+    case 'operator_sweep_recorded':
     case 'operator_token_created':
     case 'operator_token_revoked':
     case 'payment_rejected':
@@ -244,12 +262,13 @@ function withCall(story: Story, call: CallStory): Story {
 }
 
 /**
- * The payment that a receipt speaks of: the first that settled. Undefined where none did; a second one in a stream is
- * one that was believed to have failed and landed late.
+ * The payment that a receipt speaks of: the first that settled and was not refunded, else the first that settled.
+ * Undefined where none did; a second one in a stream is one that was believed to have failed and landed late.
  */
 export function paidPayment(story: Story): PaymentStory | undefined {
   const settled = story.payments.filter(({ status }) => status === 'settled');
-  return settled.toSorted((a, b) => (a.settled?.version ?? 0) - (b.settled?.version ?? 0))[0];
+  const inOrder = settled.toSorted((a, b) => (a.settled?.version ?? 0) - (b.settled?.version ?? 0));
+  return inOrder.find(({ refunded }) => !refunded) ?? inOrder[0];
 }
 
 export type ReceiptState =
@@ -270,6 +289,7 @@ export type ReceiptState =
 /** The one word for where a stream stands. `nowSecs` is the database's clock: only expiry needs it. */
 export function receiptState(story: Story, nowSecs: number): ReceiptState {
   const last = paidPayment(story) ?? story.payments.at(-1);
+  if (last?.refunded && last.status === 'settled') return 'refunded';
   if (last?.call && last.status === 'settled') return last.call.status;
   if (last && last.status !== 'settlement_failed') return last.status;
   if (story.refused) return 'refused';
@@ -277,7 +297,7 @@ export function receiptState(story: Story, nowSecs: number): ReceiptState {
   return story.quote && story.quote.expires_at <= nowSecs ? 'expired' : 'quoted';
 }
 
-/** Whether money moved: null while nobody can know. */
+/** Whether money came, refunded or not: null while nobody can know. */
 export function isPaid(story: Story): boolean | null {
   if (story.payments.some((payment) => payment.status === 'settled')) return true;
   return story.payments.some((payment) => payment.status !== 'settlement_failed') ? null : false;

@@ -7,6 +7,7 @@ interface Payment {
   status: PaymentStatus;
   call: CallStatus;
   callId: number;
+  isRefunded: boolean;
 }
 
 type Named = Pick<EventData<'settlement_failed'>, 'network' | 'asset' | 'payer' | 'payment_nonce'>;
@@ -70,7 +71,14 @@ export class StreamCheck {
     this.started = this.#verified;
     this.#verified = '';
     const { amount } = payment;
-    (this.#payments ??= []).push({ name: this.started, amount, status: 'settling', call: 'none', callId: 0 });
+    (this.#payments ??= []).push({
+      name: this.started,
+      amount,
+      status: 'settling',
+      call: 'none',
+      callId: 0,
+      isRefunded: false,
+    });
     return undefined;
   }
 
@@ -83,6 +91,7 @@ export class StreamCheck {
       return `the payment is ${payment.status}, which cannot be followed by ${event.type}`;
     if (event.type === 'payment_settled' && event.data.amount !== payment.amount)
       return `it settles ${event.data.amount} atoms, but ${payment.amount} were signed`;
+    if (event.type === 'refunded') return refund(payment, event.data);
     if (to) payment.status = to;
     if (
       (event.type === 'settlement_disproved' || event.type === 'settlement_reorged') &&
@@ -95,7 +104,8 @@ export class StreamCheck {
   #enqueue(event: LedgerEvent): string | undefined {
     const { call_id, payment_nonce } = event.data as EventData<'enqueued'>;
     const payment = this.#payments?.find(
-      ({ status, name, call }) => status === 'settled' && name.endsWith(payment_nonce) && call === 'none',
+      ({ status, name, call, isRefunded }) =>
+        status === 'settled' && name.endsWith(payment_nonce) && call === 'none' && !isRefunded,
     );
     if (!payment) return 'no settled payment of that nonce waits for its call';
     payment.call = 'enqueued';
@@ -109,9 +119,19 @@ export class StreamCheck {
     if (!payment) return `call ${call_id} was never enqueued here`;
     if (!from.includes(payment.call))
       return `the call is ${payment.call}, which cannot be followed by ${event.type}`;
+    if (event.type === 'operator_requeued' && payment.isRefunded)
+      return 'its payment was refunded: nobody pays for this call any more';
     if (to) payment.call = to;
     return undefined;
   }
+}
+
+function refund(payment: Payment, { amount, payer, refunded_to }: EventData<'refunded'>): string | undefined {
+  if (payment.isRefunded) return 'the payment was refunded before: money is given back once';
+  if (amount !== payment.amount) return `it refunds ${amount} atoms, but ${payment.amount} were signed`;
+  if (refunded_to !== payer) return `it refunds ${refunded_to}, but ${payer} has paid`;
+  payment.isRefunded = true;
+  return undefined;
 }
 
 function nameOf({ network, asset, payer, payment_nonce }: Named): string {

@@ -4,8 +4,8 @@ export type PaymentStatus = 'settling' | 'settlement_unknown' | 'settlement_fail
 /** `none`: nothing was enqueued yet, or it was taken back. */
 export type CallStatus = 'none' | 'enqueued' | 'delivered' | 'completed' | 'dead_lettered';
 
-/** The streams of model chat and of people: each holds the story of one thing, which its name names. */
-export type Story = 'chat' | 'account' | 'key' | 'spend' | 'user' | 'session';
+/** The streams of model chat, of people and of the operator: each holds the story of one thing, which its name names. */
+export type Story = 'chat' | 'account' | 'key' | 'spend' | 'user' | 'session' | 'sweep';
 /** Where such a story stands; `none` before its first event. */
 export type Step =
   | 'none'
@@ -22,7 +22,8 @@ export type Step =
   | 'released'
   | 'over'
   | 'started'
-  | 'ended';
+  | 'ended'
+  | 'recorded';
 
 /**
  * What an event may follow, and where it leaves what it speaks of.
@@ -71,6 +72,8 @@ export const transitions: Readonly<Record<EventType, Transition>> = {
   settlement_reorged: { of: 'payment', from: settled, to: 'settling' },
   settlement_overdue: { of: 'payment', from: undecided },
   operator_settlement_resolved: { of: 'payment', from: undecided },
+  // a settled payment stays so: the money came, and went back
+  refunded: { of: 'payment', from: settled },
   enqueued: { of: 'enqueue' },
   delivered: { of: 'call', from: waiting, to: 'delivered' },
   delivery_failed: { of: 'call', from: waiting },
@@ -118,5 +121,6 @@ export const transitions: Readonly<Record<EventType, Transition>> = {
   spend_failed: { ...ofSpend, from: ['earned'], to: 'over' },
   user_created: { of: 'step', story: 'user', from: first, to: 'created' },
   session_started: { ...ofSession, from: first, to: 'started' },
+  operator_sweep_recorded: { of: 'step', story: 'sweep', from: first, to: 'recorded' },
   session_ended: { ...ofSession, from: ['started'], to: 'ended' },
 };

@@ -40,6 +40,39 @@ const reorged = event('settlement_reorged', {
 });
 const dead = event('dead_lettered', { ...call, reason: 'attempts_exhausted' });
 const requeued = event('operator_requeued', { call_id: 2 });
+const away = {
+  transaction: hex32Of('a refund'),
+  block_number: '2000',
+  block_hash: hex32Of('block 2000'),
+  log_index: 4,
+  operator: 'ada',
+};
+const refunded = (change: object = {}): Told =>
+  event('refunded', {
+    ...named,
+    amount,
+    refunded_from: `0x${'90'.repeat(20)}`,
+    refunded_to: payer,
+    ...away,
+    ...change,
+  });
+const swept = (change: object = {}, of = `sweep:84532:${away.transaction}:4`): Told => ({
+  stream: of,
+  event: {
+    type: 'operator_sweep_recorded',
+    data: {
+      network,
+      asset,
+      symbol: 'USDC',
+      decimals: 6,
+      pay_to: `0x${'90'.repeat(20)}`,
+      swept_to: `0x${'77'.repeat(20)}`,
+      amount: '5000',
+      ...away,
+      ...change,
+    },
+  } as LedgerEvent,
+});
 
 test.each<[string, Told[]]>([
   ['a paid job to its end', job],
@@ -53,6 +86,15 @@ test.each<[string, Told[]]>([
   ],
   ['a reorganised block, settled again', after(5, reorged, job[3]!, ...job.slice(4))],
   ['a dead letter that was put back', after(6, dead, requeued, job[5]!, job[6]!)],
+  ['a dead letter whose payment was refunded', after(6, dead, refunded())],
+  ['a completed call whose payment was refunded', after(7, refunded())],
+  ['a refund while the call was on its way', after(5, refunded(), job[5]!, job[6]!)],
+  ['a payment without a call that was refunded', after(4, refunded())],
+  ['a sweep', [swept()]],
+  [
+    'two transfers of one transaction',
+    [swept(), swept({ log_index: 5 }, `sweep:84532:${away.transaction}:5`)],
+  ],
 ])('%s is legal', (_, told) => {
   expect(faultOf(told)).toBeUndefined();
 });
@@ -82,6 +124,38 @@ test.each<[string, Told[], RegExp]>([
   ['completed after it was withdrawn', after(5, reorged, job[6]!), /never enqueued/],
   ['quoted twice', after(1, job[0]!), /issued once/],
   ['a payment of no quote', job.slice(1), /belongs to a quote/],
+  [
+    'refunded before it was settled',
+    after(3, refunded()),
+    /is settling, which cannot be followed by refunded/,
+  ],
+  [
+    'refunded after its settlement was disproved',
+    after(5, disproved('kept'), refunded()),
+    /is settlement_unk/,
+  ],
+  ['refunded twice', after(6, dead, refunded(), refunded({ log_index: 5 })), /was refunded before/],
+  ['refunded by another amount', after(6, dead, refunded({ amount: '1' })), /refunds 1 atoms, but 2000 were/],
+  [
+    'refunded to somebody else',
+    after(6, dead, refunded({ refunded_to: asset })),
+    /refunds 0x5f\w+, but 0x\w+ has paid/,
+  ],
+  ['put back after it was refunded', after(6, dead, refunded(), requeued), /its payment was refunded/],
+  ['enqueued after it was refunded', after(4, refunded(), job[4]!), /no settled payment/],
+  [
+    'refunded with the transfer that paid',
+    after(6, dead, refunded({ transaction, log_index: 1 })),
+    /has paid before/,
+  ],
+  ['refunded with a transfer that is a sweep', [swept(), ...after(6, dead, refunded())], /has paid before/],
+  ['swept with a transfer that is a refund', [...after(6, dead, refunded()), swept()], /has paid before/],
+  [
+    'swept in the stream of another transfer',
+    [swept({ log_index: 5 })],
+    /name something else than its stream/,
+  ],
+  ['swept twice', [swept(), swept()], /the sweep is recorded/],
   [
     'one transfer for two payments',
     [...job, ...paidJob(2).slice(0, 3), sameTransfer()],

@@ -95,6 +95,21 @@ const retried: LedgerEvent = {
 const completed: LedgerEvent = { type: 'completed', data: { call_id: 9, attempt: 2 } };
 const dead: LedgerEvent = { type: 'dead_lettered', data: { call_id: 9, attempt: 1, reason: 'http_400' } };
 const requeued: LedgerEvent = { type: 'operator_requeued', data: { call_id: 9 } };
+const refundedFor = (nonce: string): LedgerEvent => ({
+  type: 'refunded',
+  data: {
+    ...named,
+    payer,
+    payment_nonce: nonce,
+    amount: String(option.amount),
+    refunded_from: option.payTo,
+    refunded_to: payer,
+    transaction: bytesOf('f8', 32),
+    ...proof,
+    operator: 'ada',
+  },
+});
+const refunded = refundedFor(firstNonce);
 const replayDenied: LedgerEvent = {
   type: 'replay_denied',
   data: { claim: 'payment', ...named, payment_nonce: secondNonce, payer },
@@ -255,6 +270,28 @@ describe('a payment that was believed to have failed and lands after another pai
       { callId: 9, status: 'delivered' },
       { callId: 8, status: 'enqueued' },
     ]);
+  });
+});
+
+describe('a refund', () => {
+  test('is what the receipt says, and the payment stays paid', () => {
+    const expected = { state: 'refunded', paid: true, open: false };
+    expect(standing([...paid, dead, refunded])).toEqual(expected);
+    expect(standing([quoted, started(), settled(), refunded])).toEqual(expected);
+    expect(standing([...paid, delivered, completed, refunded])).toEqual(expected);
+    expect(storyOf([...paid, dead, refunded]).payments[0]).toMatchObject({
+      status: 'settled',
+      refunded: { version: 7, transaction: bytesOf('f8', 32), proof: { logIndex: 3 } },
+      call: { status: 'dead_lettered' },
+    });
+  });
+
+  test('of the second of two payments leaves the first one as it was, and the other way round', () => {
+    const both = [quoted, started(), failed(), started(secondNonce), settled(secondNonce)];
+    const two = [...both, enqueuedFor(secondNonce, 8), settled(), enqueued];
+    expect(standing([...two, refunded]).state).toBe('enqueued');
+    expect(standing([...two, refundedFor(secondNonce), delivered]).state).toBe('delivered');
+    expect(standing([...two, refunded, refundedFor(secondNonce)]).state).toBe('refunded');
   });
 });
 

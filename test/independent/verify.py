@@ -143,6 +143,7 @@ PAYMENT_MOVES = {
     "settlement_confirmed": ({"settled"}, None),
     "settlement_disproved": ({"settled"}, "settlement_unknown"),
     "settlement_reorged": ({"settled"}, "settling"),
+    "refunded": ({"settled"}, None),
     "settlement_overdue": ({"settling", "settlement_unknown"}, None),
     "operator_settlement_resolved": ({"settling", "settlement_unknown"}, None),
 }
@@ -201,7 +202,7 @@ class Ledger:
         elif kind in PAYMENT_MOVES:
             self.move_payment(stream, kind, data, mine)
         elif kind == "enqueued":
-            waiting = [p for p in mine.values() if p["status"] == "settled" and p["call"] is None and p["nonce"] == data["payment_nonce"]]
+            waiting = [p for p in mine.values() if p["status"] == "settled" and p["call"] is None and not p["refunded"] and p["nonce"] == data["payment_nonce"]]
             if not waiting:
                 raise Wrong("enqueued, but no settled payment of that nonce waits for its call")
             waiting[0].update(call="enqueued", call_id=data["call_id"])
@@ -210,7 +211,13 @@ class Ledger:
             found = [p for p in mine.values() if p["call"] is not None and p["call_id"] == data["call_id"]]
             if not found or found[0]["call"] not in before:
                 raise Wrong(f"{kind} of a call that is {found[0]['call'] if found else 'not there'}")
+            if kind == "operator_requeued" and found[0]["refunded"]:
+                raise Wrong("a call was put back whose payment was refunded")
             found[0]["call"] = after or found[0]["call"]
+        elif kind == "operator_sweep_recorded":
+            if version != 1 or stream != f"sweep:{data['network'].split(':')[1]}:{data['transaction']}:{data['log_index']}":
+                raise Wrong("a sweep that is not alone in the stream that its transfer names")
+            self.claim_transfer(stream, data)
 
     def start(self, stream, mine, payment):
         if stream not in self.quotes or any(p["status"] != "settlement_failed" for p in mine.values()):
@@ -224,7 +231,7 @@ class Ledger:
             if nonce in self.nonces:
                 raise Wrong("the caller's nonce was claimed before")
             self.nonces[nonce] = stream
-        mine[name] = {"status": "settling", "amount": payment["amount"], "nonce": payment["nonce"], "call": None, "call_id": None}
+        mine[name] = {"status": "settling", "amount": payment["amount"], "nonce": payment["nonce"], "call": None, "call_id": None, "refunded": False}
 
     def move_payment(self, stream, kind, data, mine):
         before, after = PAYMENT_MOVES[kind]
@@ -235,19 +242,28 @@ class Ledger:
             raise Wrong(f"{kind} of a payment that is {payment['status']}")
         if kind == "payment_settled" and data["amount"] != payment["amount"]:
             raise Wrong("the amount that was settled is not the one that was signed")
+        if kind == "refunded":
+            if payment["refunded"]:
+                raise Wrong("the payment was refunded before")
+            if data["amount"] != payment["amount"] or data["refunded_to"] != data["payer"]:
+                raise Wrong("what was refunded is not what was signed, or went to somebody else")
+            payment["refunded"] = True
         payment["status"] = after or payment["status"]
         if data.get("call") == "withdrawn":
             payment["call"] = None
         if kind == "settlement_failed" and self.nonces.get(self.pending_nonce[stream]) == stream:
             del self.nonces[self.pending_nonce[stream]]
-        if kind in ("payment_settled", "settlement_confirmed") and "log_index" in data:
-            transfer = (data["network"], data["transaction"], data["log_index"])
-            if transfer in self.transfers:
-                raise Wrong("this transfer has paid before")
-            self.transfers[transfer] = stream
+        if kind in ("payment_settled", "settlement_confirmed", "refunded") and "log_index" in data:
+            self.claim_transfer(stream, data)
         if kind == "settlement_reorged":
             for transfer in [t for t, s in self.transfers.items() if s == stream and t[:2] == (data["network"], data["transaction"])]:
                 del self.transfers[transfer]
+
+    def claim_transfer(self, stream, data):
+        transfer = (data["network"], data["transaction"], data["log_index"])
+        if transfer in self.transfers:
+            raise Wrong("this transfer has paid before")
+        self.transfers[transfer] = stream
 
     def compare(self, trailer):
         if trailer["seq"] != self.seq:
