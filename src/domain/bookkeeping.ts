@@ -181,7 +181,7 @@ export class Bookkeeper {
         });
       case 'refunded':
         return this.#change(event, 'refund', payment, () => {
-          payment.refundedFrom = event.data.refunded_from ?? payment.payTo;
+          payment.refundedFrom = event.data.refunded_from;
         });
     }
   }

@@ -113,15 +113,15 @@ export function paying(n: number) {
     complete: () => tell('completed', { call_id: n * 10 + calls, attempt: 1 }),
     die: () => tell('dead_lettered', { call_id: n * 10 + calls, attempt: 1, reason: 'http_400' }),
     requeue: () => tell('operator_requeued', { call_id: n * 10 + calls }),
-    refund: (from?: string) =>
+    refund: (from: string = terms.pay_to) =>
       tell('refunded', {
         ...of(),
         amount: terms.amount,
+        refunded_from: from,
         refunded_to: terms.payer,
         transaction: hex32Of(`refund ${n}`),
         ...proof(),
         operator: 'ann',
-        ...(from === undefined ? {} : { refunded_from: from }),
       }),
     topUp: () =>
       told.push({
@@ -185,7 +185,7 @@ function stepsAt(quote: Paying, at: Standing): (() => void)[] {
         quote.settle(evidence);
         at.basis = evidence === 'facilitator' ? 'word' : 'sure';
         at.hasFailed = false;
-        if (at.call !== 'none') return;
+        if (at.call !== 'none' || at.isRefunded) return;
         quote.enqueue();
         at.call = 'enqueued';
       });
@@ -200,7 +200,7 @@ function stepsAt(quote: Paying, at: Standing): (() => void)[] {
       },
     );
     // another payment of the same quote; the first one stays failed
-    if (at.hasFailed && at.call === 'none')
+    if (at.hasFailed && at.call === 'none' && !at.isRefunded)
       steps.push(() => {
         quote.start();
         at.hasFailed = false;
@@ -236,7 +236,7 @@ function stepsAt(quote: Paying, at: Standing): (() => void)[] {
         at.call = 'dead';
       },
     );
-  if (at.call === 'dead')
+  if (at.call === 'dead' && !at.isRefunded)
     steps.push(() => {
       quote.requeue();
       at.call = 'enqueued';

@@ -228,7 +228,9 @@ test('a sweep moves tokens to the treasury, and is no refund', () => {
         amount: '1500',
         transaction: `0x${'01'.repeat(32)}`,
         block_number: '9',
+        block_hash: `0x${'02'.repeat(32)}`,
         log_index: 0,
+        operator: 'ann',
       },
     },
   } as ToldToBooks;
