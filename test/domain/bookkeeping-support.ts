@@ -11,7 +11,7 @@ export interface ToldToBooks {
   readonly event: Pick<BooksEvent, 'type' | 'data'>;
 }
 
-export const booksStartMs = Date.parse('2026-11-20T06:00:00.000Z');
+export const booksStartMs = Date.parse('2026-01-31T22:00:00.000Z');
 
 /** Gives events their places, one a second. */
 export function placed(told: readonly ToldToBooks[], startMs = booksStartMs): BooksEvent[] {
@@ -52,14 +52,14 @@ export function leftOn(entries: readonly Entry[]): Record<string, bigint> {
 
 type Paying = ReturnType<typeof paying>;
 
-/** A quote with its payments, told step by step. */
-export function paying(n: number) {
+/** A quote with its payments, told step by step; paid with another token where one is given. */
+export function paying(n: number, token: object = {}) {
   const job = paidJob(n, { startMs: booksStartMs });
   const stream = job[0]!.stream;
   const told: ToldToBooks[] = [job[0]!];
   const started = job[2]!.event;
   if (started.type !== 'settlement_started') throw new Error('paidJob tells another story');
-  const terms = started.data.payment;
+  const terms = { ...started.data.payment, ...token };
   const tell = (type: string, data: object): void => {
     told.push({ stream, event: { type, data } as ToldToBooks['event'] });
   };

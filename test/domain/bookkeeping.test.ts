@@ -10,6 +10,7 @@ import { transitions } from '../../src/domain/transitions.ts';
 import { Bookkeeper } from '../../src/domain/bookkeeping.ts';
 import {
   anyStory,
+  booksStartMs,
   entriesOf,
   interleaved,
   leftOn,
@@ -334,7 +335,7 @@ test('what is remembered is what is open: the rest is forgotten, and unpaid quot
   }
   // quotes can be paid again after a failure while they last
   expect(bookkeeper.openQuotes).toBe(200);
-  const later = placed(paying(301).told, Date.parse('2026-11-20T09:30:00Z'));
+  const later = placed(paying(301).told, booksStartMs + 12_600_000);
   post(later);
   expect(bookkeeper.openQuotes).toBe(1);
 });
