@@ -1,3 +1,4 @@
+import { bookFormats } from '../domain/book-format.ts';
 import { operatorScopes } from '../domain/operator-scope.ts';
 
 /** Runs with the arguments after its name; returns the exit code. */
@@ -165,11 +166,15 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     load: () => import('./spend-list.ts'),
   },
   export: {
-    summary: 'writes the ledger out: every event, to the byte',
+    summary: 'writes the ledger out, to the byte, or the books of a period for accountants',
     usage:
       'tollbook export [--format jsonl] [--from-seq N] [--out FILE]\n' +
-      '  a line an event, the leaf bytes as they are sealed, then the counters; with --from-seq --out is continued;\n' +
-      '  needs DATABASE_URL',
+      '  a line an event, the leaf bytes as they are sealed, then the counters; with --from-seq --out is continued\n' +
+      `tollbook export --format ${bookFormats.join('|')} --from 2026-11 --to 2026-12 [--out FILE] [--input EXPORT]\n` +
+      '  the books of a period that is over, --from in it and --to not, in UTC: months, days or RFC 3339 times;\n' +
+      '  journals stand on their own, with balances brought forward and asserted on either end;\n' +
+      '  what is recorded late is in the period of its recording, so the same period is the same bytes for ever\n' +
+      '  needs DATABASE_URL, or with --input a file of --format jsonl instead',
     load: () => import('./export.ts'),
   },
   verify: {

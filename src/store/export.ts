@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
 
 /** Where an export ends, and what the ledger itself counted there; read in one statement. */
@@ -20,6 +21,31 @@ export async function readExportEnd(pool: pg.Pool): Promise<ExportEnd> {
   const row = rows[0];
   if (!row) throw new Error('the ledger has no lane');
   return row;
+}
+
+const pauseMs = 20;
+const longestWaitMs = 30_000;
+
+/**
+ * A moment that no event can still come before, in Unix milliseconds of the database's clock. An append reads the clock once
+ * its transaction has a number, so whatever has no number yet will be later; the others are waited for.
+ */
+export async function readPassedMoment(pool: pg.Pool): Promise<number> {
+  const clock = await pool.query<{ ms: number }>(
+    `select floor(extract(epoch from tollbook.clock()) * 1000)::float8 as ms`,
+  );
+  const begun = await pool.query<{ next: string }>(
+    `select pg_snapshot_xmax(pg_current_snapshot())::text as next`,
+  );
+  for (let waitedMs = 0; waitedMs < longestWaitMs; waitedMs += pauseMs) {
+    const { rows } = await pool.query<{ has_passed: boolean }>(
+      `select pg_snapshot_xmin(pg_current_snapshot()) >= $1::xid8 as has_passed`,
+      [begun.rows[0]?.next],
+    );
+    if (rows[0]?.has_passed) return clock.rows[0]?.ms ?? 0;
+    await setTimeout(pauseMs);
+  }
+  throw new Error('a transaction has been open on this database for too long: nobody can tell yet what is complete');
 }
 
 /** A page of leaves, a line each; `last` is where the next page goes on. Undefined where there is none left. */

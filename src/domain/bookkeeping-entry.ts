@@ -1,0 +1,108 @@
+/** Something that is counted: a token on one network, or the currency of credit. */
+export interface Commodity {
+  /** Valid in beancount as it is, and in hledger in quotes: capitals, digits, hyphens; one name, one commodity. */
+  readonly name: string;
+  /** What stands in account names behind the network. */
+  readonly tag: string;
+  /** CAIP-2; undefined for credit. */
+  readonly network: string | undefined;
+  /** The token's contract, or the contract of prepaid credits; undefined for credit. */
+  readonly asset: string | undefined;
+  readonly symbol: string;
+  readonly decimals: number;
+}
+
+/** So many atoms, above 0, on the debit side of one account and on the credit side of another. */
+export interface Move {
+  readonly debit: string;
+  readonly credit: string;
+  readonly commodity: Commodity;
+  readonly atoms: bigint;
+}
+
+export type Category =
+  | 'payment'
+  | 'confirmation'
+  | 'reversal'
+  | 'delivery'
+  | 'dead_letter'
+  | 'requeue'
+  | 'refund'
+  | 'sweep'
+  | 'credit_grant'
+  | 'top_up'
+  | 'top_up_reversal'
+  | 'credit_use'
+  | 'credit_correction'
+  | 'credit_expiry'
+  | 'spend_earned'
+  | 'spend_claimed'
+  | 'spend_lost';
+
+/** What one event of the ledger means to the books. */
+export interface Entry {
+  readonly seq: number;
+  /** The event's type. */
+  readonly event: string;
+  readonly category: Category;
+  /** RFC 3339, as recorded. */
+  readonly recordedAt: string;
+  /** The same moment for what happens here; for what happens on a chain its block's time, undefined where it is not told. */
+  readonly occurredAt: string | undefined;
+  readonly moves: readonly Move[];
+  readonly quoteDigest: string | undefined;
+  readonly counterparty: string | undefined;
+  readonly transaction: string | undefined;
+  readonly block: string | undefined;
+  readonly logIndex: number | undefined;
+  /** A machine word or a model's name. */
+  readonly memo: string | undefined;
+}
+
+/** Atoms as decimal text with all the token's decimals: exact, and never in scientific notation. */
+export function decimalText(atoms: bigint, decimals: number): string {
+  const sign = atoms < 0n ? '-' : '';
+  const digits = String(atoms < 0n ? -atoms : atoms).padStart(decimals + 1, '0');
+  if (decimals === 0) return sign + digits;
+  return `${sign}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`;
+}
+
+export interface Balance {
+  readonly account: string;
+  readonly commodity: Commodity;
+  /** Above 0 on the debit side. */
+  readonly atoms: bigint;
+}
+
+/** What stands on each account in each commodity: debits less credits. */
+export class Balances {
+  readonly #accounts = new Map<string, Map<Commodity, bigint>>();
+
+  post({ debit, credit, commodity, atoms }: Move): void {
+    this.add(debit, commodity, atoms);
+    this.add(credit, commodity, -atoms);
+  }
+
+  add(account: string, commodity: Commodity, atoms: bigint): void {
+    let amounts = this.#accounts.get(account);
+    if (!amounts) this.#accounts.set(account, (amounts = new Map<Commodity, bigint>()));
+    amounts.set(commodity, (amounts.get(commodity) ?? 0n) + atoms);
+  }
+
+  /** Whether the account was ever used with the commodity. */
+  has(account: string, commodity: Commodity): boolean {
+    return this.#accounts.get(account)?.has(commodity) ?? false;
+  }
+
+  /** By account and commodity, in the order of their code units, zeros among them. */
+  list(): Balance[] {
+    const all = [...this.#accounts].flatMap(([account, amounts]) =>
+      [...amounts].map(([commodity, atoms]) => ({ account, commodity, atoms })),
+    );
+    return all.toSorted((a, b) => order(a.account, b.account) || order(a.commodity.name, b.commodity.name));
+  }
+}
+
+function order(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
+}

@@ -1,0 +1,69 @@
+/** What is needed of an event to see whether it reopens something. */
+export interface SkimmedEvent {
+  readonly type: string;
+  readonly stream: string;
+  readonly data: object;
+}
+
+/**
+ * The quotes that something is told of after they seemed done with: a late settlement, one that did not stand, a refund, a
+ * top-up told late. Found by reading the ledger once before the books are kept, so that the books can forget all others.
+ * What it keeps grows with such events only, beside two tables of a fixed size; those can err to the safe side.
+ */
+export class ReopenedQuotes {
+  readonly #reopened = new Set<string>();
+  readonly #failed = new DigestFilter();
+  readonly #completed = new DigestFilter();
+
+  /** Takes the next event. */
+  skim({ type, stream, data }: SkimmedEvent): void {
+    switch (type) {
+      case 'settlement_failed':
+        this.#failed.add(stream);
+        break;
+      case 'completed':
+        this.#completed.add(stream);
+        break;
+      case 'payment_settled':
+        if (this.#failed.has(stream)) this.#reopened.add(stream);
+        break;
+      case 'settlement_disproved':
+      case 'settlement_reorged':
+      case 'refunded':
+        this.#reopened.add(stream);
+        break;
+      case 'credit_topped_up':
+      case 'credit_taken_back': {
+        const digest = 'quote_digest' in data ? data.quote_digest : undefined;
+        if (typeof digest === 'string' && (type === 'credit_taken_back' || this.#completed.has(digest)))
+          this.#reopened.add(digest);
+        break;
+      }
+    }
+  }
+
+  has(digest: string): boolean {
+    return this.#reopened.has(digest);
+  }
+}
+
+const filterBits = 2 ** 26;
+const hexDigitsEach = 7;
+
+/** A Bloom filter of 8 MiB. Digests are hashes already: stretches of them are the places. */
+class DigestFilter {
+  readonly #words = new Int32Array(filterBits / 32);
+
+  add(digest: string): void {
+    for (const place of placesOf(digest))
+      this.#words[place >>> 5] = (this.#words[place >>> 5] ?? 0) | (1 << (place & 31));
+  }
+
+  has(digest: string): boolean {
+    return placesOf(digest).every((place) => ((this.#words[place >>> 5] ?? 0) & (1 << (place & 31))) !== 0);
+  }
+}
+
+function placesOf(digest: string): number[] {
+  return [2, 18, 34, 50].map((from) => parseInt(digest.slice(from, from + hexDigitsEach), 16) % filterBits);
+}
