@@ -114,6 +114,7 @@ export class StreamCheck {
   }
 }
 
-function nameOf({ network, asset, payer, payment_nonce }: Named): string {
+/** A payment's name within the ledger. */
+export function nameOf({ network, asset, payer, payment_nonce }: Named): string {
   return `${network}/${asset}/${payer}/${payment_nonce}`;
 }
