@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/event.ts';
-import { active, Conditions, type Page, readPage } from './pages.ts';
+import { active, Conditions, type Page, readPage } from './payments.ts';
 
 /** What some events have moved of one account's credit, or what all of them have. Micros. */
 export interface AccountCredit {
@@ -80,11 +80,11 @@ export function listAccountCredit(
   const where = new Conditions().add('account_id > ?', afterId).add('name = ?', name);
   return readPage<AccountCredit>(
     pool,
-    'credit_seq',
     `select account_id, name, balance::text, held::text, granted::text, topped_up::text, captured::text, expired::text,
        last_seq
      from tollbook.account_credit where generation = ${active}${where.sql}
      order by account_credit.account_id limit ${Math.trunc(limit)}`,
     where.values,
+    'credit_seq',
   );
 }

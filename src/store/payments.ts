@@ -1,5 +1,4 @@
 import type pg from 'pg';
-import { active, Conditions, type Page, readPage } from './pages.ts';
 import type { CallRow, PaymentRow } from './projection.ts';
 
 /** What is wanted of the payments; everything left out is not asked for. */
@@ -16,8 +15,34 @@ export interface PaymentFilters {
   readonly token?: string | undefined;
 }
 
+export interface Page<Row> {
+  /** The last event that the rows know of. */
+  readonly asOfSeq: number;
+  readonly rows: readonly Row[];
+}
+
 const time = (column: string): string =>
   `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ${column}`;
+/** The generation that is read. */
+export const active = '(select generation from tollbook.projection where is_active)';
+
+/** Conditions that number their own parameters: values never become SQL. */
+export class Conditions {
+  readonly values: unknown[] = [];
+  readonly #texts: string[] = [];
+
+  /** `text` names its value `?`; a condition without a value is not one. */
+  add(text: string, value: unknown): this {
+    if (value === undefined) return this;
+    this.values.push(value);
+    this.#texts.push(text.replaceAll('?', `$${this.values.length}`));
+    return this;
+  }
+
+  get sql(): string {
+    return this.#texts.map((text) => ` and ${text}`).join('');
+  }
+}
 
 /** Payments that come after a place in the ledger, in the order they were started. */
 export async function listPayments(
@@ -39,7 +64,6 @@ export async function listPayments(
     .add(token?.startsWith('0x') ? 'asset = ?' : 'symbol = ?', token);
   return readPage<PaymentRow>(
     pool,
-    'seq',
     `select seq, quote_digest, ${time('at')}, service_id, job_index, network, asset, symbol, decimals, amount::text,
        payer, pay_to, state, transaction, block_number::text, call_id, ${time('settled_at')}, last_seq
      from tollbook.payment where generation = ${active}${where.sql} order by payment.seq limit ${Math.trunc(limit)}`,
@@ -65,7 +89,6 @@ export async function listPaidCalls(
     .add('job_index = ?', filters.jobIndex);
   return readPage<CallRow>(
     pool,
-    'seq',
     `select call_id, seq, quote_digest, service_id, job_index, status, attempts, ${time('enqueued_at')}, ${time('ended_at')}
      from tollbook.paid_call where generation = ${active}${where.sql} order by paid_call.call_id limit ${Math.trunc(limit)}`,
     where.values,
@@ -105,10 +128,24 @@ export async function listJobDays(
     .add('job_index = ?', filters.jobIndex);
   return readPage<DayRow>(
     pool,
-    'seq',
     `select day::text, service_id, job_index, network, asset, symbol, decimals, payments, amount::text, completed, dead_lettered
      from tollbook.job_day where generation = ${active}${where.sql} and payments > 0
      order by job_day.day, service_id, job_index, network, asset limit ${Math.trunc(limit)}`,
     where.values,
   );
+}
+
+/** The rows of a query over the generation that is read, and how far they are, from one statement. */
+export async function readPage<Row>(
+  pool: pg.Pool,
+  text: string,
+  values: readonly unknown[],
+  place: 'seq' | 'credit_seq' = 'seq',
+): Promise<Page<Row>> {
+  const { rows } = await pool.query<{ seq: number; page: Row[] | null }>(
+    `select projection.${place} as seq, (select json_agg(row_to_json(page)) from (${text}) page) as page
+     from tollbook.projection where is_active`,
+    [...values],
+  );
+  return { asOfSeq: rows[0]?.seq ?? 0, rows: rows[0]?.page ?? [] };
 }

@@ -163,7 +163,7 @@ export const auditedAccount = z
     balance: creditSum.meta({ description: 'What can be spent.' }),
     held: creditSum.meta({ description: 'Set aside for completions under way.' }),
     granted: creditSum.meta({ description: 'Given by operators.' }),
-    topped_up: creditSum.meta({ description: 'Bought.' }),
+    topped_up: creditSum.meta({ description: 'Bought, less what was taken back.' }),
     captured: creditSum.meta({ description: 'What completions have cost, less what was taken back.' }),
     expired: creditSum,
     last_seq: count.meta({ description: 'The last event that it is made of.' }),
