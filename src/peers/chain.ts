@@ -140,7 +140,7 @@ async function poll(
   }
 }
 
-const chainIdCall: RpcCall<bigint> = {
+export const chainIdCall: RpcCall<bigint> = {
   method: 'eth_chainId',
   params: [],
   result: quantity,

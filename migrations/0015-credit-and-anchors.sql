@@ -88,3 +88,13 @@ end $$;
 grant select on tollbook.account_credit to tollbook_writer;
 revoke execute on function tollbook.apply_credit(int, bigint, bigint, json) from public;
 grant execute on function tollbook.apply_credit(int, bigint, bigint, json) to tollbook_writer;
+
+-- Has an anchor told earlier than it would be: again soon after it failed, or at the end of a process.
+create function tollbook.hasten_anchor(p_origin text, p_name text, p_ms int) returns void
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  insert into log_anchor as anchor (origin, name, size, due_at)
+  values (p_origin, p_name, -1, clock() + p_ms * interval '1 millisecond')
+  on conflict (origin, name) do update set due_at = least(anchor.due_at, excluded.due_at)
+$$;
+revoke execute on function tollbook.hasten_anchor(text, text, int) from public;
+grant execute on function tollbook.hasten_anchor(text, text, int) to tollbook_writer;
