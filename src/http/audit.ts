@@ -101,7 +101,6 @@ async function sendCredit(
 }
 
 function accountJson({ name, ...row }: AccountCredit): schemas.AuditedCredit['accounts'][number] {
-  const text = (micros: string): string => creditText(BigInt(micros));
   return {
     account_id: row.account_id,
     account: name,
@@ -113,6 +112,10 @@ function accountJson({ name, ...row }: AccountCredit): schemas.AuditedCredit['ac
     expired: text(row.expired),
     last_seq: row.last_seq,
   };
+}
+
+function text(micros: string): string {
+  return creditText(BigInt(micros));
 }
 
 async function sendTotals(

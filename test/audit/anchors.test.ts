@@ -126,12 +126,22 @@ every_ms = 20`;
   ).resolves.toBeDefined();
 });
 
-test('a webhook is told', async () => {
-  const database = await createDatabase();
-  const bodies: string[] = [];
+interface Told {
+  readonly checkpoint: string;
+  readonly size: number;
+}
+
+/** Whom a webhook tells; `onTold` runs before it answers. */
+async function startHook(onTold: () => void = () => {}): Promise<{ table: string; told: Told[] }> {
+  const told: Told[] = [];
   const server = http.createServer((request, response) => {
-    request.setEncoding('utf8').on('data', (text: string) => bodies.push(text));
-    request.on('end', () => response.end());
+    const chunks: string[] = [];
+    request.setEncoding('utf8').on('data', (text: string) => chunks.push(text));
+    request.on('end', () => {
+      told.push(JSON.parse(chunks.join('')) as Told);
+      onTold();
+      response.end();
+    });
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -140,11 +150,46 @@ test('a webhook is told', async () => {
     server.close();
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+  return { table: `[[log.anchors]]\nkind = "webhook"\nurl = "${url}"\nevery_ms = 20`, told };
+}
+
+test('a webhook is told', async () => {
+  const database = await createDatabase();
+  const { table, told } = await startHook();
   await appendRefusals(database, 3);
-  await startBooks(database, { tables: `[[log.anchors]]\nkind = "webhook"\nurl = "${url}"\nevery_ms = 20` });
-  await eventually(() => expect(bodies.length).toBeGreaterThan(0));
-  const told = JSON.parse(bodies.at(-1) ?? '') as { checkpoint: string; size: number };
-  expect(openCheckpoint(told.checkpoint, testVerifier)).toMatchObject({ origin, size: told.size });
+  await startBooks(database, { tables: table });
+  await eventually(() => expect(told.length).toBeGreaterThan(0));
+  const last = told.at(-1)!;
+  expect(openCheckpoint(last.checkpoint, testVerifier)).toMatchObject({ origin, size: last.size });
+});
+
+test('two sealers killed between a commit and the end of its publication: one head of a size, told again as it was', async () => {
+  const database = await createDatabase();
+  let gateways: ReturnType<typeof startTollbook>[] = [];
+  let isDeadly = true;
+  const { table, told } = await startHook(() => {
+    if (isDeadly) for (const gateway of gateways) gateway.kill('SIGKILL');
+  });
+  const file = path.join(temporaryFolder(), 'gateway.toml');
+  writeFileSync(file, booksConfig({ tables: table }));
+  const start = () => startTollbook(['serve', '--config', file], { ...booksEnv, DATABASE_URL: database.url });
+  for (let round = 1; round <= 2; round++) {
+    await appendRefusals(database, 20);
+    gateways = [start(), start()];
+    await Promise.all(gateways.map((gateway) => gateway.exited));
+  }
+  isDeadly = false;
+  gateways = [start(), start()];
+  await eventually(() => expect(told.at(-1)?.size).toBe(40));
+  for (const gateway of gateways) gateway.kill('SIGTERM');
+  await Promise.all(gateways.map((gateway) => gateway.exited));
+  const committed = new Map(
+    (await readHeads(database.pool, origin, -1, 10_000)).map(({ size, note }) => [size, note]),
+  );
+  expect(told.length).toBeGreaterThanOrEqual(3);
+  for (const { size, checkpoint } of told) expect(checkpoint).toBe(committed.get(size));
+  for (const [size, note] of committed)
+    expect(openCheckpoint(note, testVerifier).root).toEqual(await rootOfEvents(database, size));
 });
 
 test('an anchor is told once, by one of several, and never of less than before', async () => {

@@ -165,9 +165,8 @@ test('a transaction that does not land is told as such, and what landed late is 
   const anchor = anchorOf(key);
   await node().setAutomine(false);
   await node().setIntervalMining({ interval: 0 });
-  const answer = await anchor
-    .publish({ origin, size: 5, root, note })
-    .finally(() => node().setAutomine(true));
+  const answer = await anchor.publish({ origin, size: 5, root, note });
+  await node().setAutomine(true);
   expect(answer).toEqual({ kind: 'failed', cause: 'not_in_a_block_yet' });
   await node().mine({ blocks: 1 });
   expect((await anchored(key)).size).toBe(5);
