@@ -10,76 +10,23 @@ import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
 import { exportLines } from '../src/audit/export.ts';
 import { openLogReader } from '../src/audit/log-reader.ts';
-import { projectNext } from '../src/audit/project.ts';
-import { sealNext } from '../src/audit/seal.ts';
 import { auditStory } from '../src/audit/story.ts';
 import { fail, say } from '../src/cli/terminal.ts';
-import { noteSigner } from '../src/domain/checkpoint.ts';
-import { openLane } from '../src/store/lane.ts';
-import { readHead, readLogTip } from '../src/store/log.ts';
-import { paidJob, type Told } from '../test/support/synthetic-ledger.ts';
+import { readHead } from '../src/store/log.ts';
+import { paidJob } from '../test/support/synthetic-ledger.ts';
 import { type Ledger, startLedger } from './ledger.ts';
+import { eventsAJob, loadJobs, projectRest, sealBeside, sealRest, secondsSince, signer } from './log-load.ts';
 
 const { values: flags } = parseArgs({ options: { events: { type: 'string', default: '1000000' } } });
 const events = Number(flags.events);
-const eventsAJob = 7;
 const inFlight = 256;
-const signer = noteSigner('bench.example/log', Buffer.alloc(32, 1));
-const options = { everyMs: 1_000, everyEvents: 10_000 };
 const dir = path.join(import.meta.dirname, '.tollbook', `log-${process.pid}`);
-const secondsSince = (start: number): number => (performance.now() - start) / 1_000;
 const rate = (count: number, secs: number): string => `${Math.round(count / secs).toLocaleString('en-US')}/s`;
-
-/** Appends paid jobs as a gateway does, in three commands each. Returns events a second. */
-async function load({ url }: Ledger, firstJob: number, jobs: number): Promise<number> {
-  const lane = openLane({ url });
-  const start = performance.now();
-  let next = firstJob;
-  const one = async (): Promise<void> => {
-    while (next < firstJob + jobs) {
-      const told = paidJob(next++);
-      for (const [from, to] of [
-        [0, 3],
-        [3, 5],
-        [5, 7],
-      ] as const)
-        await lane.append(commandOf(told.slice(from, to)));
-    }
-  };
-  await Promise.all(Array.from({ length: inFlight }, one));
-  await lane.close();
-  return (jobs * eventsAJob) / secondsSince(start);
-}
-
-function commandOf(told: readonly Told[]) {
-  return { stream: told[0]?.stream ?? '', events: told.map(({ event }) => event) };
-}
-
-async function sealBeside(
-  { pool }: Ledger,
-  isOver: () => boolean,
-): Promise<{ mostBehind: number; heads: number }> {
-  let [mostBehind, heads] = [0, 0];
-  while (!isOver()) {
-    const { seq, size, head } = await readLogTip(pool, signer.name);
-    if (head && head.ageMs > options.everyMs) mostBehind = Math.max(mostBehind, seq - size);
-    if ((await sealNext(pool, signer, options)) === 'again') heads += 1;
-    else await new Promise((resolve) => setTimeout(resolve, options.everyMs / 2));
-  }
-  return { mostBehind, heads };
-}
-
-async function sealRest({ pool }: Ledger): Promise<number> {
-  const { size } = await readLogTip(pool, signer.name);
-  const start = performance.now();
-  while ((await sealNext(pool, signer, { ...options, everyMs: 0 })) === 'again');
-  const after = await readLogTip(pool, signer.name);
-  return (after.size - size) / secondsSince(start);
-}
 
 async function measureStories(ledger: Ledger, jobs: number): Promise<string> {
   const reader = openLogReader(ledger.pool, signer.name);
   const times: number[] = [];
+  const cpu = process.cpuUsage();
   for (let i = 0; i < 500; i++) {
     const digest = paidJob(Math.floor(((i * 7919) % 500) * (jobs / 500)))[0]?.stream ?? '';
     const start = performance.now();
@@ -88,7 +35,8 @@ async function measureStories(ledger: Ledger, jobs: number): Promise<string> {
     times.push(performance.now() - start);
   }
   const sorted = times.toSorted((a, b) => a - b);
-  return `p50 ${sorted[250]?.toFixed(1)} ms, p99 ${sorted[495]?.toFixed(1)} ms`;
+  const { user, system } = process.cpuUsage(cpu);
+  return `p50 ${sorted[250]?.toFixed(1)} ms, p99 ${sorted[495]?.toFixed(1)} ms (${((user + system) / 1_000 / times.length).toFixed(1)} ms of CPU)`;
 }
 
 async function verify(file: string, checkpoints: readonly string[]): Promise<string> {
@@ -112,23 +60,20 @@ async function main(): Promise<void> {
   try {
     const jobs = Math.ceil(events / eventsAJob);
     const third = Math.floor(jobs / 3);
-    say(`lane alone: ${rate(await load(ledger, 0, third), 1)}`);
+    say(`lane alone: ${rate(await loadJobs(ledger, { first: 0, count: third, inFlight }), 1)}`);
     say(`sealing alone: ${rate(await sealRest(ledger), 1)}`);
     const old = path.join(dir, 'old.ckpt');
     writeFileSync(old, (await readHead(ledger.pool, signer.name))?.note ?? '');
     let isOver = false;
     const sealing = sealBeside(ledger, () => isOver);
-    const beside = await load(ledger, third, jobs - third);
+    const beside = await loadJobs(ledger, { first: third, count: jobs - third, inFlight });
     isOver = true;
-    const { mostBehind } = await sealing;
+    const mostBehind = await sealing;
     say(
       `lane with the sealer beside: ${rate(beside, 1)}, sealer at most ${mostBehind} events behind (${(mostBehind / beside).toFixed(2)} s)`,
     );
     await sealRest(ledger);
-    const start = performance.now();
-    let projected = 0;
-    for (let read = 1; read > 0; projected += read) read = await projectNext(ledger.pool, 5_000);
-    say(`read models: ${rate(projected, secondsSince(start))}`);
+    say(`read models: ${rate(await projectRest(ledger), 1)}`);
     say(`a payment's story with its proof: ${await measureStories(ledger, jobs)}`);
     const file = path.join(dir, 'export.jsonl');
     const exporting = performance.now();

@@ -1,6 +1,6 @@
 /**
- * `npm run bench` measures Tollbook beside x402's own middlewares and beside Portkey's gateway, and prints a Markdown table
- * of each; `-- --only payments` and `-- --only chat` one of them; `-- --quick` takes half a minute each; `-- --profile`
+ * `npm run bench` measures Tollbook beside x402's own middlewares, beside Portkey's gateway, and its log beside its lane, and
+ * prints a Markdown table of each; `-- --only payments`, `chat` or `log` one of them; `-- --quick` takes half a minute each; `-- --profile`
  * writes CPU profiles of Tollbook alone instead. Everything it starts it ends.
  */
 import { mkdirSync, rmSync } from 'node:fs';
@@ -9,6 +9,7 @@ import { inspect, parseArgs } from 'node:util';
 import { fail, say } from '../src/cli/terminal.ts';
 import type { Bench } from './bench.ts';
 import { chatPart } from './chat/part.ts';
+import { logPart } from './log-part.ts';
 import { paymentPart } from './payment-part.ts';
 
 const { values: flags } = parseArgs({
@@ -18,7 +19,7 @@ const { values: flags } = parseArgs({
     only: { type: 'string' },
   },
 });
-const parts = { payments: paymentPart, chat: chatPart };
+const parts = { payments: paymentPart, chat: chatPart, log: logPart };
 const mostSecs = 900;
 
 /** What has to be stopped, the last started first. */

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { checkAnchors } from './audit/anchors.ts';
+import { checkAnchors, flushAnchors } from './audit/anchors.ts';
 import { openLogReader } from './audit/log-reader.ts';
 import type { Config, LogConfig } from './config/config.ts';
 import { noteSigner, type NoteSigner, parseVerifierKey } from './domain/checkpoint.ts';
@@ -59,12 +59,27 @@ export async function composeBooks({ config, ledger, logger }: Parts) {
         anchorer,
       );
     },
-    /** Ends the workers after what they have in hand. */
+    /** Ends the workers after what they have in hand, and hands out the last of the log. */
     async finish(): Promise<void> {
       await Promise.all(loops.map((loop) => loop.stop()));
+      if (log && signer && loops.length > 0) await flush({ ledger, logger }, signer, log, anchors);
       await Promise.all(anchors.map((anchor) => anchor.close()));
     },
   };
+}
+
+async function flush(
+  { ledger, logger }: Pick<Parts, 'ledger' | 'logger'>,
+  signer: NoteSigner,
+  { sealEveryEvents }: LogConfig,
+  anchors: readonly Anchor[],
+): Promise<void> {
+  try {
+    for (const told of await flushAnchors(ledger.pool, signer, sealEveryEvents, anchors))
+      if (told.kind === 'failed') logger.warn(told, 'an anchor could not be told at the end');
+  } catch (err) {
+    logger.warn({ err }, 'the log could not be sealed and handed out at the end');
+  }
 }
 
 async function refuseForgotten(

@@ -1,8 +1,18 @@
 import type pg from 'pg';
-import { type NoteVerifier, openCheckpoint, type TreeHead } from '../domain/checkpoint.ts';
-import type { Anchor } from '../peers/anchor.ts';
-import { noteAnchor, readLogTip, takeAnchor } from '../store/log.ts';
+import {
+  type NoteSigner,
+  type NoteVerifier,
+  openCheckpoint,
+  readCheckpoint,
+  type TreeHead,
+} from '../domain/checkpoint.ts';
+import type { Anchor, AnchorReading } from '../peers/anchor.ts';
+import { hastenAnchor, noteAnchor, readLogTip, takeAnchor } from '../store/log.ts';
 import { rootFromTiles } from './prove.ts';
+import { sealNext } from './seal.ts';
+
+/** After a failure, where its turn comes later. */
+const retryMs = 60_000;
 
 /** What came of telling an anchor. */
 export type Told =
@@ -14,10 +24,41 @@ export type Told =
 export async function tellAnchor(pool: pg.Pool, origin: string, anchor: Anchor): Promise<Told> {
   const head = await takeAnchor(pool, origin, anchor.name, anchor.everyMs);
   if (!head) return { kind: 'nothing' };
-  const answer = await anchor.publish({ origin, ...head });
-  if (answer.kind === 'failed') return { kind: 'failed', size: head.size, cause: answer.cause };
+  const answer = await anchor.publish({ origin, ...head, root: readCheckpoint(head.note).root });
+  if (answer.kind === 'failed') {
+    await hastenAnchor(pool, origin, anchor.name, retryMs);
+    return { kind: 'failed', size: head.size, cause: answer.cause };
+  }
   await noteAnchor(pool, origin, anchor.name, head.size);
   return { kind: 'done', size: head.size };
+}
+
+/**
+ * Seals what is there by now and tells every anchor that costs nothing, whether its turn has come or not: for the end of a
+ * process, so that what it has written is in other hands.
+ */
+export async function flushAnchors(
+  pool: pg.Pool,
+  signer: NoteSigner,
+  everyEvents: number,
+  anchors: readonly Anchor[],
+): Promise<(Told & { readonly anchor: string })[]> {
+  // others may go on writing, and hand that out themselves
+  const { seq, ...from } = await readLogTip(pool, signer.name);
+  for (let { size } = from, grown = true; size < seq && grown;) {
+    await sealNext(pool, signer, { everyMs: 0, everyEvents });
+    const tip = await readLogTip(pool, signer.name);
+    grown = tip.size > size;
+    size = tip.size;
+  }
+  return Promise.all(
+    anchors
+      .filter(({ isFree }) => isFree)
+      .map(async (anchor) => {
+        await hastenAnchor(pool, signer.name, anchor.name, 0);
+        return { ...(await tellAnchor(pool, signer.name, anchor)), anchor: anchor.name };
+      }),
+  );
 }
 
 /** An anchor that could not be asked, or holds what cannot be believed. */
@@ -44,10 +85,10 @@ export async function checkAnchors(
   for (const anchor of anchors) {
     const reading = await anchor.newest?.(verifier.name);
     if (reading?.kind === 'failed') unreadable.push({ anchor: anchor.name, cause: reading.cause });
-    if (reading?.kind !== 'note') continue;
+    if (reading?.kind !== 'note' && reading?.kind !== 'head') continue;
     let head: TreeHead;
     try {
-      head = openCheckpoint(reading.note, verifier);
+      head = headOf(reading, verifier);
     } catch (error) {
       unreadable.push({ anchor: anchor.name, cause: error instanceof Error ? error.message : 'unknown' });
       continue;
@@ -55,6 +96,14 @@ export async function checkAnchors(
     await compare(pool, verifier.name, anchor, head);
   }
   return unreadable;
+}
+
+function headOf(
+  reading: Extract<AnchorReading, { kind: 'note' | 'head' }>,
+  verifier: NoteVerifier,
+): TreeHead {
+  if (reading.kind === 'note') return openCheckpoint(reading.note, verifier);
+  return { origin: verifier.name, size: reading.size, root: reading.root };
 }
 
 async function compare(pool: pg.Pool, origin: string, anchor: Anchor, head: TreeHead): Promise<void> {

@@ -3,7 +3,7 @@ import { entryBundle, isWithin, type Tile, tileWidth } from '../domain/tiles.ts'
 import { hashBytes } from '../domain/merkle.ts';
 import { readHead, readLeaves, readTiles, type StoredHead } from '../store/log.ts';
 import { readStreamLeaves } from '../store/streams.ts';
-import { type InclusionProof, proveConsistency, proveEvents } from './prove.ts';
+import { type InclusionProof, KnownTiles, proveConsistency, proveEvents } from './prove.ts';
 
 /** What others may read of a log under its name: nothing beyond its newest head. */
 export interface LogReader {
@@ -13,8 +13,8 @@ export interface LogReader {
   tile(tile: Tile): Promise<Buffer | undefined>;
   /** Proofs for events by place, with the head they lead to; undefined where the head does not cover them. */
   prove(seqs: readonly number[], size?: number): Promise<ProvenEvents | undefined>;
-  /** The same for those of them that the newest head covers; undefined where there is no head. */
-  proveSealed(seqs: readonly number[]): Promise<ProvenEvents | undefined>;
+  /** The same for those of them that a head covers. */
+  proveSealed(head: StoredHead, seqs: readonly number[]): Promise<ProvenEvents>;
   /** The story of a stream, with proofs as far as it is sealed. */
   proveStream(stream: string): Promise<ProvenStream | undefined>;
   consistency(from: number, to: number): Promise<{ hashes: readonly Buffer[]; head: StoredHead } | undefined>;
@@ -33,10 +33,10 @@ export interface ProvenStream extends ProvenEvents {
 }
 
 export function openLogReader(pool: pg.Pool, origin: string): LogReader {
-  const proveSealed = async (seqs: readonly number[]): Promise<ProvenEvents | undefined> => {
-    const head = await headFor();
-    const sealed = seqs.filter((seq) => seq <= (head?.size ?? 0));
-    return head && { head, proofs: await proveEvents(pool, head, sealed) };
+  const known = new KnownTiles();
+  const proveSealed = async (head: StoredHead, seqs: readonly number[]): Promise<ProvenEvents> => {
+    const sealed = seqs.filter((seq) => seq <= head.size);
+    return { head, proofs: await proveEvents(pool, head, sealed, known) };
   };
   const headFor = (size?: number): Promise<StoredHead | undefined> => readHead(pool, origin, size);
   return {
@@ -53,13 +53,14 @@ export function openLogReader(pool: pg.Pool, origin: string): LogReader {
     async prove(seqs, size) {
       const head = await headFor(size);
       if (!head || seqs.some((seq) => seq > head.size)) return undefined;
-      return { head, proofs: await proveEvents(pool, head, seqs) };
+      return { head, proofs: await proveEvents(pool, head, seqs, known) };
     },
     proveSealed,
     async proveStream(stream) {
-      const events = await readStreamLeaves(pool, stream);
-      const proven = await proveSealed(events.map(({ seq }) => seq));
-      if (!proven || events.length === 0) return undefined;
+      const [head, events] = await Promise.all([headFor(), readStreamLeaves(pool, stream)]);
+      if (!head || events.length === 0) return undefined;
+      const seqs = events.map(({ seq }) => seq);
+      const proven = await proveSealed(head, seqs);
       return {
         ...proven,
         leaves: new Map(events.map(({ seq, leaf }) => [seq, leaf])),

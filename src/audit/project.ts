@@ -1,6 +1,8 @@
 import type pg from 'pg';
+import { creditEventTypes } from '../domain/credit-books.ts';
 import { readCounters } from '../store/counters.ts';
 import type { LedgerDatabase } from '../store/database.ts';
+import { applyCredit, readCreditPlace, readNextOfTypes } from '../store/credit-projection.ts';
 import {
   activateProjection,
   applyProjection,
@@ -10,6 +12,7 @@ import {
   readTouched,
   sweepProjections,
 } from '../store/projection.ts';
+import { creditOf } from './credit-model.ts';
 import { projectedTypes, rowsOf } from './read-model.ts';
 
 const readAtOnce = 1_000;
@@ -20,6 +23,11 @@ const sweptAtOnce = 10_000;
  * events that were; 0 where there was none, or another process was first.
  */
 export async function projectNext(pool: pg.Pool, max: number, generation?: number): Promise<number> {
+  const ofPayments = await projectPayments(pool, max, generation);
+  return Math.max(ofPayments, await projectCredit(pool, max, generation));
+}
+
+async function projectPayments(pool: pg.Pool, max: number, generation?: number): Promise<number> {
   const projection = await readProjection(pool, generation);
   const touched = await readTouched(pool, projection.seq, max, projectedTypes);
   if (!touched) return 0;
@@ -39,6 +47,15 @@ export async function projectToHead(ledger: {
 }): Promise<void> {
   const { asOfSeq } = await readCounters(ledger.db);
   while ((await readProjection(ledger.pool)).seq < asOfSeq) await projectNext(ledger.pool, readAtOnce);
+}
+
+/** Credit has a place of its own in the ledger: it is a sum over events, where payments are folds of whole streams. */
+async function projectCredit(pool: pg.Pool, max: number, generation?: number): Promise<number> {
+  const place = await readCreditPlace(pool, generation);
+  const next = await readNextOfTypes(pool, place.seq, max, [...creditEventTypes, 'credit_account_opened']);
+  if (!next) return 0;
+  const isOurs = await applyCredit(pool, place, next.last, creditOf(next.events));
+  return isOurs ? next.last - place.seq : 0;
 }
 
 /**

@@ -1,13 +1,14 @@
 import type pg from 'pg';
 import {
   consistencyRanges,
+  hashBytes,
   inclusionRanges,
   type LeafRange,
   nodesOf,
   rangeHash,
   type TreeNode,
 } from '../domain/merkle.ts';
-import { placeOf, TileTree } from '../domain/tiles.ts';
+import { placeOf, TileTree, tileWidth } from '../domain/tiles.ts';
 import { readTiles, type StoredHead } from '../store/log.ts';
 
 /** That an event stands at its place in the tree of a head. */
@@ -18,6 +19,30 @@ export interface InclusionProof {
   readonly hashes: readonly Buffer[];
 }
 
+const mostKnown = 128;
+const wholeBytes = tileWidth * hashBytes;
+
+/** Whole tiles that were read lately. They never change, and nearly every proof meets others in them. */
+export class KnownTiles {
+  readonly #trees = new Map<string, TileTree>();
+
+  get(place: string): TileTree | undefined {
+    const tree = this.#trees.get(place);
+    // what was asked for last is dropped last
+    if (tree && this.#trees.delete(place)) this.#trees.set(place, tree);
+    return tree;
+  }
+
+  note(place: string, bytes: Buffer): TileTree {
+    const tree = new TileTree(bytes);
+    if (bytes.length !== wholeBytes) return tree;
+    const [oldest] = this.#trees.size >= mostKnown ? this.#trees.keys() : [];
+    if (oldest !== undefined) this.#trees.delete(oldest);
+    this.#trees.set(place, tree);
+    return tree;
+  }
+}
+
 /**
  * Proofs for several events of one head, with one look at the tiles.
  * @throws RangeError for an event that the head does not cover
@@ -26,6 +51,7 @@ export async function proveEvents(
   pool: pg.Pool,
   { size }: Pick<StoredHead, 'size'>,
   seqs: readonly number[],
+  known?: KnownTiles,
 ): Promise<InclusionProof[]> {
   const asked = seqs.map((seq) => ({
     seq,
@@ -35,6 +61,7 @@ export async function proveEvents(
   const hashOf = await readNodes(
     pool,
     asked.flatMap(({ leaf, ranges }) => [leaf, ...ranges.flatMap(nodesOf)]),
+    known,
   );
   return asked.map(({ seq, leaf, ranges }) => ({
     seq,
@@ -64,15 +91,25 @@ export async function rootFromTiles(pool: pg.Pool, size: number): Promise<Buffer
   return rangeHash(nodesOf(all).map(hashOf));
 }
 
-async function readNodes(pool: pg.Pool, nodes: readonly TreeNode[]): Promise<(node: TreeNode) => Buffer> {
+async function readNodes(
+  pool: pg.Pool,
+  nodes: readonly TreeNode[],
+  known = new KnownTiles(),
+): Promise<(node: TreeNode) => Buffer> {
   const places = new Map(
     nodes.map((node) => {
       const { level, tile } = placeOf(node);
       return [`${level}/${tile}`, { level, tile }];
     }),
   );
-  const read = places.size === 0 ? new Map<string, Buffer>() : await readTiles(pool, [...places.values()]);
-  const tiles = new Map([...read].map(([place, bytes]) => [place, new TileTree(bytes)]));
+  const tiles = new Map<string, TileTree>();
+  for (const place of places.keys()) {
+    const tree = known.get(place);
+    if (tree) tiles.set(place, tree);
+  }
+  const missing = [...places].filter(([place]) => !tiles.has(place)).map(([, at]) => at);
+  const read = missing.length === 0 ? [] : await readTiles(pool, missing);
+  for (const [place, bytes] of read) tiles.set(place, known.note(place, bytes));
   return (node) => {
     const { level, tile } = placeOf(node);
     const tree = tiles.get(`${level}/${tile}`);

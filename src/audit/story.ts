@@ -24,16 +24,17 @@ export async function auditStory(
   reader: LogReader | undefined,
   digest: string,
 ): Promise<AuditedStory | undefined> {
-  const rows = await readStreamLeaves(pool, digest);
+  const [head, rows] = await Promise.all([reader?.newest(), readStreamLeaves(pool, digest)]);
   if (rows.length === 0) return undefined;
   const events = rows.map(({ leaf }) => decodeLeaf(leaf));
   const story = foldStory(events);
-  const proven = await reader?.proveSealed(rows.map(({ seq }) => seq));
+  const seqs = rows.map(({ seq }) => seq);
+  const proven = head && (await reader?.proveSealed(head, seqs));
   const proofOf = new Map(proven?.proofs.map((proof) => [proof.seq, proof]));
   return {
     state: receiptState(story, Math.floor(rows[0]?.now ?? 0)),
     paid: isPaid(story),
-    head: proven?.head,
+    head,
     events: events.map((event, index) => ({
       event,
       leaf: rows[index]?.leaf ?? Buffer.alloc(0),

@@ -275,4 +275,13 @@ export type AnchorConfig = { readonly name: string; readonly everyMs: number } &
       readonly accessKeyId: string;
       readonly secretKey: string;
     }
+  | {
+      readonly kind: 'chain';
+      readonly network: Caip2;
+      readonly chainId: number;
+      readonly rpcUrl: string;
+      /** A CheckpointAnchor. */
+      readonly contract: Address;
+      readonly privateKey: Hex;
+    }
 );

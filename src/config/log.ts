@@ -1,11 +1,13 @@
 import { originPattern, parseSeed } from '../domain/checkpoint.ts';
+import { chainIdOf } from '../domain/primitives.ts';
 import { besideConfig } from './files.ts';
 import type { AnchorConfig, LogConfig } from './config.ts';
+import { readPrivateKey } from './private-key.ts';
 import type { Reading } from './reading.ts';
 import { readSecret } from './secrets.ts';
 import { readTable, readTables, type Table } from './table.ts';
-import { secureBaseUrl as endpointUrl, webhookUrl } from './urls.ts';
-import { filePath, matching, oneOf, variableName, wholeNumber } from './values.ts';
+import { rpcUrl, secureBaseUrl as endpointUrl, webhookUrl } from './urls.ts';
+import { address, filePath, matching, network, oneOf, variableName, wholeNumber } from './values.ts';
 
 const minSeedChars = 43;
 const minSecretChars = 16;
@@ -25,9 +27,9 @@ const bucketName = matching(
 const keyText = matching(/^[!-~]{1,256}$/, 'must be visible ASCII');
 
 const anchorShape = {
-  kind: oneOf(['folder', 's3', 'webhook']),
+  kind: oneOf(['folder', 's3', 'webhook', 'chain']),
   name: matching(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"').optional(),
-  every_ms: wholeNumber(10, 86_400_000).default(10_000),
+  every_ms: wholeNumber(10, 86_400_000).optional(),
   folder: filePath.optional(),
   url: webhookUrl.optional(),
   endpoint: endpointUrl.optional(),
@@ -37,7 +39,15 @@ const anchorShape = {
   access_key_id: keyText.optional(),
   secret_env: variableName.optional(),
   secret_file: filePath.optional(),
+  network: network.optional(),
+  rpc_url: rpcUrl.optional(),
+  contract: address.optional(),
+  key_env: variableName.optional(),
+  key_file: filePath.optional(),
 } as const;
+
+const defaultEveryMs = 10_000;
+const defaultChainMs = 3_600_000;
 
 type AnchorTable = Table<typeof anchorShape>;
 
@@ -49,6 +59,7 @@ const keysOf = {
     needs: ['endpoint', 'bucket', 'access_key_id'],
     takes: ['prefix', 'region', 'secret_env', 'secret_file'],
   },
+  chain: { needs: ['network', 'rpc_url', 'contract'], takes: ['key_env', 'key_file'] },
 } as const satisfies Record<
   string,
   { needs: readonly (keyof typeof anchorShape)[]; takes: readonly (keyof typeof anchorShape)[] }
@@ -112,6 +123,7 @@ async function readAnchor(
 ): Promise<AnchorConfig | undefined> {
   checkKeys(table, reading);
   const { at, values, whole } = table;
+  if (values.kind === 'chain') return readChainAnchor(table, name, reading);
   const secret = await readSecret(
     {
       at,
@@ -124,7 +136,7 @@ async function readAnchor(
     reading,
   );
   if (!whole) return undefined;
-  const common = { name, everyMs: whole.every_ms };
+  const common = { name, everyMs: whole.every_ms ?? defaultEveryMs };
   const { kind, folder, url, endpoint, bucket, access_key_id: accessKeyId, prefix, region } = whole;
   if (kind === 'folder' && folder !== undefined)
     return { ...common, kind, folder: besideConfig(reading.file, folder) };
@@ -139,6 +151,29 @@ async function readAnchor(
   )
     return { ...common, kind, endpoint, bucket, prefix, region, accessKeyId, secretKey: secret };
   return undefined;
+}
+
+/** Each of its checkpoints costs a transaction. */
+async function readChainAnchor(
+  { at, values, whole }: AnchorTable,
+  name: string,
+  reading: Reading,
+): Promise<AnchorConfig | undefined> {
+  const privateKey = await readPrivateKey(
+    {
+      at,
+      envKey: 'key_env',
+      envName: values.key_env,
+      fileKey: 'key_file',
+      filePath: values.key_file,
+    },
+    'is missing: name it, or key_file; checkpoints go to the chain in transactions',
+    reading,
+  );
+  const { network: chain, rpc_url: rpc, contract, every_ms: everyMs = defaultChainMs } = whole ?? {};
+  const chainId = chain && chainIdOf(chain);
+  if (!chain || !chainId || !rpc || !contract || !privateKey) return undefined;
+  return { name, everyMs, kind: 'chain', network: chain, chainId, rpcUrl: rpc, contract, privateKey };
 }
 
 function checkKeys({ at, values, names }: AnchorTable, { report }: Reading): void {

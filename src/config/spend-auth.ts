@@ -1,8 +1,8 @@
-import { chainIdOf, type Hex, isHex32 } from '../domain/primitives.ts';
+import { chainIdOf, type Hex } from '../domain/primitives.ts';
 import type { SpendAuthConfig } from './config.ts';
 import type { Path } from './mistakes.ts';
+import { readPrivateKey } from './private-key.ts';
 import type { Reading } from './reading.ts';
-import { readSecret } from './secrets.ts';
 import { readTable } from './table.ts';
 import { rpcUrl } from './urls.ts';
 import {
@@ -70,20 +70,11 @@ export async function readSpendAuth(raw: unknown, reading: Reading): Promise<Spe
   };
 }
 
-const curveOrder = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
-
-async function readOperatorKey(
+function readOperatorKey(
   values: { readonly operator_key_env?: string | undefined; readonly operator_key_file?: string | undefined },
   reading: Reading,
 ): Promise<Hex | undefined> {
   const { operator_key_env: envName, operator_key_file: file } = values;
   const place = { at, envKey: 'operator_key_env', envName, fileKey: 'operator_key_file', filePath: file };
-  if (envName === undefined && file === undefined)
-    reading.report.mistake([...at, 'operator_key_env'], 'is missing: spends are landed with a key');
-  const text = (await readSecret({ ...place, minChars: 1 }, reading))?.toLowerCase();
-  if (text === undefined) return undefined;
-  if (isHex32(text) && BigInt(text) > 0n && BigInt(text) < curveOrder) return text;
-  const key = envName === undefined ? 'operator_key_file' : 'operator_key_env';
-  reading.report.mistake([...at, key], 'names no private key (0x and 64 hex digits)');
-  return undefined;
+  return readPrivateKey(place, 'is missing: spends are landed with a key', reading);
 }

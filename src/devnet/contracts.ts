@@ -20,6 +20,8 @@ export const gasBurner = artifact('GasBurner');
 export const callerRegistry = artifact('CallerRegistry');
 /** Prepaid accounts that are spent by signature: no constructor arguments. */
 export const shieldedCredits = artifact('ShieldedCredits');
+/** Keeps the newest head of every log: no constructor arguments. */
+export const checkpointAnchor = artifact('CheckpointAnchor');
 /** What reads go through on real chains; its code is set at `multicall3Address`. */
 export const multicall3 = artifact('Multicall3');
 

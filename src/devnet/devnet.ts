@@ -2,6 +2,7 @@ import path from 'node:path';
 import type { Address, Caip2, Hex } from '../domain/primitives.ts';
 import { devnetAddress, devnetKeys } from './accounts.ts';
 import { type Chain, startChain } from './chain.ts';
+import { deployCheckpointAnchor } from './checkpoint-anchor.ts';
 import { type DevnetCredits, deployCredits } from './credits.ts';
 import { errorCode } from './error-code.ts';
 import { startFacilitator } from './facilitator.ts';
@@ -83,6 +84,7 @@ async function startParts(
   const tokens = await deployTokens(chain);
   const parityContract = await deployRegistry(chain);
   const credits = await deployCredits(chain, tokens.token);
+  await deployCheckpointAnchor(chain);
   const facilitator = await startAt('facilitator', ports, (port) =>
     startFacilitator({ ...settlingOn(chain), port }),
   );

@@ -112,6 +112,14 @@ export function openCheckpoint(note: string, verifier: NoteVerifier): TreeHead {
   return head;
 }
 
+/**
+ * What a checkpoint says, whoever has signed it: for those that are our own.
+ * @throws CheckpointError where it is none
+ */
+export function readCheckpoint(note: string): TreeHead {
+  return parseHead(note.slice(0, note.lastIndexOf('\n\n') + 1));
+}
+
 function parseHead(text: string): TreeHead {
   const [origin = '', size = '', base64 = '', ...more] = text.slice(0, -1).split('\n');
   const root = Buffer.from(base64, 'base64');

@@ -21,6 +21,9 @@ const sides = {
   credit_corrected: ['used', 'available'],
 } as const satisfies Record<string, readonly [from: CreditSide, to: CreditSide]>;
 
+/** The events that move credit. */
+export const creditEventTypes = Object.keys(sides) as readonly (keyof typeof sides)[];
+
 type CreditEvent = Extract<LedgerEvent, { type: keyof typeof sides }>;
 
 function isCreditEvent(event: LedgerEvent): event is CreditEvent {
@@ -42,7 +45,15 @@ export function postingOf(event: LedgerEvent): Posting | undefined {
 /** What an account has by its events, in micros. `granted` and `bought` are what came from outside, below zero. */
 export type CreditBalance = Readonly<Record<CreditSide, bigint>>;
 
-const nothing: CreditBalance = { available: 0n, held: 0n, granted: 0n, bought: 0n, expired: 0n, used: 0n };
+/** Of an account that nothing was ever moved on. */
+export const noCredit: CreditBalance = {
+  available: 0n,
+  held: 0n,
+  granted: 0n,
+  bought: 0n,
+  expired: 0n,
+  used: 0n,
+};
 
 /** The balances of all accounts: a fold over their events and nothing else. The sides of each add up to zero. */
 export function foldCredit(events: Iterable<LedgerEvent>): ReadonlyMap<number, CreditBalance> {
@@ -51,7 +62,7 @@ export function foldCredit(events: Iterable<LedgerEvent>): ReadonlyMap<number, C
     const posting = postingOf(event);
     if (!posting) continue;
     const { accountId, from, to, amountMicros } = posting;
-    const before = balances.get(accountId) ?? nothing;
+    const before = balances.get(accountId) ?? noCredit;
     balances.set(accountId, {
       ...before,
       [from]: before[from] - amountMicros,
@@ -73,7 +84,7 @@ export class CreditCheck {
     const posting = postingOf(event);
     if (!posting) return undefined;
     const { accountId, from, to, amountMicros } = posting;
-    const balance = this.#balances.get(accountId) ?? { ...nothing };
+    const balance = this.#balances.get(accountId) ?? { ...noCredit };
     this.#balances.set(accountId, balance);
     balance[from] -= amountMicros;
     balance[to] += amountMicros;

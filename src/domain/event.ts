@@ -4,6 +4,7 @@ import { chatEventSchemas } from './chat-event.ts';
 import { identityEventSchemas } from './identity-event.ts';
 import { authModes } from './job.ts';
 import { operatorScopes } from './operator-scope.ts';
+import { identifierForm } from './payment-identifier.ts';
 import { runnerName } from './runner-name.ts';
 import { spendEventSchemas } from './spend-event.ts';
 
@@ -97,6 +98,8 @@ const settlementStarted = z.strictObject({
   body_sha256: hex32,
   body_bytes: id,
   payment: signedPayment,
+  /** The payer's own name for this payment, where it gave one: a claim like its nonce. */
+  payment_id: z.string().regex(identifierForm).optional(),
 });
 
 /** A caller's own text, but only in this form: visible ASCII without a colon. */

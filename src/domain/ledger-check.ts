@@ -2,7 +2,7 @@ import { CreditCheck } from './credit-books.ts';
 import { type EventData, eventSchemas, type EventType, type LedgerEvent } from './event.ts';
 import { optionFromJson, type Quote, quoteDigest, quoteFromData, type SettlementOption } from './quote.ts';
 import { spendOf, StoryCheck } from './story-check.ts';
-import { StreamCheck } from './stream-check.ts';
+import { nameOf, StreamCheck } from './stream-check.ts';
 import { transitions } from './transitions.ts';
 
 /** The first thing wrong with a ledger, in words. */
@@ -43,6 +43,9 @@ export class LedgerCheck {
   readonly #options = new Map<string, readonly SettlementOption[]>();
   readonly #payments = new Set<string>();
   readonly #nonces = new Map<string, string>();
+  /** What payers have called their payments, with the payment that holds it, and the other way round. */
+  readonly #paymentIds = new Map<string, string>();
+  readonly #idOfPayment = new Map<string, string>();
   readonly #transfers = new Map<string, string>();
   readonly #spends = new Set<string>();
 
@@ -142,9 +145,10 @@ export class LedgerCheck {
         known.callerNonce = nonceKey(event.data, known.job);
         return undefined;
       case 'settlement_started':
-        return this.#start(stream, known);
+        return this.#start(stream, known) ?? this.#claimPaymentId(event.data, known.started);
       case 'settlement_failed':
         this.#freeNonce(stream, known);
+        this.#freePaymentId(nameOf(event.data));
         return undefined;
       case 'payment_settled':
       case 'settlement_confirmed':
@@ -166,6 +170,24 @@ export class LedgerCheck {
       return "the caller's nonce was claimed before: one signature is used once";
     this.#nonces.set(callerNonce, stream);
     return undefined;
+  }
+
+  #claimPaymentId(
+    { payment, payment_id }: EventData<'settlement_started'>,
+    name: string,
+  ): string | undefined {
+    if (payment_id === undefined) return undefined;
+    const key = `${payment.payer}/${payment_id}`;
+    if (this.#paymentIds.has(key))
+      return "the payer's name for this payment was claimed before: it pays once";
+    this.#paymentIds.set(key, name);
+    this.#idOfPayment.set(name, key);
+    return undefined;
+  }
+
+  #freePaymentId(name: string): void {
+    const key = this.#idOfPayment.get(name);
+    if (key !== undefined && this.#paymentIds.get(key) === name) this.#paymentIds.delete(key);
   }
 
   #freeNonce(stream: string, { callerNonce }: StreamCheck): void {

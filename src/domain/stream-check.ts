@@ -134,6 +134,7 @@ function refund(payment: Payment, { amount, payer, refunded_to }: EventData<'ref
   return undefined;
 }
 
-function nameOf({ network, asset, payer, payment_nonce }: Named): string {
+/** A payment's name within the ledger. */
+export function nameOf({ network, asset, payer, payment_nonce }: Named): string {
   return `${network}/${asset}/${payer}/${payment_nonce}`;
 }

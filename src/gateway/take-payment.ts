@@ -246,7 +246,7 @@ function startCommand(
 
 function startEvents(
   request: BoundRequest,
-  { payment, opening, verifiedBy, caller }: CheckedPayment,
+  { payment, opening, verifiedBy, caller, paymentId }: CheckedPayment,
 ): LedgerEvent[] {
   const verified = { ...ofPayment(payment), by: verifiedBy };
   const events: LedgerEvent[] = [...opening, { type: 'payment_verified', data: verified }];
@@ -261,6 +261,7 @@ function startEvents(
     body_sha256: request.bodySha256,
     body_bytes: request.body.length,
     payment: paymentToData(payment),
+    ...(paymentId === undefined ? {} : { payment_id: paymentId }),
   };
   events.push({ type: 'settlement_started', data });
   return events;

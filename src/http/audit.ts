@@ -4,7 +4,9 @@ import type { z } from 'zod';
 import { makeCursor, readCursor } from '../audit/cursor.ts';
 import type { LogReader } from '../audit/log-reader.ts';
 import { auditStory, type AuditedStory } from '../audit/story.ts';
+import { creditText } from '../domain/credit.ts';
 import { isHex32 } from '../domain/primitives.ts';
+import { type AccountCredit, listAccountCredit } from '../store/credit-projection.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import { listJobDays, listPaidCalls, listPayments } from '../store/payments.ts';
 import { listRefundsDue } from '../store/refunds.ts';
@@ -33,6 +35,7 @@ export function auditRoutes(ledger: Ledger, reader: LogReader | undefined) {
       return reply.header('cache-control', 'no-store').send(storyJson(digest, story));
     });
     app.get('/audit/calls', (request, reply) => sendCalls(ledger, request, reply));
+    app.get('/audit/credit', (request, reply) => sendCredit(ledger, request, reply));
     app.get('/audit/totals', (request, reply) => sendTotals(ledger, request, reply));
     app.get('/audit/refunds-due', (request, reply) => sendRefundsDue(ledger, request, reply));
   };
@@ -97,6 +100,42 @@ async function sendRefundsDue(
     next: last && rows.length === limit ? makeCursor(asked.key, 'refunds-due', last.seq) : null,
   };
   return reply.header('cache-control', 'no-store').send(answer);
+}
+
+async function sendCredit(
+  ledger: Ledger,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const asked = await readAsked(ledger, request, reply, schemas.creditQuery, 'credit');
+  if (!asked) return reply;
+  const { limit, account: name } = asked.query;
+  const { asOfSeq, rows } = await listAccountCredit(ledger.pool, { name }, asked.after, limit);
+  const last = rows.at(-1);
+  const answer: schemas.AuditedCredit = {
+    as_of_seq: asOfSeq,
+    accounts: rows.map(accountJson),
+    next: last && rows.length === limit ? makeCursor(asked.key, 'credit', last.account_id) : null,
+  };
+  return reply.header('cache-control', 'no-store').send(answer);
+}
+
+function accountJson({ name, ...row }: AccountCredit): schemas.AuditedCredit['accounts'][number] {
+  return {
+    account_id: row.account_id,
+    account: name,
+    balance: text(row.balance),
+    held: text(row.held),
+    granted: text(row.granted),
+    topped_up: text(row.topped_up),
+    captured: text(row.captured),
+    expired: text(row.expired),
+    last_seq: row.last_seq,
+  };
+}
+
+function text(micros: string): string {
+  return creditText(BigInt(micros));
 }
 
 async function sendTotals(

@@ -1,6 +1,7 @@
 import { mkdir, open, readFile, rename } from 'node:fs/promises';
 import path from 'node:path';
 import type { AnchorConfig } from '../config/config.ts';
+import { chainAnchor } from './chain-anchor.ts';
 import { isSuccess } from './http.ts';
 import { createS3 } from './s3.ts';
 import { createWebhook } from './webhook.ts';
@@ -9,6 +10,7 @@ import { createWebhook } from './webhook.ts';
 export interface AnchoredHead {
   readonly origin: string;
   readonly size: number;
+  readonly root: Buffer;
   readonly note: string;
 }
 
@@ -17,9 +19,10 @@ export type AnchorAnswer =
   /** In our own words. */
   | { readonly kind: 'failed'; readonly cause: string };
 
-/** What an anchor holds. `note` comes from outside: it is worth what its signature is. */
+/** What an anchor holds. A `note` comes from outside: it is worth what its signature is. A `head` is on a chain's word. */
 export type AnchorReading =
   | { readonly kind: 'note'; readonly note: string }
+  | { readonly kind: 'head'; readonly size: number; readonly root: Buffer }
   | { readonly kind: 'none' }
   | { readonly kind: 'failed'; readonly cause: string };
 
@@ -29,6 +32,8 @@ export interface Anchor {
   readonly everyMs: number;
   /** For messages. */
   readonly place: string;
+  /** Being told costs nothing, so that it may be told at any time. */
+  readonly isFree: boolean;
   publish(head: AnchoredHead): Promise<AnchorAnswer>;
   /** The newest checkpoint that was handed to it; undefined where it cannot be asked. */
   readonly newest: ((origin: string) => Promise<AnchorReading>) | undefined;
@@ -47,6 +52,8 @@ export function createAnchor(config: AnchorConfig): Anchor {
       return s3Anchor(config);
     case 'webhook':
       return webhookAnchor(config);
+    case 'chain':
+      return chainAnchor(config);
   }
 }
 
@@ -65,6 +72,7 @@ function folderAnchor({ name, everyMs, folder }: Extract<AnchorConfig, { kind: '
     name,
     everyMs,
     place: `the folder ${folder}`,
+    isFree: true,
     async publish(head) {
       const dir = path.join(folder, placeOf(head.origin));
       try {
@@ -97,6 +105,7 @@ function s3Anchor(config: Extract<AnchorConfig, { kind: 's3' }>): Anchor {
     name,
     everyMs,
     place: `the bucket ${bucket} at ${endpoint}`,
+    isFree: true,
     async publish(head) {
       for (const last of [nameOf(head), newestName]) {
         const answer = await s3.put(keyOf(head.origin, last), head.note);
@@ -122,6 +131,7 @@ function webhookAnchor(config: Extract<AnchorConfig, { kind: 'webhook' }>): Anch
     name: config.name,
     everyMs: config.everyMs,
     place: `the webhook at ${new URL(config.url).host}`,
+    isFree: true,
     publish({ origin, size, note }) {
       return webhook
         .send({

@@ -148,7 +148,7 @@ async function poll(
   }
 }
 
-const chainIdCall: RpcCall<bigint> = {
+export const chainIdCall: RpcCall<bigint> = {
   method: 'eth_chainId',
   params: [],
   result: quantity,

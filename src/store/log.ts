@@ -160,6 +160,18 @@ export async function takeAnchor(
   return rows[0];
 }
 
+/** Has an anchor told in `afterMs`, where it would be later. */
+export async function hastenAnchor(
+  pool: pg.Pool,
+  origin: string,
+  name: string,
+  afterMs: number,
+): Promise<void> {
+  await pool.query(
+    `select tollbook.hasten_anchor(${pg.escapeLiteral(origin)}, ${pg.escapeLiteral(name)}, ${Math.trunc(afterMs)})`,
+  );
+}
+
 export async function noteAnchor(pool: pg.Pool, origin: string, name: string, size: number): Promise<void> {
   await pool.query(
     `select tollbook.note_anchor(${pg.escapeLiteral(origin)}, ${pg.escapeLiteral(name)}, ${Math.trunc(size)})`,

@@ -28,7 +28,7 @@ export const time = (column: string, name = column): string =>
 export const active = '(select generation from tollbook.projection where is_active)';
 
 /** Conditions that number their own parameters: values never become SQL. */
-class Conditions {
+export class Conditions {
   readonly values: unknown[] = [];
   readonly #texts: string[] = [];
 
@@ -145,9 +145,10 @@ export async function readPage<Row>(
   pool: pg.Pool,
   text: string,
   values: readonly unknown[],
+  place: 'seq' | 'credit_seq' = 'seq',
 ): Promise<Page<Row>> {
   const { rows } = await pool.query<{ seq: number; page: Row[] | null }>(
-    `select projection.seq, (select json_agg(row_to_json(page)) from (${text}) page) as page
+    `select projection.${place} as seq, (select json_agg(row_to_json(page)) from (${text}) page) as page
      from tollbook.projection where is_active`,
     [...values],
   );

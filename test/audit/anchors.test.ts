@@ -3,16 +3,17 @@ import http from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import pg from 'pg';
-import { expect, inject, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { tellAnchor } from '../../src/audit/anchors.ts';
 import { openCheckpoint, parseVerifierKey } from '../../src/domain/checkpoint.ts';
 import { createAnchor } from '../../src/peers/anchor.ts';
 import { readHead, readHeads } from '../../src/store/log.ts';
+import { backUp } from '../support/backup.ts';
 import { booksConfig, booksEnv, startBooks } from '../support/books.ts';
 import { bucketKeys, startBucket } from '../support/bucket.ts';
-import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { createDatabase } from '../support/database.ts';
 import { appendRefusals, rootOfEvents, sealAll, testSigner, testVerifier } from '../support/log.ts';
+import { logLines } from '../support/log-lines.ts';
 import { startTollbook, temporaryFolder, tollbook } from '../support/program.ts';
 import { eventually } from '../support/wait.ts';
 
@@ -20,31 +21,6 @@ const origin = testSigner.name;
 const place = 'jobs.example_log';
 const folderTable = (folder: string) =>
   `[[log.anchors]]\nkind = "folder"\nfolder = "${folder}"\nevery_ms = 20`;
-
-const admin = async (...statements: string[]) => {
-  const client = new pg.Client(inject('serverUrl').replace('DATABASE', 'postgres'));
-  await client.connect();
-  for (const statement of statements) await client.query(statement);
-  await client.end();
-};
-
-/** A copy of a database as it stands: a backup. */
-async function backUp(database: TestDatabase): Promise<() => Promise<void>> {
-  const { rows } = await database.pool.query<{ name: string }>('select current_database() as name');
-  const name = rows[0]!.name;
-  const backup = `${name}_backup`;
-  await database.away(true);
-  await admin(`create database ${backup} template ${name} strategy file_copy`);
-  await database.away(false);
-  onTestFinished(() => admin(`drop database if exists ${backup} with (force)`));
-  return async () => {
-    await database.away(true);
-    await admin(
-      `drop database ${name} with (force)`,
-      `create database ${name} template ${backup} strategy file_copy`,
-    );
-  };
-}
 
 const newestIn = (folder: string) =>
   openCheckpoint(readFileSync(path.join(folder, place, 'checkpoint'), 'utf8'), testVerifier);
@@ -150,12 +126,22 @@ every_ms = 20`;
   ).resolves.toBeDefined();
 });
 
-test('a webhook is told', async () => {
-  const database = await createDatabase();
-  const bodies: string[] = [];
+interface Told {
+  readonly checkpoint: string;
+  readonly size: number;
+}
+
+/** Whom a webhook tells; `onTold` runs before it answers. */
+async function startHook(onTold: () => void = () => {}): Promise<{ table: string; told: Told[] }> {
+  const told: Told[] = [];
   const server = http.createServer((request, response) => {
-    request.setEncoding('utf8').on('data', (text: string) => bodies.push(text));
-    request.on('end', () => response.end());
+    const chunks: string[] = [];
+    request.setEncoding('utf8').on('data', (text: string) => chunks.push(text));
+    request.on('end', () => {
+      told.push(JSON.parse(chunks.join('')) as Told);
+      onTold();
+      response.end();
+    });
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -164,11 +150,46 @@ test('a webhook is told', async () => {
     server.close();
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+  return { table: `[[log.anchors]]\nkind = "webhook"\nurl = "${url}"\nevery_ms = 20`, told };
+}
+
+test('a webhook is told', async () => {
+  const database = await createDatabase();
+  const { table, told } = await startHook();
   await appendRefusals(database, 3);
-  await startBooks(database, { tables: `[[log.anchors]]\nkind = "webhook"\nurl = "${url}"\nevery_ms = 20` });
-  await eventually(() => expect(bodies.length).toBeGreaterThan(0));
-  const told = JSON.parse(bodies.at(-1) ?? '') as { checkpoint: string; size: number };
-  expect(openCheckpoint(told.checkpoint, testVerifier)).toMatchObject({ origin, size: told.size });
+  await startBooks(database, { tables: table });
+  await eventually(() => expect(told.length).toBeGreaterThan(0));
+  const last = told.at(-1)!;
+  expect(openCheckpoint(last.checkpoint, testVerifier)).toMatchObject({ origin, size: last.size });
+});
+
+test('two sealers killed between a commit and the end of its publication: one head of a size, told again as it was', async () => {
+  const database = await createDatabase();
+  let gateways: ReturnType<typeof startTollbook>[] = [];
+  let isDeadly = true;
+  const { table, told } = await startHook(() => {
+    if (isDeadly) for (const gateway of gateways) gateway.kill('SIGKILL');
+  });
+  const file = path.join(temporaryFolder(), 'gateway.toml');
+  writeFileSync(file, booksConfig({ tables: table }));
+  const start = () => startTollbook(['serve', '--config', file], { ...booksEnv, DATABASE_URL: database.url });
+  for (let round = 1; round <= 2; round++) {
+    await appendRefusals(database, 20);
+    gateways = [start(), start()];
+    await Promise.all(gateways.map((gateway) => gateway.exited));
+  }
+  isDeadly = false;
+  gateways = [start(), start()];
+  await eventually(() => expect(told.at(-1)?.size).toBe(40));
+  for (const gateway of gateways) gateway.kill('SIGTERM');
+  await Promise.all(gateways.map((gateway) => gateway.exited));
+  const committed = new Map(
+    (await readHeads(database.pool, origin, -1, 10_000)).map(({ size, note }) => [size, note]),
+  );
+  expect(told.length).toBeGreaterThanOrEqual(3);
+  for (const { size, checkpoint } of told) expect(checkpoint).toBe(committed.get(size));
+  for (const [size, note] of committed)
+    expect(openCheckpoint(note, testVerifier).root).toEqual(await rootOfEvents(database, size));
 });
 
 test('an anchor is told once, by one of several, and never of less than before', async () => {
@@ -184,6 +205,36 @@ test('an anchor is told once, by one of several, and never of less than before',
   expect(await tellAnchor(database.pool, origin, anchor)).toEqual({ kind: 'nothing' });
   await database.moveClock(61);
   expect(await tellAnchor(database.pool, origin, anchor)).toEqual({ kind: 'done', size: 6 });
+});
+
+test('a gateway that stops seals what is there and hands it out, whether its time has come or not', async () => {
+  const database = await createDatabase();
+  const folder = temporaryFolder();
+  const tables = folderTable(folder).replace('= 20', '= 86_400_000');
+  const gateway = await startBooks(database, { tables });
+  await eventually(() => expect(newestIn(folder).size).toBe(0));
+  await appendRefusals(database, 7);
+  await eventually(async () => expect((await readHead(database.pool, origin))?.size).toBe(7));
+  expect(newestIn(folder).size).toBe(0);
+  await appendRefusals(database, 4);
+  await gateway.stop();
+  expect(newestIn(folder).size).toBe(11);
+  expect(newestIn(folder).root).toEqual(await rootOfEvents(database, 11));
+});
+
+test('an anchor that is away holds up no stop, and a sealer that cannot seal neither', async () => {
+  const database = await createDatabase();
+  const folder = temporaryFolder();
+  writeFileSync(path.join(folder, place), 'a file where a folder should be');
+  const { logger, lines } = logLines();
+  const gateway = await startBooks(database, { tables: folderTable(folder), logger });
+  await appendRefusals(database, 3);
+  await database.asOwner(async (owner) => {
+    await owner.query('alter table tollbook.event disable trigger all');
+    await owner.query('delete from tollbook.event where seq = 3');
+  });
+  await gateway.stop();
+  expect(lines.map(({ msg }) => msg)).not.toContain('stopping did not go smoothly');
 });
 
 test('sealers killed again and again: never two heads of one size, and what was published is what was committed', async () => {

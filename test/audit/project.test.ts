@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { projectNext, rebuildProjections } from '../../src/audit/project.ts';
+import { creditOf } from '../../src/audit/credit-model.ts';
 import { rowsOf } from '../../src/audit/read-model.ts';
+import { listAccountCredit } from '../../src/store/credit-projection.ts';
 import type { LedgerEvent } from '../../src/domain/event.ts';
 import { listJobDays, listPaidCalls, listPayments } from '../../src/store/payments.ts';
 import { readProjection } from '../../src/store/projection.ts';
@@ -10,6 +12,7 @@ import { allEvents } from '../support/invariants.ts';
 import { tell } from '../support/log.ts';
 import { tollbook } from '../support/program.ts';
 import { busyLedger, hex32Of, paidJob, refundOf, type Told } from '../support/synthetic-ledger.ts';
+import { customer } from '../support/synthetic-people.ts';
 
 const always = { from: '2000-01-01', to: '2100-01-01' };
 
@@ -21,15 +24,24 @@ async function readAll({ pool }: TestDatabase) {
   const payments = await listPayments(pool, {}, 0, 10_000);
   const calls = await listPaidCalls(pool, {}, 0, 10_000);
   const days = await listJobDays(pool, always, 10_000);
-  return { asOfSeq: payments.asOfSeq, payments: payments.rows, calls: calls.rows, days: days.rows };
+  const credit = await listAccountCredit(pool, {}, 0, 10_000);
+  return {
+    asOfSeq: payments.asOfSeq,
+    creditAsOfSeq: credit.asOfSeq,
+    payments: payments.rows,
+    calls: calls.rows,
+    days: days.rows,
+    credit: credit.rows,
+  };
 }
 
 /** What the rows must be: every stream folded at once. */
 async function expected({ db }: TestDatabase) {
-  const streams = [...Map.groupBy(await allEvents(db), ({ stream }) => stream).values()].map(rowsOf);
+  const all = await allEvents(db);
+  const streams = [...Map.groupBy(all, ({ stream }) => stream).values()].map(rowsOf);
   const payments = streams.flatMap((rows) => rows.payments).toSorted((a, b) => a.seq - b.seq);
   const calls = streams.flatMap((rows) => rows.calls).toSorted((a, b) => a.call_id - b.call_id);
-  return { payments, calls };
+  return { payments, calls, credit: creditOf(all) };
 }
 
 function daysOf(payments: Awaited<ReturnType<typeof expected>>['payments']) {
@@ -116,11 +128,11 @@ function stories(): Told[][] {
 test('whatever the order of events and the length of the steps, the read models are the fold of the ledger', async () => {
   await fc.assert(
     fc.asyncProperty(
-      fc.array(fc.nat(15), { minLength: 100, maxLength: 130 }),
+      fc.array(fc.nat(18), { minLength: 100, maxLength: 130 }),
       fc.integer({ min: 1, max: 40 }),
       async (turns, step) => {
         const database = await createDatabase();
-        const open = stories();
+        const open = [...stories(), customer(0), customer(1), customer(2)];
         const told = [...turns.flatMap((turn) => open[turn]!.shift() ?? []), ...open.flat()];
         const middle = Math.floor(told.length / 2);
         await tell(database, told.slice(0, middle));
@@ -130,8 +142,10 @@ test('whatever the order of events and the length of the steps, the read models 
         await Promise.all([projectAll(database, step), projectAll(database, step + 1)]);
         await projectAll(database);
         const read = await readAll(database);
-        const { payments, calls } = await expected(database);
+        const { payments, calls, credit } = await expected(database);
         expect(read.asOfSeq).toBe(told.length);
+        expect(read.creditAsOfSeq).toBe(told.length);
+        expect(read.credit).toEqual(credit);
         expect(read.payments).toEqual(payments);
         expect(read.calls).toEqual(calls);
         const days = read.days.map(({ day, job_index, ...counts }) => ({
@@ -152,7 +166,7 @@ test('whatever the order of events and the length of the steps, the read models 
 
 test('a rebuild gives the same rows, and readers and the projector never notice', async () => {
   const database = await createDatabase();
-  const told = busyLedger().take(1_140).toArray();
+  const told = [...busyLedger().take(1_112), ...customer(0)];
   await tell(database, told.slice(0, 570));
   await projectAll(database);
   let isOver = false;
@@ -177,8 +191,9 @@ test('a rebuild gives the same rows, and readers and the projector never notice'
   expect(rebuilt).toBeGreaterThanOrEqual(570);
   expect(seen).toEqual(seen.toSorted((a, b) => a - b));
   await projectAll(database);
-  const { payments, calls } = await expected(database);
-  expect(await readAll(database)).toMatchObject({ asOfSeq: 1_140, payments, calls });
+  const { payments, calls, credit } = await expected(database);
+  expect(await readAll(database)).toMatchObject({ asOfSeq: 1_140, payments, calls, credit });
+  expect(credit).toHaveLength(1);
   expect((await readProjection(database.pool)).generation).toBe(2);
   const { rows } = await database.pool.query('select distinct generation from tollbook.payment');
   expect(rows).toEqual([{ generation: 2 }]);
@@ -186,13 +201,40 @@ test('a rebuild gives the same rows, and readers and the projector never notice'
 
 test('read models that were damaged are made anew from the shell', async () => {
   const database = await createDatabase();
-  await tell(database, busyLedger().take(57).toArray());
+  await tell(database, [...busyLedger().take(57), ...customer(0)]);
   await projectAll(database);
   const before = await readAll(database);
-  await database.asOwner((owner) => owner.query(`update tollbook.payment set amount = 0, state = 'settled'`));
+  await database.asOwner((owner) =>
+    owner.query(
+      `update tollbook.payment set amount = 0, state = 'settled'; update tollbook.account_credit set held = 7`,
+    ),
+  );
   expect(await tollbook(['projections', 'rebuild'], { DATABASE_URL: database.url })).toMatchObject({
     code: 0,
-    stdout: 'The read models were made anew from 57 events.\n',
+    stdout: 'The read models were made anew from 85 events.\n',
   });
   expect(await readAll(database)).toEqual(before);
+});
+
+test('credit catches up by itself in a database whose other read models are older', async () => {
+  const database = await createDatabase();
+  await tell(database, customer(0));
+  await projectAll(database);
+  const { credit } = await readAll(database);
+  // as the migration finds it: what was read before it knew no credit
+  await database.asOwner((owner) =>
+    owner.query('update tollbook.projection set credit_seq = 0; delete from tollbook.account_credit'),
+  );
+  expect(await readAll(database)).toMatchObject({ asOfSeq: 28, creditAsOfSeq: 0, credit: [] });
+  await projectAll(database, 10);
+  expect(await readAll(database)).toMatchObject({ creditAsOfSeq: 28, credit });
+  const [{ balance, held, granted, topped_up, captured, expired }] = credit as [(typeof credit)[number]];
+  expect({ balance, held, granted, topped_up, captured, expired }).toEqual({
+    balance: '1000',
+    held: '0',
+    granted: '1000',
+    topped_up: '500',
+    captured: '450',
+    expired: '50',
+  });
 });

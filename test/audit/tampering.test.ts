@@ -1,63 +1,20 @@
-import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { verifyDatabase } from '../../src/audit/verify-database.ts';
-import { verifyFile } from '../../src/audit/verify-file.ts';
-import { ExportVerifier, verdictLines } from '../../src/audit/verify.ts';
 import { noteSigner, signCheckpoint } from '../../src/domain/checkpoint.ts';
-import { readHead } from '../../src/store/log.ts';
-import { createDatabase, type TestDatabase } from '../support/database.ts';
-import { exportTo, rootOfEvents, sealAll, tell, testSigner, testVerifier } from '../support/log.ts';
-import { temporaryFolder, tollbook } from '../support/program.ts';
 import { busyLedger, refundOf, sweepOf, type Told } from '../support/synthetic-ledger.ts';
+import { createDatabase } from '../support/database.ts';
+import { exportTo, rootOfEvents, tell, testSigner, testVerifier } from '../support/log.ts';
+import { temporaryFolder, tollbook } from '../support/program.ts';
 import { tamperings } from '../support/tampering.ts';
+import { checkpointFiles, keepCheckpoint, sealedLedger, tamper, verifyBoth } from '../support/verify.ts';
 
-const verifierScript = path.join(import.meta.dirname, '../independent/verify.py');
-const files = ['old.ckpt', 'new.ckpt'] as const;
-
-/** A ledger of 114 events that was sealed at 60 and at its end, in a folder with both checkpoints. */
-async function sealedLedger(): Promise<{ database: TestDatabase; dir: string }> {
-  const database = await createDatabase();
-  const dir = temporaryFolder();
-  const all: Told[] = busyLedger().take(114).toArray();
-  await tell(database, all.slice(0, 60));
-  await keepCheckpoint(database, path.join(dir, 'old.ckpt'));
-  await tell(database, all.slice(60));
-  await keepCheckpoint(database, path.join(dir, 'new.ckpt'));
-  return { database, dir };
-}
-
-async function keepCheckpoint(database: TestDatabase, file: string, signer = testSigner): Promise<void> {
-  await sealAll(database, signer);
-  writeFileSync(file, (await readHead(database.pool, signer.name))!.note);
-}
-
-async function tamper(database: TestDatabase, { change }: (typeof tamperings)[number]): Promise<void> {
-  await database.asOwner(async (owner) => {
-    await owner.query('set session_replication_role = replica');
-    await change(owner);
-  });
-}
-
-/** What both verifiers say of an export, with nothing but the two checkpoints and the key. */
-async function verifyBoth(dir: string, checkpoints: readonly string[] = files) {
-  const file = path.join(dir, 'export.jsonl');
-  const given = checkpoints.map((source) => ({ source, note: readFileSync(path.join(dir, source), 'utf8') }));
-  const verdict = await verifyFile(file, new ExportVerifier(given, testVerifier));
-  const args = checkpoints.flatMap((name) => ['--checkpoint', path.join(dir, name)]);
-  const independent = await new Promise<{ code: number; text: string }>((resolve) => {
-    execFile(
-      'python3',
-      [verifierScript, file, ...args, '--pubkey', testSigner.verifierKey],
-      (error, stdout, stderr) => resolve({ code: error ? 1 : 0, text: stdout + stderr }),
-    );
-  });
-  return { isSound: verdict.isSound, text: verdictLines(verdict).join('\n'), independent };
-}
+/** A ledger of 114 events that was sealed at 60 and at its end. */
+const busySealed = () => sealedLedger(busyLedger().take(114).toArray(), 60);
 
 test('an honest ledger is sound, says the export, the independent verifier and the database', async () => {
-  const { database, dir } = await sealedLedger();
+  const { database, dir } = await busySealed();
   await exportTo(path.join(dir, 'export.jsonl'), database);
   const { isSound, text, independent } = await verifyBoth(dir);
   expect(text).toContain('114 events');
@@ -69,7 +26,7 @@ test('an honest ledger is sound, says the export, the independent verifier and t
 });
 
 test.each(tamperings)('$what: both find it offline and say what it is', async (tampering) => {
-  const { database, dir } = await sealedLedger();
+  const { database, dir } = await busySealed();
   await tamper(database, tampering);
   await exportTo(path.join(dir, 'export.jsonl'), database);
   const { isSound, text, independent } = await verifyBoth(dir);
@@ -81,7 +38,7 @@ test.each(tamperings)('$what: both find it offline and say what it is', async (t
 });
 
 test('a silent change is named to the event where the sealed hashes are at hand', async () => {
-  const { database } = await sealedLedger();
+  const { database } = await busySealed();
   await tamper(
     database,
     tamperings.find(({ what }) => what.startsWith('a result'))!,
@@ -91,7 +48,7 @@ test('a silent change is named to the event where the sealed hashes are at hand'
 });
 
 test('a column that no longer says what its leaf says is found in the database', async () => {
-  const { database } = await sealedLedger();
+  const { database } = await busySealed();
   await database.asOwner(async (owner) => {
     await owner.query('set session_replication_role = replica');
     await owner.query(`update tollbook.event set type = 'delivered' where seq = 49`);
@@ -101,7 +58,7 @@ test('a column that no longer says what its leaf says is found in the database',
 });
 
 test('a history forked and sealed anew by the right key: the older checkpoint finds it, and both prove it', async () => {
-  const { dir } = await sealedLedger();
+  const { dir } = await busySealed();
   const forked = await createDatabase();
   const without = busyLedger()
     .take(114)
@@ -145,7 +102,7 @@ const damaged: readonly [string, (text: string) => string, RegExp][] = [
 ];
 
 test.each(damaged)('an export %s is found out', async (_, damage, words) => {
-  const { database, dir } = await sealedLedger();
+  const { database, dir } = await busySealed();
   const file = path.join(dir, 'export.jsonl');
   await exportTo(file, database);
   writeFileSync(file, damage(readFileSync(file, 'utf8')));
@@ -198,7 +155,7 @@ test.each([
   ['signed by another key', noteSigner(testSigner.name, Buffer.alloc(32, 1)), 114, /signed by another key/],
   ['of a larger size than the export', testSigner, 115, /covers 115 events, and there are 114/],
 ])('a checkpoint %s is refused', async (_, signer, size, words) => {
-  const { database, dir } = await sealedLedger();
+  const { database, dir } = await busySealed();
   await exportTo(path.join(dir, 'export.jsonl'), database);
   const head = { origin: signer.name, size, root: await rootOfEvents(database, 114) };
   writeFileSync(path.join(dir, 'new.ckpt'), signCheckpoint(head, signer));
@@ -208,7 +165,7 @@ test.each([
 });
 
 test('from the shell: an export in pieces, verified offline, exit 0, 1 or 64', async () => {
-  const { database, dir } = await sealedLedger();
+  const { database, dir } = await busySealed();
   const file = path.join(dir, 'export.jsonl');
   const env = { DATABASE_URL: database.url };
   const whole = await tollbook(['export', '--format', 'jsonl'], env);
@@ -217,7 +174,7 @@ test('from the shell: an export in pieces, verified offline, exit 0, 1 or 64', a
   expect(readFileSync(file, 'utf8')).toBe(whole.stdout);
   await tell(database, busyLedger().take(171).toArray().slice(114));
   expect((await tollbook(['export', '--from-seq', '115', '--out', file], env)).code).toBe(0);
-  const given = files.flatMap((name) => ['--checkpoint', path.join(dir, name)]);
+  const given = checkpointFiles.flatMap((name) => ['--checkpoint', path.join(dir, name)]);
   const key = ['--pubkey', testSigner.verifierKey];
   const sound = await tollbook(['verify', file, ...given, ...key]);
   expect(sound.stdout).toContain('171 events');

@@ -40,8 +40,15 @@ kind = "s3"
 endpoint = "https://s3.example"
 bucket = "the-bucket"
 access_key_id = "AKIA"
-secret_env = "S3_SECRET"`);
-  expect((await of(text))?.anchors).toEqual([
+secret_env = "S3_SECRET"
+[[log.anchors]]
+kind = "chain"
+network = "eip155:8453"
+rpc_url = "https://base.example/rpc"
+contract = "0x${'ab'.repeat(20)}"
+key_file = "anchor"`);
+  const files = { 'conf/anchor': `0x${'0B'.repeat(32)}\n` };
+  expect((await of(text, files))?.anchors).toEqual([
     { kind: 'folder', name: 'anchor-1', everyMs: 10_000, folder: 'conf/anchors' },
     { kind: 'webhook', name: 'auditor', everyMs: 50, url: 'https://auditor.example/hook' },
     {
@@ -55,8 +62,20 @@ secret_env = "S3_SECRET"`);
       accessKeyId: 'AKIA',
       secretKey: 'a-secret-of-length',
     },
+    {
+      kind: 'chain',
+      name: 'anchor-4',
+      everyMs: 3_600_000,
+      network: 'eip155:8453',
+      chainId: 8453,
+      rpcUrl: 'https://base.example/rpc',
+      contract: `0x${'ab'.repeat(20)}`,
+      privateKey: `0x${'0b'.repeat(32)}`,
+    },
   ]);
 });
+
+const onChain = '[[log.anchors]]\nkind = "chain"\nnetwork = "eip155:1"\nrpc_url = "http://127.0.0.1:1"';
 
 test.each([
   ['no key', log(''), /log\.key_env: is missing: name it, or key_file/],
@@ -70,6 +89,26 @@ test.each([
     'a folder without a folder',
     keyed('[[log.anchors]]\nkind = "folder"'),
     /anchors\[0\]\.folder: is missing/,
+  ],
+  [
+    'a chain without a contract',
+    keyed(`${onChain}\nkey_env = "LOG_KEY"`),
+    /anchors\[0\]\.contract: is missing/,
+  ],
+  [
+    'a chain without a key',
+    keyed(`${onChain}\ncontract = "0x${'ab'.repeat(20)}"`),
+    /anchors\[0\]\.key_env: is missing: name it, or key_file; checkpoints go to the chain/,
+  ],
+  [
+    'a chain with a key that is none',
+    keyed(`${onChain}\ncontract = "0x${'ab'.repeat(20)}"\nkey_env = "LOG_KEY"`),
+    /anchors\[0\]\.key_env: names no private key/,
+  ],
+  [
+    'a chain with a folder',
+    keyed(`${onChain}\nfolder = "x"`),
+    /anchors\[0\]\.folder: would be ignored: chain has none/,
   ],
   [
     'a bucket without a secret',

@@ -59,6 +59,7 @@ const examples: { readonly [T in EventType]: EventData<T> } = {
     body_sha256: bytesOf('02', 32),
     body_bytes: 2,
     payment: paymentToData(signedPayment),
+    payment_id: 'pay_7d5d747be160e280',
   },
   payment_settled: {
     ...ofPayment,
@@ -220,6 +221,7 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   enqueue_failed: ['quote_digest'],
   delivery_failed: ['retry_at'],
   completed: ['result_sha256', 'result_bytes'],
+  settlement_started: ['payment_id'],
   auth_denied: ['caller', 'quote_digest'],
   dry_run_allowed: ['mode', 'caller', 'code'],
   dry_run_denied: ['mode', 'caller', 'code'],

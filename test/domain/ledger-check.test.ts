@@ -95,6 +95,11 @@ test.each<[string, Told[]]>([
     'two transfers of one transaction',
     [swept(), swept({ log_index: 5 }, `sweep:84532:${away.transaction}:5`)],
   ],
+  [
+    "a payer's name for a payment that failed, used again",
+    [...identified(paidJob(1)).slice(0, 3), failed, ...identified(paidJob(51))],
+  ],
+  ["another payer's name that is the same", [...identified(paidJob(1)), ...identified(paidJob(2))]],
 ])('%s is legal', (_, told) => {
   expect(faultOf(told)).toBeUndefined();
 });
@@ -161,9 +166,22 @@ test.each<[string, Told[], RegExp]>([
     [...job, ...paidJob(2).slice(0, 3), sameTransfer()],
     /transfer on the chain has paid before/,
   ],
+  [
+    "one name of a payer's for two payments",
+    [...identified(paidJob(1)), ...identified(paidJob(51))],
+    /payer's name for this payment was claimed before/,
+  ],
 ])('a call %s is illegal', (_, told, words) => {
   expect(faultOf(told)?.words).toMatch(words);
 });
+
+/** A job whose payment its payer has called something; every fiftieth job has the same payer. */
+function identified(told: readonly Told[]): Told[] {
+  return told.map(({ stream: of, event: { type, data } }) => {
+    const more = type === 'settlement_started' ? { payment_id: 'pay_7d5d747be160e280' } : {};
+    return { stream: of, event: { type, data: { ...data, ...more } } as LedgerEvent };
+  });
+}
 
 /** Another payer takes the quote that was freed. */
 function secondPayment(): Told[] {

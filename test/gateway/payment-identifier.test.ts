@@ -130,6 +130,7 @@ test.each([
     expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, replay_denied: 1 });
     const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
     const { nonce } = other.payload.authorization;
+    expect(events.find(({ type }) => type === 'settlement_started')?.data).toHaveProperty('payment_id', id);
     expect(events.at(-1)).toMatchObject({
       type: 'replay_denied',
       stream: expect.stringMatching(/^request:/),

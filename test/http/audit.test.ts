@@ -6,6 +6,7 @@ import type { OperatorScope } from '../../src/domain/operator-scope.ts';
 import { issueOperatorToken } from '../../src/gateway/operator-tokens.ts';
 import type {
   AuditedCalls,
+  AuditedCredit,
   AuditedPayments,
   AuditedStoryJson,
   RefundsDue,
@@ -17,6 +18,7 @@ import { startBooks } from '../support/books.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { tell, testVerifier } from '../support/log.ts';
 import { busyLedger, paidJob, refundOf, type Told } from '../support/synthetic-ledger.ts';
+import { customer } from '../support/synthetic-people.ts';
 import { eventually } from '../support/wait.ts';
 
 const told = busyLedger().take(342).toArray();
@@ -161,6 +163,36 @@ test('calls and totals add up to the payments', async () => {
   expect(totals.reduce((all, one) => all + one.payments, 0)).toBe(48);
 });
 
+test('the credit of every account, page after page, adds up', async () => {
+  const { database, ask } = await audited();
+  await tell(database, [0, 1, 2].flatMap(customer));
+  const whole = await eventually(async () => {
+    const { json } = await ask<AuditedCredit>('/audit/credit');
+    expect(json.as_of_seq).toBeGreaterThanOrEqual(342 + 3 * 28);
+    return json;
+  });
+  expect(whole.accounts).toHaveLength(3);
+  expect(whole.accounts[0]).toMatchObject({
+    account_id: 1,
+    account: expect.stringMatching(/^user:/),
+    balance: '0.001',
+    held: '0',
+    granted: '0.001',
+    topped_up: '0.0005',
+    captured: '0.00045',
+    expired: '0.00005',
+  });
+  const first = (await ask<AuditedCredit>('/audit/credit?limit=2')).json;
+  const second = (await ask<AuditedCredit>(`/audit/credit?limit=2&cursor=${first.next}`)).json;
+  expect([...first.accounts, ...second.accounts]).toEqual(whole.accounts);
+  expect(second.next).toBeNull();
+  const { account } = whole.accounts[1]!;
+  const named = (await ask<AuditedCredit>(`/audit/credit?account=${account}`)).json;
+  expect(named.accounts).toEqual([whole.accounts[1]]);
+  for (const query of [`account=x'%20or%20true`, `cursor=${first.next}x`, 'limit=0', 'order=1'])
+    expect((await ask(`/audit/credit?${query}`)).status).toBe(400);
+});
+
 test('a cursor of another database, of another list, or made up, is refused', async () => {
   const one = await audited();
   const other = await audited();
@@ -206,6 +238,7 @@ test('every list wants a token with the scope audit:read', async () => {
     '/audit/payments',
     `/audit/payments/${told[0]!.stream}`,
     '/audit/calls',
+    '/audit/credit',
     '/audit/totals?from=2026-01-01&to=2026-01-02',
     '/audit/refunds-due',
   ]) {

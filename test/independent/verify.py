@@ -3,8 +3,8 @@
 
     verify.py EXPORT --checkpoint OLD --checkpoint NEW --pubkey KEY
 
-Written from the formats, not from Tollbook's code: RFC 6962, RFC 8032, C2SP signed-note and tlog-checkpoint. It knows
-no quote digests, since Python has no keccak.
+Written from the formats, not from Tollbook's code: RFC 6962, RFC 8032, EIP-712, C2SP signed-note and tlog-checkpoint. What
+it does not look at: the schemas of the events' data, beyond the fields it uses.
 """
 import argparse
 import base64
@@ -73,6 +73,78 @@ def ed25519_verify(public, message, signature):
     k = int.from_bytes(hashlib.sha512(signature[:32] + public + message).digest(), "little") % L
     left, right = multiply(s, BASE), add(r, multiply(k, a))
     return (left[0] * right[2] - right[0] * left[2]) % P == 0 and (left[1] * right[2] - right[1] * left[2]) % P == 0
+
+
+# --- Keccak-256 and the digest of a quote, EIP-712 ----------------------------------------------------------------------
+MASK = 2**64 - 1
+ROTATIONS = [[0, 36, 3, 41, 18], [1, 44, 10, 45, 2], [62, 6, 43, 15, 61], [28, 55, 25, 21, 56], [27, 20, 39, 8, 14]]
+
+
+def round_constants():
+    register, constants = 1, []
+    for _ in range(24):
+        constant = 0
+        for j in range(7):
+            constant |= (register & 1) << (2**j - 1)
+            register = register << 1 ^ (0x171 if register & 0x80 else 0)
+        constants.append(constant)
+    return constants
+
+
+ROUND_CONSTANTS = round_constants()
+
+
+def rotate(word, by):
+    return (word << by | word >> (64 - by)) & MASK
+
+
+def keccak_f(a):
+    for constant in ROUND_CONSTANTS:
+        c = [a[x][0] ^ a[x][1] ^ a[x][2] ^ a[x][3] ^ a[x][4] for x in range(5)]
+        d = [c[x - 1] ^ rotate(c[(x + 1) % 5], 1) for x in range(5)]
+        b = [[0] * 5 for _ in range(5)]
+        for x in range(5):
+            for y in range(5):
+                b[y][(2 * x + 3 * y) % 5] = rotate(a[x][y] ^ d[x], ROTATIONS[x][y])
+        a = [[b[x][y] ^ (~b[(x + 1) % 5][y] & b[(x + 2) % 5][y]) for y in range(5)] for x in range(5)]
+        a[0][0] ^= constant
+    return a
+
+
+def keccak256(data):
+    rate, a = 136, [[0] * 5 for _ in range(5)]
+    padded = bytearray(data + b"\1" + bytes(-(len(data) + 1) % rate))
+    padded[-1] |= 0x80
+    for at in range(0, len(padded), rate):
+        for i in range(rate // 8):
+            a[i % 5][i // 5] ^= int.from_bytes(padded[at + 8 * i : at + 8 * i + 8], "little")
+        a = keccak_f(a)
+    return b"".join(a[i % 5][i // 5].to_bytes(8, "little") for i in range(4))
+
+
+QUOTE_TYPE = keccak256(
+    b"JobQuote(uint64 serviceId,uint32 jobIndex,uint256 priceWei,bytes32 optionsHash,address requester,"
+    b"bytes32 inputsHash,uint64 issuedAt,uint64 expiresAt,bytes32 salt)"
+)
+DOMAIN = keccak256(keccak256(b"EIP712Domain(string name,string version)") + keccak256(b"Tollbook") + keccak256(b"1"))
+
+
+def canonical(value):
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True).encode()
+
+
+OPTION_HASHES = {}
+
+
+def quote_digest(data):
+    options = canonical(data["options"])
+    if options not in OPTION_HASHES:
+        OPTION_HASHES[options] = keccak256(options)
+    numbers = [data["service_id"], data["job_index"], int(data["price_wei"])]
+    words = [number.to_bytes(32, "big") for number in numbers] + [OPTION_HASHES[options]]
+    words += [bytes.fromhex(data[name][2:]).rjust(32, b"\0") for name in ("requester", "inputs_hash")]
+    words += [data[name].to_bytes(32, "big") for name in ("issued_at", "expires_at")] + [bytes.fromhex(data["salt"][2:])]
+    return "0x" + keccak256(b"\x19\1" + DOMAIN + keccak256(QUOTE_TYPE + b"".join(words))).hex()
 
 
 # --- Checkpoints ------------------------------------------------------------------------------------------------------
@@ -154,6 +226,52 @@ CALL_MOVES = {
     "dead_lettered": ({"enqueued", "delivered"}, "dead_lettered"),
     "operator_requeued": ({"dead_lettered"}, "enqueued"),
 }
+# what such an event may follow, and where it leaves the one thing that its stream is the story of
+STEPS = {
+    "chat_admitted": ("chat", {None}, "admitted"),
+    "chat_refused": ("chat", {None}, "refused"),
+    "credit_held": ("chat", {"admitted"}, None),
+    "chat_completed": ("chat", {"admitted", "completed"}, "completed"),
+    "chat_failed": ("chat", {"admitted"}, "failed"),
+    "credit_captured": ("chat", {"completed"}, None),
+    "credit_released": ("chat", {"completed", "failed"}, None),
+    "credit_corrected": ("chat", {"completed"}, None),
+    "credit_account_opened": ("account", {None}, "opened"),
+    "credit_granted": ("account", {"opened"}, None),
+    "credit_topped_up": ("account", {"opened"}, None),
+    "credit_expired": ("account", {"opened"}, None),
+    "key_created": ("key", {None, "revoked"}, "created"),
+    "key_revoked": ("key", {None, "created"}, "revoked"),
+    "spend_accepted": ("spend", {None}, "accepted"),
+    "spend_authorized": ("spend", {"accepted"}, "authorized"),
+    "spend_earned": ("spend", {"accepted", "authorized"}, "earned"),
+    "spend_released": ("spend", {"accepted", "authorized"}, "released"),
+    "spend_claimed": ("spend", {"earned"}, "over"),
+    "spend_failed": ("spend", {"earned"}, "over"),
+    "user_created": ("user", {None}, "created"),
+    "session_started": ("session", {None}, "started"),
+    "session_ended": ("session", {"started"}, "ended"),
+}
+IDS = {"chat": "chat_id", "spend": "chat_id", "account": "account_id", "key": "key_id", "user": "user_id", "session": "session_id"}
+# which side of an account loses and which one gets; the others are the operator's, and may go below zero
+POSTINGS = {
+    "credit_granted": ("granted", "available"),
+    "credit_topped_up": ("bought", "available"),
+    "credit_expired": ("available", "expired"),
+    "credit_held": ("available", "held"),
+    "credit_captured": ("held", "used"),
+    "credit_released": ("held", "available"),
+    "credit_corrected": ("used", "available"),
+}
+SOLID = {"available", "held", "used"}
+NOTES = {
+    "payment_rejected", "request_refused", "auth_denied", "replay_denied", "enqueue_failed", "dry_run_allowed",
+    "dry_run_denied", "dry_run_error", "operator_token_created", "operator_token_revoked", "operator_config_loaded",
+    "operator_config_refused", "operator_runner_paused", "operator_runner_resumed", "operator_models_loaded",
+    "sign_in_refused",
+}
+OPENINGS = {"quote_issued", "payment_verified", "auth_passed", "settlement_started", "enqueued"}
+KNOWN = NOTES | OPENINGS | set(STEPS) | set(PAYMENT_MOVES) | set(CALL_MOVES)
 FIELDS = ["at", "data", "lane", "schema", "seq", "stream", "type", "version"]
 
 
@@ -162,19 +280,25 @@ class Ledger:
         self.seq, self.at, self.counts = 0, "", {}
         self.versions, self.quotes, self.payments, self.transfers = {}, set(), {}, {}
         self.claimed, self.nonces, self.pending_nonce = set(), {}, {}
+        self.jobs, self.verified, self.identifiers = {}, {}, {}
+        self.steps, self.credit, self.chats, self.spends, self.spend_of = {}, {}, {}, set(), {}
 
     def next(self, raw):
         self.seq += 1
         try:
             event = json.loads(raw)
-            canonical = json.dumps(event, separators=(",", ":"), ensure_ascii=False, sort_keys=True).encode()
+            is_canonical = canonical(event) == raw
         except ValueError:
             raise Wrong("this is not JSON")
-        if not isinstance(event, dict) or list(event) != FIELDS or canonical != raw:
+        if not isinstance(event, dict) or list(event) != FIELDS or not is_canonical:
             raise Wrong("this is not an event in canonical JSON")
         if event["seq"] != self.seq:
             raise Wrong(f"event {event['seq']} stands where {self.seq} should")
         stream, kind = event["stream"], event["type"]
+        if event["lane"] != 1 or event["schema"] != 1:
+            raise Wrong("it is of a lane or a schema that nobody knows")
+        if kind not in KNOWN:
+            raise Wrong(f"nobody knows events of the type {kind}")
         version = self.versions.get(stream, 0) + 1
         if event["version"] != version:
             raise Wrong(f"{kind} is version {event['version']} of its stream, not {version}")
@@ -182,23 +306,68 @@ class Ledger:
             raise Wrong(f"{kind} is older than the event before it")
         self.versions[stream], self.at = version, event["at"]
         self.counts[kind] = self.counts.get(kind, 0) + 1
+        self.tell(stream, kind, event["data"])
         self.apply(stream, kind, event["data"], version)
+
+    def tell(self, stream, kind, data):
+        if kind not in STEPS:
+            if stream in self.steps and kind not in NOTES:
+                raise Wrong(f"{kind} belongs to a quote, and this stream is none of a quote")
+            return
+        story, before, after = STEPS[kind]
+        named = data.get(IDS[story])
+        if stream != f"{story}:{named}" if named is not None else not stream.startswith(f"{story}:"):
+            raise Wrong(f"{kind} names something else than its stream does")
+        step = self.steps.get(stream)
+        if step not in before:
+            raise Wrong(f"{kind} of a {story} that is {step or 'not there'}")
+        self.steps[stream] = after or step
+        if story == "spend":
+            self.claim_spend(stream, kind, data)
+        if kind in POSTINGS:
+            self.move_credit(stream, kind, data["account_id"], int(data["amount_micros"]))
+
+    def claim_spend(self, stream, kind, data):
+        spend = (data["network"], data["contract"], data["commitment"], data["nonce"])
+        if kind == "spend_accepted":
+            if spend in self.spends:
+                raise Wrong("this spend was claimed before")
+            self.spends.add(spend)
+            self.spend_of[stream] = spend
+        if self.spend_of.get(stream) != spend:
+            raise Wrong("it names another spend than the one that was accepted")
+        if kind == "spend_released":
+            self.spends.discard(spend)
+
+    def move_credit(self, stream, kind, account, micros):
+        source, target = POSTINGS[kind]
+        books = [(f"account {account}", self.credit.setdefault(account, {}), SOLID)]
+        if stream.startswith("chat:"):
+            books.append(("this chat", self.chats.setdefault(stream, {}), {"held", "used"}))
+        for owner, sides, solid in books:
+            sides[source] = sides.get(source, 0) - micros
+            sides[target] = sides.get(target, 0) + micros
+            if source in solid and sides[source] < 0:
+                raise Wrong(f"{kind}: {owner} has {sides[source]} micros {source}")
 
     def apply(self, stream, kind, data, version):
         mine = self.payments.setdefault(stream, {}) if stream in self.quotes else {}
         if kind == "quote_issued":
             if version != 1:
                 raise Wrong("a quote that is not the first of its stream")
+            if quote_digest(data) != stream:
+                raise Wrong("the terms of the quote are not those that its digest names")
             self.quotes.add(stream)
             self.pending_nonce[stream] = None
-            self.jobs = getattr(self, "jobs", {})
             self.jobs[stream] = (data["service_id"], data["job_index"])
         elif kind == "auth_passed" and "caller_nonce" in data:
             self.pending_nonce[stream] = (data["caller"], self.jobs[stream], data["caller_nonce"])
         elif kind == "payment_verified":
             self.pending_nonce[stream] = None
+            self.verified[stream] = (data["network"], data["asset"], data["payer"], data["payment_nonce"])
         elif kind == "settlement_started":
             self.start(stream, mine, data["payment"])
+            self.identify(data["payment"], data.get("payment_id"))
         elif kind in PAYMENT_MOVES:
             self.move_payment(stream, kind, data, mine)
         elif kind == "enqueued":
@@ -223,6 +392,8 @@ class Ledger:
         if stream not in self.quotes or any(p["status"] != "settlement_failed" for p in mine.values()):
             raise Wrong("a payment was started where none may be")
         name = (payment["network"], payment["asset"], payment["payer"], payment["nonce"])
+        if self.verified.pop(stream, None) != name:
+            raise Wrong("this payment was not verified before it was started")
         if name in self.claimed:
             raise Wrong("this payment was claimed before")
         self.claimed.add(name)
@@ -232,6 +403,14 @@ class Ledger:
                 raise Wrong("the caller's nonce was claimed before")
             self.nonces[nonce] = stream
         mine[name] = {"status": "settling", "amount": payment["amount"], "nonce": payment["nonce"], "call": None, "call_id": None, "refunded": False}
+
+    def identify(self, payment, identifier):
+        key = (payment["payer"], identifier)
+        if identifier is None:
+            return
+        if key in self.identifiers:
+            raise Wrong("the payer's name for this payment was claimed before")
+        self.identifiers[key] = (payment["network"], payment["asset"], payment["payer"], payment["nonce"])
 
     def move_payment(self, stream, kind, data, mine):
         before, after = PAYMENT_MOVES[kind]
@@ -253,6 +432,9 @@ class Ledger:
             payment["call"] = None
         if kind == "settlement_failed" and self.nonces.get(self.pending_nonce[stream]) == stream:
             del self.nonces[self.pending_nonce[stream]]
+        if kind == "settlement_failed":
+            failed = (data["network"], data["asset"], data["payer"], data["payment_nonce"])
+            self.identifiers = {key: name for key, name in self.identifiers.items() if name != failed}
         if kind in ("payment_settled", "settlement_confirmed", "refunded") and "log_index" in data:
             self.claim_transfer(stream, data)
         if kind == "settlement_reorged":

@@ -11,6 +11,8 @@ export interface BooksOptions {
   readonly log?: string;
   /** TOML of further tables. */
   readonly tables?: string;
+  /** Variables beside the log's key. */
+  readonly env?: Readonly<Record<string, string>>;
   readonly logger?: Logger;
 }
 
@@ -36,7 +38,7 @@ export async function startBooks(
 ): Promise<RunningGateway> {
   const { config } = await parseConfig(booksConfig(options), {
     file: 'test.toml',
-    env: booksEnv,
+    env: { ...booksEnv, ...options.env },
     readFile: (path) => Promise.reject(new Error(`no ${path} here`)),
   });
   const logger = options.logger ?? pino({ level: 'silent' });

@@ -62,6 +62,19 @@ export const auditRefundsDueOperation: Operation = {
   refusals: listed,
 };
 
+export const auditCreditOperation: Operation = {
+  method: 'get',
+  path: '/audit/credit',
+  id: 'listAccountCredit',
+  tag: 'Audit',
+  summary: 'The credit of every account',
+  description: `${scope} Made from the events a moment behind them: \`as_of_seq\` says how far.`,
+  security: 'operatorToken',
+  query: schemas.creditQuery,
+  answers: [{ status: 200, description: 'A page of them.', schema: schemas.auditedCredit }],
+  refusals: listed,
+};
+
 export const auditTotalsOperation: Operation = {
   method: 'get',
   path: '/audit/totals',

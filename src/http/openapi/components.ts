@@ -76,6 +76,8 @@ for (const [id, schema] of Object.entries({
   AuditedStory: audit.auditedStory,
   AuditedCall: audit.auditedCall,
   AuditedCalls: audit.auditedCalls,
+  AuditedAccount: audit.auditedAccount,
+  AuditedCredit: audit.auditedCredit,
   Totals: audit.totals,
   InclusionProof: log.inclusionProof,
   LogProofs: log.logProofs,

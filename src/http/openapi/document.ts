@@ -67,6 +67,7 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
     audit.auditPaymentsOperation,
     audit.auditStoryOperation,
     audit.auditCallsOperation,
+    audit.auditCreditOperation,
     audit.auditTotalsOperation,
     audit.auditRefundsDueOperation,
   ],

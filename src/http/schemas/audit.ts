@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isRealDay } from '../../domain/day.ts';
 import { refundReasons } from '../../domain/refund.ts';
+import { accountNamePattern } from '../../domain/credit.ts';
 import { inclusionProof } from './log.ts';
 import {
   address,
@@ -179,6 +180,43 @@ export const auditedCalls = z
   .strictObject({ ...asOf, calls: z.array(auditedCall), next })
   .meta({ description: 'Paid calls in the order of their ids.' });
 export type AuditedCalls = z.infer<typeof auditedCalls>;
+
+export const creditQuery = z.strictObject({
+  cursor,
+  limit,
+  account: z
+    .string()
+    .regex(accountNamePattern)
+    .optional()
+    .meta({ description: 'Only the account of this name.' }),
+});
+
+/** Wider than an account's own: sums over all its time. */
+const creditSum = z
+  .string()
+  .regex(/^(?:0|[1-9]\d{0,12})(?:\.\d{1,6})?$/)
+  .meta({ description: 'In the currency, as a decimal string.', examples: ['4.250001'] });
+
+export const auditedAccount = z
+  .strictObject({
+    account_id: count,
+    account: z.string().nullable(),
+    balance: creditSum.meta({ description: 'What can be spent.' }),
+    held: creditSum.meta({ description: 'Set aside for completions under way.' }),
+    granted: creditSum.meta({ description: 'Given by operators.' }),
+    topped_up: creditSum.meta({ description: 'Bought, less what was taken back.' }),
+    captured: creditSum.meta({ description: 'What completions have cost, less what was taken back.' }),
+    expired: creditSum,
+    last_seq: count.meta({ description: 'The last event that it is made of.' }),
+  })
+  .meta({
+    description: 'An account: what was granted and topped up is its balance, held, captured and expired.',
+  });
+
+export const auditedCredit = z
+  .strictObject({ ...asOf, accounts: z.array(auditedAccount), next })
+  .meta({ description: 'Accounts of credit in the order of their ids.' });
+export type AuditedCredit = z.infer<typeof auditedCredit>;
 
 export const totalsQuery = z.strictObject({ from: day, to: day, ...job });
 

@@ -1,0 +1,102 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { projectNext } from '../src/audit/project.ts';
+import { type SealOptions, sealNext } from '../src/audit/seal.ts';
+import { noteSigner } from '../src/domain/checkpoint.ts';
+import { openLane } from '../src/store/lane.ts';
+import { readLogTip } from '../src/store/log.ts';
+import { readProjection } from '../src/store/projection.ts';
+import { paidJob, type Told } from '../test/support/synthetic-ledger.ts';
+import type { Ledger } from './ledger.ts';
+
+/** What the ledger is told of one paid job, in three appends. */
+export const eventsAJob = 7;
+export const signer = noteSigner('bench.example/log', Buffer.alloc(32, 1));
+/** The defaults of a gateway. */
+export const sealOptions: SealOptions = { everyMs: 1_000, everyEvents: 10_000 };
+const projectedAtOnce = 5_000;
+const projectEveryMs = 500;
+
+export const secondsSince = (start: number): number => (performance.now() - start) / 1_000;
+
+/** Appends paid jobs as a gateway does. Returns events a second. */
+export async function loadJobs(
+  { url }: Ledger,
+  { first, count, inFlight }: { readonly first: number; readonly count: number; readonly inFlight: number },
+): Promise<number> {
+  const lane = openLane({ url });
+  const start = performance.now();
+  let next = first;
+  const one = async (): Promise<void> => {
+    while (next < first + count) {
+      const told = paidJob(next++);
+      for (const [from, to] of [
+        [0, 3],
+        [3, 5],
+        [5, 7],
+      ] as const)
+        await lane.append(commandOf(told.slice(from, to)));
+    }
+  };
+  await Promise.all(Array.from({ length: inFlight }, one));
+  await lane.close();
+  return (count * eventsAJob) / secondsSince(start);
+}
+
+function commandOf(told: readonly Told[]) {
+  return { stream: told[0]?.stream ?? '', events: told.map(({ event }) => event) };
+}
+
+/** Runs a step as its worker does until `isOver`; returns how many events it was behind at most, looking between two steps. */
+async function runBeside(
+  step: () => Promise<boolean>,
+  pauseMs: number,
+  readBehind: () => Promise<number>,
+  isOver: () => boolean,
+): Promise<number> {
+  let most = 0;
+  while (!isOver()) {
+    most = Math.max(most, await readBehind());
+    if (!(await step())) await sleep(pauseMs);
+  }
+  return Math.max(most, await readBehind());
+}
+
+/** Seals as a gateway does beside the lane. Returns the most events that were not sealed yet. */
+export function sealBeside({ pool }: Ledger, isOver: () => boolean): Promise<number> {
+  return runBeside(
+    async () => (await sealNext(pool, signer, sealOptions)) === 'again',
+    sealOptions.everyMs / 2,
+    async () => {
+      const { seq, size } = await readLogTip(pool, signer.name);
+      return seq - size;
+    },
+    isOver,
+  );
+}
+
+/** Keeps the read models behind the lane as a gateway does. Returns the most events that they lacked. */
+export function projectBeside({ pool }: Ledger, isOver: () => boolean): Promise<number> {
+  return runBeside(
+    async () => (await projectNext(pool, projectedAtOnce)) === projectedAtOnce,
+    projectEveryMs,
+    async () => (await readLogTip(pool, signer.name)).seq - (await readProjection(pool)).seq,
+    isOver,
+  );
+}
+
+/** Seals all that is there; returns events a second. */
+export async function sealRest({ pool }: Ledger): Promise<number> {
+  const { size } = await readLogTip(pool, signer.name);
+  const start = performance.now();
+  while ((await sealNext(pool, signer, { ...sealOptions, everyMs: 0 })) === 'again');
+  const after = await readLogTip(pool, signer.name);
+  return (after.size - size) / secondsSince(start);
+}
+
+/** Takes all that is there into the read models; returns events a second. */
+export async function projectRest({ pool }: Ledger): Promise<number> {
+  const start = performance.now();
+  let projected = 0;
+  for (let read = 1; read > 0; projected += read) read = await projectNext(pool, projectedAtOnce);
+  return projected / secondsSince(start);
+}

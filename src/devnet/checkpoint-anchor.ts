@@ -1,0 +1,22 @@
+import type { Address } from '../domain/primitives.ts';
+import { checkpointAnchor } from './contracts.ts';
+import { type ChainLocation, deployedAddress, deployOnce } from './deploy.ts';
+
+/** After the credits contract. */
+const deployerNonce = 4;
+
+/** Where the heads of logs can be written on every devnet, deployed or not. */
+export const checkpointAnchorAddress: Address = deployedAddress(deployerNonce);
+
+/**
+ * Deploys the contract behind the credits, unless a restored chain already has it.
+ * @throws when something else stands there, or the deployer's nonces were spent otherwise: deploy the credits first
+ */
+export function deployCheckpointAnchor(chain: ChainLocation): Promise<Address> {
+  return deployOnce(chain, {
+    label: 'checkpoint anchor',
+    artifact: checkpointAnchor,
+    args: [],
+    nonce: deployerNonce,
+  });
+}

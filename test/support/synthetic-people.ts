@@ -1,0 +1,113 @@
+import type { LedgerEvent } from '../../src/domain/event.ts';
+import { hex32Of, type Told } from './synthetic-ledger.ts';
+
+const uuidOf = (kind: number, n: number): string =>
+  `00000000-0000-4000-8000-${kind}${String(n).padStart(11, '0')}`;
+const tell = (stream: string, type: string, data: object): Told => ({
+  stream,
+  event: { type, data } as LedgerEvent,
+});
+
+/**
+ * One customer from the first sign-in to the last: an account with credit, a key, three chats (one paid, one that failed, one
+ * corrected), a spend on the chain. 28 events.
+ */
+export function customer(n: number): Told[] {
+  const [userId, sessionId, keyId, accountId] = [uuidOf(1, n), uuidOf(2, n), n + 100, n + 1];
+  const ofAccount = { account_id: accountId };
+  const account = (type: string, data: object) =>
+    tell(`account:${accountId}`, type, { ...ofAccount, ...data });
+  const session = (type: string, data: object) =>
+    tell(`session:${sessionId}`, type, { session_id: sessionId, user_id: userId, ...data });
+  const key = (type: string, data: object = {}) => tell(`key:${keyId}`, type, { key_id: keyId, ...data });
+  return [
+    tell(`user:${userId}`, 'user_created', { user_id: userId }),
+    account('credit_account_opened', { name: `user:${userId}` }),
+    session('session_started', { method: 'password', expires_at: 1_800_000_000 }),
+    account('credit_granted', { amount_micros: '1000' }),
+    account('credit_topped_up', { amount_micros: '500', source: hex32Of(`top-up ${n}`) }),
+    key('key_created', ofAccount),
+    ...chat(uuidOf(3, n), ofAccount, 300, 200, 0),
+    ...failedChat(uuidOf(4, n), ofAccount),
+    ...chat(uuidOf(5, n), ofAccount, 400, 400, 150),
+    ...spend(uuidOf(6, n), n),
+    account('credit_expired', { amount_micros: '50' }),
+    key('key_revoked'),
+    session('session_ended', { reason: 'ended' }),
+  ];
+}
+
+function admitted(chatId: string, ofAccount: object, heldMicros: number): Told[] {
+  const stream = `chat:${chatId}`;
+  const caller = { caller: 'api_key', key_id: 3, model: 'small', streaming: false, ...ofAccount };
+  const held = { ...ofAccount, chat_id: chatId, amount_micros: String(heldMicros) };
+  return [tell(stream, 'chat_admitted', caller), tell(stream, 'credit_held', held)];
+}
+
+function chat(
+  chatId: string,
+  ofAccount: object,
+  heldMicros: number,
+  costMicros: number,
+  correctedMicros: number,
+): Told[] {
+  const stream = `chat:${chatId}`;
+  const move = (type: string, micros: number, more: object = {}) =>
+    tell(stream, type, { ...ofAccount, chat_id: chatId, amount_micros: String(micros), ...more });
+  const completed = {
+    ending: 'completed',
+    model: 'small',
+    prompt_tokens: 1,
+    completion_tokens: 1,
+    is_estimate: false,
+    cost_micros: String(costMicros),
+  };
+  return [
+    ...admitted(chatId, ofAccount, heldMicros),
+    tell(stream, 'chat_completed', completed),
+    move('credit_captured', costMicros, { is_estimate: false }),
+    ...(heldMicros > costMicros ? [move('credit_released', heldMicros - costMicros)] : []),
+    ...(correctedMicros > 0 ? [move('credit_corrected', correctedMicros)] : []),
+  ];
+}
+
+function failedChat(chatId: string, ofAccount: object): Told[] {
+  const stream = `chat:${chatId}`;
+  const released = { ...ofAccount, chat_id: chatId, amount_micros: '250' };
+  return [
+    ...admitted(chatId, ofAccount, 250),
+    tell(stream, 'chat_failed', { reason: 'no_upstream', model: 'small' }),
+    tell(stream, 'credit_released', released),
+  ];
+}
+
+function spend(chatId: string, n: number): Told[] {
+  const facts = {
+    chat_id: chatId,
+    network: 'eip155:84532',
+    contract: `0x${'c0'.repeat(20)}`,
+    commitment: hex32Of('commitment'),
+    nonce: String(n),
+    auth_hash: hex32Of(`auth ${n}`),
+    operator: `0x${'0b'.repeat(20)}`,
+    amount: '1000',
+  };
+  const landed = { transaction: hex32Of(`spend ${n}`), block_number: '7', block_hash: hex32Of('block 7') };
+  const accepted = {
+    service_id: '1',
+    job_index: 0,
+    expiry: '1800000000',
+    signature: `0x${'a1'.repeat(65)}`,
+    binding: hex32Of(`binding ${n}`),
+    process_id: uuidOf(9, n),
+  };
+  const of = (type: string, more: object = {}) => tell(`spend:${chatId}`, type, { ...facts, ...more });
+  const caller = { caller: 'spend_auth', model: 'small', streaming: false };
+  return [
+    tell(`chat:${chatId}`, 'chat_admitted', caller),
+    of('spend_accepted', accepted),
+    of('spend_authorized', landed),
+    of('spend_earned'),
+    of('spend_claimed', landed),
+  ];
+}

@@ -1,0 +1,110 @@
+import type { LedgerEvent } from '../../src/domain/event.ts';
+import { customer } from './synthetic-people.ts';
+import { paidJob, type Told } from './synthetic-ledger.ts';
+import { rewrite, type Tampering } from './tampering.ts';
+
+/** Two customers, and two payments of one payer that it has named: 28 + 28 + 14 events. */
+export const peopleLedger: readonly Told[] = [
+  ...customer(0),
+  ...customer(1),
+  ...identified(paidJob(1), 'pay_00000000000000001'),
+  ...identified(paidJob(51), 'pay_00000000000000002'),
+];
+
+function identified(told: readonly Told[], id: string): Told[] {
+  return told.map(({ stream, event: { type, data } }) => {
+    const more = type === 'settlement_started' ? { payment_id: id } : {};
+    return { stream, event: { type, data: { ...data, ...more } } as LedgerEvent };
+  });
+}
+
+/** Ways to falsify what is told of credit, chats, keys, spends and people, and of payers' own names. */
+export const peopleTamperings: readonly Tampering[] = [
+  {
+    what: 'a grant is raised, consistently',
+    words: /old\.ckpt: of the events 1 to 28 at least one is not what was sealed/,
+    independently: /old\.ckpt: the first 28 events are not those/,
+    change: rewrite('seq = 4', '"amount_micros":"1000"', '"amount_micros":"9000"'),
+  },
+  {
+    what: 'a grant is lowered below what was spent of it',
+    words: /first at event 17: credit_held of chat:\S+: account 1 has -99 micros available/,
+    independently: /first at event 17: credit_held: account 1 has -99 micros available/,
+    change: rewrite('seq = 4', '"amount_micros":"1000"', '"amount_micros":"1"'),
+  },
+  {
+    what: 'a completion takes more than was held for it',
+    words: /first at event 10: credit_captured of chat:\S+: more credit is taken or released than was held/,
+    independently: /first at event 10: credit_captured: (?:account 1|this chat) has -1 micros held/,
+    change: rewrite('seq = 10', '"amount_micros":"200"', '"amount_micros":"301"'),
+  },
+  {
+    what: 'a completion is charged to another account',
+    words: /first at event 10: credit_captured of chat:\S+: account 2 has -200 micros held/,
+    independently: /first at event 10: credit_captured: account 2 has -200 micros held/,
+    change: rewrite('seq = 10', '"account_id":1', '"account_id":2'),
+  },
+  {
+    what: 'a charge is moved to another chat',
+    words: /first at event 10: credit_captured of chat:\S+: its data name something else than its stream/,
+    independently: /first at event 10: credit_captured names something else/,
+    change: rewrite(
+      'seq = 10',
+      '"chat_id":"00000000-0000-4000-8000-3',
+      '"chat_id":"00000000-0000-4000-8000-4',
+    ),
+  },
+  {
+    what: 'more comes back than was taken',
+    words: /first at event 20: credit_corrected of chat:\S+: more credit comes back than was taken/,
+    independently: /first at event 20: credit_corrected: this chat has -50 micros used/,
+    change: rewrite('seq = 20', '"amount_micros":"150"', '"amount_micros":"450"'),
+  },
+  {
+    what: 'more expires than there is',
+    words: /first at event 26: credit_expired of account:1: account 1 has -\d+ micros available/,
+    independently: /first at event 26: credit_expired: account 1 has -\d+ micros available/,
+    change: rewrite('seq = 26', '"amount_micros":"50"', '"amount_micros":"5000"'),
+  },
+  {
+    what: 'a chat that was served is said to have been refused',
+    words: /first at event 12: the data of chat_refused/,
+    independently: /first at event 13: credit_held of a chat that is refused/,
+    change: rewrite('seq = 12', '"type":"chat_admitted"', '"type":"chat_refused"'),
+  },
+  {
+    what: 'a spend is claimed that was never earned',
+    words: /first at event 24: spend_claimed of spend:\S+: the spend is authorized/,
+    independently: /first at event 24: spend_claimed of a spend that is authorized/,
+    change: rewrite('seq = 24', '"type":"spend_earned"', '"type":"spend_claimed"'),
+  },
+  {
+    what: 'a spend is taken twice',
+    words: /first at event 50: spend_accepted of spend:\S+: this spend was claimed before/,
+    independently: /first at event 50: this spend was claimed before/,
+    change: rewrite('seq between 29 and 56', '"nonce":"1"', '"nonce":"0"'),
+  },
+  {
+    what: 'a session ends that is of somebody else',
+    words: /first at event 28: session_ended of session:\S+: its data name something else/,
+    independently: /first at event 28: session_ended names something else/,
+    change: rewrite(
+      'seq = 28',
+      '"session_id":"00000000-0000-4000-8000-20',
+      '"session_id":"00000000-0000-4000-8000-21',
+    ),
+  },
+  {
+    what: 'a key that is revoked is said to be made again',
+    words: /first at event 27: /,
+    independently: /first at event 27: key_created of a key that is created/,
+    change: rewrite('seq = 27', '"type":"key_revoked"', '"type":"key_created"'),
+  },
+  {
+    what: "a payer's name for a payment pays twice",
+    words:
+      /first at event 66: settlement_started of 0x\w+: the payer's name for this payment was claimed before/,
+    independently: /first at event 66: the payer's name for this payment was claimed before/,
+    change: rewrite('seq > 56', 'pay_00000000000000002', 'pay_00000000000000001'),
+  },
+];

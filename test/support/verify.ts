@@ -1,0 +1,62 @@
+import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { verifyFile } from '../../src/audit/verify-file.ts';
+import { ExportVerifier, verdictLines } from '../../src/audit/verify.ts';
+import { readHead } from '../../src/store/log.ts';
+import { createDatabase, type TestDatabase } from './database.ts';
+import { sealAll, tell, testSigner, testVerifier } from './log.ts';
+import { temporaryFolder } from './program.ts';
+import type { Told } from './synthetic-ledger.ts';
+import type { Tampering } from './tampering.ts';
+
+const verifierScript = path.join(import.meta.dirname, '../independent/verify.py');
+export const checkpointFiles = ['old.ckpt', 'new.ckpt'] as const;
+
+/** A ledger that tells this and was sealed after some of its events and at its end, in a folder with both checkpoints. */
+export async function sealedLedger(
+  all: readonly Told[],
+  sealedAt: number,
+): Promise<{ database: TestDatabase; dir: string }> {
+  const database = await createDatabase();
+  const dir = temporaryFolder();
+  await tell(database, all.slice(0, sealedAt));
+  await keepCheckpoint(database, path.join(dir, 'old.ckpt'));
+  await tell(database, all.slice(sealedAt));
+  await keepCheckpoint(database, path.join(dir, 'new.ckpt'));
+  return { database, dir };
+}
+
+/** Seals a database and writes its newest checkpoint into a file. */
+export async function keepCheckpoint(
+  database: TestDatabase,
+  file: string,
+  signer = testSigner,
+): Promise<void> {
+  await sealAll(database, signer);
+  writeFileSync(file, (await readHead(database.pool, signer.name))!.note);
+}
+
+/** Falsifies a database as its superuser, with triggers off. */
+export async function tamper(database: TestDatabase, { change }: Tampering): Promise<void> {
+  await database.asOwner(async (owner) => {
+    await owner.query('set session_replication_role = replica');
+    await change(owner);
+  });
+}
+
+/** What both verifiers say of `export.jsonl`, with nothing but the checkpoints and the key. */
+export async function verifyBoth(dir: string, checkpoints: readonly string[] = checkpointFiles) {
+  const file = path.join(dir, 'export.jsonl');
+  const given = checkpoints.map((source) => ({ source, note: readFileSync(path.join(dir, source), 'utf8') }));
+  const verdict = await verifyFile(file, new ExportVerifier(given, testVerifier));
+  const args = checkpoints.flatMap((name) => ['--checkpoint', path.join(dir, name)]);
+  const independent = await new Promise<{ code: number; text: string }>((resolve) => {
+    execFile(
+      'python3',
+      [verifierScript, file, ...args, '--pubkey', testSigner.verifierKey],
+      (error, stdout, stderr) => resolve({ code: error ? 1 : 0, text: stdout + stderr }),
+    );
+  });
+  return { isSound: verdict.isSound, text: verdictLines(verdict).join('\n'), independent };
+}
