@@ -161,6 +161,7 @@ class Ledger:
         self.seq, self.at, self.counts = 0, "", {}
         self.versions, self.quotes, self.payments, self.transfers = {}, set(), {}, {}
         self.claimed, self.nonces, self.pending_nonce = set(), {}, {}
+        self.top_ups = {}
 
     def next(self, raw):
         self.seq += 1
@@ -211,6 +212,22 @@ class Ledger:
             if not found or found[0]["call"] not in before:
                 raise Wrong(f"{kind} of a call that is {found[0]['call'] if found else 'not there'}")
             found[0]["call"] = after or found[0]["call"]
+
+        elif kind == "credit_topped_up":
+            self.top_up(data)
+        elif kind == "credit_taken_back":
+            if self.top_ups.get(data["call_id"]) != (data["account_id"], int(data["amount_micros"]) + int(data["missing_micros"])):
+                raise Wrong("credit is taken back that was not bought so")
+            self.top_ups[data["call_id"]] = None
+
+    def top_up(self, data):
+        payer = (data["network"], data["asset"], data["payer"])
+        paid = [p for name, p in self.payments.get(data["quote_digest"], {}).items() if name[:3] == payer]
+        if not any(p["call"] is not None and p["call_id"] == data["call_id"] and p["amount"] == data["atoms"] for p in paid):
+            raise Wrong("credit was bought, but nobody has paid for that call")
+        if data["call_id"] in self.top_ups:
+            raise Wrong("a call has bought credit twice")
+        self.top_ups[data["call_id"]] = (data["account_id"], int(data["amount_micros"]))
 
     def start(self, stream, mine, payment):
         if stream not in self.quotes or any(p["status"] != "settlement_failed" for p in mine.values()):

@@ -56,7 +56,8 @@ eip712_name = "${name}"
 eip712_version = "2"
 `;
 
-function configText(options: TestGatewayOptions): string {
+/** The configuration's text, as it would stand in a file. */
+export function configText(options: TestGatewayOptions): string {
   const { chain, top = '', tables = '', jobs = defaultJobs, runnerUrl } = options;
   const runner = `
 [[runners]]
