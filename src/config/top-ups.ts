@@ -7,7 +7,6 @@ import type { TopUpConfig } from './config.ts';
 import type { Path } from './mistakes.ts';
 import type { Report } from './report.ts';
 import type { RootTable } from './root.ts';
-import { suggest } from './suggest.ts';
 import { isTable, readTables, readValue, type Table } from './table.ts';
 import { jobIndex, rate, serviceId } from './values.ts';
 import type { Offered } from './x402.ts';
@@ -81,17 +80,13 @@ function readRates(
     report.mistake(here, 'must be a table of rates by symbol, such as { EURC = "1.08" }');
     return {};
   }
-  const symbols = tokens.map(({ symbol }) => symbol);
+  const symbols = new Set(tokens.map(({ symbol }) => symbol));
   const rates: [string, Rate][] = [];
   for (const [symbol, text] of Object.entries(raw)) {
     const read = readValue(rate, text, [...here, symbol], report);
     if (read) rates.push([symbol, read.value]);
-    if (symbols.includes(symbol)) continue;
-    const meant = suggest(symbol, symbols);
-    report.mistake(
-      [...here, symbol],
-      `is not an accepted token${meant === undefined ? '' : `; did you mean ${meant}?`}`,
-    );
+    if (!symbols.has(symbol))
+      report.mistake([...here, symbol], `is no accepted token: those are ${[...symbols].join(', ')}`);
   }
   return Object.fromEntries(rates);
 }

@@ -126,7 +126,7 @@ async function look(work: TopUps, { callId, quoteDigest }: HeldCall): Promise<Lo
 
 function topUpOf({ topUps }: TopUps, { quote }: Story): TopUpConfig | undefined {
   const key = quote && jobKey({ serviceId: quote.service_id, jobIndex: quote.job_index });
-  return topUps.find((topUp) => jobKey(topUp) === key);
+  return topUps.find((job) => jobKey(job) === key);
 }
 
 function isBelieved({ confirm }: TopUps, { settled }: PaymentStory): boolean {

@@ -131,6 +131,7 @@ describe('a running start', () => {
       },
       { service_id: 1, job_index: 5, invocation_mode: 'disabled', auth_mode: delegated, delivery: 'push' },
       { service_id: 2, job_index: 0, invocation_mode: 'public_paid', delivery: 'lease' },
+      { service_id: 9, job_index: 0, invocation_mode: 'public_paid', delivery: 'top_up' },
     ]);
     const { callers, payer_private_key: payer } = devnet;
     for (const token of [devnet.token, devnet.second_token]) {

@@ -226,7 +226,7 @@ class Ledger:
         if not any(p["call"] is not None and p["call_id"] == data["call_id"] and p["amount"] == data["atoms"] for p in paid):
             raise Wrong("credit was bought, but nobody has paid for that call")
         if data["call_id"] in self.top_ups:
-            raise Wrong("a call has bought credit twice")
+            raise Wrong("this call has bought credit before")
         self.top_ups[data["call_id"]] = (data["account_id"], int(data["amount_micros"]))
 
     def start(self, stream, mine, payment):
