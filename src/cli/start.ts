@@ -140,6 +140,7 @@ function whatNext(dir: string, devnet: DevnetDescription): string {
   return `
 Try next, from another shell:
   npm run pay -- 1 0 'your words'${isDefault ? '' : ` --dir ${relative}`}           pay for a job and read its result
+  npm run pay -- 9 0 credit${isDefault ? '' : ` --dir ${relative}`}                 buy credit for chat, for the account of the paying wallet
   curl ${url}/x402/jobs/1/0/price    what a job costs
   curl ${url}/x402/stats             the public counters
   ${relative}/devnet.json                     keys and addresses for any client

@@ -185,6 +185,14 @@ describe('a running start', () => {
     expect(await earned(devnet)).toBe(before + 1n);
   });
 
+  test('sells credit for chat to whoever pays', async () => {
+    const { code, stdout } = await tollbook(['pay', '9', '0', 'credit', '--dir', dir]);
+    expect(code).toBe(0);
+    const result: unknown = JSON.parse(/^result: (.*)$/m.exec(stdout)?.[1] ?? '{}');
+    const account = expect.stringMatching(/^user:[0-9a-f-]{36}$/);
+    expect(result).toMatchObject({ account, credited: '10', currency: 'USD' });
+  });
+
   test('`pay` says why it could not', async () => {
     const disabled = await tollbook(['pay', '1', '2', 'x', '--dir', dir]);
     expect(disabled).toMatchObject({ code: 1, stderr: expect.stringContaining('x402_disabled') });
