@@ -65,12 +65,14 @@ export async function composeChat(parts: Parts): Promise<RunningFeature> {
     },
     prepareReload(next) {
       if (!next.routing) throw new Error('the feature routing cannot be switched off without a restart');
-      // balances are numbers of the currency they were paid in, and a key's transactions are sent by one sender
-      const { currency, spendAuth } = routing.settings;
-      const settings = { ...next.routing, currency, spendAuth };
+      // balances are numbers of the currency they were paid in, a key's transactions are sent by one sender, and runners,
+      // whose calls a top-up's must not be, stay as they are
+      const { currency, spendAuth, topUps } = routing.settings;
+      const settings = { ...next.routing, currency, spendAuth, topUps };
       const changed = {
         currency: next.routing.currency !== currency,
         'routing.spend_auth': !isDeepStrictEqual(next.routing.spendAuth, spendAuth),
+        'routing.top_ups': !isDeepStrictEqual(next.routing.topUps, topUps),
       };
       return {
         events: [reloadEvent(settings)],

@@ -153,6 +153,8 @@ async function* composeFeatures(parts: FeatureParts): AsyncGenerator<RunningFeat
   const { x402, routing } = parts.config;
   if (x402) yield (await import('./x402.ts')).composeX402({ ...parts, x402 });
   if (routing) yield (await import('./chat.ts')).composeChat({ ...parts, routing });
+  if (x402 && routing && routing.topUps.length > 0)
+    yield (await import('./top-ups.ts')).composeTopUps({ ...parts, x402, routing });
 }
 
 /** What the document describes: all that is answered here. */

@@ -17,7 +17,9 @@ import { creditsTable } from '../devnet/credits.ts';
 import type { Devnet } from '../devnet/devnet.ts';
 import { errorCode } from '../devnet/error-code.ts';
 import { lockFolder } from '../devnet/folder-lock.ts';
+import { topUpTables } from '../devnet/top-up.ts';
 import { startEmbeddedPostgres } from '../devnet/postgres.ts';
+import { jobKey } from '../domain/job.ts';
 import { operatorScopes } from '../domain/operator-scope.ts';
 import { findOperator, issueOperatorToken } from '../gateway/operator-tokens.ts';
 import { createLogger, startGateway } from '../main.ts';
@@ -138,6 +140,7 @@ function whatNext(dir: string, devnet: DevnetDescription): string {
   return `
 Try next, from another shell:
   npm run pay -- 1 0 'your words'${isDefault ? '' : ` --dir ${relative}`}           pay for a job and read its result
+  npm run pay -- 9 0 credit${isDefault ? '' : ` --dir ${relative}`}                 buy credit for chat, for the account of the paying wallet
   curl ${url}/x402/jobs/1/0/price    what a job costs
   curl ${url}/x402/stats             the public counters
   ${relative}/devnet.json                     keys and addresses for any client
@@ -201,7 +204,8 @@ async function developmentGateway(dir: string, port: string, devnet: DevnetFacts
   // by its whole path: the config may be copied elsewhere
   const keyFile = path.resolve(dir, operatorKeyFile);
   await writeFile(keyFile, devnet.credits.operatorPrivateKey, { mode: 0o600 });
-  const tables = [identityTable(dir, devnet), creditsTable(devnet, devnet.credits, keyFile), logTable(dir)];
+  const credits = creditsTable(devnet, devnet.credits, keyFile);
+  const tables = [identityTable(dir, devnet), credits, topUpTables, logTable(dir)];
   await writeFile(file, [text, ...tables].join(''));
   const { config } = await loadConfig(file, {
     ...processEnvironment(),
@@ -303,8 +307,11 @@ function describe(
   };
 }
 
-function describeJobs({ x402, runners }: Config): DevnetDescription['jobs'] {
+function describeJobs({ x402, routing, runners }: Config): DevnetDescription['jobs'] {
   const leased = new Set(runners.filter(({ mode }) => mode === 'lease').flatMap(({ services }) => services));
+  const topUps = new Set(routing?.topUps.map(jobKey));
+  const deliveryOf = (key: string, serviceId: number) =>
+    topUps.has(key) ? 'top_up' : leased.has(serviceId) ? 'lease' : 'push';
   return [...(x402?.prices.keys() ?? [])].map((key) => {
     const [serviceId, jobIndex] = key.split('/').map(Number) as [number, number];
     const policy = x402?.policies.get(key);
@@ -313,7 +320,7 @@ function describeJobs({ x402, runners }: Config): DevnetDescription['jobs'] {
       job_index: jobIndex,
       invocation_mode: policy?.invocationMode ?? 'disabled',
       ...(policy?.authMode && { auth_mode: policy.authMode }),
-      delivery: leased.has(serviceId) ? ('lease' as const) : ('push' as const),
+      delivery: deliveryOf(key, serviceId),
     };
   });
 }

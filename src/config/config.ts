@@ -1,8 +1,8 @@
 import type { ModelPrice } from '../domain/credit.ts';
-import type { AuthMode, InvocationMode } from '../domain/job.ts';
+import type { AuthMode, InvocationMode, JobId } from '../domain/job.ts';
 import type { IdentifierMode } from '../domain/payment-identifier.ts';
 import type { Address, Caip2, Hex } from '../domain/primitives.ts';
-import type { AcceptedToken } from '../domain/token.ts';
+import type { AcceptedToken, Rate } from '../domain/token.ts';
 
 export const features = ['x402', 'routing', 'pricing'] as const;
 /** A part of the gateway that the operator switches on. */
@@ -160,6 +160,14 @@ export interface RoutingConfig {
   readonly ipv6Prefix: number;
   /** Undefined where nobody can pay by spend authorizations. */
   readonly spendAuth: SpendAuthConfig | undefined;
+  /** Jobs that buy credit for whoever pays them; no runner gets their calls. */
+  readonly topUps: readonly TopUpConfig[];
+}
+
+/** A priced job whose payment is the payer's credit. */
+export interface TopUpConfig extends JobId {
+  /** Units of the currency that a token is worth, by symbol; one where it is not named. */
+  readonly currencyPerToken: Readonly<Record<string, Rate>>;
 }
 
 /** Payment by signed spends of prepaid credits on a chain. Amounts are the token's atoms. */

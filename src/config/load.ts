@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { jobKey } from '../domain/job.ts';
 import { readAlerts } from './alerts.ts';
 import type { Config, X402Config } from './config.ts';
 import type { Environment } from './environment.ts';
@@ -59,8 +60,8 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const alerts = await readAlerts(root.values.alerts, reading);
   const log = await readLog(root.values.log, reading);
   const runners = await readRunners(root.values.runners, reading);
-  const x402 = await readX402(root, isX402On, reading);
-  const routing = await readRouting(root, reading);
+  const offered = await readX402(root, isX402On, reading);
+  const routing = await readRouting(root, offered, reading);
   const identity = await readIdentity(root, reading);
   const { whole } = root;
   if (reading.findings.mistakes.length > 0 || !whole || !limits || !delivery || !alerts) return undefined;
@@ -69,7 +70,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
     bindAddress: whole.bind_address,
     publicUrl: whole.public_url ?? urlOfBind(whole.bind_address),
     features: whole.features,
-    x402,
+    x402: offered.whole,
     routing,
     identity,
     runners,
@@ -95,11 +96,12 @@ function warnOfPublicUrl(root: RootTable, config: Config, { report }: Reading): 
 function warnOfMissingRunners(x402: X402Config | undefined, config: Config, { report }: Reading): void {
   if (x402 === undefined) return;
   const served = new Set(config.runners.flatMap((runner) => runner.services));
+  const topUps = new Set(config.routing?.topUps.map(jobKey));
   const orphans = new Set<number>();
   for (const key of x402.prices.keys()) {
     const service = Number(key.split('/', 1)[0]);
     const mode = x402.policies.get(key)?.invocationMode ?? x402.defaultInvocationMode;
-    if (mode !== 'disabled' && !served.has(service)) orphans.add(service);
+    if (mode !== 'disabled' && !served.has(service) && !topUps.has(key)) orphans.add(service);
   }
   for (const service of orphans) {
     report.warning(['runners'], `none serves service ${service}: its paid calls wait until one does`);

@@ -6,7 +6,9 @@ import type { RootTable } from './root.ts';
 import { readSpendAuth } from './spend-auth.ts';
 import { readTable } from './table.ts';
 import { readUpstreams } from './upstreams.ts';
+import { readTopUps } from './top-ups.ts';
 import { matching, wholeNumber } from './values.ts';
+import type { Offered } from './x402.ts';
 
 const mebibyte = 1_048_576;
 /** Every admitted request of the last minute is remembered, so their number is bounded. */
@@ -23,17 +25,23 @@ const routingShape = {
   max_body_bytes: wholeNumber(1, 64 * mebibyte).default(10 * mebibyte),
   ipv6_prefix: wholeNumber(32, 128).default(64),
   spend_auth: z.unknown(),
+  top_ups: z.unknown(),
 } as const;
 
 /**
  * Reads all that the routing feature needs. When the feature is off nothing is missing, but what stands in the
  * file is checked all the same. Undefined if the feature is off or after a report.
  */
-export async function readRouting(root: RootTable, reading: Reading): Promise<RoutingConfig | undefined> {
+export async function readRouting(
+  root: RootTable,
+  offered: Offered,
+  reading: Reading,
+): Promise<RoutingConfig | undefined> {
   const { report } = reading;
   const isOn = root.values.features?.includes('routing') ?? false;
   const { whole, values } = readTable(routingShape, root.values.routing ?? {}, ['routing'], report);
   const spendAuth = await readSpendAuth(values.spend_auth, reading);
+  const topUps = readTopUps(values.top_ups, root, offered, report);
   const upstreams = await readUpstreams(root.values.upstreams, reading);
   const models = readModels(root.values.models, upstreams.names, report);
   if (isOn && isEmpty(root.values.models)) report.mistake(['models'], 'is missing: routing needs a model');
@@ -55,6 +63,7 @@ export async function readRouting(root: RootTable, reading: Reading): Promise<Ro
     maxBodyBytes: whole.max_body_bytes,
     ipv6Prefix: whole.ipv6_prefix,
     spendAuth,
+    topUps,
   };
 }
 

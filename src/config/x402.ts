@@ -1,5 +1,5 @@
 import { tokenAmount } from '../domain/amount.ts';
-import { jobKey } from '../domain/job.ts';
+import { type InvocationMode, jobKey } from '../domain/job.ts';
 import type { AcceptedToken } from '../domain/token.ts';
 import type { JobPolicy, X402Config } from './config.ts';
 import { readFacilitator } from './facilitator.ts';
@@ -12,15 +12,22 @@ import type { Report } from './report.ts';
 import type { RootTable } from './root.ts';
 import { readTokens } from './tokens.ts';
 
+/** What the file offers, as far as it could be read: also where something else of it is wrong. */
+export interface Offered {
+  readonly isOn: boolean;
+  readonly tokens: readonly AcceptedToken[];
+  readonly policies: readonly JobPolicy[];
+  readonly prices: ReadonlyMap<string, bigint>;
+  readonly defaultMode: InvocationMode | undefined;
+  /** All of it; undefined if the feature is off or after a report. */
+  readonly whole: X402Config | undefined;
+}
+
 /**
  * Reads all that the x402 feature needs. When the feature is off nothing is missing, but what stands in the
- * file is checked all the same. Undefined if the feature is off or after a report.
+ * file is checked all the same.
  */
-export async function readX402(
-  root: RootTable,
-  isOn: boolean,
-  reading: Reading,
-): Promise<X402Config | undefined> {
+export async function readX402(root: RootTable, isOn: boolean, reading: Reading): Promise<Offered> {
   const { report } = reading;
   const facilitator = await readFacilitator(root, isOn, reading);
   const tokens = readTokens(root, isOn, report);
@@ -29,11 +36,13 @@ export async function readX402(
   const prices = await readPrices(root, reading);
   checkDefaultMode(root, policies, prices, report);
   checkAmounts(tokens, prices, report);
+  const defaultMode = root.values.default_invocation_mode;
+  const offered = { isOn, tokens, policies, prices, defaultMode, whole: undefined };
   // Advice on a file that cannot be used would only bury its mistakes.
   if (!isOn || reading.findings.mistakes.length > 0 || root.whole === undefined || facilitator === undefined)
-    return undefined;
+    return offered;
   warnOfPrices(policies, prices, report);
-  return {
+  const whole: X402Config = {
     facilitator,
     tokens,
     policies: frozenMap(policies.map((policy) => [jobKey(policy), policy])),
@@ -48,6 +57,7 @@ export async function readX402(
     confirmTimeoutMs: root.whole.confirm_timeout_ms,
     networks: frozenMap(await chooseNetworks(tokens, rpcUrls, report)),
   };
+  return { ...offered, whole };
 }
 
 /** A restricted default says nothing of whom to ask, so every priced job must have a policy that does. */

@@ -42,7 +42,8 @@ const description = z.object({
       job_index: z.int(),
       invocation_mode: z.string(),
       auth_mode: z.string().optional(),
-      delivery: z.enum(['push', 'lease']),
+      /** `top_up`: its calls are served by the gateway itself, and give the payer credit. */
+      delivery: z.enum(['push', 'lease', 'top_up']),
     }),
   ),
   routing,

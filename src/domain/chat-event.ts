@@ -7,6 +7,7 @@ import { z } from 'zod';
 const id = z.int().min(0);
 const micros = z.string().regex(/^(?:0|[1-9]\d{0,15})$/);
 const reason = z.string().regex(/^[a-z0-9_]{1,100}$/);
+const address = z.string().regex(/^0x[0-9a-f]{40}$/);
 /** What a model can be called. */
 export const modelNamePattern = /^[!-~]{1,200}$/;
 /** From the config, or from a client that passed the same test. */
@@ -22,6 +23,8 @@ const caller = {
 
 /** Every move of credit is a posting between two accounts: see `postingOf` in domain/credit-books.ts. */
 const ofAccount = { account_id: id, amount_micros: micros };
+/** The call that a payment has bought credit with, in its quote's stream. */
+const ofTopUp = { call_id: id, quote_digest: z.string().regex(/^0x[0-9a-f]{64}$/) };
 const ofChat = { ...ofAccount, chat_id: z.uuid(), key_id: id.optional() };
 
 /** How a completion ended: `recovered` where its process died, and what it cost is the upper bound. */
@@ -49,7 +52,19 @@ export const chatEventSchemas = {
   chat_failed: z.strictObject({ reason, model: name, upstream: name.optional() }),
   credit_account_opened: z.strictObject({ account_id: id, name }),
   credit_granted: z.strictObject({ ...ofAccount, token_id: id.optional() }),
-  credit_topped_up: z.strictObject({ ...ofAccount, source: name }),
+  /** Bought with a token, of which so many atoms were paid. */
+  credit_topped_up: z.strictObject({
+    ...ofAccount,
+    ...ofTopUp,
+    network: z.string().regex(/^eip155:[1-9]\d{0,15}$/),
+    asset: address,
+    symbol: z.string().regex(/^[A-Za-z0-9._-]{1,16}$/),
+    decimals: z.int().min(0).max(36),
+    atoms: z.string().regex(/^(?:0|[1-9]\d{0,77})$/),
+    payer: address,
+  }),
+  /** Of a top-up whose payment did not last, what was still there; the rest is missing. */
+  credit_taken_back: z.strictObject({ ...ofAccount, ...ofTopUp, missing_micros: micros }),
   credit_expired: z.strictObject({ ...ofAccount, token_id: id.optional() }),
   credit_held: z.strictObject(ofChat),
   credit_captured: z.strictObject({ ...ofChat, is_estimate: z.boolean() }),

@@ -3,6 +3,7 @@ import { type EventData, eventSchemas, type EventType, type LedgerEvent } from '
 import { optionFromJson, type Quote, quoteDigest, quoteFromData, type SettlementOption } from './quote.ts';
 import { spendOf, StoryCheck } from './story-check.ts';
 import { nameOf, StreamCheck } from './stream-check.ts';
+import { TopUpCheck } from './top-up-check.ts';
 import { transitions } from './transitions.ts';
 
 /** The first thing wrong with a ledger, in words. */
@@ -40,6 +41,7 @@ export class LedgerCheck {
   readonly #streams = new Map<string, StreamCheck>();
   readonly #stories = new Map<string, StoryCheck>();
   readonly #credit = new CreditCheck();
+  readonly #topUps = new TopUpCheck();
   readonly #options = new Map<string, readonly SettlementOption[]>();
   readonly #payments = new Set<string>();
   readonly #nonces = new Map<string, string>();
@@ -105,7 +107,11 @@ export class LedgerCheck {
     const wrong = this.#tell(event, stream);
     if (wrong !== undefined) return wrong;
     if (event.type === 'operator_sweep_recorded') return this.#claimTransfer(event.data, stream);
-    return this.#claimSpend(event) ?? this.#credit.apply(event);
+    return (
+      this.#claimSpend(event) ??
+      this.#topUps.apply(event, (digest) => this.#streams.get(digest)) ??
+      this.#credit.apply(event)
+    );
   }
 
   #tell(event: LedgerEvent, stream: string): string | undefined {

@@ -36,6 +36,19 @@ export class StreamCheck {
       : 'it belongs to a quote, and there was none before it';
   }
 
+  /** Whether a call of this quote was paid so. */
+  hasPaid(
+    paid: Pick<EventData<'credit_topped_up'>, 'call_id' | 'network' | 'asset' | 'payer' | 'atoms'>,
+  ): boolean {
+    const payer = `${paid.network}/${paid.asset}/${paid.payer}/`;
+    return (
+      this.#payments?.some(
+        ({ callId, call, name, amount }) =>
+          callId === paid.call_id && call !== 'none' && name.startsWith(payer) && amount === paid.atoms,
+      ) ?? false
+    );
+  }
+
   /** Takes the stream's next event. What is wrong with it; undefined where it is legal. */
   apply(event: LedgerEvent): string | undefined {
     const transition = transitions[event.type];

@@ -108,6 +108,7 @@ export const transitions: Readonly<Record<EventType, Transition>> = {
   credit_account_opened: { of: 'step', story: 'account', from: first, to: 'opened' },
   credit_granted: ofAccount,
   credit_topped_up: ofAccount,
+  credit_taken_back: ofAccount,
   credit_expired: ofAccount,
   // a key can be ended between the row that it is and the event that tells of it
   key_created: { ...ofKey, from: ['none', 'revoked'], to: 'created' },

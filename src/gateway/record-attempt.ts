@@ -4,6 +4,8 @@ import type { CallChange } from '../store/append-batch.ts';
 import { type HeldCall, putResult } from '../store/calls.ts';
 import { type Gateway, nowSecs } from './gateway.ts';
 
+type Recording = Pick<Gateway, 'pool' | 'lane' | 'config' | 'onCallReleased'>;
+
 /** What came of one attempt. Reasons are machine words; `error` is a runner's own text, for the operator's eyes. */
 export type AttemptOutcome =
   | {
@@ -27,7 +29,7 @@ export type AttemptOutcome =
  * then nothing is recorded. `isNews` where the ledger does not know yet that the runner got the call.
  */
 export async function recordAttempt(
-  gateway: Gateway,
+  gateway: Recording,
   call: HeldCall,
   outcome: AttemptOutcome,
   isNews: boolean,
@@ -42,13 +44,13 @@ export async function recordAttempt(
 }
 
 /** Whether a call has used up its attempts, so that it is dead-lettered instead of being handed out once more. */
-export function isExhausted(gateway: Gateway, call: HeldCall): boolean {
+export function isExhausted(gateway: Recording, call: HeldCall): boolean {
   return call.failures >= gateway.config.delivery.maxAttempts;
 }
 
 /** The events of one attempt, and where they leave the call. */
 function attemptStep(
-  gateway: Gateway,
+  gateway: Recording,
   call: HeldCall,
   outcome: AttemptOutcome,
   isNews: boolean,
@@ -95,7 +97,7 @@ function exhaustedStep(call: HeldCall, { reason, error }: { reason: string; erro
 }
 
 function failedStep(
-  gateway: Gateway,
+  gateway: Recording,
   call: HeldCall,
   { reason, error }: { reason: string; error?: string },
   op: 'retry' | 'give_back',
@@ -113,7 +115,7 @@ function failedStep(
 }
 
 /** Full jitter: many calls that failed together do not come back together. A runner's Retry-After is the least. */
-function retryDelayMs(gateway: Gateway, failures: number, retryAfterMs = 0): number {
+function retryDelayMs(gateway: Recording, failures: number, retryAfterMs = 0): number {
   const { backoffBaseMs, backoffCapMs } = gateway.config.delivery;
   const ceiling = Math.min(backoffCapMs, backoffBaseMs * 2 ** Math.min(failures, 30));
   return Math.max(retryAfterMs, Math.round(Math.random() * ceiling));

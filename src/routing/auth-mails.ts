@@ -1,5 +1,5 @@
 import type { Identity } from './identity.ts';
-import { isUnreachable } from './siwe.ts';
+import { isUnreachable } from './wallet-user.ts';
 
 /** The link that proves an address, for whoever signed up with it. */
 export function sendVerificationMail(identity: Identity, to: string, url: string): Promise<void> {

@@ -10,7 +10,7 @@ import { tables } from './auth-tables.ts';
 import { type Identity, inBackground } from './identity.ts';
 import { githubIn, oidcIn, type ReachedProvider } from './auth-providers.ts';
 import { cookiePrefix, isHttps, openUser, recordSession } from './sessions.ts';
-import { isUnreachable } from './siwe.ts';
+import { isUnreachable } from './wallet-user.ts';
 
 /** better-auth as far as it is used here. */
 export interface Auth {

@@ -100,6 +100,7 @@ async function move(
   return moved.code === 'request_id_taken' ? moved.code : undefined;
 }
 
-function accountStream(accountId: number): string {
+/** Where the story of an account stands. */
+export function accountStream(accountId: number): string {
   return `account:${accountId}`;
 }

@@ -84,7 +84,10 @@ export async function resolveSession(
 }
 
 /** Writes down that there is a user, once, and opens its account of credit; returns that one's id. */
-export async function openUser({ pool, lane }: Identity, userId: string): Promise<number> {
+export async function openUser(
+  { pool, lane }: Pick<Identity, 'pool' | 'lane'>,
+  userId: string,
+): Promise<number> {
   await lane.append({
     stream: `user:${userId}`,
     expect: 0,

@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { bytesToHex } from 'viem/utils';
 import { clientOf } from '../domain/client-address.ts';
 import type { Address, Hex } from '../domain/primitives.ts';
@@ -10,17 +10,15 @@ import {
   type SiweMessage,
 } from '../domain/siwe.ts';
 import { mayAuthenticate } from '../store/credit.ts';
-import { consumeNonce, findUser, storeNonce, type User, userOfWallet } from '../store/identity.ts';
+import { consumeNonce, findUser, storeNonce, type User } from '../store/identity.ts';
 import type { Auth } from './auth.ts';
 import type { Identity } from './identity.ts';
-import { openUser } from './sessions.ts';
 import { recordRefusal } from './sign-in-limits.ts';
+import { openWalletUser } from './wallet-user.ts';
 
 const perMinute = 10;
 const maxAgeSecs = 300;
 const maxSkewMs = 60_000;
-/** No mail is ever sent there: RFC 2606 keeps the name for nobody. */
-const nobodysDomain = 'wallet.invalid';
 
 /** What a client is to sign for. */
 export interface SiweTerms {
@@ -48,11 +46,6 @@ export type WalletAnswer =
   | { readonly kind: 'limited' }
   /** The chain could not be asked about a contract's signature: the same again may succeed. */
   | { readonly kind: 'unavailable' };
-
-/** Whether a mail address is that of somebody who has none. */
-export function isUnreachable(email: string): boolean {
-  return /[@.]invalid\.?$/i.test(email);
-}
 
 /** A fresh nonce, and all else that a message must say. */
 export async function issueNonce(identity: Identity): Promise<SiweTerms> {
@@ -145,13 +138,7 @@ function isHex(text: string): text is Hex {
 }
 
 async function letIn(identity: Identity, auth: Auth, address: Address): Promise<WalletAnswer> {
-  const asNew = randomUUID();
-  const userId = await userOfWallet(identity.pool, address, {
-    userId: asNew,
-    name: address,
-    email: `${asNew}@${nobodysDomain}`,
-  });
-  if (userId === asNew) await openUser(identity, userId);
+  const userId = await openWalletUser(identity, address);
   const session = await auth.startSession(userId);
   const user = await findUser(identity.pool, userId);
   if (!user) throw new Error('a session began without its user');

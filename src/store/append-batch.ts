@@ -106,7 +106,8 @@ export interface Admission {
 export type CreditMove =
   | { readonly op: 'open'; readonly accountId: number; readonly name: string }
   | {
-      readonly op: 'grant' | 'expire';
+      /** `expire` takes away, the others add. */
+      readonly op: 'grant' | 'top_up' | 'expire';
       readonly accountId: number;
       readonly amountMicros: bigint;
       /** What is asked for under a name is done once. */

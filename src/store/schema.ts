@@ -81,7 +81,7 @@ export interface LedgerSchema {
     revoked_at: ReadOnly<Date | null>;
   };
   'tollbook.follow_up': {
-    topic: ReadOnly<'confirm' | 'resolve' | 'alert'>;
+    topic: ReadOnly<'confirm' | 'resolve' | 'alert' | 'take_back'>;
     seq: ReadOnly<number>;
     stream: ReadOnly<string>;
     created_at: ReadOnly<Date>;

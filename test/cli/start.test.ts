@@ -131,6 +131,7 @@ describe('a running start', () => {
       },
       { service_id: 1, job_index: 5, invocation_mode: 'disabled', auth_mode: delegated, delivery: 'push' },
       { service_id: 2, job_index: 0, invocation_mode: 'public_paid', delivery: 'lease' },
+      { service_id: 9, job_index: 0, invocation_mode: 'public_paid', delivery: 'top_up' },
     ]);
     const { callers, payer_private_key: payer } = devnet;
     for (const token of [devnet.token, devnet.second_token]) {
@@ -182,6 +183,14 @@ describe('a running start', () => {
     expect(stdout).toMatch(/202 accepted: 0x[0-9a-f]{40} paid 1 atoms of USDC in transaction 0x[0-9a-f]{64}/);
     expect(echoed(/^result: (.*)$/m.exec(stdout)?.[1] ?? '')).toBe('grüße');
     expect(await earned(devnet)).toBe(before + 1n);
+  });
+
+  test('sells credit for chat to whoever pays', async () => {
+    const { code, stdout } = await tollbook(['pay', '9', '0', 'credit', '--dir', dir]);
+    expect(code).toBe(0);
+    const result: unknown = JSON.parse(/^result: (.*)$/m.exec(stdout)?.[1] ?? '{}');
+    const account = expect.stringMatching(/^user:[0-9a-f-]{36}$/);
+    expect(result).toMatchObject({ account, credited: '10', currency: 'USD' });
   });
 
   test('`pay` says why it could not', async () => {

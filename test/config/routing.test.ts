@@ -81,6 +81,7 @@ describe('routing', () => {
       failedAuthPerMinute: 20,
       maxBodyBytes: 10_485_760,
       ipv6Prefix: 64,
+      topUps: [],
     });
   });
 

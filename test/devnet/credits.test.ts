@@ -1,14 +1,6 @@
 import path from 'node:path';
-import {
-  type Abi,
-  createPublicClient,
-  createTestClient,
-  encodeAbiParameters,
-  type Hex,
-  http,
-  keccak256,
-} from 'viem';
-import { generatePrivateKey, privateKeyToAddress, sign } from 'viem/accounts';
+import { type Abi, createPublicClient, createTestClient, type Hex, http } from 'viem';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { type Chain, startChain } from '../../src/devnet/chain.ts';
@@ -20,6 +12,7 @@ import { balanceOf, deployTokens } from '../../src/devnet/token.ts';
 import type { Address } from '../../src/domain/primitives.ts';
 import { type SpendAuth, spendAuthHash } from '../../src/domain/spend-auth.ts';
 import { operator, signSpend } from '../support/spend.ts';
+import { signWithdrawal } from '../support/withdrawal.ts';
 import { temporaryDir } from './killable.ts';
 
 const artifact = shieldedCredits;
@@ -153,8 +146,8 @@ describe('the contract', () => {
     const owner = privateKeyToAddress(key);
     expect(await refusal('fundCredits', [token, 1n, commitment, operator])).toBe('SpendingKeyMismatch');
     expect(await refusal('fundCredits', [operator, 1n, commitment, owner])).toBe('TokenMismatch');
-    const recipient = privateKeyToAddress(generatePrivateKey());
-    const signature = await signWithdrawal(chain, key, recipient, 400n, 0n);
+    const recipient = privateKeyToAddress(generatePrivateKey()) as Address;
+    const signature = await signWithdrawal(chain.url, { key, recipient, amount: 400n, nonce: 0n });
     expect(await refusal('withdrawCredits', [commitment, recipient, 401n, 0n, signature])).toBe(
       'InvalidSignature',
     );
@@ -163,31 +156,6 @@ describe('the contract', () => {
     expect(await view(chain.url, 'getAccount', [commitment])).toMatchObject({ balance: 600n, nonce: 1n });
   });
 });
-
-async function signWithdrawal(
-  chain: Chain,
-  key: Hex,
-  recipient: Address,
-  amount: bigint,
-  nonce: bigint,
-): Promise<Hex> {
-  const typehash = await view(chain.url, 'WITHDRAW_TYPEHASH', []);
-  const separator = await view(chain.url, 'DOMAIN_SEPARATOR', []);
-  const struct = keccak256(
-    encodeAbiParameters(
-      [
-        { type: 'bytes32' },
-        { type: 'bytes32' },
-        { type: 'address' },
-        { type: 'uint256' },
-        { type: 'uint256' },
-      ],
-      [typehash as Hex, commitmentOf(key), recipient, amount, nonce],
-    ),
-  );
-  const hash = keccak256(`0x1901${(separator as Hex).slice(2)}${struct.slice(2)}`);
-  return sign({ hash, privateKey: key, to: 'hex' });
-}
 
 function highTwin(signature: Hex): Hex {
   const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;

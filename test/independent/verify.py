@@ -239,6 +239,7 @@ STEPS = {
     "credit_account_opened": ("account", {None}, "opened"),
     "credit_granted": ("account", {"opened"}, None),
     "credit_topped_up": ("account", {"opened"}, None),
+    "credit_taken_back": ("account", {"opened"}, None),
     "credit_expired": ("account", {"opened"}, None),
     "key_created": ("key", {None, "revoked"}, "created"),
     "key_revoked": ("key", {None, "created"}, "revoked"),
@@ -257,6 +258,7 @@ IDS = {"chat": "chat_id", "spend": "chat_id", "account": "account_id", "key": "k
 POSTINGS = {
     "credit_granted": ("granted", "available"),
     "credit_topped_up": ("bought", "available"),
+    "credit_taken_back": ("available", "bought"),
     "credit_expired": ("available", "expired"),
     "credit_held": ("available", "held"),
     "credit_captured": ("held", "used"),
@@ -270,7 +272,7 @@ NOTES = {
     "operator_config_refused", "operator_runner_paused", "operator_runner_resumed", "operator_models_loaded",
     "sign_in_refused",
 }
-OPENINGS = {"quote_issued", "payment_verified", "auth_passed", "settlement_started", "enqueued"}
+OPENINGS = {"quote_issued", "payment_verified", "auth_passed", "settlement_started", "enqueued", "operator_sweep_recorded"}
 KNOWN = NOTES | OPENINGS | set(STEPS) | set(PAYMENT_MOVES) | set(CALL_MOVES)
 FIELDS = ["at", "data", "lane", "schema", "seq", "stream", "type", "version"]
 
@@ -282,6 +284,7 @@ class Ledger:
         self.claimed, self.nonces, self.pending_nonce = set(), {}, {}
         self.jobs, self.verified, self.identifiers = {}, {}, {}
         self.steps, self.credit, self.chats, self.spends, self.spend_of = {}, {}, {}, set(), {}
+        self.top_ups = {}
 
     def next(self, raw):
         self.seq += 1
@@ -387,6 +390,21 @@ class Ledger:
             if version != 1 or stream != f"sweep:{data['network'].split(':')[1]}:{data['transaction']}:{data['log_index']}":
                 raise Wrong("a sweep that is not alone in the stream that its transfer names")
             self.claim_transfer(stream, data)
+        elif kind == "credit_topped_up":
+            self.top_up(data)
+        elif kind == "credit_taken_back":
+            if self.top_ups.get(data["call_id"]) != (data["account_id"], int(data["amount_micros"]) + int(data["missing_micros"])):
+                raise Wrong("credit is taken back that was not bought so")
+            self.top_ups[data["call_id"]] = None
+
+    def top_up(self, data):
+        payer = (data["network"], data["asset"], data["payer"])
+        paid = [p for name, p in self.payments.get(data["quote_digest"], {}).items() if name[:3] == payer]
+        if not any(p["call"] is not None and p["call_id"] == data["call_id"] and p["amount"] == data["atoms"] for p in paid):
+            raise Wrong("credit was bought, but nobody has paid for that call")
+        if data["call_id"] in self.top_ups:
+            raise Wrong("this call has bought credit before")
+        self.top_ups[data["call_id"]] = (data["account_id"], int(data["amount_micros"]))
 
     def start(self, stream, mine, payment):
         if stream not in self.quotes or any(p["status"] != "settlement_failed" for p in mine.values()):

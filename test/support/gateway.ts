@@ -56,7 +56,7 @@ eip712_name = "${name}"
 eip712_version = "2"
 `;
 
-/** The configuration as text. */
+/** The configuration's text, as it would stand in a file. */
 export function configText(options: TestGatewayOptions): string {
   const { chain, top = '', tables = '', jobs = defaultJobs, runnerUrl } = options;
   const runner = `

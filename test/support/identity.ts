@@ -76,7 +76,8 @@ export interface Answer {
   readonly json: any;
 }
 
-function createBrowser(origin: string, address: string): Browser {
+/** A browser of its own, at a client address. */
+export function createBrowser(origin: string, address: string): Browser {
   const cookies = new Map<string, string>();
   const browser: Browser = {
     cookies,

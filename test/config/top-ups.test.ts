@@ -1,0 +1,127 @@
+import { describe, expect, it } from 'vitest';
+import { minimal, networks, parse, runner, wrongs } from './support.ts';
+
+const variables = { RUNNER_TOKEN: 'a-runner-token-of-length', SECRET: 'a-secret-of-thirty-two-characters' };
+const identity = '[identity]\nsecret_env = "SECRET"\n';
+const models = `[[upstreams]]
+name = "local"
+base_url = "http://127.0.0.1:8415/v1/"
+
+[[models]]
+name = "free"
+upstreams = ["local"]
+free_tier = true
+context_length = 8192
+max_output_tokens = 1024
+`;
+const both = 'features = ["x402", "routing"]';
+const policy = (mode: string, more = '') =>
+  `[[job_policies]]\nservice_id = 9\njob_index = 0\ninvocation_mode = "${mode}"\n${more}`;
+const topUp = (more = '') => `[[routing.top_ups]]\nservice_id = 9\njob_index = 0\n${more}\n`;
+const price = (wei: string) => `[job_prices.9]\n0 = "${wei}"\n`;
+
+interface Parts {
+  readonly top?: string;
+  readonly topUps?: string;
+  readonly prices?: string;
+  readonly policies?: string;
+  readonly runners?: string;
+  readonly people?: string;
+  readonly rpcs?: string;
+}
+
+function config(parts: Parts = {}): string {
+  const { top = both, topUps = topUp(), prices = price('1000000000000000'), runners = '' } = parts;
+  const { policies = policy('public_paid'), people = identity, rpcs = networks } = parts;
+  return `${minimal(top)}\n${rpcs}\n${models}\n${people}\n${topUps}\n${prices}\n${policies}\n${runners}`;
+}
+
+/** The same on a network that nobody knows. */
+const unproven = (top: string) =>
+  config({ top: `${both}\n${top}`, rpcs: '' }).replaceAll('eip155:8453', 'eip155:987654321');
+
+const wrongsOf = (parts: Parts) => wrongs(config(parts), {}, variables);
+
+describe('top-ups', () => {
+  it('are jobs at par, or at a rate, and no runner is missed for them', async () => {
+    const text = config({ topUps: topUp('currency_per_token = { USDC = "1.25" }') });
+    const { config: read, warnings } = await parse(text, {}, variables);
+    expect(read.routing?.topUps).toEqual([
+      { serviceId: 9, jobIndex: 0, currencyPerToken: { USDC: { numerator: 125n, scale: 2 } } },
+    ]);
+    expect(warnings.join('\n')).not.toContain('service 9');
+    const par = await parse(config(), {}, variables);
+    expect(par.config.routing?.topUps).toEqual([{ serviceId: 9, jobIndex: 0, currencyPerToken: {} }]);
+  });
+
+  it('may be restricted where the payer is the caller', async () => {
+    const restricted = `auth_mode = "payer_is_caller"\nnet_rpc_url = "https://rpc.example"\nnet_contract = "0x${'ab'.repeat(20)}"`;
+    const { config: read } = await parse(
+      config({ policies: policy('restricted_paid', restricted) }),
+      {},
+      variables,
+    );
+    expect(read.routing?.topUps).toHaveLength(1);
+  });
+
+  const delegated = `auth_mode = "delegated_caller_signature"\nnet_rpc_url = "https://rpc.example"\nnet_contract = "0x${'ab'.repeat(20)}"`;
+  const mistakes: [string, Parts, string][] = [
+    ['without x402', { top: 'features = ["routing"]' }, 'routing.top_ups: needs the feature x402'],
+    ['without accounts', { people: '' }, 'routing.top_ups: needs [identity]'],
+    ['without a price', { prices: '' }, 'routing.top_ups[0]: job 9/0 has no price'],
+    ['of a disabled job', { policies: policy('disabled') }, 'job 9/0 is disabled'],
+    ['of a job that nothing enables', { policies: '' }, 'job 9/0 is disabled'],
+    ['of callers who are not payers', { policies: policy('restricted_paid', delegated) }, "the payer's own"],
+    [
+      'that a runner would take',
+      { runners: runner.replace('[1]', '[1, 9]') },
+      'routing.top_ups[0].service_id: runners[0] serves service 9',
+    ],
+    ['twice', { topUps: topUp() + topUp() }, 'repeats job 9/0 of routing.top_ups[0]'],
+    [
+      'at the rate of another token',
+      { topUps: topUp('currency_per_token = { USDCC = "1" }') },
+      'currency_per_token.USDCC: is no accepted token: those are USDC',
+    ],
+    ['at no rate', { topUps: topUp('currency_per_token = { USDC = "0" }') }, 'must be above 0'],
+    ['at a float', { topUps: topUp('currency_per_token = { USDC = 1.1 }') }, 'a float is not exact'],
+    ['at something else', { topUps: topUp('currency_per_token = "1"') }, 'must be a table of rates'],
+    [
+      'worth nothing',
+      { prices: price('1'), topUps: topUp('currency_per_token = { USDC = "0.1" }') },
+      'is worth no credit at all',
+    ],
+    [
+      'worth too much',
+      { topUps: topUp('currency_per_token = { USDC = "9999999999" }') },
+      'more credit than can be counted',
+    ],
+    ['with a misspelt key', { topUps: topUp('job_indx = 1') }, 'did you mean job_index'],
+  ];
+  it.each(mistakes)('are refused %s, with their line', async (_, parts, message) => {
+    const told = await wrongsOf(parts);
+    expect(told.filter((line) => line.includes(message))).toHaveLength(1);
+  });
+
+  it('are refused where nothing proves a payment, unless nothing is to be', async () => {
+    expect((await wrongs(unproven(''), {}, variables)).join('\n')).toContain(
+      'nothing proves payments on eip155:987654321',
+    );
+    expect((await parse(unproven('confirm = "never"'), {}, variables)).config.routing?.topUps).toHaveLength(
+      1,
+    );
+  });
+
+  it('are told all their mistakes at once, whatever else is wrong', async () => {
+    const told = await wrongsOf({
+      people: '',
+      prices: '',
+      policies: policy('disabled'),
+      runners: '[[runners]]\nservices = [9]\nmode = "lease"\n',
+      topUps: topUp('currency_per_token = { EURC = "x" }'),
+    });
+    const texts = told.join('\n');
+    for (const part of ['needs [identity]', 'has no price', 'is disabled', 'runners[0]', 'EURC', 'token_env'])
+      expect(texts).toContain(part);
+  });
+});

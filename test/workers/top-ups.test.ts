@@ -1,0 +1,280 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { onTestFinished, describe, expect, test } from 'vitest';
+import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
+import { topUp } from '../../src/routing/top-up.ts';
+import { leaseTopUps } from '../../src/store/top-ups.ts';
+import { createDatabase } from '../support/database.ts';
+import { expectBooks, laneOn } from '../support/credit.ts';
+import { useChain } from '../support/devnet.ts';
+import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
+import { configText, testConfig } from '../support/gateway.ts';
+import { identitySecret, newWallet, signInByWallet } from '../support/identity.ts';
+import { header, offerOf, quoteAndSign, signOffer } from '../support/payer.ts';
+import { startTollbook, temporaryFolder } from '../support/program.ts';
+import { ask, paidModel } from '../support/routing.ts';
+import {
+  buyCredit,
+  eventsOf,
+  fundedWallet,
+  signedIn,
+  startTopUpGateway,
+  topUpJob,
+  topUpOptions,
+} from '../support/top-up.ts';
+import { eventually } from '../support/wait.ts';
+
+const chain = useChain();
+const nowhere = `0x${'a'.repeat(64)}`;
+const lie = { answer: { success: true, transaction: nowhere, network: 'eip155:84532' } };
+
+async function facilitatorThatLies() {
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  onTestFinished(() => proxy.close());
+  return proxy;
+}
+
+test('paid over x402 with the official client, credit is there when the wallet signs in, and chat spends it', async () => {
+  const gateway = await startTopUpGateway(chain);
+  const wallet = await fundedWallet(chain);
+  const { result, callId, digest } = await buyCredit(gateway.url, wallet.key);
+  const { browser, userId } = await signedIn(gateway, wallet);
+  expect(result).toEqual({ account: `user:${userId}`, credited: '10', balance: '10', currency: 'USD' });
+  expect((await browser.get('/v1/credits')).json).toEqual({ balance: '10', held: '0', total_used: '0' });
+
+  const answer = await browser.post('/v1/chat/completions', ask('hello, model', paidModel));
+  expect(answer.status).toBe(200);
+  await eventually(async () => {
+    const { balance, held, total_used: used } = (await browser.get('/v1/credits')).json;
+    expect([held, Number(used) > 0]).toEqual(['0', true]);
+    expect(Number(balance) + Number(used)).toBeCloseTo(10, 9);
+  });
+  const [event, ...more] = await eventsOf(gateway.database, 'credit_topped_up');
+  expect(more).toEqual([]);
+  expect(event?.data).toMatchObject({
+    amount_micros: '10000000',
+    call_id: callId,
+    quote_digest: digest,
+    network: 'eip155:84532',
+    asset: chain.token,
+    symbol: 'USDC',
+    decimals: 6,
+    atoms: '10000000',
+    payer: wallet.payer,
+  });
+  await expectBooks(gateway.database);
+});
+
+test('who has signed in before, and who tops up again, has one account', async () => {
+  const gateway = await startTopUpGateway(chain);
+  const wallet = await fundedWallet(chain);
+  const { browser, userId } = await signedIn(gateway, wallet);
+  const first = await buyCredit(gateway.url, wallet.key, 1);
+  const second = await buyCredit(gateway.url, wallet.key, 0);
+  expect([first.result.account, second.result.account]).toEqual([`user:${userId}`, `user:${userId}`]);
+  expect([first.result.credited, second.result.balance]).toEqual(['1.000001', '11.000001']);
+  expect((await browser.get('/v1/credits')).json.balance).toBe('11.000001');
+  await expectBooks(gateway.database);
+});
+
+test('a wallet that signs in twenty times while its first top-up arrives has one user and one account', async () => {
+  const gateway = await startTopUpGateway(chain);
+  const wallet = await fundedWallet(chain);
+  const [{ result }, ...people] = await Promise.all([
+    buyCredit(gateway.url, wallet.key),
+    ...Array.from({ length: 20 }, () => signedIn(gateway, wallet)),
+  ]);
+  expect(new Set(people.map(({ userId }) => `user:${userId}`))).toEqual(new Set([result.account]));
+  const [users, opened] = [
+    await eventsOf(gateway.database, 'user_created'),
+    await eventsOf(gateway.database, 'credit_account_opened'),
+  ];
+  expect([users.length, opened.map(({ data }) => data.name)]).toEqual([1, [result.account]]);
+  await expectBooks(gateway.database);
+});
+
+test('a token that is not at par is credited at its rate, rounded down', async () => {
+  const gateway = await startTopUpGateway(chain);
+  const payment = await quoteAndSign(gateway, topUpJob, 'x', { option: 1 });
+  expect((await gateway.post(topUpJob, { body: 'x', headers: header(payment) })).status).toBe(202);
+  await eventually(async () => {
+    const [event] = await eventsOf(gateway.database, 'credit_topped_up');
+    expect(event?.data).toMatchObject({ symbol: 'EURC', atoms: '10000000', amount_micros: '10812345' });
+  });
+});
+
+describe('one payment gives credit once', () => {
+  test('whoever looks after its call: a process that had credited it and was killed, another beside it, one that comes late', async () => {
+    const database = await createDatabase();
+    const wallet = await fundedWallet(chain);
+    // nobody serves the job yet: its call waits
+    const seller = await startTopUpGateway(chain, { database, isServed: false });
+    const payment = await quoteAndSign(seller, topUpJob, 'x', { account: wallet.account });
+    const paid = await seller.post(topUpJob, { body: 'x', headers: header(payment) });
+    expect(paid.status).toBe(202);
+    const jobs = [{ serviceId: 9, jobIndex: 0 }];
+    const asked = { max: 5, leaseSecs: 60, isProven: true };
+    const [call, ...others] = await leaseTopUps(database.pool, jobs, asked);
+    expect([call?.callId, others]).toEqual([paid.json.call_id, []]);
+    expect(await leaseTopUps(database.pool, jobs, asked)).toEqual([]);
+    const ledger = { ...database, lane: laneOn(database), log: silent };
+    const facts = factsOf(paid.json.call_id, paid.json.quote_digest, wallet.payer);
+    // as many processes as like, and then none of them is there any more
+    const given = await Promise.all(Array.from({ length: 20 }, () => topUp(ledger, facts, 10_000_000n)));
+    expect(new Set(given.map((one) => one?.balanceMicros))).toEqual(new Set([10_000_000n]));
+
+    await database.moveClock(61);
+    const gateway = await startTopUpGateway(chain, { database });
+    const receipt = async () =>
+      (
+        await gateway.get(`/x402/receipts/${paid.json.quote_digest}`, {
+          authorization: `Bearer ${paid.json.receipt_token}`,
+        })
+      ).json;
+    await eventually(async () => expect((await receipt()).state).toBe('completed'));
+    const result = JSON.parse(Buffer.from((await receipt()).result.body_base64, 'base64').toString());
+    expect(result).toMatchObject({ credited: '10', balance: '10' });
+    expect(await topUp(ledger, facts, 10_000_000n)).toMatchObject({ balanceMicros: 10_000_000n });
+    expect(await eventsOf(database, 'credit_topped_up')).toHaveLength(1);
+    await expectBooks(database);
+  });
+
+  test('however often it is sent, and to whom', async () => {
+    const database = await createDatabase();
+    const start = () => startTopUpGateway(chain, { database });
+    const [first, second] = await Promise.all([start(), start()]);
+    const wallet = await fundedWallet(chain);
+    const payment = await signOffer(offerOf(await first.post(topUpJob, { body: 'x' })), {
+      account: wallet.account,
+    });
+    const sent = Array.from({ length: 10 }, (_, at) =>
+      (at % 2 === 0 ? first : second).post(topUpJob, { body: 'x', headers: header(payment) }),
+    );
+    const statuses = (await Promise.all(sent)).map(({ status }) => status);
+    expect(statuses).toContain(202);
+    await eventually(async () => expect(await eventsOf(database, 'completed')).toHaveLength(1));
+    const [event, ...more] = await eventsOf(database, 'credit_topped_up');
+    expect([event?.data.amount_micros, more]).toEqual(['10000000', []]);
+    await expectBooks(database);
+  });
+
+  test('kill -9 of one of two processes while many top up: everybody who paid has exactly what they paid for', async () => {
+    const model = await startModelUpstream({ port: 0 });
+    onTestFinished(() => model.close());
+    const database = await createDatabase();
+    const file = path.join(temporaryFolder(), 'gateway.toml');
+    const text = configText(topUpOptions({ database, chain }, model.url));
+    writeFileSync(file, text.replace('"silent"', '"info"'));
+    const env = { DATABASE_URL: database.url, IDENTITY_SECRET: identitySecret };
+    const serve = async () => {
+      const program = startTollbook(['serve', '--config', file], env);
+      const [, url = ''] = await program.says(/"url":"([^"]+)","msg":"listening"/);
+      return { program, url };
+    };
+    const [killed, kept] = await Promise.all([serve(), serve()]);
+    const wallets = await Promise.all(Array.from({ length: 12 }, () => fundedWallet(chain)));
+    const paying = wallets.map(({ key }, at) =>
+      buyCredit((at % 2 === 0 ? killed : kept).url, key).catch(() => undefined),
+    );
+    await eventually(async () =>
+      expect((await eventsOf(database, 'credit_topped_up')).length).toBeGreaterThan(0),
+    );
+    killed.program.kill('SIGKILL');
+    await killed.program.ended;
+    await Promise.all(paying);
+    // leases and settles of the dead process run out
+    await database.moveClock(120);
+    await eventually(async () => {
+      const { rows } = await database.pool.query(
+        "select status from tollbook.call where status <> 'watched'",
+      );
+      expect(rows).toEqual([]);
+    });
+    const settled = await eventsOf(database, 'payment_settled');
+    const topUps = await eventsOf(database, 'credit_topped_up');
+    expect(topUps.map(({ data }) => data.payer).toSorted()).toEqual(
+      settled.map(({ data }) => data.payer).toSorted(),
+    );
+    expect(new Set(topUps.map(({ data }) => data.call_id)).size).toBe(topUps.length);
+    for (const { payer } of wallets) {
+      const credited = topUps.filter(({ data }) => data.payer === payer).length;
+      expect(await chain.balance(payer)).toBe(100_000_000n - 10_000_000n * BigInt(credited));
+    }
+    await expectBooks(database);
+  });
+});
+
+describe("a facilitator's word", () => {
+  test('gives nobody credit, and where it was a lie its call is taken back', async () => {
+    const proxy = await facilitatorThatLies();
+    const top = 'confirm = "after"\nconfirm_timeout_ms = 200\nfacilitator_settle_timeout_ms = 1000';
+    const gateway = await startTopUpGateway(chain, { facilitatorUrl: proxy.url, top });
+    const validBefore = String(Math.floor(Date.now() / 1_000) + 20);
+    const payment = await quoteAndSign(gateway, topUpJob, 'x', { signed: { validBefore } });
+    proxy.faults.settle = lie;
+    const paid = await gateway.post(topUpJob, { body: 'x', headers: header(payment) });
+    expect(paid.status).toBe(202);
+    await eventually(async () => {
+      const [event] = await eventsOf(gateway.database, 'settlement_disproved');
+      expect(event?.data).toMatchObject({ call: 'withdrawn' });
+    });
+    await eventually(async () =>
+      expect((await gateway.get(`/x402/receipts/${paid.json.quote_digest}`)).json.state).toBe(
+        'settlement_failed',
+      ),
+    );
+    expect(await eventsOf(gateway.database, 'credit_topped_up')).toEqual([]);
+    const { rows } = await gateway.database.pool.query('select from tollbook.account');
+    expect(rows).toEqual([]);
+    await expectBooks(gateway.database);
+  });
+
+  test('that is true gives credit once the chain has shown it', async () => {
+    const gateway = await startTopUpGateway(chain, { top: 'confirm = "after"' });
+    const wallet = await fundedWallet(chain);
+    const { result } = await buyCredit(gateway.url, wallet.key);
+    expect(result.credited).toBe('10');
+    const [confirmed, given] = [
+      await eventsOf(gateway.database, 'settlement_confirmed'),
+      await eventsOf(gateway.database, 'credit_topped_up'),
+    ];
+    expect(confirmed[0]?.seq).toBeLessThan(given[0]?.seq ?? 0);
+  });
+
+  test('is enough where the operator confirms nothing', async () => {
+    const gateway = await startTopUpGateway(chain, { top: 'confirm = "never"' });
+    const wallet = await fundedWallet(chain);
+    expect((await buyCredit(gateway.url, wallet.key)).result.credited).toBe('10');
+    expect(await eventsOf(gateway.database, 'settlement_confirmed')).toEqual([]);
+  });
+});
+
+test('a wallet that never paid has an account of its own, with nothing in it', async () => {
+  const gateway = await startTopUpGateway(chain);
+  await buyCredit(gateway.url, (await fundedWallet(chain)).key);
+  const browser = gateway.browser();
+  expect((await signInByWallet(browser, newWallet())).status).toBe(200);
+  expect((await browser.get('/v1/credits')).json.balance).toBe('0');
+});
+
+test('a reload keeps what is topped up, and says that it wants a restart', async () => {
+  const gateway = await startTopUpGateway(chain);
+  const { tables = '', ...options } = gateway.options;
+  const next = await testConfig({ ...options, tables: tables.replace('1.08', '1.10') });
+  expect(await gateway.reload(next)).toEqual(['routing.top_ups']);
+});
+
+const silent = { info: () => {}, warn: () => {}, error: () => {} };
+
+function factsOf(callId: number, digest: string, payer: string) {
+  return {
+    call_id: callId,
+    quote_digest: digest,
+    network: 'eip155:84532',
+    asset: chain.token,
+    symbol: 'USDC',
+    decimals: 6,
+    atoms: '10000000',
+    payer,
+  };
+}
