@@ -20,7 +20,8 @@ interface Ahead {
   readonly next: bigint;
 }
 
-const aheadPauseMs = 100;
+const firstAheadPauseMs = 100;
+const longestAheadPauseMs = 500;
 
 /**
  * Lands a spend before anything is done for it, in the order of its account's nonces. Waits for those before it as long as
@@ -34,7 +35,7 @@ export async function authorizeSpend(
 ): Promise<Refused | undefined> {
   const endMs = performance.now() + spending.settings.nonceWaitMs;
   const { commitment, nonce } = spend.auth;
-  for (;;) {
+  for (let pauseMs = firstAheadPauseMs; ; pauseMs = Math.min(pauseMs * 1.5, longestAheadPauseMs)) {
     const leave = await spending.queue.enter(commitment, nonce);
     if (!leave) return refuse(openAiError('overloaded'), { retryAfterSecs: 2 });
     let answer: Authorized | Ahead | Refused;
@@ -51,7 +52,7 @@ export async function authorizeSpend(
     if (answer.kind === 'refused') return answer;
     if (performance.now() >= endMs || signal.aborted)
       return refuse(spendError('authorization_failed', aheadText(answer.next)));
-    await sleep(aheadPauseMs);
+    await sleep(pauseMs);
   }
 }
 

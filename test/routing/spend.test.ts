@@ -5,6 +5,7 @@ import { creditsAddress } from '../../src/devnet/credits.ts';
 import { spendAuthHash } from '../../src/domain/spend-auth.ts';
 import { freeModel, paidModel } from '../support/routing.ts';
 import { operator, signSpend, spendHeader } from '../support/spend.ts';
+import { startRpcProxy } from '../support/rpc-proxy.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { ask, chat, codeOf, expectStory, says, storyOf, useSpendChain } from '../support/spend-gateway.ts';
 import { eventually } from '../support/wait.ts';
@@ -130,6 +131,16 @@ test('a nonce ahead of its account is refused in time, and is free again', async
   expect(await codeOf(await ask(gateway, ahead))).toBe('402 authorization_failed');
   expect((await ask(gateway, await account.sign())).status).toBe(200);
   expect((await ask(gateway, ahead)).status).toBe(200);
+});
+
+test('a nonce ahead of its account asks the chain a few times, not all the time that it waits', async () => {
+  const proxy = await startRpcProxy(spends.chain.rpcUrl);
+  let questions = 0;
+  proxy.lie = ({ method }) => void (questions += method === 'eth_call' ? 1 : 0);
+  const gateway = await spends.gateway({ spend: { nonce_wait_ms: '3_000', rpc_url: `"${proxy.url}"` } });
+  const ahead = await (await spends.account()).sign({ nonce: 1n });
+  expect(await codeOf(await ask(gateway, ahead))).toBe('402 authorization_failed');
+  expect(questions).toBeLessThan(15);
 });
 
 test('what was not answered was not paid: the same spend buys the answer later, to another request as well', async () => {
