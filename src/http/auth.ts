@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { AuthDoor } from '../routing/auth-providers.ts';
 import type { Identity } from '../routing/identity.ts';
-import { cookieOf, cookiePrefix, isHttps } from '../routing/sessions.ts';
+import { cookieOf, cookiePrefix, isHttps, sessionCookieName } from '../routing/sessions.ts';
 import { type Attempt, deviceMark, recordRefusal, takeAttempt } from '../routing/sign-in-limits.ts';
 import { sendRefusal } from './errors.ts';
 import { noteFacts } from './request-log.ts';
@@ -110,7 +110,10 @@ function attemptOf({ publicUrl }: Identity, request: FastifyRequest, asked: Aske
     return { kind, email, device };
   }
   if (kind !== undefined) return { kind, email };
-  return { kind: tokenPaths.includes(path) ? 'token' : 'other' };
+  if (!tokenPaths.includes(path)) return { kind: 'other' };
+  // a cookie may be spelled in more than one way, the token in it may not
+  const cookie = cookieOf(request.headers.cookie, sessionCookieName(publicUrl())) ?? '';
+  return { kind: 'token', session: /^[A-Za-z0-9_-]{1,128}/.exec(cookie)?.[0] };
 }
 
 function toRequest({ publicUrl }: Identity, { method, url, headers, body }: FastifyRequest): Request {

@@ -108,7 +108,12 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
       user: { create: { after: async ({ id }) => void (await openUser(identity, id)) } },
       session: { create: { after: (session, context) => recordStart(identity, session, context) } },
     },
-    hooks: { before: createAuthMiddleware(async ({ path, body }) => checkProviderSignIn(path, body)) },
+    hooks: {
+      before: createAuthMiddleware(async ({ path, body }) => {
+        checkProviderSignIn(path, body);
+        checkProfile(path, body);
+      }),
+    },
     advanced: {
       cookiePrefix: cookiePrefix(publicUrl()),
       // its own prefix would be the weaker `__Secure-`
@@ -182,6 +187,17 @@ function checkProviderSignIn(path: string, body: unknown): void {
   if (keys.some((key) => !providerKeys.includes(key)))
     throw APIError.fromStatus('BAD_REQUEST', {
       message: `takes ${providerKeys.join(', ')} and nothing else`,
+    });
+}
+
+/** Of what people say of themselves: a name that can be shown in a line, and no picture from wherever they like. */
+function checkProfile(path: string, body: unknown): void {
+  if (path !== '/sign-up/email' && path !== '/update-user') return;
+  const { name, image } = Object(body) as { readonly name?: unknown; readonly image?: unknown };
+  const isShown = typeof name !== 'string' || /^\P{Cc}{1,100}$/u.test(name);
+  if (!isShown || image != null)
+    throw APIError.fromStatus('BAD_REQUEST', {
+      message: 'a name is of 1 to 100 characters, without a picture',
     });
 }
 

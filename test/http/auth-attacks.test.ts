@@ -249,6 +249,22 @@ describe('a list of passwords', () => {
     expect(new Set(statuses)).toEqual(new Set([401, 503]));
   });
 
+  test('is tried five times a minute by whoever has stolen a session, from wherever', async () => {
+    const gateway = await startIdentityGateway();
+    const owner = gateway.browser();
+    await signUp(gateway, owner, email);
+    await signIn(owner, email);
+    const cookie = owner.cookies.get(sessionCookie) ?? '';
+    const statuses: number[] = [];
+    for (let at = 0; at < 7; at++) {
+      const thief = gateway.browser(`198.51.100.${at}`);
+      thief.cookies.set(sessionCookie, at % 2 === 0 ? cookie : cookie.replace('.', '%2E'));
+      const body = { currentPassword: `a wrong password ${at}`, newPassword: 'of the thief’s own' };
+      statuses.push((await thief.post('/api/auth/change-password', body)).status);
+    }
+    expect(statuses).toEqual([400, 400, 400, 400, 400, 429, 429]);
+  });
+
   test('tries no path that is written otherwise', async () => {
     const gateway = await startIdentityGateway();
     const browser = gateway.browser();
@@ -284,6 +300,20 @@ test('wrong cookies of one client are looked at twenty times a minute', async ()
   }
   expect(statuses).toEqual([...Array.from({ length: 20 }, () => 401), 429, 429]);
   expect((await gateway.browser('198.51.100.2').get('/v1/models')).status).toBe(200);
+});
+
+test('a name is short and of one line, and nobody brings a picture', async () => {
+  const gateway = await startIdentityGateway();
+  const browser = gateway.browser();
+  await signUp(gateway, browser, email);
+  await signIn(browser, email);
+  const wrongProfiles = [{ name: 'x'.repeat(101) }, { name: 'a\nb' }, { image: 'javascript:alert(1)' }];
+  for (const profile of wrongProfiles) {
+    const signUpBody = { email: 'eve@example.org', password: goodPassword, name: 'Eve', ...profile };
+    expect((await gateway.browser().post('/api/auth/sign-up/email', signUpBody)).status).toBe(400);
+    expect((await browser.post('/api/auth/update-user', profile)).status).toBe(400);
+  }
+  expect((await browser.post('/api/auth/update-user', { name: 'Ada L.' })).status).toBe(200);
 });
 
 test('the page that says what went wrong runs nothing of what it was told', async () => {
