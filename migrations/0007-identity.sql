@@ -102,6 +102,7 @@ declare
   today date := (clock() at time zone 'UTC')::date;
   turn record;
   recent bigint[];
+  had_all text[] := '{}';
 begin
   retry_ms := 0;
   is_news := false;
@@ -111,12 +112,15 @@ begin
       on conflict (subject) do update set day = excluded.day returning hits into recent;
     recent := array(select hit from unnest(recent) as hit where hit > now_ms - 60000 order by hit);
     if cardinality(recent) >= turn.per_minute then
+      had_all := had_all || turn.subject;
       retry_ms := greatest(retry_ms, recent[1 + cardinality(recent) - turn.per_minute] + 60000 - now_ms, 1);
     end if;
   end loop;
   if retry_ms > 0 then
-    update rate_window set refused_at = now_ms / 60000 where subject = any (p_subjects) and refused_at < now_ms / 60000;
+    update rate_window set refused_at = now_ms / 60000 where subject = any (had_all) and refused_at < now_ms / 60000;
     is_news := found;
+    -- a client that goes on, each time with another name, leaves none of them here
+    delete from rate_window where subject = any (p_subjects) and hits = '{}';
   else
     update rate_window set hits = array(select hit from unnest(hits) as hit where hit > now_ms - 60000) || now_ms
       where subject = any (p_subjects);
@@ -149,7 +153,7 @@ create function tollbook.sweep_identity(p_max int) returns int
 language sql volatile security definer set search_path = identity, pg_temp as $$
   with old_nonce as (
     delete from siwe_nonce where nonce in (
-      select nonce from siwe_nonce where issued_at < tollbook.clock() - interval '1 day' limit p_max) returning 1
+      select nonce from siwe_nonce where issued_at < tollbook.clock() - interval '10 minutes' limit p_max) returning 1
   ), old_verification as (
     delete from verification where id in (
       select id from verification where expires_at < tollbook.clock() - interval '1 day' limit p_max) returning 1

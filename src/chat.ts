@@ -113,9 +113,11 @@ function composeRouting(
   { config, routing: settings, ledger, logger, isStopping }: Parts,
   identity: Identity | undefined,
 ): Routing {
+  const lane = rememberRefusals(ledger.lane, () => performance.now());
   return {
     ...ledger,
-    lane: rememberRefusals(ledger.lane, () => performance.now()),
+    lane,
+    recallFull: lane.recallFull,
     config,
     settings,
     models: modelsOf(settings),

@@ -167,8 +167,9 @@ export function siweFault(message: SiweMessage, expected: SiweExpectation): Siwe
   return undefined;
 }
 
+/** Of a place that a browser opens: `blob:https://…` and `https:…` without slashes have an origin too. */
 function originOf(text: string): string | undefined {
-  if (!URL.canParse(text)) return undefined;
+  if (!/^https?:\/\/[^/]/i.test(text) || !URL.canParse(text)) return undefined;
   const url = new URL(text);
   return url.username === '' && url.password === '' ? url.origin : undefined;
 }

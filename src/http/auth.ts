@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { AuthDoor } from '../routing/auth-providers.ts';
 import type { Identity } from '../routing/identity.ts';
-import { cookieOf, cookiePrefix, isHttps } from '../routing/sessions.ts';
+import { cookieOf, cookiePrefix, isHttps, sessionCookieName } from '../routing/sessions.ts';
 import { type Attempt, deviceMark, recordRefusal, takeAttempt } from '../routing/sign-in-limits.ts';
 import { sendRefusal } from './errors.ts';
 import { noteFacts } from './request-log.ts';
@@ -60,9 +60,10 @@ async function answer(
 ): Promise<FastifyReply> {
   const asked = readAsked(request);
   reply.headers(guards);
+  // a link's path is a secret, also where a mail program has added to it
+  if (request.url.startsWith(`${base}/reset-password/`))
+    noteFacts(request, { path: `${base}/reset-password/…` });
   if (!asked) return sendRefusal(request, reply, 'not_found');
-  // a link's path is a secret
-  if (asked.path.startsWith('/reset-password/')) noteFacts(request, { path: `${base}/reset-password/…` });
   const attempt = attemptOf(identity, request, asked);
   const retryAfterSecs = attempt && (await takeAttempt(identity, request.ip, attempt));
   if (retryAfterSecs !== undefined)
@@ -109,7 +110,10 @@ function attemptOf({ publicUrl }: Identity, request: FastifyRequest, asked: Aske
     return { kind, email, device };
   }
   if (kind !== undefined) return { kind, email };
-  return { kind: tokenPaths.includes(path) ? 'token' : 'other' };
+  if (!tokenPaths.includes(path)) return { kind: 'other' };
+  // a cookie may be spelled in more than one way, the token in it may not
+  const cookie = cookieOf(request.headers.cookie, sessionCookieName(publicUrl())) ?? '';
+  return { kind: 'token', session: /^[A-Za-z0-9_-]{1,128}/.exec(cookie)?.[0] };
 }
 
 function toRequest({ publicUrl }: Identity, { method, url, headers, body }: FastifyRequest): Request {
@@ -148,7 +152,7 @@ async function sendResponse(
     const isOurs = identity.settings.providers.some(({ name }) => name === asked.provider);
     await recordRefusal(identity, 'provider', refusedBy, isOurs ? asked.provider : undefined);
   }
-  if (location !== null) reply.header('location', location);
+  if (location !== null) reply.header('location', guardedLocation(asked, location, identity.publicUrl()));
   if (cookies.length > 0) reply.header('set-cookie', cookies);
   const type = response.headers.get('content-type');
   if (type !== null) reply.type(type);
@@ -158,6 +162,13 @@ async function sendResponse(
 function codeIn(text: string): string {
   const code = /"code":"([A-Z_]{1,100})"/.exec(text)?.[1];
   return code?.toLowerCase() ?? 'other';
+}
+
+/** Only to a provider does anything lead away from here: `/..//other.example` would, once its dots are taken out. */
+function guardedLocation({ path }: Asked, location: string, publicUrl: string): string {
+  if (providerPaths.includes(path)) return location;
+  const { origin } = new URL(publicUrl);
+  return URL.canParse(location, origin) && new URL(location, origin).origin === origin ? location : '/';
 }
 
 function errorIn(location: string, publicUrl: string): string | null {

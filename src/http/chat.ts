@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { openAiError } from '../domain/openai-error.ts';
 import type { AdmittedChat } from '../routing/admit-chat.ts';
 import { type ChatAnswer, type Refused, refuse } from '../routing/answer.ts';
-import { askForChat, dropChat, makeChat } from '../routing/complete-chat.ts';
+import { askForChat, clientLeft, dropChat, makeChat } from '../routing/complete-chat.ts';
 import type { Routing } from '../routing/routing.ts';
 import { type BodyPlace, createBodyRoom } from './body-room.ts';
 import { isPlainJson, readBody } from './chat-body.ts';
@@ -25,8 +25,6 @@ const sentFactor = 2;
 const keepAliveMs = 15_000;
 /** How long the rest of an answer waits for its reader, after the upstream is done. */
 const unreadMs = 60_000;
-/** Every answer ends so: without a reason each would make an exception of its own, stack and all. */
-const closed = 'the connection is closed';
 const ledgerUnavailable = refuse(openAiError('ledger_unavailable'), { retryAfterSecs: 2 });
 
 /**
@@ -66,7 +64,8 @@ export function chatRoutes(current: () => Routing, cutShort: AbortSignal) {
       open.add(client);
       reply.raw.once('close', () => {
         open.delete(client);
-        client.abort(closed);
+        // every answer ends so: without a reason each would make an exception of its own, stack and all
+        client.abort(clientLeft);
       });
       const bodyBytes = Buffer.isBuffer(request.body) ? request.body.length : 0;
       const asked = admit(routing, request);

@@ -37,10 +37,14 @@ export interface TransactionSenderOptions {
   readonly timeoutMs: number;
 }
 
+/** What stands under one nonce; sent again for a higher fee it has another hash, and either may land. */
 interface Sent {
-  readonly raw: Hex;
-  readonly hash: Hex;
   readonly nonce: number;
+  readonly call: { readonly to: Address; readonly data: Hex; readonly gas: bigint };
+  fees: Fees;
+  raw: Hex;
+  /** The latest last. */
+  hashes: readonly [...Hex[], Hex];
 }
 
 type Fees =
@@ -51,10 +55,13 @@ type Fees =
 const maxTries = 8;
 const firstPollMs = 20;
 const slowestPollMs = 1_000;
+/** How often a transaction that does not land is held against the fees of the day. */
+const raiseEveryMs = 3_000;
 
 /**
  * A key on one chain. The node tells each transaction's nonce, so that a restart neither repeats nor skips one; what this
- * process has sent and the node does not count yet is sent again first, under its old nonce.
+ * process has sent and the node does not count yet is sent again first, under its old nonce. One whose fee has fallen behind
+ * holds up all that come after it, so whoever waits raises it.
  */
 export function createTransactionSender(options: TransactionSenderOptions): TransactionSender {
   const { rpc, chainId, timeoutMs } = options;
@@ -62,6 +69,9 @@ export function createTransactionSender(options: TransactionSenderOptions): Tran
   const address = account.address.toLowerCase() as Address;
   const ask = <T>(call: RpcCall<T>): Promise<RpcAnswer<T>> => rpc.call(call, timeoutMs);
   const open = new Map<number, Sent>();
+  /** All that has not landed yet, as far as it is known. */
+  const underWay = new Map<number, Sent>();
+  let raisedAtMs = performance.now();
   let lastTurn: Promise<unknown> = Promise.resolve();
 
   const nextNonce = async (floor: number): Promise<RpcAnswer<number>> => {
@@ -84,18 +94,34 @@ export function createTransactionSender(options: TransactionSenderOptions): Tran
       const next = await nextNonce(floor);
       if (next.kind === 'unavailable') return next;
       const nonce = next.value;
-      const raw = await account.signTransaction({ chainId, to, data, gas, nonce, ...fees });
+      const call = { to, data, gas };
+      const raw = await account.signTransaction({ chainId, ...call, nonce, ...fees });
       const answer = await ask(sendCall(raw));
-      const sent = { raw, hash: keccak256(raw), nonce };
-      if (answer.kind === 'answer' || isKnown(answer) || !(answer.error instanceof RpcError)) {
-        // where no answer came it may have arrived all the same
+      const sent: Sent = { nonce, call, fees, raw, hashes: [keccak256(raw)] };
+      if (answer.kind === 'answer' || mayHaveArrived(answer)) {
         open.set(nonce, sent);
+        underWay.set(nonce, sent);
         return sent;
       }
       if (!isTaken(answer) || tries === maxTries)
-        return { kind: 'not_sent', cause: answer.cause, error: answer.error };
+        return { kind: 'not_sent', cause: answer.cause, ...(answer.error && { error: answer.error }) };
       floor = isReplacement(answer) ? nonce + 1 : 0;
     }
+  };
+
+  /** @param next the nonce that is to land next */
+  const raise = async (next: number): Promise<void> => {
+    for (const nonce of underWay.keys()) if (nonce < next) underWay.delete(nonce);
+    const first = underWay.get(next);
+    if (!first || performance.now() < raisedAtMs + raiseEveryMs) return;
+    raisedAtMs = performance.now();
+    const fees = await readFees(ask);
+    const raised = fees.kind === 'answer' ? raisedFees(first.fees, fees.value) : undefined;
+    if (!raised) return;
+    const raw = await account.signTransaction({ chainId, ...first.call, nonce: next, ...raised });
+    const answer = await ask(sendCall(raw));
+    if (answer.kind !== 'answer' && !mayHaveArrived(answer)) return;
+    Object.assign(first, { raw, fees: raised, hashes: [...first.hashes, keccak256(raw)] });
   };
 
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
@@ -115,11 +141,12 @@ export function createTransactionSender(options: TransactionSenderOptions): Tran
         if (fees.kind === 'unavailable') return fees;
         const sent = await inTurn(() => submit(to, data, (gas.value * 3n) / 2n, fees.value));
         if ('kind' in sent) return sent;
-        const outcome = await awaitReceipt(ask, address, sent, endMs);
+        const outcome = await awaitReceipt(ask, address, sent, endMs, raise);
         if (outcome.kind !== 'unknown' && outcome.kind !== 'replaced') open.delete(sent.nonce);
         if (outcome.kind !== 'replaced') return outcome;
         open.delete(sent.nonce);
-        if (tries === maxTries) return { kind: 'unknown', transaction: sent.hash };
+        underWay.delete(sent.nonce);
+        if (tries === maxTries) return { kind: 'unknown', transaction: latestOf(sent) };
       }
     },
   };
@@ -139,35 +166,48 @@ type Ask = <T>(call: RpcCall<T>) => Promise<RpcAnswer<T>>;
 async function awaitReceipt(
   ask: Ask,
   address: Address,
-  { hash, nonce }: Sent,
+  sent: Sent,
   endMs: number,
+  raise: (next: number) => Promise<void>,
 ): Promise<SendAnswer | { readonly kind: 'replaced' }> {
   for (let pauseMs = firstPollMs; ; pauseMs = Math.min(pauseMs * 1.5, slowestPollMs)) {
     // before the receipt: a transaction that lands between the two questions is not taken for replaced
     const mined = await ask(countCall(address, 'latest'));
-    const receipt = await ask(receiptCall(hash));
-    const found = receipt.kind === 'answer' ? receipt.value : undefined;
-    if (found?.blockHash && found.blockNumber !== null && found.blockHash !== noBlockHash) {
-      if (found.status === '0x0') return { kind: 'reverted', data: undefined, transaction: hash };
-      const block = { number: found.blockNumber, hash: found.blockHash };
-      return { kind: 'landed', transaction: hash, block };
+    let isWithoutReceipt = true;
+    for (const hash of sent.hashes) {
+      const receipt = await ask(receiptCall(hash));
+      const found = receipt.kind === 'answer' ? receipt.value : undefined;
+      if (found?.blockHash && found.blockNumber !== null && found.blockHash !== noBlockHash) {
+        if (found.status === '0x0') return { kind: 'reverted', data: undefined, transaction: hash };
+        const block = { number: found.blockNumber, hash: found.blockHash };
+        return { kind: 'landed', transaction: hash, block };
+      }
+      isWithoutReceipt &&= receipt.kind === 'answer';
     }
-    const isGone = receipt.kind === 'answer' && mined.kind === 'answer' && mined.value > nonce;
-    if (isGone && (await isForgotten(ask, hash))) return { kind: 'replaced' };
-    if (performance.now() + pauseMs >= endMs) return { kind: 'unknown', transaction: hash };
+    const isGone = isWithoutReceipt && mined.kind === 'answer' && mined.value > sent.nonce;
+    if (isGone && (await areForgotten(ask, sent.hashes))) return { kind: 'replaced' };
+    if (performance.now() + pauseMs >= endMs) return { kind: 'unknown', transaction: latestOf(sent) };
     await sleep(pauseMs);
+    if (mined.kind === 'answer') await raise(mined.value);
   }
 }
 
+function latestOf({ hashes }: Sent): Hex {
+  return hashes.at(-1) ?? hashes[0];
+}
+
 /** A node that is behind another may know the transaction, but not its receipt. */
-async function isForgotten(ask: Ask, hash: Hex): Promise<boolean> {
-  const answer = await ask({
-    method: 'eth_getTransactionByHash',
-    params: [hash],
-    result: z.looseObject({}).nullable(),
-    maxResponseBytes: smallAnswerBytes,
-  });
-  return answer.kind === 'answer' && answer.value === null;
+async function areForgotten(ask: Ask, hashes: readonly Hex[]): Promise<boolean> {
+  for (const hash of hashes) {
+    const answer = await ask({
+      method: 'eth_getTransactionByHash',
+      params: [hash],
+      result: z.looseObject({}).nullable(),
+      maxResponseBytes: smallAnswerBytes,
+    });
+    if (answer.kind !== 'answer' || answer.value !== null) return false;
+  }
+  return true;
 }
 
 const gweiWei = 1_000_000_000n;
@@ -194,6 +234,24 @@ async function readFees(ask: Ask): Promise<RpcAnswer<Fees>> {
   return {
     kind: 'answer',
     value: { type: 'eip1559', maxFeePerGas: base * 2n + maxPriorityFeePerGas, maxPriorityFeePerGas },
+  };
+}
+
+/** What nodes want above a fee to take another transaction in its place: a tenth, an eighth to be sure. */
+const leastRaise = (fee: bigint): bigint => fee + fee / 8n + 1n;
+
+/** The fees of the day, where those that were offered are so far below that more is wanted; never less than nodes want. */
+function raisedFees(offered: Fees, today: Fees): Fees | undefined {
+  const atLeast = (fee: bigint, old: bigint): bigint => (fee > leastRaise(old) ? fee : leastRaise(old));
+  if (offered.type === 'legacy' && today.type === 'legacy')
+    return today.gasPrice > leastRaise(offered.gasPrice) ? today : undefined;
+  if (offered.type === 'legacy' || today.type === 'legacy') return undefined;
+  if (today.maxFeePerGas <= leastRaise(offered.maxFeePerGas)) return undefined;
+  const { maxFeePerGas, maxPriorityFeePerGas } = today;
+  return {
+    type: 'eip1559',
+    maxFeePerGas,
+    maxPriorityFeePerGas: atLeast(maxPriorityFeePerGas, offered.maxPriorityFeePerGas),
   };
 }
 
@@ -238,6 +296,11 @@ const replacementWords = /replacement transaction|underpriced/i;
 
 function isKnown({ error }: RpcUnavailable): boolean {
   return error instanceof RpcError && knownWords.test(error.reason);
+}
+
+/** Where no answer came it may have arrived all the same. */
+function mayHaveArrived(answer: RpcUnavailable): boolean {
+  return isKnown(answer) || !(answer.error instanceof RpcError);
 }
 
 function isReplacement({ error }: RpcUnavailable): boolean {

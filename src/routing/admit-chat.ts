@@ -86,7 +86,10 @@ function refuseUnpaid({ spending }: Routing, costMicros: bigint): Refused {
   return refuse(openAiError('insufficient_funds', { message }), payment ? { payment } : {});
 }
 
-/** A spend pays all of its amount, so that is what an answer may cost; its nonce is taken, then its limit is asked. */
+/**
+ * A spend pays all of its amount, so that is what an answer may cost. Its nonce is taken, then its limit is asked; one that
+ * is known to be full is told before that.
+ */
 async function admitSpend(
   routing: Routing,
   caller: Extract<Caller, { kind: 'spend_auth' }>,
@@ -106,6 +109,9 @@ async function admitSpend(
     const { amount } = offerOf(spending, costOf(request.maxTokens ?? 1));
     return refuse(spendError('below_min_charge', `This request may cost up to ${amount} atoms.`));
   }
+  // no nonce is taken and given up again for each that comes too soon
+  const tooSoon = recallFull(routing, caller, coveredMicros);
+  if (tooSoon) return tooSoon;
   const chatId = randomUUID();
   const spend = await takeSpend(routing, spending, caller.spend, chatId, body);
   if ('kind' in spend) return spend;
@@ -122,6 +128,14 @@ async function admitSpend(
   const refused = answer.kind === 'short' ? answer.refused : answer;
   await releaseSpend(routing, spend, refused.error.body.error.code);
   return refused;
+}
+
+function recallFull(routing: Routing, caller: Caller, holdMicros: bigint): Refused | undefined {
+  const limits = limitsOf(routing, caller);
+  const full = routing.recallFull(limits);
+  if (!full) return undefined;
+  const told = refusal(routing, full.code, full.detail, holdMicros, limitState(limits, full.detail));
+  return told.kind === 'short' ? told.refused : told;
 }
 
 /** The longest answer, below `tooMany`, that this much credit covers; 0 where it covers none. */

@@ -1,8 +1,10 @@
 import { betterAuth } from 'better-auth';
 import { APIError, createAuthMiddleware } from 'better-auth/api';
+import { hashPassword, verifyPassword } from 'better-auth/crypto';
 import { getAdapter } from 'better-auth/db/adapter';
 import { genericOAuth } from 'better-auth/plugins/generic-oauth';
 import type { BetterAuthOptions } from 'better-auth/types';
+import { createGate } from '../peers/gate.ts';
 import { markEmailProven, openIdentityDatabase } from '../store/identity.ts';
 import { guardAdapter } from './auth-adapter.ts';
 import { sendExistingMail, sendResetMail, sendVerificationMail } from './auth-mails.ts';
@@ -25,7 +27,7 @@ const daySecs = 86_400;
 
 /**
  * What the library offers and this gateway does not: sessions listed and ended one by one need their tokens, which nobody
- * has; tokens of providers are not kept.
+ * has; tokens of providers are not kept; nobody needs to try a password who is signed in.
  */
 const disabledPaths = [
   '/list-sessions',
@@ -35,6 +37,10 @@ const disabledPaths = [
   '/get-access-token',
   '/refresh-token',
   '/account-info',
+  '/verify-password',
+  '/change-email',
+  '/delete-user',
+  '/delete-user/callback',
 ];
 
 /** Of what a client may say about a sign-in by a provider; the rest would change what the provider is asked. */
@@ -102,7 +108,12 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
       user: { create: { after: async ({ id }) => void (await openUser(identity, id)) } },
       session: { create: { after: (session, context) => recordStart(identity, session, context) } },
     },
-    hooks: { before: createAuthMiddleware(async ({ path, body }) => checkProviderSignIn(path, body)) },
+    hooks: {
+      before: createAuthMiddleware(async ({ path, body }) => {
+        checkProviderSignIn(path, body);
+        checkProfile(path, body);
+      }),
+    },
     advanced: {
       cookiePrefix: cookiePrefix(publicUrl()),
       // its own prefix would be the weaker `__Secure-`
@@ -130,6 +141,7 @@ function passwordOptions(identity: Identity) {
     autoSignIn: false,
     minPasswordLength: minPasswordChars,
     maxPasswordLength: 128,
+    password: boundedPasswords(),
     resetPasswordTokenExpiresIn: 3_600,
     revokeSessionsOnPasswordReset: true,
     sendResetPassword: ({ user, url, token }) => sendResetMail(identity, user.email, url, token),
@@ -137,6 +149,25 @@ function passwordOptions(identity: Identity) {
     // the mail was read: that proves the address as well as the other link does
     onPasswordReset: ({ user }) => markEmailProven(identity.pool, user.id),
   } satisfies BetterAuthOptions['emailAndPassword'];
+}
+
+/** So many passwords are worked on at once: each takes a thread, 32 MiB and a tenth of a second. */
+const passwordsAtOnce = 2;
+const passwordWaitMs = 3_000;
+
+/** Strangers with many addresses can send more passwords than there are threads, which lookups of names need as well. */
+function boundedPasswords() {
+  const gate = createGate(passwordsAtOnce);
+  const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
+    const done = await gate.run(passwordWaitMs, async () => ({ value: await work() }));
+    if (!done) throw APIError.fromStatus('SERVICE_UNAVAILABLE');
+    return done.value;
+  };
+  return {
+    hash: (password: string) => inTurn(() => hashPassword(password)),
+    verify: (asked: { readonly hash: string; readonly password: string }) =>
+      inTurn(() => verifyPassword(asked)),
+  };
 }
 
 /** Only somebody with a mail address that reaches them, and that a provider has seen do so, becomes a user. */
@@ -156,6 +187,17 @@ function checkProviderSignIn(path: string, body: unknown): void {
   if (keys.some((key) => !providerKeys.includes(key)))
     throw APIError.fromStatus('BAD_REQUEST', {
       message: `takes ${providerKeys.join(', ')} and nothing else`,
+    });
+}
+
+/** Of what people say of themselves: a name that can be shown in a line, and no picture from wherever they like. */
+function checkProfile(path: string, body: unknown): void {
+  if (path !== '/sign-up/email' && path !== '/update-user') return;
+  const { name, image } = Object(body) as { readonly name?: unknown; readonly image?: unknown };
+  const isShown = typeof name !== 'string' || /^\P{Cc}{1,100}$/u.test(name);
+  if (!isShown || image != null)
+    throw APIError.fromStatus('BAD_REQUEST', {
+      message: 'a name is of 1 to 100 characters, without a picture',
     });
 }
 

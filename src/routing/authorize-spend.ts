@@ -5,6 +5,7 @@ import type { CreditsAnswer, SpendRecord } from '../peers/credits.ts';
 import { type Refused, refuse } from './answer.ts';
 import type { Routing } from './routing.ts';
 import { noteAuthorized } from './take-spend.ts';
+import { neededUntilSecs } from './verify-spend.ts';
 import { spendError, type Spending, type TakenSpend, type VerifiedSpend } from './spend.ts';
 
 /** A spend that the contract has debited; where nobody knows by which transaction there is none. */
@@ -19,7 +20,8 @@ interface Ahead {
   readonly next: bigint;
 }
 
-const aheadPauseMs = 100;
+const firstAheadPauseMs = 100;
+const longestAheadPauseMs = 500;
 
 /**
  * Lands a spend before anything is done for it, in the order of its account's nonces. Waits for those before it as long as
@@ -33,24 +35,32 @@ export async function authorizeSpend(
 ): Promise<Refused | undefined> {
   const endMs = performance.now() + spending.settings.nonceWaitMs;
   const { commitment, nonce } = spend.auth;
-  for (;;) {
+  for (let pauseMs = firstAheadPauseMs; ; pauseMs = Math.min(pauseMs * 1.5, longestAheadPauseMs)) {
     const leave = await spending.queue.enter(commitment, nonce);
     if (!leave) return refuse(openAiError('overloaded'), { retryAfterSecs: 2 });
     let answer: Authorized | Ahead | Refused;
     try {
-      answer = signal.aborted ? gone() : await land(routing, spending, spend);
+      const refused = signal.aborted ? gone() : refuseLate(routing, spending, spend);
+      answer = refused ?? (await land(routing, spending, spend));
     } finally {
       leave();
     }
     if (answer.kind === 'authorized') {
       noteAuthorized(routing, spend, answer.landed);
-      return undefined;
+      return refuseLate(routing, spending, spend);
     }
     if (answer.kind === 'refused') return answer;
     if (performance.now() >= endMs || signal.aborted)
       return refuse(spendError('authorization_failed', aheadText(answer.next)));
-    await sleep(aheadPauseMs);
+    await sleep(pauseMs);
   }
+}
+
+/** Waiting for its turn and landing may take longer than was allowed for: an answer must not go out that cannot be claimed. */
+function refuseLate(routing: Routing, { settings }: Spending, { auth }: TakenSpend): Refused | undefined {
+  const untilSecs = neededUntilSecs(routing, settings);
+  const message = `The spend authorization would have to hold until ${untilSecs} by now, and expires before.`;
+  return auth.expiry < BigInt(untilSecs) ? refuse(spendError('invalid_spend_auth', message)) : undefined;
 }
 
 function aheadText(next: bigint): string {

@@ -14,6 +14,8 @@ import { earnSpend, releaseSpend } from './take-spend.ts';
 
 /** How long an answer waits for its hold to be marked: longer, and its client is told that the ledger is away. */
 const markTimeoutMs = 5_000;
+/** Why a signal is aborted where a client has gone by itself. */
+export const clientLeft = 'the connection is closed';
 /** For the reader of a stream whose upstream's time is over. */
 const graceMs = 5_000;
 
@@ -30,8 +32,8 @@ export async function askForChat(
 
 /**
  * Makes an admitted completion: asked of an upstream, passed on, paid for. An abort of `signal` closes the upstream at once,
- * and what it was given to do by then is paid; a spend pays from an answer's beginning on. Never throws, and waits for the ledger only within limits: from here on a
- * client is told how it went, not that the ledger is away.
+ * and what it was given to do by then is paid, by a spend with all of it. Never throws, and waits for the ledger only
+ * within limits: from here on a client is told how it went, not that the ledger is away.
  */
 export async function makeChat(
   routing: Routing,
@@ -48,10 +50,13 @@ export async function makeChat(
   const begun = await callUpstream(routing, chat, signal, onBegin);
   const { chatId, limit } = chat;
   if (begun.kind === 'not_begun') {
-    if (chat.spend) await releaseSpend(routing, chat.spend, begun.reason);
-    if (begun.reason === 'aborted' && begun.upstream !== undefined && !chat.spend)
+    const isLeft = begun.reason === 'aborted';
+    if (begun.upstream !== undefined && isLeft && (await paysForLeaving(routing, chat, signal)))
       settleLeft(routing, asked(chat), begun.upstream, performance.now() - startedAtMs);
-    else releaseChat(routing, chat, begun.reason, begun.upstream);
+    else {
+      if (chat.spend) await releaseSpend(routing, chat.spend, begun.reason);
+      releaseChat(routing, chat, begun.reason, begun.upstream);
+    }
     return { ...begun.refused, limit };
   }
   const { answer } = begun;
@@ -92,6 +97,15 @@ async function landSpend(
   releaseChat(routing, chat, code, undefined);
   await releaseSpend(routing, chat.spend, code);
   return { ...refused, limit: chat.limit };
+}
+
+/**
+ * Who leaves while an upstream works for them pays for that; by a spend only where they left by themselves, since it pays all
+ * of its amount. Its nonce would buy that work over and over, did it come free.
+ */
+async function paysForLeaving(routing: Routing, chat: AdmittedChat, signal: AbortSignal): Promise<boolean> {
+  if (!chat.spend) return true;
+  return signal.reason === clientLeft && earnSpend(routing, chat.spend);
 }
 
 async function startHold(routing: Routing, { chatId }: AdmittedChat): Promise<boolean> {

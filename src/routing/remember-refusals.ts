@@ -13,6 +13,13 @@ interface Remembered {
   readonly untilMs: number;
 }
 
+export type Limits = Pick<Admission, 'subject' | 'perMinute' | 'perDay'>;
+
+export interface RememberingLane extends Lane {
+  /** How an admission would be refused, where its limit is known to be full. */
+  recallFull(limits: Limits): Refusal | undefined;
+}
+
 const maxSubjects = 10_000;
 const maxKeysOfAccount = 100;
 /** Clocks do not drift apart in so short a time, and the ledger hears of who goes on for hours. */
@@ -25,7 +32,7 @@ const withoutCreditMs = 1_000;
  * account lacks may come back at any time, so that is remembered for a second, and not past what this process gives back.
  * @param nowMs a clock that never jumps
  */
-export function rememberRefusals(lane: Lane, nowMs: () => number): Lane {
+export function rememberRefusals(lane: Lane, nowMs: () => number): RememberingLane {
   const full = createCache<string, Remembered>(maxSubjects);
   const short = createCache<number, Cache<string, Remembered>>(maxSubjects);
 
@@ -67,6 +74,13 @@ export function rememberRefusals(lane: Lane, nowMs: () => number): Lane {
   };
 
   return {
+    recallFull({ subject, perMinute, perDay }) {
+      const known = full.get(subject);
+      const isSame = known?.asked.perMinute === perMinute && known.asked.perDay === perDay;
+      return known && isSame && nowMs() < known.untilMs
+        ? countDown(known.refusal, nowMs() - known.askedMs)
+        : undefined;
+    },
     append: (command, options) => lane.append(command, options),
     async appendCredit(command, options) {
       const { admit } = command;

@@ -7,6 +7,7 @@ import type { Lane } from '../store/lane.ts';
 import type { KeyCache } from './caller.ts';
 import type { HoldStarts } from './hold-starts.ts';
 import type { Identity } from './identity.ts';
+import type { RememberingLane } from './remember-refusals.ts';
 import type { Spending } from './spend.ts';
 
 /** Where a use case tells the operator what happened. Objects hold ids and machine words, never secrets. */
@@ -25,6 +26,8 @@ export interface Routing {
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly health: UpstreamHealth;
   readonly lane: Lane;
+  /** Answers without the ledger where a limit is known to be full. */
+  readonly recallFull: RememberingLane['recallFull'];
   readonly pool: pg.Pool;
   readonly db: LedgerDatabase;
   /** What this process holds credit as, until it is not seen any more. */

@@ -14,7 +14,9 @@ export type Attempt =
     }
   /** What ends in a mail. */
   | { readonly kind: 'mail' | 'sign_up'; readonly email: string }
-  | { readonly kind: 'token' | 'nonce' | 'other' };
+  /** What tries a secret: of a mail, or the password that a session's user has. */
+  | { readonly kind: 'token'; readonly session?: string | undefined }
+  | { readonly kind: 'nonce' | 'other' };
 
 /**
  * Counts an attempt of a client. Returns after how many seconds it may try again; undefined where it may go on.
@@ -57,7 +59,13 @@ function allowancesOf({ settings }: Identity, client: string, attempt: Attempt):
         { subject: `mail:${accountMark(attempt.email)}`, perMinute: 3 },
       ];
     case 'token':
-      return [{ subject: `token:${client}`, perMinute: 20 }];
+      return [
+        { subject: `token:${client}`, perMinute: 20 },
+        // whoever has stolen a session does not have its password yet
+        ...(attempt.session === undefined
+          ? []
+          : [{ subject: `token:session:${markOf(attempt.session)}`, perMinute: 5 }]),
+      ];
     case 'nonce':
       return [{ subject: `nonce:${client}`, perMinute: 100 }];
     case 'other':
@@ -100,5 +108,9 @@ function deviceProof(secret: string, email: string, id: string): string {
 
 /** Stands for an address of mail among the limits, without saying it. */
 function accountMark(email: string): string {
-  return createHash('sha256').update(email.toLowerCase()).digest('base64url');
+  return markOf(email.toLowerCase());
+}
+
+function markOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64url');
 }

@@ -10,13 +10,16 @@ import {
   type SiweMessage,
 } from '../domain/siwe.ts';
 import { mayAuthenticate } from '../store/credit.ts';
-import { consumeNonce, findUser, storeNonce, type User } from '../store/identity.ts';
+import { consumeNonce, findUser, storeNonce, takeTurn, type User } from '../store/identity.ts';
 import type { Auth } from './auth.ts';
 import type { Identity } from './identity.ts';
 import { recordRefusal } from './sign-in-limits.ts';
 import { openWalletUser } from './wallet-user.ts';
 
+/** Of what is refused, and of what only the chain can tell. */
 const perMinute = 10;
+/** Of all that a client tries: each sign-in leaves a session behind. */
+const triesPerMinute = 60;
 const maxAgeSecs = 300;
 const maxSkewMs = 60_000;
 
@@ -58,7 +61,8 @@ export async function issueNonce(identity: Identity): Promise<SiweTerms> {
 
 /**
  * Signs somebody in who has signed our terms with their wallet; the first time that makes them a user. Refusals are limited
- * by client and by wallet. Whoever shows the key of an ordinary account gets in whatever strangers did in its name.
+ * by client, and so is, by wallet, what its key has not signed. Whoever shows the key of an ordinary account gets in whatever
+ * strangers did in its name.
  */
 export async function signInByWallet(
   identity: Identity,
@@ -66,15 +70,17 @@ export async function signInByWallet(
   asked: WalletSignIn,
   clientAddress: string,
 ): Promise<WalletAnswer> {
-  const client = `siwe:${clientOf(clientAddress, identity.ipv6Prefix)}`;
-  if (!(await hasTurns(identity, client))) return { kind: 'limited' };
+  const client = clientOf(clientAddress, identity.ipv6Prefix);
+  const refusals = `siwe:${client}`;
+  if (!(await mayAuthenticate(identity.pool, refusals, perMinute, false))) return { kind: 'limited' };
+  if (!(await takesTurn(identity, `siwe-try:${client}`, triesPerMinute))) return { kind: 'limited' };
   const message = parseSiweMessage(asked.message);
   const verdict = message
     ? await judge(identity, asked, message)
     : { kind: 'refused' as const, reason: 'malformed' };
   if (verdict.kind === 'refused') {
-    const wallet = message ? [walletSubject(message.address)] : [];
-    for (const subject of [client, ...wallet]) await mayAuthenticate(identity.pool, subject, perMinute, true);
+    // of many at once no more are told than one after the other
+    if (!(await takesTurn(identity, refusals))) return { kind: 'limited' };
     await recordRefusal(identity, 'wallet', verdict.reason);
   }
   if (verdict.kind !== 'proven') return verdict;
@@ -104,7 +110,7 @@ async function judge(
   if (fault) return { kind: 'refused', reason: fault };
   if (address.toLowerCase() !== message.address) return { kind: 'refused', reason: 'wrong_address' };
   const isOfKey = recoverSiweSigner(text, signature) === message.address;
-  if (!isOfKey && !(await hasTurns(identity, walletSubject(message.address)))) return { kind: 'limited' };
+  if (!isOfKey && !(await takesTurn(identity, `siwe:${message.address}`))) return { kind: 'limited' };
   // whoever has the key may have tried it before: a signature without it never uses a nonce up
   if (!isOfKey) {
     const asContract = await judgeContract(identity, message.address, text, signature);
@@ -145,13 +151,9 @@ async function letIn(identity: Identity, auth: Auth, address: Address): Promise<
   return { kind: 'signed_in', user, session };
 }
 
-/** Whether so many were refused in the last minute that another is not even looked at. */
-function hasTurns({ pool }: Identity, subject: string): Promise<boolean> {
-  return mayAuthenticate(pool, subject, perMinute, false);
-}
-
-function walletSubject(address: Address): string {
-  return `siwe:${address}`;
+/** Counts one more; false where the last minute had all of them. */
+async function takesTurn({ pool }: Identity, subject: string, most = perMinute): Promise<boolean> {
+  return (await takeTurn(pool, [{ subject, perMinute: most }])).retryMs === 0;
 }
 
 function termsOf({ settings, publicUrl }: Identity): { readonly domain: string; readonly origin: string } {

@@ -109,11 +109,10 @@ export function claimOf(settings: SpendAuthConfig, { commitment, nonce }: SpendA
 }
 
 /**
- * How long a spend must hold at least, beside the margin for claiming it: until every upstream of a model was asked, and its
- * spend landed. An answer that has begun may take longer, since it is claimed from its beginning on.
+ * How long a spend must hold at least, beside the margin for claiming it: until every upstream of a model was asked. An
+ * answer that has begun may take longer, since it is claimed from its beginning on.
  */
-export function requestSecs(
-  settings: SpendAuthConfig,
+export function askingSecs(
   upstreams: ReadonlyMap<string, { readonly connectTimeoutMs: number; readonly firstByteTimeoutMs: number }>,
   models: Iterable<ModelConfig>,
 ): number {
@@ -123,8 +122,7 @@ export function requestSecs(
       return sum + connectTimeoutMs + firstByteTimeoutMs;
     }, 0),
   );
-  const landingMs = settings.authorizeTimeoutMs + settings.nonceWaitMs;
-  return Math.ceil((landingMs + Math.max(0, ...waitsMs)) / 1_000);
+  return Math.ceil(Math.max(0, ...waitsMs) / 1_000);
 }
 
 /** What a client is told that sent nothing for a model that costs: how it can be paid. */

@@ -11,7 +11,7 @@ import {
 import { mayAuthenticate } from '../store/credit.ts';
 import { type Refused, refuse } from './answer.ts';
 import type { Routing } from './routing.ts';
-import { domainOf, requestSecs, spendError, type Spending, type VerifiedSpend } from './spend.ts';
+import { askingSecs, domainOf, spendError, type Spending, type VerifiedSpend } from './spend.ts';
 
 /**
  * Whether a spend authorization is what it says: its operator's terms first, then its signature against its account's key on
@@ -53,14 +53,13 @@ export async function verifySpend(
 }
 
 function checkTerms(
-  { settings, models, lane }: Routing,
+  routing: Routing,
   { settings: spend, credits }: Spending,
   auth: SpendAuth,
 ): Refused | undefined {
-  const { serviceId, minCharge, maxSpend, claimMarginSecs } = spend;
-  const upstreams = new Map(settings.upstreams.map((upstream) => [upstream.name, upstream]));
-  const nowSecs = Math.ceil((Date.now() + lane.state.clockOffsetMs) / 1_000);
-  const untilSecs = nowSecs + requestSecs(spend, upstreams, models.values()) + claimMarginSecs;
+  const { serviceId, minCharge, maxSpend } = spend;
+  const untilSecs =
+    neededUntilSecs(routing, spend) + Math.ceil((spend.authorizeTimeoutMs + spend.nonceWaitMs) / 1_000);
   const terms = { operator: credits.operator, serviceId: BigInt(serviceId), minCharge, maxSpend };
   const fault = spendTermsFault(auth, terms, untilSecs);
   if (!fault) return undefined;
@@ -72,4 +71,14 @@ function checkTerms(
     invalid_spend_auth: `The spend authorization must hold until ${untilSecs} at least: its request, and claiming it, take time.`,
   };
   return refuse(spendError(fault, messages[fault]));
+}
+
+/** When a spend that has landed may expire at the earliest, so that it can be claimed for an answer that is asked for now. */
+export function neededUntilSecs(
+  { settings, models, lane }: Routing,
+  { claimMarginSecs }: Spending['settings'],
+): number {
+  const upstreams = new Map(settings.upstreams.map((upstream) => [upstream.name, upstream]));
+  const nowSecs = Math.ceil((Date.now() + lane.state.clockOffsetMs) / 1_000);
+  return nowSecs + askingSecs(upstreams, models.values()) + claimMarginSecs;
 }

@@ -185,6 +185,8 @@ describe('for us, now', () => {
     ['of another URI', { uri: 'https://evil.example/' }, 'wrong_uri'],
     ['of a URI with our name as its user', { uri: 'https://gateway.example@evil.example/' }, 'wrong_uri'],
     ['of a URI without encryption', { uri: 'http://gateway.example/' }, 'wrong_uri'],
+    ['of a URI inside another', { uri: 'blob:https://gateway.example/a-page' }, 'wrong_uri'],
+    ['of a URI without its slashes', { uri: 'https:gateway.example' }, 'wrong_uri'],
     ['of another chain', { chainId: 5 }, 'wrong_chain'],
     ['issued too long ago', { issuedAt: at(nowMs - 300_001) }, 'too_old'],
     ['issued in the future', { issuedAt: at(nowMs + 30_001) }, 'from_the_future'],

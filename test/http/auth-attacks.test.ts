@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { signedValue } from '../../src/routing/sessions.ts';
 import {
@@ -6,11 +7,14 @@ import {
   type Browser,
   goodPassword,
   identitySecret,
+  linkIn,
   signIn,
   signInByWallet,
   signUp,
   startIdentityGateway,
 } from '../support/identity.ts';
+import { allEvents } from '../support/invariants.ts';
+import { eventually } from '../support/wait.ts';
 
 const email = 'ada@example.org';
 const sessionCookie = 'tollbook.session_token';
@@ -104,6 +108,27 @@ describe('nobody is led elsewhere', () => {
       expect(text).not.toContain('"url":"http');
     }
     expect((await allMails(gateway.mailDir)).join('\n')).not.toMatch(/callbackURL=[^&\s]*evil/);
+  });
+});
+
+describe('a way that leads elsewhere once its dots are taken out', () => {
+  test.each(['/..//evil.example', '/.//evil.example', '/x/..//evil.example'])('%s', async (callbackURL) => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    await browser.post('/api/auth/sign-up/email', {
+      email,
+      password: goodPassword,
+      name: 'Ada',
+      callbackURL,
+    });
+    const [mail = ''] = await gateway.mails(email);
+    const query = new URLSearchParams({ callbackURL, token: 'x' });
+    const links = [linkIn(mail), `/api/auth/verify-email?${query.toString()}`];
+    for (const link of links) {
+      const location = (await browser.get(link)).headers.get('location') ?? 'none';
+      expect(new URL(location, gateway.url).origin).toBe(gateway.url);
+    }
+    expect((await signIn(browser, email)).status).toBe(200);
   });
 });
 
@@ -201,6 +226,49 @@ describe('a list of passwords', () => {
     expect(statuses.filter((status) => status === 429)).toHaveLength(3);
   });
 
+  test('leaves nothing behind of the names it goes on with, and is one piece of news', async () => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser('198.51.100.1');
+    for (let at = 0; at < 40; at++) await signIn(browser, `user${at}@example.org`);
+    const { rows } = await gateway.database.pool.query<{ count: number }>(
+      'select count(*)::int as count from tollbook.rate_window',
+    );
+    // of the client, and of twenty names alone and with it
+    expect(rows[0]?.count).toBe(41);
+    const refusals = (await allEvents(gateway.database.db)).filter(({ type }) => type === 'sign_in_refused');
+    expect(refusals).toHaveLength(21);
+  });
+
+  test('keeps nothing else waiting: those that are worked on at once are few, and too many are sent away', async () => {
+    const gateway = await startIdentityGateway();
+    const attack = Array.from({ length: 150 }, (_, at) =>
+      signIn(gateway.browser(`198.51.100.${at}`), `user${at}@example.org`),
+    );
+    await eventually(async () => expect((await Promise.race(attack)).status).toBeGreaterThan(0));
+    const startedMs = performance.now();
+    // a name is looked up, and a file is read, by the same few threads as passwords are tried
+    await readFile(import.meta.filename);
+    expect(performance.now() - startedMs).toBeLessThan(1_000);
+    const statuses = (await Promise.all(attack)).map(({ status }) => status);
+    expect(new Set(statuses)).toEqual(new Set([401, 503]));
+  });
+
+  test('is tried five times a minute by whoever has stolen a session, from wherever', async () => {
+    const gateway = await startIdentityGateway();
+    const owner = gateway.browser();
+    await signUp(gateway, owner, email);
+    await signIn(owner, email);
+    const cookie = owner.cookies.get(sessionCookie) ?? '';
+    const statuses: number[] = [];
+    for (let at = 0; at < 7; at++) {
+      const thief = gateway.browser(`198.51.100.${at}`);
+      thief.cookies.set(sessionCookie, at % 2 === 0 ? cookie : cookie.replace('.', '%2E'));
+      const body = { currentPassword: `a wrong password ${at}`, newPassword: 'of the thief’s own' };
+      statuses.push((await thief.post('/api/auth/change-password', body)).status);
+    }
+    expect(statuses).toEqual([400, 400, 400, 400, 400, 429, 429]);
+  });
+
   test('tries no path that is written otherwise', async () => {
     const gateway = await startIdentityGateway();
     const browser = gateway.browser();
@@ -238,6 +306,20 @@ test('wrong cookies of one client are looked at twenty times a minute', async ()
   expect((await gateway.browser('198.51.100.2').get('/v1/models')).status).toBe(200);
 });
 
+test('a name is short and of one line, and nobody brings a picture', async () => {
+  const gateway = await startIdentityGateway();
+  const browser = gateway.browser();
+  await signUp(gateway, browser, email);
+  await signIn(browser, email);
+  const wrongProfiles = [{ name: 'x'.repeat(101) }, { name: 'a\nb' }, { image: 'javascript:alert(1)' }];
+  for (const profile of wrongProfiles) {
+    const signUpBody = { email: 'eve@example.org', password: goodPassword, name: 'Eve', ...profile };
+    expect((await gateway.browser().post('/api/auth/sign-up/email', signUpBody)).status).toBe(400);
+    expect((await browser.post('/api/auth/update-user', profile)).status).toBe(400);
+  }
+  expect((await browser.post('/api/auth/update-user', { name: 'Ada L.' })).status).toBe(200);
+});
+
 test('the page that says what went wrong runs nothing of what it was told', async () => {
   const gateway = await startIdentityGateway();
   const query = new URLSearchParams({
@@ -257,7 +339,9 @@ describe('what is not offered', () => {
     '/get-access-token',
     '/refresh-token',
     '/delete-user',
+    '/delete-user/callback',
     '/change-email',
+    '/verify-password',
   ])('%s', async (path) => {
     const gateway = await startIdentityGateway();
     const browser = gateway.browser();

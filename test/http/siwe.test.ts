@@ -67,6 +67,16 @@ describe('a wallet', () => {
   });
 });
 
+test('one client begins sixty sessions a minute, with however many wallets', async () => {
+  const gateway = await startIdentityGateway();
+  const statuses = await Promise.all(
+    Array.from({ length: 65 }, async () => (await signInByWallet(gateway.browser())).status),
+  );
+  expect(statuses.filter((status) => status === 200)).toHaveLength(60);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(5);
+  expect(await signInByWallet(gateway.browser('198.51.100.1'))).toMatchObject({ status: 200 });
+});
+
 describe('a nonce', () => {
   test('lets one of ten in who bring the same message at once', async () => {
     const gateway = await startIdentityGateway();
@@ -215,6 +225,16 @@ describe('refused attempts', () => {
     expect(await bad('203.0.113.2')).toBe(401);
     await gateway.database.moveClock(61);
     expect(await bad('203.0.113.1')).toBe(401);
+  });
+
+  test('that come all at once are no more', async () => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    const body = await siweFor(browser, newWallet(), { domain: 'evil.example' });
+    const answers = await Promise.all(Array.from({ length: 40 }, () => verify(browser, body)));
+    expect(answers.filter(({ status }) => status === 401)).toHaveLength(10);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(30);
+    expect(await eventTypes(gateway)).toHaveLength(10);
   });
 
   test('in the name of a wallet never keep its owner out', async () => {

@@ -190,6 +190,23 @@ test('a transaction whose nonce another one took is sent again under a new nonce
   expect(await (await sent)()).toMatchObject({ kind: 'landed' });
 });
 
+test('a transaction whose fee has fallen behind is sent again for a higher one, under its nonce', async () => {
+  const auth = await signed(await account());
+  const count = await node().getTransactionCount({ address: operator });
+  const sent = stalled(async () => {
+    const answer = creditsOn().authorizeSpend(auth, waitMs);
+    await eventually(async () => {
+      const pending = await node().getTransactionCount({ address: operator, blockTag: 'pending' });
+      expect(pending).toBe(count + 1);
+    });
+    await node().setNextBlockBaseFeePerGas({ baseFeePerGas: 10n ** 11n });
+    await node().mine({ blocks: 1 });
+    return () => answer;
+  });
+  expect(await (await sent)()).toMatchObject({ kind: 'landed' });
+  expect(await node().getTransactionCount({ address: operator })).toBe(count + 1);
+});
+
 test('a key without ether sends nothing, and says so', async () => {
   const privateKey = generatePrivateKey();
   const auth = await signed(await account());

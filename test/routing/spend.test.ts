@@ -5,6 +5,7 @@ import { creditsAddress } from '../../src/devnet/credits.ts';
 import { spendAuthHash } from '../../src/domain/spend-auth.ts';
 import { freeModel, paidModel } from '../support/routing.ts';
 import { operator, signSpend, spendHeader } from '../support/spend.ts';
+import { startRpcProxy } from '../support/rpc-proxy.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { ask, chat, codeOf, expectStory, says, storyOf, useSpendChain } from '../support/spend-gateway.ts';
 import { eventually } from '../support/wait.ts';
@@ -132,6 +133,16 @@ test('a nonce ahead of its account is refused in time, and is free again', async
   expect((await ask(gateway, ahead)).status).toBe(200);
 });
 
+test('a nonce ahead of its account asks the chain a few times, not all the time that it waits', async () => {
+  const proxy = await startRpcProxy(spends.chain.rpcUrl);
+  let questions = 0;
+  proxy.lie = ({ method }) => void (questions += method === 'eth_call' ? 1 : 0);
+  const gateway = await spends.gateway({ spend: { nonce_wait_ms: '3_000', rpc_url: `"${proxy.url}"` } });
+  const ahead = await (await spends.account()).sign({ nonce: 1n });
+  expect(await codeOf(await ask(gateway, ahead))).toBe('402 authorization_failed');
+  expect(questions).toBeLessThan(15);
+});
+
 test('what was not answered was not paid: the same spend buys the answer later, to another request as well', async () => {
   const gateway = await spends.gateway();
   const account = await spends.account();
@@ -146,6 +157,52 @@ test('what was not answered was not paid: the same spend buys the answer later, 
   });
   await eventually(async () => expect((await ask(gateway, auth, chat('another'))).status).toBe(200));
   await eventually(async () => expect(await spends.chain.balance(operator)).toBe(before + auth.amount));
+});
+
+test('who leaves while the model works for them has paid, and asks it no more by the same nonce', async () => {
+  const gateway = await spends.gateway({ model: { slowMs: 20_000 } });
+  const auth = await (await spends.account()).sign();
+  const leaving = new AbortController();
+  const body = JSON.stringify(chat('fault:slow_first_byte'));
+  const headers = { 'content-type': 'application/json', 'x-payment-signature': spendHeader(auth) };
+  const url = `${gateway.url}/v1/chat/completions`;
+  const left = fetch(url, { method: 'POST', headers, body, signal: leaving.signal });
+  await eventually(() => expect(gateway.model.calls).toHaveLength(1));
+  leaving.abort();
+  await expect(left).rejects.toThrow();
+  await eventually(() => expectStory(gateway, auth, served));
+  expect(await codeOf(await ask(gateway, auth, body))).toBe('409 nonce_replay');
+  expect(gateway.model.calls).toHaveLength(1);
+});
+
+test('an answer that could not be claimed any more, for all the waiting in line, is not given', async () => {
+  const gateway = await spends.gateway({
+    spend: { authorize_timeout_ms: '5_000', nonce_wait_ms: '0', claim_margin_secs: '10' },
+    upstream: 'connect_timeout_ms = 200\nfirst_byte_timeout_ms = 1_000',
+  });
+  const account = await spends.account();
+  const expiry = BigInt(Math.ceil(Date.now() / 1_000) + 18);
+  const [first, second] = [await account.sign({ expiry }), await account.sign({ nonce: 1n, expiry })];
+  await node().setAutomine(false);
+  await node().setIntervalMining({ interval: 0 });
+  try {
+    const answers = [ask(gateway, first)];
+    await eventually(() => expectStory(gateway, account, ['spend_accepted']));
+    answers.push(ask(gateway, second));
+    await eventually(() => expectStory(gateway, account, ['spend_accepted', 'spend_accepted']));
+    await gateway.database.moveClock(7);
+    // whatever is appended tells the gateway the time
+    expect((await gateway.post({ model: freeModel, messages: says('for free') })).status).toBe(200);
+    await node().mine({ blocks: 1 });
+    for (const answer of answers) expect(await codeOf(await answer)).toBe('402 invalid_spend_auth');
+  } finally {
+    await node().setAutomine(true);
+  }
+  // the free one
+  expect(gateway.model.calls).toHaveLength(1);
+  await spends.withCredits(async (credits) => {
+    expect(await credits.getAccount(account.commitment)).toMatchObject({ value: { nonce: 1n } });
+  });
 });
 
 test('a stranger cannot burn a nonce', async () => {
@@ -258,7 +315,11 @@ test('the limit is counted against the commitment, after it is verified, and a r
   const domain = { chainId: spends.chain.chain.chainId, contract: creditsAddress };
   const forged = await signSpend(domain, generatePrivateKey(), { commitment: account.commitment, nonce: 2n });
   expect(await codeOf(await ask(gateway, forged))).toBe('402 signer_mismatch');
-  expect(await codeOf(await ask(gateway, third))).toBe('429 rate_limit_exceeded');
+  for (let times = 0; times < 5; times++)
+    expect(await codeOf(await ask(gateway, third))).toBe('429 rate_limit_exceeded');
+  // a flood of refusals is told to the ledger once
+  const story = await storyOf(gateway.database, account);
+  expect(story.filter(({ type }) => type === 'spend_released')).toHaveLength(1);
   await spends.withCredits(async (credits) => {
     expect(await credits.getAccount(account.commitment)).toMatchObject({ value: { nonce: 2n } });
   });
