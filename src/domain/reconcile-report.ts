@@ -163,9 +163,12 @@ export function reportJson(reconciled: Reconciled): ReportJson {
   };
 }
 
+function isEmpty(atoms: bigint | null | undefined): boolean {
+  return (atoms ?? 0n) === 0n;
+}
+
 /** A pair of token and payee in which nothing ever was. */
 function isIdle(account: AccountBooks, { sums, tally }: Reconciled): boolean {
-  const isEmpty = (atoms: bigint | null | undefined): boolean => (atoms ?? 0n) === 0n;
   const key = accountKey(account);
   return (
     isEmpty(account.opening.atoms) &&
