@@ -7,6 +7,7 @@ import type { Config, LogConfig } from './config/config.ts';
 import { noteSigner, type NoteSigner, parseVerifierKey } from './domain/checkpoint.ts';
 import { auditRoutes } from './http/audit.ts';
 import { logRoutes } from './http/log.ts';
+import { reconciliationRoutes } from './http/reconciliations.ts';
 import { type Anchor, createAnchor } from './peers/anchor.ts';
 import type { LedgerDatabase } from './store/database.ts';
 import { startAnchorer } from './workers/anchorer.ts';
@@ -48,6 +49,7 @@ export async function composeBooks({ config, ledger, logger }: Parts) {
       // where nothing is sealed there is nothing at these addresses
       if (reader) await app.register(logRoutes(ledger, reader));
       await app.register(auditRoutes(ledger, reader));
+      await app.register(reconciliationRoutes(ledger));
     },
     startWorkers(): void {
       loops.push(startProjector({ pool, log: logger }));

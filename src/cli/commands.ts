@@ -177,6 +177,20 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
       '  needs DATABASE_URL, or with --input a file of --format jsonl instead',
     load: () => import('./export.ts'),
   },
+  reconcile: {
+    summary: 'holds the ledger of a period against the chains: every payment, every transfer, every balance',
+    usage:
+      'tollbook reconcile --from 2026-11 --to 2026-12 [--config FILE] [--rpc NETWORK=URL] [--json FILE|-]\n' +
+      '  from the database that DATABASE_URL names, at the newest head of its log; what is found is kept there\n' +
+      'tollbook reconcile --from … --to … --input EXPORT --checkpoint FILE --pubkey KEY --rpc NETWORK=URL\n' +
+      '  from an export alone\n' +
+      '  --size N             the head of N events instead of the newest\n' +
+      '  --block NETWORK=N    look no further than that block; needed to repeat a period that was not final yet\n' +
+      '  --twice              ask for every log a second time\n' +
+      '  --resume FILE        keep what was read there, and go on from it\n' +
+      '  exit code 0 where all agrees or is only open, 1 on a break, 2 where something could not be read: then nothing is kept',
+    load: () => import('./reconcile.ts'),
+  },
   verify: {
     summary: 'verifies an export with checkpoints and the public key alone, or the database',
     usage:

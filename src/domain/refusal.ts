@@ -65,6 +65,7 @@ export const refusals = {
   key_not_found: { status: 404, sentence: 'There is no API key of this id.' },
   call_not_found: { status: 404, sentence: 'There is no dead-lettered call of this id.' },
   payment_not_found: { status: 404, sentence: 'There is no quote of this digest in the ledger.' },
+  reconciliation_not_found: { status: 404, sentence: 'There is no reconciliation of this number.' },
   proof_not_found: {
     status: 404,
     sentence: 'No signed head of the log covers that: there is no such event, or it is not sealed yet.',

@@ -157,7 +157,7 @@ async function sendTotals(
 }
 
 /** A list's query and where it goes on. Undefined where the answer was given already. */
-async function readAsked<Q extends { cursor?: string | undefined }>(
+export async function readAsked<Q extends { cursor?: string | undefined }>(
   ledger: Ledger,
   request: FastifyRequest,
   reply: FastifyReply,

@@ -3,7 +3,7 @@ import { encodeFunctionData, parseAbi } from 'viem';
 import type { AnchorConfig } from '../config/config.ts';
 import type { Hex } from '../domain/primitives.ts';
 import type { Anchor, AnchorAnswer, AnchoredHead, AnchorReading } from './anchor.ts';
-import { chainIdCall } from './chain.ts';
+import { chainIdCall } from './right-chain.ts';
 import { ethCall, hexBytes } from './eth-call.ts';
 import { createRpc, RpcError } from './json-rpc.ts';
 import { createTransactionSender, type SendAnswer } from './transaction-sender.ts';

@@ -3,10 +3,10 @@ import { toFunctionSelector } from 'viem';
 import { z } from 'zod';
 import type { Address, Hex } from '../domain/primitives.ts';
 import { type Ask, askBlock, askTaggedBlock, type BlockAnswer, type BlockHashAnswer } from './blocks.ts';
-import { abiFalse, abiTrue, addressWord, type BlockTag, ethCall, smallAnswerBytes } from './eth-call.ts';
+import { abiFalse, abiTrue, addressWord, type BlockTag, ethCall } from './eth-call.ts';
 import { type AuthorizationFound, findAuthorization } from './find-authorization.ts';
-import { createRpc, type RpcAnswer, type RpcCall, type RpcUnavailable, unavailable } from './json-rpc.ts';
-import { quantity } from './rpc-values.ts';
+import { createRpc, type RpcCall, type RpcUnavailable } from './json-rpc.ts';
+import { askRightChain, chainIdCall } from './right-chain.ts';
 import {
   type ExpectedTransfer,
   readSettlement,
@@ -78,17 +78,7 @@ export interface ChainOptions {
 export function createChain(options: ChainOptions): Chain {
   const rpc = createRpc(options.rpcUrl);
   const { timeoutMs } = options;
-  let isRightChain = false;
-  /** Nothing an RPC of another chain says is about ours: it is asked which it serves until it has told once. */
-  const askWithin = async <T>(asked: RpcCall<T>, limitMs: number): Promise<RpcAnswer<T>> => {
-    if (!isRightChain) {
-      const id = await rpc.call(chainIdCall, limitMs);
-      if (id.kind === 'unavailable') return id;
-      if (id.value !== BigInt(options.chainId)) return unavailable('wrong_chain');
-      isRightChain = true;
-    }
-    return rpc.call(asked, limitMs);
-  };
+  const askWithin = askRightChain(rpc, options.chainId);
   const ask: Ask = (asked) => askWithin(asked, timeoutMs);
   const askState = async (call: RpcCall<boolean>): Promise<AuthorizationAnswer> => {
     const answer = await ask(call);
@@ -147,13 +137,6 @@ async function poll(
     await sleep(pauseMs);
   }
 }
-
-export const chainIdCall: RpcCall<bigint> = {
-  method: 'eth_chainId',
-  params: [],
-  result: quantity,
-  maxResponseBytes: smallAnswerBytes,
-};
 
 /** Mined or waiting: what it says is of no interest here. */
 function transactionCall(transaction: Hex): RpcCall<boolean> {

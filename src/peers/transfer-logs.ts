@@ -75,7 +75,7 @@ function isCoherent(receipt: Receipt, transaction: Hex): boolean {
 }
 
 export const authorizationUsed = toEventSelector('AuthorizationUsed(address,bytes32)');
-const transferred = toEventSelector('Transfer(address,address,uint256)');
+export const transferred = toEventSelector('Transfer(address,address,uint256)');
 
 /** Tokens that moved, as a transaction's logs tell. Values in the token's atoms. */
 export interface Transfer {
@@ -144,6 +144,55 @@ export function hasTransferBetween({ logs }: Receipt, { asset, from, payTo }: Ex
       log.topics[1] === addressWord(from) &&
       log.topics[2] === addressWord(payTo),
   );
+}
+
+/** A Transfer as its log has it. */
+export interface MovedTokens {
+  readonly asset: Address;
+  readonly from: Address;
+  readonly to: Address;
+  readonly amount: bigint;
+  readonly logIndex: number;
+}
+
+/** Undefined for a log that is no ERC-20 Transfer. */
+export function movedTokens(log: Log): MovedTokens | undefined {
+  const [, from, to] = log.topics;
+  if (!isTransfer(log) || from === undefined || to === undefined || log.data.length !== 66) return undefined;
+  return {
+    asset: log.address,
+    from: wordAddress(from),
+    to: wordAddress(to),
+    amount: BigInt(log.data),
+    logIndex: Number(log.logIndex),
+  };
+}
+
+function wordAddress(word: Hex): Address {
+  return `0x${word.slice(-40)}`;
+}
+
+/** Which Transfer of a receipt each EIP-3009 authorization moved. */
+export interface UsedAuthorization {
+  readonly asset: Address;
+  readonly payer: Address;
+  readonly nonce: Hex;
+  readonly logIndex: number;
+}
+
+/** Every authorization that a receipt shows used, with the payer's nearest Transfer of that token. */
+export function usedAuthorizations({ logs }: Receipt): UsedAuthorization[] {
+  const assets = new Set(logs.filter(isUse).map(({ address: asset }) => asset));
+  return [...assets].flatMap((asset) => {
+    const events = logs.filter((log) => log.address === asset && (isUse(log) || isTransfer(log)));
+    return events.flatMap((use, at) => {
+      const [, payer, nonce] = use.topics;
+      if (!isUse(use) || payer === undefined || nonce === undefined) return [];
+      const transfer = transfersOf(events, at).find((log) => isTransferBy(log, use));
+      if (!transfer) return [];
+      return [{ asset, payer: wordAddress(payer), nonce, logIndex: Number(transfer.logIndex) }];
+    });
+  });
 }
 
 // Which Transfer belongs to an authorization.

@@ -10,6 +10,7 @@ import * as operator from '../schemas/operator.ts';
 import * as operatorCredit from '../schemas/operator-credit.ts';
 import * as payment from '../schemas/payment.ts';
 import * as receipts from '../schemas/receipt.ts';
+import * as reconciliation from '../schemas/reconciliation.ts';
 import * as runner from '../schemas/runner.ts';
 import * as status from '../schemas/status.ts';
 
@@ -79,6 +80,8 @@ for (const [id, schema] of Object.entries({
   AuditedAccount: audit.auditedAccount,
   AuditedCredit: audit.auditedCredit,
   Totals: audit.totals,
+  Reconciliations: reconciliation.reconciliations,
+  Reconciliation: reconciliation.reconciliation,
   InclusionProof: log.inclusionProof,
   LogProofs: log.logProofs,
   LogConsistency: log.logConsistency,

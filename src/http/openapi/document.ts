@@ -10,6 +10,7 @@ import * as log from './log-operations.ts';
 import { type DescribedAnswer, type Operation, type Security, tags } from './operation.ts';
 import * as operatorCredit from './operator-credit-operations.ts';
 import * as operator from './operator-operations.ts';
+import * as reconciliations from './reconciliation-operations.ts';
 import { pathParameters } from './path-parameters.ts';
 import { documentOperation } from './reference-operations.ts';
 import { openAiAnswers, refusalAnswers } from './refusals.ts';
@@ -70,6 +71,8 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
     audit.auditCreditOperation,
     audit.auditTotalsOperation,
     audit.auditRefundsDueOperation,
+    reconciliations.listReconciliationsOperation,
+    reconciliations.reconciliationOperation,
   ],
   log: [log.checkpointOperation, log.tileOperation, log.proofOperation, log.consistencyOperation],
 };

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { accountName, keyId } from '../schemas/operator-credit.ts';
+import { reconciliationId } from '../schemas/reconciliation.ts';
 import { callId, jobIndex, serviceId } from '../schemas/values.ts';
 
 /** What a path can name. Anything that cannot be one names nothing: 404, or a lease that is not held. */
@@ -9,6 +10,7 @@ export const pathParameters: ReadonlyMap<string, z.ZodType> = new Map<string, z.
   ['call_id', callId],
   ['key_id', keyId],
   ['account', accountName],
+  ['reconciliation_id', reconciliationId],
   ['action', z.string().meta({ description: 'What is wanted: slashes stand in it as they are.' })],
   ['model', z.string().meta({ description: 'Its name: slashes may stand in it as they are.' })],
   [

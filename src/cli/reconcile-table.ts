@@ -1,0 +1,137 @@
+import type { AccountJson, ReportJson } from '../domain/reconcile-report.ts';
+import type { ClassJson, GroupJson, ItemFields } from '../domain/reconcile-tally.ts';
+import { allClasses } from '../domain/reconcile.ts';
+
+/** Items of a class that a person is shown; the JSON has them all. */
+const mostShown = 20;
+
+type Tokens = ReadonlyMap<string, Pick<AccountJson, 'symbol' | 'decimals'>>;
+
+/** What a reconciliation says to a person, a line each. */
+export function reconcileLines(report: ReportJson): string[] {
+  const { period, accounts, networks, classes, result, breaks, open_items } = report;
+  const tokens = new Map(accounts.map((account) => [`${account.network}/${account.asset}`, account]));
+  return [
+    `Reconciliation from ${period.from} up to ${period.to}`,
+    ...ledgerLines(report),
+    ...networks.map(
+      ({ network, from_block, to_block, is_covered, completeness }) =>
+        `${network}: blocks ${from_block} to ${to_block}${is_covered ? '' : ' (the last final one; the period is not final yet)'}, ${completenessWords[completeness]}`,
+    ),
+    ...accounts.flatMap(accountLines),
+    ...allClasses.flatMap((name) => classLines(name, classes[name], tokens)),
+    '',
+    `${resultWords[result]}: ${breaks} ${breaks === 1 ? 'break' : 'breaks'}, ${open_items} open`,
+  ];
+}
+
+const resultWords = {
+  clean: 'Clean',
+  open_items: 'No break, but not all is closed',
+  breaks: 'BREAKS',
+} as const;
+
+const completenessWords = {
+  balance: 'logs and balances agree',
+  two_passes: 'every log was asked for twice; the node has no state to hold them against',
+  sample: 'the node has no state to hold the logs against: --twice asks for them again',
+} as const;
+
+function ledgerLines({ ledger }: ReportJson): string[] {
+  const sealed = ledger.checkpoint === null ? 'NOT SEALED: nothing shows that it is what it was' : 'sealed';
+  const { fault } = ledger;
+  return [
+    `ledger: ${ledger.size} events, root ${ledger.root}, ${sealed}`,
+    ...(fault ? [`ledger: WRONG at event ${fault.seq}: ${fault.words}`] : []),
+  ];
+}
+
+function accountLines(account: AccountJson): string[] {
+  const { network, asset, pay_to, symbol, opening, movements, closing, ledger } = account;
+  const amount = (atoms: string) => decimalText(atoms, account.decimals ?? 0);
+  const end = ({ atoms, how }: AccountJson['opening']) =>
+    atoms === null
+      ? 'not known: no archive state'
+      : `${amount(atoms)}${how === 'chain' ? '' : '  (computed)'}`;
+  const beyond = ledger.difference_closing;
+  const opened = ledger.difference_opening;
+  return [
+    '',
+    `${symbol ?? asset} at ${pay_to} on ${network}`,
+    row('opening', '', end(opening)),
+    ...movements.flatMap(({ class: name, count, in: came, out }) => [
+      ...(came === '0' && out !== '0' ? [] : [row(name, String(count), `+${amount(came)}`)]),
+      ...(out === '0' ? [] : [row(name, String(count), `-${amount(out)}`)]),
+    ]),
+    row('closing', '', end(closing)),
+    row('the ledger says', '', amount(ledger.closing)),
+    ...(beyond === null || opened === null
+      ? []
+      : [row('the chain has beyond it', '', `${amount(beyond)}  (${amount(opened)} at the opening)`)]),
+  ];
+}
+
+function row(name: string, count: string, text: string): string {
+  return `  ${name.padEnd(24)}${count.padStart(8)}  ${text}`;
+}
+
+function classLines(name: string, found: ClassJson | undefined, tokens: Tokens): string[] {
+  if (!found || found.kind === 'ok') return [];
+  const { kind, count, items, groups } = found;
+  const shown = items.slice(0, mostShown).map((item) => itemLine(item, tokens));
+  const left = count - shown.length;
+  return [
+    '',
+    `${kind === 'break' ? 'BREAK' : 'OPEN'} ${name}: ${count}`,
+    ...shown,
+    ...(left > 0
+      ? [`  and ${left} more, all in the JSON${groups.length > 0 ? '; beyond those listed, by sender:' : ''}`]
+      : []),
+    ...groups.slice(0, mostShown).map((group) => groupLine(group, tokens)),
+  ];
+}
+
+function itemLine(item: ItemFields, tokens: Tokens): string {
+  const { ledger_amount, chain_amount, quote_digest, seq, transaction, block_number, why } = item;
+  if (item.of === 'token')
+    return `  ${item.asset} on ${item.network}: ${item.decimals} decimals are said, and the contract has ${item.chain_decimals ?? 'none'}`;
+  const money = (atoms: string) => moneyText(item, atoms, tokens);
+  const amounts = [
+    ...(ledger_amount === undefined ? [] : [`ledger ${money(ledger_amount)}`]),
+    ...(chain_amount === undefined ? [] : [`chain ${money(chain_amount)}`]),
+  ];
+  return [
+    `  ${item.of} ${amounts.join(', ')}`,
+    ...(quote_digest === undefined ? [] : [`quote ${quote_digest}`]),
+    ...(seq === undefined ? [] : [`event ${seq}`]),
+    ...(transaction === undefined ? [] : [`transaction ${transaction}`]),
+    ...(block_number === undefined ? [] : [`block ${block_number}`]),
+    ...(item.from === undefined ? [] : [`from ${item.from}`]),
+    ...(item.to === undefined ? [] : [`to ${item.to}`]),
+    ...(item.foreign === true ? ['by an authorization that is not of this ledger'] : []),
+    ...(item.carried === true ? ['from an earlier period'] : []),
+    ...(why === undefined ? [] : [why]),
+  ].join('  ');
+}
+
+function groupLine(group: GroupJson, tokens: Tokens): string {
+  return `  ${group.counterparty}: ${group.count} of ${moneyText(group, group.atoms, tokens)} together`;
+}
+
+function moneyText(
+  of: { readonly network: string; readonly asset?: string | undefined },
+  atoms: string,
+  tokens: Tokens,
+): string {
+  const { symbol = null, decimals = null } = tokens.get(`${of.network}/${of.asset}`) ?? {};
+  return `${decimalText(atoms, decimals ?? 0)} ${symbol ?? of.asset ?? ''}`;
+}
+
+/** Atoms with the point where the token's decimals put it. */
+function decimalText(atoms: string, decimals: number): string {
+  const isNegative = atoms.startsWith('-');
+  const digits = (isNegative ? atoms.slice(1) : atoms).padStart(decimals + 1, '0');
+  const whole = digits.slice(0, digits.length - decimals);
+  const text = decimals === 0 ? whole : `${whole}.${digits.slice(-decimals)}`;
+  return isNegative ? `-${text}` : text;
+}

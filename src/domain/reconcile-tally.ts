@@ -1,0 +1,197 @@
+import {
+  accountKey,
+  type Account,
+  allClasses,
+  type ChainTransfer,
+  type ItemClass,
+  itemClasses,
+} from './reconcile.ts';
+
+/** What an item says, in the report's own spelling; amounts are decimal strings of atoms. */
+export interface ItemFields {
+  readonly of: 'payment' | 'refund' | 'sweep' | 'spend' | 'transfer' | 'token';
+  readonly network: string;
+  readonly asset?: string | undefined;
+  readonly pay_to?: string | undefined;
+  readonly seq?: number | undefined;
+  readonly quote_digest?: string | undefined;
+  readonly payer?: string | undefined;
+  readonly payment_nonce?: string | undefined;
+  readonly recorded_at?: string | undefined;
+  readonly ledger_amount?: string | undefined;
+  readonly chain_amount?: string | undefined;
+  /** Of an asset mismatch: the token that came. */
+  readonly chain_asset?: string | undefined;
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+  readonly transaction?: string | undefined;
+  readonly block_number?: string | undefined;
+  readonly log_index?: number | undefined;
+  /** A machine word. */
+  readonly why?: string | undefined;
+  /** Of money that nobody recorded: an EIP-3009 authorization moved it which this ledger never saw. */
+  readonly foreign?: boolean | undefined;
+  /** Of an open item: it is of an earlier period. */
+  readonly carried?: boolean | undefined;
+  /** Of a token: what the ledger or the configuration says, and what the contract does. */
+  readonly decimals?: number | undefined;
+  readonly chain_decimals?: number | null | undefined;
+}
+
+interface Movement {
+  count: number;
+  in: bigint;
+  out: bigint;
+}
+
+/** Items beyond those that are listed, by account and counterparty. */
+interface Group {
+  readonly network: string;
+  readonly asset: string | undefined;
+  readonly pay_to: string | undefined;
+  readonly counterparty: string;
+  count: number;
+  atoms: bigint;
+  readonly first: Place;
+  last: Place;
+}
+
+interface Place {
+  readonly seq?: number | undefined;
+  readonly transaction?: string | undefined;
+  readonly block_number?: string | undefined;
+  readonly log_index?: number | undefined;
+}
+
+export interface GroupJson extends Omit<Group, 'atoms'> {
+  readonly atoms: string;
+}
+
+export interface ClassJson {
+  readonly kind: 'ok' | 'open' | 'break';
+  readonly count: number;
+  readonly items: readonly ItemFields[];
+  readonly groups: readonly GroupJson[];
+}
+
+/** So many of each class are listed one by one; beyond that they are grouped by counterparty. */
+export const mostListed = 10_000;
+/** So many groups of a class are kept; what belongs to none of them is in one more, `others`. */
+export const mostGroups = 1_000;
+
+class ClassTally {
+  count = 0;
+  readonly items: ItemFields[] = [];
+  readonly groups = new Map<string, Group>();
+
+  add(fields: ItemFields, listed: number): void {
+    this.count += 1;
+    if (this.items.length < listed) this.items.push(fields);
+    else this.#group(fields);
+  }
+
+  #group(fields: ItemFields): void {
+    const { network, asset, pay_to, seq, transaction, block_number, log_index } = fields;
+    const party = fields.payer ?? (fields.from === pay_to ? fields.to : fields.from) ?? 'nobody';
+    const place: Place = { seq, transaction, block_number, log_index };
+    const keyOf = (name: string) => `${network}/${asset}/${pay_to}/${name}`;
+    const isRoom = this.groups.size < mostGroups || this.groups.has(keyOf(party));
+    const counterparty = isRoom ? party : 'others';
+    const group = this.groups.get(keyOf(counterparty)) ?? {
+      network,
+      asset,
+      pay_to,
+      counterparty,
+      count: 0,
+      atoms: 0n,
+      first: place,
+      last: place,
+    };
+    group.count += 1;
+    group.atoms += BigInt(fields.chain_amount ?? fields.ledger_amount ?? 0);
+    group.last = place;
+    this.groups.set(keyOf(counterparty), group);
+  }
+}
+
+/** Counts and sums every item of a reconciliation; lists as many as a person can read. */
+export class Tally {
+  readonly #classes = new Map<ItemClass, ClassTally>(allClasses.map((name) => [name, new ClassTally()]));
+  readonly #movements = new Map<string, Map<ItemClass, Movement>>();
+  readonly #payees: ReadonlySet<string>;
+  readonly #listed: number;
+
+  /** `payees` are `network/address` of every account. */
+  constructor(payees: ReadonlySet<string>, listed = mostListed) {
+    this.#payees = payees;
+    this.#listed = listed;
+  }
+
+  /** Notes an item, and what its transfer moved, where it has one within the period. */
+  add(name: ItemClass, fields: ItemFields, transfer?: ChainTransfer): void {
+    this.#classes.get(name)?.add(fields, this.#listed);
+    if (transfer) this.#move(name, transfer);
+  }
+
+  /** The same of one of too many: it is counted in its group, never listed. */
+  addToGroup(name: ItemClass, fields: ItemFields, transfer: ChainTransfer): void {
+    this.#classes.get(name)?.add(fields, 0);
+    this.#move(name, transfer);
+  }
+
+  #move(name: ItemClass, transfer: ChainTransfer): void {
+    const { network, asset, from, to, amount } = transfer;
+    if (this.#payees.has(`${network}/${to}`))
+      this.#movement({ network, asset, payTo: to }, name).in += amount;
+    if (this.#payees.has(`${network}/${from}`))
+      this.#movement({ network, asset, payTo: from }, name).out += amount;
+    const counted = this.#payees.has(`${network}/${to}`) ? to : from;
+    if (this.#payees.has(`${network}/${counted}`))
+      this.#movement({ network, asset, payTo: counted }, name).count += 1;
+  }
+
+  /** What came to an account and left it, by class. */
+  movements(account: Account): ReadonlyMap<ItemClass, Movement> {
+    return this.#movements.get(accountKey(account)) ?? new Map<ItemClass, Movement>();
+  }
+
+  /** What came to an account less what left it. */
+  net(account: Account): bigint {
+    return [...this.movements(account).values()].reduce((sum, { in: came, out }) => sum + came - out, 0n);
+  }
+
+  countOf(kind: 'ok' | 'open' | 'break'): number {
+    return allClasses.reduce(
+      (sum, name) => sum + (itemClasses[name] === kind ? (this.#classes.get(name)?.count ?? 0) : 0),
+      0,
+    );
+  }
+
+  countOfClass(name: ItemClass): number {
+    return this.#classes.get(name)?.count ?? 0;
+  }
+
+  /** The classes that have items, as the report has them. */
+  json(): Partial<Record<ItemClass, ClassJson>> {
+    const found = [...this.#classes].filter(([, { count }]) => count > 0);
+    return Object.fromEntries(
+      found.map(([name, { count, items, groups }]) => [
+        name,
+        { kind: itemClasses[name], count, items, groups: [...groups.values()].map(groupJson) },
+      ]),
+    );
+  }
+
+  #movement(account: Account, name: ItemClass): Movement {
+    const key = accountKey(account);
+    let classes = this.#movements.get(key);
+    if (!classes) this.#movements.set(key, (classes = new Map<ItemClass, Movement>()));
+    let movement = classes.get(name);
+    if (!movement) classes.set(name, (movement = { count: 0, in: 0n, out: 0n }));
+    return movement;
+  }
+}
+
+function groupJson({ atoms, ...rest }: Group): GroupJson {
+  return { ...rest, atoms: String(atoms) };
+}

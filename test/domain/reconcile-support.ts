@@ -1,0 +1,452 @@
+import type { LedgerEvent, RecordedEvent } from '../../src/domain/event.ts';
+import { classify, openTransactions, strangerOf } from '../../src/domain/reconcile-classify.ts';
+import { LedgerFacts } from '../../src/domain/reconcile-facts.ts';
+import { Matcher } from '../../src/domain/reconcile-match.ts';
+import { type ItemFields, Tally } from '../../src/domain/reconcile-tally.ts';
+import {
+  accountKey,
+  type ChainTransfer,
+  type Evidence,
+  type ItemClass,
+  transactionKey,
+  transferKey,
+} from '../../src/domain/reconcile.ts';
+import { hex32Of, paidJob } from '../support/synthetic-ledger.ts';
+
+export const network = 'eip155:84532';
+export const asset = `0x${'5f'.repeat(20)}`;
+export const otherAsset = `0x${'6e'.repeat(20)}`;
+export const payTo = `0x${'90'.repeat(20)}`;
+export const stranger = `0x${'77'.repeat(20)}`;
+const vault = `0x${'88'.repeat(20)}`;
+
+/** Before, in and after the period: events come in this order, those of one phase in any. */
+type Phase = 0 | 1 | 2;
+const times = ['2026-11-19T12:00:00.000Z', '2026-11-20T12:00:00.000Z', '2026-11-21T12:00:00.000Z'] as const;
+const period = { from: '2026-11-20T00:00:00.000Z', to: '2026-11-21T00:00:00.000Z' };
+const blocks = { from: 1_000n, to: 99_999n };
+
+/** One thing that happened, as ledger and chain have it, and what must be said of it. */
+export interface Planted {
+  readonly events: readonly { readonly stream: string; readonly event: LedgerEvent; readonly phase: Phase }[];
+  /** On the chain; those outside of the period's blocks are only in receipts. */
+  readonly transfers?: readonly ChainTransfer[];
+  readonly authorizations?: readonly { readonly transfer: ChainTransfer; readonly nonce: string }[];
+  readonly evidence?: readonly { readonly transaction: string; readonly is: Evidence }[];
+  /** Class by the quote or the transaction that the item is of. */
+  readonly expected: readonly (readonly [ItemClass, string])[];
+}
+
+interface Job {
+  readonly stream: string;
+  readonly quote: LedgerEvent;
+  readonly verified: LedgerEvent;
+  readonly started: Extract<LedgerEvent, { type: 'settlement_started' }>;
+  readonly settled: Extract<LedgerEvent, { type: 'payment_settled' }>;
+  readonly enqueued: LedgerEvent;
+  readonly delivered: LedgerEvent;
+  readonly completed: LedgerEvent;
+  /** The transfer that the payment authorizes, where the ledger says. */
+  readonly transfer: ChainTransfer;
+  readonly named: object;
+}
+
+function jobOf(n: number): Job {
+  const told = paidJob(n);
+  const [quote, verified, started, settled, enqueued, delivered, completed] = told.map(({ event }) => event);
+  if (started?.type !== 'settlement_started' || settled?.type !== 'payment_settled')
+    throw new Error('no job');
+  const { data } = settled;
+  return {
+    stream: told[0]!.stream,
+    quote: quote!,
+    verified: verified!,
+    started,
+    settled,
+    enqueued: enqueued!,
+    delivered: delivered!,
+    completed: completed!,
+    transfer: {
+      network,
+      asset,
+      from: data.payer,
+      to: payTo,
+      amount: BigInt(data.amount),
+      transaction: data.transaction,
+      blockNumber: BigInt(data.block_number ?? 0),
+      blockHash: data.block_hash ?? '',
+      logIndex: data.log_index ?? 0,
+    },
+    named: { network, asset, payer: data.payer, payment_nonce: data.payment_nonce },
+  };
+}
+
+const make = (type: string, data: object) => ({ type, data }) as LedgerEvent;
+
+/** The settlement with other data; `undefined` takes a field away. */
+function settledWith({ settled }: Job, change: object): LedgerEvent {
+  return { ...settled, data: { ...settled.data, ...change } } as LedgerEvent;
+}
+
+const onWord = {
+  evidence: 'facilitator',
+  block_number: undefined,
+  block_hash: undefined,
+  log_index: undefined,
+};
+
+function story(job: Job, events: readonly LedgerEvent[], phase: Phase = 1): Planted['events'] {
+  return [job.quote, job.verified, ...events].map((event) => ({ stream: job.stream, event, phase }));
+}
+
+function paidStory(job: Job, settled: LedgerEvent = job.settled): LedgerEvent[] {
+  return [job.started, settled, job.enqueued, job.delivered, job.completed];
+}
+
+function receiptOf(transfers: readonly ChainTransfer[], blockNumber: bigint, isReverted = false): Evidence {
+  return { kind: 'receipt', blockNumber, isReverted, transfers, authorizations: [] };
+}
+
+function outTransfer(n: number, to: string): ChainTransfer {
+  const { transfer } = jobOf(n);
+  return { ...transfer, from: payTo, to, transaction: hex32Of(`out ${n}`), logIndex: 3 };
+}
+
+function sweepOf(out: ChainTransfer, change: object = {}): Planted['events'] {
+  const data = {
+    network,
+    asset,
+    symbol: 'USDC',
+    decimals: 6,
+    pay_to: payTo,
+    swept_to: out.to,
+    amount: String(out.amount),
+    transaction: out.transaction,
+    block_number: String(out.blockNumber),
+    block_hash: out.blockHash,
+    log_index: out.logIndex,
+    operator: 'ada',
+    ...change,
+  };
+  const stream = `sweep:84532:${out.transaction}:${out.logIndex}`;
+  return [{ stream, event: make('operator_sweep_recorded', data), phase: 1 }];
+}
+
+function refundOf(job: Job, out: ChainTransfer): LedgerEvent {
+  return make('refunded', {
+    ...job.named,
+    amount: String(out.amount),
+    refunded_from: out.from,
+    refunded_to: out.to,
+    transaction: out.transaction,
+    block_number: String(out.blockNumber),
+    block_hash: out.blockHash,
+    log_index: out.logIndex,
+    operator: 'ada',
+  });
+}
+
+/** Every kind of thing that can happen to the payment, transfer or move of number `n`. */
+export const kinds = {
+  matched: (n) => {
+    const job = jobOf(n);
+    return {
+      events: story(job, paidStory(job)),
+      transfers: [job.transfer],
+      expected: [['matched', job.stream]],
+    };
+  },
+  matchedOnWord: (n) => {
+    const job = jobOf(n);
+    const events = story(job, paidStory(job, settledWith(job, onWord)));
+    return { events, transfers: [job.transfer], expected: [['matched', job.stream]] };
+  },
+  wordNamedAnother: (n) => {
+    const job = jobOf(n);
+    const named = settledWith(job, { ...onWord, transaction: hex32Of(`wrong ${n}`) });
+    const authorizations = [{ transfer: job.transfer, nonce: job.settled.data.payment_nonce }];
+    const events = story(job, paidStory(job, named));
+    return { events, transfers: [job.transfer], authorizations, expected: [['matched', job.stream]] };
+  },
+  recordedLate: (n) => {
+    const job = jobOf(n);
+    const events = story(job, paidStory(job), 2);
+    return { events, transfers: [job.transfer], expected: [['timing', job.stream]] };
+  },
+  recordedEarly: (n) => {
+    const job = jobOf(n);
+    const events = story(job, paidStory(job), 0);
+    return { events, transfers: [job.transfer], expected: [['timing', job.stream]] };
+  },
+  occurredBefore: (n) => {
+    const job = jobOf(n);
+    const events = story(job, paidStory(job, settledWith(job, { block_number: '999' })));
+    return { events, expected: [['timing', job.stream]] };
+  },
+  earlierPeriod: (n) => {
+    const job = jobOf(n);
+    const events = story(job, paidStory(job, settledWith(job, { block_number: '998' })), 0);
+    return { events, expected: [] };
+  },
+  beyondFinal: (n) => {
+    const job = jobOf(n);
+    const events = story(job, paidStory(job, settledWith(job, { block_number: '100000' })));
+    return { events, expected: [['not_final', job.stream]] };
+  },
+  pending: (n) => {
+    const job = jobOf(n);
+    const events = story(job, paidStory(job, settledWith(job, onWord)));
+    const evidence = [{ transaction: job.transfer.transaction, is: { kind: 'pending' } as const }];
+    return { events, evidence, expected: [['not_final', job.stream]] };
+  },
+  unknown: (n) => {
+    const job = jobOf(n);
+    const events = story(job, [job.started, make('settlement_unknown', { ...job.named, reason: 'timeout' })]);
+    return { events, expected: [['unknown', job.stream]] };
+  },
+  unknownThatLanded: (n) => {
+    const job = jobOf(n);
+    const authorizations = [{ transfer: job.transfer, nonce: job.settled.data.payment_nonce }];
+    const events = story(job, [job.started]);
+    return { events, transfers: [job.transfer], authorizations, expected: [['unknown', job.stream]] };
+  },
+  failed: (n) => {
+    const job = jobOf(n);
+    const events = story(job, [job.started, make('settlement_failed', { ...job.named, reason: 'no_funds' })]);
+    return { events, expected: [] };
+  },
+  failedThatLanded: (n) => {
+    const job = jobOf(n);
+    const authorizations = [{ transfer: job.transfer, nonce: job.settled.data.payment_nonce }];
+    const events = story(job, [job.started, make('settlement_failed', { ...job.named, reason: 'no_funds' })]);
+    const expected = [['on_chain_without_event', job.stream]] as const;
+    return { events, transfers: [job.transfer], authorizations, expected };
+  },
+  deadLettered: (n) => {
+    const job = jobOf(n);
+    const dead = make('dead_lettered', { call_id: n + 1, attempt: 1, reason: 'attempts_exhausted' });
+    const events = story(job, [job.started, job.settled, job.enqueued, job.delivered, dead]);
+    return { events, transfers: [job.transfer], expected: [['refund_due', job.stream]] };
+  },
+  deadLetteredEarlier: (n) => {
+    const job = jobOf(n);
+    const dead = make('dead_lettered', { call_id: n + 1, attempt: 1, reason: 'attempts_exhausted' });
+    const settled = settledWith(job, { block_number: '998' });
+    const events = story(job, [job.started, settled, job.enqueued, job.delivered, dead], 0);
+    return { events, expected: [['refund_due', job.stream]] };
+  },
+  refunded: (n) => {
+    const job = jobOf(n);
+    const dead = make('dead_lettered', { call_id: n + 1, attempt: 1, reason: 'attempts_exhausted' });
+    const out = { ...outTransfer(n, job.transfer.from), amount: job.transfer.amount };
+    const events = story(job, [job.started, job.settled, job.enqueued, dead, refundOf(job, out)]);
+    const expected = [
+      ['matched', job.stream],
+      ['refund', job.stream],
+    ] as const;
+    return { events, transfers: [job.transfer, out], expected };
+  },
+  refundedFromElsewhere: (n) => {
+    const job = jobOf(n);
+    const out = { ...outTransfer(n, job.transfer.from), from: vault, amount: job.transfer.amount };
+    const events = story(job, [job.started, job.settled, refundOf(job, out)]);
+    const evidence = [{ transaction: out.transaction, is: receiptOf([out], out.blockNumber) }];
+    const expected = [
+      ['matched', job.stream],
+      ['refund', job.stream],
+    ] as const;
+    return { events, transfers: [job.transfer], evidence, expected };
+  },
+  missing: (n) => {
+    const job = jobOf(n);
+    const evidence = [{ transaction: job.transfer.transaction, is: { kind: 'absent' } as const }];
+    const events = story(job, paidStory(job, settledWith(job, onWord)));
+    return { events, evidence, expected: [['missing_on_chain', job.stream]] };
+  },
+  reverted: (n) => {
+    const job = jobOf(n);
+    const { transaction, blockNumber } = job.transfer;
+    const evidence = [{ transaction, is: receiptOf([], blockNumber, true) }];
+    return { events: story(job, paidStory(job)), evidence, expected: [['missing_on_chain', job.stream]] };
+  },
+  amountEdited: (n) => {
+    const job = jobOf(n);
+    const events = story(job, paidStory(job, settledWith(job, { amount: '999000' })));
+    return { events, transfers: [job.transfer], expected: [['amount_mismatch', job.stream]] };
+  },
+  paidLess: (n) => {
+    const job = jobOf(n);
+    const transfers = [{ ...job.transfer, amount: job.transfer.amount - 1n }];
+    const events = story(job, paidStory(job, settledWith(job, onWord)));
+    return { events, transfers, expected: [['amount_mismatch', job.stream]] };
+  },
+  paidInOtherToken: (n) => {
+    const job = jobOf(n);
+    const transfers = [{ ...job.transfer, asset: otherAsset }];
+    return { events: story(job, paidStory(job)), transfers, expected: [['asset_mismatch', job.stream]] };
+  },
+  paidToOther: (n) => {
+    const job = jobOf(n);
+    const { transaction, blockNumber } = job.transfer;
+    const is = receiptOf([{ ...job.transfer, to: stranger }], blockNumber);
+    const events = story(job, paidStory(job));
+    return { events, evidence: [{ transaction, is }], expected: [['payee_mismatch', job.stream]] };
+  },
+  claimedTwice: (n) => {
+    const job = jobOf(n);
+    // of the same payer and of the same amount: payers repeat after 50, amounts after 3
+    const other = jobOf(n + 150_000);
+    const { transaction, block_number, block_hash, log_index } = job.settled.data;
+    const copied = settledWith(other, { transaction, block_number, block_hash, log_index });
+    const events = [...story(job, paidStory(job)), ...story(other, paidStory(other, copied))];
+    const expected = [
+      ['matched', job.stream],
+      ['duplicate_claim', other.stream],
+    ] as const;
+    return { events, transfers: [job.transfer], expected };
+  },
+  otherTerms: (n) => {
+    const job = jobOf(n);
+    const { quote } = job;
+    if (quote.type !== 'quote_issued') throw new Error('no quote');
+    const options = quote.data.options.map((option) => ({ ...option, amount: '1' }));
+    const cheaper = { ...quote, data: { ...quote.data, options } };
+    const told = [cheaper, job.verified, ...paidStory(job)];
+    const events = told.map((event) => ({ stream: job.stream, event, phase: 1 as const }));
+    return { events, transfers: [job.transfer], expected: [['quote_terms_differ', job.stream]] };
+  },
+  plainTransfer: (n) => {
+    const transfer = { ...jobOf(n).transfer, from: stranger };
+    return {
+      events: [],
+      transfers: [transfer],
+      expected: [['on_chain_without_event', transfer.transaction]],
+    };
+  },
+  foreignAuthorization: (n) => {
+    const transfer = { ...jobOf(n).transfer, from: stranger };
+    const authorizations = [{ transfer, nonce: hex32Of(`foreign ${n}`) }];
+    const expected = [['on_chain_without_event', transfer.transaction]] as const;
+    return { events: [], transfers: [transfer], authorizations, expected };
+  },
+  sweep: (n) => {
+    const out = outTransfer(n, vault);
+    return { events: sweepOf(out), transfers: [out], expected: [['sweep', out.transaction]] };
+  },
+  sweptOtherwise: (n) => {
+    const out = outTransfer(n, vault);
+    const events = sweepOf(out, { amount: '1' });
+    return { events, transfers: [out], expected: [['amount_mismatch', out.transaction]] };
+  },
+  sweptNothing: (n) => {
+    const out = outTransfer(n, vault);
+    const evidence = [{ transaction: out.transaction, is: { kind: 'absent' } as const }];
+    return { events: sweepOf(out), evidence, expected: [['missing_on_chain', out.transaction]] };
+  },
+  foreignUse: (n) => {
+    const out = outTransfer(n, stranger);
+    return { events: [], transfers: [out], expected: [['foreign_use', out.transaction]] };
+  },
+} as const satisfies Record<string, (n: number) => Planted>;
+export type Kind = keyof typeof kinds;
+export const allKinds = Object.keys(kinds) as Kind[];
+
+/** A ledger and a chain in which these things happened, reconciled. `turns` mixes the streams. */
+export function reconcilePlanted(
+  planted: readonly Planted[],
+  options: {
+    readonly turns?: readonly number[];
+    readonly listed?: number;
+    readonly isCovered?: boolean;
+  } = {},
+) {
+  const { turns = [], listed, isCovered = false } = options;
+  const ranges = new Map([[network, { ...blocks, isCovered }]]);
+  const facts = new LedgerFacts(period, ranges);
+  for (const event of recorded(planted, turns)) facts.take(event);
+  const payees = new Set([`${network}/${payTo}`]);
+  const tally = new Tally(payees, listed);
+  const matcher = new Matcher(facts, listed ?? 10_000, (transfer) => {
+    const { name, fields } = strangerOf(transfer, payees);
+    tally.addToGroup(name, fields, transfer);
+  });
+  const transfers = planted
+    .flatMap((one) => one.transfers ?? [])
+    .toSorted((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex);
+  for (const transfer of transfers) matcher.take(transfer);
+  const wanted = openTransactions(facts, matcher, 10_000);
+  const evidence = evidenceOf(planted, wanted);
+  const classified = classify({ facts, matcher, evidence, ranges, payees, tally });
+  return { facts, tally, transfers, wanted, ...classified };
+}
+
+/** What was found: class and quote, or transaction where there is no quote, in the order of their names. */
+export function foundIn(tally: Tally): string[] {
+  return Object.entries(tally.json())
+    .flatMap(([name, { items }]) => items.map((item) => `${name} ${nameOf(item)}`))
+    .toSorted();
+}
+
+function nameOf({ quote_digest, transaction }: ItemFields): string | undefined {
+  return quote_digest ?? transaction;
+}
+
+export const account = { network, asset, payTo };
+export const key = accountKey(account);
+
+function recorded(planted: readonly Planted[], turns: readonly number[]): RecordedEvent[] {
+  const all: Planted['events'][number][] = [];
+  for (const phase of [0, 1, 2] as const) {
+    const open = planted.map(({ events }) => events.filter((event) => event.phase === phase));
+    const queues = open.filter((queue) => queue.length > 0);
+    for (let turn = 0; queues.length > 0; turn++) {
+      const at = (turns[turn % Math.max(turns.length, 1)] ?? 0) % queues.length;
+      const next = queues[at]?.shift();
+      if (next) all.push(next);
+      if (queues[at]?.length === 0) queues.splice(at, 1);
+    }
+  }
+  const versions = new Map<string, number>();
+  return all.map(({ stream, event, phase }, index) => {
+    const version = (versions.get(stream) ?? 0) + 1;
+    versions.set(stream, version);
+    return { ...event, seq: index + 1, stream, version, at: times[phase] } as RecordedEvent;
+  });
+}
+
+/** Receipts as a node would show them, of the transactions that were asked for. */
+function evidenceOf(
+  planted: readonly Planted[],
+  wanted: readonly { readonly network: string; readonly transaction: string }[],
+): ReadonlyMap<string, Evidence> {
+  const told = new Map(
+    planted.flatMap(({ evidence = [] }) => evidence.map(({ transaction, is }) => [transaction, is])),
+  );
+  const moved = planted.flatMap(({ transfers = [] }) => transfers);
+  const used = planted.flatMap(({ authorizations = [] }) => authorizations);
+  return new Map(
+    wanted.map(({ transaction }) => {
+      const own = moved.filter((transfer) => transfer.transaction === transaction);
+      const authorizations = used
+        .filter(({ transfer }) => transfer.transaction === transaction)
+        .map(({ transfer, nonce }) => ({
+          asset: transfer.asset,
+          payer: transfer.from,
+          nonce,
+          logIndex: transfer.logIndex,
+        }));
+      const shown: Evidence = {
+        kind: 'receipt',
+        blockNumber: own[0]?.blockNumber ?? 0n,
+        isReverted: false,
+        transfers: own,
+        authorizations,
+      };
+      const absent: Evidence = { kind: 'absent' };
+      const is = told.get(transaction) ?? (own.length > 0 ? shown : absent);
+      return [transactionKey({ network, transaction }), is] as const;
+    }),
+  );
+}
+
+export { transferKey };
