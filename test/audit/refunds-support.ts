@@ -102,7 +102,7 @@ export async function refunding(
 }
 
 /** A token as the configuration accepts it. */
-export const accepts = (asset: Hex) => ({ network, asset, symbol: 'USDC', decimals: 6, payTo }) as const;
+const accepts = (asset: Hex) => ({ network, asset, symbol: 'USDC', decimals: 6, payTo }) as const;
 
 /** Takes a call only when it is sent again. */
 export const reluctant = ({ attempt }: { readonly attempt: number }): Reaction =>
