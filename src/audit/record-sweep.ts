@@ -5,7 +5,7 @@ import type { AcceptedToken } from '../domain/token.ts';
 import type { Transfer } from '../peers/chain.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
-import { findPayees, findRefundsDueTo } from '../store/refunds.ts';
+import { findRefundsDueTo, listPayees } from '../store/refunds.ts';
 import { readTransferHolders, transferClaim } from '../store/streams.ts';
 import {
   type Chains,
@@ -95,10 +95,9 @@ async function findLeaving(
   accepted: readonly Known[],
 ) {
   const moved = transfers.filter(({ from, to, value }) => from !== to && value > 0n);
-  const asked = moved.map(({ asset, from }) => ({ asset, payTo: from }));
   const known = [
     // what was signed says best what a token was
-    ...(await findPayees(pool, network, asked)),
+    ...(await listPayees(pool, network)),
     ...accepted.filter((one) => one.network === network).map((one) => ({ ...one, pay_to: one.payTo })),
   ];
   return moved.flatMap(({ asset, from, to, value, logIndex }) => {
@@ -123,7 +122,7 @@ async function findDue(
 }
 
 async function appendAll(
-  { lane, pool }: Ledger,
+  { lane }: Ledger,
   sweeps: readonly Sweep[],
   holders: ReadonlyMap<number, string>,
 ): Promise<SweepsRecorded | Refused<SweepRefusal>> {
@@ -132,7 +131,7 @@ async function appendAll(
   const skipped: { sweep: Sweep; stream: string }[] = [];
   for (const sweep of sweeps) {
     const stream = streamOf(sweep);
-    const holder = holders.get(sweep.log_index) ?? (await appendOne({ lane, pool }, sweep));
+    const holder = holders.get(sweep.log_index) ?? (await appendOne(lane, sweep));
     if (holder === undefined) recorded.push(sweep);
     else if (holder === stream) repeated.push(sweep);
     else skipped.push({ sweep, stream: holder });
@@ -142,7 +141,7 @@ async function appendAll(
 }
 
 /** Undefined where it is recorded now; otherwise the stream that has the transfer. */
-async function appendOne({ lane }: Pick<Ledger, 'lane' | 'pool'>, sweep: Sweep): Promise<string | undefined> {
+async function appendOne(lane: Lane, sweep: Sweep): Promise<string | undefined> {
   const { network, transaction, log_index } = sweep;
   const stream = streamOf(sweep);
   const told = await lane.append({

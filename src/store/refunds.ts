@@ -67,7 +67,7 @@ export async function findRefundsDueTo(
   return rows.map(({ quote_digest }) => quote_digest);
 }
 
-/** A token as the last payment that was taken to an address names it. */
+/** An address that was paid to, and what the token was called. */
 export interface KnownPayee {
   readonly asset: string;
   readonly pay_to: string;
@@ -75,20 +75,20 @@ export interface KnownPayee {
   readonly decimals: number;
 }
 
-/** Which of these addresses were ever paid in these tokens, and what the tokens are called. */
-export async function findPayees(
-  pool: pg.Pool,
-  network: Caip2,
-  asked: readonly { readonly asset: string; readonly payTo: string }[],
-): Promise<KnownPayee[]> {
+/** Every address that was ever to be paid on a network, with each of its tokens. */
+export async function listPayees(pool: pg.Pool, network: Caip2): Promise<KnownPayee[]> {
+  // from one pair to the next along the index: there are few of them, and many payments of each
   const { rows } = await pool.query<KnownPayee>(
-    `select distinct known.asset, known.pay_to, known.symbol, known.decimals
-     from unnest($2::text[], $3::text[]) as asked(asset, pay_to)
-     cross join lateral (
-       select asset, pay_to, symbol, decimals from tollbook.payment
-       where generation = ${active} and network = $1 and asset = asked.asset and pay_to = asked.pay_to
-       limit 1) known`,
-    [network, asked.map(({ asset }) => asset), asked.map(({ payTo }) => payTo)],
+    `with recursive payee as (
+       (select asset, pay_to, symbol, decimals from tollbook.payment
+        where generation = ${active} and network = $1 order by asset, pay_to limit 1)
+       union all
+       select next.* from payee cross join lateral (
+         select asset, pay_to, symbol, decimals from tollbook.payment
+         where generation = ${active} and network = $1 and (asset, pay_to) > (payee.asset, payee.pay_to)
+         order by asset, pay_to limit 1) next)
+     select * from payee`,
+    [network],
   );
   return rows;
 }

@@ -13,15 +13,16 @@ import type { TestChain } from '../support/devnet.ts';
 import { payTo, startTestGateway, type TestGatewayOptions } from '../support/gateway.ts';
 import { allEvents } from '../support/invariants.ts';
 import { transferToken } from '../support/onchain.ts';
-import { payer, payFor, type SignOptions } from '../support/payer.ts';
+import { payer, payFor } from '../support/payer.ts';
 import { type Reaction, startTestRunner } from '../support/runner.ts';
+import { startRpcProxy } from '../support/rpc-proxy.ts';
 import { eventually } from '../support/wait.ts';
 
 export const network = 'eip155:84532';
 const job = '/x402/jobs/1/0';
 export const price = 3_264_000n;
 export const payerAddress = payer.address.toLowerCase() as Hex;
-export const gone: Reaction = { status: 400, body: 'no such model' };
+const gone: Reaction = { status: 400, body: 'no such model' };
 
 /** The chains that a use case asks, closed when the test ends. */
 export function chainsAt(rpcUrl: string, chainId = 84_532): Chains {
@@ -79,8 +80,8 @@ export async function refunding(
     record,
     sweep,
     /** Pays for a call and waits for its end. */
-    async paid(state = 'dead_lettered', options: SignOptions = {}): Promise<Hex> {
-      const { status, json } = await payFor(gateway, job, 'x', options);
+    async paid(state = 'dead_lettered'): Promise<Hex> {
+      const { status, json } = await payFor(gateway, job, 'x');
       expect(status).toBe(202);
       await eventually(async () => expect(await stateOf(json.quote_digest)).toBe(state));
       return json.quote_digest as Hex;
@@ -101,7 +102,11 @@ export async function refunding(
 }
 
 /** A token as the configuration accepts it. */
-export const accepts = (asset: Hex) => ({ network, asset, symbol: 'USDC', decimals: 6, payTo }) as const;
+const accepts = (asset: Hex) => ({ network, asset, symbol: 'USDC', decimals: 6, payTo }) as const;
+
+/** Takes a call only when it is sent again. */
+export const reluctant = ({ attempt }: { readonly attempt: number }): Reaction =>
+  attempt === 1 ? gone : { status: 200, body: 'done' };
 
 /** The payee gives a payment back; everything may be told otherwise. With `gas` it has nothing to give. */
 export async function giveBack(
@@ -113,4 +118,28 @@ export async function giveBack(
   if (gas === undefined && asset === chain.token)
     await chain.mint(lowerCase(privateKeyToAddress(key)), amount);
   return transferToken(chain.rpcUrl, money);
+}
+
+/** A node that calls nothing final that is not by now. */
+export async function chainsThatStandStill(rpcUrl: string): Promise<Chains> {
+  const proxy = await startRpcProxy(rpcUrl);
+  const result = await blockAt(rpcUrl, 'finalized');
+  proxy.lie = ({ method, params }) =>
+    method === 'eth_getBlockByNumber' && params[0] === 'finalized' ? { result } : undefined;
+  return chainsAt(proxy.url);
+}
+
+async function blockAt(rpcUrl: string, tag: string): Promise<unknown> {
+  const body = JSON.stringify({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'eth_getBlockByNumber',
+    params: [tag, false],
+  });
+  const response = await fetch(rpcUrl, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body,
+  });
+  return ((await response.json()) as { result: unknown }).result;
 }

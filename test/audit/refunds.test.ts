@@ -8,7 +8,7 @@ import { multicall3Address } from '../../src/devnet/chain.ts';
 import type { Hex } from '../../src/domain/primitives.ts';
 import { requeueCall } from '../../src/gateway/requeue-call.ts';
 import { listPayments } from '../../src/store/payments.ts';
-import { listRefundsDue, listSweeps } from '../../src/store/refunds.ts';
+import { listRefundsDue } from '../../src/store/refunds.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
@@ -23,13 +23,14 @@ import { hex32Of, paidJob, refundOf, type Told } from '../support/synthetic-ledg
 import { eventually } from '../support/wait.ts';
 import {
   chainsAt,
+  chainsThatStandStill,
   giveBack,
-  gone,
   network,
   openLedger,
   payerAddress,
   price,
   refunding,
+  reluctant,
 } from './refunds-support.ts';
 
 const chain = useChain();
@@ -80,8 +81,7 @@ describe('a payment whose call is a dead letter', () => {
   });
 
   test('and is put back in the queue is due no more', async () => {
-    const react = ({ attempt }: { attempt: number }) => (attempt === 1 ? gone : done);
-    const { ledger, paid, stateOf } = await refunding(chain, { react });
+    const { ledger, paid, stateOf } = await refunding(chain, { react: reluctant });
     const digest = await paid();
     await projectToHead(ledger);
     const [{ call_id: callId } = { call_id: null }] = (await listRefundsDue(ledger.pool, 0, 10)).rows;
@@ -179,7 +179,7 @@ describe('a refund is refused', () => {
   test('while its block is not final, and taken afterwards', async () => {
     const { paid, record, final } = await refunding(chain);
     const digest = await paid();
-    const chains = await chainsThatStandStill();
+    const chains = await chainsThatStandStill(chain.rpcUrl);
     const transaction = await final(await giveBack(chain));
     expect(await record(digest, transaction, {}, chains)).toMatchObject({
       code: 'not_final',
@@ -334,65 +334,6 @@ describe('a quote that was paid twice', () => {
   });
 });
 
-describe('a sweep', () => {
-  test('is recorded once, and a refund is none', async () => {
-    const { database, ledger, paid, record, sweep, final } = await refunding(chain);
-    const digest = await paid();
-    const refund = await final(await giveBack(chain));
-    expect(await sweep(refund)).toMatchObject({ code: 'refund_due', detail: digest });
-    expect(await listSweeps(ledger.pool, 10)).toEqual([]);
-    expect(await record(digest, refund)).toMatchObject({ kind: 'recorded' });
-    expect(await sweep(refund)).toMatchObject({ code: 'transfer_claimed', detail: digest });
-    expect(await sweep(refund, { isNoRefund: true })).toMatchObject({ code: 'transfer_claimed' });
-
-    const chains = await chainsThatStandStill();
-    const away = await final(await giveBack(chain, { to: devnetAddress('operator'), amount: 5n }));
-    expect(await sweep(away, {}, chains)).toMatchObject({ code: 'not_final' });
-    expect(await sweep(away)).toMatchObject({
-      kind: 'recorded',
-      recorded: [{ amount: '5', pay_to: payTo, swept_to: devnetAddress('operator'), symbol: 'USDC' }],
-    });
-    const both = await Promise.all([sweep(away), sweep(away)]);
-    expect(both).toMatchObject([
-      { recorded: [], repeated: [{ amount: '5' }] },
-      { repeated: [{ amount: '5' }] },
-    ]);
-    expect(await listSweeps(ledger.pool, 10)).toMatchObject([{ data: { transaction: away } }]);
-    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  });
-
-  test('that looks like a refund is one by the word of an operator only, and no refund any more', async () => {
-    const { database, paid, record, sweep, final } = await refunding(chain);
-    const digest = await paid();
-    const transaction = await final(await giveBack(chain));
-    expect(await sweep(transaction, { isNoRefund: true })).toMatchObject({ kind: 'recorded' });
-    expect(await record(digest, transaction)).toMatchObject({
-      code: 'transfer_claimed',
-      detail: expect.stringMatching(/^sweep:84532:/),
-    });
-    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  });
-
-  test('from an address that only the ledger still knows is one; from any other address it is none', async () => {
-    const { paid, sweep, final } = await refunding(chain);
-    await paid();
-    const away = await final(await giveBack(chain, { to: devnetAddress('operator'), amount: 7n }));
-    expect(await sweep(away, {}, undefined, [])).toMatchObject({ recorded: [{ amount: '7' }] });
-    const foreign = await giveBack(chain, { key: devnetKeys.thirdSpare, amount: 7n });
-    expect(await sweep(foreign)).toMatchObject({ code: 'no_sweep' });
-    expect(await sweep(nowhere)).toMatchObject({ code: 'transaction_unknown' });
-    expect(await sweep(nowhere, { network: 'eip155:1' })).toMatchObject({ code: 'network_unknown' });
-  });
-
-  test('recorded by two at once is recorded once', async () => {
-    const { database, sweep, final } = await refunding(chain);
-    const away = await final(await giveBack(chain, { to: devnetAddress('operator'), amount: 9n }));
-    await Promise.all([sweep(away), sweep(away), sweep(away)]);
-    const sweeps = (await allEvents(database.db)).filter(({ type }) => type === 'operator_sweep_recorded');
-    expect(sweeps).toHaveLength(1);
-  });
-});
-
 test('from the shell: due, recorded, recorded before, swept, listed, and mistakes with words', async () => {
   const { database, paid, final } = await refunding(chain);
   const digest = await paid();
@@ -425,35 +366,10 @@ test('from the shell: due, recorded, recorded before, swept, listed, and mistake
   expect(await tollbook(order, env)).toMatchObject({ code: 64, stderr: expect.stringContaining('--config') });
   expect(await run('sweeps', 'record', '--network', 'base', '--tx', transaction)).toMatchObject({ code: 64 });
 });
-});
 
 function namedOf(told: readonly Told[]) {
   const settled = told[3]!.event;
   if (settled.type !== 'payment_settled') throw new Error('not a settled payment');
   const { network: of, asset, payer, payment_nonce } = settled.data;
   return { network: of, asset, payer, payment_nonce };
-}
-
-/** A node that calls nothing final that is not by now. */
-async function chainsThatStandStill() {
-  const proxy = await startRpcProxy(chain.rpcUrl);
-  const result = await blockAt(chain.rpcUrl, 'finalized');
-  proxy.lie = ({ method, params }) =>
-    method === 'eth_getBlockByNumber' && params[0] === 'finalized' ? { result } : undefined;
-  return chainsAt(proxy.url);
-}
-
-async function blockAt(rpcUrl: string, tag: string): Promise<unknown> {
-  const body = JSON.stringify({
-    jsonrpc: '2.0',
-    id: 1,
-    method: 'eth_getBlockByNumber',
-    params: [tag, false],
-  });
-  const response = await fetch(rpcUrl, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body,
-  });
-  return ((await response.json()) as { result: unknown }).result;
 }

@@ -4,13 +4,16 @@ import { isIncluded, leafHash } from '../../src/domain/merkle.ts';
 import { openCheckpoint } from '../../src/domain/checkpoint.ts';
 import type { OperatorScope } from '../../src/domain/operator-scope.ts';
 import { issueOperatorToken } from '../../src/gateway/operator-tokens.ts';
-import type {
-  AuditedCalls,
-  AuditedCredit,
-  AuditedPayments,
-  AuditedStoryJson,
-  RefundsDue,
-  Totals,
+import {
+  type AuditedCalls,
+  type AuditedCredit,
+  auditedPayments,
+  type AuditedPayments,
+  type AuditedStoryJson,
+  type RefundsDue,
+  refundsDue,
+  type Totals,
+  totals as totalsSchema,
 } from '../../src/http/schemas/audit.ts';
 import { writerRole } from '../../src/store/database.ts';
 import { openLane } from '../../src/store/lane.ts';
@@ -126,6 +129,7 @@ test('what is owed back, page after page, and no more once it was given back', a
   const { database, ask } = await audited(dead.flat());
   const first = (await ask<RefundsDue>('/audit/refunds-due?limit=2')).json;
   const second = (await ask<RefundsDue>(`/audit/refunds-due?limit=2&cursor=${first.next}`)).json;
+  expect(refundsDue.parse(first)).toEqual(first);
   expect(second.next).toBeNull();
   const listed = [...first.refunds_due, ...second.refunds_due];
   expect(listed.map(({ quote_digest }) => quote_digest)).toEqual(dead.map(([quote]) => quote!.stream));
@@ -141,8 +145,12 @@ test('what is owed back, page after page, and no more once it was given back', a
   while ((await projectNext(database.pool, 1_000)) > 0);
   const left = (await ask<RefundsDue>('/audit/refunds-due')).json.refunds_due;
   expect(left.map(({ quote_digest }) => quote_digest)).toEqual([dead[0]![0]!.stream, dead[2]![0]!.stream]);
-  const { payments } = (await ask<AuditedPayments>('/audit/payments?state=refunded')).json;
+  const { json } = await ask<AuditedPayments>('/audit/payments?state=refunded');
+  const { payments } = auditedPayments.parse(json);
   expect(payments).toMatchObject([{ quote_digest: dead[1]![0]!.stream, refund_due: null }]);
+  const days = (await ask<Totals>('/audit/totals?from=2020-01-01&to=2100-01-01')).json;
+  const refunded = totalsSchema.parse(days).totals.filter((day) => day.refunded > 0);
+  expect(refunded).toMatchObject([{ refunded: 1, refunded_amount: payments[0]!.amount }]);
   expect((await ask(`/audit/payments?cursor=${first.next}`)).json.code).toBe('invalid_cursor');
   expect((await ask('/audit/refunds-due?limit=0')).json.code).toBe('invalid_request');
 });

@@ -104,7 +104,11 @@ export function refundOf(job: readonly Told[], n = 0, change: object = {}): Told
   if (settled?.event.type !== 'payment_settled') throw new Error('this job is not paid');
   const { payer, payment_nonce, amount } = settled.event.data;
   const data = {
-    ...{ network, asset, payer, payment_nonce, amount },
+    network,
+    asset,
+    payer,
+    payment_nonce,
+    amount,
     refunded_from: payTo,
     refunded_to: payer,
     ...awayIn(`refund ${n}`),
@@ -117,7 +121,12 @@ export function refundOf(job: readonly Told[], n = 0, change: object = {}): Told
 export function sweepOf(n: number, change: object = {}): Told {
   const place = awayIn(`sweep ${n}`);
   const data = {
-    ...{ network, asset, symbol: 'USDC', decimals: 6, pay_to: payTo, swept_to: `0x${'77'.repeat(20)}` },
+    network,
+    asset,
+    symbol: 'USDC',
+    decimals: 6,
+    pay_to: payTo,
+    swept_to: `0x${'77'.repeat(20)}`,
     amount: String(100 + n),
     ...place,
     ...change,
