@@ -19,6 +19,7 @@ import type { Spending } from './routing/spend.ts';
 import { createSpendQueue } from './routing/spend-queue.ts';
 import { sweep } from './store/calls.ts';
 import { beat, sweepRouting } from './store/credit.ts';
+import { sweepExposures } from './store/spend.ts';
 import { presence, startChatRecoverer } from './workers/chat-recoverer.ts';
 import { startJanitor } from './workers/janitor.ts';
 import { type Loop, startLoop } from './workers/loop.ts';
@@ -61,7 +62,8 @@ export async function composeChat(parts: Parts): Promise<RunningFeature> {
       loops.push(startChatRecoverer(routing), startLaneWatch(routing));
       if (routing.spending) loops.push(startSpendClaimer(routing, routing.spending));
       // what the lane leaves behind somebody has to sweep
-      loops.push(startJanitor(routing, parts.config.x402 ? [sweepRouting] : [sweepRouting, sweep]));
+      const sweeps = [sweepRouting, sweepExposures];
+      loops.push(startJanitor(routing, parts.config.x402 ? sweeps : [...sweeps, sweep]));
     },
     prepareReload(next) {
       if (!next.routing) throw new Error('the feature routing cannot be switched off without a restart');

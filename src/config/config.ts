@@ -193,6 +193,8 @@ export interface SpendAuthConfig {
   readonly authorizeTimeoutMs: number;
   /** How long a spend waits for those before it. */
   readonly nonceWaitMs: number;
+  /** Of one account, what may be answered before it has landed: what the operator can lose to it. 0 for nothing. */
+  readonly exposure: bigint;
 }
 
 /** A server that speaks OpenAI's API. */

@@ -22,6 +22,12 @@ const atoms = decimal('1000000', (raw) =>
     : new Wrong('must be atoms of the token, above 0 and below 2^256, such as "1000000"'),
 );
 
+const exposure = decimal('0', (raw) =>
+  /^(?:0|[1-9]\d{0,77})$/.test(raw) && BigInt(raw) < 1n << 256n
+    ? BigInt(raw)
+    : new Wrong('must be atoms of the token, below 2^256; "0" for none'),
+);
+
 const shape = {
   network,
   rpc_url: rpcUrl,
@@ -37,6 +43,7 @@ const shape = {
   claim_margin_secs: wholeNumber(10, 86_400).default(300),
   authorize_timeout_ms: wholeNumber(100, 300_000).default(30_000),
   nonce_wait_ms: wholeNumber(0, 60_000).default(5_000),
+  exposure: exposure.default(0n),
 } as const;
 
 const at: Path = ['routing', 'spend_auth'];
@@ -50,6 +57,9 @@ export async function readSpendAuth(raw: unknown, reading: Reading): Promise<Spe
   const { min_charge: least, max_spend: most } = values;
   if (least !== undefined && most !== undefined && most < least)
     report.mistake([...at, 'max_spend'], `must not be below min_charge (${least})`);
+  const exposed = values.exposure ?? 0n;
+  if (least !== undefined && exposed > 0n && exposed < least)
+    report.mistake([...at, 'exposure'], `would never apply: no spend is below min_charge (${least})`);
   const chainId = whole && chainIdOf(whole.network);
   if (!whole || chainId === undefined || !operatorKey) return undefined;
   return {
@@ -67,6 +77,7 @@ export async function readSpendAuth(raw: unknown, reading: Reading): Promise<Spe
     claimMarginSecs: whole.claim_margin_secs,
     authorizeTimeoutMs: whole.authorize_timeout_ms,
     nonceWaitMs: whole.nonce_wait_ms,
+    exposure: whole.exposure,
   };
 }
 

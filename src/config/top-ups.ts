@@ -20,7 +20,8 @@ const par: Rate = { numerator: 1n, scale: 0 };
 
 /** What one token is worth in the currency. */
 export function currencyPerToken(topUp: Pick<TopUpConfig, 'currencyPerToken'>, symbol: string): Rate {
-  return topUp.currencyPerToken[symbol] ?? par;
+  const rates = topUp.currencyPerToken;
+  return (Object.hasOwn(rates, symbol) ? rates[symbol] : undefined) ?? par;
 }
 
 /** Reads `[[routing.top_ups]]`. Returns the whole ones; what is wrong with the others is reported. */

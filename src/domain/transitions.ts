@@ -17,7 +17,6 @@ export type Step =
   | 'created'
   | 'revoked'
   | 'accepted'
-  | 'authorized'
   | 'earned'
   | 'released'
   | 'over'
@@ -114,10 +113,10 @@ export const transitions: Readonly<Record<EventType, Transition>> = {
   key_created: { ...ofKey, from: ['none', 'revoked'], to: 'created' },
   key_revoked: { ...ofKey, from: ['none', 'created'], to: 'revoked' },
   spend_accepted: { ...ofSpend, from: first, to: 'accepted' },
-  spend_authorized: { ...ofSpend, from: ['accepted'], to: 'authorized' },
-  // where a spend has landed may have been left out while the ledger was away
-  spend_earned: { ...ofSpend, from: ['accepted', 'authorized'], to: 'earned' },
-  spend_released: { ...ofSpend, from: ['accepted', 'authorized'], to: 'released' },
+  // within an exposure an answer begins first
+  spend_authorized: { ...ofSpend, from: ['accepted', 'earned'] },
+  spend_earned: { ...ofSpend, from: ['accepted'], to: 'earned' },
+  spend_released: { ...ofSpend, from: ['accepted'], to: 'released' },
   spend_claimed: { ...ofSpend, from: ['earned'], to: 'over' },
   spend_failed: { ...ofSpend, from: ['earned'], to: 'over' },
   user_created: { of: 'step', story: 'user', from: first, to: 'created' },

@@ -1,7 +1,7 @@
 import type { EventData, RecordedEvent } from '../domain/event.ts';
 import { spendAuthHash } from '../domain/spend-auth.ts';
 import type { CreditsAnswer } from '../peers/credits.ts';
-import { type DueSpend, endSpend, postponeSpend } from '../store/spend.ts';
+import { type DueSpend, endExposure, endSpend, postponeSpend } from '../store/spend.ts';
 import { readStream, type StreamReading } from '../store/streams.ts';
 import { isThisSpend } from './authorize-spend.ts';
 import type { Routing } from './routing.ts';
@@ -44,7 +44,10 @@ export async function claimSpend(
     routing.log.warn(fields, 'a spend could not be claimed: it is tried again');
     return postponeSpend(routing.pool, stream, pauseMs, outcome.reason);
   }
-  await recordEnd(routing, stream, reading, factsIn(accepted.data), outcome);
+  // what the chain says of it is still there at the next look
+  if (!(await recordEnd(routing, stream, reading, factsIn(accepted.data), outcome)))
+    return postponeSpend(routing.pool, stream, firstPauseMs, 'story_moved');
+  await endExposure(routing.pool, stream, outcome.kind === 'failed');
   if (outcome.kind === 'failed')
     routing.log.error({ ...told, reason: outcome.reason }, 'a spend was earned and is lost to the operator');
   return endSpend(routing.pool, stream, outcome.kind === 'failed' ? outcome.reason : undefined);
@@ -66,24 +69,24 @@ function failureOf(end: Extract<RecordedEvent, { type: 'spend_claimed' | 'spend_
   return end.type === 'spend_failed' ? end.data.reason : undefined;
 }
 
-/** Where somebody else was faster, theirs stands: it is looked at again by nobody. */
+/** False where the story has gone on meanwhile: it may have been ended by somebody else, too. */
 async function recordEnd(
   { lane }: Claiming,
   stream: string,
   { events }: StreamReading,
   facts: SpendFacts,
   outcome: Exclude<Outcome, { kind: 'later' }>,
-): Promise<void> {
+): Promise<boolean> {
   const record = recorderOf(lane, stream, events.length);
   if (outcome.kind === 'failed')
-    return void (await record([{ type: 'spend_failed', data: { ...facts, reason: outcome.reason } }]));
+    return record([{ type: 'spend_failed', data: { ...facts, reason: outcome.reason } }]);
   const { landed } = outcome;
   const onChain = landed && {
     transaction: landed.transaction,
     block_number: String(landed.block.number),
     block_hash: landed.block.hash,
   };
-  await record([{ type: 'spend_claimed', data: { ...facts, ...onChain } }]);
+  return record([{ type: 'spend_claimed', data: { ...facts, ...onChain } }]);
 }
 
 function factsIn(data: EventData<'spend_accepted'>): SpendFacts {
@@ -94,9 +97,10 @@ function factsIn(data: EventData<'spend_accepted'>): SpendFacts {
 async function lookAfter(
   { credits, settings }: Spending,
   data: EventData<'spend_accepted'>,
-  { nowSecs }: StreamReading,
+  reading: StreamReading,
 ): Promise<Outcome> {
   const { network, contract } = settings;
+  const { nowSecs } = reading;
   const auth = authFromData(data);
   const isOver = BigInt(nowSecs) > auth.expiry + BigInt(graceSecs);
   const later = (reason: string): Outcome =>
@@ -108,8 +112,9 @@ async function lookAfter(
   const found = await credits.getSpendAuth(authHash);
   // never given up for a chain that cannot be asked
   if (found.kind === 'unavailable') return { kind: 'later', reason: 'chain_unavailable' };
+  if (!found.value && isLanding(settings, reading)) return { kind: 'later', reason: 'landing' };
   if (!found.value) {
-    // the block that held it is gone: it is landed again, if its account still can
+    // it was left to us, or the block that held it is gone: it is landed again, if its account still can
     const answer = await credits.authorizeSpend(auth, waitMs);
     return later(answer.kind === 'landed' ? 'landed_again' : reasonOf(answer));
   }
@@ -121,6 +126,16 @@ async function lookAfter(
   if (answer.kind === 'landed') return { kind: 'paid', landed: answer };
   const reason = reasonOf(answer);
   return reason === 'spend_expired' ? { kind: 'failed', reason } : later(reason);
+}
+
+/** Whether the process that has answered may still be landing it. */
+function isLanding(
+  { exposure, authorizeTimeoutMs, nonceWaitMs }: Spending['settings'],
+  { events, nowSecs }: StreamReading,
+): boolean {
+  if (exposure === 0n || events.some(({ type }) => type === 'spend_authorized')) return false;
+  const since = Date.parse(events.at(-1)?.at ?? '');
+  return nowSecs * 1_000 < since + authorizeTimeoutMs + nonceWaitMs;
 }
 
 function reasonOf(answer: Exclude<CreditsAnswer, { kind: 'landed' }>): string {

@@ -8,6 +8,7 @@ import { type ChatAnswer, type Refused, refuse } from './answer.ts';
 import { authorizeSpend } from './authorize-spend.ts';
 import { type Begun, callUpstream } from './call-upstream.ts';
 import type { Caller } from './caller.ts';
+import { mayLandLater } from './expose-spend.ts';
 import type { Routing } from './routing.ts';
 import { asked, type AskedChat, releaseChat, settleChat } from './settle-chat.ts';
 import { earnSpend, releaseSpend } from './take-spend.ts';
@@ -83,14 +84,14 @@ export function dropChat(routing: Routing, chat: AdmittedChat): void {
   if (chat.spend) void releaseSpend(routing, chat.spend, 'not_waited_for');
 }
 
-/** What pays for a completion on a chain lands there before anything is done for it. */
+/** What pays for a completion on a chain lands there before anything is done for it, but for an exposure that is allowed. */
 async function landSpend(
   routing: Routing,
   chat: AdmittedChat,
   signal: AbortSignal,
 ): Promise<Refused | undefined> {
   const { spending } = routing;
-  if (!chat.spend || !spending) return undefined;
+  if (!chat.spend || !spending || (await mayLandLater(routing, spending, chat.spend))) return undefined;
   const refused = await authorizeSpend(routing, spending, chat.spend, signal);
   if (!refused) return undefined;
   const { code } = refused.error.body.error;

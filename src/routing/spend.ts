@@ -41,15 +41,22 @@ export type SpendFacts = EventData<'spend_earned'>;
 /** Writes a spend's story down. False where another process has taken it away: then it counts for nothing here. */
 export type SpendRecorder = (events: readonly LedgerEvent[], freed?: readonly Claim[]) => Promise<boolean>;
 
-/** Follows a stream from a version on: each append waits for the one before it, and must find the stream as that left it. */
+/**
+ * Follows a stream from a version on: each append waits for the one before it, and must find the stream as that left it.
+ * Nothing follows a release.
+ */
 export function recorderOf(lane: Lane, stream: string, version: number): SpendRecorder {
   let expect = version;
+  let isReleased = false;
   let last: Promise<unknown> = Promise.resolve();
   return (events, freed = []) => {
     const recorded = last.then(async () => {
+      if (isReleased) return false;
       const { outcome } = await lane.append({ stream, expect, events, freed }, { urgent: true });
-      if (outcome === 'ok') expect += events.length;
-      return outcome === 'ok';
+      if (outcome !== 'ok') return false;
+      expect += events.length;
+      isReleased = events.some(({ type }) => type === 'spend_released');
+      return true;
     });
     last = recorded.catch(() => undefined);
     return recorded;

@@ -5,7 +5,7 @@ import { sha256 } from '../domain/payment.ts';
 import type { CreditsAnswer } from '../peers/credits.ts';
 import type { Claim, LaneCommand } from '../store/append-batch.ts';
 import { LaneFullError } from '../store/lane.ts';
-import { isProcessGone } from '../store/spend.ts';
+import { endExposure, isProcessGone } from '../store/spend.ts';
 import { readStream } from '../store/streams.ts';
 import { type Refused, refuse } from './answer.ts';
 import type { Routing } from './routing.ts';
@@ -105,10 +105,11 @@ async function lookAt(
   const released: LedgerEvent = { type: 'spend_released', data: { ...facts, reason: 'process_lost' } };
   const freed = [{ ...claim, binding }];
   const { outcome } = await lane.append({ stream, expect: events.length, events: [released], freed });
+  if (outcome === 'ok') await endExposure(pool, stream, false);
   return outcome === 'ok' ? 'gone' : 'running';
 }
 
-type Recording = Pick<Routing, 'running' | 'log'>;
+type Recording = Pick<Routing, 'running' | 'log' | 'pool'>;
 
 /** How long anybody waits for the ledger where a spend's story goes on. */
 const patienceMs = 5_000;
@@ -117,6 +118,15 @@ const patienceMs = 5_000;
 export async function releaseSpend(routing: Recording, spend: TakenSpend, reason: string): Promise<void> {
   const { record, facts, claim } = spend;
   await within(routing, spend, record([{ type: 'spend_released', data: { ...facts, reason } }], [claim]));
+  endUnused(routing, spend);
+}
+
+/** Of what is delivered to nobody, nothing can be lost. */
+function endUnused({ pool, running, log }: Recording, { facts }: TakenSpend): void {
+  const ended = endExposure(pool, spendStream(facts.chat_id), false)
+    .catch((err: unknown) => log.error({ err, chat_id: facts.chat_id }, 'an exposure could not be ended'))
+    .finally(() => running.delete(ended));
+  running.add(ended);
 }
 
 /**

@@ -79,3 +79,40 @@ export async function isProcessGone(
   );
   return rows[0]?.gone ?? false;
 }
+
+/** A spend that asks to be answered before it has landed. */
+export interface AskedExposure {
+  readonly stream: string;
+  readonly scope: string;
+  readonly commitment: string;
+  readonly nonce: bigint;
+  readonly amount: bigint;
+  /** The most that may be under way of one account. */
+  readonly limit: bigint;
+  /** The account on its chain. */
+  readonly nextNonce: bigint;
+  readonly balance: bigint;
+}
+
+/** Whether it may; then it counts as under way until it is ended. Decided for one account at a time, in all processes together. */
+export async function exposeSpend(pool: pg.Pool, asked: AskedExposure): Promise<boolean> {
+  const { nonce, amount, limit, nextNonce, balance } = asked;
+  const texts = [asked.stream, asked.scope, asked.commitment].map((text) => pg.escapeLiteral(text));
+  const { rows } = await pool.query<{ may: boolean }>(
+    `select tollbook.expose_spend(${[...texts, nonce, amount, limit, nextNonce, balance].join(', ')}) as may`,
+  );
+  return rows[0]?.may ?? false;
+}
+
+/** A spend is under way no more; where it failed, its account is given no exposure again. */
+export async function endExposure(pool: pg.Pool, stream: string, hasFailed: boolean): Promise<void> {
+  await pool.query(`select tollbook.end_exposure(${pg.escapeLiteral(stream)}, ${hasFailed})`);
+}
+
+/** Drops up to `max` exposures that came to nothing a day ago; returns how many went. */
+export async function sweepExposures(pool: pg.Pool, max: number): Promise<number> {
+  const { rows } = await pool.query<{ swept: number }>(
+    `select tollbook.sweep_exposures(${Math.trunc(max)}) as swept`,
+  );
+  return rows[0]?.swept ?? 0;
+}

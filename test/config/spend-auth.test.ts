@@ -58,6 +58,7 @@ describe('payment by spends', () => {
       claimMarginSecs: 300,
       authorizeTimeoutMs: 30_000,
       nonceWaitMs: 5_000,
+      exposure: 0n,
     });
   });
 
@@ -80,6 +81,8 @@ describe('payment by spends', () => {
     ['nothing as the least', { min_charge: '"0"' }, 'must be atoms of the token'],
     ['more than 2^256', { max_spend: `"${2n ** 256n}"` }, 'must be atoms of the token'],
     ['a most below the least', { max_spend: '"999"' }, 'must not be below min_charge (1000)'],
+    ['an exposure that no spend is within', { exposure: '"999"' }, 'would never apply'],
+    ['an exposure that is no number', { exposure: '"-1"' }, 'exposure: must be atoms of the token'],
     ['a network of another kind', { network: '"solana:1"' }, 'must be eip155'],
   ];
   it.each(mistakes)('refuses %s', async (_, change, message) => {

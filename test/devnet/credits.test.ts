@@ -146,7 +146,7 @@ describe('the contract', () => {
     const owner = privateKeyToAddress(key);
     expect(await refusal('fundCredits', [token, 1n, commitment, operator])).toBe('SpendingKeyMismatch');
     expect(await refusal('fundCredits', [operator, 1n, commitment, owner])).toBe('TokenMismatch');
-    const recipient = privateKeyToAddress(generatePrivateKey()) as Address;
+    const recipient = privateKeyToAddress(generatePrivateKey());
     const signature = await signWithdrawal(chain.url, { key, recipient, amount: 400n, nonce: 0n });
     expect(await refusal('withdrawCredits', [commitment, recipient, 401n, 0n, signature])).toBe(
       'InvalidSignature',

@@ -93,6 +93,10 @@ test.each<[string, Told[]]>([
   ],
   ['a completion of the free tier', [admitted(), completed()]],
   ['a spend that was claimed', [accepted(), spend('spend_authorized'), earned, spend('spend_claimed')]],
+  [
+    'a spend that landed behind its answer',
+    [accepted(), earned, spend('spend_authorized'), spend('spend_claimed')],
+  ],
   ['a spend given up, and its nonce used again', [accepted(), gaveUp, accepted(2)]],
   ['a key, a person and a session', [created, key('key_revoked'), user, started, ended]],
   ['a key that ended before anybody told of it', [key('key_revoked'), created]],
@@ -132,6 +136,11 @@ test.each<[string, Told[], RegExp]>([
   ['a nonce that pays twice', [accepted(), accepted(2)], /one nonce pays once/],
   ['a spend that was given up and earned', [accepted(), gaveUp, earned], /is released, which cannot/],
   ['a claim of what was not earned', [accepted(), spend('spend_claimed')], /is accepted, which cannot/],
+  [
+    'a spend that lands after it was given up',
+    [accepted(), spend('spend_released', { reason: 'x' }), spend('spend_authorized')],
+    /is released, which cannot/,
+  ],
   ['another spend than was accepted', [accepted(), spend('spend_earned', { nonce: '5' })], /another spend/],
   ['a key that is made twice', [created, created], /is created, which cannot/],
   ['a session that ends twice', [started, ended, ended], /is ended, which cannot/],

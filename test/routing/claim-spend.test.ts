@@ -45,6 +45,7 @@ async function setUp(change: Partial<Spending['settings']> = {}) {
     claimMarginSecs: 300,
     authorizeTimeoutMs: 5_000,
     nonceWaitMs: 0,
+    exposure: 0n,
     ...change,
   };
   const { chainId, rpcUrl, contract, operatorKey: privateKey } = settings;
