@@ -25,14 +25,17 @@ const longestAheadPauseMs = 500;
 
 /**
  * Lands a spend before anything is done for it, in the order of its account's nonces. Waits for those before it as long as
- * the configuration says. Undefined where it has landed.
+ * the configuration says. Undefined where it has landed. One whose answer is out (`isAnswered`) is landed as late as the
+ * contract takes it.
  */
 export async function authorizeSpend(
   routing: Routing,
   spending: Spending,
   spend: TakenSpend,
   signal: AbortSignal,
+  isAnswered = false,
 ): Promise<Refused | undefined> {
+  const refusedLate = () => (isAnswered ? undefined : refuseLate(routing, spending, spend));
   const endMs = performance.now() + spending.settings.nonceWaitMs;
   const { commitment, nonce } = spend.auth;
   for (let pauseMs = firstAheadPauseMs; ; pauseMs = Math.min(pauseMs * 1.5, longestAheadPauseMs)) {
@@ -40,14 +43,14 @@ export async function authorizeSpend(
     if (!leave) return refuse(openAiError('overloaded'), { retryAfterSecs: 2 });
     let answer: Authorized | Ahead | Refused;
     try {
-      const refused = signal.aborted ? gone() : refuseLate(routing, spending, spend);
+      const refused = signal.aborted ? gone() : refusedLate();
       answer = refused ?? (await land(routing, spending, spend));
     } finally {
       leave();
     }
     if (answer.kind === 'authorized') {
       noteAuthorized(routing, spend, answer.landed);
-      return refuseLate(routing, spending, spend);
+      return refusedLate();
     }
     if (answer.kind === 'refused') return answer;
     if (performance.now() >= endMs || signal.aborted)

@@ -43,7 +43,7 @@ function landBehind(routing: Routing, spending: Spending, spend: TakenSpend, str
   const { running, log, pool } = routing;
   const chat_id = spend.facts.chat_id;
   const land = async (): Promise<void> => {
-    const refused = await authorizeSpend(routing, spending, spend, new AbortController().signal);
+    const refused = await authorizeSpend(routing, spending, spend, new AbortController().signal, true);
     const code = refused && codeOf(refused);
     if (code !== undefined) log.warn({ chat_id, code }, 'a spend has not landed behind its answer');
     // what may land yet is left to whoever claims it
