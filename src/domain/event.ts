@@ -284,11 +284,11 @@ const leafSchema = z.object({
 });
 
 /**
- * Reads one event back from its leaf bytes, the only place where it is stored.
+ * Reads one event back from its leaf bytes or their text, the only place where it is stored.
  * Throws where they are not an event of this version: a ledger that cannot be read must not be guessed at.
  */
-export function decodeLeaf(leaf: Buffer): RecordedEvent {
-  const { at, data, seq, stream, type, version } = leafSchema.parse(JSON.parse(leaf.toString('utf8')));
+export function decodeLeaf(leaf: Buffer | string): RecordedEvent {
+  const { at, data, seq, stream, type, version } = leafSchema.parse(JSON.parse(String(leaf)));
   if (!isEventType(type)) throw new TypeError(`unknown event type ${type} at seq ${seq}`);
   return { seq, stream, version, at, type, data: eventSchemas[type].parse(data) } as RecordedEvent;
 }

@@ -20,7 +20,8 @@ const abi = parseAbi([
 /**
  * Heads in transactions to a CheckpointAnchor contract (src/devnet/contracts/CheckpointAnchor.sol): calldata
  * `anchor(SHA-256 of the log's name, size, root)`. There is no signature of the log's there: what is read back is believed on
- * the chain's word, since only this key can have written it.
+ * the chain's word, since only this key can have written it. That is enough to know a restored backup: the size says how many
+ * events it forgot, the root whether it went another way.
  */
 export function chainAnchor(config: Extract<AnchorConfig, { kind: 'chain' }>): Anchor {
   const { name, everyMs, network, chainId, rpcUrl, contract, privateKey } = config;

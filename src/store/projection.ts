@@ -86,9 +86,10 @@ export async function readStreamsUpTo(
   last: number,
 ): Promise<RecordedEvent[][]> {
   if (streams.length === 0) return [];
-  const { rows } = await pool.query<{ stream: string; leaf: Buffer }>({
+  const { rows } = await pool.query<{ stream: string; leaf: string }>({
     name: 'read_streams_up_to',
-    text: `select event.stream, event.leaf from unnest($1::text[]) as asked(stream)
+    // as text: half the bytes of a bytea on the wire
+    text: `select event.stream, convert_from(event.leaf, 'UTF8') as leaf from unnest($1::text[]) as asked(stream)
       cross join lateral (
         select event.stream, event.version, event.leaf from tollbook.event
         where event.stream = asked.stream and event.seq <= $2 order by event.version offset 0) event`,
