@@ -6,15 +6,15 @@ import { peopleLedger, peopleTamperings } from '../support/tampering-people.ts';
 import { sealedLedger, tamper, verifyBoth } from '../support/verify.ts';
 
 test('an honest ledger of credit, chats, spends and people is sound to both verifiers', async () => {
-  const { database, dir } = await sealedLedger(peopleLedger, 28);
+  const { database, dir } = await sealedLedger(peopleLedger, 35);
   await exportTo(path.join(dir, 'export.jsonl'), database);
   const { text, independent } = await verifyBoth(dir);
-  expect(text).toMatch(/70 events[^]*\nsound$/);
+  expect(text).toMatch(/84 events[^]*\nsound$/);
   expect(independent).toMatchObject({ code: 0, text: expect.not.stringContaining('WRONG') });
 });
 
 test.each(peopleTamperings)('$what: both find it offline and say what it is', async (tampering) => {
-  const { database, dir } = await sealedLedger(peopleLedger, 28);
+  const { database, dir } = await sealedLedger(peopleLedger, 35);
   await tamper(database, tampering);
   await exportTo(path.join(dir, 'export.jsonl'), database);
   const { isSound, text, independent } = await verifyBoth(dir);

@@ -1,5 +1,5 @@
 import type { LedgerEvent } from '../../src/domain/event.ts';
-import { hex32Of, type Told } from './synthetic-ledger.ts';
+import { hex32Of, paidJob, type Told } from './synthetic-ledger.ts';
 
 const uuidOf = (kind: number, n: number): string =>
   `00000000-0000-4000-8000-${kind}${String(n).padStart(11, '0')}`;
@@ -10,7 +10,7 @@ const tell = (stream: string, type: string, data: object): Told => ({
 
 /**
  * One customer from the first sign-in to the last: an account with credit, a key, three chats (one paid, one that failed, one
- * corrected), a spend on the chain. 28 events.
+ * corrected), a spend on the chain, and a job that was paid to have more credit. 35 events.
  */
 export function customer(n: number): Told[] {
   const [userId, sessionId, keyId, accountId] = [uuidOf(1, n), uuidOf(2, n), n + 100, n + 1];
@@ -20,12 +20,14 @@ export function customer(n: number): Told[] {
   const session = (type: string, data: object) =>
     tell(`session:${sessionId}`, type, { session_id: sessionId, user_id: userId, ...data });
   const key = (type: string, data: object = {}) => tell(`key:${keyId}`, type, { key_id: keyId, ...data });
+  const bought = paidJob(900 + n);
   return [
+    ...bought,
     tell(`user:${userId}`, 'user_created', { user_id: userId }),
     account('credit_account_opened', { name: `user:${userId}` }),
     session('session_started', { method: 'password', expires_at: 1_800_000_000 }),
     account('credit_granted', { amount_micros: '1000' }),
-    account('credit_topped_up', { amount_micros: '500', source: hex32Of(`top-up ${n}`) }),
+    account('credit_topped_up', { amount_micros: '500', ...paymentOf(bought) }),
     key('key_created', ofAccount),
     ...chat(uuidOf(3, n), ofAccount, 300, 200, 0),
     ...failedChat(uuidOf(4, n), ofAccount),
@@ -35,6 +37,15 @@ export function customer(n: number): Told[] {
     key('key_revoked'),
     session('session_ended', { reason: 'ended' }),
   ];
+}
+
+/** Which payment bought it, as a top-up names it. */
+function paymentOf([quote, , started, , enqueued]: readonly Told[]): object {
+  if (started?.event.type !== 'settlement_started' || enqueued?.event.type !== 'enqueued')
+    throw new Error('this job is not paid');
+  const { network, asset, symbol, decimals, amount, payer } = started.event.data.payment;
+  const { call_id } = enqueued.event.data;
+  return { call_id, quote_digest: quote?.stream, network, asset, symbol, decimals, atoms: amount, payer };
 }
 
 function admitted(chatId: string, ofAccount: object, heldMicros: number): Told[] {
