@@ -45,7 +45,9 @@ export async function readPassedMoment(pool: pg.Pool): Promise<number> {
     if (rows[0]?.has_passed) return clock.rows[0]?.ms ?? 0;
     await setTimeout(pauseMs);
   }
-  throw new Error('a transaction has been open on this database for too long: nobody can tell yet what is complete');
+  throw new Error(
+    'a transaction has been open on this database for too long: nobody can tell yet what is complete',
+  );
 }
 
 /** A page of leaves, a line each; `last` is where the next page goes on. Undefined where there is none left. */
