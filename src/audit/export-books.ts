@@ -39,7 +39,7 @@ export async function openBooks(source: LedgerSource, period: Period): Promise<B
   }
   if (!hasPassed && !source.isCompleteTo(period.toMs))
     throw new ExportFault(
-      `what was given may have been exported before ${instantText(period.toMs)}: export the ledger again, now that the period is over`,
+      `nothing recorded at ${instantText(period.toMs)} or later is in what was given, so it may have been exported before the period was over: export the ledger again, or say with --exported-at when it was`,
     );
   return { period, parts: () => keepBooks(source, period, events, (digest) => reopened.has(digest)) };
 }

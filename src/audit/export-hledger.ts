@@ -12,7 +12,7 @@ export const hledger: JournalStyle = {
   account: (account) => `account ${account}\n`,
   opening: (balances, { before }) =>
     `\n${before} * Opening balances\n${balances.map((balance) => posting(balance, balance.atoms)).join('')}`,
-  unused: (balance, { before }) => `\n${before} * Not used before\n${posting(balance, 0n)}`,
+  unused: (balance, { before }) => `${before} * Not used before\n${posting(balance, 0n)}`,
   entry: (entry, postings) =>
     `\n${entry.recordedAt.slice(0, 10)} * (${entry.seq}) ${[entry.counterparty, entry.category].filter((text) => text !== undefined).join(' | ')}\n` +
     comment(entry) +

@@ -65,7 +65,7 @@ export async function* journalOf({ period, parts }: Books, style: JournalStyle):
       for (const posting of postings) {
         if (seen.has(posting.account, posting.commodity)) continue;
         seen.add(posting.account, posting.commodity, 0n);
-        yield declare(posting) + style.unused({ ...posting, atoms: 0n }, days);
+        yield `\n${declare(posting)}${style.unused({ ...posting, atoms: 0n }, days)}`;
       }
       yield style.entry(part.entry, postings);
       continue;

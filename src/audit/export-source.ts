@@ -36,18 +36,19 @@ export async function openDatabaseSource(pool: pg.Pool): Promise<LedgerSource> {
   };
 }
 
-/** The ledger in a file that `tollbook export --format jsonl` wrote. */
-export function openFileSource(file: string, nowMs: number): LedgerSource {
-  let completeToMs = -Infinity;
+/**
+ * The ledger in a file that `tollbook export --format jsonl` wrote. The file does not say when that was: `exportedAtMs` is
+ * somebody's word for it; without it, only what an event of the file has passed is complete.
+ */
+export function openFileSource(file: string, nowMs: number, exportedAtMs = -Infinity): LedgerSource {
   return {
     nowMs,
-    isCompleteTo: (toMs) => toMs <= completeToMs,
+    isCompleteTo: (toMs) => toMs <= exportedAtMs,
     async *leaves() {
       let rest: Buffer = Buffer.alloc(0);
       for await (const chunk of createReadStream(file, { highWaterMark: 1 << 20 })) {
         const read = wholeLines(Buffer.concat([rest, chunk as Buffer]));
         rest = read.rest;
-        for (const trailer of read.lines.filter(isTrailer)) completeToMs = readAtOf(trailer);
         yield read.lines.filter((line) => !isTrailer(line));
       }
       if (rest.length > 0) throw new ExportFault(`${file} ends in the middle of a line: it was cut off`);
@@ -59,15 +60,4 @@ function wholeLines(bytes: Buffer): { readonly lines: readonly Buffer[]; readonl
   const lines: Buffer[] = [];
   const end = takeLines(bytes, (line) => lines.push(line));
   return { lines, rest: bytes.subarray(end) };
-}
-
-/** Exports of earlier versions do not say when they were made. */
-function readAtOf(trailer: Buffer): number {
-  try {
-    const { read_at: readAt } = JSON.parse(trailer.toString('utf8')) as { readonly read_at?: unknown };
-    const ms = typeof readAt === 'string' ? Date.parse(readAt) : Number.NaN;
-    return Number.isNaN(ms) ? -Infinity : ms;
-  } catch {
-    return -Infinity;
-  }
 }

@@ -1,16 +1,14 @@
 import type pg from 'pg';
 import { canonicalJson } from '../domain/canonical-json.ts';
-import { instantText } from '../domain/period.ts';
-import { readExportEnd, readLeafLines, readPassedMoment } from '../store/export.ts';
+import { readExportEnd, readLeafLines } from '../store/export.ts';
 
 const leavesAtOnce = 2_000;
 
 /**
- * The ledger from an event on, as it stands now: every event's leaf bytes, a line each, then the ledger's own counters, with
- * the time before which no event is missing. A line is the leaf to the byte: canonical JSON holds no line's end. Memory does not grow with the ledger.
+ * The ledger from an event on, as it stands now: every event's leaf bytes, a line each, then the ledger's own counters.
+ * A line is the leaf to the byte: canonical JSON holds no line's end. Memory does not grow with the ledger.
  */
 export async function* exportLines(pool: pg.Pool, fromSeq: number): AsyncGenerator<Buffer> {
-  const readAtMs = await readPassedMoment(pool);
   const { seq, last, counters } = await readExportEnd(pool);
   for (let after = fromSeq - 1; ;) {
     const page = await readLeafLines(pool, after, last, leavesAtOnce);
@@ -18,5 +16,5 @@ export async function* exportLines(pool: pg.Pool, fromSeq: number): AsyncGenerat
     yield page.lines;
     after = page.last;
   }
-  yield Buffer.from(`${canonicalJson({ counters, export: 1, read_at: instantText(readAtMs), seq })}\n`);
+  yield Buffer.from(`${canonicalJson({ counters, export: 1, seq })}\n`);
 }

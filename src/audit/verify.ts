@@ -32,8 +32,6 @@ export interface GivenCheckpoint {
 const trailer = z.strictObject({
   counters: z.record(z.string(), z.int()),
   export: z.literal(1),
-  /** Exports of earlier versions lack it. */
-  read_at: z.string().optional(),
   seq: z.int().min(0),
 });
 

@@ -170,11 +170,13 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     usage:
       'tollbook export [--format jsonl] [--from-seq N] [--out FILE]\n' +
       '  a line an event, the leaf bytes as they are sealed, then the counters; with --from-seq --out is continued\n' +
-      `tollbook export --format ${bookFormats.join('|')} --from 2026-11 --to 2026-12 [--out FILE] [--input EXPORT]\n` +
+      `tollbook export --format ${bookFormats.join('|')} --from 2026-11 --to 2026-12 [--out FILE]\n` +
+      '  [--input EXPORT [--exported-at 2026-12-01T08:00:00Z]]\n' +
       '  the books of a period that is over, --from in it and --to not, in UTC: months, days or RFC 3339 times;\n' +
       '  journals stand on their own, with balances brought forward and asserted on either end;\n' +
       '  what is recorded late is in the period of its recording, so the same period is the same bytes for ever\n' +
-      '  needs DATABASE_URL, or with --input a file of --format jsonl instead',
+      '  needs DATABASE_URL, or with --input a file of --format jsonl; --exported-at says when that was made,\n' +
+      '  where no event in it is from after the period',
     load: () => import('./export.ts'),
   },
   reconcile: {

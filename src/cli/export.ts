@@ -14,7 +14,7 @@ import {
 import { exportLines } from '../audit/export.ts';
 import { type BookFormat, bookFormats, isBookFormat } from '../domain/book-format.ts';
 import { BooksFault } from '../domain/bookkeeping-event.ts';
-import { parsePeriod, type Period } from '../domain/period.ts';
+import { parseInstant, parsePeriod, type Period } from '../domain/period.ts';
 import { withLedger } from './ledger.ts';
 import { fail } from './terminal.ts';
 
@@ -24,6 +24,7 @@ const options = {
   from: { type: 'string' },
   to: { type: 'string' },
   input: { type: 'string' },
+  'exported-at': { type: 'string' },
   out: { type: 'string' },
 } as const;
 
@@ -48,7 +49,7 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 async function exportLedger({ 'from-seq': from = '1', out, ...rest }: Values): Promise<void> {
-  const ofBooks = (['from', 'to', 'input'] as const).find((name) => rest[name] !== undefined);
+  const ofBooks = (['from', 'to', 'input', 'exported-at'] as const).find((name) => rest[name] !== undefined);
   if (ofBooks !== undefined)
     throw new UsageFault(`--${ofBooks} is for the books of a period: --format ${bookFormats.join(', ')}`);
   if (!/^[1-9]\d{0,14}$/.test(from))
@@ -61,19 +62,24 @@ async function exportLedger({ 'from-seq': from = '1', out, ...rest }: Values): P
 }
 
 async function exportBooks(values: Values, format: BookFormat): Promise<void> {
-  const { input, from, to } = values;
+  const { input, from, to, 'exported-at': exportedAt } = values;
   // what no clock is needed for is said before anything is opened
   takePeriod(from, to, Infinity);
   if (values['from-seq'] !== undefined)
     throw new UsageFault(
       '--from-seq is for --format jsonl: the books of a period are named by --from and --to',
     );
+  const exportedAtMs = exportedAt === undefined ? -Infinity : parseInstant(exportedAt);
+  if (exportedAtMs === undefined || exportedAtMs > Date.now() || (exportedAt && input === undefined))
+    throw new UsageFault(
+      '--exported-at is when the file of --input was exported: a date or time that has passed',
+    );
   if (input === undefined)
     return withLedger(async ({ pool }) => writePeriod(await openDatabaseSource(pool), values, format));
   await access(input).catch(() => {
     throw new UsageFault(`--input ${input} cannot be read`);
   });
-  await writePeriod(openFileSource(input, Date.now()), values, format);
+  await writePeriod(openFileSource(input, Date.now(), exportedAtMs), values, format);
 }
 
 async function writePeriod(

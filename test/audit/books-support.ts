@@ -62,8 +62,13 @@ export function twoMonths(): { readonly first: BooksEvent[]; readonly both: Book
     Quote,
   ];
   for (const quote of quotes) quote.start();
-  for (const quote of [done, dead, slow, reorged, odd]) (quote.settle('chain'), quote.enqueue());
-  (word.settle('facilitator'), word.enqueue(), word.complete());
+  for (const quote of [done, dead, slow, reorged, odd]) {
+    quote.settle('chain');
+    quote.enqueue();
+  }
+  word.settle('facilitator');
+  word.enqueue();
+  word.complete();
   for (const quote of [done, reorged, odd]) quote.complete();
   dead.die();
   late.fail();
@@ -77,9 +82,15 @@ export function twoMonths(): { readonly first: BooksEvent[]; readonly both: Book
     spend('spend_earned'),
     sweepOf(done, '500'),
   ];
-  (done.refund(), word.confirm(), dead.refund(`0x${'77'.repeat(20)}`), slow.complete());
-  (late.settle('chain'), late.enqueue(), late.complete());
-  (reorged.reorg('kept'), reorged.settle('chain'));
+  done.refund();
+  word.confirm();
+  dead.refund(`0x${'77'.repeat(20)}`);
+  slow.complete();
+  late.settle('chain');
+  late.enqueue();
+  late.complete();
+  reorged.reorg('kept');
+  reorged.settle('chain');
   const second = [
     ...quotes.flatMap(({ told }) => told),
     {
@@ -122,7 +133,7 @@ function sweepOf({ terms }: Quote, amount: string): ToldToBooks {
   return {
     stream: `sweep:84532:${transaction}:0`,
     event: { type: 'operator_sweep_recorded', data },
-  } as ToldToBooks;
+  };
 }
 
 export function leafOf({ at, seq, stream, version, type, data }: BooksEvent): string {
@@ -130,20 +141,25 @@ export function leafOf({ at, seq, stream, version, type, data }: BooksEvent): st
   return `{"at":"${at}","data":${text},"lane":1,"schema":1,"seq":${seq},"stream":"${stream}","type":"${type}","version":${version}}\n`;
 }
 
-export function trailerOf(seq: number, readAt: string): string {
-  return `{"counters":{},"export":1,"read_at":"${readAt}","seq":${seq}}\n`;
+export function trailerOf(seq: number): string {
+  return `{"counters":{},"export":1,"seq":${seq}}\n`;
 }
 
 /** An export in a file of its own. */
-export function exportFile(events: readonly BooksEvent[], readAt: string): string {
+export function exportFile(events: readonly BooksEvent[]): string {
   const file = path.join(temporaryFolder(), 'ledger.jsonl');
-  writeFileSync(file, events.map(leafOf).join('') + trailerOf(events.length, readAt));
+  writeFileSync(file, events.map(leafOf).join('') + trailerOf(events.length));
   return file;
 }
 
 /** The books of a period, from an export. */
-export async function booksFrom(file: string, period: Period, format: BookFormat): Promise<Buffer> {
-  const books = await openBooks(openFileSource(file, Date.now()), period);
+export async function booksFrom(
+  file: string,
+  period: Period,
+  format: BookFormat,
+  exportedAtMs = period.toMs,
+): Promise<Buffer> {
+  const books = await openBooks(openFileSource(file, Date.now(), exportedAtMs), period);
   return Buffer.concat(await Array.fromAsync(writeBooks(books, format)));
 }
 

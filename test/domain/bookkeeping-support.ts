@@ -34,7 +34,7 @@ export function entriesOf(events: readonly BooksEvent[], isReopened = reopenedOf
   return events.map((event) => bookkeeper.post(event)).filter((entry) => entry !== undefined);
 }
 
-export function reopenedOf(events: readonly BooksEvent[]): (digest: string) => boolean {
+function reopenedOf(events: readonly BooksEvent[]): (digest: string) => boolean {
   const reopened = new ReopenedQuotes();
   for (const event of events) reopened.skim(event);
   return (digest) => reopened.has(digest);

@@ -6,7 +6,6 @@ import { chatIncome } from '../../src/domain/bookkeeping-account.ts';
 import type { BooksEvent } from '../../src/domain/bookkeeping-event.ts';
 import type { LedgerEvent } from '../../src/domain/event.ts';
 import { StreamCheck } from '../../src/domain/stream-check.ts';
-import { transitions } from '../../src/domain/transitions.ts';
 import { Bookkeeper } from '../../src/domain/bookkeeping.ts';
 import {
   anyStory,
@@ -34,6 +33,12 @@ function after(tell: (quote: ReturnType<typeof paying>) => void): Record<string,
   quote.start();
   tell(quote);
   return leftOn(entriesOf(placed(quote.told)));
+}
+
+function dead(quote: ReturnType<typeof paying>): void {
+  quote.settle('chain');
+  quote.enqueue();
+  quote.die();
 }
 
 describe('a payment', () => {
@@ -73,7 +78,6 @@ describe('a payment', () => {
   });
 
   test('is due when it was dead-lettered, and a refund ends that', () => {
-    const dead = (q: ReturnType<typeof paying>): void => (q.settle('chain'), q.enqueue(), q.die());
     expect(after(dead)).toEqual({ [chain]: 2000n, [refundsDue]: -2000n });
     expect(after((q) => (dead(q), q.requeue()))).toEqual({ [chain]: 2000n, [undelivered]: -2000n });
     expect(after((q) => (dead(q), q.refund()))).toEqual({});
@@ -273,9 +277,8 @@ describe('of any legal ledger', () => {
     fc.assert(
       fc.property(anyStory, ({ quote }) => {
         const check = new StreamCheck();
-        for (const { event } of quote.told.slice(1))
-          if (Object.hasOwn(transitions, event.type))
-            expect(check.apply(event as LedgerEvent)).toBeUndefined();
+        const wrong = quote.told.slice(1).map(({ event }) => check.apply(event as LedgerEvent));
+        expect(wrong.filter((words) => words !== undefined)).toEqual([]);
       }),
     );
   });
@@ -291,10 +294,9 @@ describe('of any legal ledger', () => {
           }
           const list = balances.list();
           expect(sum(list.map(({ atoms }) => atoms))).toBe(0n);
-          for (const { account, atoms } of list) {
-            if (account.startsWith('Liabilities:')) expect(atoms).toBeLessThanOrEqual(0n);
-            if (account.startsWith('Assets:Unconfirmed:')) expect(atoms).toBeGreaterThanOrEqual(0n);
-          }
+          const of = (root: string) => list.filter(({ account }) => account.startsWith(root));
+          expect(of('Liabilities:').filter(({ atoms }) => atoms > 0n)).toEqual([]);
+          expect(of('Assets:Unconfirmed:').filter(({ atoms }) => atoms < 0n)).toEqual([]);
         }
       }),
     );
@@ -329,7 +331,11 @@ test('what is remembered is what is open: the rest is forgotten, and unpaid quot
   for (let n = 0; n < 300; n++) {
     const quote = paying(n);
     if (n % 3 > 0) quote.start();
-    if (n % 3 === 1) (quote.settle('chain'), quote.enqueue(), quote.complete());
+    if (n % 3 === 1) {
+      quote.settle('chain');
+      quote.enqueue();
+      quote.complete();
+    }
     if (n % 3 === 2) quote.fail();
     post(placed(quote.told));
   }

@@ -1,5 +1,4 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { test } from 'vitest';
 import { processEnvironment } from '../../src/config/environment.ts';
 
 /** How each tool is asked whether a journal is right, its assertions among it. */
@@ -23,15 +22,22 @@ export async function complaintsOf(tool: JournalTool, file: string): Promise<str
 /** What hledger has on every account at the end, as CSV. */
 export function hledgerBalances(file: string): string {
   const args = ['-f', file, 'balance', '--flat', '--no-total', '--layout=bare', '-O', 'csv'];
-  return execFileSync('hledger', args, { encoding: 'utf8', env: environment() });
+  const [command = ''] = checks.hledger(file);
+  return execFileSync(command, args, { encoding: 'utf8', env: environment() });
 }
 
-/** Runs where the tool is installed; where not it says so, on the console and in the name of the skipped test. */
-export function testWith(tool: JournalTool, name: string, run: () => Promise<void>): void {
-  if (isInstalled(tool)) return test(name, run);
-  const words = `NOT CHECKED, ${tool} IS NOT INSTALLED (apt-get install ${tool}): ${name}`;
-  process.stderr.write(`\n*** ${words}\n\n`);
-  test.skip(words, run);
+const absent = new Set<JournalTool>();
+for (const tool of ['beancount', 'hledger'] as const) if (!isInstalled(tool)) absent.add(tool);
+for (const tool of absent)
+  process.stderr.write(`\n*** NOT CHECKED: ${tool} IS NOT INSTALLED (apt-get install ${tool})\n\n`);
+
+export function isAbsent(tool: JournalTool): boolean {
+  return absent.has(tool);
+}
+
+/** What stands behind the name of a test that wants the tool: nobody shall take it for checked where it was skipped. */
+export function absence(tool: JournalTool): string {
+  return absent.has(tool) ? `: NOT CHECKED, ${tool.toUpperCase()} IS NOT INSTALLED` : '';
 }
 
 function isInstalled(tool: JournalTool): boolean {
