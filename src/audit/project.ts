@@ -1,4 +1,6 @@
 import type pg from 'pg';
+import { readCounters } from '../store/counters.ts';
+import type { LedgerDatabase } from '../store/database.ts';
 import {
   activateProjection,
   applyProjection,
@@ -10,6 +12,7 @@ import {
 } from '../store/projection.ts';
 import { projectedTypes, rowsOf } from './read-model.ts';
 
+const readAtOnce = 1_000;
 const sweptAtOnce = 10_000;
 
 /**
@@ -27,6 +30,15 @@ export async function projectNext(pool: pg.Pool, max: number, generation?: numbe
     calls: rows.flatMap(({ calls }) => calls),
   });
   return isOurs ? touched.last - projection.seq : 0;
+}
+
+/** Brings the read models up to all that is recorded by now, whoever else does so at the same time. */
+export async function projectToHead(ledger: {
+  readonly pool: pg.Pool;
+  readonly db: LedgerDatabase;
+}): Promise<void> {
+  const { asOfSeq } = await readCounters(ledger.db);
+  while ((await readProjection(ledger.pool)).seq < asOfSeq) await projectNext(ledger.pool, readAtOnce);
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { EventType, RecordedEvent } from '../domain/event.ts';
-import { foldStory, type PaymentStory } from '../domain/story.ts';
+import { refundReason } from '../domain/refund.ts';
+import { foldStory, type PaymentStory, type Story } from '../domain/story.ts';
 import type { CallRow, PaymentRow } from '../store/projection.ts';
 
 /** The events that can change what is read of a payment. */
@@ -17,6 +18,7 @@ export const projectedTypes = [
   'completed',
   'dead_lettered',
   'operator_requeued',
+  'refunded',
 ] as const satisfies readonly EventType[];
 
 /** What finance reads of one stream: a fold over its events, as far as they are given. */
@@ -33,7 +35,8 @@ export function rowsOf(events: readonly RecordedEvent[]): { payments: PaymentRow
     const start = started[index];
     if (!start) continue;
     const { network, asset, symbol, decimals, amount, payer, pay_to } = payment.payment;
-    const { settled } = payment;
+    const { settled, refunded } = payment;
+    const call = callRow(payment, events, start.seq);
     payments.push({
       seq: start.seq,
       quote_digest: start.stream,
@@ -51,17 +54,33 @@ export function rowsOf(events: readonly RecordedEvent[]): { payments: PaymentRow
       block_number: settled?.proof ? String(settled.proof.blockNumber) : null,
       call_id: payment.call?.callId ?? null,
       settled_at: settled ? (events[settled.version - 1]?.at ?? null) : null,
+      refunded_at: refunded ? (events[refunded.version - 1]?.at ?? null) : null,
+      refund_transaction: refunded?.transaction ?? null,
+      ...dueOf(story, payment, call, events),
       last_seq: last.seq,
     });
-    const call = callRow(payment, events, start.seq);
     if (call) calls.push({ ...call, ...job });
   }
   return { payments, calls };
 }
 
-/** Where a payment stands: at its call, once there is one that is paid. */
-function stateOf({ status, call }: PaymentStory): string {
+/** Where a payment stands: at its call, once there is one that is paid, and beyond that at its refund. */
+function stateOf({ status, call, refunded }: PaymentStory): string {
+  if (status === 'settled' && refunded) return 'refunded';
   return status === 'settled' && call ? call.status : status;
+}
+
+/** Whether its money is owed back, and since when. */
+function dueOf(
+  story: Story,
+  payment: PaymentStory,
+  call: Pick<CallRow, 'ended_at'> | undefined,
+  events: readonly RecordedEvent[],
+): Pick<PaymentRow, 'refund_due' | 'refund_due_since'> {
+  const reason = refundReason(story, payment);
+  if (!reason) return { refund_due: null, refund_due_since: null };
+  const settledAt = events[(payment.settled?.version ?? 0) - 1]?.at ?? null;
+  return { refund_due: reason, refund_due_since: call?.ended_at ?? settledAt };
 }
 
 function callRow(

@@ -8,7 +8,8 @@ export async function run([id = '']: readonly string[]): Promise<number> {
     return 64;
   }
   const done = await withLedger((ledger) => requeueCall(ledger, Number(id)));
-  if (done) say(`Call ${id} is queued again.`);
+  if (done === 'done') say(`Call ${id} is queued again.`);
+  else if (done === 'refunded') fail(`The payment for call ${id} was refunded: nobody pays for it any more.`);
   else fail(`There is no dead-lettered call ${id}.`);
-  return done ? 0 : 1;
+  return done === 'done' ? 0 : 1;
 }

@@ -66,6 +66,34 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
       '  with --config the chain is asked too, and must not say otherwise; needs DATABASE_URL',
     load: () => import('./settlements-resolve.ts'),
   },
+  'refunds due': {
+    summary: 'lists the payments whose money is owed back',
+    usage: 'tollbook refunds due\n  paid, and its call is a dead letter or never was; needs DATABASE_URL',
+    load: () => import('./refunds-due.ts'),
+  },
+  'refunds record': {
+    summary: 'records that a transaction gave a payment back, once the chain shows it',
+    usage:
+      'tollbook refunds record --quote-digest DIGEST --tx TRANSACTION --config FILE [--payment NONCE] [--goodwill] [--by NAME]\n' +
+      '  the whole amount, of the same token, to the payer, from any account; the transaction must be final\n' +
+      '  --payment   which one, where the quote was paid more than once\n' +
+      '  --goodwill  though its call was completed, or still may be\n' +
+      '  --by        who says so; your account on this machine where left out; needs DATABASE_URL',
+    load: () => import('./refunds-record.ts'),
+  },
+  'sweeps record': {
+    summary: 'records that a transaction moved income away from where it is paid to',
+    usage:
+      'tollbook sweeps record --network eip155:8453 --tx TRANSACTION --config FILE [--not-a-refund] [--by NAME]\n' +
+      '  --not-a-refund  though it gives a payer exactly what is owed back\n' +
+      '  --by            who says so; your account on this machine where left out; needs DATABASE_URL',
+    load: () => import('./sweeps-record.ts'),
+  },
+  'sweeps list': {
+    summary: 'lists the recorded sweeps, the newest first',
+    usage: 'tollbook sweeps list\n  needs DATABASE_URL',
+    load: () => import('./sweeps-list.ts'),
+  },
   'calls dead': {
     summary: 'lists the calls that could not be delivered',
     usage: 'tollbook calls dead\n  needs DATABASE_URL',

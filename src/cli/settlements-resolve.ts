@@ -1,10 +1,9 @@
 import { parseArgs } from 'node:util';
-import { loadConfig } from '../config/load.ts';
-import { processEnvironment } from '../config/environment.ts';
-import { chainIdOf, type Hex, isHex32 } from '../domain/primitives.ts';
+import { type Hex, isHex32 } from '../domain/primitives.ts';
 import { decideSettlement, type Decided } from '../gateway/decide-settlement.ts';
-import { type Chain, createChain } from '../peers/chain.ts';
+import { closeChains, openChains, readConfig } from './chains.ts';
 import { withLedger } from './ledger.ts';
+import { operatorNamed, operatorNameRule } from './operator-name.ts';
 import { fail, say } from './terminal.ts';
 
 const words: Readonly<Record<Exclude<Decided, 'done'>, string>> = {
@@ -40,14 +39,14 @@ export async function run(args: readonly string[]): Promise<number> {
         ? 'a transaction is 0x and 64 hexadecimal digits'
         : !/^[ -~]{1,200}$/.test(evidence)
           ? '--evidence is what you know it from: 1 to 200 visible ASCII characters'
-          : !/^[A-Za-z0-9._@-]{1,64}$/.test(by)
-            ? '--by is your name: letters, digits, dots, dashes, underscores, @'
+          : operatorNamed(by) === undefined
+            ? operatorNameRule
             : undefined;
   if (wrong !== undefined || !isHex32(digest)) {
     fail(wrong ?? '');
     return 64;
   }
-  const chains = await openChains(values.config);
+  const chains = openChains(values.config === undefined ? undefined : await readConfig(values.config));
   const decision = {
     paid: !values.unpaid,
     transaction: transaction as Hex | undefined,
@@ -63,18 +62,6 @@ export async function run(args: readonly string[]): Promise<number> {
     else fail(words[decided]);
     return decided === 'done' ? 0 : 1;
   } finally {
-    await Promise.all([...chains.values()].map((chain) => chain.close()));
+    await closeChains(chains);
   }
-}
-
-/** The chains of a gateway's configuration, to hold the decision against; none without one. */
-async function openChains(file: string | undefined): Promise<ReadonlyMap<string, Chain>> {
-  if (file === undefined) return new Map();
-  const { config } = await loadConfig(file, processEnvironment());
-  return new Map(
-    [...(config.x402?.networks ?? [])].map(([network, { rpcUrl }]) => [
-      network,
-      createChain({ chainId: chainIdOf(network) ?? 0, rpcUrl, timeoutMs: 10_000 }),
-    ]),
-  );
 }

@@ -83,6 +83,10 @@ export const refusals = {
   },
   too_many_keys: { status: 409, sentence: 'You have as many keys as one may have: revoke one first.' },
   quote_in_use: { status: 409, sentence: 'This quote is already being paid by another payment.' },
+  call_refunded: {
+    status: 409,
+    sentence: 'The payment for this call was refunded: nobody pays for it any more.',
+  },
   idempotency_conflict: {
     status: 409,
     sentence: 'This Idempotency-Key was used for another request; nothing was granted.',

@@ -120,13 +120,7 @@ export function evolve(story: Story, event: RecordedEvent): Story {
     case 'settlement_overdue':
       return withPayment(next, event.data, () => ({ isOverdue: true }));
     case 'refunded':
-      return withPayment(next, event.data, () => ({
-        refunded: {
-          version: event.version,
-          transaction: event.data.transaction,
-          proof: proofIn(event.data),
-        },
-      }));
+      return withPayment(next, event.data, () => ({ refunded: refundedBy(event) }));
     case 'enqueued':
       return withEnqueued(next, event.data);
     case 'operator_requeued':
@@ -202,6 +196,10 @@ function settledBy({ version, data }: Extract<RecordedEvent, { type: 'payment_se
     evidence,
     ...(isProven ? { proof: proofIn({ block_number, block_hash, log_index }) } : {}),
   };
+}
+
+function refundedBy({ version, data }: Extract<RecordedEvent, { type: 'refunded' }>): Refunded {
+  return { version, transaction: data.transaction, proof: proofIn(data) };
 }
 
 function proofIn(

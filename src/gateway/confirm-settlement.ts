@@ -5,10 +5,10 @@ import { foldStory, type PaymentStory, paymentOf, type Settled } from '../domain
 import type { Block, Chain } from '../peers/chain.ts';
 import type { CallChange, Claim } from '../store/append-batch.ts';
 import { type FollowUp, noteSeenBlock, type ProvenSettlement } from '../store/follow-ups.ts';
-import { readStream } from '../store/streams.ts';
+import { readStream, transferClaim } from '../store/streams.ts';
 import { findSettlement } from './find-settlement.ts';
 import type { Gateway } from './gateway.ts';
-import { proofData, transferClaim } from './settlement-outcome.ts';
+import { proofData } from './settlement-outcome.ts';
 
 /** What a settlement is held against: its chain, and how far that is final. */
 export interface Finality {

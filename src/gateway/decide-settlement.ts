@@ -4,13 +4,13 @@ import type { Hex } from '../domain/primitives.ts';
 import { foldStory, type PaymentStory } from '../domain/story.ts';
 import type { Chain } from '../peers/chain.ts';
 import type { LaneCommand } from '../store/append-batch.ts';
-import { paymentKey, readStream } from '../store/streams.ts';
+import { paymentKey, readStream, transferClaim } from '../store/streams.ts';
 import { findUnsettled, listUnsettled } from '../store/unsettled.ts';
 import { listKept } from '../store/follow-ups.ts';
 import type { Gateway } from './gateway.ts';
 import { findKept } from './resolve-settlement.ts';
 import { expectedTransfer } from './settle-payment.ts';
-import { type Proof, proofData, transferClaim } from './settlement-outcome.ts';
+import { type Proof, proofData } from './settlement-outcome.ts';
 
 type Ledger = Pick<Gateway, 'pool' | 'db' | 'lane'>;
 

@@ -1,16 +1,26 @@
+import { foldStory } from '../domain/story.ts';
 import { findCall } from '../store/calls.ts';
+import { readStream } from '../store/streams.ts';
 import type { Gateway } from './gateway.ts';
 
-/** Puts a dead-lettered call back in the queue, by the operator's word. False where there is no such dead letter. */
+/** `refunded`: nobody pays for it any more. */
+export type Requeued = 'done' | 'not_dead' | 'refunded';
+
+/** Puts a dead-lettered call back in the queue, by the operator's word. */
 export async function requeueCall(
-  gateway: Pick<Gateway, 'db' | 'lane'>,
+  gateway: Pick<Gateway, 'db' | 'lane' | 'pool'>,
   callId: number,
   tokenId?: number,
-): Promise<boolean> {
+): Promise<Requeued> {
   const call = await findCall(gateway.db, callId);
-  if (call?.status !== 'dead') return false;
+  if (call?.status !== 'dead') return 'not_dead';
+  const story = foldStory((await readStream(gateway.pool, call.stream)).events);
+  const payment = story.payments.find((paid) => paid.call?.callId === callId);
+  if (payment?.refunded) return 'refunded';
   const { outcome } = await gateway.lane.append({
     stream: call.stream,
+    // a refund that is recorded meanwhile moves the stream
+    expect: story.version,
     events: [
       {
         type: 'operator_requeued',
@@ -19,5 +29,6 @@ export async function requeueCall(
     ],
     call: { op: 'requeue', callId },
   });
-  return outcome === 'ok';
+  if (outcome === 'stale') return requeueCall(gateway, callId, tokenId);
+  return outcome === 'ok' ? 'done' : 'not_dead';
 }

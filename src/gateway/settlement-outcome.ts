@@ -1,9 +1,9 @@
 import type { LedgerEvent } from '../domain/event.ts';
 import { ofPayment, type SignedPayment } from '../domain/payment.ts';
-import type { Address, Caip2, Hex } from '../domain/primitives.ts';
+import type { Address, Hex } from '../domain/primitives.ts';
 import { foldStory, type PaymentStory, paymentOf } from '../domain/story.ts';
-import type { Claim, LaneCommand } from '../store/append-batch.ts';
-import { readStream } from '../store/streams.ts';
+import type { LaneCommand } from '../store/append-batch.ts';
+import { readStream, transferClaim } from '../store/streams.ts';
 import type { Gateway } from './gateway.ts';
 
 /** A payment whose `settlement_started` is recorded. From here on it is finished, whatever happens. */
@@ -159,14 +159,4 @@ function settledEvent(payment: SignedPayment, outcome: Settlement): LedgerEvent 
 
 export function proofData({ blockNumber, blockHash, logIndex }: Proof) {
   return { block_number: String(blockNumber), block_hash: blockHash, log_index: logIndex };
-}
-
-/** One transfer pays once: its log entry is claimed by the payment that it proves. */
-export function transferClaim(
-  network: Caip2,
-  transaction: string,
-  logIndex: number | 'unseen',
-  nonce: Hex,
-): Claim {
-  return { kind: 'transfer', owner: '', scope: network, key: `${transaction}/${logIndex}`, binding: nonce };
 }

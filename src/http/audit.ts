@@ -7,6 +7,7 @@ import { auditStory, type AuditedStory } from '../audit/story.ts';
 import { isHex32 } from '../domain/primitives.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import { listJobDays, listPaidCalls, listPayments } from '../store/payments.ts';
+import { listRefundsDue } from '../store/refunds.ts';
 import { readReceiptKey } from '../store/secrets.ts';
 import { authorizeOperator } from './operator-access.ts';
 import { sendRefusal } from './errors.ts';
@@ -33,6 +34,7 @@ export function auditRoutes(ledger: Ledger, reader: LogReader | undefined) {
     });
     app.get('/audit/calls', (request, reply) => sendCalls(ledger, request, reply));
     app.get('/audit/totals', (request, reply) => sendTotals(ledger, request, reply));
+    app.get('/audit/refunds-due', (request, reply) => sendRefundsDue(ledger, request, reply));
   };
 }
 
@@ -75,6 +77,24 @@ async function sendCalls(
     as_of_seq: page.asOfSeq,
     calls: page.rows as schemas.AuditedCalls['calls'],
     next: last && page.rows.length === limit ? makeCursor(asked.key, 'calls', last.call_id) : null,
+  };
+  return reply.header('cache-control', 'no-store').send(answer);
+}
+
+async function sendRefundsDue(
+  ledger: Ledger,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const asked = await readAsked(ledger, request, reply, schemas.refundsDueQuery, 'refunds-due');
+  if (!asked) return reply;
+  const { limit } = asked.query;
+  const { asOfSeq, rows } = await listRefundsDue(ledger.pool, asked.after, limit);
+  const last = rows.at(-1);
+  const answer: schemas.RefundsDue = {
+    as_of_seq: asOfSeq,
+    refunds_due: rows as schemas.RefundsDue['refunds_due'],
+    next: last && rows.length === limit ? makeCursor(asked.key, 'refunds-due', last.seq) : null,
   };
   return reply.header('cache-control', 'no-store').send(answer);
 }

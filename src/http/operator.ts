@@ -28,7 +28,8 @@ export function operatorRoutes(current: () => Gateway) {
         if (!operator) return reply;
         const callId = idOf(request.params.call_id);
         const done = await requeueCall(gateway, callId, operator.tokenId);
-        if (!done) return sendRefusal(request, reply, 'call_not_found');
+        if (done === 'refunded') return sendRefusal(request, reply, 'call_refunded');
+        if (done === 'not_dead') return sendRefusal(request, reply, 'call_not_found');
         gateway.onCallReleased();
         return reply.send({ call_id: callId, status: 'enqueued' });
       },

@@ -10,13 +10,15 @@ import { askRightChain, chainIdCall } from './right-chain.ts';
 import {
   type ExpectedTransfer,
   readSettlement,
+  readTransfers,
   receiptCall,
   type SettlementAnswer,
+  type TransfersAnswer,
 } from './transfer-logs.ts';
 
 export type { Block, BlockAnswer, BlockHashAnswer } from './blocks.ts';
 export type { AuthorizationFound } from './find-authorization.ts';
-export type { ExpectedTransfer, SettlementAnswer } from './transfer-logs.ts';
+export type { ExpectedTransfer, SettlementAnswer, Transfer } from './transfer-logs.ts';
 
 export type AuthorizationAnswer = { readonly kind: 'answer'; readonly used: boolean } | RpcUnavailable;
 
@@ -36,6 +38,8 @@ export interface Chain {
   ): Promise<AuthorizationAnswer>;
   /** Whether this transaction (lower-case hash) carries the expected transfer. */
   findSettlement(transaction: Hex, expected: ExpectedTransfer): Promise<SettlementAnswer>;
+  /** Every ERC-20 transfer of this transaction (lower-case hash), in the order of their logs. */
+  readTransfers(transaction: Hex): Promise<TransfersAnswer>;
   /** Asks until paid, contradicted or `waitMs` is over; then the last answer. */
   waitForSettlement(transaction: Hex, expected: ExpectedTransfer, waitMs: number): Promise<SettlementAnswer>;
   /**
@@ -91,6 +95,10 @@ export function createChain(options: ChainOptions): Chain {
     authorizationStateAt: (asset, from, nonce, blockHash) =>
       askState(stateCall(asset, from, nonce, { blockHash, requireCanonical: true })),
     findSettlement: (transaction, expected) => find(transaction, expected, timeoutMs),
+    async readTransfers(transaction) {
+      const answer = await ask(receiptCall(transaction));
+      return answer.kind === 'answer' ? readTransfers(answer.value) : answer;
+    },
     waitForSettlement: (transaction, expected, waitMs) =>
       poll((leftMs) => find(transaction, expected, Math.min(timeoutMs, leftMs)), waitMs),
     findAuthorization: (expected, sinceSecs) => findAuthorization(ask, expected, sinceSecs),

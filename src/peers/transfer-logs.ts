@@ -77,6 +77,44 @@ function isCoherent(receipt: Receipt, transaction: Hex): boolean {
 export const authorizationUsed = toEventSelector('AuthorizationUsed(address,bytes32)');
 export const transferred = toEventSelector('Transfer(address,address,uint256)');
 
+/** Tokens that moved, as a transaction's logs tell. Values in the token's atoms. */
+export interface Transfer {
+  readonly asset: Address;
+  readonly from: Address;
+  readonly to: Address;
+  readonly value: bigint;
+  readonly logIndex: number;
+}
+
+export type TransfersAnswer =
+  | ({ readonly kind: 'mined'; readonly transfers: readonly Transfer[] } & BlockPlace)
+  /** No receipt, or none in a block yet. */
+  | { readonly kind: 'absent' }
+  | ({ readonly kind: 'reverted' } & BlockPlace)
+  | RpcUnavailable;
+
+/** All that a receipt says was transferred, whoever asked for it. */
+export function readTransfers(receipt: Receipt | null): Exclude<TransfersAnswer, RpcUnavailable> {
+  if (!receipt?.blockHash || receipt.blockNumber === null || receipt.blockHash === noBlockHash)
+    return { kind: 'absent' };
+  const { status, logs, blockNumber, blockHash } = receipt;
+  const place = { blockNumber, blockHash };
+  if (status === '0x0') return { kind: 'reverted', ...place };
+  return { kind: 'mined', ...place, transfers: logs.flatMap((log) => transferOf(log) ?? []) };
+}
+
+/** Undefined for what is no ERC-20 Transfer, and for one of a spelling that no token uses. */
+export function transferOf(log: Log): Transfer | undefined {
+  const [, from, to] = log.topics.map(addressIn);
+  if (!isTransfer(log) || !from || !to || !/^0x[0-9a-f]{64}$/.test(log.data)) return undefined;
+  return { asset: log.address, from, to, value: BigInt(log.data), logIndex: Number(log.logIndex) };
+}
+
+/** The address that a topic holds. */
+function addressIn(topic: Hex): Address | undefined {
+  return topic.startsWith(`0x${'0'.repeat(24)}`) ? `0x${topic.slice(26)}` : undefined;
+}
+
 /** What a receipt says about the expected transfer. */
 export function readSettlement(
   receipt: Receipt | null,
@@ -108,32 +146,6 @@ export function hasTransferBetween({ logs }: Receipt, { asset, from, payTo }: Ex
   );
 }
 
-/** A Transfer as its log has it. */
-export interface MovedTokens {
-  readonly asset: Address;
-  readonly from: Address;
-  readonly to: Address;
-  readonly amount: bigint;
-  readonly logIndex: number;
-}
-
-/** Undefined for a log that is no ERC-20 Transfer. */
-export function movedTokens(log: Log): MovedTokens | undefined {
-  const [, from, to] = log.topics;
-  if (!isTransfer(log) || from === undefined || to === undefined || log.data.length !== 66) return undefined;
-  return {
-    asset: log.address,
-    from: wordAddress(from),
-    to: wordAddress(to),
-    amount: BigInt(log.data),
-    logIndex: Number(log.logIndex),
-  };
-}
-
-function wordAddress(word: Hex): Address {
-  return `0x${word.slice(-40)}`;
-}
-
 /** Which Transfer of a receipt each EIP-3009 authorization moved. */
 export interface UsedAuthorization {
   readonly asset: Address;
@@ -151,8 +163,8 @@ export function usedAuthorizations({ logs }: Receipt): UsedAuthorization[] {
       const [, payer, nonce] = use.topics;
       if (!isUse(use) || payer === undefined || nonce === undefined) return [];
       const transfer = transfersOf(events, at).find((log) => isTransferBy(log, use));
-      if (!transfer) return [];
-      return [{ asset, payer: wordAddress(payer), nonce, logIndex: Number(transfer.logIndex) }];
+      const by = addressIn(payer);
+      return by && transfer ? [{ asset, payer: by, nonce, logIndex: Number(transfer.logIndex) }] : [];
     });
   });
 }

@@ -21,9 +21,11 @@ export interface Page<Row> {
   readonly rows: readonly Row[];
 }
 
-const time = (column: string): string =>
-  `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ${column}`;
-const active = '(select generation from tollbook.projection where is_active)';
+/** A time as RFC 3339 UTC in milliseconds. */
+export const time = (column: string, name = column): string =>
+  `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ${name}`;
+/** The generation that is read. */
+export const active = '(select generation from tollbook.projection where is_active)';
 
 /** Conditions that number their own parameters: values never become SQL. */
 class Conditions {
@@ -64,7 +66,8 @@ export async function listPayments(
   return readPage<PaymentRow>(
     pool,
     `select seq, quote_digest, ${time('at')}, service_id, job_index, network, asset, symbol, decimals, amount::text,
-       payer, pay_to, state, transaction, block_number::text, call_id, ${time('settled_at')}, last_seq
+       payer, pay_to, state, transaction, block_number::text, call_id, ${time('settled_at')},
+       ${time('refunded_at')}, refund_transaction, refund_due, ${time('refund_due_since')}, last_seq
      from tollbook.payment where generation = ${active}${where.sql} order by payment.seq limit ${Math.trunc(limit)}`,
     where.values,
   );
@@ -107,6 +110,8 @@ export interface DayRow {
   readonly amount: string;
   readonly completed: number;
   readonly dead_lettered: number;
+  readonly refunded: number;
+  readonly refunded_amount: string;
 }
 
 /** What each job earned on each day, by token, from one day to another, both included. */
@@ -127,15 +132,20 @@ export async function listJobDays(
     .add('job_index = ?', filters.jobIndex);
   return readPage<DayRow>(
     pool,
-    `select day::text, service_id, job_index, network, asset, symbol, decimals, payments, amount::text, completed, dead_lettered
+    `select day::text, service_id, job_index, network, asset, symbol, decimals, payments, amount::text, completed, dead_lettered,
+       refunded, refunded_amount::text
      from tollbook.job_day where generation = ${active}${where.sql} and payments > 0
      order by job_day.day, service_id, job_index, network, asset limit ${Math.trunc(limit)}`,
     where.values,
   );
 }
 
-/** Rows and how far they are, from one statement. */
-async function readPage<Row>(pool: pg.Pool, text: string, values: readonly unknown[]): Promise<Page<Row>> {
+/** The rows of a query over the generation that is read, and how far they are, from one statement. */
+export async function readPage<Row>(
+  pool: pg.Pool,
+  text: string,
+  values: readonly unknown[],
+): Promise<Page<Row>> {
   const { rows } = await pool.query<{ seq: number; page: Row[] | null }>(
     `select projection.seq, (select json_agg(row_to_json(page)) from (${text}) page) as page
      from tollbook.projection where is_active`,

@@ -20,6 +20,11 @@ export interface PaymentRow {
   readonly block_number: string | null;
   readonly call_id: number | null;
   readonly settled_at: string | null;
+  readonly refunded_at: string | null;
+  readonly refund_transaction: string | null;
+  /** Why its money is owed back, and since when; null where it is not. */
+  readonly refund_due: string | null;
+  readonly refund_due_since: string | null;
   /** The last event that it is made of. */
   readonly last_seq: number;
 }

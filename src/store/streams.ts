@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/event.ts';
 import { type JobId, jobKey } from '../domain/job.ts';
 import type { Fingerprint, PaymentName } from '../domain/payment.ts';
+import type { Caip2 } from '../domain/primitives.ts';
 import type { Claim } from './append-batch.ts';
 import type { LedgerDatabase } from './database.ts';
 
@@ -102,6 +103,35 @@ export function callerNonceClaim(caller: string, job: JobId, nonce: string, bind
 /** The place among the claims of a payer's own name for a payment: unique within that payer. */
 export function paymentIdClaim(payer: string, id: string, binding: string): Claim {
   return { kind: 'payment_id', owner: payer, scope: '', key: id, binding };
+}
+
+/**
+ * A transfer's log entry on the chain counts once: for the payment that it proves, for a refund or for a sweep. `binding`
+ * is what tells whoever claims it again: a payment's nonce, or what the transfer is besides.
+ */
+export function transferClaim(
+  network: Caip2,
+  transaction: string,
+  logIndex: number | 'unseen',
+  binding: string,
+): Claim {
+  return { kind: 'transfer', owner: '', scope: network, key: `${transaction}/${logIndex}`, binding };
+}
+
+/** The streams that hold a transaction's transfers, by the places of their logs. */
+export async function readTransferHolders(
+  pool: pg.Pool,
+  network: Caip2,
+  transaction: string,
+): Promise<ReadonlyMap<number, string>> {
+  const { kind, owner, scope } = transferClaim(network, transaction, 'unseen', '');
+  // 0 is the character after the slash
+  const { rows } = await pool.query<{ key: string; stream: string }>(
+    `select key, stream from tollbook.claim
+     where kind = $1 and owner = $2 and scope = $3 and key > $4 and key < $5`,
+    [kind, owner, scope, `${transaction}/`, `${transaction}0`],
+  );
+  return new Map(rows.map(({ key, stream }) => [Number(key.slice(transaction.length + 1)), stream]));
 }
 
 /** Whether a payment has used a caller's nonce on a job. */

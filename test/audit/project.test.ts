@@ -9,7 +9,7 @@ import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { allEvents } from '../support/invariants.ts';
 import { tell } from '../support/log.ts';
 import { tollbook } from '../support/program.ts';
-import { busyLedger, hex32Of, paidJob, type Told } from '../support/synthetic-ledger.ts';
+import { busyLedger, hex32Of, paidJob, refundOf, type Told } from '../support/synthetic-ledger.ts';
 
 const always = { from: '2000-01-01', to: '2100-01-01' };
 
@@ -46,6 +46,10 @@ function daysOf(payments: Awaited<ReturnType<typeof expected>>['payments']) {
       amount: String(rows.reduce((sum, { amount }) => sum + BigInt(amount), 0n)),
       completed: rows.filter(({ state }) => state === 'completed').length,
       dead_lettered: rows.filter(({ state }) => state === 'dead_lettered').length,
+      refunded: rows.filter(({ state }) => state === 'refunded').length,
+      refunded_amount: String(
+        rows.reduce((sum, { state, amount }) => sum + (state === 'refunded' ? BigInt(amount) : 0n), 0n),
+      ),
     }));
 }
 
@@ -98,13 +102,21 @@ function stories(): Told[][] {
       ...events(told, 0, 1, 2, 3, 4),
       more('dead_lettered', { call_id: 106, attempt: 1, reason: 'refused' }),
     ]),
+    of(106, (told) => [
+      ...events(told, 0, 1, 2, 3, 4),
+      more('dead_lettered', { call_id: 107, attempt: 1, reason: 'refused' }),
+      refundOf(told, 1).event,
+    ]),
+    of(107, (told) => [...events(told, 0, 1, 2, 3, 4, 5, 6), refundOf(told, 2).event]),
+    of(108, (told) => [...events(told, 0, 1, 2, 3), refundOf(told, 3).event]),
+    of(109, (told) => events(told, 0, 1, 2, 3)),
   ];
 }
 
 test('whatever the order of events and the length of the steps, the read models are the fold of the ledger', async () => {
   await fc.assert(
     fc.asyncProperty(
-      fc.array(fc.nat(11), { minLength: 100, maxLength: 130 }),
+      fc.array(fc.nat(15), { minLength: 100, maxLength: 130 }),
       fc.integer({ min: 1, max: 40 }),
       async (turns, step) => {
         const database = await createDatabase();
@@ -122,15 +134,15 @@ test('whatever the order of events and the length of the steps, the read models 
         expect(read.asOfSeq).toBe(told.length);
         expect(read.payments).toEqual(payments);
         expect(read.calls).toEqual(calls);
-        const days = read.days.map(
-          ({ day, job_index, payments: count, amount, completed, dead_lettered }) => ({
-            key: `${day}/${job_index}`,
-            payments: count,
-            amount,
-            completed,
-            dead_lettered,
-          }),
-        );
+        const days = read.days.map(({ day, job_index, ...counts }) => ({
+          key: `${day}/${job_index}`,
+          payments: counts.payments,
+          amount: counts.amount,
+          completed: counts.completed,
+          dead_lettered: counts.dead_lettered,
+          refunded: counts.refunded,
+          refunded_amount: counts.refunded_amount,
+        }));
         expect(days).toEqual(daysOf(payments));
       },
     ),

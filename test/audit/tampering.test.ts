@@ -10,7 +10,7 @@ import { readHead } from '../../src/store/log.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { exportTo, rootOfEvents, sealAll, tell, testSigner, testVerifier } from '../support/log.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
-import { busyLedger, type Told } from '../support/synthetic-ledger.ts';
+import { busyLedger, refundOf, sweepOf, type Told } from '../support/synthetic-ledger.ts';
 import { tamperings } from '../support/tampering.ts';
 
 const verifierScript = path.join(import.meta.dirname, '../independent/verify.py');
@@ -152,6 +152,45 @@ test.each(damaged)('an export %s is found out', async (_, damage, words) => {
   const { isSound, text, independent } = await verifyBoth(dir);
   expect(text).toMatch(words);
   expect([isSound, independent.code]).toEqual([false, 1]);
+});
+
+const busy: Told[] = busyLedger().take(57).toArray();
+const jobOf = (n: number) => busy.filter(({ stream }) => stream === busy[n]!.stream);
+const placeOf = ({ event }: Told) => {
+  if (event.type !== 'operator_sweep_recorded') throw new Error('no sweep');
+  const { transaction, block_number, block_hash, log_index } = event.data;
+  return { transaction, block_number, block_hash, log_index };
+};
+
+test.each<[string, Told[], RegExp | undefined]>([
+  ['refunds and sweeps', [refundOf(jobOf(0), 1), sweepOf(1), refundOf(jobOf(1), 2), sweepOf(2)], undefined],
+  ['a refund twice', [refundOf(jobOf(0), 1), refundOf(jobOf(0), 2)], /refunded before/],
+  [
+    'a refund of more',
+    [refundOf(jobOf(0), 1, { amount: '1001' })],
+    /refunds? 1001 atoms|not what was signed/,
+  ],
+  [
+    'a refund to another',
+    [refundOf(jobOf(0), 1, { refunded_to: `0x${'7'.repeat(40)}` })],
+    /has paid|somebody else/,
+  ],
+  ['a sweep that is a refund', [refundOf(jobOf(0), 1, placeOf(sweepOf(1))), sweepOf(1)], /has paid before/],
+  ['a refund that is a sweep', [sweepOf(1), refundOf(jobOf(0), 1, placeOf(sweepOf(1)))], /has paid before/],
+  [
+    'a sweep of another name',
+    [{ ...sweepOf(1), stream: sweepOf(2).stream }],
+    /than its stream does|not alone/,
+  ],
+])('%s: both verifiers say the same of it', async (_, more, words) => {
+  const database = await createDatabase();
+  const dir = temporaryFolder();
+  await tell(database, [...busy, ...more]);
+  await keepCheckpoint(database, path.join(dir, 'new.ckpt'));
+  await exportTo(path.join(dir, 'export.jsonl'), database);
+  const { isSound, text, independent } = await verifyBoth(dir, ['new.ckpt']);
+  expect([isSound, independent.code]).toEqual(words ? [false, 1] : [true, 0]);
+  for (const told of [text, independent.text]) expect(told).toMatch(words ?? /60|61 events/);
 });
 
 test.each([

@@ -4,18 +4,22 @@ import { isIncluded, leafHash } from '../../src/domain/merkle.ts';
 import { openCheckpoint } from '../../src/domain/checkpoint.ts';
 import type { OperatorScope } from '../../src/domain/operator-scope.ts';
 import { issueOperatorToken } from '../../src/gateway/operator-tokens.ts';
-import type {
-  AuditedCalls,
-  AuditedPayments,
-  AuditedStoryJson,
-  Totals,
+import {
+  type AuditedCalls,
+  auditedPayments,
+  type AuditedPayments,
+  type AuditedStoryJson,
+  type RefundsDue,
+  refundsDue,
+  type Totals,
+  totals as totalsSchema,
 } from '../../src/http/schemas/audit.ts';
 import { writerRole } from '../../src/store/database.ts';
 import { openLane } from '../../src/store/lane.ts';
 import { startBooks } from '../support/books.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { tell, testVerifier } from '../support/log.ts';
-import { busyLedger } from '../support/synthetic-ledger.ts';
+import { busyLedger, paidJob, refundOf, type Told } from '../support/synthetic-ledger.ts';
 import { eventually } from '../support/wait.ts';
 
 const told = busyLedger().take(342).toArray();
@@ -28,9 +32,9 @@ async function tokenOf(database: TestDatabase, scope: OperatorScope): Promise<st
 }
 
 /** A gateway over 48 payments, and how an auditor asks it. */
-async function audited() {
+async function audited(more: readonly Told[] = []) {
   const database = await createDatabase();
-  await tell(database, told);
+  await tell(database, [...told, ...more]);
   const token = await tokenOf(database, 'audit:read');
   while ((await projectNext(database.pool, 1_000)) > 0);
   const { url } = await startBooks(database);
@@ -110,6 +114,45 @@ test('a story is whole, and its proof holds with nothing but the public key', as
   expect((await ask('/audit/payments/nonsense')).status).toBe(404);
 });
 
+/** A paid job whose call is a dead letter. */
+function deadJob(n: number): Told[] {
+  const job = paidJob(n);
+  const { stream } = job[0]!;
+  const data = { call_id: n + 1, attempt: 1, reason: 'http_400' };
+  return [...job.slice(0, 5), { stream, event: { type: 'dead_lettered', data } }];
+}
+
+test('what is owed back, page after page, and no more once it was given back', async () => {
+  const dead = [501, 502, 503].map(deadJob);
+  const { database, ask } = await audited(dead.flat());
+  const first = (await ask<RefundsDue>('/audit/refunds-due?limit=2')).json;
+  const second = (await ask<RefundsDue>(`/audit/refunds-due?limit=2&cursor=${first.next}`)).json;
+  expect(refundsDue.parse(first)).toEqual(first);
+  expect(second.next).toBeNull();
+  const listed = [...first.refunds_due, ...second.refunds_due];
+  expect(listed.map(({ quote_digest }) => quote_digest)).toEqual(dead.map(([quote]) => quote!.stream));
+  const settled = dead[0]![3]!.event.data as { payment_nonce: string; payer: string; amount: string };
+  expect(listed[0]).toMatchObject({
+    payment_nonce: settled.payment_nonce,
+    payer: settled.payer,
+    amount: settled.amount,
+    symbol: 'USDC',
+    why: 'dead_lettered',
+  });
+  await tell(database, [refundOf(dead[1]!)]);
+  while ((await projectNext(database.pool, 1_000)) > 0);
+  const left = (await ask<RefundsDue>('/audit/refunds-due')).json.refunds_due;
+  expect(left.map(({ quote_digest }) => quote_digest)).toEqual([dead[0]![0]!.stream, dead[2]![0]!.stream]);
+  const { json } = await ask<AuditedPayments>('/audit/payments?state=refunded');
+  const { payments } = auditedPayments.parse(json);
+  expect(payments).toMatchObject([{ quote_digest: dead[1]![0]!.stream, refund_due: null }]);
+  const days = (await ask<Totals>('/audit/totals?from=2020-01-01&to=2100-01-01')).json;
+  const refunded = totalsSchema.parse(days).totals.filter((day) => day.refunded > 0);
+  expect(refunded).toMatchObject([{ refunded: 1, refunded_amount: payments[0]!.amount }]);
+  expect((await ask(`/audit/payments?cursor=${first.next}`)).json.code).toBe('invalid_cursor');
+  expect((await ask('/audit/refunds-due?limit=0')).json.code).toBe('invalid_request');
+});
+
 const sum = (list: readonly { amount: string }[]) =>
   list.reduce((all, { amount }) => all + BigInt(amount), 0n);
 
@@ -172,6 +215,7 @@ test('every list wants a token with the scope audit:read', async () => {
     `/audit/payments/${told[0]!.stream}`,
     '/audit/calls',
     '/audit/totals?from=2026-01-01&to=2026-01-02',
+    '/audit/refunds-due',
   ]) {
     expect((await fetch(url + path)).status).toBe(401);
     expect((await ask(path, stranger)).json.code).toBe('forbidden');

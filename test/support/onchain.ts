@@ -1,7 +1,8 @@
-import { createWalletClient, type Hex, http, parseSignature, publicActions } from 'viem';
+import { createWalletClient, encodeFunctionData, type Hex, http, parseSignature, publicActions } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
-import { testToken } from '../../src/devnet/contracts.ts';
+import { multicall3Address } from '../../src/devnet/chain.ts';
+import { multicall3, testToken } from '../../src/devnet/contracts.ts';
 import { payer, type Payment } from './payer.ts';
 
 const stranger = privateKeyToAccount(devnetKeys.spare);
@@ -43,19 +44,48 @@ export async function cancelPayment(rpcUrl: string, payment: Payment): Promise<H
   return send(rpcUrl, accepted.asset, 'cancelAuthorization', [payer.address, nonce, 27 + yParity, r, s]);
 }
 
+/** Moves tokens by a plain transfer. `gas` lets one be sent that reverts. */
+export function transferToken(
+  rpcUrl: string,
+  { key, asset, to, amount, gas }: { key: Hex; asset: Hex; to: Hex; amount: bigint; gas?: bigint },
+): Promise<Hex> {
+  return send(rpcUrl, asset, 'transfer', [to, amount], { account: privateKeyToAccount(key), gas });
+}
+
+/** Several transfers in one transaction, from Multicall3's own balance. */
+export async function transferMany(
+  rpcUrl: string,
+  transfers: readonly { readonly asset: Hex; readonly to: Hex; readonly amount: bigint }[],
+): Promise<Hex> {
+  const calls = transfers.map(({ asset, to, amount }) => ({
+    target: asset,
+    callData: encodeFunctionData({ abi: testToken.abi, functionName: 'transfer', args: [to, amount] }),
+  }));
+  return send(rpcUrl, multicall3Address, 'aggregate', [calls], { abi: multicall3.abi });
+}
+
 async function send(
   rpcUrl: string,
   address: Hex,
   functionName: string,
   args: readonly unknown[],
+  options: { account?: typeof stranger; gas?: bigint | undefined; abi?: typeof testToken.abi } = {},
 ): Promise<Hex> {
+  const { account = stranger, gas, abi = testToken.abi } = options;
   const client = createWalletClient({
-    account: stranger,
+    account,
     transport: http(rpcUrl),
     pollingInterval: 20,
   }).extend(publicActions);
-  const hash = await client.writeContract({ address, abi: testToken.abi, functionName, args, chain: null });
+  const hash = await client.writeContract({
+    address,
+    abi,
+    functionName,
+    args,
+    chain: null,
+    ...(gas && { gas }),
+  });
   const { status } = await client.waitForTransactionReceipt({ hash });
-  if (status !== 'success') throw new Error(`${functionName} reverted`);
+  if (status !== 'success' && gas === undefined) throw new Error(`${functionName} reverted`);
   return hash;
 }

@@ -98,6 +98,53 @@ export function paidJob(
   return events.map((event) => ({ stream, event }));
 }
 
+/** The refund of a paid job, in its stream, by a transfer that is the n-th of those. */
+export function refundOf(job: readonly Told[], n = 0, change: object = {}): Told {
+  const settled = job.find(({ event }) => event.type === 'payment_settled');
+  if (settled?.event.type !== 'payment_settled') throw new Error('this job is not paid');
+  const { payer, payment_nonce, amount } = settled.event.data;
+  const data = {
+    network,
+    asset,
+    payer,
+    payment_nonce,
+    amount,
+    refunded_from: payTo,
+    refunded_to: payer,
+    ...awayIn(`refund ${n}`),
+    ...change,
+  };
+  return { stream: settled.stream, event: { type: 'refunded', data } };
+}
+
+/** The n-th sweep, in a stream of its own. */
+export function sweepOf(n: number, change: object = {}): Told {
+  const place = awayIn(`sweep ${n}`);
+  const data = {
+    network,
+    asset,
+    symbol: 'USDC',
+    decimals: 6,
+    pay_to: payTo,
+    swept_to: `0x${'77'.repeat(20)}`,
+    amount: String(100 + n),
+    ...place,
+    ...change,
+  };
+  const stream = `sweep:84532:${place.transaction}:${place.log_index}`;
+  return { stream, event: { type: 'operator_sweep_recorded', data } };
+}
+
+function awayIn(name: string) {
+  return {
+    transaction: hex32Of(name),
+    block_number: '9000',
+    block_hash: hex32Of(`block of ${name}`),
+    log_index: 4,
+    operator: 'ada',
+  };
+}
+
 /** Paid jobs, eight under way at once, and now and then a refused request. */
 export function* busyLedger(): Generator<Told> {
   for (let n = 0; ; n += 8) {

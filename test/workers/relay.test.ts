@@ -239,12 +239,12 @@ describe('a call that its runner does not take', () => {
     await expectSound(database);
 
     const operator = operatorOf(database);
-    expect(await requeueCall(operator, call.callId)).toBe(true);
+    expect(await requeueCall(operator, call.callId)).toBe('done');
     expect((await reachesState(call, 'completed')).result).not.toBeNull();
     expect(attemptsOf(runner.deliveries)).toEqual(countingTo(6));
     expect(idsOf(runner.deliveries).size).toBe(1);
     expect(await listDeadCalls(database.db, 10)).toEqual([]);
-    expect(await requeueCall(operator, call.callId)).toBe(false);
+    expect(await requeueCall(operator, call.callId)).toBe('not_dead');
     expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({
       accepted: 1,
       dead_lettered: 1,

@@ -49,6 +49,19 @@ export const auditCallsOperation: Operation = {
   refusals: listed,
 };
 
+export const auditRefundsDueOperation: Operation = {
+  method: 'get',
+  path: '/audit/refunds-due',
+  id: 'listRefundsDue',
+  tag: 'Audit',
+  summary: 'The payments whose money is owed back',
+  description: `${scope} One leaves the list when its refund is recorded, or its call is sent again.`,
+  security: 'operatorToken',
+  query: schemas.refundsDueQuery,
+  answers: [{ status: 200, description: 'A page of them.', schema: schemas.refundsDue }],
+  refusals: listed,
+};
+
 export const auditTotalsOperation: Operation = {
   method: 'get',
   path: '/audit/totals',

@@ -69,6 +69,7 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
     audit.auditStoryOperation,
     audit.auditCallsOperation,
     audit.auditTotalsOperation,
+    audit.auditRefundsDueOperation,
     reconciliations.listReconciliationsOperation,
     reconciliations.reconciliationOperation,
   ],

@@ -28,6 +28,7 @@ export const requeueOperation: Operation = {
     'unauthorized',
     'forbidden',
     'call_not_found',
+    'call_refunded',
     'body_too_large',
     'internal_error',
     'ledger_unavailable',

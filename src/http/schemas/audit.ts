@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isRealDay } from '../../domain/day.ts';
+import { refundReasons } from '../../domain/refund.ts';
 import { inclusionProof } from './log.ts';
 import {
   address,
@@ -24,6 +25,7 @@ const states = [
   'delivered',
   'completed',
   'dead_lettered',
+  'refunded',
 ] as const;
 
 const id = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional();
@@ -70,6 +72,11 @@ const asOf = { as_of_seq: count.meta({ description: 'The last event that was rea
 const next = z.string().nullable().meta({ description: 'The cursor of the next page; null at the end.' });
 const token = { network, asset: address, symbol, decimals };
 
+const refundDue = z.enum(refundReasons).meta({
+  description:
+    'Why its money is owed back: its call is a dead letter; it never had one; it had none and another payment took its quote.',
+});
+
 export const auditedPayment = z.strictObject({
   seq: count.meta({ description: 'The event that started it.' }),
   quote_digest: quoteDigest,
@@ -84,6 +91,10 @@ export const auditedPayment = z.strictObject({
   block_number: atoms.nullable().meta({ description: 'Where the chain proved it; null on a word alone.' }),
   call_id: callId.nullable(),
   settled_at: time.nullable(),
+  refunded_at: time.nullable(),
+  refund_transaction: hex32.nullable(),
+  refund_due: refundDue.nullable(),
+  refund_due_since: time.nullable(),
   last_seq: count.meta({ description: 'The last event that it is made of.' }),
 });
 
@@ -91,6 +102,36 @@ export const auditedPayments = z
   .strictObject({ ...asOf, payments: z.array(auditedPayment), next })
   .meta({ description: 'Payments in the order they were started.' });
 export type AuditedPayments = z.infer<typeof auditedPayments>;
+
+export const refundsDueQuery = z.strictObject({ cursor, limit });
+
+export const refundsDue = z
+  .strictObject({
+    ...asOf,
+    refunds_due: z.array(
+      z.strictObject({
+        seq: count.meta({ description: 'The event that started the payment.' }),
+        quote_digest: quoteDigest,
+        payment_nonce: hex32.meta({ description: 'Names the payment where its quote was paid twice.' }),
+        ...jobName,
+        ...token,
+        amount: atoms,
+        payer: address,
+        pay_to: address,
+        transaction: hex32.meta({ description: 'The one that paid.' }),
+        block_number: atoms
+          .nullable()
+          .meta({ description: 'Where the chain proved it; null on a word alone.' }),
+        call_id: callId.nullable(),
+        why: refundDue,
+        since: time,
+        age_secs: count,
+      }),
+    ),
+    next,
+  })
+  .meta({ description: 'Payments whose money is owed back, in the order they were started.' });
+export type RefundsDue = z.infer<typeof refundsDue>;
 
 export const auditedStory = z
   .strictObject({
@@ -153,6 +194,8 @@ export const totals = z
         amount: atoms,
         completed: count.meta({ description: 'Those of them whose calls are completed by now.' }),
         dead_lettered: count,
+        refunded: count.meta({ description: 'Those of them whose money went back.' }),
+        refunded_amount: atoms,
       }),
     ),
     complete: z.boolean().meta({ description: 'False where there are more: ask for fewer days.' }),

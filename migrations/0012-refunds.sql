@@ -1,0 +1,88 @@
+-- Refunds in what finance reads: of which payments the money went back, and of which it is owed back, why and since when.
+alter table tollbook.payment
+  add column refunded_at timestamptz,
+  add column refund_transaction text collate "C",
+  add column refund_due text collate "C",
+  add column refund_due_since timestamptz;
+alter table tollbook.job_day
+  add column refunded bigint not null default 0,
+  add column refunded_amount numeric not null default 0;
+
+-- nobody was refunded before this: what is owed back is what has no call, or a dead one
+update tollbook.payment set refund_due = 'dead_lettered', refund_due_since = paid_call.ended_at
+from tollbook.paid_call
+where payment.state = 'dead_lettered'
+  and paid_call.generation = payment.generation and paid_call.call_id = payment.call_id;
+update tollbook.payment set
+  refund_due = case when exists (
+    select from tollbook.payment other
+    where other.generation = payment.generation and other.quote_digest = payment.quote_digest
+      and other.seq <> payment.seq and other.settled_at is not null) then 'paid_twice' else 'never_enqueued' end,
+  refund_due_since = payment.settled_at
+where payment.state = 'settled';
+
+create index payment_refund_due on tollbook.payment (generation, seq) where refund_due is not null;
+-- which tokens were ever taken, and to which addresses
+create index payment_pay_to on tollbook.payment (generation, network, asset, pay_to);
+
+-- Writes what the events after p_from up to p_to have changed, and moves the generation there; does nothing and says false
+-- where it stands elsewhere. Rows are whole: written twice they are the same.
+create or replace function tollbook.apply_projection(p_generation int, p_from bigint, p_to bigint, p_payments json, p_calls json)
+returns boolean language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
+begin
+  -- a generation that was replaced gets no more
+  perform from projection where generation = p_generation and seq = p_from
+    and generation >= (select active.generation from projection active where active.is_active) for update;
+  if not found then return false; end if;
+  with incoming as materialized (
+    select r.* from json_to_recordset(p_payments) as r(
+      seq bigint, quote_digest text, at timestamptz, service_id bigint, job_index bigint, network text, asset text,
+      symbol text, decimals int, amount numeric, payer text, pay_to text, state text, transaction text,
+      block_number numeric, call_id bigint, settled_at timestamptz, refunded_at timestamptz, refund_transaction text,
+      refund_due text, refund_due_since timestamptz, last_seq bigint)
+  ), counted as (
+    select (settled_at at time zone 'UTC')::date as day, service_id, job_index, network, asset, symbol, decimals,
+      1 as payments, amount, (state = 'completed')::int as completed, (state = 'dead_lettered')::int as dead_lettered,
+      (state = 'refunded')::int as refunded, case state when 'refunded' then amount else 0 end as refunded_amount
+    from incoming where settled_at is not null
+    union all
+    select (old.settled_at at time zone 'UTC')::date, old.service_id, old.job_index, old.network, old.asset, old.symbol,
+      old.decimals, -1, -old.amount, -(old.state = 'completed')::int, -(old.state = 'dead_lettered')::int,
+      -(old.state = 'refunded')::int, case old.state when 'refunded' then -old.amount else 0 end
+    from payment old join incoming using (seq) where old.generation = p_generation and old.settled_at is not null
+  ), totals as (
+    insert into job_day (generation, day, service_id, job_index, network, asset, symbol, decimals, payments, amount,
+      completed, dead_lettered, refunded, refunded_amount)
+    select p_generation, day, service_id, job_index, network, asset, min(symbol), min(decimals), sum(payments), sum(amount),
+      sum(completed), sum(dead_lettered), sum(refunded), sum(refunded_amount)
+    from counted group by day, service_id, job_index, network, asset
+    having sum(payments) <> 0 or sum(amount) <> 0 or sum(completed) <> 0 or sum(dead_lettered) <> 0
+      or sum(refunded) <> 0
+    on conflict (generation, day, service_id, job_index, network, asset) do update set
+      payments = job_day.payments + excluded.payments, amount = job_day.amount + excluded.amount,
+      completed = job_day.completed + excluded.completed, dead_lettered = job_day.dead_lettered + excluded.dead_lettered,
+      refunded = job_day.refunded + excluded.refunded, refunded_amount = job_day.refunded_amount + excluded.refunded_amount
+  ), calls as (
+    insert into paid_call
+    select p_generation, c.* from json_to_recordset(p_calls) as c(
+      call_id bigint, seq bigint, quote_digest text, service_id bigint, job_index bigint, status text, attempts int,
+      enqueued_at timestamptz, ended_at timestamptz)
+    on conflict (generation, call_id) do update set
+      seq = excluded.seq, quote_digest = excluded.quote_digest, status = excluded.status, attempts = excluded.attempts,
+      enqueued_at = excluded.enqueued_at, ended_at = excluded.ended_at
+  )
+  insert into payment (generation, seq, quote_digest, at, service_id, job_index, network, asset, symbol, decimals, amount,
+    payer, pay_to, state, transaction, block_number, call_id, settled_at, last_seq, refunded_at, refund_transaction,
+    refund_due, refund_due_since)
+  select p_generation, i.seq, i.quote_digest, i.at, i.service_id, i.job_index, i.network, i.asset, i.symbol, i.decimals,
+    i.amount, i.payer, i.pay_to, i.state, i.transaction, i.block_number, i.call_id, i.settled_at, i.last_seq,
+    i.refunded_at, i.refund_transaction, i.refund_due, i.refund_due_since
+  from incoming i
+  on conflict (generation, seq) do update set
+    state = excluded.state, transaction = excluded.transaction, block_number = excluded.block_number,
+    call_id = excluded.call_id, settled_at = excluded.settled_at, last_seq = excluded.last_seq,
+    refunded_at = excluded.refunded_at, refund_transaction = excluded.refund_transaction,
+    refund_due = excluded.refund_due, refund_due_since = excluded.refund_due_since;
+  update projection set seq = p_to, touched_at = clock() where generation = p_generation;
+  return true;
+end $$;

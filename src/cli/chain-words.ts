@@ -1,0 +1,11 @@
+import type { NoTransfers } from '../audit/final-transfers.ts';
+
+/** Why a transaction could not be looked up, for a person. */
+export const chainWords: Readonly<Record<NoTransfers, string>> = {
+  network_unknown: 'the configuration names no RPC of that network',
+  wrong_chain: 'the configured RPC serves another chain than that network',
+  chain_unavailable: 'the chain cannot be asked now; nothing was recorded',
+  transaction_unknown: 'the chain has never heard of that transaction',
+  transaction_failed: 'that transaction failed: it moved nothing',
+  not_final: 'that transaction is not final yet: ask again in a while',
+};

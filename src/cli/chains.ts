@@ -1,0 +1,23 @@
+import type { Config } from '../config/config.ts';
+import { processEnvironment } from '../config/environment.ts';
+import { loadConfig } from '../config/load.ts';
+import { chainIdOf } from '../domain/primitives.ts';
+import { type Chain, createChain } from '../peers/chain.ts';
+
+export async function readConfig(file: string): Promise<Config> {
+  return (await loadConfig(file, processEnvironment())).config;
+}
+
+/** The chains that a gateway's configuration names; none without one. Whoever opens them closes them. */
+export function openChains(config: Config | undefined): ReadonlyMap<string, Chain> {
+  return new Map(
+    [...(config?.x402?.networks ?? [])].map(([network, { rpcUrl }]) => [
+      network,
+      createChain({ chainId: chainIdOf(network) ?? 0, rpcUrl, timeoutMs: 10_000 }),
+    ]),
+  );
+}
+
+export async function closeChains(chains: ReadonlyMap<string, Chain>): Promise<void> {
+  await Promise.all([...chains.values()].map((chain) => chain.close()));
+}

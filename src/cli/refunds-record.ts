@@ -1,0 +1,83 @@
+import { parseArgs } from 'node:util';
+import { recordRefund, type RefundRefusal } from '../audit/record-refund.ts';
+import { type Hex, isHex32 } from '../domain/primitives.ts';
+import { closeChains, openChains, readConfig } from './chains.ts';
+import { chainWords } from './chain-words.ts';
+import { withLedger } from './ledger.ts';
+import { operatorNamed, operatorNameRule } from './operator-name.ts';
+import { fail, say } from './terminal.ts';
+
+const words: Readonly<Record<RefundRefusal, string>> = {
+  ...chainWords,
+  quote_unknown: 'nothing was ever quoted under that digest',
+  payment_unknown: 'that quote has no payment of that nonce',
+  payment_ambiguous: 'that quote was paid more than once: name the payment by --payment NONCE',
+  not_paid: 'that quote is not paid: there is nothing to give back',
+  payment_unproven:
+    'only a facilitator says that it was paid, and the chain does not: there may be nothing to give back',
+  refunded_before: 'that payment was refunded before, by another transaction',
+  delivered: 'its call was completed: record it with --goodwill if the money goes back all the same',
+  call_open: 'its call may be delivered yet: record it with --goodwill if the money goes back all the same',
+  other_address: 'that transaction moves the token to somebody else than the payer',
+  other_amount: 'that transaction gives the payer another amount: a refund is the whole payment',
+  other_token: 'that transaction gives the payer another token',
+  no_transfer: 'that transaction moves nothing of the kind',
+  moved_nothing: 'that transfer is from the payer to the payer',
+  before_payment: 'that transfer is older than the payment',
+  transfer_claimed: 'that transfer is recorded as something else already',
+  superseded: 'something else was recorded meanwhile: try again',
+};
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      'quote-digest': { type: 'string', default: '' },
+      tx: { type: 'string', default: '' },
+      payment: { type: 'string' },
+      goodwill: { type: 'boolean', default: false },
+      by: { type: 'string' },
+      config: { type: 'string' },
+    },
+  });
+  const quoteDigest = values['quote-digest'].toLowerCase();
+  const transaction = values.tx.toLowerCase();
+  const paymentNonce = values.payment?.toLowerCase();
+  const operator = operatorNamed(values.by);
+  const wrong = !isHex32(quoteDigest)
+    ? 'which payment? --quote-digest is 0x and 64 hexadecimal digits'
+    : !isHex32(transaction)
+      ? 'which transaction gave it back? --tx is 0x and 64 hexadecimal digits'
+      : paymentNonce !== undefined && !isHex32(paymentNonce)
+        ? '--payment is the nonce of a payment: 0x and 64 hexadecimal digits'
+        : operator === undefined
+          ? operatorNameRule
+          : values.config === undefined
+            ? "--config names the gateway's configuration: its chains are asked"
+            : undefined;
+  if (wrong !== undefined || operator === undefined || values.config === undefined) {
+    fail(wrong ?? '');
+    return 64;
+  }
+  const order = {
+    quoteDigest: quoteDigest as Hex,
+    transaction: transaction as Hex,
+    paymentNonce: paymentNonce as Hex | undefined,
+    operator,
+    isGoodwill: values.goodwill,
+  };
+  const chains = openChains(await readConfig(values.config));
+  try {
+    const answer = await withLedger((ledger) => recordRefund(ledger, order, chains));
+    if (answer.kind === 'refused') {
+      fail(words[answer.code] + (answer.detail === undefined ? '' : ` (${answer.detail})`));
+      return 1;
+    }
+    const { amount, symbol, payer } = answer.payment;
+    const money = `${amount} atoms of ${symbol} to ${payer}`;
+    say(answer.kind === 'recorded' ? `Refunded: ${money}.` : `Recorded before: ${money}.`);
+    return 0;
+  } finally {
+    await closeChains(chains);
+  }
+}
