@@ -106,7 +106,9 @@ test('of a month of 500 payments over two tokens exactly what was planted is fou
   ]);
   const lane = openLane({ url: database.url, role: writerRole });
   const ledger = { pool: database.pool, db: openDatabase(database.pool), lane };
-  onTestFinished(() => Promise.all([...chains.values()].map((one) => one.close())).then(() => {}));
+  onTestFinished(async () => {
+    for (const one of chains.values()) await one.close();
+  });
   const refund = {
     quoteDigest: refunded as Hex,
     paymentNonce: undefined,
@@ -192,9 +194,11 @@ function expectBalanced({ accounts }: ReportJson): void {
   }
 }
 
+function grown({ ledger }: AccountJson): bigint {
+  return atoms(ledger.difference_closing) - atoms(ledger.difference_opening);
+}
+
 /** What the chain came to have beyond the ledger within the period, by token. */
 function beyondIn({ accounts }: ReportJson): Record<string, bigint> {
-  const grown = ({ ledger }: AccountJson) =>
-    atoms(ledger.difference_closing) - atoms(ledger.difference_opening);
   return Object.fromEntries(accounts.map((account) => [account.asset, grown(account)]));
 }

@@ -37,6 +37,7 @@ async function optionsOf({ database, from, to }: Books, rpcUrl = chain.rpcUrl): 
   };
 }
 
+const wrongChain: Lie = ({ method }) => (method === 'eth_chainId' ? { result: '0x1' } : undefined);
 const pruned: Lie = ({ method }) =>
   method === 'eth_getLogs' ? { error: { code: -32_000, message: 'pruned history unavailable' } } : undefined;
 const silent: Lie = ({ method }) => (method === 'eth_getLogs' ? { result: [] } : undefined);
@@ -52,7 +53,6 @@ describe('six payments that were made, and a node', () => {
   test('that cannot be believed is told as one, each in its own words', async () => {
     const books = await paid(chain);
     const proxy = await startRpcProxy(chain.rpcUrl);
-    const wrongChain: Lie = ({ method }) => (method === 'eth_chainId' ? { result: '0x1' } : undefined);
     const cases: [Lie, string, RegExp][] = [
       [wrongChain, 'wrong_chain', /serves another chain/],
       [

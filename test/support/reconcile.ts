@@ -15,11 +15,11 @@ import { startTestRunner } from './runner.ts';
 import { askNode } from './tokens.ts';
 import { eventually } from './wait.ts';
 
-export const logTable = `[log]\norigin = "${testSigner.name}"\nkey_env = "LOG_KEY"\nseal_every_ms = 20`;
-export const logEnv = { LOG_KEY: testSeed.toString('hex') };
+const logTable = `[log]\norigin = "${testSigner.name}"\nkey_env = "LOG_KEY"\nseal_every_ms = 20`;
+const logEnv = { LOG_KEY: testSeed.toString('hex') };
 
 /** What `tollbook reconcile` needs of a gateway: its configuration in a file, and the variables that it names. */
-export function reconcileConfig(options: TestGatewayOptions): { file: string; env: Record<string, string> } {
+function reconcileConfig(options: TestGatewayOptions): { file: string; env: Record<string, string> } {
   const file = path.join(temporaryFolder(), 'tollbook.toml');
   writeFileSync(file, configText({ ...options, runnerUrl: undefined, tables: logTable }));
   return { file, env: { ...logEnv, DATABASE_URL: options.database.url } };
