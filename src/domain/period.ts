@@ -26,7 +26,7 @@ export type PeriodReading =
 
 /**
  * Reads `--from` and `--to`: `2026-11` (the month's first instant), `2026-11-01` (midnight UTC), or RFC 3339 to the
- * millisecond. Only what is over at `nowMs` is a period: books of one that is not would change.
+ * millisecond. Only what is over at `nowMs` is a period: books of one that is not would change. `Infinity` asks of no clock.
  */
 export function parsePeriod(from: string | undefined, to: string | undefined, nowMs: number): PeriodReading {
   if (from === undefined || to === undefined)
@@ -96,16 +96,15 @@ function emptyHint(ms: number): string {
 }
 
 function tooEarly({ fromMs, toMs }: Period, nowMs: number): PeriodFault | undefined {
+  if (toMs <= nowMs) return undefined;
   const now = `it is ${instantText(nowMs)} now`;
   if (fromMs >= nowMs)
     return {
       code: 'in_the_future',
       words: `the period is in the future: it begins at ${instantText(fromMs)}, and ${now}`,
     };
-  if (toMs > nowMs)
-    return {
-      code: 'not_over',
-      words: `the period is not over: it ends at ${instantText(toMs)}, and ${now}; what is still to come would change it, so choose a --to that has passed`,
-    };
-  return undefined;
+  return {
+    code: 'not_over',
+    words: `the period is not over: it ends at ${instantText(toMs)}, and ${now}; what is still to come would change it, so choose a --to that has passed`,
+  };
 }
