@@ -5,8 +5,6 @@ import { ReconcileError } from '../audit/reconcile-error.ts';
 import { ledgerInDatabase, ledgerInFile, type LedgerSource } from '../audit/reconcile-ledger.ts';
 import { signerOf } from '../books.ts';
 import type { Config } from '../config/config.ts';
-import { processEnvironment } from '../config/environment.ts';
-import { loadConfig } from '../config/load.ts';
 import { ConfigError } from '../config/mistakes.ts';
 import { CheckpointError, type NoteVerifier, parseVerifierKey } from '../domain/checkpoint.ts';
 import { type Period, parsePeriod } from '../domain/period.ts';
@@ -14,6 +12,7 @@ import { chainIdOf } from '../domain/primitives.ts';
 import { type ReportJson, reportText } from '../domain/reconcile-report.ts';
 import { type ChainScanner, createScanner } from '../peers/transfer-scan.ts';
 import { storeReconciliation } from '../store/reconciliations.ts';
+import { readConfig } from './chains.ts';
 import { readCheckpoints, readVerifier } from './given-proof.ts';
 import { withLedger } from './ledger.ts';
 import { startProgress } from './progress.ts';
@@ -103,10 +102,6 @@ function readPairs(
     if (chainIdOf(network) === undefined || !form.test(value))
       throw new ArgumentError(`--${name} is NETWORK=${what}, such as eip155:8453=${what}`);
   return new Map(pairs);
-}
-
-async function readConfig(file: string): Promise<Config> {
-  return (await loadConfig(file, processEnvironment())).config;
 }
 
 async function verifierOf({ pubkey }: Values, config: Config | undefined): Promise<NoteVerifier | undefined> {

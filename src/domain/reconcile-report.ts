@@ -65,7 +65,7 @@ export interface Reconciled {
 export type ReconcileResult = 'clean' | 'open_items' | 'breaks';
 
 /** One word for the whole: a ledger that is not what was sealed is a break by itself. */
-export function resultOf({ ledger, tally }: Pick<Reconciled, 'ledger' | 'tally'>): ReconcileResult {
+function resultOf({ ledger, tally }: Pick<Reconciled, 'ledger' | 'tally'>): ReconcileResult {
   if (ledger.fault || tally.countOf('break') > 0) return 'breaks';
   return tally.countOf('open') > 0 ? 'open_items' : 'clean';
 }

@@ -77,7 +77,7 @@ export interface ClassJson {
 /** So many of each class are listed one by one; beyond that they are grouped by counterparty. */
 export const mostListed = 10_000;
 /** So many groups of a class are kept; what belongs to none of them is in one more, `others`. */
-export const mostGroups = 1_000;
+const mostGroups = 1_000;
 
 class ClassTally {
   count = 0;

@@ -104,7 +104,7 @@ export function readTransfers(receipt: Receipt | null): Exclude<TransfersAnswer,
 }
 
 /** Undefined for what is no ERC-20 Transfer, and for one of a spelling that no token uses. */
-function transferOf(log: Log): Transfer | undefined {
+export function transferOf(log: Log): Transfer | undefined {
   const [, from, to] = log.topics.map(addressIn);
   if (!isTransfer(log) || !from || !to || !/^0x[0-9a-f]{64}$/.test(log.data)) return undefined;
   return { asset: log.address, from, to, value: BigInt(log.data), logIndex: Number(log.logIndex) };
@@ -146,32 +146,6 @@ export function hasTransferBetween({ logs }: Receipt, { asset, from, payTo }: Ex
   );
 }
 
-/** A Transfer as its log has it. */
-export interface MovedTokens {
-  readonly asset: Address;
-  readonly from: Address;
-  readonly to: Address;
-  readonly amount: bigint;
-  readonly logIndex: number;
-}
-
-/** Undefined for a log that is no ERC-20 Transfer. */
-export function movedTokens(log: Log): MovedTokens | undefined {
-  const [, from, to] = log.topics;
-  if (!isTransfer(log) || from === undefined || to === undefined || log.data.length !== 66) return undefined;
-  return {
-    asset: log.address,
-    from: wordAddress(from),
-    to: wordAddress(to),
-    amount: BigInt(log.data),
-    logIndex: Number(log.logIndex),
-  };
-}
-
-function wordAddress(word: Hex): Address {
-  return `0x${word.slice(-40)}`;
-}
-
 /** Which Transfer of a receipt each EIP-3009 authorization moved. */
 export interface UsedAuthorization {
   readonly asset: Address;
@@ -189,8 +163,8 @@ export function usedAuthorizations({ logs }: Receipt): UsedAuthorization[] {
       const [, payer, nonce] = use.topics;
       if (!isUse(use) || payer === undefined || nonce === undefined) return [];
       const transfer = transfersOf(events, at).find((log) => isTransferBy(log, use));
-      if (!transfer) return [];
-      return [{ asset, payer: wordAddress(payer), nonce, logIndex: Number(transfer.logIndex) }];
+      const by = addressIn(payer);
+      return by && transfer ? [{ asset, payer: by, nonce, logIndex: Number(transfer.logIndex) }] : [];
     });
   });
 }

@@ -15,7 +15,7 @@ import {
 } from './json-rpc.ts';
 import { askRightChain } from './right-chain.ts';
 import { bytes32, noBlockHash, quantity, toQuantity } from './rpc-values.ts';
-import { logSchema, movedTokens, receiptCall, transferred, usedAuthorizations } from './transfer-logs.ts';
+import { logSchema, receiptCall, transferOf, transferred, usedAuthorizations } from './transfer-logs.ts';
 
 /** Whose transfers are wanted: of these tokens, to or from these addresses. */
 export interface TransferQuery {
@@ -210,10 +210,11 @@ function isOneChain(logs: readonly PlacedLog[], to: bigint, toHash: Hex): boolea
 }
 
 function transferIn(network: string, log: PlacedLog): ChainTransfer[] {
-  const moved = movedTokens(log);
+  const moved = transferOf(log);
   if (!moved) return [];
+  const { value: amount, ...rest } = moved;
   const { transactionHash: transaction, blockNumber, blockHash } = log;
-  return [{ network, ...moved, transaction, blockNumber, blockHash }];
+  return [{ network, ...rest, amount, transaction, blockNumber, blockHash }];
 }
 
 async function readEvidence(ask: Ask, network: string, transaction: Hex): Promise<RpcAnswer<Evidence>> {
@@ -229,10 +230,7 @@ async function readEvidence(ask: Ask, network: string, transaction: Hex): Promis
       kind: 'receipt',
       blockNumber,
       isReverted: receipt.status === '0x0',
-      transfers: receipt.logs.flatMap((log) => {
-        const moved = movedTokens(log);
-        return moved ? [{ network, ...moved, transaction, blockNumber, blockHash }] : [];
-      }),
+      transfers: receipt.logs.flatMap((log) => transferIn(network, { ...log, blockNumber, blockHash })),
       authorizations: usedAuthorizations(receipt),
     },
   };

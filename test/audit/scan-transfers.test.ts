@@ -141,19 +141,34 @@ test('a node of another chain is told as one before it is asked anything else', 
   await expect(scan(chain.rpcUrl, { chainId: 1 })).rejects.toMatchObject({ fault: 'wrong_chain' });
 });
 
-describe('a node that answers differently the second time', () => {
-  /** Leaves the logs out of every second answer for the same range. */
-  const forgetful = (isWanted: (from: bigint) => boolean): Lie => {
-    const seen = new Map<string, number>();
-    return (question) => {
-      const range = rangeOf(question);
-      if (!range) return undefined;
-      const key = JSON.stringify(question.params);
-      seen.set(key, (seen.get(key) ?? 0) + 1);
-      return isWanted(range.from) && seen.get(key) === 2 ? { result: [] } : undefined;
-    };
+/** Leaves the logs out of every second answer for the same range. */
+const forgetful = (isWanted: (from: bigint) => boolean): Lie => {
+  const seen = new Map<string, number>();
+  return (question) => {
+    const range = rangeOf(question);
+    if (!range) return undefined;
+    const key = JSON.stringify(question.params);
+    seen.set(key, (seen.get(key) ?? 0) + 1);
+    return isWanted(range.from) && seen.get(key) === 2 ? { result: [] } : undefined;
   };
+};
 
+/** A node that can be asked for 40 blocks at a time, and fails from a block on. */
+async function cutOff(file: string) {
+  const capped = widerThan(40n);
+  const proxy = await behind((question) => {
+    const range = rangeOf(question);
+    return range && range.from > 150n && range.to - range.from < 40n
+      ? { error: { code: -32_000, message: 'down' } }
+      : capped(question);
+  });
+  await expect(scan(proxy.url, { resumeFile: file })).rejects.toMatchObject({ fault: 'logs_refused' });
+  proxy.lie = capped;
+  proxy.asked.length = 0;
+  return proxy;
+}
+
+describe('a node that answers differently the second time', () => {
   test('is found out at the first and the last chunk', async () => {
     const proxy = await behind(forgetful((from) => from === 0n));
     await expect(scan(proxy.url)).rejects.toMatchObject({ fault: 'answers_differ' });
@@ -180,21 +195,6 @@ describe('a node that answers differently the second time', () => {
 });
 
 describe('a scan that was cut off', () => {
-  /** A node that can be asked for 40 blocks at a time, and fails from a block on. */
-  async function cutOff(file: string) {
-    const capped = widerThan(40n);
-    const proxy = await behind((question) => {
-      const range = rangeOf(question);
-      return range && range.from > 150n && range.to - range.from < 40n
-        ? { error: { code: -32_000, message: 'down' } }
-        : capped(question);
-    });
-    await expect(scan(proxy.url, { resumeFile: file })).rejects.toMatchObject({ fault: 'logs_refused' });
-    proxy.lie = capped;
-    proxy.asked.length = 0;
-    return proxy;
-  }
-
   test('goes on where it stopped, and finds the same', async () => {
     const file = path.join(temporaryFolder(), 'scan');
     const proxy = await cutOff(file);

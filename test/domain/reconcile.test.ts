@@ -1,20 +1,22 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  account,
-  allKinds,
-  foundIn,
-  key,
-  type Kind,
-  kinds,
-  payTo,
-  type Planted,
-  reconcilePlanted,
-  stranger,
-} from './reconcile-support.ts';
+import type { ChainTransfer } from '../../src/domain/reconcile.ts';
+import { LedgerFacts } from '../../src/domain/reconcile-facts.ts';
+import { paidJob } from '../support/synthetic-ledger.ts';
+import { allKinds, type Kind, kinds, network, payTo, type Planted, stranger } from './reconcile-support.ts';
+import { account, foundIn, key, reconcilePlanted } from './reconcile-world.ts';
 
 const expectedOf = (planted: readonly Planted[]): string[] =>
   planted.flatMap(({ expected }) => expected.map((pair) => pair.join(' '))).toSorted();
+
+/** What came to the payee in its token, less what left it. */
+const movedBy = (transfers: readonly ChainTransfer[]): bigint =>
+  transfers
+    .filter(({ asset }) => asset === account.asset)
+    .reduce(
+      (sum, { from, to, amount }) => sum + (to === payTo ? amount : 0n) - (from === payTo ? amount : 0n),
+      0n,
+    );
 
 describe('of one thing', () => {
   test.each(allKinds)('%s is said what it is, and nothing else', (kind) => {
@@ -29,21 +31,32 @@ test('in a ledger of any mixture everything is found in its class, once, and not
   fc.assert(
     fc.property(mixture, fc.array(fc.nat(60), { maxLength: 40 }), (names, turns) => {
       const planted = names.map((name, n) => kinds[name](n));
-      const { tally, transfers, ledger, contradictions } = reconcilePlanted(planted, { turns });
+      const { tally, transfers, contradictions } = reconcilePlanted(planted, { turns });
       expect(foundIn(tally)).toEqual(expectedOf(planted));
       expect(contradictions).toEqual([]);
       // every transfer is in one class: they add up to what the chain moved
-      const own = transfers.filter(({ asset }) => asset === account.asset);
-      const moved = own.reduce(
-        (sum, { from, to, amount }) => sum + (to === payTo ? amount : 0n) - (from === payTo ? amount : 0n),
-        0n,
-      );
-      expect(tally.net(account)).toBe(moved);
-      // and where nothing is broken or open, both say the same
-      const isWhole = tally.countOf('break') === 0 && tally.countOf('open') === 0;
-      if (isWhole) expect((ledger.in.get(key) ?? 0n) - (ledger.out.get(key) ?? 0n)).toBe(moved);
+      expect(tally.net(account)).toBe(movedBy(transfers));
     }),
     { numRuns: 300 },
+  );
+});
+
+test('where nothing is broken or open, the ledger says to the atom what the chain moved', () => {
+  const sound = [
+    'matched',
+    'matchedOnWord',
+    'recordedLate',
+    'recordedEarly',
+    'refunded',
+    'sweep',
+    'earlierPeriod',
+  ] as const;
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...sound), { minLength: 1, maxLength: 60 }), (names) => {
+      const { tally, transfers, ledger } = reconcilePlanted(names.map((name, n) => kinds[name](n)));
+      expect([tally.countOf('break'), tally.countOf('open')]).toEqual([0, 0]);
+      expect((ledger.in.get(key) ?? 0n) - (ledger.out.get(key) ?? 0n)).toBe(movedBy(transfers));
+    }),
   );
 });
 
@@ -63,7 +76,7 @@ test('money of an authorization that the ledger never saw is told from a plain t
 });
 
 test('a transfer that a receipt shows within the period and the logs do not is a contradiction, no verdict', () => {
-  const { transfers = [], events } = kinds.matched(5);
+  const { transfers, events } = kinds.matched(5);
   const [transfer] = transfers;
   const is = {
     kind: 'receipt',
@@ -106,4 +119,30 @@ test('dust beyond what can be listed is grouped by sender, counted and summed to
     strangers.reduce((sum, { amount }) => sum + amount, 0n),
   );
   expect(tally.countOfClass('matched')).toBe(1);
+});
+
+test('of a year of payments only what is open, or of the period, is kept; the rest is a sum', () => {
+  const ranges = new Map([[network, { from: 1_000_000n, to: 2_000_000n, isCovered: true }]]);
+  const facts = new LedgerFacts({ from: '2026-12-01T00:00:00.000Z', to: '2027-01-01T00:00:00.000Z' }, ranges);
+  const jobs = 40_000;
+  const dayMs = 86_400_000;
+  let seq = 0;
+  let paid = 0n;
+  for (let n = 0; n < jobs; n++) {
+    const at = new Date(Date.parse('2026-01-01') + Math.floor((n * 300 * dayMs) / jobs)).toISOString();
+    // every hundredth is never delivered, and every other quote is paid by nobody
+    const told = paidJob(n, { startMs: Date.parse(at) }).slice(0, n % 2 === 0 ? (n % 100 === 0 ? 5 : 7) : 1);
+    for (const [index, { stream, event }] of told.entries()) {
+      seq += 1;
+      facts.take({ ...event, seq, stream, version: index + 1, at });
+      if (event.type === 'payment_settled' && n % 100 !== 0) paid += BigInt(event.data.amount);
+    }
+  }
+  const kept = facts.payments();
+  const open = kept.filter(({ call }) => call !== 'completed');
+  expect(open).toHaveLength(jobs / 100);
+  // beyond those a week's worth at most, and what came since it was last looked through
+  expect(kept.length).toBeLessThan(jobs / 100 + 4_000);
+  const rest = kept.filter(({ call }) => call === 'completed').reduce((sum, { amount }) => sum + amount, 0n);
+  expect((facts.opening.get(key) ?? 0n) + rest).toBe(paid);
 });

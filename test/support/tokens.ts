@@ -1,6 +1,7 @@
-import { createWalletClient, type Hex, http, publicActions } from 'viem';
+import { createWalletClient, encodeFunctionData, type Hex, http, publicActions } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
-import { testToken } from '../../src/devnet/contracts.ts';
+import { multicall3Address } from '../../src/devnet/chain.ts';
+import { multicall3, testToken } from '../../src/devnet/contracts.ts';
 import type { Address } from '../../src/domain/primitives.ts';
 
 /** Asks the node itself; throws what it answers with an error. */
@@ -42,4 +43,34 @@ export async function sendTokens(
   const { status } = await client.waitForTransactionReceipt({ hash: last });
   if (status !== 'success') throw new Error(`the transfer ${last} reverted`);
   return hashes;
+}
+
+/** Makes atoms out of nothing for an address, one a transfer and 500 transfers a transaction: dust. */
+export async function strewDust(
+  rpcUrl: string,
+  privateKey: Hex,
+  asset: Address,
+  to: Address,
+  transfers: number,
+): Promise<void> {
+  const account = privateKeyToAccount(privateKey);
+  const transport = http(rpcUrl);
+  const client = createWalletClient({ account, transport, pollingInterval: 20 }).extend(publicActions);
+  const callData = encodeFunctionData({ abi: testToken.abi, functionName: 'mint', args: [to, 1n] });
+  for (let left = transfers; left > 0; left -= 500) {
+    const calls = Array.from({ length: Math.min(left, 500) }, () => ({
+      target: asset,
+      allowFailure: false,
+      callData,
+    }));
+    const hash = await client.writeContract({
+      address: multicall3Address,
+      abi: multicall3.abi,
+      functionName: 'aggregate3',
+      args: [calls],
+      chain: null,
+    });
+    const { status } = await client.waitForTransactionReceipt({ hash });
+    if (status !== 'success') throw new Error(`the dust of ${hash} reverted`);
+  }
 }

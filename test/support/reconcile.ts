@@ -1,0 +1,98 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'vitest';
+import type { ReportJson } from '../../src/domain/reconcile-report.ts';
+import type { ItemFields } from '../../src/domain/reconcile-tally.ts';
+import type { ItemClass } from '../../src/domain/reconcile.ts';
+import { readHead } from '../../src/store/log.ts';
+import { createDatabase, type TestDatabase } from './database.ts';
+import type { TestChain } from './devnet.ts';
+import { configText, startTestGateway, type TestGatewayOptions } from './gateway.ts';
+import { exportTo, sealAll, testSeed, testSigner } from './log.ts';
+import { payFor } from './payer.ts';
+import { temporaryFolder, tollbook } from './program.ts';
+import { startTestRunner } from './runner.ts';
+import { askNode } from './tokens.ts';
+import { eventually } from './wait.ts';
+
+const logTable = `[log]\norigin = "${testSigner.name}"\nkey_env = "LOG_KEY"\nseal_every_ms = 20`;
+const logEnv = { LOG_KEY: testSeed.toString('hex') };
+
+/** What `tollbook reconcile` needs of a gateway: its configuration in a file, and the variables that it names. */
+function reconcileConfig(options: TestGatewayOptions): { file: string; env: Record<string, string> } {
+  const file = path.join(temporaryFolder(), 'tollbook.toml');
+  writeFileSync(file, configText({ ...options, runnerUrl: undefined, tables: logTable }));
+  return { file, env: { ...logEnv, DATABASE_URL: options.database.url } };
+}
+
+/** Seals the ledger and writes it out, with its newest checkpoint. */
+export async function exportSealed(database: TestDatabase): Promise<{ file: string; checkpoint: string }> {
+  await sealAll(database);
+  const dir = temporaryFolder();
+  const [file, checkpoint] = [path.join(dir, 'export.jsonl'), path.join(dir, 'checkpoint')];
+  await exportTo(file, database);
+  const head = await readHead(database.pool, testSigner.name);
+  writeFileSync(checkpoint, head?.note ?? '');
+  return { file, checkpoint };
+}
+
+interface Block {
+  readonly number: string;
+  readonly timestamp: string;
+}
+
+/** A time that the chain has left behind with a final block: the end of a period that is covered. */
+export async function endOfPeriod(rpcUrl: string): Promise<string> {
+  const latest = (await askNode(rpcUrl, 'eth_getBlockByNumber', ['latest', false])) as Block;
+  const end = Number(latest.timestamp) + 1;
+  await eventually(async () => {
+    const final = (await askNode(rpcUrl, 'eth_getBlockByNumber', ['finalized', false])) as Block;
+    if (Number(final.timestamp) < end || Date.now() < end * 1_000) throw new Error('not final yet');
+  });
+  return new Date(end * 1_000).toISOString();
+}
+
+/** Class and name of all that is not simply matched. */
+export function exceptionsIn(report: ReportJson): string[] {
+  const found = Object.entries(report.classes).filter(([name]) => name !== 'matched');
+  return found
+    .flatMap(([name, { items }]) =>
+      items.map(({ quote_digest, transaction }) => `${name} ${quote_digest ?? transaction}`),
+    )
+    .toSorted();
+}
+
+export function itemsOf(report: ReportJson, name: ItemClass): readonly ItemFields[] {
+  return report.classes[name]?.items ?? [];
+}
+
+const job = '/x402/jobs/1/0';
+
+/** A gateway over a ledger that is sealed, and six payments over two tokens, done and final. */
+export async function paid(chain: TestChain) {
+  const database = await createDatabase();
+  const runner = await startTestRunner(() => ({ status: 200, body: 'done' }));
+  const from = new Date(Date.now() - 2_000).toISOString();
+  const options = { database, chain, runnerUrl: runner.url, tables: logTable, env: logEnv };
+  const gateway = await startTestGateway(options);
+  const answers = await Promise.all(
+    Array.from({ length: 6 }, (_, n) => payFor(gateway, job, `body ${n}`, { option: n % 2 })),
+  );
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 202));
+  await eventually(async () => {
+    const { rows } = await database.pool.query(
+      `select count from tollbook.lane_counter where type = 'completed'`,
+    );
+    expect(rows).toEqual([{ count: 6 }]);
+  });
+  const to = await endOfPeriod(chain.rpcUrl);
+  await sealAll(database);
+  const config = reconcileConfig(options);
+  const json = path.join(temporaryFolder(), 'report.json');
+  const run = (args: readonly string[], env: Record<string, string> = config.env) =>
+    tollbook(['reconcile', ...args], env);
+  const report = (): ReportJson => JSON.parse(readFileSync(json, 'utf8'));
+  const period = ['--from', from, '--to', to];
+  const usual = [...period, '--config', config.file, '--json', json];
+  return { database, gateway, from, to, config, json, run, report, period, usual };
+}
