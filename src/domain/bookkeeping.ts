@@ -2,9 +2,10 @@ import { chainAccount, treasuryAccount } from './bookkeeping-account.ts';
 import { Commodities } from './bookkeeping-commodity.ts';
 import { creditMoves, spendMoves } from './bookkeeping-credit.ts';
 import type { Category, Entry, Move } from './bookkeeping-entry.ts';
-import { type BooksEvent, type BooksEventOf, BooksFault } from './bookkeeping-event.ts';
+import { type BooksEventOf, BooksFault } from './bookkeeping-event.ts';
 import { type BookedPayment, movesBetween, positionOf } from './bookkeeping-payment.ts';
 import { type BookedQuote, OpenQuotes } from './bookkeeping-quotes.ts';
+import type { RecordedEvent } from './event.ts';
 
 interface PaymentName {
   readonly network: string;
@@ -35,7 +36,7 @@ export class Bookkeeper {
   }
 
   /** The next event's entry; undefined where no money moves. Throws BooksFault where it fits nothing before it. */
-  post(event: BooksEvent): Entry | undefined {
+  post(event: RecordedEvent): Entry | undefined {
     this.#quotes.tick(Date.parse(event.at));
     switch (event.type) {
       case 'quote_issued': {
@@ -209,20 +210,16 @@ export class Bookkeeper {
 
   /** Credit that was bought: what its payment's token was owed for is converted, or no longer. */
   #convert(event: BooksEventOf<'credit_topped_up' | 'credit_taken_back'>): Entry | undefined {
-    const { account_id, quote_digest, call_id } = event.data as Partial<
-      BooksEventOf<'credit_taken_back'>['data']
-    >;
+    const { account_id, quote_digest, call_id } = event.data;
     const isTopUp = event.type === 'credit_topped_up';
     const category = isTopUp ? 'top_up' : 'top_up_reversal';
     const credit = creditMoves(event, undefined);
-    const counterparty = `account:${account_id}`;
-    if (quote_digest === undefined || call_id === undefined)
-      return entryOf(event, category, credit, { counterparty });
     const payment = this.#paymentOfCall(event, quote_digest, call_id);
     const before = positionOf(payment);
     payment.claim = isTopUp ? 'topped_up' : 'refunds_due';
     const moves = [...movesBetween(before, positionOf(payment), payment.token), ...credit];
     this.#quotes.settle(quote_digest);
+    const counterparty = `account:${account_id}`;
     return entryOf(event, category, moves, { counterparty, quoteDigest: quote_digest });
   }
 
@@ -250,7 +247,7 @@ export class Bookkeeper {
   }
 
   #change(
-    event: BooksEvent,
+    event: RecordedEvent,
     category: Category,
     payment: BookedPayment,
     change: () => void,
@@ -263,13 +260,13 @@ export class Bookkeeper {
     return entryOf(event, category, moves, { counterparty, quoteDigest: event.stream });
   }
 
-  #paymentOfCall(event: BooksEvent, digest: string, callId: number): BookedPayment {
+  #paymentOfCall(event: RecordedEvent, digest: string, callId: number): BookedPayment {
     const payment = this.#quoteOf(event, digest).payments.find((one) => one.callId === callId);
     if (!payment) throw new BooksFault(event.seq, `call ${callId} was never enqueued for this quote`);
     return payment;
   }
 
-  #quoteOf({ seq, type }: BooksEvent, digest: string): BookedQuote {
+  #quoteOf({ seq, type }: RecordedEvent, digest: string): BookedQuote {
     const quote = this.#quotes.find(digest);
     if (!quote) throw new BooksFault(seq, `${type} is of a quote that is not there or was done with`);
     return quote;
@@ -315,7 +312,7 @@ interface Told {
 }
 
 function entryOf(
-  event: BooksEvent,
+  event: RecordedEvent,
   category: Category,
   moves: readonly Move[],
   of: { readonly counterparty?: string; readonly quoteDigest?: string; readonly memo?: string | undefined },

@@ -4,7 +4,7 @@ import { openBooks } from '../../src/audit/export-books.ts';
 import { writeBooks } from '../../src/audit/export-format.ts';
 import { openFileSource } from '../../src/audit/export-source.ts';
 import type { BookFormat } from '../../src/domain/book-format.ts';
-import type { BooksEvent } from '../../src/domain/bookkeeping-event.ts';
+import type { RecordedEvent } from '../../src/domain/event.ts';
 import { encodeEventData, type LedgerEvent } from '../../src/domain/event.ts';
 import { parsePeriod, type Period } from '../../src/domain/period.ts';
 import { booksStartMs, paying, placed, type ToldToBooks } from '../domain/bookkeeping-support.ts';
@@ -49,7 +49,7 @@ const spend = (type: string): ToldToBooks => {
 };
 
 /** The same ledger at the end of January, and at the end of February with all that came late. */
-export function twoMonths(): { readonly first: BooksEvent[]; readonly both: BooksEvent[] } {
+export function twoMonths(): { readonly first: RecordedEvent[]; readonly both: RecordedEvent[] } {
   const token = { symbol: '-ODD.', decimals: 18, network: 'eip155:10', amount: '1234567890123456789012' };
   const quotes = [1, 2, 3, 4, 5, 6, 7].map((n) => paying(n, n === 7 ? token : {}));
   const [done, word, dead, slow, late, reorged, odd] = quotes as [
@@ -136,7 +136,7 @@ function sweepOf({ terms }: Quote, amount: string): ToldToBooks {
   };
 }
 
-export function leafOf({ at, seq, stream, version, type, data }: BooksEvent): string {
+export function leafOf({ at, seq, stream, version, type, data }: RecordedEvent): string {
   const text = encodeEventData({ type, data } as LedgerEvent);
   return `{"at":"${at}","data":${text},"lane":1,"schema":1,"seq":${seq},"stream":"${stream}","type":"${type}","version":${version}}\n`;
 }
@@ -146,7 +146,7 @@ export function trailerOf(seq: number): string {
 }
 
 /** An export in a file of its own. */
-export function exportFile(events: readonly BooksEvent[]): string {
+export function exportFile(events: readonly RecordedEvent[]): string {
   const file = path.join(temporaryFolder(), 'ledger.jsonl');
   writeFileSync(file, events.map(leafOf).join('') + trailerOf(events.length));
   return file;

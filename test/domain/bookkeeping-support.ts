@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { Balances, type Entry } from '../../src/domain/bookkeeping-entry.ts';
-import type { BooksEvent } from '../../src/domain/bookkeeping-event.ts';
+import type { RecordedEvent } from '../../src/domain/event.ts';
 import { ReopenedQuotes } from '../../src/domain/bookkeeping-reopened.ts';
 import { Bookkeeper } from '../../src/domain/bookkeeping.ts';
 import { hex32Of, paidJob } from '../support/synthetic-ledger.ts';
@@ -8,13 +8,13 @@ import { hex32Of, paidJob } from '../support/synthetic-ledger.ts';
 /** An event before it has a place; `unknown` data, since some types are told that the books know first. */
 export interface ToldToBooks {
   readonly stream: string;
-  readonly event: Pick<BooksEvent, 'type' | 'data'>;
+  readonly event: Pick<RecordedEvent, 'type' | 'data'>;
 }
 
 export const booksStartMs = Date.parse('2026-01-31T22:00:00.000Z');
 
 /** Gives events their places, one a second. */
-export function placed(told: readonly ToldToBooks[], startMs = booksStartMs): BooksEvent[] {
+export function placed(told: readonly ToldToBooks[], startMs = booksStartMs): RecordedEvent[] {
   const versions = new Map<string, number>();
   return told.map(({ stream, event }, i) => {
     const version = (versions.get(stream) ?? 0) + 1;
@@ -25,16 +25,16 @@ export function placed(told: readonly ToldToBooks[], startMs = booksStartMs): Bo
       stream,
       version,
       at: new Date(startMs + i * 1_000).toISOString(),
-    } as BooksEvent;
+    } as RecordedEvent;
   });
 }
 
-export function entriesOf(events: readonly BooksEvent[], isReopened = reopenedOf(events)): Entry[] {
+export function entriesOf(events: readonly RecordedEvent[], isReopened = reopenedOf(events)): Entry[] {
   const bookkeeper = new Bookkeeper(isReopened);
   return events.map((event) => bookkeeper.post(event)).filter((entry) => entry !== undefined);
 }
 
-function reopenedOf(events: readonly BooksEvent[]): (digest: string) => boolean {
+function reopenedOf(events: readonly RecordedEvent[]): (digest: string) => boolean {
   const reopened = new ReopenedQuotes();
   for (const event of events) reopened.skim(event);
   return (digest) => reopened.has(digest);

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { Balances, decimalText, type Entry } from '../../src/domain/bookkeeping-entry.ts';
 import { Commodities } from '../../src/domain/bookkeeping-commodity.ts';
 import { chatIncome } from '../../src/domain/bookkeeping-account.ts';
-import type { BooksEvent } from '../../src/domain/bookkeeping-event.ts';
+import type { RecordedEvent } from '../../src/domain/event.ts';
 import type { LedgerEvent } from '../../src/domain/event.ts';
 import { StreamCheck } from '../../src/domain/stream-check.ts';
 import { Bookkeeper } from '../../src/domain/bookkeeping.ts';
@@ -325,7 +325,7 @@ describe('of any legal ledger', () => {
 
 test('what is remembered is what is open: the rest is forgotten, and unpaid quotes when they have run out', () => {
   const bookkeeper = new Bookkeeper(() => false);
-  const post = (events: readonly BooksEvent[]): void => {
+  const post = (events: readonly RecordedEvent[]): void => {
     for (const event of events) bookkeeper.post(event);
   };
   for (let n = 0; n < 300; n++) {

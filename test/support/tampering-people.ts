@@ -74,8 +74,8 @@ export const peopleTamperings: readonly Tampering[] = [
   },
   {
     what: 'a spend is claimed that was never earned',
-    words: /first at event 31: spend_claimed of spend:\S+: the spend is authorized/,
-    independently: /first at event 31: spend_claimed of a spend that is authorized/,
+    words: /first at event 31: spend_claimed of spend:\S+: the spend is accepted/,
+    independently: /first at event 31: spend_claimed of a spend that is accepted/,
     change: rewrite('seq = 31', '"type":"spend_earned"', '"type":"spend_claimed"'),
   },
   {
