@@ -9,6 +9,7 @@ import {
   authorizationUsed,
   hasTransferBetween,
   type ExpectedTransfer,
+  type LogPlace,
   logSchema,
   readSettlement,
   type Receipt,
@@ -23,11 +24,7 @@ interface TransactionPlace {
 }
 
 export type AuthorizationFound =
-  | ({
-      readonly kind: 'paid';
-      /** Of the Transfer: with chain and transaction, what one payment claims. */
-      readonly logIndex: number;
-    } & TransactionPlace)
+  | ({ readonly kind: 'paid' } & LogPlace & TransactionPlace)
   /** Its payer withdrew it. */
   | ({ readonly kind: 'canceled' } & TransactionPlace)
   /** Used, but not for the expected transfer. */
@@ -123,7 +120,7 @@ async function judge(
   const place = { transaction, blockNumber, blockHash };
   if (log.topics[0] === authorizationCanceled) return { kind: 'canceled', ...place };
   const settlement = readSettlement(answer.value, expected);
-  if (settlement.kind === 'paid') return { kind: 'paid', ...place, logIndex: settlement.logIndex };
+  if (settlement.kind === 'paid') return { ...settlement, transaction };
   // money of this payer that reached the payee may be ours in a form nobody foresaw: that is for a person to say
   if (hasTransferBetween(answer.value, expected)) return unavailable('ambiguous_transfer');
   return { kind: 'used_otherwise', ...place };
