@@ -10,6 +10,7 @@ import type { Hex } from '../../src/domain/primitives.ts';
 import { type SpendAuth, spendAuthHash } from '../../src/domain/spend-auth.ts';
 import { createCredits, type CreditsAnswer } from '../../src/peers/credits.ts';
 import { claimSpend } from '../../src/routing/claim-spend.ts';
+import { createOperatorFunds } from '../../src/routing/operator-funds.ts';
 import { createSpendQueue } from '../../src/routing/spend-queue.ts';
 import type { Spending } from '../../src/routing/spend.ts';
 import { earnSpend, noteAuthorized, takeSpend } from '../../src/routing/take-spend.ts';
@@ -58,7 +59,7 @@ async function setUp(change: Partial<Spending['settings']> = {}) {
   const { chainId, rpcUrl, contract, operatorKey: privateKey } = settings;
   const credits = createCredits({ chainId, rpcUrl, contract, privateKey, timeoutMs: 2_000 });
   onTestFinished(() => credits.close());
-  const spending: Spending = { settings, credits, queue: createSpendQueue(8) };
+  const spending: Spending = { settings, credits, queue: createSpendQueue(8), funds: createOperatorFunds(credits) };
   return { database, routing, spending };
 }
 
@@ -93,13 +94,13 @@ const finish = (here: SetUp, auth: SpendAuth) =>
   });
 const paid = { type: 'spend_claimed', reason: undefined };
 
-/** Replaces all blocks from this one on by empty ones. */
-async function reorgFrom(block: bigint): Promise<void> {
-  await node().setIntervalMining({ interval: 0 });
-  await node().setAutomine(true);
-  onTestFinished(() => node().setIntervalMining({ interval: 1 }));
-  const depth = (await chainNow()).number - block + 1n;
-  await node().request({ method: 'anvil_reorg', params: [Number(depth), []] } as never);
+/** Replaces all blocks from this one on by empty ones; a block that comes meanwhile makes that too few. */
+async function reorgFrom(block: Landed['block']): Promise<void> {
+  const client = node().extend(publicActions);
+  while ((await client.getBlock({ blockNumber: block.number })).hash === block.hash) {
+    const depth = (await chainNow()).number - block.number + 1n;
+    await node().request({ method: 'anvil_reorg', params: [Number(depth), []] } as never);
+  }
 }
 const chainNow = () => node().extend(publicActions).getBlock();
 
@@ -201,10 +202,11 @@ test('one of another contract or operator waits for its own', async () => {
 });
 
 /** The block that holds the claim of the only spend that is due. */
-async function claimBlock({ database, spending }: SetUp): Promise<bigint> {
+async function claimBlock({ database, spending }: SetUp): Promise<Landed['block']> {
   const { rows } = await database.pool.query<{ claim: Hex }>('select claim from tollbook.spend_due');
   const landed = await spending.credits.findLanded(rows[0]!.claim);
-  return landed.kind === 'answer' && landed.value ? landed.value.block.number : 0n;
+  if (landed.kind !== 'answer' || !landed.value) throw new Error('the claim is in no block');
+  return landed.value.block;
 }
 
 test('a claim that went with its block is sent again; until one is final it is none', async () => {
@@ -234,7 +236,7 @@ async function authorizedAndReorged(here: SetUp, auth: SpendAuth): Promise<void>
   const landed = await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
   if (landed.kind !== 'landed') throw new Error('the spend did not land');
   await earned(here, auth, landed);
-  await reorgFrom(landed.block.number);
+  await reorgFrom(landed.block);
   expect(await here.spending.credits.getSpendAuth(spendAuthHash(auth))).toMatchObject({ value: undefined });
 }
 
