@@ -59,7 +59,12 @@ async function setUp(change: Partial<Spending['settings']> = {}) {
   const { chainId, rpcUrl, contract, operatorKey: privateKey } = settings;
   const credits = createCredits({ chainId, rpcUrl, contract, privateKey, timeoutMs: 2_000 });
   onTestFinished(() => credits.close());
-  const spending: Spending = { settings, credits, queue: createSpendQueue(8), funds: createOperatorFunds(credits) };
+  const spending: Spending = {
+    settings,
+    credits,
+    queue: createSpendQueue(8),
+    funds: createOperatorFunds(credits),
+  };
   return { database, routing, spending };
 }
 
