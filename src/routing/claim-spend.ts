@@ -47,6 +47,8 @@ export async function claimSpend(routing: Claiming, spending: Spending, due: Due
         { ...told, transaction: due.claim },
         'a claim went with its block: there is another one',
       );
+    // its account has been debited: nothing of it is under way there
+    if (due.claim === undefined) await endExposure(routing.pool, stream, false);
     return watchClaim(routing.pool, stream, outcome.transaction, growing(due.looks));
   }
   if (outcome.kind === 'later') {
