@@ -120,10 +120,6 @@ async function lookAfter(
   const { network, contract } = settings;
   const auth = authFromData(data);
   const isOver = BigInt(reading.nowSecs) > auth.expiry + BigInt(graceSecs);
-  const lostOrLater = (isLost: boolean, reason: string): Outcome => ({
-    kind: isLost ? 'failed' : 'later',
-    reason,
-  });
   if (data.network !== network || data.contract !== contract) return lostOrLater(isOver, 'other_contract');
   if (auth.operator !== credits.operator) return lostOrLater(isOver, 'other_operator');
 
@@ -159,16 +155,17 @@ async function lookAfter(
   return lostOrLater(answer.kind === 'reverted' && (isOver || reason === 'spend_expired'), reason);
 }
 
+function lostOrLater(isLost: boolean, reason: string): Outcome {
+  return { kind: isLost ? 'failed' : 'later', reason };
+}
+
 const unavailable: Outcome = { kind: 'later', reason: 'chain_unavailable' };
 
 async function outcomeOf(credits: Credits, end: SpendEnd): Promise<Outcome> {
   const finality = await credits.finalityOf(end);
   if (finality.kind === 'unavailable') return { kind: 'later', reason: 'finality_unknown' };
   if (finality.value === 'gone') return { kind: 'later', reason: 'claim_reorged' };
-  if (end.how === 'reclaimed') {
-    const kind = finality.value === 'final' ? 'failed' : 'later';
-    return { kind, reason: 'reclaimed' };
-  }
+  if (end.how === 'reclaimed') return lostOrLater(finality.value === 'final', 'reclaimed');
   return finality.value === 'final'
     ? { kind: 'paid', landed: end }
     : { kind: 'claimed', transaction: end.transaction };
