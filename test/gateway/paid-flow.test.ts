@@ -1,5 +1,5 @@
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/core/http';
-import { createPublicClient, http } from 'viem';
+import { createPublicClient, type Hex, http } from 'viem';
 import { expect, test, vi } from 'vitest';
 import { payForOneJob } from '../../src/devnet/client.ts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
@@ -60,7 +60,7 @@ test('the official client pays, exactly the price moves, and the runner gets the
   ]);
   const { transaction } = paid;
   const client = createPublicClient({ transport: http(chain.rpcUrl) });
-  const { blockNumber } = await client.getTransactionReceipt({ hash: transaction });
+  const { blockNumber } = await client.getTransactionReceipt({ hash: transaction as Hex });
   const block_time = Number((await client.getBlock({ blockNumber })).timestamp);
   expect(events[3]?.data).toMatchObject({ evidence: 'chain', transaction, block_time });
 });
