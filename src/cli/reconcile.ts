@@ -15,12 +15,10 @@ import { storeReconciliation } from '../store/reconciliations.ts';
 import { readConfig } from './chains.ts';
 import { readCheckpoints, readVerifier } from './given-proof.ts';
 import { withLedger } from './ledger.ts';
+import { ArgumentError, readPairs, readRpcUrls } from './network-pairs.ts';
 import { startProgress } from './progress.ts';
 import { reconcileLines } from './reconcile-table.ts';
 import { fail, say } from './terminal.ts';
-
-/** Arguments that make no sense together; the message says why. */
-class ArgumentError extends Error {}
 
 /** Exit code 0 where nothing is broken, 1 on a break, 2 where one side could not be read, 64 for wrong arguments. */
 export async function run(args: readonly string[]): Promise<number> {
@@ -82,26 +80,9 @@ function readAsked(values: Values): Pick<Asked, 'period' | 'size' | 'rpcUrls' | 
   return {
     period: reading.period,
     size: size === undefined ? undefined : Number(size),
-    rpcUrls: readPairs('rpc', values.rpc, 'URL', /^https?:\/\/\S+$/),
+    rpcUrls: readRpcUrls(values.rpc),
     pinned: new Map([...pinned].map(([network, block]) => [network, BigInt(block)])),
   };
-}
-
-/** Options of the form NETWORK=VALUE. */
-function readPairs(
-  name: string,
-  given: readonly string[],
-  what: string,
-  form: RegExp,
-): ReadonlyMap<string, string> {
-  const pairs = given.map((text): [string, string] => {
-    const at = text.indexOf('=');
-    return [text.slice(0, Math.max(at, 0)), text.slice(at + 1)];
-  });
-  for (const [network, value] of pairs)
-    if (chainIdOf(network) === undefined || !form.test(value))
-      throw new ArgumentError(`--${name} is NETWORK=${what}, such as eip155:8453=${what}`);
-  return new Map(pairs);
 }
 
 async function verifierOf({ pubkey }: Values, config: Config | undefined): Promise<NoteVerifier | undefined> {
