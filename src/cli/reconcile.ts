@@ -13,7 +13,7 @@ import { type ReportJson, reportText } from '../domain/reconcile-report.ts';
 import { type ChainScanner, createScanner } from '../peers/transfer-scan.ts';
 import { storeReconciliation } from '../store/reconciliations.ts';
 import { readConfig } from './chains.ts';
-import { readCheckpoints, readVerifier } from './given-proof.ts';
+import { readCheckpoints, readVerifier, requireExport } from './given-proof.ts';
 import { withLedger } from './ledger.ts';
 import { ArgumentError, readPairs, readRpcUrls } from './network-pairs.ts';
 import { startProgress } from './progress.ts';
@@ -93,20 +93,23 @@ async function verifierOf({ pubkey }: Values, config: Config | undefined): Promi
 async function makeReport(values: Values, asked: Asked): Promise<ReportJson> {
   const { input } = values;
   if (input !== undefined) {
+    await requireExport(input);
     const checkpoints = (await Promise.all(values.checkpoint.map(readCheckpoints))).flat();
     const report = await reconcileWith(
       values,
       asked,
       ledgerInFile(input, checkpoints, asked.verifier, asked.size),
     );
-    await tell(values, report);
+    await keepJson(values, report);
+    tell(values, report);
     return report;
   }
   return withLedger(async ({ pool }) => {
     const source = await ledgerInDatabase(pool, asked.verifier, asked.size);
     const report = await reconcileWith(values, asked, source);
+    await keepJson(values, report);
     const id = await storeReconciliation(pool, reportText(report));
-    await tell(values, report);
+    tell(values, report);
     if (values.json !== '-') say(`Kept as reconciliation ${id}.`);
     return report;
   });
@@ -148,8 +151,11 @@ function openChains({ config, rpcUrls }: Asked): ReadonlyMap<string, ChainScanne
   );
 }
 
-async function tell({ json }: Values, report: ReportJson): Promise<void> {
+async function keepJson({ json }: Values, report: ReportJson): Promise<void> {
   if (json !== undefined && json !== '-') await writeFile(json, reportText(report));
+}
+
+function tell({ json }: Values, report: ReportJson): void {
   if (json === '-') say(reportText(report));
   else for (const line of reconcileLines(report)) say(line);
 }

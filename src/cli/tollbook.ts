@@ -30,6 +30,11 @@ if (!command) {
   else {
     try {
       const { run } = await command.load();
+      // a filter that nobody heeds would be taken for one that found nothing
+      if (run.length === 0 && args.length > 0)
+        throw new ArgumentError(
+          `tollbook ${twoWords ? `${first} ${second}` : first} takes no arguments, not ${args[0]}`,
+        );
       process.exitCode = await run(args);
     } catch (error) {
       fail(error instanceof Error ? error.message : String(error));
