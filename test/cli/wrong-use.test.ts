@@ -34,8 +34,31 @@ test.each([
     ['sweeps', 'record', '--network', 'eip155:1', '--tx', digest, '--rpc', 'http://127.0.0.1:1'],
     '--rpc is NETWORK=URL, such as eip155:8453=URL',
   ],
+  [
+    [
+      'export',
+      '--format',
+      'csv',
+      ...period,
+      '--input',
+      '/dev/null',
+      '--exported-at',
+      '2026-02',
+      '--out',
+      '/absent/a.csv',
+    ],
+    '--out /absent/a.csv cannot be written: its folder is not there, or is not yours to write',
+  ],
 ])('what nobody can do is told in one line, and nothing is done: %s', async (args, words) => {
   expect(await tollbook(args)).toMatchObject({ code: 64, stdout: '', stderr: `${words}\n` });
+});
+
+test('a database that is away is told of in one line, without its password', async () => {
+  const ended = await tollbook(['refunds', 'due'], {
+    DATABASE_URL: 'postgresql://ada:secret@127.0.0.1:1/books',
+  });
+  const words = 'the database that DATABASE_URL names cannot be used: connect ECONNREFUSED 127.0.0.1:1';
+  expect(ended).toMatchObject({ code: 1, stdout: '', stderr: `${words}\n` });
 });
 
 test('empty lines at the end of a checkpoint, which editors and shells leave there, take nothing from it', async () => {
