@@ -51,6 +51,8 @@ export class Matcher {
       for (const other of others) this.late.add(other);
       return;
     }
+    // anybody can have a token tell that nothing moved from one address to another
+    if (transfer.amount === 0n) return;
     const mayBelong =
       this.#transactions.has(transactionKey(transfer)) ||
       this.#payers.has(`${transfer.network}/${transfer.from}`);

@@ -334,6 +334,48 @@ export const kinds = {
     const out = outTransfer(n, stranger);
     return { events: [], transfers: [out], expected: [['foreign_use', out.transaction]] };
   },
+  /** Anybody can have a token tell of nothing that moved, from whoever and to whoever. */
+  nothingMoved: (n) => {
+    const out = { ...outTransfer(n, stranger), amount: 0n };
+    const into = { ...jobOf(n).transfer, from: stranger, amount: 0n };
+    return { events: [], transfers: [out, into], expected: [] };
+  },
 } as const satisfies Record<string, (n: number) => Planted>;
 export type Kind = keyof typeof kinds;
 export const allKinds = Object.keys(kinds) as Kind[];
+
+/** Payments of long before the period or after it, and what comes weeks later. */
+export const lateStories = {
+  refundedLate: (n: number) => {
+    const job = jobOf(n);
+    const out = { ...outTransfer(n, job.transfer.from), amount: job.transfer.amount };
+    return late(job, paidStory(job), [refundOf(job, out)], 'settled');
+  },
+  reorgedLate: (n: number) => {
+    const job = jobOf(n);
+    const { transaction, block_number, block_hash } = job.settled.data;
+    const data = { ...job.named, transaction, block_number, block_hash, call: 'kept' };
+    return late(job, paidStory(job), [make('settlement_reorged', data)], 'settling');
+  },
+  confirmedLate: (n: number) => {
+    const job = jobOf(n);
+    const { transaction, block_number, block_hash, log_index } = job.settled.data;
+    const data = { ...job.named, transaction, block_number, block_hash, log_index };
+    return late(
+      job,
+      paidStory(job, settledWith(job, onWord)),
+      [make('settlement_confirmed', data)],
+      'settled',
+    );
+  },
+  settledLate: (n: number) => {
+    const job = jobOf(n);
+    const failed = make('settlement_failed', { ...job.named, reason: 'timeout' });
+    return late(job, [job.started, failed], [job.settled], 'settled');
+  },
+};
+
+function late(job: Job, first: readonly LedgerEvent[], then: readonly LedgerEvent[], stands: string) {
+  const told = then.map((event) => ({ stream: job.stream, event, phase: 2 as const }));
+  return { events: story(job, first), then: told, stands };
+}

@@ -21,7 +21,7 @@ export function reconcilePlanted(
 ) {
   const { turns = [], listed, isCovered = false } = options;
   const ranges = new Map([[network, { ...blocks, isCovered }]]);
-  const facts = new LedgerFacts(period, ranges);
+  const facts = new LedgerFacts(period, ranges, () => false);
   for (const event of recorded(planted, turns)) facts.take(event);
   const payees = new Set([`${network}/${payTo}`]);
   const tally = new Tally(payees, listed);
