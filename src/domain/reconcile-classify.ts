@@ -283,6 +283,8 @@ class Classification {
   #out(out: OutFact): void {
     const isOfPayee = this.#payees.has(`${out.network}/${out.payTo}`);
     if (isOfPayee) add(this.#ledger.out, out, out.amount);
+    const isToPayee = this.#payees.has(`${out.network}/${out.to}`);
+    if (isToPayee) add(this.#ledger.in, { ...out, payTo: out.to }, out.amount);
     const placed = this.#found.get(out) ?? this.#nearOut(out);
     if (placed) {
       if (!this.#found.has(out)) this.#claim(out, placed);

@@ -267,8 +267,11 @@ export class LedgerFacts {
 
   #out(fact: OutFact): void {
     const position = this.#blockPosition(fact.network, fact.blockNumber);
-    if (position === 'before') this.#sum(fact, -fact.amount);
-    else if (position === 'in') this.outs.push(fact);
+    if (position === 'in') this.outs.push(fact);
+    if (position !== 'before') return;
+    this.#sum(fact, -fact.amount);
+    // it may have gone to another payee
+    if (fact.of === 'sweep') this.#sum({ ...fact, payTo: fact.to }, fact.amount);
   }
 
   #spend({ seq, data }: Extract<RecordedEvent, { type: 'spend_claimed' }>): void {

@@ -9,6 +9,8 @@ const otherAsset = `0x${'6e'.repeat(20)}`;
 export const payTo = `0x${'90'.repeat(20)}`;
 export const stranger = `0x${'77'.repeat(20)}`;
 const vault = `0x${'88'.repeat(20)}`;
+/** Another payee of ours, which the ledger knows by its quotes. */
+export const otherPayTo = `0x${'91'.repeat(20)}`;
 
 /** Before, in and after the period: events come in this order, those of one phase in any. */
 type Phase = 0 | 1 | 2;
@@ -319,6 +321,14 @@ export const kinds = {
   sweep: (n) => {
     const out = outTransfer(n, vault);
     return { events: sweepOf(out), transfers: [out], expected: [['sweep', out.transaction]] };
+  },
+  sweptToOtherPayee: (n) => {
+    const out = outTransfer(n, otherPayTo);
+    return { events: sweepOf(out), transfers: [out], expected: [['sweep', out.transaction]] };
+  },
+  sweptToOtherPayeeEarlier: (n) => {
+    const out = outTransfer(n, otherPayTo);
+    return { events: sweepOf(out, { block_number: '999' }), expected: [] };
   },
   sweptOtherwise: (n) => {
     const out = outTransfer(n, vault);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ReopenedQuotes } from '../../src/domain/bookkeeping-reopened.ts';
-import type { ChainTransfer } from '../../src/domain/reconcile.ts';
+import { accountKey, type ChainTransfer } from '../../src/domain/reconcile.ts';
 import { LedgerFacts } from '../../src/domain/reconcile-facts.ts';
 import { paidJob } from '../support/synthetic-ledger.ts';
 import {
@@ -10,6 +10,7 @@ import {
   kinds,
   lateStories,
   network,
+  otherPayTo,
   payTo,
   type Planted,
   stranger,
@@ -68,6 +69,15 @@ test('where nothing is broken or open, the ledger says to the atom what the chai
       expect((ledger.in.get(key) ?? 0n) - (ledger.out.get(key) ?? 0n)).toBe(movedBy(transfers));
     }),
   );
+});
+
+test('what is swept from one payee to another comes to that one, by the ledger as by the chain', () => {
+  const { ledger, tally } = reconcilePlanted([kinds.sweptToOtherPayee(1)]);
+  const other = { ...account, payTo: otherPayTo };
+  expect([ledger.in.get(accountKey(other)), tally.net(other)]).toEqual([2_000n, 2_000n]);
+  expect([ledger.out.get(key), tally.net(account)]).toEqual([2_000n, -2_000n]);
+  const { ledger: later } = reconcilePlanted([kinds.sweptToOtherPayeeEarlier(1)]);
+  expect([later.opening.get(accountKey(other)), later.opening.get(key)]).toEqual([2_000n, -2_000n]);
 });
 
 test('a period that is covered has nothing that is not final: what is in a later block is of the next one', () => {
