@@ -327,7 +327,6 @@ class Classification {
       ...(transfer && chainFields(transfer)),
     };
     this.#tally.add(transfer ? 'spend' : 'missing_on_chain', fields, transfer);
-    if (transfer) add(this.#ledger.in, { network, asset: transfer.asset, payTo: to }, amount);
   }
 
   #stranger(transfer: ChainTransfer): void {

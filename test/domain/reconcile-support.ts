@@ -121,6 +121,20 @@ function sweepOf(out: ChainTransfer, change: object = {}): Planted['events'] {
   return [{ stream, event: make('operator_sweep_recorded', data), phase: 1 }];
 }
 
+/** Prepaid credits that their contract pays out to the payee. */
+function spendOf({
+  from: contract,
+  to: operator,
+  amount,
+  transaction,
+  blockNumber,
+  blockHash,
+}: ChainTransfer) {
+  const place = { transaction, block_number: String(blockNumber), block_hash: blockHash };
+  const data = { network, contract, operator, amount: String(amount), ...place };
+  return [{ stream: `spend:${transaction}`, event: make('spend_claimed', data), phase: 1 as const }];
+}
+
 function refundOf(job: Job, out: ChainTransfer): LedgerEvent {
   return make('refunded', {
     ...job.named,
@@ -321,6 +335,10 @@ export const kinds = {
   sweep: (n) => {
     const out = outTransfer(n, vault);
     return { events: sweepOf(out), transfers: [out], expected: [['sweep', out.transaction]] };
+  },
+  spend: (n) => {
+    const { transfer } = jobOf(n);
+    return { events: spendOf(transfer), transfers: [transfer], expected: [['spend', transfer.transaction]] };
   },
   sweptToOtherPayee: (n) => {
     const out = outTransfer(n, otherPayTo);

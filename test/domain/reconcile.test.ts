@@ -80,6 +80,12 @@ test('what is swept from one payee to another comes to that one, by the ledger a
   expect([later.opening.get(accountKey(other)), later.opening.get(key)]).toEqual([2_000n, -2_000n]);
 });
 
+test('what the ledger closes with is what it opens the next period with: it never holds the token of a spend', () => {
+  const { ledger, tally } = reconcilePlanted([kinds.spend(1), kinds.matched(2)]);
+  expect(tally.countOfClass('spend')).toBe(1);
+  expect(ledger.in.get(key)).toBe(3_000n);
+});
+
 test('a period that is covered has nothing that is not final: what is in a later block is of the next one', () => {
   const planted = [kinds.beyondFinal(1)];
   const { tally } = reconcilePlanted(planted, { isCovered: true });
