@@ -6,7 +6,7 @@ import { foldStory, type PaymentStory, paymentOf, type Story } from '../domain/s
 import { topUpMicros } from '../domain/top-up.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { type AttemptOutcome, isExhausted, recordAttempt } from '../gateway/record-attempt.ts';
-import { type PaidTopUp, takeBackTopUp, topUp } from '../routing/top-up.ts';
+import { hasToppedUp, type PaidTopUp, takeBackTopUp, topUp } from '../routing/top-up.ts';
 import type { HeldCall } from '../store/calls.ts';
 import { endFollowUps, type FollowUp, takeFollowUps } from '../store/follow-ups.ts';
 import { readStream } from '../store/streams.ts';
@@ -62,8 +62,14 @@ async function serveGuarded(work: TopUps, call: HeldCall): Promise<void> {
   } catch (error) {
     work.log.error({ err: error, call_id: call.callId }, 'a top-up could not be given: it is tried again');
     // where the ledger is away as well, its lease runs out
-    await recordAttempt(work, call, { kind: 'retry', reason: 'credit_unavailable' }, true).catch(() => {});
+    await retry(work, call).catch(() => {});
   }
+}
+
+/** Credit that is there is not given up on: its payment would be owed back as well. */
+async function retry(work: TopUps, call: HeldCall): Promise<void> {
+  if (await hasToppedUp(work, call.callId)) return giveBack(work, call);
+  await recordAttempt(work, call, { kind: 'retry', reason: 'credit_unavailable' }, true);
 }
 
 /** Its place in the ledger where nothing is left to do; it comes back by itself where something is. */
@@ -79,7 +85,8 @@ async function undoGuarded(work: TopUps, followUp: FollowUp): Promise<number[]> 
 
 /** Brings one leased call to its end, or gives it back. The lease is the fence, and the call's name makes the credit one. */
 async function serveTopUp(work: TopUps, call: HeldCall): Promise<void> {
-  if (isExhausted(work, call)) return end(work, call, { kind: 'dead', reason: 'attempts_exhausted' });
+  if (isExhausted(work, call) && !(await hasToppedUp(work, call.callId)))
+    return end(work, call, { kind: 'dead', reason: 'attempts_exhausted' });
   const before = await look(work, call);
   if (!before || before.standing === 'failed') return endUnpaid(work, call);
   if (before.standing === 'open') return giveBack(work, call);

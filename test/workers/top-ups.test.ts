@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { onTestFinished, describe, expect, test } from 'vitest';
 import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
-import { topUp } from '../../src/routing/top-up.ts';
+import { takeBackTopUp, topUp } from '../../src/routing/top-up.ts';
 import { leaseTopUps } from '../../src/store/top-ups.ts';
 import { createDatabase } from '../support/database.ts';
 import { expectBooks, laneOn } from '../support/credit.ts';
@@ -139,6 +139,31 @@ describe('one payment gives credit once', () => {
     await expectBooks(database);
   });
 
+  test('and is not given up with its credit there, however many attempts were lost: that would be owed back as well', async () => {
+    const { database, facts, ledger } = await leasedTopUp();
+    await topUp(ledger, facts, 10_000_000n);
+    await database.asOwner((owner) => owner.query('update tollbook.call set failures = 1000'));
+    await database.moveClock(61);
+    await startTopUpGateway(chain, { database });
+    await eventually(async () => expect(await eventsOf(database, 'completed')).toHaveLength(1));
+    expect(await eventsOf(database, 'dead_lettered')).toEqual([]);
+    await expectBooks(database);
+  });
+
+  test('whose credit was taken back gives none a second time: it stays a dead letter, and is owed back', async () => {
+    const { database, facts, ledger } = await leasedTopUp();
+    await topUp(ledger, facts, 10_000_000n);
+    await takeBackTopUp(ledger, { call_id: facts.call_id, quote_digest: facts.quote_digest });
+    expect(await topUp(ledger, facts, 10_000_000n)).toBeUndefined();
+    await database.moveClock(61);
+    await startTopUpGateway(chain, { database });
+    await eventually(async () => {
+      const [dead] = await eventsOf(database, 'dead_lettered');
+      expect(dead?.data.reason).toBe('credit_refused');
+    });
+    await expectBooks(database);
+  });
+
   test('however often it is sent, and to whom', async () => {
     const database = await createDatabase();
     const start = () => startTopUpGateway(chain, { database });
@@ -263,6 +288,21 @@ test('a reload keeps what is topped up, and says that it wants a restart', async
   const next = await testConfig({ ...options, tables: tables.replace('1.08', '1.10') });
   expect(await gateway.reload(next)).toEqual(['routing.top_ups']);
 });
+
+/** A top-up that was paid and leased by a process that is not heard of any more. */
+async function leasedTopUp() {
+  const database = await createDatabase();
+  const wallet = await fundedWallet(chain);
+  const seller = await startTopUpGateway(chain, { database, isServed: false });
+  const payment = await quoteAndSign(seller, topUpJob, 'x', { account: wallet.account });
+  const paid = await seller.post(topUpJob, { body: 'x', headers: header(payment) });
+  expect(paid.status).toBe(202);
+  const jobs = [{ serviceId: 9, jobIndex: 0 }];
+  const leased = await leaseTopUps(database.pool, jobs, { max: 1, leaseSecs: 60, isProven: true });
+  expect(leased).toHaveLength(1);
+  const facts = factsOf(paid.json.call_id, paid.json.quote_digest, wallet.payer);
+  return { database, facts, ledger: { ...database, lane: laneOn(database), log: silent } };
+}
 
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
 
