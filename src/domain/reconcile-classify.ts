@@ -69,7 +69,8 @@ export function openTransactions(
   }
   for (const out of facts.outs) if (!matcher.placed.has(out)) want(out);
   const enough = wanted.size + most;
-  for (const transfer of matcher.candidates) if (wanted.size < enough) want(transfer);
+  const sought = matcher.candidates.filter((transfer) => matcher.isSought(transfer));
+  for (const transfer of [...sought, ...matcher.candidates]) if (wanted.size < enough) want(transfer);
   return [...wanted.values()];
 }
 

@@ -17,9 +17,11 @@ export function reconcilePlanted(
     readonly turns?: readonly number[];
     readonly listed?: number;
     readonly isCovered?: boolean;
+    /** Of strangers' transfers, so many are asked for. */
+    readonly receipts?: number;
   } = {},
 ) {
-  const { turns = [], listed, isCovered = false } = options;
+  const { turns = [], listed, isCovered = false, receipts = 10_000 } = options;
   const ranges = new Map([[network, { ...blocks, isCovered }]]);
   const facts = new LedgerFacts(period, ranges, () => false);
   for (const event of recorded(planted, turns)) facts.take(event);
@@ -33,7 +35,7 @@ export function reconcilePlanted(
     .flatMap((one) => one.transfers ?? [])
     .toSorted((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex);
   for (const transfer of transfers) matcher.take(transfer);
-  const wanted = openTransactions(facts, matcher, 10_000);
+  const wanted = openTransactions(facts, matcher, receipts);
   const evidence = evidenceOf(planted, wanted);
   const classified = classify({ facts, matcher, evidence, ranges, payees, tally });
   return { facts, tally, transfers, wanted, ...classified };

@@ -147,6 +147,14 @@ test('dust beyond what can be listed is grouped by sender, counted and summed to
   expect(tally.countOfClass('matched')).toBe(1);
 });
 
+test('dust before it does not hide the money of a payment whose outcome nobody knows', () => {
+  const dust = Array.from({ length: 50 }, (_, n) => kinds.plainTransfer(n));
+  const planted = [...dust, kinds.unknownThatLanded(900), kinds.failedThatLanded(901)];
+  const { tally } = reconcilePlanted(planted, { receipts: 10, listed: 20 });
+  expect(tally.json().unknown?.items).toMatchObject([{ why: 'landed' }]);
+  expect(tally.countOfClass('on_chain_without_event')).toBe(51);
+});
+
 test('of a year of payments only what is open, or of the period, is kept; the rest is a sum', () => {
   const ranges = new Map([[network, { from: 1_000_000n, to: 2_000_000n, isCovered: true }]]);
   const facts = new LedgerFacts(
