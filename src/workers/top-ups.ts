@@ -88,13 +88,13 @@ async function serveTopUp(work: TopUps, call: HeldCall): Promise<void> {
   if (isExhausted(work, call) && !(await hasToppedUp(work, call.callId)))
     return end(work, call, { kind: 'dead', reason: 'attempts_exhausted' });
   const before = await look(work, call);
-  if (!before || before.standing === 'failed') return endUnpaid(work, call);
+  if (!before || before.standing === 'failed') return endUnpaid(work, call, before?.reason);
   if (before.standing === 'open') return giveBack(work, call);
   const given = await topUp(work, before.paid, before.worthMicros);
   if (!given) return end(work, call, { kind: 'dead', reason: 'credit_refused' });
   // credit that came after its payment's end would be nobody's to take back: so it is looked at again
   const after = await look(work, call);
-  if (after?.standing === 'failed') return endUnpaid(work, call);
+  if (after?.standing === 'failed') return endUnpaid(work, call, after.reason);
   if (after?.standing !== 'paid') return giveBack(work, call);
   const result = {
     account: given.account,
@@ -114,8 +114,8 @@ type Look =
   | { readonly standing: 'paid'; readonly paid: PaidTopUp; readonly worthMicros: bigint }
   /** Its payment is being looked for, again or for proof. */
   | { readonly standing: 'open' }
-  /** Its payment will never come. */
-  | { readonly standing: 'failed' };
+  /** Its payment will never come, or was given back. */
+  | { readonly standing: 'failed'; readonly reason: 'settlement_failed' | 'refunded' };
 
 /** How the payment of a call stands in the ledger now; undefined where no payment has it. */
 async function look(work: TopUps, { callId, quoteDigest }: HeldCall): Promise<Look | undefined> {
@@ -123,7 +123,8 @@ async function look(work: TopUps, { callId, quoteDigest }: HeldCall): Promise<Lo
   const known = story.payments.find(({ call }) => call?.callId === callId);
   const job = topUpOf(work, story);
   if (!known || !job) return undefined;
-  if (known.status === 'settlement_failed') return { standing: 'failed' };
+  if (known.status === 'settlement_failed') return { standing: 'failed', reason: known.status };
+  if (known.refunded) return { standing: 'failed', reason: 'refunded' };
   if (known.status !== 'settled' || !isBelieved(work, known)) return { standing: 'open' };
   const { network, asset, symbol, decimals, amount: atoms, payer } = known.payment;
   const paid = { call_id: callId, quote_digest: quoteDigest, network, asset, symbol, decimals, atoms, payer };
@@ -140,9 +141,9 @@ function isBelieved({ confirm }: TopUps, { settled }: PaymentStory): boolean {
   return confirm() === 'never' || (settled !== undefined && settled.evidence !== 'facilitator');
 }
 
-async function endUnpaid(work: TopUps, call: HeldCall): Promise<void> {
+async function endUnpaid(work: TopUps, call: HeldCall, reason = 'settlement_failed'): Promise<void> {
   await takeBackTopUp(work, { call_id: call.callId, quote_digest: call.quoteDigest });
-  await end(work, call, { kind: 'dead', reason: 'settlement_failed' });
+  await end(work, call, { kind: 'dead', reason });
 }
 
 async function end(work: TopUps, call: HeldCall, outcome: AttemptOutcome): Promise<void> {

@@ -2,13 +2,14 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { onTestFinished, describe, expect, test } from 'vitest';
 import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
+import type { LedgerEvent } from '../../src/domain/event.ts';
 import { takeBackTopUp, topUp } from '../../src/routing/top-up.ts';
 import { leaseTopUps } from '../../src/store/top-ups.ts';
 import { createDatabase } from '../support/database.ts';
 import { expectBooks, laneOn } from '../support/credit.ts';
 import { useChain } from '../support/devnet.ts';
 import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
-import { configText, testConfig } from '../support/gateway.ts';
+import { configText, payTo, testConfig } from '../support/gateway.ts';
 import { identitySecret, newWallet, signInByWallet } from '../support/identity.ts';
 import { header, offerOf, quoteAndSign, signOffer } from '../support/payer.ts';
 import { startTollbook, temporaryFolder } from '../support/program.ts';
@@ -161,6 +162,35 @@ describe('one payment gives credit once', () => {
       const [dead] = await eventsOf(database, 'dead_lettered');
       expect(dead?.data.reason).toBe('credit_refused');
     });
+    await expectBooks(database);
+  });
+
+  test('and none where it was given back meanwhile', async () => {
+    const { database, facts, ledger } = await leasedTopUp();
+    const [settled] = await eventsOf(database, 'payment_settled');
+    const { network, asset, payer, payment_nonce } = settled!.data;
+    const refund: LedgerEvent = {
+      type: 'refunded',
+      data: {
+        ...{ network, asset, payer, payment_nonce },
+        amount: facts.atoms,
+        refunded_from: payTo,
+        refunded_to: payer,
+        transaction: nowhere,
+        block_number: '9',
+        block_hash: nowhere,
+        log_index: 1,
+        operator: 'ann',
+      },
+    };
+    await ledger.lane.append({ stream: facts.quote_digest, events: [refund] });
+    await database.moveClock(61);
+    await startTopUpGateway(chain, { database });
+    await eventually(async () => {
+      const [dead] = await eventsOf(database, 'dead_lettered');
+      expect(dead?.data.reason).toBe('refunded');
+    });
+    expect(await eventsOf(database, 'credit_topped_up')).toEqual([]);
     await expectBooks(database);
   });
 
