@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs';
 import type pg from 'pg';
 import { CheckpointError, type NoteVerifier, openCheckpoint } from '../domain/checkpoint.ts';
+import { ReopenedQuotes, type SkimmedEvent } from '../domain/bookkeeping-reopened.ts';
 import { decodeLeaf } from '../domain/event.ts';
 import { type LedgerFacts, reconciledTypes, UnreadableLedgerError } from '../domain/reconcile-facts.ts';
 import type { PinnedLedger } from '../domain/reconcile-report.ts';
@@ -102,11 +103,29 @@ function sizeOf({ source, note }: GivenCheckpoint, verifier: NoteVerifier | unde
   }
 }
 
+/** A ledger that was looked through once: how long it is, and which quotes something is told of late. */
+export interface SurveyedLedger extends LedgerSource {
+  readonly isReopened: (stream: string) => boolean;
+}
+
+/** Looks through a ledger before it is folded, so that the fold can forget what is over for good. */
+export async function surveyLedger(source: LedgerSource): Promise<SurveyedLedger> {
+  const reopened = new ReopenedQuotes();
+  let size = 0;
+  for await (const leaf of source.leaves()) {
+    if (size === source.size) break;
+    size += 1;
+    reopened.skim(endOf(leaf));
+  }
+  if (source.size !== Infinity && size < source.size) throw tooShort(source.size, size);
+  return { ...source, size, isReopened: (stream) => reopened.has(stream) };
+}
+
 /**
- * Reads a ledger once: every event is held against all before it and against the checkpoint, and what matters is folded.
+ * Reads a ledger: every event is held against all before it and against the checkpoint, and what matters is folded.
  * What is wrong with it is part of the answer; only what cannot be read at all throws.
  */
-export async function foldLedger(source: LedgerSource, facts: LedgerFacts): Promise<PinnedLedger> {
+export async function foldLedger(source: SurveyedLedger, facts: LedgerFacts): Promise<PinnedLedger> {
   const { checkpoint, verifier } = source;
   const check = new ExportVerifier(checkpoint ? [checkpoint] : [], verifier);
   const tree = new TreeRoots(check.sizes);
@@ -114,9 +133,9 @@ export async function foldLedger(source: LedgerSource, facts: LedgerFacts): Prom
     if (tree.size === source.size) break;
     check.leaf(leaf);
     tree.append(leaf);
-    if (reconciledTypes.has(typeOf(leaf))) takeLeaf(facts, leaf, tree.size);
+    if (reconciledTypes.has(endOf(leaf).type)) takeLeaf(facts, leaf, tree.size);
   }
-  if (source.size !== Infinity && tree.size < source.size) throw tooShort(source.size, tree.size);
+  if (tree.size < source.size) throw tooShort(source.size, tree.size);
   const { fault, checkpoints } = check.finish(tree);
   const wrong = checkpoints.find(({ words }) => words !== undefined)?.words;
   return {
@@ -134,12 +153,14 @@ function tooShort(size: number, last: number): ReconcileError {
   );
 }
 
-const typeAtEnd = /"type":"([a-z_]+)","version":\d+\}$/;
-const longestEnd = 120;
+const leafEnd = /"stream":"([^"]*)","type":"([a-z_]+)","version":\d+\}$/;
+const longestEnd = 320;
 
-/** The type of a leaf, read from its end: most events are of no interest, and not worth a parse. */
-function typeOf(leaf: Buffer): string {
-  return typeAtEnd.exec(leaf.toString('utf8', Math.max(0, leaf.length - longestEnd)))?.[1] ?? '';
+/** What a leaf says at its end: most events are of no interest, and not worth a parse. */
+function endOf(leaf: Buffer): SkimmedEvent {
+  const [, stream = '', type = ''] =
+    leafEnd.exec(leaf.toString('utf8', Math.max(0, leaf.length - longestEnd))) ?? [];
+  return { type, stream, data: {} };
 }
 
 function takeLeaf(facts: LedgerFacts, leaf: Buffer, seq: number): void {

@@ -22,7 +22,7 @@ import type { ChainScanner } from '../peers/transfer-scan.ts';
 import { NetSums, readBalances } from './reconcile-balances.ts';
 import { blockAt, pinBlocks, type PinnedBlocks } from './reconcile-blocks.ts';
 import { answered, ReconcileError } from './reconcile-error.ts';
-import { foldLedger, type LedgerSource } from './reconcile-ledger.ts';
+import { foldLedger, type LedgerSource, surveyLedger } from './reconcile-ledger.ts';
 import { scanTransfers } from './scan-transfers.ts';
 
 export interface ReconcileOptions {
@@ -57,8 +57,9 @@ export async function reconcile(options: ReconcileOptions): Promise<ReportJson> 
   for (const network of names)
     blocks.set(network, await pinBlocks(chainOf(chains, network), period, options.pinned.get(network)));
   const times = { from: instantText(period.fromMs), to: instantText(period.toMs) };
-  const facts = new LedgerFacts(times, blocks);
-  const ledger = await foldLedger(options.source, facts);
+  const source = await surveyLedger(options.source);
+  const facts = new LedgerFacts(times, blocks, source.isReopened);
+  const ledger = await foldLedger(source, facts);
   const books = allAccounts(facts, options);
   const payees = new Set(books.map(({ network, payTo }) => `${network}/${payTo}`));
   const tally = new Tally(payees, options.listed);

@@ -1,10 +1,11 @@
 import { createReadStream } from 'node:fs';
-import { appendFile, rm, truncate } from 'node:fs/promises';
+import { appendFile, rm, stat, truncate } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { z } from 'zod';
 import { canonicalJson } from '../domain/canonical-json.ts';
 import type { ChainTransfer } from '../domain/reconcile.ts';
 import type { TransferChunk } from '../peers/transfer-scan.ts';
+import { ReconcileError } from './reconcile-error.ts';
 
 /** What was read of one scan before: chunk after chunk from its first block on. */
 export interface ScanState {
@@ -38,7 +39,8 @@ const lineSchema = z.strictObject({
 type Line = z.infer<typeof lineSchema>;
 
 /**
- * Opens a file of chunks for one scan of a range; other scans may stand in it too. What a killed process left half written is cut off.
+ * Opens a file of chunks for one scan of a range; other scans may stand in it too. What a killed process left half written is
+ * cut off. Throws a ReconcileError where the file is of something else.
  */
 export async function openScanState(
   file: string,
@@ -49,6 +51,7 @@ export async function openScanState(
   let bytes = 0;
   for await (const { text, line } of linesOf(file)) {
     if (!line) {
+      if (bytes === 0) await requireOurs(file, text);
       await truncate(file, bytes);
       break;
     }
@@ -84,6 +87,16 @@ export async function openScanState(
       await rm(file, { force: true });
     },
   };
+}
+
+/** A first chunk that was cut off is all of its file. Any other file is not ours to cut. */
+async function requireOurs(file: string, first: string): Promise<void> {
+  const isWhole = (await stat(file)).size === Buffer.byteLength(first);
+  if (isWhole && first.startsWith('{"from":"')) return;
+  throw new ReconcileError(
+    'resume_file',
+    `${file} is no file of --resume: name one that is not there yet, or one that an earlier run made`,
+  );
 }
 
 async function* linesOf(file: string): AsyncGenerator<{ text: string; line: Line | undefined }> {

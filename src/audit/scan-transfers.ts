@@ -107,10 +107,10 @@ function digestOf({ toHash, transfers }: TransferChunk): string {
 }
 
 /** What a scan is: chunks of another one are of no use to it. */
-function nameOf({ chain, query, from }: Scan): string {
+function nameOf({ chain, query, from, twice }: Scan): string {
   const { assets, payees } = query;
   const sorted = { assets: assets.toSorted(), payees: payees.toSorted() };
-  return sha256(canonicalJson({ network: chain.network, from: String(from), ...sorted }));
+  return sha256(canonicalJson({ network: chain.network, from: String(from), twice, ...sorted }));
 }
 
 function sha256(text: string): string {

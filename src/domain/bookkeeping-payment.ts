@@ -1,10 +1,4 @@
-import {
-  accounts,
-  chainAccount,
-  jobIncome,
-  treasuryAccount,
-  unconfirmedAccount,
-} from './bookkeeping-account.ts';
+import { accounts, chainAccount, jobIncome, unconfirmedAccount } from './bookkeeping-account.ts';
 import type { Commodity, Move } from './bookkeeping-entry.ts';
 
 /** What the books remember of one payment while it is open. */
@@ -24,7 +18,7 @@ export interface BookedPayment {
   isCompleted: boolean;
   /** It may land late all the same. */
   hasFailed: boolean;
-  /** The address that a refund was paid from. */
+  /** The account that a refund was paid from. */
   refundedFrom: string | undefined;
 }
 
@@ -52,7 +46,7 @@ export function positionOf(payment: BookedPayment): Position {
     if (basis !== 'none') add(claimAccount(payment), -atoms);
     return position;
   }
-  add(refundedFrom === payTo ? chainAccount(token, payTo) : treasuryAccount(token), -atoms);
+  add(refundedFrom, -atoms);
   if (basis === 'none') add(accounts.lostRefunds, atoms);
   else if (isEarned(payment)) {
     add(claimAccount(payment), -atoms);

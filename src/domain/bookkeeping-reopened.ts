@@ -24,6 +24,7 @@ export class ReopenedQuotes {
       case 'completed':
         this.#completed.add(stream);
         break;
+      case 'settlement_unknown':
       case 'payment_settled':
         if (this.#failed.has(stream)) this.#reopened.add(stream);
         break;

@@ -1,7 +1,7 @@
 import { chainAccount, treasuryAccount } from './bookkeeping-account.ts';
 import { Commodities } from './bookkeeping-commodity.ts';
 import { creditMoves, spendMoves } from './bookkeeping-credit.ts';
-import type { Category, Entry, Move } from './bookkeeping-entry.ts';
+import type { Category, Commodity, Entry, Move } from './bookkeeping-entry.ts';
 import { type BooksEventOf, BooksFault } from './bookkeeping-event.ts';
 import { type BookedPayment, movesBetween, positionOf } from './bookkeeping-payment.ts';
 import { type BookedQuote, OpenQuotes } from './bookkeeping-quotes.ts';
@@ -22,6 +22,8 @@ interface PaymentName {
 export class Bookkeeper {
   readonly #quotes: OpenQuotes;
   readonly #commodities = new Commodities();
+  /** `network/address` of all that was ever to be paid to. */
+  readonly #payees = new Set<string>();
   /** The completion that was told of last: what it cost is posted right behind it. */
   #lastChat: { readonly stream: string; readonly model: string } | undefined;
 
@@ -121,6 +123,7 @@ export class Bookkeeper {
 
   #start(event: BooksEventOf<'settlement_started'>): undefined {
     const { payment } = event.data;
+    this.#payees.add(`${payment.network}/${payment.pay_to}`);
     const { serviceId, jobIndex, payments } = this.#quoteOf(event, event.stream);
     payments.push({
       serviceId,
@@ -182,7 +185,7 @@ export class Bookkeeper {
         });
       case 'refunded':
         return this.#change(event, 'refund', payment, () => {
-          payment.refundedFrom = event.data.refunded_from;
+          payment.refundedFrom = this.#holding(payment.token, event.data.refunded_from);
         });
     }
   }
@@ -226,10 +229,16 @@ export class Bookkeeper {
   #sweep(event: BooksEventOf<'operator_sweep_recorded'>): Entry | undefined {
     const { pay_to, swept_to, amount } = event.data;
     const commodity = this.#commodities.token(event.data);
-    const [debit, credit] = [treasuryAccount(commodity), chainAccount(commodity, pay_to)];
+    const [debit, credit] = [this.#holding(commodity, swept_to), chainAccount(commodity, pay_to)];
     const atoms = BigInt(amount);
     const moves = atoms > 0n ? [{ debit, credit, commodity, atoms }] : [];
     return entryOf(event, 'sweep', moves, { counterparty: swept_to });
+  }
+
+  /** Where tokens at an address of the operator's stand. */
+  #holding(token: Commodity, address: string): string {
+    const isPayee = this.#payees.has(`${token.network}/${address}`);
+    return isPayee ? chainAccount(token, address) : treasuryAccount(token);
   }
 
   #moveCredit(

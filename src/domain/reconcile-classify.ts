@@ -69,7 +69,8 @@ export function openTransactions(
   }
   for (const out of facts.outs) if (!matcher.placed.has(out)) want(out);
   const enough = wanted.size + most;
-  for (const transfer of matcher.candidates) if (wanted.size < enough) want(transfer);
+  const sought = matcher.candidates.filter((transfer) => matcher.isSought(transfer));
+  for (const transfer of [...sought, ...matcher.candidates]) if (wanted.size < enough) want(transfer);
   return [...wanted.values()];
 }
 
@@ -283,6 +284,8 @@ class Classification {
   #out(out: OutFact): void {
     const isOfPayee = this.#payees.has(`${out.network}/${out.payTo}`);
     if (isOfPayee) add(this.#ledger.out, out, out.amount);
+    const isToPayee = this.#payees.has(`${out.network}/${out.to}`);
+    if (isToPayee) add(this.#ledger.in, { ...out, payTo: out.to }, out.amount);
     const placed = this.#found.get(out) ?? this.#nearOut(out);
     if (placed) {
       if (!this.#found.has(out)) this.#claim(out, placed);
@@ -325,7 +328,6 @@ class Classification {
       ...(transfer && chainFields(transfer)),
     };
     this.#tally.add(transfer ? 'spend' : 'missing_on_chain', fields, transfer);
-    if (transfer) add(this.#ledger.in, { network, asset: transfer.asset, payTo: to }, amount);
   }
 
   #stranger(transfer: ChainTransfer): void {

@@ -42,10 +42,14 @@ interface Stream {
   touchedMs: number;
 }
 
-type Named = Pick<EventData<'settlement_failed'>, 'network' | 'asset' | 'payer' | 'payment_nonce'>;
+interface NamingEvent {
+  readonly stream: string;
+  readonly seq: number;
+  readonly data: Pick<EventData<'settlement_failed'>, 'network' | 'asset' | 'payer' | 'payment_nonce'>;
+}
 
 const dayMs = 86_400_000;
-/** A stream that is over is kept so long: within it a settlement may be taken back. */
+/** A stream that is over is kept so long. */
 const keptMs = 7 * dayMs;
 const sweepEvery = 20_000;
 
@@ -64,12 +68,19 @@ export class LedgerFacts {
   readonly #streams = new Map<string, Stream>();
   readonly #period: PeriodOfTime;
   readonly #ranges: ReadonlyMap<string, BlockRange>;
+  readonly #isReopened: (stream: string) => boolean;
   #at = '';
   #untilSweep = sweepEvery;
 
-  constructor(period: PeriodOfTime, ranges: ReadonlyMap<string, BlockRange>) {
+  /** `isReopened`: the quotes that something is told of after they seemed over (see ReopenedQuotes). */
+  constructor(
+    period: PeriodOfTime,
+    ranges: ReadonlyMap<string, BlockRange>,
+    isReopened: (stream: string) => boolean,
+  ) {
     this.#period = period;
     this.#ranges = ranges;
+    this.#isReopened = isReopened;
   }
 
   /** Every payment that is kept, in the order of the ledger. */
@@ -112,14 +123,15 @@ export class LedgerFacts {
       case 'payment_settled':
         return this.#settle(event);
       case 'settlement_confirmed':
-        return change(this.#named(event), {
+        // of one that is over and summed up it says nothing new
+        return change(this.#find(event), {
           transaction: event.data.transaction,
           place: placeIn(event.data),
         });
       case 'settlement_unknown':
-        return change(this.#named(event), { status: 'settlement_unknown' });
+        return change(this.#find(event), { status: 'settlement_unknown' });
       case 'settlement_failed':
-        return change(this.#named(event), { status: 'settlement_failed' });
+        return change(this.#find(event), { status: 'settlement_failed' });
       case 'settlement_disproved':
         return unsettle(this.#named(event), 'settlement_unknown', event.data.call);
       case 'settlement_reorged':
@@ -255,8 +267,11 @@ export class LedgerFacts {
 
   #out(fact: OutFact): void {
     const position = this.#blockPosition(fact.network, fact.blockNumber);
-    if (position === 'before') this.#sum(fact, -fact.amount);
-    else if (position === 'in') this.outs.push(fact);
+    if (position === 'in') this.outs.push(fact);
+    if (position !== 'before') return;
+    this.#sum(fact, -fact.amount);
+    // it may have gone to another payee
+    if (fact.of === 'sweep') this.#sum({ ...fact, payTo: fact.to }, fact.amount);
   }
 
   #spend({ seq, data }: Extract<RecordedEvent, { type: 'spend_claimed' }>): void {
@@ -268,21 +283,20 @@ export class LedgerFacts {
     this.spends.push({ ...base, amount: BigInt(amount), recordedAt: this.#at });
   }
 
-  /** The payment that an event names. Throws where it was never started, or is over for good. */
-  #named(event: { readonly stream: string; readonly seq: number; readonly data: Named }): PaymentFact {
-    const { network, asset, payer, payment_nonce } = event.data;
-    const payment = this.#streams
-      .get(event.stream)
+  /** The payment that an event names; undefined where it was never started, or is over and of no interest. */
+  #find({ stream, data }: NamingEvent): PaymentFact | undefined {
+    const { network, asset, payer, payment_nonce: nonce } = data;
+    return this.#streams
+      .get(stream)
       ?.payments.findLast(
-        (one) =>
-          one.network === network &&
-          one.asset === asset &&
-          one.payer === payer &&
-          one.nonce === payment_nonce,
+        (one) => one.network === network && one.asset === asset && one.payer === payer && one.nonce === nonce,
       );
-    if (!payment)
-      throw new UnreadableLedgerError(event.seq, 'it names a payment that is not known, or long over');
-    return payment;
+  }
+
+  #named(event: NamingEvent): PaymentFact {
+    const payment = this.#find(event);
+    if (payment) return payment;
+    throw new UnreadableLedgerError(event.seq, 'it names a payment that was never started');
   }
 
   #ofCall(stream: string, callId: number): PaymentFact | undefined {
@@ -295,19 +309,26 @@ export class LedgerFacts {
     const nowMs = Date.parse(this.#at);
     for (const [name, stream] of this.#streams) {
       const keptUntilMs = stream.payments.length > 0 ? stream.touchedMs + keptMs : payableUntilMs(stream);
-      if (keptUntilMs > nowMs || !stream.payments.every((payment) => this.#isOver(payment))) continue;
+      if (keptUntilMs > nowMs || this.#isReopened(name)) continue;
+      if (!stream.payments.every((payment) => this.#isOver(payment))) continue;
       for (const payment of stream.payments) this.#close(payment);
       this.#streams.delete(name);
     }
   }
 
   #isOver(payment: PaymentFact): boolean {
-    const { status, call, isRefunded, settledAt, place } = payment;
-    if (status === 'settlement_failed') return true;
+    const { status, call, isRefunded, startedAt, settledAt, place } = payment;
+    // it may have landed all the same
+    if (status === 'settlement_failed') return this.#isOfOtherDays(startedAt, startedAt);
     if (status !== 'settled' || !(call === 'completed' || isRefunded)) return false;
     if (this.positionOf(payment) === 'in' || this.recorded(settledAt ?? '') === 'in') return false;
-    // on a word alone it may have landed on either side of midnight
-    return place !== undefined || Date.parse(settledAt ?? '') < Date.parse(this.#period.from) - dayMs;
+    return place !== undefined || this.#isOfOtherDays(startedAt, settledAt ?? '');
+  }
+
+  /** What has no place on the chain may have landed on either side of midnight. */
+  #isOfOtherDays(startedAt: string, toldAt: string): boolean {
+    const { from, to } = this.#period;
+    return Date.parse(toldAt) < Date.parse(from) - dayMs || Date.parse(startedAt) >= Date.parse(to) + dayMs;
   }
 
   #close(payment: PaymentFact): void {

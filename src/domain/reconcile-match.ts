@@ -51,11 +51,24 @@ export class Matcher {
       for (const other of others) this.late.add(other);
       return;
     }
-    const mayBelong =
-      this.#transactions.has(transactionKey(transfer)) ||
-      this.#payers.has(`${transfer.network}/${transfer.from}`);
+    // anybody can have a token tell that nothing moved from one address to another
+    if (transfer.amount === 0n) return;
+    const mayBelong = this.#isNamed(transfer) || this.#isOfPayer(transfer);
     if (mayBelong || this.candidates.length < this.#most) this.candidates.push(transfer);
     else this.#stray(transfer);
+  }
+
+  /** Whether it comes from a payer whose payment is looked for, in a transaction that the ledger does not name. */
+  isSought(transfer: ChainTransfer): boolean {
+    return this.#isOfPayer(transfer) && !this.#isNamed(transfer);
+  }
+
+  #isNamed(transfer: ChainTransfer): boolean {
+    return this.#transactions.has(transactionKey(transfer));
+  }
+
+  #isOfPayer({ network, from }: ChainTransfer): boolean {
+    return this.#payers.has(`${network}/${from}`);
   }
 
   #place(fact: Fact, at: Pick<ChainTransfer, 'network' | 'transaction' | 'logIndex'>): void {

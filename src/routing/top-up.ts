@@ -28,7 +28,7 @@ export interface ToppedUp {
 /**
  * Credits the account of the payer's wallet with what was paid, once for each call: asked again, also by others, it tells what
  * was done. The account is the one that signing in with the wallet leads to. Undefined where it would have more than can be
- * counted.
+ * counted, or where what was given was taken back: that is owed back, and not given again.
  */
 export async function topUp(
   ledger: Ledger,
@@ -37,7 +37,7 @@ export async function topUp(
 ): Promise<ToppedUp | undefined> {
   // a wallet can have come to another user since
   const done = await findDone(ledger, paid.call_id);
-  if (done) return done;
+  if (done) return (await isTakenBack(ledger, paid.call_id)) ? undefined : done;
   const userId = await openWalletUser(ledger, paid.payer as Address);
   const account = accountNameOf(userId);
   const accountId = (await findCreditAccount(ledger, account)) ?? (await openUser(ledger, userId));
@@ -65,8 +65,7 @@ export async function takeBackTopUp(
   of: Pick<PaidTopUp, 'call_id' | 'quote_digest'>,
 ): Promise<void> {
   const given = await findDoneMove(ledger.pool, nameOf(of.call_id));
-  const requestId = `take_back:${of.call_id}`;
-  if (!given || (await findDoneMove(ledger.pool, requestId))) return;
+  if (!given || (await isTakenBack(ledger, of.call_id))) return;
   const { accountId, amountMicros } = given;
   const balance = BigInt((await findAccount(ledger.db, { accountId }))?.balanceMicros ?? 0);
   const taken = balance < amountMicros ? balance : amountMicros;
@@ -75,7 +74,12 @@ export async function takeBackTopUp(
     type: 'credit_taken_back',
     data: { ...of, account_id: accountId, amount_micros: String(taken), missing_micros: String(missing) },
   };
-  const credit = { op: 'expire', accountId, amountMicros: taken, requestId } as const;
+  const credit = {
+    op: 'expire',
+    accountId,
+    amountMicros: taken,
+    requestId: takenBackName(of.call_id),
+  } as const;
   const command: CreditCommand = { stream: accountStream(accountId), events: [event], credit };
   const { outcome, ...told } = await ledger.lane.appendCredit(command, { urgent: true });
   // its owner has spent some of it this instant
@@ -93,6 +97,20 @@ async function findDone({ pool, db }: Ledger, callId: number): Promise<ToppedUp 
   return (
     account && { account: account.name, creditedMicros: done.amountMicros, balanceMicros: done.balanceMicros }
   );
+}
+
+/** Whether the account has the credit of a call: it was given, and not taken back. */
+export async function hasToppedUp({ pool }: Pick<Ledger, 'pool'>, callId: number): Promise<boolean> {
+  const given = await findDoneMove(pool, nameOf(callId));
+  return given !== undefined && !(await isTakenBack({ pool }, callId));
+}
+
+async function isTakenBack({ pool }: Pick<Ledger, 'pool'>, callId: number): Promise<boolean> {
+  return (await findDoneMove(pool, takenBackName(callId))) !== undefined;
+}
+
+function takenBackName(callId: number): string {
+  return `take_back:${callId}`;
 }
 
 /** No operator can ask for a move of credit under such a name. */

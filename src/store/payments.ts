@@ -45,6 +45,10 @@ export class Conditions {
   }
 }
 
+/** Times never run backwards in the ledger, so a time is a place in it: found along an index, where a filter reads all before. */
+const firstSince = `coalesce((select first.seq from tollbook.payment first where first.generation = ${active} and first.at >= ?
+  order by first.at, first.seq limit 1), 9223372036854775807)`;
+
 /** Payments that come after a place in the ledger, in the order they were started. */
 export async function listPayments(
   pool: pg.Pool,
@@ -55,8 +59,8 @@ export async function listPayments(
   const { from, to, serviceId, jobIndex, payer, state, network, token } = filters;
   const where = new Conditions()
     .add('seq > ?', afterSeq)
-    .add('at >= ?', from)
-    .add('at < ?', to)
+    .add(`seq >= ${firstSince}`, from)
+    .add(`seq < ${firstSince}`, to)
     .add('service_id = ?', serviceId)
     .add('job_index = ?', jobIndex)
     .add('payer = ?', payer)

@@ -6,7 +6,7 @@ import { foldStory, type PaymentStory, paymentOf, type Story } from '../domain/s
 import { topUpMicros } from '../domain/top-up.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { type AttemptOutcome, isExhausted, recordAttempt } from '../gateway/record-attempt.ts';
-import { type PaidTopUp, takeBackTopUp, topUp } from '../routing/top-up.ts';
+import { hasToppedUp, type PaidTopUp, takeBackTopUp, topUp } from '../routing/top-up.ts';
 import type { HeldCall } from '../store/calls.ts';
 import { endFollowUps, type FollowUp, takeFollowUps } from '../store/follow-ups.ts';
 import { readStream } from '../store/streams.ts';
@@ -62,8 +62,14 @@ async function serveGuarded(work: TopUps, call: HeldCall): Promise<void> {
   } catch (error) {
     work.log.error({ err: error, call_id: call.callId }, 'a top-up could not be given: it is tried again');
     // where the ledger is away as well, its lease runs out
-    await recordAttempt(work, call, { kind: 'retry', reason: 'credit_unavailable' }, true).catch(() => {});
+    await retry(work, call).catch(() => {});
   }
+}
+
+/** Credit that is there is not given up on: its payment would be owed back as well. */
+async function retry(work: TopUps, call: HeldCall): Promise<void> {
+  if (await hasToppedUp(work, call.callId)) return giveBack(work, call);
+  await recordAttempt(work, call, { kind: 'retry', reason: 'credit_unavailable' }, true);
 }
 
 /** Its place in the ledger where nothing is left to do; it comes back by itself where something is. */
@@ -79,15 +85,16 @@ async function undoGuarded(work: TopUps, followUp: FollowUp): Promise<number[]> 
 
 /** Brings one leased call to its end, or gives it back. The lease is the fence, and the call's name makes the credit one. */
 async function serveTopUp(work: TopUps, call: HeldCall): Promise<void> {
-  if (isExhausted(work, call)) return end(work, call, { kind: 'dead', reason: 'attempts_exhausted' });
+  if (isExhausted(work, call) && !(await hasToppedUp(work, call.callId)))
+    return end(work, call, { kind: 'dead', reason: 'attempts_exhausted' });
   const before = await look(work, call);
-  if (!before || before.standing === 'failed') return endUnpaid(work, call);
+  if (!before || before.standing === 'failed') return endUnpaid(work, call, before?.reason);
   if (before.standing === 'open') return giveBack(work, call);
   const given = await topUp(work, before.paid, before.worthMicros);
   if (!given) return end(work, call, { kind: 'dead', reason: 'credit_refused' });
   // credit that came after its payment's end would be nobody's to take back: so it is looked at again
   const after = await look(work, call);
-  if (after?.standing === 'failed') return endUnpaid(work, call);
+  if (after?.standing === 'failed') return endUnpaid(work, call, after.reason);
   if (after?.standing !== 'paid') return giveBack(work, call);
   const result = {
     account: given.account,
@@ -107,8 +114,8 @@ type Look =
   | { readonly standing: 'paid'; readonly paid: PaidTopUp; readonly worthMicros: bigint }
   /** Its payment is being looked for, again or for proof. */
   | { readonly standing: 'open' }
-  /** Its payment will never come. */
-  | { readonly standing: 'failed' };
+  /** Its payment will never come, or was given back. */
+  | { readonly standing: 'failed'; readonly reason: 'settlement_failed' | 'refunded' };
 
 /** How the payment of a call stands in the ledger now; undefined where no payment has it. */
 async function look(work: TopUps, { callId, quoteDigest }: HeldCall): Promise<Look | undefined> {
@@ -116,7 +123,8 @@ async function look(work: TopUps, { callId, quoteDigest }: HeldCall): Promise<Lo
   const known = story.payments.find(({ call }) => call?.callId === callId);
   const job = topUpOf(work, story);
   if (!known || !job) return undefined;
-  if (known.status === 'settlement_failed') return { standing: 'failed' };
+  if (known.status === 'settlement_failed') return { standing: 'failed', reason: known.status };
+  if (known.refunded) return { standing: 'failed', reason: 'refunded' };
   if (known.status !== 'settled' || !isBelieved(work, known)) return { standing: 'open' };
   const { network, asset, symbol, decimals, amount: atoms, payer } = known.payment;
   const paid = { call_id: callId, quote_digest: quoteDigest, network, asset, symbol, decimals, atoms, payer };
@@ -133,9 +141,9 @@ function isBelieved({ confirm }: TopUps, { settled }: PaymentStory): boolean {
   return confirm() === 'never' || (settled !== undefined && settled.evidence !== 'facilitator');
 }
 
-async function endUnpaid(work: TopUps, call: HeldCall): Promise<void> {
+async function endUnpaid(work: TopUps, call: HeldCall, reason = 'settlement_failed'): Promise<void> {
   await takeBackTopUp(work, { call_id: call.callId, quote_digest: call.quoteDigest });
-  await end(work, call, { kind: 'dead', reason: 'settlement_failed' });
+  await end(work, call, { kind: 'dead', reason });
 }
 
 async function end(work: TopUps, call: HeldCall, outcome: AttemptOutcome): Promise<void> {

@@ -228,6 +228,31 @@ describe('a scan that was cut off', () => {
     );
     expect(readFileSync(file, 'utf8').startsWith(before)).toBe(true);
   });
+
+  test('is no proof of two passes where it was made in one', async () => {
+    const file = path.join(temporaryFolder(), 'scan');
+    await scan(chain.rpcUrl, { resumeFile: file });
+    const proxy = await behind(() => undefined);
+    await scan(proxy.url, { resumeFile: file, twice: true });
+    expect(proxy.asked.filter(({ method }) => method === 'eth_getLogs')).not.toEqual([]);
+  });
+
+  test.each(['{"at":"2026-11-20","seq":1}\n{"seq":2}\n', 'a note\n', '{"seq":1}'])(
+    'is in no file that holds something else, and that is left alone: %j',
+    async (text) => {
+      const file = path.join(temporaryFolder(), 'ledger.jsonl');
+      writeFileSync(file, text);
+      await expect(scan(chain.rpcUrl, { resumeFile: file })).rejects.toMatchObject({ fault: 'resume_file' });
+      expect(readFileSync(file, 'utf8')).toBe(text);
+    },
+  );
+
+  test('in its first chunk begins anew', async () => {
+    const file = path.join(temporaryFolder(), 'scan');
+    await scan(chain.rpcUrl, { resumeFile: file });
+    writeFileSync(file, readFileSync(file, 'utf8').slice(0, 40));
+    expect(await scan(chain.rpcUrl, { resumeFile: file })).toEqual(await scan(chain.rpcUrl));
+  });
 });
 
 test('the first block of a time is found exactly', async () => {

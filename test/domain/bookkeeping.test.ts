@@ -218,34 +218,58 @@ describe('a spend', () => {
   });
 });
 
-test('a sweep moves tokens to the treasury, and is no refund', () => {
-  const sweep = {
-    stream: 'sweep:84532:0x01:0',
-    event: {
-      type: 'operator_sweep_recorded',
-      data: {
-        network: 'eip155:84532',
-        asset: paying(1).terms.asset,
-        symbol: 'USDC',
-        decimals: 6,
-        pay_to: paying(1).terms.pay_to,
-        swept_to: `0x${'88'.repeat(20)}`,
-        amount: '1500',
-        transaction: `0x${'01'.repeat(32)}`,
-        block_number: '9',
-        block_hash: `0x${'02'.repeat(32)}`,
-        log_index: 0,
-        operator: 'ann',
+describe('a sweep', () => {
+  const vault = `0x${'88'.repeat(20)}`;
+  const sweepTo = (swept_to: string) =>
+    ({
+      stream: 'sweep:84532:0x01:0',
+      event: {
+        type: 'operator_sweep_recorded',
+        data: {
+          network: 'eip155:84532',
+          asset: paying(1).terms.asset,
+          symbol: 'USDC',
+          decimals: 6,
+          pay_to: paying(1).terms.pay_to,
+          swept_to,
+          amount: '1500',
+          transaction: `0x${'01'.repeat(32)}`,
+          block_number: '9',
+          block_hash: `0x${'02'.repeat(32)}`,
+          log_index: 0,
+          operator: 'ann',
+        },
       },
-    },
-  } as ToldToBooks;
-  const quote = paying(1);
-  quote.start();
-  quote.settle('chain');
-  expect(leftOn(entriesOf(placed([...quote.told, sweep])))).toEqual({
-    [chain]: 500n,
-    [treasury]: 1500n,
-    [undelivered]: -2000n,
+    }) as ToldToBooks;
+  const paid = paying(1);
+  paid.start();
+  paid.settle('chain');
+
+  test('moves tokens to the treasury, and is no refund', () => {
+    expect(leftOn(entriesOf(placed([...paid.told, sweepTo(vault)])))).toEqual({
+      [chain]: 500n,
+      [treasury]: 1500n,
+      [undelivered]: -2000n,
+    });
+  });
+
+  test('to another address that is paid to stays among what is on those, and refunds from there leave there', () => {
+    const other = `0x${'89'.repeat(20)}`;
+    const there = 'Assets:Chain:Eip155-84532:USDC:0x898989-898989 USDC-84532';
+    const elsewhere = paying(2, { pay_to: other });
+    elsewhere.start();
+    const told = [...elsewhere.told, ...paid.told, sweepTo(other)];
+    expect(leftOn(entriesOf(placed(told)))).toEqual({ [chain]: 500n, [there]: 1500n, [undelivered]: -2000n });
+    const dead = paying(1);
+    dead.start();
+    dead.settle('chain');
+    dead.enqueue();
+    dead.die();
+    dead.refund(other);
+    expect(leftOn(entriesOf(placed([...elsewhere.told, ...dead.told])))).toEqual({
+      [chain]: 2000n,
+      [there]: -2000n,
+    });
   });
 });
 

@@ -9,6 +9,8 @@ const otherAsset = `0x${'6e'.repeat(20)}`;
 export const payTo = `0x${'90'.repeat(20)}`;
 export const stranger = `0x${'77'.repeat(20)}`;
 const vault = `0x${'88'.repeat(20)}`;
+/** Another payee of ours, which the ledger knows by its quotes. */
+export const otherPayTo = `0x${'91'.repeat(20)}`;
 
 /** Before, in and after the period: events come in this order, those of one phase in any. */
 type Phase = 0 | 1 | 2;
@@ -117,6 +119,20 @@ function sweepOf(out: ChainTransfer, change: object = {}): Planted['events'] {
   };
   const stream = `sweep:84532:${out.transaction}:${out.logIndex}`;
   return [{ stream, event: make('operator_sweep_recorded', data), phase: 1 }];
+}
+
+/** Prepaid credits that their contract pays out to the payee. */
+function spendOf({
+  from: contract,
+  to: operator,
+  amount,
+  transaction,
+  blockNumber,
+  blockHash,
+}: ChainTransfer) {
+  const place = { transaction, block_number: String(blockNumber), block_hash: blockHash };
+  const data = { network, contract, operator, amount: String(amount), ...place };
+  return [{ stream: `spend:${transaction}`, event: make('spend_claimed', data), phase: 1 as const }];
 }
 
 function refundOf(job: Job, out: ChainTransfer): LedgerEvent {
@@ -320,6 +336,18 @@ export const kinds = {
     const out = outTransfer(n, vault);
     return { events: sweepOf(out), transfers: [out], expected: [['sweep', out.transaction]] };
   },
+  spend: (n) => {
+    const { transfer } = jobOf(n);
+    return { events: spendOf(transfer), transfers: [transfer], expected: [['spend', transfer.transaction]] };
+  },
+  sweptToOtherPayee: (n) => {
+    const out = outTransfer(n, otherPayTo);
+    return { events: sweepOf(out), transfers: [out], expected: [['sweep', out.transaction]] };
+  },
+  sweptToOtherPayeeEarlier: (n) => {
+    const out = outTransfer(n, otherPayTo);
+    return { events: sweepOf(out, { block_number: '999' }), expected: [] };
+  },
   sweptOtherwise: (n) => {
     const out = outTransfer(n, vault);
     const events = sweepOf(out, { amount: '1' });
@@ -334,6 +362,48 @@ export const kinds = {
     const out = outTransfer(n, stranger);
     return { events: [], transfers: [out], expected: [['foreign_use', out.transaction]] };
   },
+  /** Anybody can have a token tell of nothing that moved, from whoever and to whoever. */
+  nothingMoved: (n) => {
+    const out = { ...outTransfer(n, stranger), amount: 0n };
+    const into = { ...jobOf(n).transfer, from: stranger, amount: 0n };
+    return { events: [], transfers: [out, into], expected: [] };
+  },
 } as const satisfies Record<string, (n: number) => Planted>;
 export type Kind = keyof typeof kinds;
 export const allKinds = Object.keys(kinds) as Kind[];
+
+/** Payments of long before the period or after it, and what comes weeks later. */
+export const lateStories = {
+  refundedLate: (n: number) => {
+    const job = jobOf(n);
+    const out = { ...outTransfer(n, job.transfer.from), amount: job.transfer.amount };
+    return late(job, paidStory(job), [refundOf(job, out)], 'settled');
+  },
+  reorgedLate: (n: number) => {
+    const job = jobOf(n);
+    const { transaction, block_number, block_hash } = job.settled.data;
+    const data = { ...job.named, transaction, block_number, block_hash, call: 'kept' };
+    return late(job, paidStory(job), [make('settlement_reorged', data)], 'settling');
+  },
+  confirmedLate: (n: number) => {
+    const job = jobOf(n);
+    const { transaction, block_number, block_hash, log_index } = job.settled.data;
+    const data = { ...job.named, transaction, block_number, block_hash, log_index };
+    return late(
+      job,
+      paidStory(job, settledWith(job, onWord)),
+      [make('settlement_confirmed', data)],
+      'settled',
+    );
+  },
+  settledLate: (n: number) => {
+    const job = jobOf(n);
+    const failed = make('settlement_failed', { ...job.named, reason: 'timeout' });
+    return late(job, [job.started, failed], [job.settled], 'settled');
+  },
+};
+
+function late(job: Job, first: readonly LedgerEvent[], then: readonly LedgerEvent[], stands: string) {
+  const told = then.map((event) => ({ stream: job.stream, event, phase: 2 as const }));
+  return { events: story(job, first), then: told, stands };
+}

@@ -4,7 +4,7 @@ import { LedgerFacts } from '../../src/domain/reconcile-facts.ts';
 import { Matcher } from '../../src/domain/reconcile-match.ts';
 import { type ItemFields, Tally } from '../../src/domain/reconcile-tally.ts';
 import { accountKey, type Evidence, transactionKey } from '../../src/domain/reconcile.ts';
-import { asset, network, payTo, type Planted } from './reconcile-support.ts';
+import { asset, network, otherPayTo, payTo, type Planted } from './reconcile-support.ts';
 
 const times = ['2026-11-19T12:00:00.000Z', '2026-11-20T12:00:00.000Z', '2026-11-21T12:00:00.000Z'] as const;
 const period = { from: '2026-11-20T00:00:00.000Z', to: '2026-11-21T00:00:00.000Z' };
@@ -17,13 +17,15 @@ export function reconcilePlanted(
     readonly turns?: readonly number[];
     readonly listed?: number;
     readonly isCovered?: boolean;
+    /** Of strangers' transfers, so many are asked for. */
+    readonly receipts?: number;
   } = {},
 ) {
-  const { turns = [], listed, isCovered = false } = options;
+  const { turns = [], listed, isCovered = false, receipts = 10_000 } = options;
   const ranges = new Map([[network, { ...blocks, isCovered }]]);
-  const facts = new LedgerFacts(period, ranges);
+  const facts = new LedgerFacts(period, ranges, () => false);
   for (const event of recorded(planted, turns)) facts.take(event);
-  const payees = new Set([`${network}/${payTo}`]);
+  const payees = new Set([`${network}/${payTo}`, `${network}/${otherPayTo}`]);
   const tally = new Tally(payees, listed);
   const matcher = new Matcher(facts, listed ?? 10_000, (transfer) => {
     const { name, fields } = strangerOf(transfer, payees);
@@ -33,7 +35,7 @@ export function reconcilePlanted(
     .flatMap((one) => one.transfers ?? [])
     .toSorted((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex);
   for (const transfer of transfers) matcher.take(transfer);
-  const wanted = openTransactions(facts, matcher, 10_000);
+  const wanted = openTransactions(facts, matcher, receipts);
   const evidence = evidenceOf(planted, wanted);
   const classified = classify({ facts, matcher, evidence, ranges, payees, tally });
   return { facts, tally, transfers, wanted, ...classified };

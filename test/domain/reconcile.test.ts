@@ -1,9 +1,20 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { ChainTransfer } from '../../src/domain/reconcile.ts';
+import { ReopenedQuotes } from '../../src/domain/bookkeeping-reopened.ts';
+import { accountKey, type ChainTransfer } from '../../src/domain/reconcile.ts';
 import { LedgerFacts } from '../../src/domain/reconcile-facts.ts';
 import { paidJob } from '../support/synthetic-ledger.ts';
-import { allKinds, type Kind, kinds, network, payTo, type Planted, stranger } from './reconcile-support.ts';
+import {
+  allKinds,
+  type Kind,
+  kinds,
+  lateStories,
+  network,
+  otherPayTo,
+  payTo,
+  type Planted,
+  stranger,
+} from './reconcile-support.ts';
 import { account, foundIn, key, reconcilePlanted } from './reconcile-world.ts';
 
 const expectedOf = (planted: readonly Planted[]): string[] =>
@@ -58,6 +69,21 @@ test('where nothing is broken or open, the ledger says to the atom what the chai
       expect((ledger.in.get(key) ?? 0n) - (ledger.out.get(key) ?? 0n)).toBe(movedBy(transfers));
     }),
   );
+});
+
+test('what is swept from one payee to another comes to that one, by the ledger as by the chain', () => {
+  const { ledger, tally } = reconcilePlanted([kinds.sweptToOtherPayee(1)]);
+  const other = { ...account, payTo: otherPayTo };
+  expect([ledger.in.get(accountKey(other)), tally.net(other)]).toEqual([2_000n, 2_000n]);
+  expect([ledger.out.get(key), tally.net(account)]).toEqual([2_000n, -2_000n]);
+  const { ledger: later } = reconcilePlanted([kinds.sweptToOtherPayeeEarlier(1)]);
+  expect([later.opening.get(accountKey(other)), later.opening.get(key)]).toEqual([2_000n, -2_000n]);
+});
+
+test('what the ledger closes with is what it opens the next period with: it never holds the token of a spend', () => {
+  const { ledger, tally } = reconcilePlanted([kinds.spend(1), kinds.matched(2)]);
+  expect(tally.countOfClass('spend')).toBe(1);
+  expect(ledger.in.get(key)).toBe(3_000n);
 });
 
 test('a period that is covered has nothing that is not final: what is in a later block is of the next one', () => {
@@ -121,9 +147,21 @@ test('dust beyond what can be listed is grouped by sender, counted and summed to
   expect(tally.countOfClass('matched')).toBe(1);
 });
 
+test('dust before it does not hide the money of a payment whose outcome nobody knows', () => {
+  const dust = Array.from({ length: 50 }, (_, n) => kinds.plainTransfer(n));
+  const planted = [...dust, kinds.unknownThatLanded(900), kinds.failedThatLanded(901)];
+  const { tally } = reconcilePlanted(planted, { receipts: 10, listed: 20 });
+  expect(tally.json().unknown?.items).toMatchObject([{ why: 'landed' }]);
+  expect(tally.countOfClass('on_chain_without_event')).toBe(51);
+});
+
 test('of a year of payments only what is open, or of the period, is kept; the rest is a sum', () => {
   const ranges = new Map([[network, { from: 1_000_000n, to: 2_000_000n, isCovered: true }]]);
-  const facts = new LedgerFacts({ from: '2026-12-01T00:00:00.000Z', to: '2027-01-01T00:00:00.000Z' }, ranges);
+  const facts = new LedgerFacts(
+    { from: '2026-12-01T00:00:00.000Z', to: '2027-01-01T00:00:00.000Z' },
+    ranges,
+    () => false,
+  );
   const jobs = 40_000;
   const dayMs = 86_400_000;
   let seq = 0;
@@ -145,4 +183,39 @@ test('of a year of payments only what is open, or of the period, is kept; the re
   expect(kept.length).toBeLessThan(jobs / 100 + 4_000);
   const rest = kept.filter(({ call }) => call === 'completed').reduce((sum, { amount }) => sum + amount, 0n);
   expect((facts.opening.get(key) ?? 0n) + rest).toBe(paid);
+});
+
+const week = { from: '2026-12-01T00:00:00.000Z', to: '2026-12-08T00:00:00.000Z' };
+const weekBlocks = new Map([[network, { from: 1_000_000n, to: 2_000_000n, isCovered: true }]]);
+
+/** A ledger in which so many strangers' jobs go by between the first events of one stream and its last. */
+function foldedLate(early: Planted['events'], earlyAt: string, late: Planted['events'] = []) {
+  const reopened = new ReopenedQuotes();
+  const between = Array.from({ length: 10_000 }, (_, n) => paidJob(n + 1_000)).flat();
+  const at = (index: number) => new Date(Date.parse('2026-12-20') + index * 10).toISOString();
+  const events = [
+    ...early.map(({ stream, event }) => ({ stream, event, at: earlyAt })),
+    ...between.map(({ stream, event }, index) => ({ stream, event, at: at(index) })),
+    ...late.map(({ stream, event }) => ({ stream, event, at: '2026-12-28T00:00:00.000Z' })),
+  ].map(({ event, ...place }, index) => ({ ...event, ...place, seq: index + 1, version: 1 }));
+  for (const event of events) reopened.skim(event);
+  const facts = new LedgerFacts(week, weekBlocks, (digest) => reopened.has(digest));
+  for (const event of events) facts.take(event);
+  return facts;
+}
+
+describe('what is told weeks after everything seemed over', () => {
+  test.each(['refundedLate', 'reorgedLate', 'confirmedLate', 'settledLate'] as const)('%s', (name) => {
+    const { events, then, stands } = lateStories[name](7);
+    const facts = foldedLate(events, '2026-11-01T00:00:00.000Z', then);
+    const [payment] = facts.payments().filter(({ quoteDigest }) => quoteDigest === events[0]?.stream);
+    expect(payment?.status ?? 'settled').toBe(stands);
+  });
+
+  test('a payment of the period that failed is still known when its money is found on the chain', () => {
+    const { events } = kinds.failedThatLanded(7);
+    const facts = foldedLate(events, '2026-12-03T00:00:00.000Z');
+    const statuses = facts.payments().filter(({ quoteDigest }) => quoteDigest === events[0]?.stream);
+    expect(statuses).toMatchObject([{ status: 'settlement_failed' }]);
+  });
 });

@@ -2,13 +2,14 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { onTestFinished, describe, expect, test } from 'vitest';
 import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
-import { topUp } from '../../src/routing/top-up.ts';
+import type { LedgerEvent } from '../../src/domain/event.ts';
+import { takeBackTopUp, topUp } from '../../src/routing/top-up.ts';
 import { leaseTopUps } from '../../src/store/top-ups.ts';
 import { createDatabase } from '../support/database.ts';
 import { expectBooks, laneOn } from '../support/credit.ts';
 import { useChain } from '../support/devnet.ts';
 import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
-import { configText, testConfig } from '../support/gateway.ts';
+import { configText, payTo, testConfig } from '../support/gateway.ts';
 import { identitySecret, newWallet, signInByWallet } from '../support/identity.ts';
 import { header, offerOf, quoteAndSign, signOffer } from '../support/payer.ts';
 import { startTollbook, temporaryFolder } from '../support/program.ts';
@@ -139,6 +140,60 @@ describe('one payment gives credit once', () => {
     await expectBooks(database);
   });
 
+  test('and is not given up with its credit there, however many attempts were lost: that would be owed back as well', async () => {
+    const { database, facts, ledger } = await leasedTopUp();
+    await topUp(ledger, facts, 10_000_000n);
+    await database.asOwner((owner) => owner.query('update tollbook.call set failures = 1000'));
+    await database.moveClock(61);
+    await startTopUpGateway(chain, { database });
+    await eventually(async () => expect(await eventsOf(database, 'completed')).toHaveLength(1));
+    expect(await eventsOf(database, 'dead_lettered')).toEqual([]);
+    await expectBooks(database);
+  });
+
+  test('whose credit was taken back gives none a second time: it stays a dead letter, and is owed back', async () => {
+    const { database, facts, ledger } = await leasedTopUp();
+    await topUp(ledger, facts, 10_000_000n);
+    await takeBackTopUp(ledger, { call_id: facts.call_id, quote_digest: facts.quote_digest });
+    expect(await topUp(ledger, facts, 10_000_000n)).toBeUndefined();
+    await database.moveClock(61);
+    await startTopUpGateway(chain, { database });
+    await eventually(async () => {
+      const [dead] = await eventsOf(database, 'dead_lettered');
+      expect(dead?.data.reason).toBe('credit_refused');
+    });
+    await expectBooks(database);
+  });
+
+  test('and none where it was given back meanwhile', async () => {
+    const { database, facts, ledger } = await leasedTopUp();
+    const [settled] = await eventsOf(database, 'payment_settled');
+    const { network, asset, payer, payment_nonce } = settled!.data;
+    const refund: LedgerEvent = {
+      type: 'refunded',
+      data: {
+        ...{ network, asset, payer, payment_nonce },
+        amount: facts.atoms,
+        refunded_from: payTo,
+        refunded_to: payer,
+        transaction: nowhere,
+        block_number: '9',
+        block_hash: nowhere,
+        log_index: 1,
+        operator: 'ann',
+      },
+    };
+    await ledger.lane.append({ stream: facts.quote_digest, events: [refund] });
+    await database.moveClock(61);
+    await startTopUpGateway(chain, { database });
+    await eventually(async () => {
+      const [dead] = await eventsOf(database, 'dead_lettered');
+      expect(dead?.data.reason).toBe('refunded');
+    });
+    expect(await eventsOf(database, 'credit_topped_up')).toEqual([]);
+    await expectBooks(database);
+  });
+
   test('however often it is sent, and to whom', async () => {
     const database = await createDatabase();
     const start = () => startTopUpGateway(chain, { database });
@@ -263,6 +318,21 @@ test('a reload keeps what is topped up, and says that it wants a restart', async
   const next = await testConfig({ ...options, tables: tables.replace('1.08', '1.10') });
   expect(await gateway.reload(next)).toEqual(['routing.top_ups']);
 });
+
+/** A top-up that was paid and leased by a process that is not heard of any more. */
+async function leasedTopUp() {
+  const database = await createDatabase();
+  const wallet = await fundedWallet(chain);
+  const seller = await startTopUpGateway(chain, { database, isServed: false });
+  const payment = await quoteAndSign(seller, topUpJob, 'x', { account: wallet.account });
+  const paid = await seller.post(topUpJob, { body: 'x', headers: header(payment) });
+  expect(paid.status).toBe(202);
+  const jobs = [{ serviceId: 9, jobIndex: 0 }];
+  const leased = await leaseTopUps(database.pool, jobs, { max: 1, leaseSecs: 60, isProven: true });
+  expect(leased).toHaveLength(1);
+  const facts = factsOf(paid.json.call_id, paid.json.quote_digest, wallet.payer);
+  return { database, facts, ledger: { ...database, lane: laneOn(database), log: silent } };
+}
 
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
 
