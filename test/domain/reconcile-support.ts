@@ -423,7 +423,7 @@ export const lateStories = {
   },
 };
 
-function late(job: Job, first: readonly LedgerEvent[], then: readonly LedgerEvent[], stands: string) {
-  const told = then.map((event) => ({ stream: job.stream, event, phase: 2 as const }));
-  return { events: story(job, first), then: told, stands };
+function late(job: Job, first: readonly LedgerEvent[], last: readonly LedgerEvent[], stands: string) {
+  const later = last.map((event) => ({ stream: job.stream, event, phase: 2 as const }));
+  return { events: story(job, first), later, stands };
 }
