@@ -78,7 +78,7 @@ export async function reconcile(options: ReconcileOptions): Promise<ReportJson> 
     networks.push(read.network);
     accounts.push(...read.accounts);
   }
-  const evidence = await readEvidence(chains, openTransactions(facts, matcher, mostReceipts));
+  const evidence = await readEvidence(chains, openTransactions(facts, matcher, payees, mostReceipts));
   const classified = classify({ facts, matcher, evidence, ranges: blocks, payees, tally });
   await refuseContradictions(classified, chains, networks);
   await checkDecimals(facts, options, tally);

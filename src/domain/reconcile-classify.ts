@@ -1,6 +1,6 @@
 import type { OutFact, PaymentFact, SpendFact } from './reconcile-fact.ts';
 import type { LedgerFacts } from './reconcile-facts.ts';
-import { chainFields, outFields, paymentFields } from './reconcile-fields.ts';
+import { chainFields, outFields, paymentFields, spendFields } from './reconcile-fields.ts';
 import { EvidenceBook, type Matcher, outMismatch, paymentMismatch } from './reconcile-match.ts';
 import {
   accountKey,
@@ -49,6 +49,7 @@ export function classify(sides: Sides): Classified {
 export function openTransactions(
   facts: LedgerFacts,
   matcher: Matcher,
+  payees: ReadonlySet<string>,
   most: number,
 ): { readonly network: string; readonly transaction: string }[] {
   const wanted = new Map<string, { readonly network: string; readonly transaction: string }>();
@@ -68,6 +69,10 @@ export function openTransactions(
       want({ network, transaction });
   }
   for (const out of facts.outs) if (!matcher.placed.has(out)) want(out);
+  const shown = new Set(matcher.candidates.map(transactionKey));
+  for (const { network, operator, transaction } of facts.spends)
+    if (transaction !== undefined && payees.has(`${network}/${operator}`))
+      if (!shown.has(transactionKey({ network, transaction }))) want({ network, transaction });
   const enough = wanted.size + most;
   const sought = matcher.candidates.filter((transfer) => matcher.isSought(transfer));
   for (const transfer of [...sought, ...matcher.candidates]) if (wanted.size < enough) want(transfer);
@@ -123,7 +128,8 @@ class Classification {
     for (const payment of settled) this.#settled(payment);
     for (const payment of this.#matcher.payments) if (payment.status !== 'settled') this.#unsettled(payment);
     for (const out of this.#facts.outs) this.#out(out);
-    for (const spend of this.#facts.spends) this.#spend(spend);
+    const spends = this.#facts.spends.toSorted((a, b) => Number(!a.transaction) - Number(!b.transaction));
+    for (const spend of spends) this.#spend(spend);
     for (const transfer of this.#free.values()) this.#stranger(transfer);
     return { ledger: this.#ledger, contradictions: this.#contradictions, unseen: this.#unseen };
   }
@@ -309,25 +315,25 @@ class Classification {
     return perfect ?? leaving.find(({ asset, to }) => asset === out.asset && to === out.to);
   }
 
+  /** Claimed to a payee, or elsewhere: then it is only asked whether it was paid out. */
   #spend(spend: SpendFact): void {
-    const { network, contract, to, amount, transaction } = spend;
-    if (!this.#payees.has(`${network}/${to}`)) return;
-    const transfer = this.#freeIn({ network, transaction }).find(
-      (one) => one.from === contract && one.to === to && one.amount === amount,
-    );
-    if (transfer) this.#claim(spend, transfer);
-    const fields: ItemFields = {
-      of: 'spend',
-      network,
-      pay_to: to,
-      seq: spend.seq,
-      recorded_at: spend.recordedAt,
-      ledger_amount: String(amount),
-      transaction,
-      from: contract,
-      ...(transfer && chainFields(transfer)),
-    };
-    this.#tally.add(transfer ? 'spend' : 'missing_on_chain', fields, transfer);
+    const transfer = this.#payoutOf(spend);
+    const fields = spendFields(spend);
+    if (transfer) {
+      this.#claim(spend, transfer);
+      this.#tally.add('spend', { ...fields, ...chainFields(transfer), pay_to: transfer.to }, transfer);
+    } else if (spend.transaction !== undefined && this.#payees.has(`${spend.network}/${spend.operator}`)) {
+      const evidence = this.#evidence.of(spend);
+      const shown = evidence?.kind === 'receipt' ? evidence.transfers : [];
+      if (!shown.some((one) => isPayout(spend, one))) this.#tally.add('missing_on_chain', fields);
+    }
+  }
+
+  #payoutOf(spend: SpendFact): ChainTransfer | undefined {
+    const { network, transaction } = spend;
+    const near =
+      transaction === undefined ? [...this.#free.values()] : this.#freeIn({ network, transaction });
+    return near.find((one) => isPayout(spend, one) && this.#payees.has(`${network}/${one.to}`));
   }
 
   #stranger(transfer: ChainTransfer): void {
@@ -355,6 +361,10 @@ class Classification {
     const fields = { ...paymentFields(payment), ...chain, ...to, ...(why !== undefined && { why }) };
     this.#tally.add(name, { ...fields, asset, ...other }, moved);
   }
+}
+
+function isPayout({ network, contract, amount }: SpendFact, transfer: ChainTransfer): boolean {
+  return transfer.network === network && transfer.from === contract && transfer.amount === amount;
 }
 
 /** Paid, and neither delivered nor on its way any more, and not given back. */

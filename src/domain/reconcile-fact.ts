@@ -44,15 +44,15 @@ export interface OutFact extends Account, Place {
   readonly quoteDigest: string | undefined;
 }
 
-/** Prepaid credits that a contract paid out to an operator; its token is not in the ledger. */
+/** Prepaid credits that a contract paid out for an operator; neither their token nor who got them is in the ledger. */
 export interface SpendFact {
   readonly seq: number;
   readonly network: string;
   readonly contract: string;
-  readonly to: string;
+  readonly operator: string;
   readonly amount: bigint;
-  readonly transaction: string;
-  readonly blockNumber: bigint;
+  /** Undefined where the chain was only seen to have paid it before. */
+  readonly transaction: string | undefined;
   readonly recordedAt: string;
 }
 

@@ -275,12 +275,12 @@ export class LedgerFacts {
   }
 
   #spend({ seq, data }: Extract<RecordedEvent, { type: 'spend_claimed' }>): void {
-    const { network, contract, operator, amount, transaction, block_number } = data;
-    if (transaction === undefined || block_number === undefined) return;
-    const blockNumber = BigInt(block_number);
-    if (this.#blockPosition(network, blockNumber) !== 'in') return;
-    const base = { seq, network, contract, to: operator, transaction, blockNumber };
-    this.spends.push({ ...base, amount: BigInt(amount), recordedAt: this.#at });
+    const { network, contract, operator, amount, transaction, block_number: block } = data;
+    const recordedAt = this.#at;
+    const position =
+      block === undefined ? this.recorded(recordedAt) : this.#blockPosition(network, BigInt(block));
+    if (position !== 'in') return;
+    this.spends.push({ seq, network, contract, operator, amount: BigInt(amount), transaction, recordedAt });
   }
 
   /** The payment that an event names; undefined where it was never started, or is over and of no interest. */

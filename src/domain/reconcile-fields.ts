@@ -1,4 +1,4 @@
-import type { OutFact, PaymentFact } from './reconcile-fact.ts';
+import type { OutFact, PaymentFact, SpendFact } from './reconcile-fact.ts';
 import type { ItemFields } from './reconcile-tally.ts';
 import type { ChainTransfer } from './reconcile.ts';
 
@@ -36,6 +36,20 @@ export function outFields(out: OutFact): ItemFields {
     transaction: out.transaction,
     block_number: String(out.blockNumber),
     log_index: out.logIndex,
+  };
+}
+
+/** The same of a spend that was claimed. */
+export function spendFields(spend: SpendFact): ItemFields {
+  return {
+    of: 'spend',
+    network: spend.network,
+    pay_to: spend.operator,
+    seq: spend.seq,
+    recorded_at: spend.recordedAt,
+    ledger_amount: String(spend.amount),
+    ...(spend.transaction !== undefined && { transaction: spend.transaction }),
+    from: spend.contract,
   };
 }
 

@@ -41,7 +41,9 @@ export class Matcher {
       this.#place(out, out);
       this.#transactions.add(transactionKey(out));
     }
-    for (const spend of facts.spends) this.#transactions.add(transactionKey(spend));
+    for (const { network, transaction, contract } of facts.spends)
+      if (transaction === undefined) this.#payers.add(`${network}/${contract}`);
+      else this.#transactions.add(transactionKey({ network, transaction }));
   }
 
   take(transfer: ChainTransfer): void {

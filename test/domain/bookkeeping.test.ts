@@ -218,29 +218,30 @@ describe('a spend', () => {
   });
 });
 
+const sweepTo = (swept_to: string) =>
+  ({
+    stream: 'sweep:84532:0x01:0',
+    event: {
+      type: 'operator_sweep_recorded',
+      data: {
+        network: 'eip155:84532',
+        asset: paying(1).terms.asset,
+        symbol: 'USDC',
+        decimals: 6,
+        pay_to: paying(1).terms.pay_to,
+        swept_to,
+        amount: '1500',
+        transaction: `0x${'01'.repeat(32)}`,
+        block_number: '9',
+        block_hash: `0x${'02'.repeat(32)}`,
+        log_index: 0,
+        operator: 'ann',
+      },
+    },
+  }) as ToldToBooks;
+
 describe('a sweep', () => {
   const vault = `0x${'88'.repeat(20)}`;
-  const sweepTo = (swept_to: string) =>
-    ({
-      stream: 'sweep:84532:0x01:0',
-      event: {
-        type: 'operator_sweep_recorded',
-        data: {
-          network: 'eip155:84532',
-          asset: paying(1).terms.asset,
-          symbol: 'USDC',
-          decimals: 6,
-          pay_to: paying(1).terms.pay_to,
-          swept_to,
-          amount: '1500',
-          transaction: `0x${'01'.repeat(32)}`,
-          block_number: '9',
-          block_hash: `0x${'02'.repeat(32)}`,
-          log_index: 0,
-          operator: 'ann',
-        },
-      },
-    }) as ToldToBooks;
   const paid = paying(1);
   paid.start();
   paid.settle('chain');
@@ -260,13 +261,11 @@ describe('a sweep', () => {
     elsewhere.start();
     const told = [...elsewhere.told, ...paid.told, sweepTo(other)];
     expect(leftOn(entriesOf(placed(told)))).toEqual({ [chain]: 500n, [there]: 1500n, [undelivered]: -2000n });
-    const dead = paying(1);
-    dead.start();
-    dead.settle('chain');
-    dead.enqueue();
-    dead.die();
-    dead.refund(other);
-    expect(leftOn(entriesOf(placed([...elsewhere.told, ...dead.told])))).toEqual({
+    const due = paying(1);
+    due.start();
+    dead(due);
+    due.refund(other);
+    expect(leftOn(entriesOf(placed([...elsewhere.told, ...due.told])))).toEqual({
       [chain]: 2000n,
       [there]: -2000n,
     });

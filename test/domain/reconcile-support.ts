@@ -122,16 +122,13 @@ function sweepOf(out: ChainTransfer, change: object = {}): Planted['events'] {
 }
 
 /** Prepaid credits that their contract pays out to the payee. */
-function spendOf({
-  from: contract,
-  to: operator,
-  amount,
-  transaction,
-  blockNumber,
-  blockHash,
-}: ChainTransfer) {
+function spendOf(
+  { from: contract, amount, transaction, blockNumber, blockHash }: ChainTransfer,
+  operator: string,
+  isTold = true,
+) {
   const place = { transaction, block_number: String(blockNumber), block_hash: blockHash };
-  const data = { network, contract, operator, amount: String(amount), ...place };
+  const data = { network, contract, operator, amount: String(amount), ...(isTold && place) };
   return [{ stream: `spend:${transaction}`, event: make('spend_claimed', data), phase: 1 as const }];
 }
 
@@ -338,7 +335,30 @@ export const kinds = {
   },
   spend: (n) => {
     const { transfer } = jobOf(n);
-    return { events: spendOf(transfer), transfers: [transfer], expected: [['spend', transfer.transaction]] };
+    const expected = [['spend', transfer.transaction]] as const;
+    return { events: spendOf(transfer, payTo), transfers: [transfer], expected };
+  },
+  spendForAnotherSender: (n) => {
+    const { transfer } = jobOf(n);
+    const expected = [['spend', transfer.transaction]] as const;
+    return { events: spendOf(transfer, stranger), transfers: [transfer], expected };
+  },
+  spendToElsewhere: (n) => {
+    const transfer = { ...jobOf(n).transfer, to: vault };
+    const { transaction, blockNumber } = transfer;
+    const evidence = [{ transaction, is: receiptOf([transfer], blockNumber) }];
+    return { events: spendOf(transfer, payTo), evidence, expected: [] };
+  },
+  spendNeverPaidOut: (n) => {
+    const { transfer } = jobOf(n);
+    const expected = [['missing_on_chain', transfer.transaction]] as const;
+    return { events: spendOf(transfer, payTo), expected };
+  },
+  /** Its transaction was not told: the process that sent it was killed. */
+  spendSeenLater: (n) => {
+    const transfer = { ...jobOf(n).transfer, from: stranger, amount: 5_000_000n + BigInt(n) };
+    const expected = [['spend', transfer.transaction]] as const;
+    return { events: spendOf(transfer, payTo, false), transfers: [transfer], expected };
   },
   sweptToOtherPayee: (n) => {
     const out = outTransfer(n, otherPayTo);
@@ -403,7 +423,7 @@ export const lateStories = {
   },
 };
 
-function late(job: Job, first: readonly LedgerEvent[], then: readonly LedgerEvent[], stands: string) {
-  const told = then.map((event) => ({ stream: job.stream, event, phase: 2 as const }));
-  return { events: story(job, first), then: told, stands };
+function late(job: Job, first: readonly LedgerEvent[], last: readonly LedgerEvent[], stands: string) {
+  const later = last.map((event) => ({ stream: job.stream, event, phase: 2 as const }));
+  return { events: story(job, first), later, stands };
 }

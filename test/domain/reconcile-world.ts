@@ -35,7 +35,7 @@ export function reconcilePlanted(
     .flatMap((one) => one.transfers ?? [])
     .toSorted((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex);
   for (const transfer of transfers) matcher.take(transfer);
-  const wanted = openTransactions(facts, matcher, receipts);
+  const wanted = openTransactions(facts, matcher, payees, receipts);
   const evidence = evidenceOf(planted, wanted);
   const classified = classify({ facts, matcher, evidence, ranges, payees, tally });
   return { facts, tally, transfers, wanted, ...classified };

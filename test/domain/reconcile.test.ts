@@ -188,14 +188,15 @@ test('of a year of payments only what is open, or of the period, is kept; the re
 const week = { from: '2026-12-01T00:00:00.000Z', to: '2026-12-08T00:00:00.000Z' };
 const weekBlocks = new Map([[network, { from: 1_000_000n, to: 2_000_000n, isCovered: true }]]);
 
+const soonAfter = (index: number) => new Date(Date.parse('2026-12-20') + index * 10).toISOString();
+
 /** A ledger in which so many strangers' jobs go by between the first events of one stream and its last. */
 function foldedLate(early: Planted['events'], earlyAt: string, late: Planted['events'] = []) {
   const reopened = new ReopenedQuotes();
   const between = Array.from({ length: 10_000 }, (_, n) => paidJob(n + 1_000)).flat();
-  const at = (index: number) => new Date(Date.parse('2026-12-20') + index * 10).toISOString();
   const events = [
     ...early.map(({ stream, event }) => ({ stream, event, at: earlyAt })),
-    ...between.map(({ stream, event }, index) => ({ stream, event, at: at(index) })),
+    ...between.map(({ stream, event }, index) => ({ stream, event, at: soonAfter(index) })),
     ...late.map(({ stream, event }) => ({ stream, event, at: '2026-12-28T00:00:00.000Z' })),
   ].map(({ event, ...place }, index) => ({ ...event, ...place, seq: index + 1, version: 1 }));
   for (const event of events) reopened.skim(event);
@@ -206,8 +207,8 @@ function foldedLate(early: Planted['events'], earlyAt: string, late: Planted['ev
 
 describe('what is told weeks after everything seemed over', () => {
   test.each(['refundedLate', 'reorgedLate', 'confirmedLate', 'settledLate'] as const)('%s', (name) => {
-    const { events, then, stands } = lateStories[name](7);
-    const facts = foldedLate(events, '2026-11-01T00:00:00.000Z', then);
+    const { events, later, stands } = lateStories[name](7);
+    const facts = foldedLate(events, '2026-11-01T00:00:00.000Z', later);
     const [payment] = facts.payments().filter(({ quoteDigest }) => quoteDigest === events[0]?.stream);
     expect(payment?.status ?? 'settled').toBe(stands);
   });

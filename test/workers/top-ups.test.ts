@@ -172,7 +172,10 @@ describe('one payment gives credit once', () => {
     const refund: LedgerEvent = {
       type: 'refunded',
       data: {
-        ...{ network, asset, payer, payment_nonce },
+        network,
+        asset,
+        payer,
+        payment_nonce,
         amount: facts.atoms,
         refunded_from: payTo,
         refunded_to: payer,
