@@ -20,15 +20,20 @@ import { eventsAJob, loadJobs, projectRest, sealBeside, sealRest, secondsSince, 
 const { values: flags } = parseArgs({ options: { events: { type: 'string', default: '1000000' } } });
 const events = Number(flags.events);
 const inFlight = 256;
+const stories = 1_000;
 const dir = path.join(import.meta.dirname, '.tollbook', `log-${process.pid}`);
 const rate = (count: number, secs: number): string => `${Math.round(count / secs).toLocaleString('en-US')}/s`;
 
 async function measureStories(ledger: Ledger, jobs: number): Promise<string> {
   const reader = openLogReader(ledger.pool, signer.name);
   const times: number[] = [];
+  const digestOf = (i: number) =>
+    paidJob(Math.floor(((i * 7919) % stories) * (jobs / stories)))[0]?.stream ?? '';
+  // a gateway that serves them has compiled the code long since
+  for (let i = 0; i < 100; i++) await auditStory(ledger.pool, reader, digestOf(3 * i + 1));
+  const digests = Array.from({ length: stories }, (_, i) => digestOf(i));
   const cpu = process.cpuUsage();
-  for (let i = 0; i < 500; i++) {
-    const digest = paidJob(Math.floor(((i * 7919) % 500) * (jobs / 500)))[0]?.stream ?? '';
+  for (const digest of digests) {
     const start = performance.now();
     const story = await auditStory(ledger.pool, reader, digest);
     if (story?.events.some(({ proof }) => !proof)) throw new Error('a story without its proof');
@@ -36,7 +41,7 @@ async function measureStories(ledger: Ledger, jobs: number): Promise<string> {
   }
   const sorted = times.toSorted((a, b) => a - b);
   const { user, system } = process.cpuUsage(cpu);
-  return `p50 ${sorted[250]?.toFixed(1)} ms, p99 ${sorted[495]?.toFixed(1)} ms (${((user + system) / 1_000 / times.length).toFixed(1)} ms of CPU)`;
+  return `p50 ${sorted[stories / 2]?.toFixed(1)} ms, p99 ${sorted[stories * 0.99]?.toFixed(1)} ms (${((user + system) / 1_000 / times.length).toFixed(1)} ms of CPU)`;
 }
 
 async function verify(file: string, checkpoints: readonly string[]): Promise<string> {
