@@ -115,13 +115,10 @@ describe('a payment', () => {
   });
 
   test('that is sure and done with may be confirmed once more', () => {
-    const told = (q: ReturnType<typeof paying>) => (
-      q.settle('operator'),
-      q.enqueue(),
-      q.complete(),
-      q.confirm()
-    );
-    expect(after(told)).toEqual({ [chain]: 2000n, 'Income:Jobs:1:1 USDC-84532': -2000n });
+    expect(after((q) => (q.settle('operator'), q.enqueue(), q.complete(), q.confirm()))).toEqual({
+      [chain]: 2000n,
+      'Income:Jobs:1:1 USDC-84532': -2000n,
+    });
   });
 
   test('of a quote that nobody issued is refused, not guessed at', () => {
