@@ -9,6 +9,7 @@ import { createUpstream, type Upstream } from './peers/upstream.ts';
 import { createUpstreamHealth } from './peers/upstream-health.ts';
 import { createCache } from './routing/cache.ts';
 import { createHoldStarts } from './routing/hold-starts.ts';
+import { createOperatorFunds } from './routing/operator-funds.ts';
 import { routingCheck } from './routing/readiness.ts';
 import { reloadEvent } from './routing/reload.ts';
 import { rememberRefusals } from './routing/remember-refusals.ts';
@@ -21,6 +22,7 @@ import { sweep } from './store/calls.ts';
 import { beat, sweepRouting } from './store/credit.ts';
 import { sweepExposures } from './store/spend.ts';
 import { presence, startChatRecoverer } from './workers/chat-recoverer.ts';
+import { startFundsWatcher } from './workers/funds-watcher.ts';
 import { startJanitor } from './workers/janitor.ts';
 import { type Loop, startLoop } from './workers/loop.ts';
 import { startSpendClaimer } from './workers/spend-claimer.ts';
@@ -60,7 +62,8 @@ export async function composeChat(parts: Parts): Promise<RunningFeature> {
     startWorkers() {
       people?.startWorkers();
       loops.push(startChatRecoverer(routing), startLaneWatch(routing));
-      if (routing.spending) loops.push(startSpendClaimer(routing, routing.spending));
+      const { spending } = routing;
+      if (spending) loops.push(startSpendClaimer(routing, spending), startFundsWatcher(routing, spending));
       // what the lane leaves behind somebody has to sweep
       const sweeps = [sweepRouting, sweepExposures];
       loops.push(startJanitor(routing, parts.config.x402 ? sweeps : [...sweeps, sweep]));
@@ -146,7 +149,8 @@ function openSpending({ spendAuth }: RoutingConfig): Spending | undefined {
   if (!spendAuth) return undefined;
   const { chainId, rpcUrl, contract, operatorKey: privateKey } = spendAuth;
   const credits = createCredits({ chainId, rpcUrl, contract, privateKey, timeoutMs: chainTimeoutMs });
-  return { settings: spendAuth, credits, queue: createSpendQueue(maxWaitingSpends) };
+  const queue = createSpendQueue(maxWaitingSpends);
+  return { settings: spendAuth, credits, queue, funds: createOperatorFunds(credits) };
 }
 
 function renew(routing: Routing, settings: RoutingConfig, upstreams: ReadonlyMap<string, Upstream>): Routing {

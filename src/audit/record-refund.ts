@@ -206,7 +206,7 @@ function refundedData(
   { transaction, operator }: RefundOrder,
   payment: SignedPayment,
   { blockNumber, blockHash }: MinedTransfers,
-  { from, to, value, logIndex }: Transfer,
+  { from, to, value, logIndex, blockTimeSecs }: Transfer,
 ): EventData<'refunded'> {
   return {
     ...ofPayment(payment),
@@ -216,6 +216,7 @@ function refundedData(
     transaction,
     block_number: String(blockNumber),
     block_hash: blockHash,
+    ...(blockTimeSecs === undefined ? {} : { block_time: blockTimeSecs }),
     log_index: logIndex,
     operator,
   };

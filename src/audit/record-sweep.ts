@@ -100,12 +100,13 @@ async function findLeaving(
     ...(await listPayees(pool, network)),
     ...accepted.filter((one) => one.network === network).map((one) => ({ ...one, pay_to: one.payTo })),
   ];
-  return moved.flatMap(({ asset, from, to, value, logIndex }) => {
+  return moved.flatMap(({ asset, from, to, value, logIndex, blockTimeSecs }) => {
     const payee = known.find((one) => one.asset === asset && one.pay_to === from);
     if (!payee) return [];
     const { symbol, decimals } = payee;
     const parties = { asset, symbol, decimals, pay_to: from, swept_to: to };
-    return [{ ...parties, amount: String(value), log_index: logIndex }];
+    const time = blockTimeSecs === undefined ? {} : { block_time: blockTimeSecs };
+    return [{ ...parties, amount: String(value), ...time, log_index: logIndex }];
   });
 }
 

@@ -8,10 +8,18 @@ export async function readConfig(file: string): Promise<Config> {
   return (await loadConfig(file, processEnvironment())).config;
 }
 
-/** The chains that a gateway's configuration names; none without one. Whoever opens them closes them. */
-export function openChains(config: Config | undefined): ReadonlyMap<string, Chain> {
+/**
+ * The chains that a gateway's configuration names, and those of `rpcUrls`, which go before. Whoever opens them closes them.
+ */
+export function openChains(
+  config: Config | undefined,
+  rpcUrls: ReadonlyMap<string, string> = new Map(),
+): ReadonlyMap<string, Chain> {
+  const urls = new Map<string, string>();
+  for (const [network, { rpcUrl }] of config?.x402?.networks ?? []) urls.set(network, rpcUrl);
+  for (const [network, rpcUrl] of rpcUrls) urls.set(network, rpcUrl);
   return new Map(
-    [...(config?.x402?.networks ?? [])].map(([network, { rpcUrl }]) => [
+    [...urls].map(([network, rpcUrl]) => [
       network,
       createChain({ chainId: chainIdOf(network) ?? 0, rpcUrl, timeoutMs: 10_000 }),
     ]),

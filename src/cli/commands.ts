@@ -75,7 +75,8 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
   'refunds record': {
     summary: 'records that a transaction gave a payment back, once the chain shows it',
     usage:
-      'tollbook refunds record --quote-digest DIGEST --tx TRANSACTION --config FILE [--payment NONCE] [--goodwill] [--by NAME]\n' +
+      'tollbook refunds record --quote-digest DIGEST --tx TRANSACTION (--rpc NETWORK=URL | --config FILE)\n' +
+      '  [--payment NONCE] [--goodwill] [--by NAME]\n' +
       '  the whole amount, of the same token, to the payer, from any account; the transaction must be final\n' +
       '  --payment   which one, where the quote was paid more than once\n' +
       '  --goodwill  though its call was completed, or still may be\n' +
@@ -85,7 +86,9 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
   'sweeps record': {
     summary: 'records that a transaction moved income away from where it is paid to',
     usage:
-      'tollbook sweeps record --network eip155:8453 --tx TRANSACTION --config FILE [--not-a-refund] [--by NAME]\n' +
+      'tollbook sweeps record --network eip155:8453 --tx TRANSACTION (--rpc NETWORK=URL | --config FILE)\n' +
+      '  [--not-a-refund] [--by NAME]\n' +
+      '  tokens that nobody paid with yet are known from the configuration alone\n' +
       '  --not-a-refund  though it gives a payer exactly what is owed back\n' +
       '  --by            who says so; your account on this machine where left out; needs DATABASE_URL',
     load: () => import('./sweeps-record.ts'),
@@ -182,7 +185,7 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
   reconcile: {
     summary: 'holds the ledger of a period against the chains: every payment, every transfer, every balance',
     usage:
-      'tollbook reconcile --from 2026-11 --to 2026-12 [--config FILE] [--rpc NETWORK=URL] [--json FILE|-]\n' +
+      'tollbook reconcile --from 2026-11 --to 2026-12 (--rpc NETWORK=URL --pubkey KEY | --config FILE) [--json FILE|-]\n' +
       '  from the database that DATABASE_URL names, at the newest head of its log; what is found is kept there\n' +
       'tollbook reconcile --from … --to … --input EXPORT --checkpoint FILE --pubkey KEY --rpc NETWORK=URL\n' +
       '  from an export alone\n' +

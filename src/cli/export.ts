@@ -1,5 +1,6 @@
 import { createWriteStream } from 'node:fs';
-import { access, rename, rm } from 'node:fs/promises';
+import { access, constants, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
@@ -90,6 +91,9 @@ async function writePeriod(
   const books = await openBooks(source, takePeriod(from, to, source.nowMs));
   const bytes = readable(writeBooks(books, format));
   if (out === undefined) return pipeline(bytes, process.stdout, { end: false });
+  await access(path.dirname(out), constants.W_OK).catch(() => {
+    throw new UsageFault(`--out ${out} cannot be written: its folder is not there, or is not yours to write`);
+  });
   // what is there under its name is whole
   const partial = `${out}.partial`;
   try {

@@ -5,6 +5,7 @@ import { allClasses } from '../domain/reconcile.ts';
 /** Items of a class that a person is shown; the JSON has them all. */
 const mostShown = 20;
 
+type NetworkJson = ReportJson['networks'][number];
 type Tokens = ReadonlyMap<string, Pick<AccountJson, 'symbol' | 'decimals'>>;
 
 /** What a reconciliation says to a person, a line each. */
@@ -14,10 +15,7 @@ export function reconcileLines(report: ReportJson): string[] {
   return [
     `Reconciliation from ${period.from} up to ${period.to}`,
     ...ledgerLines(report),
-    ...networks.map(
-      ({ network, from_block, to_block, is_covered, completeness }) =>
-        `${network}: blocks ${from_block} to ${to_block}${is_covered ? '' : ' (the last final one; the period is not final yet)'}, ${completenessWords[completeness]}`,
-    ),
+    ...networks.map(networkLine),
     ...accounts.flatMap(accountLines),
     ...allClasses.flatMap((name) => classLines(name, classes[name], tokens)),
     '',
@@ -36,6 +34,13 @@ const completenessWords = {
   two_passes: 'every log was asked for twice; the node has no state to hold them against',
   sample: 'the node has no state to hold the logs against: --twice asks for them again',
 } as const;
+
+function networkLine({ network, from_block, to_block, is_covered, completeness }: NetworkJson): string {
+  const unfinished = is_covered ? '' : ' (the last final one; the period is not final yet)';
+  return BigInt(to_block) < BigInt(from_block)
+    ? `${network}: NO BLOCK of this chain is in the period${is_covered ? '' : ' yet'}`
+    : `${network}: blocks ${from_block} to ${to_block}${unfinished}, ${completenessWords[completeness]}`;
+}
 
 function ledgerLines({ ledger }: ReportJson): string[] {
   const sealed = ledger.checkpoint === null ? 'NOT SEALED: nothing shows that it is what it was' : 'sealed';

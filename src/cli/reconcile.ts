@@ -13,14 +13,12 @@ import { type ReportJson, reportText } from '../domain/reconcile-report.ts';
 import { type ChainScanner, createScanner } from '../peers/transfer-scan.ts';
 import { storeReconciliation } from '../store/reconciliations.ts';
 import { readConfig } from './chains.ts';
-import { readCheckpoints, readVerifier } from './given-proof.ts';
+import { readCheckpoints, readVerifier, requireExport } from './given-proof.ts';
 import { withLedger } from './ledger.ts';
+import { ArgumentError, readPairs, readRpcUrls } from './network-pairs.ts';
 import { startProgress } from './progress.ts';
 import { reconcileLines } from './reconcile-table.ts';
 import { fail, say } from './terminal.ts';
-
-/** Arguments that make no sense together; the message says why. */
-class ArgumentError extends Error {}
 
 /** Exit code 0 where nothing is broken, 1 on a break, 2 where one side could not be read, 64 for wrong arguments. */
 export async function run(args: readonly string[]): Promise<number> {
@@ -82,26 +80,9 @@ function readAsked(values: Values): Pick<Asked, 'period' | 'size' | 'rpcUrls' | 
   return {
     period: reading.period,
     size: size === undefined ? undefined : Number(size),
-    rpcUrls: readPairs('rpc', values.rpc, 'URL', /^https?:\/\/\S+$/),
+    rpcUrls: readRpcUrls(values.rpc),
     pinned: new Map([...pinned].map(([network, block]) => [network, BigInt(block)])),
   };
-}
-
-/** Options of the form NETWORK=VALUE. */
-function readPairs(
-  name: string,
-  given: readonly string[],
-  what: string,
-  form: RegExp,
-): ReadonlyMap<string, string> {
-  const pairs = given.map((text): [string, string] => {
-    const at = text.indexOf('=');
-    return [text.slice(0, Math.max(at, 0)), text.slice(at + 1)];
-  });
-  for (const [network, value] of pairs)
-    if (chainIdOf(network) === undefined || !form.test(value))
-      throw new ArgumentError(`--${name} is NETWORK=${what}, such as eip155:8453=${what}`);
-  return new Map(pairs);
 }
 
 async function verifierOf({ pubkey }: Values, config: Config | undefined): Promise<NoteVerifier | undefined> {
@@ -112,20 +93,23 @@ async function verifierOf({ pubkey }: Values, config: Config | undefined): Promi
 async function makeReport(values: Values, asked: Asked): Promise<ReportJson> {
   const { input } = values;
   if (input !== undefined) {
+    await requireExport(input);
     const checkpoints = (await Promise.all(values.checkpoint.map(readCheckpoints))).flat();
     const report = await reconcileWith(
       values,
       asked,
       ledgerInFile(input, checkpoints, asked.verifier, asked.size),
     );
-    await tell(values, report);
+    await keepJson(values, report);
+    tell(values, report);
     return report;
   }
   return withLedger(async ({ pool }) => {
     const source = await ledgerInDatabase(pool, asked.verifier, asked.size);
     const report = await reconcileWith(values, asked, source);
+    await keepJson(values, report);
     const id = await storeReconciliation(pool, reportText(report));
-    await tell(values, report);
+    tell(values, report);
     if (values.json !== '-') say(`Kept as reconciliation ${id}.`);
     return report;
   });
@@ -167,8 +151,11 @@ function openChains({ config, rpcUrls }: Asked): ReadonlyMap<string, ChainScanne
   );
 }
 
-async function tell({ json }: Values, report: ReportJson): Promise<void> {
+async function keepJson({ json }: Values, report: ReportJson): Promise<void> {
   if (json !== undefined && json !== '-') await writeFile(json, reportText(report));
+}
+
+function tell({ json }: Values, report: ReportJson): void {
   if (json === '-') say(reportText(report));
   else for (const line of reconcileLines(report)) say(line);
 }

@@ -1,6 +1,7 @@
 import { projectToHead } from '../audit/project.ts';
 import { listRefundsDue, type RefundDueRow } from '../store/refunds.ts';
 import { withLedger } from './ledger.ts';
+import { moneyText } from './money-text.ts';
 import { say } from './terminal.ts';
 
 const pageSize = 1_000;
@@ -29,10 +30,10 @@ export async function run(): Promise<number> {
 }
 
 function tell(row: RefundDueRow): void {
-  const { amount, symbol, network, why } = row;
+  const { network, why } = row;
   say(
     `quote ${row.quote_digest}  due since ${row.since} (${row.age_secs} s)  ${words[why] ?? why}\n` +
-      `  ${amount} atoms of ${symbol} on ${network} to ${row.payer}\n` +
+      `  ${moneyText(row)} on ${network} to ${row.payer}\n` +
       `  payment ${row.payment_nonce}, paid to ${row.pay_to} by ${row.transaction}`,
   );
   if (row.block_number === null) say("  not proven on the chain yet: it stands on somebody's word");

@@ -1,9 +1,11 @@
 import { parseArgs } from 'node:util';
-import { recordRefund, type RefundRefusal } from '../audit/record-refund.ts';
-import { type Hex, isHex32 } from '../domain/primitives.ts';
+import { type RefundOrder, recordRefund, type RefundRefusal } from '../audit/record-refund.ts';
+import { isHex32 } from '../domain/primitives.ts';
 import { closeChains, openChains, readConfig } from './chains.ts';
 import { chainWords } from './chain-words.ts';
 import { withLedger } from './ledger.ts';
+import { moneyText } from './money-text.ts';
+import { ArgumentError, readRpcUrls, requireChains } from './network-pairs.ts';
 import { operatorNamed, operatorNameRule } from './operator-name.ts';
 import { fail, say } from './terminal.ts';
 
@@ -28,7 +30,32 @@ const words: Readonly<Record<RefundRefusal, string>> = {
   superseded: 'something else was recorded meanwhile: try again',
 };
 
+/** Exit code 0 where it is recorded, now or before; 1 where it is refused, 64 for wrong arguments. */
 export async function run(args: readonly string[]): Promise<number> {
+  const asked = readAsked(args);
+  const config = asked.config === undefined ? undefined : await readConfig(asked.config);
+  const chains = openChains(config, asked.rpcUrls);
+  try {
+    const answer = await withLedger((ledger) => recordRefund(ledger, asked.order, chains));
+    if (answer.kind === 'refused') {
+      fail(words[answer.code] + (answer.detail === undefined ? '' : ` (${answer.detail})`));
+      return 1;
+    }
+    const money = `${moneyText(answer.payment)} to ${answer.payment.payer}`;
+    say(answer.kind === 'recorded' ? `Refunded: ${money}.` : `Recorded before: ${money}.`);
+    return 0;
+  } finally {
+    await closeChains(chains);
+  }
+}
+
+interface Asked {
+  readonly order: RefundOrder;
+  readonly config: string | undefined;
+  readonly rpcUrls: ReadonlyMap<string, string>;
+}
+
+function readAsked(args: readonly string[]): Asked {
   const { values } = parseArgs({
     args: [...args],
     options: {
@@ -38,46 +65,22 @@ export async function run(args: readonly string[]): Promise<number> {
       goodwill: { type: 'boolean', default: false },
       by: { type: 'string' },
       config: { type: 'string' },
+      rpc: { type: 'string', multiple: true, default: [] },
     },
   });
   const quoteDigest = values['quote-digest'].toLowerCase();
   const transaction = values.tx.toLowerCase();
   const paymentNonce = values.payment?.toLowerCase();
   const operator = operatorNamed(values.by);
-  const wrong = !isHex32(quoteDigest)
-    ? 'which payment? --quote-digest is 0x and 64 hexadecimal digits'
-    : !isHex32(transaction)
-      ? 'which transaction gave it back? --tx is 0x and 64 hexadecimal digits'
-      : paymentNonce !== undefined && !isHex32(paymentNonce)
-        ? '--payment is the nonce of a payment: 0x and 64 hexadecimal digits'
-        : operator === undefined
-          ? operatorNameRule
-          : values.config === undefined
-            ? "--config names the gateway's configuration: its chains are asked"
-            : undefined;
-  if (wrong !== undefined || operator === undefined || values.config === undefined) {
-    fail(wrong ?? '');
-    return 64;
-  }
-  const order = {
-    quoteDigest: quoteDigest as Hex,
-    transaction: transaction as Hex,
-    paymentNonce: paymentNonce as Hex | undefined,
-    operator,
-    isGoodwill: values.goodwill,
-  };
-  const chains = openChains(await readConfig(values.config));
-  try {
-    const answer = await withLedger((ledger) => recordRefund(ledger, order, chains));
-    if (answer.kind === 'refused') {
-      fail(words[answer.code] + (answer.detail === undefined ? '' : ` (${answer.detail})`));
-      return 1;
-    }
-    const { amount, symbol, payer } = answer.payment;
-    const money = `${amount} atoms of ${symbol} to ${payer}`;
-    say(answer.kind === 'recorded' ? `Refunded: ${money}.` : `Recorded before: ${money}.`);
-    return 0;
-  } finally {
-    await closeChains(chains);
-  }
+  if (!isHex32(quoteDigest))
+    throw new ArgumentError('which payment? --quote-digest is 0x and 64 hexadecimal digits');
+  if (!isHex32(transaction))
+    throw new ArgumentError('which transaction gave it back? --tx is 0x and 64 hexadecimal digits');
+  if (paymentNonce !== undefined && !isHex32(paymentNonce))
+    throw new ArgumentError('--payment is the nonce of a payment: 0x and 64 hexadecimal digits');
+  if (operator === undefined) throw new ArgumentError(operatorNameRule);
+  const rpcUrls = readRpcUrls(values.rpc);
+  requireChains(values.config, rpcUrls);
+  const order = { quoteDigest, transaction, paymentNonce, operator, isGoodwill: values.goodwill };
+  return { order, config: values.config, rpcUrls };
 }

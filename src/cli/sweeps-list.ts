@@ -1,5 +1,6 @@
 import { listSweeps } from '../store/refunds.ts';
 import { withLedger } from './ledger.ts';
+import { moneyText } from './money-text.ts';
 import { say } from './terminal.ts';
 
 const shown = 1_000;
@@ -8,9 +9,9 @@ export async function run(): Promise<number> {
   const sweeps = await withLedger(({ pool }) => listSweeps(pool, shown));
   if (sweeps.length === 0) say('No sweep is recorded.');
   for (const { at, data } of sweeps) {
-    const { amount, symbol, network, operator } = data;
+    const { network, operator } = data;
     say(
-      `${at}  ${amount} atoms of ${symbol} on ${network}, by ${operator}\n` +
+      `${at}  ${moneyText(data)} on ${network}, by ${operator}\n` +
         `  from ${data.pay_to} to ${data.swept_to}, transaction ${data.transaction}, log ${data.log_index}`,
     );
   }

@@ -1,9 +1,11 @@
 import { parseArgs } from 'node:util';
-import { recordSweep, type Sweep, type SweepRefusal } from '../audit/record-sweep.ts';
-import { type Caip2, chainIdOf, type Hex, isHex32 } from '../domain/primitives.ts';
+import { recordSweep, type Sweep, type SweepOrder, type SweepRefusal } from '../audit/record-sweep.ts';
+import { type Caip2, chainIdOf, isHex32 } from '../domain/primitives.ts';
 import { closeChains, openChains, readConfig } from './chains.ts';
 import { chainWords } from './chain-words.ts';
 import { withLedger } from './ledger.ts';
+import { moneyText } from './money-text.ts';
+import { ArgumentError, readRpcUrls, requireChains } from './network-pairs.ts';
 import { operatorNamed, operatorNameRule } from './operator-name.ts';
 import { fail, say } from './terminal.ts';
 
@@ -16,45 +18,14 @@ const words: Readonly<Record<SweepRefusal, string>> = {
   transfer_claimed: 'all that it moves is recorded as something else already',
 };
 
+/** Exit code 0 where it is recorded, now or before; 1 where it is refused, 64 for wrong arguments. */
 export async function run(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      network: { type: 'string', default: '' },
-      tx: { type: 'string', default: '' },
-      'not-a-refund': { type: 'boolean', default: false },
-      by: { type: 'string' },
-      config: { type: 'string' },
-    },
-  });
-  const { network } = values;
-  const transaction = values.tx.toLowerCase();
-  const operator = operatorNamed(values.by);
-  const wrong =
-    chainIdOf(network) === undefined
-      ? 'which chain? --network is its CAIP-2 name, such as eip155:8453'
-      : !isHex32(transaction)
-        ? 'which transaction? --tx is 0x and 64 hexadecimal digits'
-        : operator === undefined
-          ? operatorNameRule
-          : values.config === undefined
-            ? "--config names the gateway's configuration: its chains are asked"
-            : undefined;
-  if (wrong !== undefined || operator === undefined || values.config === undefined) {
-    fail(wrong ?? '');
-    return 64;
-  }
-  const order = {
-    network: network as Caip2,
-    transaction: transaction as Hex,
-    operator,
-    isNoRefund: values['not-a-refund'],
-  };
-  const config = await readConfig(values.config);
-  const chains = openChains(config);
+  const asked = readAsked(args);
+  const config = asked.config === undefined ? undefined : await readConfig(asked.config);
+  const chains = openChains(config, asked.rpcUrls);
   try {
-    const tokens = config.x402?.tokens ?? [];
-    const answer = await withLedger((ledger) => recordSweep(ledger, order, chains, tokens));
+    const tokens = config?.x402?.tokens ?? [];
+    const answer = await withLedger((ledger) => recordSweep(ledger, asked.order, chains, tokens));
     if (answer.kind === 'refused') {
       fail(words[answer.code] + (answer.detail === undefined ? '' : ` (${answer.detail})`));
       return 1;
@@ -69,6 +40,38 @@ export async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-function moneyOf({ amount, symbol, pay_to, swept_to }: Sweep): string {
-  return `${amount} atoms of ${symbol} from ${pay_to} to ${swept_to}`;
+interface Asked {
+  readonly order: SweepOrder;
+  readonly config: string | undefined;
+  readonly rpcUrls: ReadonlyMap<string, string>;
+}
+
+function readAsked(args: readonly string[]): Asked {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      network: { type: 'string', default: '' },
+      tx: { type: 'string', default: '' },
+      'not-a-refund': { type: 'boolean', default: false },
+      by: { type: 'string' },
+      config: { type: 'string' },
+      rpc: { type: 'string', multiple: true, default: [] },
+    },
+  });
+  const { network } = values;
+  const transaction = values.tx.toLowerCase();
+  const operator = operatorNamed(values.by);
+  if (chainIdOf(network) === undefined)
+    throw new ArgumentError('which chain? --network is its CAIP-2 name, such as eip155:8453');
+  if (!isHex32(transaction))
+    throw new ArgumentError('which transaction? --tx is 0x and 64 hexadecimal digits');
+  if (operator === undefined) throw new ArgumentError(operatorNameRule);
+  const rpcUrls = readRpcUrls(values.rpc);
+  requireChains(values.config, rpcUrls);
+  const order = { network: network as Caip2, transaction, operator, isNoRefund: values['not-a-refund'] };
+  return { order, config: values.config, rpcUrls };
+}
+
+function moneyOf(sweep: Sweep): string {
+  return `${moneyText(sweep)} from ${sweep.pay_to} to ${sweep.swept_to}`;
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { commands } from './commands.ts';
+import { ArgumentError } from './network-pairs.ts';
 import { fail, say } from './terminal.ts';
 import { ConfigError } from '../config/mistakes.ts';
 
@@ -19,8 +20,8 @@ const usage = [
 
 if (!command) {
   const asked = ['', '--help', '-h', 'help'].includes(first);
-  if (!asked) fail(`tollbook has no command ${first}`);
-  say(usage);
+  if (asked) say(usage);
+  else fail(noCommand());
   process.exitCode = asked ? 0 : 64;
 } else {
   const args = twoWords ? rest : process.argv.slice(3);
@@ -29,6 +30,11 @@ if (!command) {
   else {
     try {
       const { run } = await command.load();
+      // a filter that nobody heeds would be taken for one that found nothing
+      if (run.length === 0 && args.length > 0)
+        throw new ArgumentError(
+          `tollbook ${twoWords ? `${first} ${second}` : first} takes no arguments, not ${args[0]}`,
+        );
       process.exitCode = await run(args);
     } catch (error) {
       fail(error instanceof Error ? error.message : String(error));
@@ -37,7 +43,16 @@ if (!command) {
   }
 }
 
-/** What node:util's parseArgs throws for options that nobody knows. */
+/** Beside the commands that begin with the same word. */
+function noCommand(): string {
+  const near = Object.keys(commands).filter((name) => name.startsWith(`${first} `));
+  const given = near.length > 0 && /^[a-z]/.test(second) ? `${first} ${second}` : first;
+  const hint = near.length > 0 ? `there is: ${near.join(', ')}` : '`tollbook --help` lists them all';
+  return `tollbook has no command ${given}; ${hint}`;
+}
+
+/** Arguments that make no sense, among them what node:util's parseArgs throws for options that nobody knows. */
 function isUsageError(error: unknown): boolean {
+  if (error instanceof ArgumentError) return true;
   return error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS_');
 }

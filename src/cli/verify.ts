@@ -3,8 +3,9 @@ import { ExportVerifier, verdictLines } from '../audit/verify.ts';
 import { verifyFile } from '../audit/verify-file.ts';
 import { verifyDatabase } from '../audit/verify-database.ts';
 import { CheckpointError, type NoteVerifier } from '../domain/checkpoint.ts';
-import { readCheckpoints, readVerifier } from './given-proof.ts';
+import { readCheckpoints, readVerifier, requireExport } from './given-proof.ts';
 import { withLedger } from './ledger.ts';
+import { ArgumentError } from './network-pairs.ts';
 import { fail, say } from './terminal.ts';
 
 /** Verifies an export with nothing but checkpoints and the public key; without an export, the database. */
@@ -26,10 +27,10 @@ export async function run(args: readonly string[]): Promise<number> {
     fail(error.message);
     return 64;
   }
-  if (more.length > 0 || (values.checkpoint.length > 0 && !verifier)) {
-    fail('tollbook verify [EXPORT] --checkpoint OLD --checkpoint NEW --pubkey KEY');
-    return 64;
-  }
+  if (more.length > 0) throw new ArgumentError(`one export, not ${more[0]} as well`);
+  if (values.checkpoint.length > 0 && !verifier)
+    throw new ArgumentError('without --pubkey a checkpoint proves nothing');
+  if (file !== undefined) await requireExport(file);
   const checkpoints = (await Promise.all(values.checkpoint.map(readCheckpoints))).flat();
   const verdict =
     file === undefined

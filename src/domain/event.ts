@@ -120,6 +120,9 @@ const dryRun = z.strictObject({
  */
 const ofPayment = { network, asset: address, payer: address, payment_nonce: hex32 };
 
+/** The block's own, where the node tells it beside the transfer: when it occurred, as the chain says. */
+const blockTime = id.optional();
+
 const paymentSettled = z.strictObject({
   ...ofPayment,
   amount: atoms,
@@ -128,6 +131,7 @@ const paymentSettled = z.strictObject({
   evidence: z.enum(['facilitator', 'chain', 'operator']),
   block_number: atoms.optional(),
   block_hash: hex32.optional(),
+  block_time: blockTime,
   log_index: id.optional(),
 });
 
@@ -141,6 +145,7 @@ const settlementConfirmed = z.strictObject({
   transaction: hex32,
   block_number: atoms,
   block_hash: hex32,
+  block_time: blockTime,
   log_index: id,
 });
 
@@ -153,6 +158,7 @@ const refunded = z.strictObject({
   transaction: hex32,
   block_number: atoms,
   block_hash: hex32,
+  block_time: blockTime,
   log_index: id,
   operator: operatorName,
 });
@@ -169,6 +175,7 @@ const sweepRecorded = z.strictObject({
   transaction: hex32,
   block_number: atoms,
   block_hash: hex32,
+  block_time: blockTime,
   log_index: id,
   operator: operatorName,
 });

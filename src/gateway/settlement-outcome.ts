@@ -21,6 +21,8 @@ export interface Proof {
   readonly blockNumber: bigint;
   readonly blockHash: Hex;
   readonly logIndex: number;
+  /** The block's time, where it is known. */
+  readonly blockTimeSecs?: number;
 }
 
 export interface Settlement {
@@ -157,6 +159,11 @@ function settledEvent(payment: SignedPayment, outcome: Settlement): LedgerEvent 
   };
 }
 
-export function proofData({ blockNumber, blockHash, logIndex }: Proof) {
-  return { block_number: String(blockNumber), block_hash: blockHash, log_index: logIndex };
+export function proofData({ blockNumber, blockHash, logIndex, blockTimeSecs }: Proof) {
+  return {
+    block_number: String(blockNumber),
+    block_hash: blockHash,
+    ...(blockTimeSecs === undefined ? {} : { block_time: blockTimeSecs }),
+    log_index: logIndex,
+  };
 }

@@ -4,7 +4,7 @@ import type { Identity } from '../routing/identity.ts';
 import type { Routing } from '../routing/routing.ts';
 import { resolveSession, type SessionUser } from '../routing/sessions.ts';
 import { createUserKey, listUserKeys, revokeUserKey } from '../routing/user-keys.ts';
-import type { ListedKey } from '../store/api-keys.ts';
+import type { ApiKey } from '../store/api-keys.ts';
 import { takeTurn } from '../store/identity.ts';
 import { sendRefusal } from './errors.ts';
 import { idOf } from './request-values.ts';
@@ -79,7 +79,7 @@ async function userOf(identity: Identity, { headers }: FastifyRequest): Promise<
   return typeof session === 'string' ? undefined : session;
 }
 
-function keyJson(key: ListedKey): UserKeyJson {
+function keyJson(key: ApiKey): UserKeyJson {
   const { capMicros } = key;
   return {
     id: key.keyId,

@@ -1,9 +1,20 @@
 import { encodeFunctionData, parseAbi, toFunctionSelector } from 'viem';
 import type { Address, Hex } from '../domain/primitives.ts';
 import type { SpendAuth } from '../domain/spend-auth.ts';
-import { ethCall, hexBytes } from './eth-call.ts';
+import { askTaggedBlock, type BlockAnswer, type Ask } from './blocks.ts';
+import { type BlockTag, ethCall, hexBytes } from './eth-call.ts';
 import { createRpc, type RpcAnswer, type RpcUnavailable, unavailable } from './json-rpc.ts';
-import { createTransactionSender, type SendAnswer } from './transaction-sender.ts';
+import {
+  type Finality,
+  finalityOf,
+  findLanded,
+  findSpendEnd,
+  type Landed,
+  type SpendEnd,
+} from './spend-end.ts';
+import { createTransactionSender, type Funds, type SendAnswer } from './transaction-sender.ts';
+
+export type { Landed, SpendEnd } from './spend-end.ts';
 
 /** A prepaid account as the contract has it. */
 export interface CreditsAccount {
@@ -28,7 +39,7 @@ export interface SpendRecord {
 
 /** What became of a transaction to the contract. After `unknown`, `getSpendAuth` tells whether it has landed. */
 export type CreditsAnswer =
-  | { readonly kind: 'landed'; readonly transaction: Hex; readonly block: { number: bigint; hash: Hex } }
+  | ({ readonly kind: 'landed' } & Landed)
   /** A machine word: the contract's own error where it is known, else `reverted`. */
   | { readonly kind: 'reverted'; readonly reason: string; readonly transaction?: Hex }
   /** The node did not take it, and nobody else has it: the operator's key has no ether, perhaps. */
@@ -40,14 +51,24 @@ export type CreditsAnswer =
 export interface Credits {
   /** The address of the key. */
   readonly operator: Address;
-  /** An account at the latest block; undefined in the answer where there is none. */
-  getAccount(commitment: Hex): Promise<RpcAnswer<CreditsAccount | undefined>>;
-  /** An authorized spend at the latest block; undefined in the answer where there is none. */
-  getSpendAuth(authHash: Hex): Promise<RpcAnswer<SpendRecord | undefined>>;
+  /** An account as of a block, the latest where left out; undefined in the answer where there is none. */
+  getAccount(commitment: Hex, at?: BlockTag): Promise<RpcAnswer<CreditsAccount | undefined>>;
+  /** An authorized spend as of a block, the latest where left out; undefined in the answer where there is none. */
+  getSpendAuth(authHash: Hex, at?: BlockTag): Promise<RpcAnswer<SpendRecord | undefined>>;
   /** Lands a spend, waiting up to `waitMs`. Harmless twice: the contract takes a nonce once. */
   authorizeSpend(auth: SpendAuth, waitMs: number): Promise<CreditsAnswer>;
   /** Has all of an authorized spend paid to `recipient`. Harmless twice. */
   claimPayment(authHash: Hex, recipient: Address, waitMs: number): Promise<CreditsAnswer>;
+  /** How a spend ended, as the contract's logs tell from a time on (Unix seconds) up to the latest block. */
+  findSpendEnd(authHash: Hex, sinceSecs: number): Promise<RpcAnswer<SpendEnd | undefined>>;
+  /** Where a transaction that went well stands; undefined in the answer where it is in no block. */
+  findLanded(transaction: Hex): Promise<RpcAnswer<Landed | undefined>>;
+  /** Whether what has landed can still go. */
+  finalityOf(landed: Landed): Promise<RpcAnswer<Finality>>;
+  /** The last block that the chain calls final. */
+  finalizedBlock(): Promise<BlockAnswer>;
+  /** What the operator's key has, and what one spend takes of it today: landed, and claimed. */
+  funds(): Promise<RpcAnswer<Funds>>;
   /** Waits for running calls, then drops the connections. */
   close(): Promise<void>;
 }
@@ -69,8 +90,9 @@ export function createCredits(options: CreditsOptions): Credits {
   const sender = createTransactionSender({ rpc, chainId, privateKey, timeoutMs });
   const send = async (data: Hex, waitMs: number): Promise<CreditsAnswer> =>
     told(await sender.send({ to: contract, data }, waitMs));
-  const words = async (data: Hex, count: number): Promise<RpcAnswer<readonly Word[]>> => {
-    const answer = await rpc.call(ethCall({ to: contract, data }, hexBytes), timeoutMs);
+  const ask: Ask = (call) => rpc.call(call, timeoutMs);
+  const words = async (data: Hex, count: number, at?: BlockTag): Promise<RpcAnswer<readonly Word[]>> => {
+    const answer = await ask(ethCall({ to: contract, data }, hexBytes, at));
     if (answer.kind === 'unavailable') return answer;
     const found = wordsOf(answer.value);
     // an address without code answers nothing
@@ -79,12 +101,12 @@ export function createCredits(options: CreditsOptions): Credits {
 
   return {
     operator: sender.address,
-    async getAccount(commitment) {
-      const answer = await words(`${accountSelector}${commitment.slice(2)}`, 6);
+    async getAccount(commitment, at) {
+      const answer = await words(`${accountSelector}${commitment.slice(2)}`, 6, at);
       return answer.kind === 'answer' ? readAccount(answer.value) : answer;
     },
-    async getSpendAuth(authHash) {
-      const answer = await words(`${spendSelector}${authHash.slice(2)}`, 5);
+    async getSpendAuth(authHash, at) {
+      const answer = await words(`${spendSelector}${authHash.slice(2)}`, 5, at);
       return answer.kind === 'answer' ? readSpend(answer.value) : answer;
     },
     authorizeSpend(auth, waitMs) {
@@ -94,9 +116,17 @@ export function createCredits(options: CreditsOptions): Credits {
       const args = [authHash, recipient] as const;
       return send(encodeFunctionData({ abi, functionName: 'claimPayment', args }), waitMs);
     },
+    findSpendEnd: (authHash, sinceSecs) => findSpendEnd(ask, contract, authHash, sinceSecs),
+    findLanded: (transaction) => findLanded(ask, transaction),
+    finalityOf: (landed) => finalityOf(ask, landed),
+    finalizedBlock: () => askTaggedBlock(ask, 'finalized'),
+    funds: () => sender.funds(spendGas),
     close: () => rpc.close(),
   };
 }
+
+/** Of landing and claiming one, with the margin that each is sent with. */
+const spendGas = 400_000n;
 
 const abi = parseAbi([
   'struct SpendAuth { bytes32 commitment; uint64 serviceId; uint8 jobIndex; uint256 amount; address operator; uint256 nonce; uint64 expiry; bytes signature; }',

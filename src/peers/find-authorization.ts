@@ -1,14 +1,16 @@
 import { toEventSelector } from 'viem';
 import { z } from 'zod';
 import type { Hex } from '../domain/primitives.ts';
-import { type Ask, askTaggedBlock, findBlockBefore } from './blocks.ts';
+import type { Ask } from './blocks.ts';
 import { addressWord, smallAnswerBytes } from './eth-call.ts';
-import { unavailable, type RpcAnswer, type RpcCall, type RpcUnavailable } from './json-rpc.ts';
+import { findLog } from './find-log.ts';
+import { unavailable, type RpcCall, type RpcUnavailable } from './json-rpc.ts';
 import { bytes32, noBlockHash, quantity, toQuantity } from './rpc-values.ts';
 import {
   authorizationUsed,
   hasTransferBetween,
   type ExpectedTransfer,
+  type LogPlace,
   logSchema,
   readSettlement,
   type Receipt,
@@ -23,11 +25,7 @@ interface TransactionPlace {
 }
 
 export type AuthorizationFound =
-  | ({
-      readonly kind: 'paid';
-      /** Of the Transfer: with chain and transaction, what one payment claims. */
-      readonly logIndex: number;
-    } & TransactionPlace)
+  | ({ readonly kind: 'paid' } & LogPlace & TransactionPlace)
   /** Its payer withdrew it. */
   | ({ readonly kind: 'canceled' } & TransactionPlace)
   /** Used, but not for the expected transfer. */
@@ -42,49 +40,9 @@ export async function findAuthorization(
   expected: ExpectedTransfer,
   sinceSecs: number,
 ): Promise<AuthorizationFound> {
-  const latest = await askTaggedBlock(ask, 'latest');
-  if (latest.kind === 'unavailable') return latest;
-  const oldest = await findBlockBefore(ask, sinceSecs, latest.block);
-  if (oldest.kind === 'unavailable') return oldest;
-  const found = await findLog(ask, expected, oldest.value, latest.block.number);
+  const found = await findLog(ask, (from, to) => logsCall(expected, from, to), sinceSecs);
   if (found.kind === 'unavailable') return found;
   return found.value === undefined ? { kind: 'absent' } : judge(ask, found.value, expected);
-}
-
-const widestRange = 2_000n;
-/** Where a node refuses even this, narrower ranges would take too many questions. */
-const narrowestRange = 50n;
-/** Twelve days of a chain with a block every two seconds. */
-const mostQuestions = 256;
-
-async function findLog(
-  ask: Ask,
-  expected: ExpectedTransfer,
-  oldest: bigint,
-  latest: bigint,
-): Promise<RpcAnswer<AuthorizationLog | undefined>> {
-  let to = latest;
-  let range = lesser(widestRange, latest - oldest + 1n);
-  for (let question = 0; question < mostQuestions; question++) {
-    const from = greater(to - range + 1n, oldest);
-    const answer = await ask(logsCall(expected, from, to));
-    if (answer.kind === 'answer') {
-      const [log, another] = answer.value;
-      // A nonce serves once: used or canceled.
-      if (another !== undefined) return unavailable('inconsistent');
-      if (log !== undefined || from === oldest) return { kind: 'answer', value: log };
-      to = from - 1n;
-    } else {
-      if (!mayBeRange(answer) || range <= narrowestRange) return answer;
-      range = greater(range / 2n, narrowestRange);
-    }
-  }
-  return unavailable('range_too_long');
-}
-
-/** Nodes word a refused range each in its own way; some beside an HTTP status that others never use for it. */
-function mayBeRange({ cause }: RpcUnavailable): boolean {
-  return cause === 'rpc_error' || cause === 'status_400' || cause === 'status_413';
 }
 
 const authorizationCanceled = toEventSelector('AuthorizationCanceled(address,bytes32)');
@@ -123,7 +81,7 @@ async function judge(
   const place = { transaction, blockNumber, blockHash };
   if (log.topics[0] === authorizationCanceled) return { kind: 'canceled', ...place };
   const settlement = readSettlement(answer.value, expected);
-  if (settlement.kind === 'paid') return { kind: 'paid', ...place, logIndex: settlement.logIndex };
+  if (settlement.kind === 'paid') return { ...settlement, transaction };
   // money of this payer that reached the payee may be ours in a form nobody foresaw: that is for a person to say
   if (hasTransferBetween(answer.value, expected)) return unavailable('ambiguous_transfer');
   return { kind: 'used_otherwise', ...place };
@@ -134,12 +92,4 @@ function isBorneOut(log: AuthorizationLog, { status, blockNumber, blockHash, log
   const own = logs.find(({ logIndex }) => logIndex === log.logIndex);
   const isSame = own?.address === log.address && own.topics.join() === log.topics.join();
   return status === '0x1' && isOfBlock && isSame;
-}
-
-function lesser(one: bigint, other: bigint): bigint {
-  return one < other ? one : other;
-}
-
-function greater(one: bigint, other: bigint): bigint {
-  return one > other ? one : other;
 }

@@ -27,6 +27,13 @@ export interface TransactionSender {
    * May send it again where another transaction took its nonce, so only for calls that are harmless twice.
    */
   send(call: { readonly to: Address; readonly data: Hex }, waitMs: number): Promise<SendAnswer>;
+  /** What the key has, and what so much gas would cost it today, at the most that would be offered. */
+  funds(gas: bigint): Promise<RpcAnswer<Funds>>;
+}
+
+export interface Funds {
+  readonly balanceWei: bigint;
+  readonly costWei: bigint;
 }
 
 export interface TransactionSenderOptions {
@@ -132,6 +139,14 @@ export function createTransactionSender(options: TransactionSenderOptions): Tran
 
   return {
     address,
+    async funds(gas) {
+      const balance = await ask(balanceCall(address));
+      if (balance.kind === 'unavailable') return balance;
+      const fees = await readFees(ask);
+      if (fees.kind === 'unavailable') return fees;
+      const price = fees.value.type === 'legacy' ? fees.value.gasPrice : fees.value.maxFeePerGas;
+      return { kind: 'answer', value: { balanceWei: balance.value, costWei: gas * price } };
+    },
     async send({ to, data }, waitMs) {
       const endMs = performance.now() + waitMs;
       for (let tries = 1; ; tries++) {
@@ -260,6 +275,18 @@ const maxBlockBytes = 4 * 1024 * 1024;
 
 function priceCall(method: 'eth_gasPrice' | 'eth_maxPriorityFeePerGas'): RpcCall<bigint> {
   return { method, params: [], result: quantity, maxResponseBytes: smallAnswerBytes };
+}
+
+function balanceCall(address: Address): RpcCall<bigint> {
+  return {
+    method: 'eth_getBalance',
+    params: [address, 'latest'],
+    result: z
+      .string()
+      .regex(/^0x[0-9a-f]{1,64}$/i)
+      .transform(BigInt),
+    maxResponseBytes: smallAnswerBytes,
+  };
 }
 
 function countCall(address: Address, at: 'latest' | 'pending'): RpcCall<number> {

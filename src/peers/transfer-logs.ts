@@ -20,12 +20,15 @@ interface BlockPlace {
   readonly blockHash: Hex;
 }
 
+/** A Transfer in its block: with chain and transaction, what one payment claims. */
+export interface LogPlace {
+  readonly logIndex: number;
+  /** The block's time, where the node tells it. */
+  readonly blockTimeSecs?: number;
+}
+
 export type SettlementAnswer =
-  | ({
-      readonly kind: 'paid';
-      /** Of the Transfer: with chain and transaction, what one payment claims. */
-      readonly logIndex: number;
-    } & BlockPlace)
+  | ({ readonly kind: 'paid' } & LogPlace & BlockPlace)
   /** No receipt, or none in a block yet. */
   | { readonly kind: 'absent' }
   | ({
@@ -44,6 +47,8 @@ export const logSchema = z.object({
   logIndex: quantity,
   transactionHash: bytes32,
   blockHash: bytes32.nullable(),
+  // newer nodes tell it
+  blockTimestamp: quantity.nullish(),
   removed: z.literal(false).optional(),
 });
 type Log = z.infer<typeof logSchema>;
@@ -78,12 +83,11 @@ export const authorizationUsed = toEventSelector('AuthorizationUsed(address,byte
 export const transferred = toEventSelector('Transfer(address,address,uint256)');
 
 /** Tokens that moved, as a transaction's logs tell. Values in the token's atoms. */
-export interface Transfer {
+export interface Transfer extends LogPlace {
   readonly asset: Address;
   readonly from: Address;
   readonly to: Address;
   readonly value: bigint;
-  readonly logIndex: number;
 }
 
 export type TransfersAnswer =
@@ -107,7 +111,12 @@ export function readTransfers(receipt: Receipt | null): Exclude<TransfersAnswer,
 export function transferOf(log: Log): Transfer | undefined {
   const [, from, to] = log.topics.map(addressIn);
   if (!isTransfer(log) || !from || !to || !/^0x[0-9a-f]{64}$/.test(log.data)) return undefined;
-  return { asset: log.address, from, to, value: BigInt(log.data), logIndex: Number(log.logIndex) };
+  return { asset: log.address, from, to, value: BigInt(log.data), ...placeOf(log) };
+}
+
+function placeOf({ logIndex, blockTimestamp }: Log): LogPlace {
+  const time = blockTimestamp == null ? {} : { blockTimeSecs: Number(blockTimestamp) };
+  return { logIndex: Number(logIndex), ...time };
 }
 
 /** The address that a topic holds. */
@@ -132,7 +141,7 @@ export function readSettlement(
   if (use === -1) return { kind: 'contradicted', why: 'no_authorization_used', ...place };
   const transfer = transfersOf(events, use).find((log) => isExpected(log, expected));
   if (transfer === undefined) return { kind: 'contradicted', why: 'no_transfer', ...place };
-  return { kind: 'paid', ...place, logIndex: Number(transfer.logIndex) };
+  return { kind: 'paid', ...place, ...placeOf(transfer) };
 }
 
 /** Whether a transaction moved any of the token from payer to payee. */

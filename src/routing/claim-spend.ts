@@ -1,7 +1,8 @@
 import type { EventData, RecordedEvent } from '../domain/event.ts';
-import { spendAuthHash } from '../domain/spend-auth.ts';
-import type { CreditsAnswer } from '../peers/credits.ts';
-import { type DueSpend, endExposure, endSpend, postponeSpend } from '../store/spend.ts';
+import { type SpendAuth, spendAuthHash } from '../domain/spend-auth.ts';
+import type { Hex } from '../domain/primitives.ts';
+import type { Credits, CreditsAnswer, Landed, SpendEnd } from '../peers/credits.ts';
+import { type DueSpend, endExposure, endSpend, postponeSpend, watchClaim } from '../store/spend.ts';
 import { readStream, type StreamReading } from '../store/streams.ts';
 import { isThisSpend } from './authorize-spend.ts';
 import type { Routing } from './routing.ts';
@@ -11,7 +12,9 @@ type Claiming = Pick<Routing, 'pool' | 'lane' | 'log'>;
 
 /** What came of one look at an earned spend. */
 type Outcome =
-  | { readonly kind: 'paid'; readonly landed?: Extract<CreditsAnswer, { kind: 'landed' }> }
+  | { readonly kind: 'paid'; readonly landed: Landed }
+  /** It was claimed, in a block that can still go. */
+  | { readonly kind: 'claimed'; readonly transaction: Hex }
   /** It will never be paid. */
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'later'; readonly reason: string };
@@ -21,23 +24,33 @@ const longestPauseMs = 60_000;
 const waitMs = 30_000;
 /** Beyond a spend's expiry, in which the chain's clock may be behind ours. */
 const graceSecs = 60;
+/** Before a spend was accepted, in which the chain's clock may be behind ours. */
+const earlierSecs = 3_600;
 
 /**
- * Has an earned spend paid to its operator, and writes that down once. What does not succeed is tried again until the spend
- * has expired; then its operator has lost it, which is written down too. Throws where the ledger cannot be reached.
+ * Has an earned spend paid to its operator, and writes that down once, when it is final. A claim that goes with its block is
+ * sent again, and what does not succeed tried again, until the spend has expired; then its operator has lost it, which is
+ * written down too. Throws where the ledger cannot be reached.
  */
-export async function claimSpend(
-  routing: Claiming,
-  spending: Spending,
-  { stream, attempts }: DueSpend,
-): Promise<void> {
+export async function claimSpend(routing: Claiming, spending: Spending, due: DueSpend): Promise<void> {
+  const { stream, attempts } = due;
   const reading = await readStream(routing.pool, stream);
   const accepted = reading.events.find((event) => event.type === 'spend_accepted');
   if (!accepted) return endSpend(routing.pool, stream, 'unknown_spend');
   const end = reading.events.find(isEnd);
   if (end) return endSpend(routing.pool, stream, failureOf(end));
-  const outcome = await lookAfter(spending, accepted.data, reading);
+  const outcome = await lookAfter(spending, due, accepted, reading);
   const told = { chat_id: accepted.data.chat_id, amount: accepted.data.amount };
+  if (outcome.kind === 'claimed') {
+    if (due.claim !== undefined && due.claim !== outcome.transaction)
+      routing.log.warn(
+        { ...told, transaction: due.claim },
+        'a claim went with its block: there is another one',
+      );
+    // its account has been debited: nothing of it is under way there
+    if (due.claim === undefined) await endExposure(routing.pool, stream, false);
+    return watchClaim(routing.pool, stream, outcome.transaction, growing(due.looks));
+  }
   if (outcome.kind === 'later') {
     const pauseMs = pauseAfter(outcome.reason, attempts);
     const fields = { ...told, reason: outcome.reason, attempts: attempts + 1 };
@@ -56,7 +69,11 @@ export async function claimSpend(
 /** A transaction that may land yet is given time: another one beside it would cost its fee for nothing. */
 function pauseAfter(reason: string, attempts: number): number {
   const isUnderWay = reason === 'transaction_unknown';
-  return isUnderWay ? longestPauseMs : Math.min(firstPauseMs * 2 ** Math.min(attempts, 10), longestPauseMs);
+  return isUnderWay ? longestPauseMs : growing(attempts);
+}
+
+function growing(times: number): number {
+  return Math.min(firstPauseMs * 2 ** Math.min(times, 10), longestPauseMs);
 }
 
 function isEnd(
@@ -75,13 +92,13 @@ async function recordEnd(
   stream: string,
   { events }: StreamReading,
   facts: SpendFacts,
-  outcome: Exclude<Outcome, { kind: 'later' }>,
+  outcome: Extract<Outcome, { kind: 'paid' | 'failed' }>,
 ): Promise<boolean> {
   const record = recorderOf(lane, stream, events.length);
   if (outcome.kind === 'failed')
     return record([{ type: 'spend_failed', data: { ...facts, reason: outcome.reason } }]);
   const { landed } = outcome;
-  const onChain = landed && {
+  const onChain = {
     transaction: landed.transaction,
     block_number: String(landed.block.number),
     block_hash: landed.block.hash,
@@ -96,36 +113,71 @@ function factsIn(data: EventData<'spend_accepted'>): SpendFacts {
 
 async function lookAfter(
   { credits, settings }: Spending,
-  data: EventData<'spend_accepted'>,
+  { claim }: DueSpend,
+  { data, at }: Extract<RecordedEvent, { type: 'spend_accepted' }>,
   reading: StreamReading,
 ): Promise<Outcome> {
   const { network, contract } = settings;
-  const { nowSecs } = reading;
   const auth = authFromData(data);
-  const isOver = BigInt(nowSecs) > auth.expiry + BigInt(graceSecs);
-  const later = (reason: string): Outcome =>
-    isOver ? { kind: 'failed', reason } : { kind: 'later', reason };
-  if (data.network !== network || data.contract !== contract) return later('other_contract');
-  if (auth.operator !== credits.operator) return later('other_operator');
+  const isOver = BigInt(reading.nowSecs) > auth.expiry + BigInt(graceSecs);
+  if (data.network !== network || data.contract !== contract) return lostOrLater(isOver, 'other_contract');
+  if (auth.operator !== credits.operator) return lostOrLater(isOver, 'other_operator');
 
+  if (claim !== undefined) {
+    const landed = await credits.findLanded(claim);
+    if (landed.kind === 'unavailable') return unavailable;
+    if (landed.value) return outcomeOf(credits, { how: 'claimed', ...landed.value });
+  }
   const authHash = spendAuthHash(auth);
   const found = await credits.getSpendAuth(authHash);
   // never given up for a chain that cannot be asked
-  if (found.kind === 'unavailable') return { kind: 'later', reason: 'chain_unavailable' };
+  if (found.kind === 'unavailable') return unavailable;
   if (!found.value && isLanding(settings, reading)) return { kind: 'later', reason: 'landing' };
   if (!found.value) {
     // it was left to us, or the block that held it is gone: it is landed again, if its account still can
     const answer = await credits.authorizeSpend(auth, waitMs);
-    return later(answer.kind === 'landed' ? 'landed_again' : reasonOf(answer));
+    if (answer.kind === 'landed') return { kind: 'later', reason: 'landed_again' };
+    const isLost = answer.kind === 'reverted' && (isOver || (await isNonceUsed(credits, auth)));
+    const wasAuthorized = reading.events.some(({ type }) => type === 'spend_authorized');
+    return lostOrLater(isLost, isLost && wasAuthorized ? 'authorization_reorged' : reasonOf(answer));
   }
-  if (!isThisSpend(auth, found.value)) return { kind: 'failed', reason: 'other_spend' };
-  if (found.value.claimed)
-    // while it holds only its operator can have claimed it; later its account may have taken it back
-    return isOver ? { kind: 'failed', reason: 'claimed_or_reclaimed' } : { kind: 'paid' };
+  if (!isThisSpend(auth, found.value))
+    return lostOrLater(isOver || (await isNonceUsed(credits, auth)), 'other_spend');
+  if (found.value.claimed) {
+    const end = await credits.findSpendEnd(authHash, Math.floor(Date.parse(at) / 1_000) - earlierSecs);
+    if (end.kind === 'unavailable') return unavailable;
+    // the node has lost its logs, or lags behind the one that was asked before
+    return end.value ? outcomeOf(credits, end.value) : { kind: 'later', reason: 'claim_not_found' };
+  }
   const answer = await credits.claimPayment(authHash, settings.recipient ?? credits.operator, waitMs);
-  if (answer.kind === 'landed') return { kind: 'paid', landed: answer };
+  if (answer.kind === 'landed') return { kind: 'claimed', transaction: answer.transaction };
   const reason = reasonOf(answer);
-  return reason === 'spend_expired' ? { kind: 'failed', reason } : later(reason);
+  return lostOrLater(answer.kind === 'reverted' && (isOver || reason === 'spend_expired'), reason);
+}
+
+function lostOrLater(isLost: boolean, reason: string): Outcome {
+  return { kind: isLost ? 'failed' : 'later', reason };
+}
+
+const unavailable: Outcome = { kind: 'later', reason: 'chain_unavailable' };
+
+async function outcomeOf(credits: Credits, end: SpendEnd): Promise<Outcome> {
+  const finality = await credits.finalityOf(end);
+  if (finality.kind === 'unavailable') return { kind: 'later', reason: 'finality_unknown' };
+  if (finality.value === 'gone') return { kind: 'later', reason: 'claim_reorged' };
+  if (end.how === 'reclaimed') return lostOrLater(finality.value === 'final', 'reclaimed');
+  return finality.value === 'final'
+    ? { kind: 'paid', landed: end }
+    : { kind: 'claimed', transaction: end.transaction };
+}
+
+/** Whether its account has used its nonce for something else, in a block that stays. Not, where the node cannot tell. */
+async function isNonceUsed(credits: Credits, { commitment, nonce }: SpendAuth): Promise<boolean> {
+  const finalized = await credits.finalizedBlock();
+  if (finalized.kind === 'unavailable') return false;
+  const at = { blockHash: finalized.block.hash, requireCanonical: true } as const;
+  const account = await credits.getAccount(commitment, at);
+  return account.kind === 'answer' && (account.value?.nonce ?? 0n) > nonce;
 }
 
 /** Whether the process that has answered may still be landing it. */

@@ -1,4 +1,5 @@
 import type { Routing } from './routing.ts';
+import type { Spending } from './spend.ts';
 
 interface Check {
   readonly ok: boolean;
@@ -12,11 +13,13 @@ export interface RoutingReadiness {
   readonly database: Check;
   /** By the name that clients use. */
   readonly models: Readonly<Record<string, Check>>;
+  /** Only where spends are taken. Nothing else depends on it. */
+  readonly spend_auth?: Check;
 }
 
 /** Ready while the ledger answers and some model has an upstream that may be asked. */
 export function routingReadiness(routing: Routing): RoutingReadiness {
-  const { models, health, lane, stopping } = routing;
+  const { models, health, lane, spending, stopping } = routing;
   const database: Check =
     lane.state.brokenSince === undefined ? { ok: true } : { ok: false, detail: 'cannot be reached' };
   const checks = [...models.values()].map(({ name, targets }): [string, Check] => [
@@ -26,13 +29,26 @@ export function routingReadiness(routing: Routing): RoutingReadiness {
       : { ok: false, detail: 'its upstreams fail' },
   ]);
   const isReady = database.ok && checks.some(([, { ok }]) => ok) && !stopping();
-  return { status: isReady ? 'ready' : 'not_ready', database, models: Object.fromEntries(checks) };
+  return {
+    status: isReady ? 'ready' : 'not_ready',
+    database,
+    models: Object.fromEntries(checks),
+    ...(spending && { spend_auth: spendCheck(spending) }),
+  };
 }
 
-/** The same in one line: which models cannot be served. */
+function spendCheck({ funds }: Spending): Check {
+  return funds.isLow()
+    ? { ok: false, detail: 'the operator has too little ether to land and claim spends' }
+    : { ok: true };
+}
+
+/** The same in one line: which models cannot be served, and whether spends can be paid. */
 export function routingCheck(routing: Routing): Check {
-  const { models } = routingReadiness(routing);
+  const { models, spend_auth: spends } = routingReadiness(routing);
   const failing = Object.entries(models).filter(([, { ok }]) => !ok);
-  if (failing.length === 0) return { ok: true };
-  return { ok: false, detail: `the upstreams fail of ${failing.map(([name]) => name).join(', ')}` };
+  const details = spends?.detail === undefined ? [] : [spends.detail];
+  if (failing.length > 0)
+    details.unshift(`the upstreams fail of ${failing.map(([name]) => name).join(', ')}`);
+  return details.length === 0 ? { ok: true } : { ok: false, detail: details.join('; ') };
 }

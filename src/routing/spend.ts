@@ -11,6 +11,7 @@ import type { Address, Caip2, Hex } from '../domain/primitives.ts';
 import type { Credits } from '../peers/credits.ts';
 import type { Claim } from '../store/append-batch.ts';
 import type { Lane } from '../store/lane.ts';
+import type { OperatorFunds } from './operator-funds.ts';
 import type { SpendQueue } from './spend-queue.ts';
 
 /** What payment by spend authorizations works with. */
@@ -18,6 +19,7 @@ export interface Spending {
   readonly settings: SpendAuthConfig;
   readonly credits: Credits;
   readonly queue: SpendQueue;
+  readonly funds: OperatorFunds;
 }
 
 /** A spend that is signed by its account's key and keeps to the operator's terms. */

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
-import { listApiKeys, type ListedKey } from '../store/api-keys.ts';
+import { type ApiKey, listKeysOf } from '../store/api-keys.ts';
 import { issueApiKey, revokeKey } from './api-keys.ts';
 import type { SessionUser } from './sessions.ts';
 
@@ -11,17 +11,20 @@ interface Ledger {
   readonly lane: Lane;
 }
 
-/** How many keys that still hold a user may have. */
+/** How many keys a user may have that were not revoked. */
 const maxKeys = 100;
-/** Of those listed, revoked ones included. */
+/** Of revoked ones there may be any number. */
+const maxRevokedListed = 100;
+/** More than there are: two that are made at once may be one too many. */
 const maxListed = 1_000;
 
 /** What a user may say about a key of theirs. */
 export type AskedKey = Pick<Parameters<typeof issueApiKey>[1], 'name' | 'models' | 'capMicros' | 'expiresAt'>;
 
-/** The keys of a user, oldest first, those that hold no more included. */
-export function listUserKeys({ db }: Ledger, { accountId }: SessionUser): Promise<ListedKey[]> {
-  return listApiKeys(db, { accountId, limit: maxListed });
+/** The keys of a user, oldest first; then the last that were revoked, the latest first. */
+export async function listUserKeys({ db }: Ledger, { accountId }: SessionUser): Promise<ApiKey[]> {
+  const kept = await listKeysOf(db, accountId, { isRevoked: false, limit: maxListed });
+  return [...kept, ...(await listKeysOf(db, accountId, { isRevoked: true, limit: maxRevokedListed }))];
 }
 
 /** Makes a key for a user's own account; `too_many` where there are as many as one may have. */
@@ -30,9 +33,8 @@ export async function createUserKey(
   user: SessionUser,
   asked: AskedKey,
 ): Promise<Awaited<ReturnType<typeof issueApiKey>> | 'too_many'> {
-  const keys = await listUserKeys(ledger, user);
-  const held = keys.filter(({ revokedAt }) => revokedAt === undefined);
-  if (held.length >= maxKeys || keys.length >= maxListed) return 'too_many';
+  const kept = await listKeysOf(ledger.db, user.accountId, { isRevoked: false, limit: maxKeys });
+  if (kept.length >= maxKeys) return 'too_many';
   return issueApiKey(ledger, { ...asked, accountId: user.accountId });
 }
 

@@ -92,6 +92,19 @@ export async function listApiKeys(
   return (await listed.execute()).map((row) => ({ ...toApiKey(row), account: row.account }));
 }
 
+/** Up to `limit` keys of an account that were not revoked, oldest first, or that were, the last to be first. */
+export async function listKeysOf(
+  db: LedgerDatabase,
+  accountId: number,
+  { isRevoked, limit }: { readonly isRevoked: boolean; readonly limit: number },
+): Promise<ApiKey[]> {
+  const of = keys(db).where('tollbook.api_key.account_id', '=', accountId).limit(limit);
+  const listed = isRevoked
+    ? of.where('revoked_at', 'is not', null).orderBy('revoked_at', 'desc').orderBy('key_id', 'desc')
+    : of.where('revoked_at', 'is', null).orderBy('key_id');
+  return (await listed.execute()).map(toApiKey);
+}
+
 function keys(db: LedgerDatabase) {
   return db
     .selectFrom('tollbook.api_key')

@@ -28,21 +28,24 @@ const longestWaitMs = 30_000;
 
 /**
  * A moment that no event can still come before, in Unix milliseconds of the database's clock. An append reads the clock once
- * its transaction has a number, so whatever has no number yet will be later; the others are waited for.
+ * its transaction has a number: of those that read it before this moment all have a lower one than is drawn after it, and are
+ * waited for. A replica draws none: there it is the time of the last event, since a lane's times never run backwards.
  */
 export async function readPassedMoment(pool: pg.Pool): Promise<number> {
-  const clock = await pool.query<{ ms: number }>(
-    `select floor(extract(epoch from tollbook.clock()) * 1000)::float8 as ms`,
+  const clock = await pool.query<{ ms: number; replica_ms: number | null }>(
+    `select floor(extract(epoch from tollbook.clock()) * 1000)::float8 as ms,
+      case when pg_is_in_recovery() then floor(extract(epoch from at) * 1000)::float8 end as replica_ms
+      from tollbook.lane where lane_id = 1`,
   );
-  const begun = await pool.query<{ next: string }>(
-    `select pg_snapshot_xmax(pg_current_snapshot())::text as next`,
-  );
+  const { ms = 0, replica_ms } = clock.rows[0] ?? {};
+  if (replica_ms != null) return replica_ms;
+  const drawn = await pool.query<{ own: string }>('select pg_current_xact_id()::text as own');
   for (let waitedMs = 0; waitedMs < longestWaitMs; waitedMs += pauseMs) {
     const { rows } = await pool.query<{ has_passed: boolean }>(
       `select pg_snapshot_xmin(pg_current_snapshot()) >= $1::xid8 as has_passed`,
-      [begun.rows[0]?.next],
+      [drawn.rows[0]?.own],
     );
-    if (rows[0]?.has_passed) return clock.rows[0]?.ms ?? 0;
+    if (rows[0]?.has_passed) return ms;
     await setTimeout(pauseMs);
   }
   throw new Error(

@@ -1,14 +1,19 @@
 import pg from 'pg';
+import type { Hex } from '../domain/primitives.ts';
 
 /** A spend that is to be claimed. */
 export interface DueSpend {
   /** `spend:` and the id of its completion. */
   readonly stream: string;
   readonly attempts: number;
+  /** The transaction that claimed it, as far as is known: it counts once its block is final. */
+  readonly claim: Hex | undefined;
+  /** How often that was looked at. */
+  readonly looks: number;
 }
 
 /** A spend that is not paid yet, or never will be. */
-export interface OpenSpend extends DueSpend {
+export interface OpenSpend extends Pick<DueSpend, 'stream' | 'attempts'> {
   readonly status: 'open' | 'failed';
   /** A machine word. */
   readonly reason: string | undefined;
@@ -26,12 +31,23 @@ export async function collectSpends(pool: pg.Pool, max: number): Promise<number>
   return rows[0]?.read ?? 0;
 }
 
-/** Takes up to `max` spends that are due, for so many seconds. */
+/** Takes up to `max` spends that are due, for so many seconds: the soonest to expire first. */
 export async function takeSpends(pool: pg.Pool, max: number, leaseSecs: number): Promise<DueSpend[]> {
-  const { rows } = await pool.query<DueSpend>(
-    `select stream, attempts from tollbook.take_spends(${Math.trunc(max)}, ${Math.trunc(leaseSecs)})`,
+  const { rows } = await pool.query<Omit<DueSpend, 'claim'> & { claim: Hex | null }>(
+    `select stream, attempts, claim, looks from tollbook.take_spends(${Math.trunc(max)}, ${Math.trunc(leaseSecs)})`,
   );
-  return rows;
+  return rows.map(({ claim, ...spend }) => ({ ...spend, claim: claim ?? undefined }));
+}
+
+/** Looks again after `delayMs` at a spend that this transaction has claimed. */
+export async function watchClaim(
+  pool: pg.Pool,
+  stream: string,
+  transaction: Hex,
+  delayMs: number,
+): Promise<void> {
+  const texts = [pg.escapeLiteral(stream), pg.escapeLiteral(transaction), String(Math.trunc(delayMs))];
+  await pool.query(`select tollbook.watch_claim(${texts.join(', ')})`);
 }
 
 /** Tries a spend again after `delayMs`. */

@@ -20,6 +20,7 @@ import { quoteAndSign } from '../support/payer.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
 import { startRpcProxy } from '../support/rpc-proxy.ts';
 import { hex32Of, paidJob, refundOf, type Told } from '../support/synthetic-ledger.ts';
+import { sendTokens } from '../support/tokens.ts';
 import { eventually } from '../support/wait.ts';
 import {
   chainsAt,
@@ -344,14 +345,16 @@ test('from the shell: due, recorded, recorded before, swept, listed, and mistake
   expect(await tollbook(['refunds', 'due'], env)).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(
-      new RegExp(`^quote ${digest}  due since .*its call is a dead letter\n  ${price} atoms`),
+      new RegExp(
+        `^quote ${digest}  due since .*its call is a dead letter\n  3\\.264000 USDC \\(${price} atoms\\) on `,
+      ),
     ),
   });
   const transaction = await final(await giveBack(chain));
   const order = ['refunds', 'record', '--quote-digest', digest, '--tx', transaction, '--by', 'ada'];
   expect(await run(...order)).toMatchObject({
     code: 0,
-    stdout: `Refunded: ${price} atoms of USDC to ${payerAddress}.\n`,
+    stdout: `Refunded: 3.264000 USDC (${price} atoms) to ${payerAddress}.\n`,
   });
   expect(await run(...order)).toMatchObject({ code: 0, stdout: expect.stringContaining('Recorded before') });
   expect(await run('sweeps', 'record', '--network', network, '--tx', transaction)).toMatchObject({
@@ -364,6 +367,23 @@ test('from the shell: due, recorded, recorded before, swept, listed, and mistake
     code: 64,
   });
   expect(await tollbook(order, env)).toMatchObject({ code: 64, stderr: expect.stringContaining('--config') });
+  // an RPC is enough: finance holds no secret of the gateway's
+  const alone = ['--rpc', `${network}=${chain.rpcUrl}`];
+  const again = await tollbook([...order, ...alone], env);
+  expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('Recorded before') });
+  const [sweep = ''] = await sendTokens(chain.rpcUrl, devnetKeys.payTo, chain.token, [
+    { to: devnetAddress('thirdSpare'), atoms: 1n },
+  ]);
+  await final(sweep as Hex);
+  const swept = ['sweeps', 'record', '--network', network, '--tx', sweep];
+  expect(await tollbook([...swept, ...alone], env)).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^Swept: 0\.000001 USDC \(1 atoms\) from /),
+  });
+  expect(await tollbook([...swept, '--rpc', `eip155:1=${chain.rpcUrl}`], env)).toMatchObject({
+    code: 1,
+    stderr: `no RPC of that network is known: --rpc names one, or the configuration (${network})\n`,
+  });
   expect(await run('sweeps', 'record', '--network', 'base', '--tx', transaction)).toMatchObject({ code: 64 });
 });
 

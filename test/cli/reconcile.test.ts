@@ -119,6 +119,13 @@ test('money that nobody recorded is a break, and so is an amount that was edited
   expect(report().ledger.fault).toMatchObject({ seq: at + 1 });
 });
 
+test('a period without blocks, such as one of a wrong year, says so', async () => {
+  const { run, config } = await paid(chain);
+  const ended = await run(['--from', '2001-01', '--to', '2001-02', '--config', config.file]);
+  expect(ended).toMatchObject({ code: 0, stderr: '' });
+  expect(ended.stdout).toContain(`${network}: NO BLOCK of this chain is in the period\n`);
+});
+
 test.each([
   [['--from', '2999-01', '--to', '2999-02'], /the period is in the future/],
   [['--from', '2026-01', '--to', '2026-02', '--rpc', 'base=http://x'], /--rpc is NETWORK=URL/],
@@ -139,5 +146,10 @@ test('what cannot be read ends with 2 and its own words, and nothing is kept', a
   const ended = await run([...usual, '--rpc', `${network}=${proxy.url}`]);
   expect(ended).toMatchObject({ code: 2, stdout: '' });
   expect(ended.stderr).toMatch(/refuses the transfers of block \d+, asked for that block alone: rpc_error/);
+  expect(await run([...usual, '--json', '/absent/report.json'])).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringMatching(/^nothing was stored: .*\/absent\/report\.json'\n$/),
+  });
   expect(await stored(database)).toEqual([]);
 });

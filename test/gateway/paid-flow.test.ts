@@ -1,4 +1,5 @@
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/core/http';
+import { createPublicClient, type Hex, http } from 'viem';
 import { expect, test, vi } from 'vitest';
 import { payForOneJob } from '../../src/devnet/client.ts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
@@ -57,7 +58,11 @@ test('the official client pays, exactly the price moves, and the runner gets the
     'delivered',
     'completed',
   ]);
-  expect(events[3]?.data).toMatchObject({ evidence: 'chain', transaction: paid.transaction });
+  const { transaction } = paid;
+  const client = createPublicClient({ transport: http(chain.rpcUrl) });
+  const { blockNumber } = await client.getTransactionReceipt({ hash: transaction as Hex });
+  const block_time = Number((await client.getBlock({ blockNumber })).timestamp);
+  expect(events[3]?.data).toMatchObject({ evidence: 'chain', transaction, block_time });
 });
 
 test('the 402 is what official clients read, names its quote, and is never cached', async () => {

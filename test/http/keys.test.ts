@@ -186,6 +186,38 @@ describe('a key that a session makes', () => {
     expect(answer).toMatchObject({ status: 401, json: { code: 'session_required' } });
   });
 
+  test('does not count once it is revoked, however many were; the last of those are listed', async () => {
+    const gateway = await startIdentityGateway();
+    const { browser, userId } = await signedIn(gateway);
+    const accountId = await findAccountId(gateway.database.pool, `user:${userId}`);
+    await gateway.database.asOwner((owner) =>
+      owner.query(
+        `insert into tollbook.api_key (account_id, hash, prefix, name, created_at, revoked_at)
+         select $1, sha256(at::text::bytea), 'sk-net-old', 'old ' || at, tollbook.clock(), tollbook.clock() + at * interval '1 second'
+         from generate_series(1, 1200) at`,
+        [accountId],
+      ),
+    );
+    expect((await browser.post('/api/keys', { name: 'new' })).status).toBe(201);
+    const listed = await browser.get('/api/keys');
+    const names = (listed.json.keys as { name: string }[]).map(({ name }) => name);
+    expect(names).toEqual(['new', ...Array.from({ length: 100 }, (_, at) => `old ${1200 - at}`)]);
+  });
+
+  test('is one of a hundred that are not revoked', async () => {
+    const gateway = await startIdentityGateway();
+    const { browser, userId } = await signedIn(gateway);
+    const accountId = await findAccountId(gateway.database.pool, `user:${userId}`);
+    await gateway.database.asOwner((owner) =>
+      owner.query(
+        `insert into tollbook.api_key (account_id, hash, prefix, name, created_at)
+         select $1, sha256(at::text::bytea), 'sk-net-old', 'old', tollbook.clock() from generate_series(1, 100) at`,
+        [accountId],
+      ),
+    );
+    expect(await browser.post('/api/keys', { name: 'new' })).toMatchObject({ status: 409 });
+  });
+
   test('is one of twenty a minute', async () => {
     const gateway = await startIdentityGateway();
     const { browser } = await signedIn(gateway);

@@ -57,13 +57,18 @@ function changing(method: string, change: (result: never) => unknown): Promise<R
   });
 }
 
+async function timeOf({ blockNumber }: { readonly blockNumber: bigint }): Promise<number> {
+  return Number((await node().getBlock({ blockNumber })).timestamp);
+}
+
 describe('an authorization is found, without its transaction,', () => {
   test('as paid by the transfer that belongs to it', async () => {
     const expected = devnet.expected();
     await devnet.use(devnet.expected());
     const receipt = await devnet.use(expected);
     const logIndex = receipt.logs[1]?.logIndex;
-    const paid = { kind: 'paid', ...placeOf(receipt), logIndex };
+    const blockTimeSecs = await timeOf(receipt);
+    const paid = { kind: 'paid', ...placeOf(receipt), logIndex, blockTimeSecs };
     expect(await open().findAuthorization(expected, 0)).toEqual(paid);
     expect(await open().findSettlement(receipt.transactionHash, expected)).toMatchObject({
       kind: 'paid',
@@ -123,8 +128,9 @@ describe('behind thousands of blocks', () => {
   beforeAll(async () => {
     expected = devnet.expected();
     const receipt = await devnet.use(expected);
-    paid = { kind: 'paid', ...placeOf(receipt), logIndex: receipt.logs[1]?.logIndex ?? -1 };
-    usedAtSecs = Number((await node().getBlock({ blockNumber: receipt.blockNumber })).timestamp);
+    usedAtSecs = await timeOf(receipt);
+    const logIndex = receipt.logs[1]?.logIndex ?? -1;
+    paid = { kind: 'paid', ...placeOf(receipt), logIndex, blockTimeSecs: usedAtSecs };
     await devnet.rpc('anvil_mine', `0x${mined.toString(16)}`, '0x2');
     latestSecs = Number((await node().getBlock()).timestamp);
   });

@@ -15,14 +15,9 @@ const twoMillion = { exposure: '"2000000"', authorize_timeout_ms: '400', nonce_w
 
 /** From here on nothing gets into a block, until `resume` or the end of the test. */
 async function stallChain(): Promise<{ resume(): Promise<void> }> {
-  await node().setAutomine(false);
-  await node().setIntervalMining({ interval: 0 });
-  const resume = async (): Promise<void> => {
-    await node().setAutomine(true);
-    await node().mine({ blocks: 1 });
-  };
-  onTestFinished(resume);
-  return { resume };
+  const stalled = await spends.stall();
+  onTestFinished(() => stalled.resume());
+  return stalled;
 }
 
 async function openRows({ pool }: TestDatabase): Promise<unknown[]> {

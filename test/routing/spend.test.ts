@@ -49,14 +49,13 @@ test('a stream is paid for the same way', async () => {
 test('the upstream is not asked before the spend has landed; the same request goes on where it stood', async () => {
   const gateway = await spends.gateway({ spend: { authorize_timeout_ms: '300' } });
   const auth = await (await spends.account()).sign();
-  await node().setAutomine(false);
-  await node().setIntervalMining({ interval: 0 });
+  const stalled = await spends.stall();
   try {
     expect(await codeOf(await ask(gateway, auth))).toBe('503 chain_unavailable');
     expect(gateway.model.calls).toHaveLength(0);
     await expectStory(gateway, auth, ['spend_accepted', 'spend_released']);
   } finally {
-    await node().setAutomine(true);
+    await stalled.resume();
   }
   await node().mine({ blocks: 1 });
   expect((await ask(gateway, auth)).status).toBe(200);
@@ -183,8 +182,7 @@ test('an answer that could not be claimed any more, for all the waiting in line,
   const account = await spends.account();
   const expiry = BigInt(Math.ceil(Date.now() / 1_000) + 18);
   const [first, second] = [await account.sign({ expiry }), await account.sign({ nonce: 1n, expiry })];
-  await node().setAutomine(false);
-  await node().setIntervalMining({ interval: 0 });
+  const stalled = await spends.stall();
   try {
     const answers = [ask(gateway, first)];
     await eventually(() => expectStory(gateway, account, ['spend_accepted']));
@@ -196,7 +194,7 @@ test('an answer that could not be claimed any more, for all the waiting in line,
     await node().mine({ blocks: 1 });
     for (const answer of answers) expect(await codeOf(await answer)).toBe('402 invalid_spend_auth');
   } finally {
-    await node().setAutomine(true);
+    await stalled.resume();
   }
   // the free one
   expect(gateway.model.calls).toHaveLength(1);

@@ -1,5 +1,6 @@
 import { generatePrivateKey } from 'viem/accounts';
-import { beforeAll, expect } from 'vitest';
+import { createTestClient, http } from 'viem';
+import { afterAll, beforeAll, expect } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { commitmentOf, creditsAddress, deployCredits, fundCredits } from '../../src/devnet/credits.ts';
 import type { RecordedEvent } from '../../src/domain/event.ts';
@@ -28,12 +29,26 @@ export interface SpendChain {
   ): Promise<RoutingGateway>;
   /** The contract, by a key that is not the gateway's. */
   withCredits<T>(use: (credits: Credits) => Promise<T>): Promise<T>;
+  /** From here on nothing gets into a block; then, once it resumes, what comes does at once, and a block every second. */
+  stall(): Promise<{ resume(): Promise<void> }>;
 }
 
 /** A chain with the credits contract, for all tests of one file. */
 export function useSpendChain(): SpendChain {
   const chain = useChain();
   beforeAll(async () => void (await deployCredits(chain.chain, chain.token)));
+  const node = () => createTestClient({ mode: 'anvil', transport: http(chain.rpcUrl) });
+  let ticks: NodeJS.Timeout | undefined;
+  let lastTick: Promise<unknown> = Promise.resolve();
+  const tick = (): void => {
+    lastTick = node()
+      .mine({ blocks: 1 })
+      .catch(() => undefined);
+  };
+  afterAll(async () => {
+    clearInterval(ticks);
+    await lastTick;
+  });
   const domain = () => ({ chainId: chain.chain.chainId, contract: creditsAddress });
   return {
     chain,
@@ -57,6 +72,20 @@ export function useSpendChain(): SpendChain {
         tables: `${spendTable(chain, spend)}\n${tables}`,
         env: { OPERATOR_KEY: devnetKeys.operator, ...env },
       }),
+    async stall() {
+      clearInterval(ticks);
+      await lastTick;
+      await node().setAutomine(false);
+      await node().setIntervalMining({ interval: 0 });
+      return {
+        async resume() {
+          await node().setAutomine(true);
+          await node().mine({ blocks: 1 });
+          clearInterval(ticks);
+          ticks = setInterval(tick, 1_000);
+        },
+      };
+    },
     async withCredits(use) {
       const credits = createCredits({
         ...domain(),

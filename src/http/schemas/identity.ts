@@ -72,7 +72,9 @@ export const userKey = z
   .meta({ description: 'A key of the user.' });
 export type UserKeyJson = z.infer<typeof userKey>;
 
-export const userKeys = z.strictObject({ keys: z.array(userKey) }).meta({ description: 'Oldest first.' });
+export const userKeys = z
+  .strictObject({ keys: z.array(userKey) })
+  .meta({ description: 'Oldest first; behind them the last hundred that were revoked, the latest first.' });
 
 export const revokedKey = z
   .strictObject({ id: z.int().min(1), status: z.literal('revoked') })

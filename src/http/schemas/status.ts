@@ -69,5 +69,8 @@ export const routingReadiness = z
     models: z
       .record(z.string(), readinessCheck)
       .meta({ description: 'By their names: whether an upstream of each may be asked.' }),
+    spend_auth: readinessCheck
+      .optional()
+      .meta({ description: 'Where spends are taken: whether the operator has the ether to claim them.' }),
   })
   .meta({ description: 'From what is known already: asking here costs nobody anything.' });

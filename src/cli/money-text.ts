@@ -1,0 +1,14 @@
+import { decimalText } from '../domain/bookkeeping-entry.ts';
+
+/** An amount as people write it, and in the atoms that a transfer wants: `3.264000 USDC (3264000 atoms)`. */
+export function moneyText({
+  amount,
+  symbol,
+  decimals,
+}: {
+  readonly amount: string | bigint;
+  readonly symbol: string;
+  readonly decimals: number;
+}): string {
+  return `${decimalText(BigInt(amount), decimals)} ${symbol} (${amount} atoms)`;
+}

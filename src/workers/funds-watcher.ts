@@ -1,0 +1,19 @@
+import type { Routing } from '../routing/routing.ts';
+import type { Spending } from '../routing/spend.ts';
+import { type Loop, startLoop } from './loop.ts';
+
+const pollMs = 30_000;
+
+/** Keeps what is known of the operator's ether up to date, and says once that it runs out. */
+export function startFundsWatcher({ log }: Pick<Routing, 'log'>, { funds, credits }: Spending): Loop {
+  const { operator } = credits;
+  return startLoop(
+    async () => {
+      if (!(await funds.look())) return;
+      if (funds.isLow()) log.warn({ operator }, 'the operator has too little ether to land and claim spends');
+      else log.info({ operator }, 'the operator has ether again to land and claim spends');
+    },
+    pollMs,
+    (error) => log.error({ err: error }, "the operator's ether could not be looked at"),
+  );
+}

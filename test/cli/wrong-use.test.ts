@@ -1,0 +1,72 @@
+import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { signCheckpoint } from '../../src/domain/checkpoint.ts';
+import { testSigner } from '../support/log.ts';
+import { temporaryFolder, tollbook } from '../support/program.ts';
+
+const period = ['--from', '2026-01', '--to', '2026-02'];
+const key = ['--pubkey', testSigner.verifierKey];
+const digest = `0x${'a'.repeat(64)}`;
+
+test.each([
+  [['exprt'], 'tollbook has no command exprt; `tollbook --help` lists them all'],
+  [['refunds', 'list'], 'tollbook has no command refunds list; there is: refunds due, refunds record'],
+  // a filter that is not heeded would pass for one that found nothing
+  [['refunds', 'due', '--from', '2026-01'], 'tollbook refunds due takes no arguments, not --from'],
+  [['verify', 'absent.jsonl', ...key], 'the export absent.jsonl cannot be read: there is no such file'],
+  [['verify', '--checkpoint', 'absent'], 'without --pubkey a checkpoint proves nothing'],
+  [['verify', '--pubkey', 'absent'], '--pubkey absent is no key, and no file: there is no such file'],
+  [
+    ['reconcile', ...period, '--input', 'absent.jsonl'],
+    'the export absent.jsonl cannot be read: there is no such file',
+  ],
+  [
+    ['reconcile', ...period, '--input', 'package.json', '--checkpoint', 'absent', ...key],
+    '--checkpoint absent cannot be read: there is no such file',
+  ],
+  [
+    ['refunds', 'record', '--quote-digest', digest, '--tx', digest],
+    "which chain shall be asked? --rpc NETWORK=URL names one, --config the gateway's configuration with all of its own",
+  ],
+  [
+    ['sweeps', 'record', '--network', 'eip155:1', '--tx', digest, '--rpc', 'http://127.0.0.1:1'],
+    '--rpc is NETWORK=URL, such as eip155:8453=URL',
+  ],
+  [
+    [
+      'export',
+      '--format',
+      'csv',
+      ...period,
+      '--input',
+      '/dev/null',
+      '--exported-at',
+      '2026-02',
+      '--out',
+      '/absent/a.csv',
+    ],
+    '--out /absent/a.csv cannot be written: its folder is not there, or is not yours to write',
+  ],
+])('what nobody can do is told in one line, and nothing is done: %s', async (args, words) => {
+  expect(await tollbook(args)).toMatchObject({ code: 64, stdout: '', stderr: `${words}\n` });
+});
+
+test('a database that is away is told of in one line, without its password', async () => {
+  const ended = await tollbook(['refunds', 'due'], {
+    DATABASE_URL: 'postgresql://ada:secret@127.0.0.1:1/books',
+  });
+  const words = 'the database that DATABASE_URL names cannot be used: connect ECONNREFUSED 127.0.0.1:1';
+  expect(ended).toMatchObject({ code: 1, stdout: '', stderr: `${words}\n` });
+});
+
+test('empty lines at the end of a checkpoint, which editors and shells leave there, take nothing from it', async () => {
+  const file = path.join(temporaryFolder(), 'checkpoint');
+  const ledger = path.join(temporaryFolder(), 'empty.jsonl');
+  writeFileSync(ledger, '');
+  const head = { origin: testSigner.name, size: 0, root: createHash('sha256').digest() };
+  writeFileSync(file, `${signCheckpoint(head, testSigner)}\n\n`);
+  const { code, stdout } = await tollbook(['verify', ledger, '--checkpoint', file, ...key]);
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(`ok     ${file}`) });
+});
