@@ -154,6 +154,8 @@ export class Bookkeeper {
       'payment_settled' | 'settlement_confirmed' | 'settlement_disproved' | 'settlement_reorged' | 'refunded'
     >,
   ): Entry | undefined {
+    // what was sure and done with is sure still
+    if (event.type === 'settlement_confirmed' && !this.#quotes.find(event.stream)) return undefined;
     const quote = this.#quoteOf(event, event.stream);
     const payment = findPayment(quote, event.data);
     if (!payment) throw new BooksFault(event.seq, 'it names a payment that was never started');

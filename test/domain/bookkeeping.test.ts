@@ -114,6 +114,13 @@ describe('a payment', () => {
     expect(left).toEqual({ [chain]: 4000n, 'Income:Jobs:1:1 USDC-84532': -2000n, [refundsDue]: -2000n });
   });
 
+  test('that is sure and done with may be confirmed once more', () => {
+    expect(after((q) => (q.settle('operator'), q.enqueue(), q.complete(), q.confirm()))).toEqual({
+      [chain]: 2000n,
+      'Income:Jobs:1:1 USDC-84532': -2000n,
+    });
+  });
+
   test('of a quote that nobody issued is refused, not guessed at', () => {
     const quote = paying(1);
     quote.start();
