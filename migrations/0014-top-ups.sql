@@ -1,6 +1,6 @@
 -- Top-ups: paid calls whose handler is our own, and credit whose payment did not last.
 
--- take_back: a settlement failed for good after its call had got further than the queue.
+-- take_back: a settlement failed for good after its call had got further than the queue, or its payment was given back.
 alter table tollbook.follow_up drop constraint follow_up_topic_check;
 alter table tollbook.follow_up add constraint follow_up_topic_check
   check (topic in ('confirm', 'resolve', 'alert', 'take_back'));
@@ -33,7 +33,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 $$;
 
 -- Looks through up to p_max events that nobody has looked through for settlements that failed after they had been recorded
--- as settled, and notes those. Returns how many events it read.
+-- as settled, and for refunds, and notes those. Returns how many events it read.
 create function tollbook.collect_take_backs(p_max int) returns int
 language plpgsql volatile security definer set search_path = tollbook, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
@@ -49,9 +49,10 @@ begin
   insert into follow_up (topic, seq, stream, network, created_at, due_at)
   select 'take_back', event.seq, event.stream, convert_from(event.leaf, 'UTF8')::json->'data'->>'network', clock(), clock()
   from event
-  where lane_id = 1 and event.seq > head and event.seq <= last and event.type = 'settlement_failed' and exists (
-    select from event earlier where earlier.stream = event.stream
-      and earlier.type in ('settlement_disproved', 'settlement_reorged'))
+  where lane_id = 1 and event.seq > head and event.seq <= last and (
+    event.type = 'refunded' or event.type = 'settlement_failed' and exists (
+      select from event earlier where earlier.stream = event.stream
+        and earlier.type in ('settlement_disproved', 'settlement_reorged')))
   on conflict do nothing;
   update checkpoint set seq = last where name = 'take_back';
   return last - head;

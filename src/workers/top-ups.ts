@@ -114,8 +114,8 @@ type Look =
   | { readonly standing: 'paid'; readonly paid: PaidTopUp; readonly worthMicros: bigint }
   /** Its payment is being looked for, again or for proof. */
   | { readonly standing: 'open' }
-  /** Its payment will never come, or was given back. */
-  | { readonly standing: 'failed'; readonly reason: 'settlement_failed' | 'refunded' };
+  /** Its payment will never come, was given back, or is to be. */
+  | { readonly standing: 'failed'; readonly reason: 'settlement_failed' | 'refunded' | 'dead_lettered' };
 
 /** How the payment of a call stands in the ledger now; undefined where no payment has it. */
 async function look(work: TopUps, { callId, quoteDigest }: HeldCall): Promise<Look | undefined> {
@@ -125,6 +125,8 @@ async function look(work: TopUps, { callId, quoteDigest }: HeldCall): Promise<Lo
   if (!known || !job) return undefined;
   if (known.status === 'settlement_failed') return { standing: 'failed', reason: known.status };
   if (known.refunded) return { standing: 'failed', reason: 'refunded' };
+  // by another process, when this one was taken for dead: it is owed back
+  if (known.call?.status === 'dead_lettered') return { standing: 'failed', reason: 'dead_lettered' };
   if (known.status !== 'settled' || !isBelieved(work, known)) return { standing: 'open' };
   const { network, asset, symbol, decimals, amount: atoms, payer } = known.payment;
   const paid = { call_id: callId, quote_digest: quoteDigest, network, asset, symbol, decimals, atoms, payer };
@@ -160,12 +162,13 @@ async function giveBack(work: TopUps, { quoteDigest, callId, leaseId }: HeldCall
   await work.lane.append({ stream: quoteDigest, events: [], call }, { urgent: true });
 }
 
-/** A payment failed after it had been settled: the credit that it has bought, if it has, goes back. */
+/** A payment failed after it had been settled, or was given back: the credit that it has bought, if it has, goes back. */
 async function undo(work: TopUps, { stream, seq }: FollowUp): Promise<void> {
   const { events } = await readStream(work.pool, stream);
-  const failed = events.find((event) => event.seq === seq);
-  if (failed?.type !== 'settlement_failed') return;
-  const known = paymentOf(foldStory(events), { ...failed.data, nonce: failed.data.payment_nonce });
-  if (!known?.call || known.status !== 'settlement_failed') return;
+  const told = events.find((event) => event.seq === seq);
+  if (told?.type !== 'settlement_failed' && told?.type !== 'refunded') return;
+  const known = paymentOf(foldStory(events), { ...told.data, nonce: told.data.payment_nonce });
+  const isOver = known?.status === 'settlement_failed' || known?.refunded !== undefined;
+  if (!known?.call || !isOver) return;
   await takeBackTopUp(work, { call_id: known.call.callId, quote_digest: stream });
 }

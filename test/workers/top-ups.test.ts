@@ -5,7 +5,7 @@ import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
 import type { LedgerEvent } from '../../src/domain/event.ts';
 import { takeBackTopUp, topUp } from '../../src/routing/top-up.ts';
 import { leaseTopUps } from '../../src/store/top-ups.ts';
-import { createDatabase } from '../support/database.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { expectBooks, laneOn } from '../support/credit.ts';
 import { useChain } from '../support/devnet.ts';
 import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
@@ -104,6 +104,19 @@ test('a token that is not at par is credited at its rate, rounded down', async (
   });
 });
 
+/** What gives the one payment of a database back. */
+async function refundOf(database: TestDatabase): Promise<LedgerEvent> {
+  const [settled] = await eventsOf(database, 'payment_settled');
+  if (!settled) throw new Error('nothing was paid');
+  const { network, asset, payer, payment_nonce, amount } = settled.data;
+  const place = { transaction: nowhere, block_number: '9', block_hash: nowhere, log_index: 1 };
+  const named = { network, asset, payer, payment_nonce, amount };
+  return {
+    type: 'refunded',
+    data: { ...named, refunded_from: payTo, refunded_to: payer, ...place, operator: 'ann' },
+  };
+}
+
 describe('one payment gives credit once', () => {
   test('whoever looks after its call: a process that had credited it and was killed, another beside it, one that comes late', async () => {
     const database = await createDatabase();
@@ -167,26 +180,7 @@ describe('one payment gives credit once', () => {
 
   test('and none where it was given back meanwhile', async () => {
     const { database, facts, ledger } = await leasedTopUp();
-    const [settled] = await eventsOf(database, 'payment_settled');
-    const { network, asset, payer, payment_nonce } = settled!.data;
-    const refund: LedgerEvent = {
-      type: 'refunded',
-      data: {
-        network,
-        asset,
-        payer,
-        payment_nonce,
-        amount: facts.atoms,
-        refunded_from: payTo,
-        refunded_to: payer,
-        transaction: nowhere,
-        block_number: '9',
-        block_hash: nowhere,
-        log_index: 1,
-        operator: 'ann',
-      },
-    };
-    await ledger.lane.append({ stream: facts.quote_digest, events: [refund] });
+    await ledger.lane.append({ stream: facts.quote_digest, events: [await refundOf(database)] });
     await database.moveClock(61);
     await startTopUpGateway(chain, { database });
     await eventually(async () => {
@@ -194,6 +188,19 @@ describe('one payment gives credit once', () => {
       expect(dead?.data.reason).toBe('refunded');
     });
     expect(await eventsOf(database, 'credit_topped_up')).toEqual([]);
+    await expectBooks(database);
+  });
+
+  test('which goes back when its payment is', async () => {
+    const { database, facts, ledger } = await leasedTopUp();
+    await database.moveClock(61);
+    await startTopUpGateway(chain, { database });
+    await eventually(async () => expect(await eventsOf(database, 'completed')).toHaveLength(1));
+    await ledger.lane.append({ stream: facts.quote_digest, events: [await refundOf(database)] });
+    await eventually(async () => {
+      const [taken] = await eventsOf(database, 'credit_taken_back');
+      expect(taken?.data).toMatchObject({ amount_micros: '10000000', missing_micros: '0' });
+    });
     await expectBooks(database);
   });
 
