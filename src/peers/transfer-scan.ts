@@ -212,9 +212,9 @@ function isOneChain(logs: readonly PlacedLog[], to: bigint, toHash: Hex): boolea
 function transferIn(network: string, log: PlacedLog): ChainTransfer[] {
   const moved = transferOf(log);
   if (!moved) return [];
-  const { value: amount, ...rest } = moved;
+  const { asset, from, to, value: amount, logIndex } = moved;
   const { transactionHash: transaction, blockNumber, blockHash } = log;
-  return [{ network, ...rest, amount, transaction, blockNumber, blockHash }];
+  return [{ network, asset, from, to, amount, transaction, blockNumber, blockHash, logIndex }];
 }
 
 async function readEvidence(ask: Ask, network: string, transaction: Hex): Promise<RpcAnswer<Evidence>> {
