@@ -246,9 +246,9 @@ describe('one payment gives credit once', () => {
     );
     killed.program.kill('SIGKILL');
     await killed.program.ended;
-    await Promise.all(paying);
     // leases and settles of the dead process run out
     await database.moveClock(120);
+    await Promise.all(paying);
     await eventually(async () => {
       const { rows } = await database.pool.query(
         "select status from tollbook.call where status <> 'watched'",
