@@ -20,6 +20,16 @@ export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
   return hash('sha256', nodeInput, 'buffer');
 }
 
+/** A row of hashes from the row below it, two to one; an odd last one is left out. One stretch of bytes, not one each. */
+export function rowAbove(below: Buffer): Buffer {
+  const row = Buffer.alloc(Math.floor(below.length / (2 * hashBytes)) * hashBytes);
+  for (let at = 0; at < row.length; at += hashBytes) {
+    below.copy(nodeInput, 1, 2 * at, 2 * (at + hashBytes));
+    row.write(hash('sha256', nodeInput, 'binary'), at, 'latin1');
+  }
+  return row;
+}
+
 /** The root of a tree without leaves. */
 export function emptyRoot(): Buffer {
   return hash('sha256', '', 'buffer');

@@ -1,4 +1,4 @@
-import { nodeHash, splitHashes, type TreeNode } from './merkle.ts';
+import { hashBytes, rowAbove, type TreeNode } from './merkle.ts';
 
 /** C2SP tlog-tiles: rows of up to 256 hashes, each row of a level above made of the full ones below. */
 export const tileWidth = 256;
@@ -62,33 +62,25 @@ export function placeOf({ level, index }: TreeNode): {
 
 /** A tile with the rows above it, each made once: proofs that meet in a tile share them. */
 export class TileTree {
-  readonly #rows: Buffer[][];
+  readonly #rows: Buffer[];
 
   constructor(bytes: Buffer) {
-    this.#rows = [splitHashes(bytes)];
+    this.#rows = [bytes];
   }
 
   /** @throws RangeError for a node that the tile does not hold yet */
   hash(node: TreeNode): Buffer {
     const height = node.level % tileHeight;
-    const found = this.#row(height)[placeOf(node).offset / 2 ** height];
-    if (!found) throw new RangeError('the tile ends before the node');
+    const at = (placeOf(node).offset / 2 ** height) * hashBytes;
+    const found = this.#row(height).subarray(at, at + hashBytes);
+    if (found.length < hashBytes) throw new RangeError('the tile ends before the node');
     return found;
   }
 
-  #row(height: number): readonly Buffer[] {
-    const known = this.#rows[height];
-    if (known) return known;
-    const below = this.#row(height - 1);
-    const row = Array.from({ length: Math.floor(below.length / 2) }, (_, i) =>
-      nodeHash(below[2 * i] ?? nothing, below[2 * i + 1] ?? nothing),
-    );
-    this.#rows[height] = row;
-    return row;
+  #row(height: number): Buffer {
+    return (this.#rows[height] ??= rowAbove(this.#row(height - 1)));
   }
 }
-
-const nothing = Buffer.alloc(0);
 
 /** Collects the hashes that a growing tree adds to its tiles. */
 export class TileGrowth {
