@@ -1,16 +1,15 @@
-import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { verifyFile } from '../../src/audit/verify-file.ts';
 import { ExportVerifier, verdictLines } from '../../src/audit/verify.ts';
 import { readHead } from '../../src/store/log.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
+import { verifyIndependently } from './independent.ts';
 import { sealAll, tell, testSigner, testVerifier } from './log.ts';
 import { temporaryFolder } from './program.ts';
 import type { Told } from './synthetic-ledger.ts';
 import type { Tampering } from './tampering.ts';
 
-const verifierScript = path.join(import.meta.dirname, '../independent/verify.py');
 export const checkpointFiles = ['old.ckpt', 'new.ckpt'] as const;
 
 /** A ledger that tells this and was sealed after some of its events and at its end, in a folder with both checkpoints. */
@@ -50,13 +49,9 @@ export async function verifyBoth(dir: string, checkpoints: readonly string[] = c
   const file = path.join(dir, 'export.jsonl');
   const given = checkpoints.map((source) => ({ source, note: readFileSync(path.join(dir, source), 'utf8') }));
   const verdict = await verifyFile(file, new ExportVerifier(given, testVerifier));
-  const args = checkpoints.flatMap((name) => ['--checkpoint', path.join(dir, name)]);
-  const independent = await new Promise<{ code: number; text: string }>((resolve) => {
-    execFile(
-      'python3',
-      [verifierScript, file, ...args, '--pubkey', testSigner.verifierKey],
-      (error, stdout, stderr) => resolve({ code: error ? 1 : 0, text: stdout + stderr }),
-    );
-  });
+  const independent = await verifyIndependently(
+    file,
+    checkpoints.map((name) => path.join(dir, name)),
+  );
   return { isSound: verdict.isSound, text: verdictLines(verdict).join('\n'), independent };
 }
