@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createTestClient, http, publicActions } from 'viem';
+import { createTestClient, http, publicActions, toFunctionSelector } from 'viem';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
@@ -14,11 +14,12 @@ import { createOperatorFunds } from '../../src/routing/operator-funds.ts';
 import { createSpendQueue } from '../../src/routing/spend-queue.ts';
 import type { Spending } from '../../src/routing/spend.ts';
 import { earnSpend, noteAuthorized, takeSpend } from '../../src/routing/take-spend.ts';
-import { collectSpends, listTroubledSpends, takeSpends } from '../../src/store/spend.ts';
+import { collectSpends, exposeSpend, listTroubledSpends, takeSpends } from '../../src/store/spend.ts';
 import { readStream } from '../../src/store/streams.ts';
 import { laneOn } from '../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { startRpcStub } from '../peers/rpc-stub.ts';
+import { startRpcProxy } from '../support/rpc-proxy.ts';
 import { tollbook } from '../support/program.ts';
 import { operator } from '../support/spend.ts';
 import { storyOf, useSpendChain } from '../support/spend-gateway.ts';
@@ -86,6 +87,11 @@ async function work({ routing, spending }: SetUp): Promise<number> {
   const due = await takeSpends(routing.pool, 16, 60);
   await Promise.all(due.map((spend) => claimSpend(routing, spending, spend)));
   return due.length;
+}
+
+async function dueSpends({ routing }: SetUp) {
+  await collectSpends(routing.pool, 1_000);
+  return takeSpends(routing.pool, 16, 0);
 }
 
 /** What the worker does until the story has ended, while blocks go by. */
@@ -204,6 +210,55 @@ test('one of another contract or operator waits for its own', async () => {
   await earned(here, auth);
   await work(here);
   expect(await troubles(here.database)).toEqual([['open', 1, 'other_operator']]);
+});
+
+test('one that landed behind the look at it is not given up for the nonce that it has used itself', async () => {
+  const proxy = await startRpcProxy(spends.chain.rpcUrl);
+  const here = await setUp({ rpcUrl: proxy.url });
+  const auth = await (await spends.account()).sign();
+  await earned(here, auth);
+  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await node().mine({ blocks: 8 });
+  let looks = 0;
+  const spendCall = `${toFunctionSelector('getSpendAuth(bytes32)')}${spendAuthHash(auth).slice(2)}`;
+  proxy.lie = ({ method, params }) => {
+    const [call] = params as [{ readonly data?: string }];
+    const isFirst = method === 'eth_call' && call.data === spendCall && looks++ === 0;
+    return isFirst ? { result: `0x${'00'.repeat(5 * 32)}` } : undefined;
+  };
+  await work(here);
+  expect(await troubles(here.database)).toEqual([['open', 1, 'invalid_nonce']]);
+  await here.database.moveClock(60);
+  expect(await finish(here, auth)).toEqual(paid);
+});
+
+test('a claim is followed to its end also where the operator has another key by then', async () => {
+  const here = await setUp();
+  const auth = await (await spends.account()).sign();
+  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await earned(here, auth);
+  await work(here);
+  const { spending } = await setUp({ operatorKey: devnetKeys.thirdSpare });
+  await here.database.moveClock(7_200);
+  expect(await finish({ ...here, spending }, auth)).toEqual(paid);
+});
+
+test('the exposure of a spend ends with it, also where the process did that wrote its end down', async () => {
+  const here = await setUp();
+  const account = await spends.account();
+  const auth = await account.sign();
+  await earned(here, auth);
+  const [due] = await dueSpends(here);
+  expect(await finish(here, auth)).toEqual(paid);
+  // as that process left them
+  const { stream } = due!;
+  const asked = { stream, scope: 'a contract', commitment: auth.commitment, nonce: 0n, amount: 1n };
+  expect(await exposeSpend(here.database.pool, { ...asked, limit: 1n, nextNonce: 0n, balance: 1n })).toBe(
+    true,
+  );
+  await claimSpend(here.routing, here.spending, due!);
+  const { rows } = await here.database.pool.query('select from tollbook.spend_exposure');
+  expect(rows).toHaveLength(0);
 });
 
 /** The block that holds the claim of the only spend that is due. */
