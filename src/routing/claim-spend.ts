@@ -159,7 +159,10 @@ async function lookAfter(
   const answer = await credits.claimPayment(authHash, settings.recipient ?? credits.operator, waitMs);
   if (answer.kind === 'landed') return { kind: 'claimed', transaction: answer.transaction };
   const reason = reasonOf(answer);
-  return lostOrLater(answer.kind === 'reverted' && (isOver || reason === 'spend_expired'), reason);
+  // another claim of it may have landed since the look: the next one tells
+  const mayBePaid = reason === 'already_claimed' || ('transaction' in answer && answer.transaction);
+  const isLost = answer.kind === 'reverted' && !mayBePaid && (isOver || reason === 'spend_expired');
+  return lostOrLater(isLost, reason);
 }
 
 function lostOrLater(isLost: boolean, reason: string): Outcome {

@@ -19,7 +19,7 @@ import { readStream } from '../../src/store/streams.ts';
 import { laneOn } from '../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { startRpcStub } from '../peers/rpc-stub.ts';
-import { startRpcProxy } from '../support/rpc-proxy.ts';
+import { type Lie, startRpcProxy } from '../support/rpc-proxy.ts';
 import { tollbook } from '../support/program.ts';
 import { operator } from '../support/spend.ts';
 import { storyOf, useSpendChain } from '../support/spend-gateway.ts';
@@ -212,6 +212,18 @@ test('one of another contract or operator waits for its own', async () => {
   expect(await troubles(here.database)).toEqual([['open', 1, 'other_operator']]);
 });
 
+/** The next look at a spend, and no other, is answered by a node that is behind. */
+function answerOldOnce(proxy: { lie: Lie }, auth: SpendAuth, result: string): void {
+  let looks = 0;
+  proxy.lie = ({ method, params }) => {
+    const [call] = params as [{ readonly data?: string }];
+    const isFirst = method === 'eth_call' && call.data === spendCallOf(auth) && looks++ === 0;
+    return isFirst ? { result } : undefined;
+  };
+}
+const spendCallOf = (auth: SpendAuth): Hex =>
+  `${toFunctionSelector('getSpendAuth(bytes32)')}${spendAuthHash(auth).slice(2)}`;
+
 test('one that landed behind the look at it is not given up for the nonce that it has used itself', async () => {
   const proxy = await startRpcProxy(spends.chain.rpcUrl);
   const here = await setUp({ rpcUrl: proxy.url });
@@ -219,16 +231,27 @@ test('one that landed behind the look at it is not given up for the nonce that i
   await earned(here, auth);
   await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
   await node().mine({ blocks: 8 });
-  let looks = 0;
-  const spendCall = `${toFunctionSelector('getSpendAuth(bytes32)')}${spendAuthHash(auth).slice(2)}`;
-  proxy.lie = ({ method, params }) => {
-    const [call] = params as [{ readonly data?: string }];
-    const isFirst = method === 'eth_call' && call.data === spendCall && looks++ === 0;
-    return isFirst ? { result: `0x${'00'.repeat(5 * 32)}` } : undefined;
-  };
+  answerOldOnce(proxy, auth, `0x${'00'.repeat(5 * 32)}`);
   await work(here);
   expect(await troubles(here.database)).toEqual([['open', 1, 'invalid_nonce']]);
   await here.database.moveClock(60);
+  expect(await finish(here, auth)).toEqual(paid);
+});
+
+test('a claim that a node behind does not show yet is not taken for lost, even behind the expiry', async () => {
+  const proxy = await startRpcProxy(spends.chain.rpcUrl);
+  const here = await setUp({ rpcUrl: proxy.url });
+  const auth = await (await spends.account()).sign();
+  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await earned(here, auth);
+  const call = { to: creditsAddress, data: spendCallOf(auth) };
+  const { data: unclaimed } = await node().extend(publicActions).call(call);
+  await here.spending.credits.claimPayment(spendAuthHash(auth), operator, 10_000);
+  await here.database.moveClock(7_200);
+  answerOldOnce(proxy, auth, unclaimed!);
+  await work(here);
+  expect(await troubles(here.database)).toEqual([['open', 1, 'already_claimed']]);
+  await here.database.moveClock(7_300);
   expect(await finish(here, auth)).toEqual(paid);
 });
 
