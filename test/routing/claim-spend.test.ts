@@ -255,6 +255,23 @@ test('a claim that a node behind does not show yet is not taken for lost, even b
   expect(await finish(here, auth)).toEqual(paid);
 });
 
+test('many claims that wait ask together what is final', async () => {
+  const proxy = await startRpcProxy(spends.chain.rpcUrl);
+  const here = await setUp({ rpcUrl: proxy.url });
+  for (let at = 0; at < 6; at++) {
+    const auth = await (await spends.account()).sign();
+    await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+    await earned(here, auth);
+  }
+  expect(await work(here)).toBe(6);
+  await here.database.moveClock(60);
+  const asked: string[] = [];
+  proxy.lie = ({ method, params }) => void asked.push(`${method} ${String(params[0])}`);
+  expect(await work(here)).toBe(6);
+  expect(asked.filter((question) => question.startsWith('eth_getTransactionReceipt'))).toHaveLength(6);
+  expect(asked.filter((question) => question.endsWith('finalized'))).toHaveLength(1);
+});
+
 test('a claim is followed to its end also where the operator has another key by then', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign();
