@@ -10,6 +10,7 @@ import {
   findLanded,
   findSpendEnd,
   type Landed,
+  shareFinalized,
   type SpendEnd,
 } from './spend-end.ts';
 import { createTransactionSender, type Funds, type SendAnswer } from './transaction-sender.ts';
@@ -91,6 +92,7 @@ export function createCredits(options: CreditsOptions): Credits {
   const send = async (data: Hex, waitMs: number): Promise<CreditsAnswer> =>
     told(await sender.send({ to: contract, data }, waitMs));
   const ask: Ask = (call) => rpc.call(call, timeoutMs);
+  const askFinalized = shareFinalized(ask);
   const words = async (data: Hex, count: number, at?: BlockTag): Promise<RpcAnswer<readonly Word[]>> => {
     const answer = await ask(ethCall({ to: contract, data }, hexBytes, at));
     if (answer.kind === 'unavailable') return answer;
@@ -118,7 +120,7 @@ export function createCredits(options: CreditsOptions): Credits {
     },
     findSpendEnd: (authHash, sinceSecs) => findSpendEnd(ask, contract, authHash, sinceSecs),
     findLanded: (transaction) => findLanded(ask, transaction),
-    finalityOf: (landed) => finalityOf(ask, landed),
+    finalityOf: (landed) => finalityOf(ask, askFinalized, landed),
     finalizedBlock: () => askTaggedBlock(ask, 'finalized'),
     funds: () => sender.funds(spendGas),
     close: () => rpc.close(),

@@ -1,7 +1,7 @@
 import { toEventSelector } from 'viem';
 import { z } from 'zod';
 import type { Address, Hex } from '../domain/primitives.ts';
-import { type Ask, askBlock, askTaggedBlock } from './blocks.ts';
+import { type Ask, askBlock, askTaggedBlock, type BlockAnswer } from './blocks.ts';
 import { smallAnswerBytes } from './eth-call.ts';
 import { findLog } from './find-log.ts';
 import type { RpcAnswer, RpcCall, RpcUnavailable } from './json-rpc.ts';
@@ -21,6 +21,8 @@ export interface SpendEnd extends Landed {
 
 /** `final`: it stays. `open`: its block can still go. `gone`: it went. */
 export type Finality = 'final' | 'open' | 'gone';
+
+const sharedMs = 500;
 
 const claimed = toEventSelector('PaymentClaimed(bytes32,address,uint256)');
 const reclaimed = toEventSelector('CreditsReclaimed(bytes32,bytes32,uint256)');
@@ -48,12 +50,29 @@ export async function findLanded(ask: Ask, transaction: Hex): Promise<RpcAnswer<
   return { kind: 'answer', value: isIn ? { transaction, block: { number, hash } } : undefined };
 }
 
+/** One question for all that ask within a moment: many wait for the same block. What was final stays so. */
+export function shareFinalized(ask: Ask): () => Promise<BlockAnswer> {
+  let answer: Promise<BlockAnswer> | undefined;
+  let askedAtMs = 0;
+  return async () => {
+    if (!answer || performance.now() > askedAtMs + sharedMs) {
+      answer = askTaggedBlock(ask, 'finalized');
+      askedAtMs = performance.now();
+    }
+    const asked = answer;
+    const found = await asked;
+    if (found.kind === 'unavailable' && answer === asked) answer = undefined;
+    return found;
+  };
+}
+
 /** By the block's hash: another one may have its number. */
 export async function finalityOf(
   ask: Ask,
+  askFinalized: () => Promise<BlockAnswer>,
   { block }: Landed,
 ): Promise<{ readonly kind: 'answer'; readonly value: Finality } | RpcUnavailable> {
-  const finalized = await askTaggedBlock(ask, 'finalized');
+  const finalized = await askFinalized();
   if (finalized.kind === 'unavailable') return finalized;
   if (finalized.block.number < block.number) return { kind: 'answer', value: 'open' };
   const at = await askBlock(ask, block.number);

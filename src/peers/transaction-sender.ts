@@ -201,7 +201,10 @@ async function awaitReceipt(
     }
     const isGone = isWithoutReceipt && mined.kind === 'answer' && mined.value > sent.nonce;
     if (isGone && (await areForgotten(ask, sent.hashes))) return { kind: 'replaced' };
-    if (performance.now() + pauseMs >= endMs) return { kind: 'unknown', transaction: latestOf(sent) };
+    // no more can be learned of it once the connections are closed
+    const isClosed = mined.kind === 'unavailable' && mined.cause === 'closed';
+    if (isClosed || performance.now() + pauseMs >= endMs)
+      return { kind: 'unknown', transaction: latestOf(sent) };
     await sleep(pauseMs);
     if (mined.kind === 'answer') await raise(mined.value);
   }

@@ -38,7 +38,7 @@ export async function claimSpend(routing: Claiming, spending: Spending, due: Due
   const accepted = reading.events.find((event) => event.type === 'spend_accepted');
   if (!accepted) return endSpend(routing.pool, stream, 'unknown_spend');
   const end = reading.events.find(isEnd);
-  if (end) return endSpend(routing.pool, stream, failureOf(end));
+  if (end) return endDue(routing, stream, failureOf(end));
   const outcome = await lookAfter(spending, due, accepted, reading);
   const told = { chat_id: accepted.data.chat_id, amount: accepted.data.amount };
   if (outcome.kind === 'claimed') {
@@ -60,10 +60,15 @@ export async function claimSpend(routing: Claiming, spending: Spending, due: Due
   // what the chain says of it is still there at the next look
   if (!(await recordEnd(routing, stream, reading, factsIn(accepted.data), outcome)))
     return postponeSpend(routing.pool, stream, firstPauseMs, 'story_moved');
-  await endExposure(routing.pool, stream, outcome.kind === 'failed');
   if (outcome.kind === 'failed')
     routing.log.error({ ...told, reason: outcome.reason }, 'a spend was earned and is lost to the operator');
-  return endSpend(routing.pool, stream, outcome.kind === 'failed' ? outcome.reason : undefined);
+  return endDue(routing, stream, outcome.kind === 'failed' ? outcome.reason : undefined);
+}
+
+/** The exposure first: nobody comes back for it once the spend is due no more. */
+async function endDue({ pool }: Claiming, stream: string, failure: string | undefined): Promise<void> {
+  await endExposure(pool, stream, failure !== undefined);
+  await endSpend(pool, stream, failure);
 }
 
 /** A transaction that may land yet is given time: another one beside it would cost its fee for nothing. */
@@ -121,7 +126,6 @@ async function lookAfter(
   const auth = authFromData(data);
   const isOver = BigInt(reading.nowSecs) > auth.expiry + BigInt(graceSecs);
   if (data.network !== network || data.contract !== contract) return lostOrLater(isOver, 'other_contract');
-  if (auth.operator !== credits.operator) return lostOrLater(isOver, 'other_operator');
 
   if (claim !== undefined) {
     const landed = await credits.findLanded(claim);
@@ -132,6 +136,9 @@ async function lookAfter(
   const found = await credits.getSpendAuth(authHash);
   // never given up for a chain that cannot be asked
   if (found.kind === 'unavailable') return unavailable;
+  // what another key was paid already, it was paid
+  if (auth.operator !== credits.operator && !found.value?.claimed)
+    return lostOrLater(isOver, 'other_operator');
   if (!found.value && isLanding(settings, reading)) return { kind: 'later', reason: 'landing' };
   if (!found.value) {
     // it was left to us, or the block that held it is gone: it is landed again, if its account still can
@@ -152,7 +159,10 @@ async function lookAfter(
   const answer = await credits.claimPayment(authHash, settings.recipient ?? credits.operator, waitMs);
   if (answer.kind === 'landed') return { kind: 'claimed', transaction: answer.transaction };
   const reason = reasonOf(answer);
-  return lostOrLater(answer.kind === 'reverted' && (isOver || reason === 'spend_expired'), reason);
+  // another claim of it may have landed since the look: the next one tells
+  const mayBePaid = reason === 'already_claimed' || ('transaction' in answer && answer.transaction);
+  const isLost = answer.kind === 'reverted' && !mayBePaid && (isOver || reason === 'spend_expired');
+  return lostOrLater(isLost, reason);
 }
 
 function lostOrLater(isLost: boolean, reason: string): Outcome {
@@ -171,13 +181,18 @@ async function outcomeOf(credits: Credits, end: SpendEnd): Promise<Outcome> {
     : { kind: 'claimed', transaction: end.transaction };
 }
 
-/** Whether its account has used its nonce for something else, in a block that stays. Not, where the node cannot tell. */
-async function isNonceUsed(credits: Credits, { commitment, nonce }: SpendAuth): Promise<boolean> {
+/**
+ * Whether its account has used its nonce for something else, in a block that stays. Not, where the node cannot tell. The spend
+ * itself may have landed since it was looked for: anyone can land it.
+ */
+async function isNonceUsed(credits: Credits, auth: SpendAuth): Promise<boolean> {
   const finalized = await credits.finalizedBlock();
   if (finalized.kind === 'unavailable') return false;
   const at = { blockHash: finalized.block.hash, requireCanonical: true } as const;
-  const account = await credits.getAccount(commitment, at);
-  return account.kind === 'answer' && (account.value?.nonce ?? 0n) > nonce;
+  const account = await credits.getAccount(auth.commitment, at);
+  if (account.kind === 'unavailable' || (account.value?.nonce ?? 0n) <= auth.nonce) return false;
+  const spend = await credits.getSpendAuth(spendAuthHash(auth), at);
+  return spend.kind === 'answer' && !(spend.value && isThisSpend(auth, spend.value));
 }
 
 /** Whether the process that has answered may still be landing it. */

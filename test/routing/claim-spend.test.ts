@@ -1,103 +1,26 @@
-import { randomUUID } from 'node:crypto';
 import { createTestClient, http, publicActions } from 'viem';
-import { pino } from 'pino';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { shieldedCredits } from '../../src/devnet/contracts.ts';
 import { creditsAddress } from '../../src/devnet/credits.ts';
 import { callAs } from '../../src/devnet/deploy.ts';
 import type { Hex } from '../../src/domain/primitives.ts';
 import { type SpendAuth, spendAuthHash } from '../../src/domain/spend-auth.ts';
-import { createCredits, type CreditsAnswer } from '../../src/peers/credits.ts';
-import { claimSpend } from '../../src/routing/claim-spend.ts';
-import { createOperatorFunds } from '../../src/routing/operator-funds.ts';
-import { createSpendQueue } from '../../src/routing/spend-queue.ts';
+import type { CreditsAnswer } from '../../src/peers/credits.ts';
 import type { Spending } from '../../src/routing/spend.ts';
-import { earnSpend, noteAuthorized, takeSpend } from '../../src/routing/take-spend.ts';
-import { collectSpends, listTroubledSpends, takeSpends } from '../../src/store/spend.ts';
+import { collectSpends, takeSpends } from '../../src/store/spend.ts';
 import { readStream } from '../../src/store/streams.ts';
-import { laneOn } from '../support/credit.ts';
-import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { startRpcStub } from '../peers/rpc-stub.ts';
+import { type Claims, earned, finish, lastOf, paid, setUpClaims, troubles, work } from '../support/claims.ts';
 import { tollbook } from '../support/program.ts';
 import { operator } from '../support/spend.ts';
 import { storyOf, useSpendChain } from '../support/spend-gateway.ts';
-import { eventually } from '../support/wait.ts';
 
 type Landed = Extract<CreditsAnswer, { kind: 'landed' }>;
 
 const spends = useSpendChain();
+const setUp = (change: Partial<Spending['settings']> = {}) => setUpClaims(spends, change);
 const node = () => createTestClient({ mode: 'anvil', transport: http(spends.chain.rpcUrl) });
-
-async function setUp(change: Partial<Spending['settings']> = {}) {
-  const database = await createDatabase();
-  const routing = {
-    ...database,
-    lane: laneOn(database),
-    log: pino({ level: 'silent' }),
-    processId: randomUUID(),
-    running: new Set<Promise<unknown>>(),
-  };
-  const settings: Spending['settings'] = {
-    network: 'eip155:84532',
-    chainId: 84_532,
-    rpcUrl: spends.chain.rpcUrl,
-    contract: creditsAddress,
-    token: spends.chain.token,
-    operatorKey: devnetKeys.operator,
-    recipient: undefined,
-    serviceId: 1,
-    minCharge: 1n,
-    maxSpend: 10n ** 9n,
-    atomsPerUnit: 1_000_000n,
-    claimMarginSecs: 300,
-    authorizeTimeoutMs: 5_000,
-    nonceWaitMs: 0,
-    exposure: 0n,
-    ...change,
-  };
-  const { chainId, rpcUrl, contract, operatorKey: privateKey } = settings;
-  const credits = createCredits({ chainId, rpcUrl, contract, privateKey, timeoutMs: 2_000 });
-  onTestFinished(() => credits.close());
-  const spending: Spending = {
-    settings,
-    credits,
-    queue: createSpendQueue(8),
-    funds: createOperatorFunds(credits),
-  };
-  return { database, routing, spending };
-}
-
-type SetUp = Awaited<ReturnType<typeof setUp>>;
-
-/** A spend whose answer was delivered. */
-async function earned({ routing, spending }: SetUp, auth: SpendAuth, landed?: Landed): Promise<void> {
-  const digest = `0x${'5e'.repeat(32)}` as const;
-  const verified = { auth, authHash: spendAuthHash(auth), digest };
-  const taken = await takeSpend(routing, spending, verified, randomUUID(), Buffer.from('{}'));
-  if ('kind' in taken) throw new Error('the spend was refused');
-  if (landed) noteAuthorized(routing, taken, landed);
-  expect(await earnSpend(routing, taken)).toBe(true);
-}
-
-/** One round of what the worker does. */
-async function work({ routing, spending }: SetUp): Promise<number> {
-  await collectSpends(routing.pool, 1_000);
-  const due = await takeSpends(routing.pool, 16, 60);
-  await Promise.all(due.map((spend) => claimSpend(routing, spending, spend)));
-  return due.length;
-}
-
-/** What the worker does until the story has ended, while blocks go by. */
-const finish = (here: SetUp, auth: SpendAuth) =>
-  eventually(async () => {
-    await node().mine({ blocks: 1 });
-    await work(here);
-    const last = await lastOf(here.database, auth);
-    expect(['spend_claimed', 'spend_failed']).toContain(last.type);
-    return last;
-  });
-const paid = { type: 'spend_claimed', reason: undefined };
 
 /** Replaces all blocks from this one on by empty ones; a block that comes meanwhile makes that too few. */
 async function reorgFrom(block: Landed['block']): Promise<void> {
@@ -108,17 +31,6 @@ async function reorgFrom(block: Landed['block']): Promise<void> {
   }
 }
 const chainNow = () => node().extend(publicActions).getBlock();
-
-const lastOf = async (database: TestDatabase, auth: SpendAuth) => {
-  const story = await storyOf(database, auth);
-  const last = story.at(-1);
-  return { type: last?.type, reason: last && 'reason' in last.data ? last.data.reason : undefined };
-};
-
-async function troubles({ pool }: TestDatabase): Promise<unknown[]> {
-  const spendsInTrouble = await listTroubledSpends(pool, 100);
-  return spendsInTrouble.map(({ status, attempts, reason }) => [status, attempts, reason]);
-}
 
 test('an earned spend is paid once, whoever looks at it, and then nobody looks again', async () => {
   const here = await setUp();
@@ -207,7 +119,7 @@ test('one of another contract or operator waits for its own', async () => {
 });
 
 /** The block that holds the claim of the only spend that is due. */
-async function claimBlock({ database, spending }: SetUp): Promise<Landed['block']> {
+async function claimBlock({ database, spending }: Claims): Promise<Landed['block']> {
   const { rows } = await database.pool.query<{ claim: Hex }>('select claim from tollbook.spend_due');
   const landed = await spending.credits.findLanded(rows[0]!.claim);
   if (landed.kind !== 'answer' || !landed.value) throw new Error('the claim is in no block');
@@ -237,7 +149,7 @@ test('a claim that went with its block is sent again; until one is final it is n
 });
 
 /** A spend that was answered for, whose authorization went with its block, before anybody claimed it. */
-async function authorizedAndReorged(here: SetUp, auth: SpendAuth): Promise<void> {
+async function authorizedAndReorged(here: Claims, auth: SpendAuth): Promise<void> {
   const landed = await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
   if (landed.kind !== 'landed') throw new Error('the spend did not land');
   await earned(here, auth, landed);
@@ -291,7 +203,7 @@ test('of several that are due, the soonest to expire is taken first', async () =
 // from here on the chain's clock is moved
 
 /** Past the expiry of what is signed for a minute. */
-async function expire({ database }: SetUp): Promise<void> {
+async function expire({ database }: Claims): Promise<void> {
   await node().increaseTime({ seconds: 100 });
   await node().mine({ blocks: 4 });
   await database.moveClock(7_200);

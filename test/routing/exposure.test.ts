@@ -157,6 +157,17 @@ test('what a process had answered and not landed when it ended, another one land
   await soundLedger(other);
 });
 
+test('who waits for a block waits no longer than there are connections', async () => {
+  const auth = await (await spends.account()).sign();
+  await stallChain();
+  const landing = await spends.withCredits(async (credits) => {
+    const answer = credits.authorizeSpend(auth, 300_000);
+    await eventually(async () => expect((await node().getTxpoolStatus()).pending).toBe(1));
+    return { answer };
+  });
+  expect(await landing.answer).toMatchObject({ kind: 'unknown' });
+});
+
 const asked = (at: number, change: object = {}) => ({
   stream: `spend:${at}`,
   scope: '1/0x',

@@ -1,0 +1,113 @@
+import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
+import { createTestClient, http } from 'viem';
+import { expect, onTestFinished } from 'vitest';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { creditsAddress } from '../../src/devnet/credits.ts';
+import { type SpendAuth, spendAuthHash } from '../../src/domain/spend-auth.ts';
+import { createCredits, type CreditsAnswer } from '../../src/peers/credits.ts';
+import { claimSpend } from '../../src/routing/claim-spend.ts';
+import { createOperatorFunds } from '../../src/routing/operator-funds.ts';
+import type { Spending } from '../../src/routing/spend.ts';
+import { createSpendQueue } from '../../src/routing/spend-queue.ts';
+import { earnSpend, noteAuthorized, takeSpend } from '../../src/routing/take-spend.ts';
+import { collectSpends, listTroubledSpends, takeSpends } from '../../src/store/spend.ts';
+import { laneOn } from './credit.ts';
+import { createDatabase, type TestDatabase } from './database.ts';
+import { type SpendChain, storyOf } from './spend-gateway.ts';
+import { eventually } from './wait.ts';
+
+type LandedSpend = Extract<CreditsAnswer, { kind: 'landed' }>;
+const nodeOf = ({ chain }: Pick<SpendChain, 'chain'>) =>
+  createTestClient({ mode: 'anvil', transport: http(chain.rpcUrl) });
+
+/** What claims spends on a chain, with a database of its own; `change` changes its settings. */
+export async function setUpClaims({ chain }: SpendChain, change: Partial<Spending['settings']> = {}) {
+  const database = await createDatabase();
+  const routing = {
+    ...database,
+    lane: laneOn(database),
+    log: pino({ level: 'silent' }),
+    processId: randomUUID(),
+    running: new Set<Promise<unknown>>(),
+  };
+  const settings: Spending['settings'] = {
+    network: 'eip155:84532',
+    chainId: 84_532,
+    rpcUrl: chain.rpcUrl,
+    contract: creditsAddress,
+    token: chain.token,
+    operatorKey: devnetKeys.operator,
+    recipient: undefined,
+    serviceId: 1,
+    minCharge: 1n,
+    maxSpend: 10n ** 9n,
+    atomsPerUnit: 1_000_000n,
+    claimMarginSecs: 300,
+    authorizeTimeoutMs: 5_000,
+    nonceWaitMs: 0,
+    exposure: 0n,
+    ...change,
+  };
+  const { chainId, rpcUrl, contract, operatorKey: privateKey } = settings;
+  const credits = createCredits({ chainId, rpcUrl, contract, privateKey, timeoutMs: 2_000 });
+  onTestFinished(() => credits.close());
+  const spending: Spending = {
+    settings,
+    credits,
+    queue: createSpendQueue(8),
+    funds: createOperatorFunds(credits),
+  };
+  return { database, routing, spending, chain };
+}
+
+export type Claims = Awaited<ReturnType<typeof setUpClaims>>;
+
+/** A spend whose answer was delivered. */
+export async function earned(
+  { routing, spending }: Claims,
+  auth: SpendAuth,
+  landed?: LandedSpend,
+): Promise<void> {
+  const digest = `0x${'5e'.repeat(32)}` as const;
+  const verified = { auth, authHash: spendAuthHash(auth), digest };
+  const taken = await takeSpend(routing, spending, verified, randomUUID(), Buffer.from('{}'));
+  if ('kind' in taken) throw new Error('the spend was refused');
+  if (landed) noteAuthorized(routing, taken, landed);
+  expect(await earnSpend(routing, taken)).toBe(true);
+}
+
+/** One round of what the worker does. */
+export async function work({ routing, spending }: Claims): Promise<number> {
+  await collectSpends(routing.pool, 1_000);
+  const due = await takeSpends(routing.pool, 16, 60);
+  await Promise.all(due.map((spend) => claimSpend(routing, spending, spend)));
+  return due.length;
+}
+
+export async function dueSpends({ routing }: Claims) {
+  await collectSpends(routing.pool, 1_000);
+  return takeSpends(routing.pool, 16, 0);
+}
+
+/** What the worker does until the story has ended, while blocks go by. */
+export const finish = (here: Claims, auth: SpendAuth) =>
+  eventually(async () => {
+    await nodeOf(here).mine({ blocks: 1 });
+    await work(here);
+    const last = await lastOf(here.database, auth);
+    expect(['spend_claimed', 'spend_failed']).toContain(last.type);
+    return last;
+  });
+export const paid = { type: 'spend_claimed', reason: undefined };
+
+export const lastOf = async (database: TestDatabase, auth: SpendAuth) => {
+  const story = await storyOf(database, auth);
+  const last = story.at(-1);
+  return { type: last?.type, reason: last && 'reason' in last.data ? last.data.reason : undefined };
+};
+
+export async function troubles({ pool }: TestDatabase): Promise<unknown[]> {
+  const spendsInTrouble = await listTroubledSpends(pool, 100);
+  return spendsInTrouble.map(({ status, attempts, reason }) => [status, attempts, reason]);
+}
