@@ -35,12 +35,13 @@ begin
   return found;
 end $$;
 
--- A spend is under way no more: it has landed, or was given up; or it failed.
+-- A spend is under way no more: it has landed, or was given up; or it failed. One that was said to have failed and has landed
+-- all the same speaks against its account no longer.
 create function tollbook.end_exposure(p_stream text, p_failed boolean) returns void
 language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
 begin
   if p_failed then update spend_exposure set status = 'failed' where stream = p_stream;
-  else delete from spend_exposure where stream = p_stream and status = 'open';
+  else delete from spend_exposure where stream = p_stream;
   end if;
 end $$;
 
