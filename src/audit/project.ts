@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { creditEventTypes } from '../domain/credit-books.ts';
 import { readCounters } from '../store/counters.ts';
 import type { LedgerDatabase } from '../store/database.ts';
-import { applyCredit, readCreditPlace, readNextOfTypes } from '../store/credit-projection.ts';
+import { applyCredit, readNextOfTypes } from '../store/credit-projection.ts';
 import {
   activateProjection,
   applyProjection,
@@ -51,7 +51,7 @@ export async function projectToHead(ledger: {
 
 /** Credit has a place of its own in the ledger: it is a sum over events, where payments are folds of whole streams. */
 async function projectCredit(pool: pg.Pool, max: number, generation?: number): Promise<number> {
-  const place = await readCreditPlace(pool, generation);
+  const place = await readProjection(pool, generation, 'credit_seq');
   const next = await readNextOfTypes(pool, place.seq, max, [...creditEventTypes, 'credit_account_opened']);
   if (!next) return 0;
   const isOurs = await applyCredit(pool, place, next.last, creditOf(next.events));

@@ -3,6 +3,7 @@ import type { EventData } from '../domain/event.ts';
 import { ofPayment, paymentFromData, type SignedPayment } from '../domain/payment.ts';
 import type { Hex } from '../domain/primitives.ts';
 import { foldStory, type PaymentStory, type Story } from '../domain/story.ts';
+import { placeData } from '../domain/transfer-place.ts';
 import type { Transfer } from '../peers/chain.ts';
 import type { Lane } from '../store/lane.ts';
 import { readStream, readTransferHolders, transferClaim } from '../store/streams.ts';
@@ -205,19 +206,16 @@ async function append(
 function refundedData(
   { transaction, operator }: RefundOrder,
   payment: SignedPayment,
-  { blockNumber, blockHash }: MinedTransfers,
-  { from, to, value, logIndex, blockTimeSecs }: Transfer,
+  block: MinedTransfers,
+  transfer: Transfer,
 ): EventData<'refunded'> {
   return {
     ...ofPayment(payment),
-    amount: String(value),
-    refunded_from: from,
-    refunded_to: to,
+    amount: String(transfer.value),
+    refunded_from: transfer.from,
+    refunded_to: transfer.to,
     transaction,
-    block_number: String(blockNumber),
-    block_hash: blockHash,
-    ...(blockTimeSecs === undefined ? {} : { block_time: blockTimeSecs }),
-    log_index: logIndex,
+    ...placeData({ ...block, ...transfer }),
     operator,
   };
 }

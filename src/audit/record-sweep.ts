@@ -2,13 +2,14 @@ import type pg from 'pg';
 import type { EventData } from '../domain/event.ts';
 import { type Caip2, chainIdOf, type Hex } from '../domain/primitives.ts';
 import type { AcceptedToken } from '../domain/token.ts';
-import type { Transfer } from '../peers/chain.ts';
+import { placeData } from '../domain/transfer-place.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 import { findRefundsDueTo, listPayees } from '../store/refunds.ts';
 import { readTransferHolders, transferClaim } from '../store/streams.ts';
 import {
   type Chains,
+  type MinedTransfers,
   type NoTransfers,
   readMined,
   type Refused,
@@ -69,15 +70,8 @@ export async function recordSweep(
   const mined = await readMined(chains, network, transaction);
   if (mined.kind === 'refused') return mined;
   await projectToHead(ledger);
-  const place = {
-    network,
-    transaction,
-    block_number: String(mined.blockNumber),
-    block_hash: mined.blockHash,
-    operator: order.operator,
-  };
-  const leaving = await findLeaving(ledger, network, mined.transfers, accepted);
-  const sweeps = leaving.map((found) => ({ ...found, ...place }));
+  const leaving = await findLeaving(ledger, network, mined, accepted);
+  const sweeps = leaving.map((found) => ({ ...found, network, transaction, operator: order.operator }));
   if (sweeps.length === 0) return refused('no_sweep');
   const early = await requireFinal(chains, network, mined);
   if (early) return early;
@@ -91,22 +85,22 @@ export async function recordSweep(
 async function findLeaving(
   { pool }: Ledger,
   network: Caip2,
-  transfers: readonly Transfer[],
+  mined: MinedTransfers,
   accepted: readonly Known[],
 ) {
-  const moved = transfers.filter(({ from, to, value }) => from !== to && value > 0n);
+  const moved = mined.transfers.filter(({ from, to, value }) => from !== to && value > 0n);
   const known = [
     // what was signed says best what a token was
     ...(await listPayees(pool, network)),
     ...accepted.filter((one) => one.network === network).map((one) => ({ ...one, pay_to: one.payTo })),
   ];
-  return moved.flatMap(({ asset, from, to, value, logIndex, blockTimeSecs }) => {
+  return moved.flatMap((transfer) => {
+    const { asset, from, to, value } = transfer;
     const payee = known.find((one) => one.asset === asset && one.pay_to === from);
     if (!payee) return [];
     const { symbol, decimals } = payee;
     const parties = { asset, symbol, decimals, pay_to: from, swept_to: to };
-    const time = blockTimeSecs === undefined ? {} : { block_time: blockTimeSecs };
-    return [{ ...parties, amount: String(value), ...time, log_index: logIndex }];
+    return [{ ...parties, amount: String(value), ...placeData({ ...mined, ...transfer }) }];
   });
 }
 

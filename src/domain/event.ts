@@ -123,6 +123,15 @@ const ofPayment = { network, asset: address, payer: address, payment_nonce: hex3
 /** The block's own, where the node tells it beside the transfer: when it occurred, as the chain says. */
 const blockTime = id.optional();
 
+/** Where on the chain a transfer stands. */
+const ofTransfer = {
+  transaction: hex32,
+  block_number: atoms,
+  block_hash: hex32,
+  block_time: blockTime,
+  log_index: id,
+};
+
 const paymentSettled = z.strictObject({
   ...ofPayment,
   amount: atoms,
@@ -142,11 +151,7 @@ const operatorName = z.string().regex(/^[A-Za-z0-9._@-]{1,64}$/);
 /** The chain showed later what a facilitator had said: from here on the payment is proven. */
 const settlementConfirmed = z.strictObject({
   ...ofPayment,
-  transaction: hex32,
-  block_number: atoms,
-  block_hash: hex32,
-  block_time: blockTime,
-  log_index: id,
+  ...ofTransfer,
 });
 
 /** The whole of a payment given back to its payer: from the payee, or from any other account of the operator's. */
@@ -155,11 +160,7 @@ const refunded = z.strictObject({
   amount: atoms,
   refunded_from: address,
   refunded_to: address,
-  transaction: hex32,
-  block_number: atoms,
-  block_hash: hex32,
-  block_time: blockTime,
-  log_index: id,
+  ...ofTransfer,
   operator: operatorName,
 });
 
@@ -172,11 +173,7 @@ const sweepRecorded = z.strictObject({
   pay_to: address,
   swept_to: address,
   amount: atoms,
-  transaction: hex32,
-  block_number: atoms,
-  block_hash: hex32,
-  block_time: blockTime,
-  log_index: id,
+  ...ofTransfer,
   operator: operatorName,
 });
 

@@ -2,13 +2,13 @@ import type { EventData, LedgerEvent } from '../domain/event.ts';
 import { ofPayment, paymentFromData, type SignedPayment } from '../domain/payment.ts';
 import type { Hex } from '../domain/primitives.ts';
 import { foldStory, type PaymentStory, paymentOf, type Settled } from '../domain/story.ts';
+import { placeData, type PlacedTransfer } from '../domain/transfer-place.ts';
 import type { Block, Chain } from '../peers/chain.ts';
 import type { CallChange, Claim } from '../store/append-batch.ts';
 import { type FollowUp, noteSeenBlock, type ProvenSettlement } from '../store/follow-ups.ts';
 import { readStream, transferClaim } from '../store/streams.ts';
 import { findSettlement } from './find-settlement.ts';
 import type { Gateway } from './gateway.ts';
-import { proofData } from './settlement-outcome.ts';
 
 /** What a settlement is held against: its chain, and how far that is final. */
 export interface Finality {
@@ -98,13 +98,13 @@ export async function confirmWord(
 async function confirm(
   gateway: Gateway,
   { digest, version, payment }: SettledPayment,
-  proof: Parameters<typeof proofData>[0] & { readonly transaction: Hex },
+  proof: PlacedTransfer & { readonly transaction: Hex },
 ): Promise<boolean> {
   const { transaction, logIndex } = proof;
   const data: EventData<'settlement_confirmed'> = {
     ...ofPayment(payment),
     transaction,
-    ...proofData(proof),
+    ...placeData(proof),
   };
   const { outcome } = await gateway.lane.append(
     {

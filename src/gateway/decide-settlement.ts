@@ -2,6 +2,7 @@ import type { LedgerEvent } from '../domain/event.ts';
 import { ofPayment, paymentFromData, type SignedPayment } from '../domain/payment.ts';
 import type { Hex } from '../domain/primitives.ts';
 import { foldStory, type PaymentStory } from '../domain/story.ts';
+import { placeData } from '../domain/transfer-place.ts';
 import type { Chain } from '../peers/chain.ts';
 import type { LaneCommand } from '../store/append-batch.ts';
 import { paymentKey, readStream, transferClaim } from '../store/streams.ts';
@@ -10,7 +11,7 @@ import { listKept } from '../store/follow-ups.ts';
 import type { Gateway } from './gateway.ts';
 import { findKept } from './resolve-settlement.ts';
 import { expectedTransfer } from './settle-payment.ts';
-import { type Proof, proofData } from './settlement-outcome.ts';
+import type { Proof } from './settlement-outcome.ts';
 
 type Ledger = Pick<Gateway, 'pool' | 'db' | 'lane'>;
 
@@ -163,7 +164,7 @@ function decisionCommand(
       amount: String(payment.amount),
       transaction,
       evidence: 'operator',
-      ...(proof ? proofData(proof) : {}),
+      ...(proof ? placeData(proof) : {}),
     },
   };
   const claims = [transferClaim(payment.network, transaction, proof?.logIndex ?? 'unseen', payment.nonce)];

@@ -2,6 +2,7 @@ import type { LedgerEvent } from '../domain/event.ts';
 import { ofPayment, type SignedPayment } from '../domain/payment.ts';
 import type { Address, Hex } from '../domain/primitives.ts';
 import { foldStory, type PaymentStory, paymentOf } from '../domain/story.ts';
+import { placeData, type PlacedTransfer } from '../domain/transfer-place.ts';
 import type { LaneCommand } from '../store/append-batch.ts';
 import { readStream, transferClaim } from '../store/streams.ts';
 import type { Gateway } from './gateway.ts';
@@ -17,12 +18,8 @@ export interface StartedPayment {
 }
 
 /** Where the transfer stands on the chain. */
-export interface Proof {
-  readonly blockNumber: bigint;
+export interface Proof extends PlacedTransfer {
   readonly blockHash: Hex;
-  readonly logIndex: number;
-  /** The block's time, where it is known. */
-  readonly blockTimeSecs?: number;
 }
 
 export interface Settlement {
@@ -154,16 +151,7 @@ function settledEvent(payment: SignedPayment, outcome: Settlement): LedgerEvent 
       ...ofPayment(payment),
       amount: String(payment.amount),
       transaction,
-      ...(proof ? { evidence: 'chain', ...proofData(proof) } : { evidence: 'facilitator' }),
+      ...(proof ? { evidence: 'chain', ...placeData(proof) } : { evidence: 'facilitator' }),
     },
-  };
-}
-
-export function proofData({ blockNumber, blockHash, logIndex, blockTimeSecs }: Proof) {
-  return {
-    block_number: String(blockNumber),
-    block_hash: blockHash,
-    ...(blockTimeSecs === undefined ? {} : { block_time: blockTimeSecs }),
-    log_index: logIndex,
   };
 }

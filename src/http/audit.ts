@@ -57,11 +57,10 @@ async function sendPayments(
     to: to === undefined ? undefined : new Date(to),
   };
   const { asOfSeq, rows } = await listPayments(ledger.pool, filters, asked.after, limit);
-  const last = rows.at(-1);
   const answer: schemas.AuditedPayments = {
     as_of_seq: asOfSeq,
     payments: rows as schemas.AuditedPayments['payments'],
-    next: last && rows.length === limit ? makeCursor(asked.key, 'payments', last.seq) : null,
+    next: asked.cursorAfter(rows, ({ seq }) => seq),
   };
   return reply.header('cache-control', 'no-store').send(answer);
 }
@@ -75,11 +74,10 @@ async function sendCalls(
   if (!asked) return reply;
   const { limit, status, service_id: serviceId, job_index: jobIndex } = asked.query;
   const page = await listPaidCalls(ledger.pool, { status, serviceId, jobIndex }, asked.after, limit);
-  const last = page.rows.at(-1);
   const answer: schemas.AuditedCalls = {
     as_of_seq: page.asOfSeq,
     calls: page.rows as schemas.AuditedCalls['calls'],
-    next: last && page.rows.length === limit ? makeCursor(asked.key, 'calls', last.call_id) : null,
+    next: asked.cursorAfter(page.rows, (call) => call.call_id),
   };
   return reply.header('cache-control', 'no-store').send(answer);
 }
@@ -93,11 +91,10 @@ async function sendRefundsDue(
   if (!asked) return reply;
   const { limit } = asked.query;
   const { asOfSeq, rows } = await listRefundsDue(ledger.pool, asked.after, limit);
-  const last = rows.at(-1);
   const answer: schemas.RefundsDue = {
     as_of_seq: asOfSeq,
     refunds_due: rows as schemas.RefundsDue['refunds_due'],
-    next: last && rows.length === limit ? makeCursor(asked.key, 'refunds-due', last.seq) : null,
+    next: asked.cursorAfter(rows, ({ seq }) => seq),
   };
   return reply.header('cache-control', 'no-store').send(answer);
 }
@@ -111,11 +108,10 @@ async function sendCredit(
   if (!asked) return reply;
   const { limit, account: name } = asked.query;
   const { asOfSeq, rows } = await listAccountCredit(ledger.pool, { name }, asked.after, limit);
-  const last = rows.at(-1);
   const answer: schemas.AuditedCredit = {
     as_of_seq: asOfSeq,
     accounts: rows.map(accountJson),
-    next: last && rows.length === limit ? makeCursor(asked.key, 'credit', last.account_id) : null,
+    next: asked.cursorAfter(rows, (account) => account.account_id),
   };
   return reply.header('cache-control', 'no-store').send(answer);
 }
@@ -156,14 +152,22 @@ async function sendTotals(
   return reply.header('cache-control', 'no-store').send(answer);
 }
 
+interface Asked<Q> {
+  readonly query: Omit<Q, 'cursor'>;
+  /** Where the list goes on. */
+  readonly after: number;
+  /** The cursor behind a page; null where it is the last. */
+  cursorAfter<Row>(rows: readonly Row[], placeOf: (row: Row) => number): string | null;
+}
+
 /** A list's query and where it goes on. Undefined where the answer was given already. */
-export async function readAsked<Q extends { cursor?: string | undefined }>(
+export async function readAsked<Q extends { cursor?: string | undefined; limit: number }>(
   ledger: Ledger,
   request: FastifyRequest,
   reply: FastifyReply,
   schema: z.ZodType<Q>,
   list: string,
-): Promise<{ readonly query: Omit<Q, 'cursor'>; readonly after: number; readonly key: Buffer } | undefined> {
+): Promise<Asked<Q> | undefined> {
   if (!(await authorizeOperator(ledger, request, reply, 'audit:read'))) return undefined;
   const query = schema.safeParse(request.query);
   if (!query.success) {
@@ -177,7 +181,16 @@ export async function readAsked<Q extends { cursor?: string | undefined }>(
     sendRefusal(request, reply, 'invalid_cursor');
     return undefined;
   }
-  return { query: rest, after, key };
+  return {
+    query: rest,
+    after,
+    cursorAfter(rows, placeOf) {
+      const last = rows.at(-1);
+      return last !== undefined && rows.length === query.data.limit
+        ? makeCursor(key, list, placeOf(last))
+        : null;
+    },
+  };
 }
 
 function storyJson(digest: string, { state, paid, head, events }: AuditedStory): schemas.AuditedStoryJson {

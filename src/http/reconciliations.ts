@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type pg from 'pg';
-import { makeCursor } from '../audit/cursor.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import { listReconciliations, readReconciliation } from '../store/reconciliations.ts';
 import { readAsked } from './audit.ts';
@@ -39,10 +38,9 @@ async function sendList(ledger: Ledger, request: FastifyRequest, reply: FastifyR
   if (!asked) return reply;
   const { limit } = asked.query;
   const rows = await listReconciliations(ledger.pool, asked.after, limit);
-  const last = rows.at(-1);
   const answer: schemas.Reconciliations = {
     reconciliations: rows,
-    next: last && rows.length === limit ? makeCursor(asked.key, 'reconciliations', last.id) : null,
+    next: asked.cursorAfter(rows, ({ id }) => id),
   };
   return reply.header('cache-control', 'no-store').send(answer);
 }

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/event.ts';
 import { active, Conditions, type Page, readPage } from './payments.ts';
+import type { Projection } from './projection.ts';
 
 /** What some events have moved of one account's credit, or what all of them have. Micros. */
 export interface AccountCredit {
@@ -15,25 +16,6 @@ export interface AccountCredit {
   readonly expired: string;
   /** The last event that it is made of. */
   readonly last_seq: number;
-}
-
-/** How far a generation's credit has come; of the one that is read where none is named. */
-export interface CreditPlace {
-  readonly generation: number;
-  readonly seq: number;
-}
-
-/** @throws where there is no such generation any more */
-export async function readCreditPlace(pool: pg.Pool, generation?: number): Promise<CreditPlace> {
-  const { rows } = await pool.query<CreditPlace>(
-    `select generation, credit_seq as seq from tollbook.projection
-     where case when $1::int is null then is_active else generation = $1 end`,
-    [generation ?? null],
-  );
-  const row = rows[0];
-  if (!row)
-    throw new Error(`there is no generation ${generation ?? ''} of the read models: it was swept away`);
-  return row;
 }
 
 /** Of the next events those of some types, in order, and where the next events end; undefined where there are none. */
@@ -60,7 +42,7 @@ export async function readNextOfTypes(
 /** Adds to accounts and moves the generation, in one transaction. False where it stood elsewhere: nothing was added. */
 export async function applyCredit(
   pool: pg.Pool,
-  { generation, seq }: CreditPlace,
+  { generation, seq }: Projection,
   last: number,
   moved: readonly AccountCredit[],
 ): Promise<boolean> {

@@ -48,10 +48,17 @@ export interface Projection {
   readonly seq: number;
 }
 
-/** One generation, or the one that is read. */
-export async function readProjection(pool: pg.Pool, generation?: number): Promise<Projection> {
+/**
+ * One generation, or the one that is read; credit has a place of its own there.
+ * @throws where there is no such generation any more
+ */
+export async function readProjection(
+  pool: pg.Pool,
+  generation?: number,
+  place: 'seq' | 'credit_seq' = 'seq',
+): Promise<Projection> {
   const { rows } = await pool.query<Projection>(
-    `select generation, seq from tollbook.projection
+    `select generation, ${place} as seq from tollbook.projection
      where case when $1::int is null then is_active else generation = $1 end`,
     [generation ?? null],
   );
