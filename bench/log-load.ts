@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { projectNext } from '../src/audit/project.ts';
-import { type SealOptions, sealNext } from '../src/audit/seal.ts';
-import { noteSigner } from '../src/domain/checkpoint.ts';
+import { projectNext } from '../src/projections/project.ts';
+import { type SealOptions, sealNext } from '../src/log/seal.ts';
+import { noteSigner } from '../src/domain/log/checkpoint.ts';
 import { openLane } from '../src/store/lane.ts';
 import { readLogTip } from '../src/store/log.ts';
 import { readProjection } from '../src/store/projection.ts';

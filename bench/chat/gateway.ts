@@ -1,5 +1,5 @@
-import { issueApiKey } from '../../src/routing/api-keys.ts';
-import { grantCredit, openCreditAccount } from '../../src/routing/credit.ts';
+import { issueApiKey } from '../../src/identity/api-keys.ts';
+import { grantCredit, openCreditAccount } from '../../src/credit/credit.ts';
 import { openLane } from '../../src/store/lane.ts';
 import type { Ledger } from '../ledger.ts';
 import type { TollbookOptions } from '../tollbook.ts';
@@ -19,9 +19,9 @@ export function chatGateway({ url }: Ledger, modelUrl: string, dir: string): Tol
 function configText(modelUrl: string) {
   return (port: number): string => `
 bind_address = "127.0.0.1:${port}"
-features = ["routing"]
+features = ["chat"]
 
-[routing]
+[chat]
 key_per_minute = 1_000
 
 [[upstreams]]

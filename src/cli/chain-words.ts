@@ -1,4 +1,4 @@
-import type { NoTransfers } from '../audit/final-transfers.ts';
+import type { NoTransfers } from '../refunds/final-transfers.ts';
 
 /** Why a transaction could not be looked up, for a person. */
 export const chainWords: Readonly<Record<NoTransfers, string>> = {

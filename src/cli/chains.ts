@@ -1,8 +1,8 @@
 import type { Config } from '../config/config.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
-import { chainIdOf } from '../domain/primitives.ts';
-import { type Chain, createChain } from '../peers/chain.ts';
+import { chainIdOf } from '../domain/values/primitives.ts';
+import { type Chain, createChain } from '../peers/chain/chain.ts';
 
 export async function readConfig(file: string): Promise<Config> {
   return (await loadConfig(file, processEnvironment())).config;
@@ -16,7 +16,7 @@ export function openChains(
   rpcUrls: ReadonlyMap<string, string> = new Map(),
 ): ReadonlyMap<string, Chain> {
   const urls = new Map<string, string>();
-  for (const [network, { rpcUrl }] of config?.x402?.networks ?? []) urls.set(network, rpcUrl);
+  for (const [network, { rpcUrl }] of config?.jobs?.networks ?? []) urls.set(network, rpcUrl);
   for (const [network, rpcUrl] of rpcUrls) urls.set(network, rpcUrl);
   return new Map(
     [...urls].map(([network, rpcUrl]) => [

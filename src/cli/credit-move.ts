@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
-import { creditText, parseCredit, requestIdPattern } from '../domain/credit.ts';
-import { findCreditAccount, type grantCredit } from '../routing/credit.ts';
+import { creditText, parseCredit, requestIdPattern } from '../domain/credit/price.ts';
+import { findCreditAccount, type grantCredit } from '../credit/credit.ts';
 import { withLedger } from './ledger.ts';
 import { fail, say } from './terminal.ts';
 

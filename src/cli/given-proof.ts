@@ -1,8 +1,8 @@
 import { access, constants, readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { GivenCheckpoint } from '../audit/verify.ts';
+import type { GivenCheckpoint } from '../verify/verify.ts';
 import { reasonOf } from '../config/files.ts';
-import { type NoteVerifier, parseVerifierKey } from '../domain/checkpoint.ts';
+import { type NoteVerifier, parseVerifierKey } from '../domain/log/checkpoint.ts';
 import { ArgumentError } from './network-pairs.ts';
 
 /**

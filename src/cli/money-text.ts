@@ -1,4 +1,4 @@
-import { decimalText } from '../domain/bookkeeping-entry.ts';
+import { decimalText } from '../domain/bookkeeping/entry.ts';
 
 /** An amount as people write it, and in the atoms that a transfer wants: `3.264000 USDC (3264000 atoms)`. */
 export function moneyText({

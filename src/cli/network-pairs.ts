@@ -1,4 +1,4 @@
-import { chainIdOf } from '../domain/primitives.ts';
+import { chainIdOf } from '../domain/values/primitives.ts';
 
 /** Arguments that make no sense; the message says why. */
 export class ArgumentError extends Error {}

@@ -1,6 +1,6 @@
-import type { AccountJson, ReportJson } from '../domain/reconcile-report.ts';
-import type { ClassJson, GroupJson, ItemFields } from '../domain/reconcile-tally.ts';
-import { allClasses } from '../domain/reconcile.ts';
+import type { AccountJson, ReportJson } from '../domain/reconcile/report.ts';
+import type { ClassJson, GroupJson, ItemFields } from '../domain/reconcile/tally.ts';
+import { allClasses } from '../domain/reconcile/reconcile.ts';
 
 /** Items of a class that a person is shown; the JSON has them all. */
 const mostShown = 20;

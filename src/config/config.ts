@@ -1,10 +1,10 @@
-import type { ModelPrice } from '../domain/credit.ts';
-import type { AuthMode, InvocationMode, JobId } from '../domain/job.ts';
-import type { IdentifierMode } from '../domain/payment-identifier.ts';
-import type { Address, Caip2, Hex } from '../domain/primitives.ts';
-import type { AcceptedToken, Rate } from '../domain/token.ts';
+import type { ModelPrice } from '../domain/credit/price.ts';
+import type { AuthMode, InvocationMode, JobId } from '../domain/payments/job.ts';
+import type { IdentifierMode } from '../domain/payments/payment-identifier.ts';
+import type { Address, Caip2, Hex } from '../domain/values/primitives.ts';
+import type { AcceptedToken, Rate } from '../domain/values/token.ts';
 
-export const features = ['x402', 'routing', 'pricing'] as const;
+export const features = ['jobs', 'chat', 'pricing'] as const;
 /** A part of the gateway that the operator switches on. */
 export type Feature = (typeof features)[number];
 
@@ -25,9 +25,9 @@ export interface Config {
   readonly publicUrl: string;
   readonly features: readonly Feature[];
   /** Undefined when the feature is off. */
-  readonly x402: X402Config | undefined;
+  readonly jobs: JobsConfig | undefined;
   /** Undefined when the feature is off. */
-  readonly routing: RoutingConfig | undefined;
+  readonly chat: ChatConfig | undefined;
   /** Undefined where people have no accounts here. */
   readonly identity: IdentityConfig | undefined;
   readonly runners: readonly RunnerConfig[];
@@ -42,7 +42,7 @@ export interface Config {
   readonly shutdownGraceMs: number;
 }
 
-export interface X402Config {
+export interface JobsConfig {
   readonly facilitator: FacilitatorConfig;
   /** At least one; never two of one (network, asset). */
   readonly tokens: readonly AcceptedToken[];
@@ -140,7 +140,7 @@ export interface AlertsConfig {
 }
 
 /** Limits are of admitted completions, by minute unless they say otherwise. */
-export interface RoutingConfig {
+export interface ChatConfig {
   /** What credit and prices are counted in: three to eight capitals, such as `USD`. */
   readonly currency: string;
   /** Unique names, in the order of the file. */
@@ -159,7 +159,7 @@ export interface RoutingConfig {
   /** How many leading bits make two IPv6 addresses one client. */
   readonly ipv6Prefix: number;
   /** Undefined where nobody can pay by spend authorizations. */
-  readonly spendAuth: SpendAuthConfig | undefined;
+  readonly spend: SpendConfig | undefined;
   /** Jobs that buy credit for whoever pays them; no runner gets their calls. */
   readonly topUps: readonly TopUpConfig[];
 }
@@ -171,7 +171,7 @@ export interface TopUpConfig extends JobId {
 }
 
 /** Payment by signed spends of prepaid credits on a chain. Amounts are the token's atoms. */
-export interface SpendAuthConfig {
+export interface SpendConfig {
   readonly network: Caip2;
   readonly chainId: number;
   readonly rpcUrl: string;

@@ -53,7 +53,7 @@ export async function readIdentity(root: RootTable, reading: Reading): Promise<I
   const table = readTable(identityShape, root.values.identity, ['identity'], report);
   const secret = await readIdentitySecret(table, reading);
   const providers = await readProviders(table.values.providers, reading);
-  const isOn = root.values.features?.includes('routing') ?? false;
+  const isOn = root.values.features?.includes('chat') ?? false;
   checkPublicUrl(root, isOn, reading);
   const { whole } = table;
   if (!isOn || whole === undefined || secret === undefined) return undefined;

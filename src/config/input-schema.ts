@@ -1,4 +1,4 @@
-import { compileSchema } from '../domain/job-input.ts';
+import { compileSchema } from '../domain/payments/job-input.ts';
 import type { JsonSchema } from './config.ts';
 import { besideConfig, reasonOf } from './files.ts';
 import type { Path } from './mistakes.ts';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import { jobKey } from '../domain/job.ts';
+import { jobKey } from '../domain/payments/job.ts';
 import { readAlerts } from './alerts.ts';
-import type { Config, X402Config } from './config.ts';
+import type { Config, JobsConfig } from './config.ts';
 import type { Environment } from './environment.ts';
 import { reasonOf } from './files.ts';
 import { deepFreeze } from './freeze.ts';
@@ -10,14 +10,14 @@ import { ConfigError } from './mistakes.ts';
 import { readLog } from './log.ts';
 import type { ReadFile, Reading } from './reading.ts';
 import { createReport, type Findings } from './report.ts';
-import { readRouting } from './routing.ts';
+import { readChat } from './chat.ts';
 import { rootShape, type RootTable } from './root.ts';
 import { readRunners } from './runners.ts';
 import { readTable } from './table.ts';
 import { readToml } from './toml-source.ts';
 import { readDelivery, readLimits } from './tuning.ts';
 import { isLoopback, urlOfBind } from './urls.ts';
-import { readX402 } from './x402.ts';
+import { readJobs } from './jobs.ts';
 
 export interface LoadedConfig {
   readonly config: Config;
@@ -54,14 +54,14 @@ export async function parseConfig(
 
 async function readConfig(root: RootTable, reading: Reading): Promise<Config | undefined> {
   // A wrong list of features leaves the default on, so that what x402 misses is told in the same run.
-  const isX402On = root.values.features?.includes('x402') ?? true;
+  const isJobsOn = root.values.features?.includes('jobs') ?? true;
   const limits = readLimits(root.values.limits, reading.report);
   const delivery = readDelivery(root.values.delivery, reading.report);
   const alerts = await readAlerts(root.values.alerts, reading);
   const log = await readLog(root.values.log, reading);
   const runners = await readRunners(root.values.runners, reading);
-  const offered = await readX402(root, isX402On, reading);
-  const routing = await readRouting(root, offered, reading);
+  const offered = await readJobs(root, isJobsOn, reading);
+  const chat = await readChat(root, offered, reading);
   const identity = await readIdentity(root, reading);
   const { whole } = root;
   if (reading.findings.mistakes.length > 0 || !whole || !limits || !delivery || !alerts) return undefined;
@@ -70,8 +70,8 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
     bindAddress: whole.bind_address,
     publicUrl: whole.public_url ?? urlOfBind(whole.bind_address),
     features: whole.features,
-    x402: offered.whole,
-    routing,
+    jobs: offered.whole,
+    chat,
     identity,
     runners,
     limits,
@@ -83,7 +83,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
     shutdownGraceMs: whole.shutdown_grace_secs * 1_000,
   };
   warnOfPublicUrl(root, config, reading);
-  warnOfMissingRunners(config.x402, config, reading);
+  warnOfMissingRunners(config.jobs, config, reading);
   return config;
 }
 
@@ -93,10 +93,10 @@ function warnOfPublicUrl(root: RootTable, config: Config, { report }: Reading): 
 }
 
 /** A call that nobody fetches is paid for and waits. */
-function warnOfMissingRunners(x402: X402Config | undefined, config: Config, { report }: Reading): void {
+function warnOfMissingRunners(x402: JobsConfig | undefined, config: Config, { report }: Reading): void {
   if (x402 === undefined) return;
   const served = new Set(config.runners.flatMap((runner) => runner.services));
-  const topUps = new Set(config.routing?.topUps.map(jobKey));
+  const topUps = new Set(config.chat?.topUps.map(jobKey));
   const orphans = new Set<number>();
   for (const key of x402.prices.keys()) {
     const service = Number(key.split('/', 1)[0]);

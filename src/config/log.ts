@@ -1,5 +1,5 @@
-import { originPattern, parseSeed } from '../domain/checkpoint.ts';
-import { chainIdOf } from '../domain/primitives.ts';
+import { originPattern, parseSeed } from '../domain/log/checkpoint.ts';
+import { chainIdOf } from '../domain/values/primitives.ts';
 import { besideConfig } from './files.ts';
 import type { AnchorConfig, LogConfig } from './config.ts';
 import { readPrivateKey } from './private-key.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parsePrice } from '../domain/credit.ts';
+import { parsePrice } from '../domain/credit/price.ts';
 import type { ModelConfig, ModelTarget } from './config.ts';
 import type { Path } from './mistakes.ts';
 import type { Report } from './report.ts';

@@ -1,5 +1,5 @@
-import type { Caip2 } from '../domain/primitives.ts';
-import type { AcceptedToken } from '../domain/token.ts';
+import type { Caip2 } from '../domain/values/primitives.ts';
+import type { AcceptedToken } from '../domain/values/token.ts';
 import type { NetworkConfig } from './config.ts';
 import { publicRpcUrls } from './public-rpcs.ts';
 import type { Report } from './report.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { authModes, invocationModes, jobKey } from '../domain/job.ts';
+import { authModes, invocationModes, jobKey } from '../domain/payments/job.ts';
 import type { JobPolicy } from './config.ts';
 import { readInputSchema } from './input-schema.ts';
 import type { Path } from './mistakes.ts';

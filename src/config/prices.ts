@@ -1,4 +1,4 @@
-import { jobKey, parseJobId } from '../domain/job.ts';
+import { jobKey, parseJobId } from '../domain/payments/job.ts';
 import { besideConfig, reasonOf } from './files.ts';
 import { ConfigError, type Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';

@@ -1,4 +1,4 @@
-import { type Hex, isHex32 } from '../domain/primitives.ts';
+import { type Hex, isHex32 } from '../domain/values/primitives.ts';
 import type { Reading } from './reading.ts';
 import { readSecret, type SecretPlace } from './secrets.ts';
 

@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { invocationModes } from '../domain/job.ts';
-import { identifierModes } from '../domain/payment-identifier.ts';
+import { invocationModes } from '../domain/payments/job.ts';
+import { identifierModes } from '../domain/payments/payment-identifier.ts';
 import { confirmations, type Feature, features, logLevels } from './config.ts';
 import type { Table } from './table.ts';
 import { baseUrl, bindAddress, proxyRange, secureBaseUrl } from './urls.ts';
 import { filePath, flag, markupBps, oneOf, rate, variableName, wholeNumber } from './values.ts';
 
-const builtFeatures: readonly Feature[] = ['x402', 'routing'];
+const builtFeatures: readonly Feature[] = ['jobs', 'chat'];
 
 const feature = oneOf(features).refine((name) => builtFeatures.includes(name), {
   error: (issue) => `${String(issue.input)} is not built yet`,
@@ -19,7 +19,7 @@ export const rootShape = {
   features: z
     .array(feature, 'must be an array of feature names')
     .refine(allDiffer, 'names a feature twice')
-    .default(['x402']),
+    .default(['jobs']),
   trust_proxy: z.array(proxyRange, 'must be an array of addresses').default([]),
   log_level: oneOf(logLevels).default('info'),
   shutdown_grace_secs: wholeNumber(0, 3_600).default(30),
@@ -48,7 +48,9 @@ export const rootShape = {
   job_prices: z.unknown(),
   networks: z.unknown(),
   runners: z.unknown(),
-  routing: z.unknown(),
+  chat: z.unknown(),
+  spend: z.unknown(),
+  top_ups: z.unknown(),
   upstreams: z.unknown(),
   models: z.unknown(),
   identity: z.unknown(),

@@ -1,5 +1,5 @@
-import { chainIdOf } from '../domain/primitives.ts';
-import type { AcceptedToken, Rate } from '../domain/token.ts';
+import { chainIdOf } from '../domain/values/primitives.ts';
+import type { AcceptedToken, Rate } from '../domain/values/token.ts';
 import type { Report } from './report.ts';
 import type { RootTable } from './root.ts';
 import { readTables, type Table } from './table.ts';

@@ -1,15 +1,15 @@
 import { z } from 'zod';
-import { tokenAmount } from '../domain/amount.ts';
-import { type JobId, jobKey } from '../domain/job.ts';
-import { topUpMicros } from '../domain/top-up.ts';
-import type { AcceptedToken, Rate } from '../domain/token.ts';
+import { tokenAmount } from '../domain/values/amount.ts';
+import { type JobId, jobKey } from '../domain/payments/job.ts';
+import { topUpMicros } from '../domain/credit/top-up.ts';
+import type { AcceptedToken, Rate } from '../domain/values/token.ts';
 import type { TopUpConfig } from './config.ts';
 import type { Path } from './mistakes.ts';
 import type { Report } from './report.ts';
 import type { RootTable } from './root.ts';
 import { isTable, readTables, readValue, type Table } from './table.ts';
 import { jobIndex, rate, serviceId } from './values.ts';
-import type { Offered } from './x402.ts';
+import type { Offered } from './jobs.ts';
 
 const shape = { service_id: serviceId, job_index: jobIndex, currency_per_token: z.unknown() } as const;
 
@@ -24,9 +24,9 @@ export function currencyPerToken(topUp: Pick<TopUpConfig, 'currencyPerToken'>, s
   return (Object.hasOwn(rates, symbol) ? rates[symbol] : undefined) ?? par;
 }
 
-/** Reads `[[routing.top_ups]]`. Returns the whole ones; what is wrong with the others is reported. */
+/** Reads `[[top_ups]]`. Returns the whole ones; what is wrong with the others is reported. */
 export function readTopUps(raw: unknown, root: RootTable, offered: Offered, report: Report): TopUpConfig[] {
-  const at: Path = ['routing', 'top_ups'];
+  const at: Path = ['top_ups'];
   const tables = readTables(shape, raw, at, report);
   if (tables.length > 0) {
     checkFeatures(root, offered, at, report);
@@ -39,7 +39,7 @@ export function readTopUps(raw: unknown, root: RootTable, offered: Offered, repo
     if (!job) return [];
     const earlier = seen.get(jobKey(job));
     if (earlier === undefined) seen.set(jobKey(job), index);
-    else report.mistake(table.at, `repeats job ${jobKey(job)} of routing.top_ups[${earlier}]`);
+    else report.mistake(table.at, `repeats job ${jobKey(job)} of top_ups[${earlier}]`);
     const topUp = { ...job, currencyPerToken: rates };
     checkJob(table.at, job, offered, report);
     checkRunners(table.at, job, root.values.runners, report);
@@ -54,7 +54,7 @@ function jobOf({ values }: TopUpTable): JobId | undefined {
 }
 
 function checkFeatures(root: RootTable, { isOn }: Offered, at: Path, report: Report): void {
-  if (!isOn) report.mistake(at, 'needs the feature x402: a top-up is a paid job');
+  if (!isOn) report.mistake(at, 'needs the feature jobs: a top-up is a paid job');
   if (!root.names('identity'))
     report.mistake(at, 'needs [identity]: credit that is bought is spent by signing in with the wallet');
 }

@@ -1,9 +1,9 @@
 import { isAddress } from 'viem/utils';
 import { z } from 'zod';
-import { maxJobIndex, maxServiceId } from '../domain/job.ts';
-import { type Address, type Caip2, chainIdOf, parseAddress } from '../domain/primitives.ts';
-import { runnerName } from '../domain/runner-name.ts';
-import type { Rate } from '../domain/token.ts';
+import { maxJobIndex, maxServiceId } from '../domain/payments/job.ts';
+import { type Address, type Caip2, chainIdOf, parseAddress } from '../domain/values/primitives.ts';
+import { runnerName } from '../domain/values/runner-name.ts';
+import type { Rate } from '../domain/values/token.ts';
 
 /** Why a text cannot be read; its message continues the sentence that the key begins. */
 export class Wrong {

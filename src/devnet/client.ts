@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
-import type { Hex } from '../domain/primitives.ts';
+import type { Hex } from '../domain/values/primitives.ts';
 
 export interface PaidJobOptions {
   readonly gatewayUrl: string;

@@ -1,6 +1,6 @@
 import { encodePacked, keccak256 } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import type { Address, Hex } from '../domain/primitives.ts';
+import type { Address, Hex } from '../domain/values/primitives.ts';
 import { devnetAddress, devnetKeys, lowerCase } from './accounts.ts';
 import { shieldedCredits, testToken } from './contracts.ts';
 import { callAs, type ChainLocation, deployedAddress, deployOnce, readAt } from './deploy.ts';
@@ -59,7 +59,7 @@ export function creditsTable(
 ): string {
   return `
 # Chat can be paid by signed spends of the devnet's prepaid credits.
-[routing.spend_auth]
+[spend]
 network = "${devnet.network}"
 rpc_url = "${devnet.rpcUrl}"
 contract = "${creditsContract}"

@@ -1,6 +1,6 @@
-import { apiKeyHash } from '../domain/api-key.ts';
-import { issueApiKey } from '../routing/api-keys.ts';
-import { grantCredit, openCreditAccount } from '../routing/credit.ts';
+import { apiKeyHash } from '../domain/identity/api-key.ts';
+import { issueApiKey } from '../identity/api-keys.ts';
+import { grantCredit, openCreditAccount } from '../credit/credit.ts';
 import { findApiKey } from '../store/api-keys.ts';
 import { findAccount } from '../store/credit.ts';
 import type { LedgerDatabase } from '../store/database.ts';

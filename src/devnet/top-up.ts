@@ -1,7 +1,7 @@
 /** The TOML of a job that buys credit of the routing API: 9/0, for 10 USDC, or what that is in EURC. */
 export const topUpTables = `
 # Credit for chat, bought over x402: the account is the one that signing in with the wallet leads to.
-[[routing.top_ups]]
+[[top_ups]]
 service_id = 9
 job_index = 0
 currency_per_token = { EURC = "1.08" }

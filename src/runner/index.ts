@@ -8,4 +8,4 @@ export type { CallReport, Hooks } from './hooks.ts';
 export type { Listening, ListenOptions } from './listen.ts';
 export type { PollOptions } from './poll.ts';
 export type { PushAnswer, PushRequest } from './push.ts';
-export { type CallToSign, signCall } from '../domain/call-signature.ts';
+export { type CallToSign, signCall } from '../domain/payments/call-signature.ts';

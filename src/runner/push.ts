@@ -1,4 +1,4 @@
-import { type CallVerification, verifyCall } from '../domain/call-signature.ts';
+import { type CallVerification, verifyCall } from '../domain/payments/call-signature.ts';
 import { readCall } from './call.ts';
 import { RunnerError } from './errors.ts';
 import type { Teller } from './hooks.ts';

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { encodeEventData, type LedgerEvent } from '../domain/event.ts';
+import { encodeEventData, type LedgerEvent } from '../domain/events/event.ts';
 
 /** Something that may be held once; `binding` tells a holder who comes back from a stranger. */
 export interface Claim {

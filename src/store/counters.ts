@@ -1,4 +1,4 @@
-import { type Counters, countersFrom } from '../domain/stats.ts';
+import { type Counters, countersFrom } from '../domain/events/counters.ts';
 import type { LedgerDatabase } from './database.ts';
 
 /** The public counters and the head they are true as of, read in one statement so that they belong together. */

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { decodeLeaf, type RecordedEvent } from '../domain/event.ts';
+import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
 import { active, Conditions, type Page, readPage } from './payments.ts';
 import type { Projection } from './projection.ts';
 

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { decodeLeaf, type RecordedEvent } from '../domain/event.ts';
+import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
 import type { LedgerDatabase } from './database.ts';
 
 /**

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { hashBytes } from '../domain/merkle.ts';
+import { hashBytes } from '../domain/log/merkle.ts';
 
 /** A head as it was signed: the tree's size and root, and the checkpoint's text. */
 export interface StoredHead {

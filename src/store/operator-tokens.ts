@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
-import type { OperatorScope } from '../domain/operator-scope.ts';
+import type { OperatorScope } from '../domain/identity/operator-scope.ts';
 import type { LedgerDatabase } from './database.ts';
 
 export interface OperatorToken {

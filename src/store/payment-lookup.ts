@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import { decodeLeaf } from '../domain/event.ts';
-import type { PaymentName } from '../domain/payment.ts';
+import { decodeLeaf } from '../domain/events/event.ts';
+import type { PaymentName } from '../domain/payments/payment.ts';
 import { paymentScopes, type StreamReading } from './streams.ts';
 
 /** What the ledger knows about a payment as it arrives. */

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { decodeLeaf, type RecordedEvent } from '../domain/event.ts';
+import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
 
 /** A payment as it is stored for reading. Times are RFC 3339, amounts decimal strings. */
 export interface PaymentRow {

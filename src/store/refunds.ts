@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import { decodeLeaf, type RecordedEvent } from '../domain/event.ts';
-import type { Caip2 } from '../domain/primitives.ts';
+import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
+import type { Caip2 } from '../domain/values/primitives.ts';
 import { active, type Page, readPage, time } from './payments.ts';
 
 /** A payment whose money is owed back. Times are RFC 3339, amounts decimal strings. */

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { Hex } from '../domain/primitives.ts';
+import type { Hex } from '../domain/values/primitives.ts';
 
 /** A spend that is to be claimed. */
 export interface DueSpend {

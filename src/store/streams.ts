@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
-import { decodeLeaf, type RecordedEvent } from '../domain/event.ts';
-import { type JobId, jobKey } from '../domain/job.ts';
-import type { Fingerprint, PaymentName } from '../domain/payment.ts';
-import type { Caip2 } from '../domain/primitives.ts';
+import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
+import { type JobId, jobKey } from '../domain/payments/job.ts';
+import type { Fingerprint, PaymentName } from '../domain/payments/payment.ts';
+import type { Caip2 } from '../domain/values/primitives.ts';
 import type { Claim } from './append-batch.ts';
 import type { LedgerDatabase } from './database.ts';
 

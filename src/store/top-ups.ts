@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { JobId } from '../domain/job.ts';
+import type { JobId } from '../domain/payments/job.ts';
 import type { HeldCall } from './calls.ts';
 
 /**

@@ -1,7 +1,7 @@
-import type { RecordedEvent } from '../domain/event.ts';
-import { alertBody, alertOf } from '../gateway/alert.ts';
-import type { Gateway } from '../gateway/gateway.ts';
-import type { Webhook } from '../peers/webhook.ts';
+import type { RecordedEvent } from '../domain/events/event.ts';
+import { alertBody, alertOf } from '../jobs/alert.ts';
+import type { JobsContext } from '../jobs/context.ts';
+import type { Webhook } from '../peers/http/webhook.ts';
 import { endFollowUps, readEvent, takeFollowUps } from '../store/follow-ups.ts';
 import { type Loop, startLoop } from './loop.ts';
 
@@ -9,36 +9,36 @@ const pollMs = 2_000;
 const alertsAtOnce = 16;
 
 /** Tells the operator, at least once, what the ledger holds that cannot wait: in the log, and by webhook where one is set. */
-export function startAlerter(gateway: Gateway, webhook: Webhook | undefined): Loop {
+export function startAlerter(context: JobsContext, webhook: Webhook | undefined): Loop {
   const send = async (event: RecordedEvent, tries: number): Promise<number | undefined> => {
     const { id, type, text } = alertOf(event);
-    if (tries === 1) gateway.log.error({ alert: type, seq: event.seq, quote_digest: event.stream }, text);
+    if (tries === 1) context.log.error({ alert: type, seq: event.seq, quote_digest: event.stream }, text);
     if (!webhook) return event.seq;
     const timestampSecs = Math.floor(Date.now() / 1_000);
     const sent = await webhook.send({ id, timestampSecs, body: alertBody(event) });
     if (sent.kind === 'delivered') return event.seq;
-    gateway.log.warn({ alert: type, seq: event.seq, cause: sent.cause }, 'an alert could not be sent');
+    context.log.warn({ alert: type, seq: event.seq, cause: sent.cause }, 'an alert could not be sent');
     return undefined;
   };
 
   const loop = startLoop(
     async () => {
-      const due = await takeFollowUps(gateway.pool, 'alert', undefined, alertsAtOnce);
+      const due = await takeFollowUps(context.pool, 'alert', undefined, alertsAtOnce);
       const sent = await Promise.all(
         due.map(async ({ seq, tries }) => {
-          const event = await readEvent(gateway.db, seq);
+          const event = await readEvent(context.db, seq);
           return event ? send(event, tries) : seq;
         }),
       );
       await endFollowUps(
-        gateway.pool,
+        context.pool,
         'alert',
         sent.flatMap((seq) => seq ?? []),
       );
       return due.length === alertsAtOnce;
     },
     pollMs,
-    (error) => gateway.log.error({ err: error }, 'alerts could not be read'),
+    (error) => context.log.error({ err: error }, 'alerts could not be read'),
   );
   return {
     wake: () => loop.wake(),

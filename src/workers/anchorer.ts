@@ -1,7 +1,7 @@
 import type pg from 'pg';
-import { tellAnchor } from '../audit/anchors.ts';
-import type { Log } from '../gateway/gateway.ts';
-import type { Anchor } from '../peers/anchor.ts';
+import { tellAnchor } from '../log/anchors.ts';
+import type { Log } from '../jobs/context.ts';
+import type { Anchor } from '../peers/anchors/anchor.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 1_000;

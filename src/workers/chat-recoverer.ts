@@ -1,5 +1,5 @@
-import { recoverChats } from '../routing/recover-chats.ts';
-import type { Routing } from '../routing/routing.ts';
+import { recoverChats } from '../chat/recover-chats.ts';
+import type { ChatContext } from '../chat/context.ts';
 import { beat } from '../store/credit.ts';
 import { openBeside } from '../store/database.ts';
 import { type Loop, startLoop } from './loop.ts';
@@ -17,22 +17,22 @@ export const presence: Presence = { silentSecs: 15, beatMs: 3_000 };
  * own completions are being finished, it must be seen.
  */
 export function startChatRecoverer(
-  routing: Pick<Routing, 'pool' | 'lane' | 'processId' | 'log'>,
+  context: Pick<ChatContext, 'pool' | 'lane' | 'processId' | 'log'>,
   { silentSecs, beatMs }: Presence = presence,
 ): Loop {
   // a loop and a connection of its own: however long anything else takes, this process is seen. Should one beat go unanswered,
   // the next, on another connection, is in time
-  const own = openBeside(routing.pool, silentSecs * 250);
+  const own = openBeside(context.pool, silentSecs * 250);
   const pulse = startLoop(
-    () => beat(own, routing.processId, silentSecs),
+    () => beat(own, context.processId, silentSecs),
     beatMs,
-    (error) => routing.log.error({ err: error }, 'this process could not say that it lives'),
+    (error) => context.log.error({ err: error }, 'this process could not say that it lives'),
   );
   const recoverer = startLoop(
-    async () => void (await recoverChats(routing, silentSecs)),
+    async () => void (await recoverChats(context, silentSecs)),
     beatMs,
     (error) =>
-      routing.log.error({ err: error }, 'the holds of processes that are gone could not be looked for'),
+      context.log.error({ err: error }, 'the holds of processes that are gone could not be looked for'),
   );
   return {
     wake: () => recoverer.wake(),

@@ -1,11 +1,11 @@
-import type { Routing } from '../routing/routing.ts';
-import type { Spending } from '../routing/spend.ts';
+import type { ChatContext } from '../chat/context.ts';
+import type { Spending } from '../spend/spend.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 30_000;
 
 /** Keeps what is known of the operator's ether up to date, and says once that it runs out. */
-export function startFundsWatcher({ log }: Pick<Routing, 'log'>, { funds, credits }: Spending): Loop {
+export function startFundsWatcher({ log }: Pick<ChatContext, 'log'>, { funds, credits }: Spending): Loop {
   const { operator } = credits;
   return startLoop(
     async () => {

@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import { projectNext } from '../audit/project.ts';
-import type { Log } from '../gateway/gateway.ts';
+import { projectNext } from '../projections/project.ts';
+import type { Log } from '../jobs/context.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 500;

@@ -1,8 +1,8 @@
 import type { RunnerConfig } from '../config/config.ts';
-import { deliverCall } from '../gateway/deliver-call.ts';
-import type { Gateway } from '../gateway/gateway.ts';
-import { isRunnerPaused, pauseRunner } from '../gateway/pause-runner.ts';
-import { createPushRunner } from '../peers/runner.ts';
+import { deliverCall } from '../jobs/deliver-call.ts';
+import type { JobsContext } from '../jobs/context.ts';
+import { isRunnerPaused, pauseRunner } from '../jobs/pause-runner.ts';
+import { createPushRunner } from '../peers/runner/push-runner.ts';
 import { leaseCalls } from '../store/calls.ts';
 import { type Loop, startLoop } from './loop.ts';
 
@@ -10,25 +10,25 @@ import { type Loop, startLoop } from './loop.ts';
 const pollMs = 1_000;
 
 /** Takes due calls and pushes them to one runner, as many at a time as it is configured to get. */
-export function startRelay(gateway: Gateway, runner: RunnerConfig & { readonly url: string }): Loop {
-  const { timeoutMs, maxResultBytes, leaseSecs, concurrencyPerRunner } = gateway.config.delivery;
+export function startRelay(context: JobsContext, runner: RunnerConfig & { readonly url: string }): Loop {
+  const { timeoutMs, maxResultBytes, leaseSecs, concurrencyPerRunner } = context.config.delivery;
   const peer = createPushRunner({ url: runner.url, timeoutMs, maxResultBytes });
   const running = new Set<Promise<void>>();
 
   const deliver = async (call: Parameters<typeof deliverCall>[3]): Promise<void> => {
     try {
-      const kind = await deliverCall(gateway, runner, peer, call);
-      if (kind === 'gone') await pauseRunner(gateway, runner);
+      const kind = await deliverCall(context, runner, peer, call);
+      if (kind === 'gone') await pauseRunner(context, runner);
     } catch (error) {
       // its lease runs out, and then it is due again
-      gateway.log.error({ err: error, call_id: call.callId }, 'a delivery could not be recorded');
+      context.log.error({ err: error, call_id: call.callId }, 'a delivery could not be recorded');
     }
   };
 
   const step = async (): Promise<boolean> => {
     const free = concurrencyPerRunner - running.size;
-    if (free <= 0 || (await isRunnerPaused(gateway, runner))) return false;
-    const calls = await leaseCalls(gateway.pool, runner.services, free, leaseSecs);
+    if (free <= 0 || (await isRunnerPaused(context, runner))) return false;
+    const calls = await leaseCalls(context.pool, runner.services, free, leaseSecs);
     for (const call of calls) {
       const delivery = deliver(call).finally(() => {
         running.delete(delivery);
@@ -39,7 +39,7 @@ export function startRelay(gateway: Gateway, runner: RunnerConfig & { readonly u
     return false;
   };
   const loop = startLoop(step, pollMs, (error) =>
-    gateway.log.error({ err: error }, 'the relay could not look for calls'),
+    context.log.error({ err: error }, 'the relay could not look for calls'),
   );
 
   return {

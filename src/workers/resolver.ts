@@ -1,5 +1,5 @@
-import type { Gateway } from '../gateway/gateway.ts';
-import { resolveKept, resolveSettlement, type SettleSlots } from '../gateway/resolve-settlement.ts';
+import type { JobsContext } from '../jobs/context.ts';
+import { resolveKept, resolveSettlement, type SettleSlots } from '../jobs/resolve-settlement.ts';
 import { endFollowUps, takeFollowUps } from '../store/follow-ups.ts';
 import { takeUnsettled } from '../store/unsettled.ts';
 import { type Loop, startLoop } from './loop.ts';
@@ -11,7 +11,7 @@ const atOnce = 16;
 const settlesAtOnce = 4;
 
 /** Looks after settlements whose outcome nobody has recorded, until each is resolved. */
-export function startResolver(current: () => Gateway): Loop {
+export function startResolver(current: () => JobsContext): Loop {
   const running = new Set<Promise<void>>();
   const slots = createSlots(settlesAtOnce);
 

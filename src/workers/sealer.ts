@@ -1,7 +1,7 @@
 import type pg from 'pg';
-import { sealNext, type SealOptions } from '../audit/seal.ts';
-import type { NoteSigner } from '../domain/checkpoint.ts';
-import type { Log } from '../gateway/gateway.ts';
+import { sealNext, type SealOptions } from '../log/seal.ts';
+import type { NoteSigner } from '../domain/log/checkpoint.ts';
+import type { Log } from '../jobs/context.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 /** Seals the ledger as it grows. `onSealed` runs after each round: what is committed may be published. */

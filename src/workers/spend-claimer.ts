@@ -1,6 +1,6 @@
-import { claimSpend } from '../routing/claim-spend.ts';
-import type { Routing } from '../routing/routing.ts';
-import type { Spending } from '../routing/spend.ts';
+import { claimSpend } from '../spend/claim-spend.ts';
+import type { ChatContext } from '../chat/context.ts';
+import type { Spending } from '../spend/spend.ts';
 import { collectSpends, type DueSpend, takeSpends } from '../store/spend.ts';
 import { type Loop, startLoop } from './loop.ts';
 
@@ -11,23 +11,26 @@ const spendsAtOnce = 16;
 const leaseSecs = 180;
 
 /** Follows the ledger and has every earned spend paid to its operator, in whichever process comes first. */
-export function startSpendClaimer(routing: Pick<Routing, 'pool' | 'lane' | 'log'>, spending: Spending): Loop {
+export function startSpendClaimer(
+  context: Pick<ChatContext, 'pool' | 'lane' | 'log'>,
+  spending: Spending,
+): Loop {
   const claim = async (due: DueSpend): Promise<void> => {
     try {
-      await claimSpend(routing, spending, due);
+      await claimSpend(context, spending, due);
     } catch (error) {
       // it is due again by itself
-      routing.log.error({ err: error, stream: due.stream }, 'a spend could not be looked after');
+      context.log.error({ err: error, stream: due.stream }, 'a spend could not be looked after');
     }
   };
   return startLoop(
     async () => {
-      const read = await collectSpends(routing.pool, eventsAtOnce);
-      const spends = await takeSpends(routing.pool, spendsAtOnce, leaseSecs);
+      const read = await collectSpends(context.pool, eventsAtOnce);
+      const spends = await takeSpends(context.pool, spendsAtOnce, leaseSecs);
       await Promise.all(spends.map(claim));
       return read === eventsAtOnce || spends.length === spendsAtOnce;
     },
     pollMs,
-    (error) => routing.log.error({ err: error }, 'earned spends could not be looked for'),
+    (error) => context.log.error({ err: error }, 'earned spends could not be looked for'),
   );
 }

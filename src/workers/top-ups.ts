@@ -1,12 +1,12 @@
 import type { Config, TopUpConfig } from '../config/config.ts';
 import { currencyPerToken } from '../config/top-ups.ts';
-import { creditText } from '../domain/credit.ts';
-import { jobKey } from '../domain/job.ts';
-import { foldStory, type PaymentStory, paymentOf, type Story } from '../domain/story.ts';
-import { topUpMicros } from '../domain/top-up.ts';
-import type { Gateway } from '../gateway/gateway.ts';
-import { type AttemptOutcome, isExhausted, recordAttempt } from '../gateway/record-attempt.ts';
-import { hasToppedUp, type PaidTopUp, takeBackTopUp, topUp } from '../routing/top-up.ts';
+import { creditText } from '../domain/credit/price.ts';
+import { jobKey } from '../domain/payments/job.ts';
+import { foldStory, type PaymentStory, paymentOf, type Story } from '../domain/payments/payment-state.ts';
+import { topUpMicros } from '../domain/credit/top-up.ts';
+import type { JobsContext } from '../jobs/context.ts';
+import { type AttemptOutcome, isExhausted, recordAttempt } from '../jobs/record-attempt.ts';
+import { hasToppedUp, type PaidTopUp, takeBackTopUp, topUp } from '../top-ups/top-up.ts';
 import type { HeldCall } from '../store/calls.ts';
 import { endFollowUps, type FollowUp, takeFollowUps } from '../store/follow-ups.ts';
 import { readStream } from '../store/streams.ts';
@@ -22,10 +22,13 @@ const leaseSecs = 60;
 const openPauseMs = 5_000;
 
 /** What topping up works with. */
-export interface TopUps extends Pick<Gateway, 'pool' | 'db' | 'lane' | 'log' | 'config' | 'onCallReleased'> {
+export interface TopUps extends Pick<
+  JobsContext,
+  'pool' | 'db' | 'lane' | 'log' | 'config' | 'onCallReleased'
+> {
   readonly topUps: readonly TopUpConfig[];
   readonly currency: string;
-  readonly confirm: () => NonNullable<Config['x402']>['confirm'];
+  readonly confirm: () => NonNullable<Config['jobs']>['confirm'];
 }
 
 /**

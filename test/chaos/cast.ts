@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { freePort } from '../../src/devnet/ports.ts';
-import type { Address } from '../../src/domain/primitives.ts';
+import type { Address } from '../../src/domain/values/primitives.ts';
 import type { Book } from './book.ts';
 import type { Freezer } from './freezer.ts';
 import type { FrontRunner } from './front-runner.ts';

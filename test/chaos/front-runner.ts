@@ -1,6 +1,6 @@
 import { testToken } from '../../src/devnet/contracts.ts';
 import { callAsAnyone, type ChainLocation } from '../../src/devnet/deploy.ts';
-import type { Hex } from '../../src/domain/primitives.ts';
+import type { Hex } from '../../src/domain/values/primitives.ts';
 import type { Payment } from '../support/payer.ts';
 import type { Misfortune } from './misfortune.ts';
 

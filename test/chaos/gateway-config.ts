@@ -1,4 +1,4 @@
-import type { Address } from '../../src/domain/primitives.ts';
+import type { Address } from '../../src/domain/values/primitives.ts';
 
 export interface GatewayConfigValues {
   readonly port: number;

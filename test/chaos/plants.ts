@@ -20,7 +20,7 @@ export const plants: readonly Plant[] = [
     name: 'told-402-on-time-out',
     edits: [
       {
-        file: 'src/gateway/take-payment.ts',
+        file: 'src/jobs/take-payment.ts',
         find: `return settled.kind === 'unknown' ? pending : await answerOnRecord(gateway, job, started);`,
         replace: `if (settled.kind === 'unknown' && settled.reason === 'timeout')
       return await quoteJob(gateway, job, 'payment_invalid', settled.reason);
@@ -33,7 +33,7 @@ export const plants: readonly Plant[] = [
     name: 'enqueued-before-the-append',
     edits: [
       {
-        file: 'src/gateway/settle-payment.ts',
+        file: 'src/jobs/settle-payment.ts',
         find: `  const outcome = await askToSettle(gateway, started);`,
         replace: `  await gateway.lane.append(
     {
@@ -54,7 +54,7 @@ export const plants: readonly Plant[] = [
     name: 'nonce-released-on-unknown',
     edits: [
       {
-        file: 'src/gateway/settlement-outcome.ts',
+        file: 'src/jobs/settlement-outcome.ts',
         find: `if (!settledPayer) return { ...base, events: [unknown] };`,
         replace: `if (!settledPayer && callId !== undefined)
         return { ...base, events: [unknown], call: { op: 'watch', callId } };
@@ -67,12 +67,12 @@ export const plants: readonly Plant[] = [
     name: 'one-log-proves-two-payments',
     edits: [
       {
-        file: 'src/peers/transfer-logs.ts',
+        file: 'src/peers/chain/transfer-logs.ts',
         find: `return log.topics[1] === addressWord(from) && log.topics[2] === nonce;`,
         replace: `return log.topics[1] === addressWord(from) && nonce !== undefined;`,
       },
       {
-        file: 'src/gateway/settlement-outcome.ts',
+        file: 'src/jobs/settlement-outcome.ts',
         find: `        ? [transferClaim(payment.network, transaction, proof.logIndex, payment.nonce)]`,
         replace: `        ? []`,
       },
@@ -84,12 +84,12 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         // so that they meet often
-        file: 'src/gateway/take-payment.ts',
+        file: 'src/jobs/take-payment.ts',
         find: `const firstLookMs = 5_000;`,
         replace: `const firstLookMs = 0;`,
       },
       {
-        file: 'src/gateway/settlement-outcome.ts',
+        file: 'src/jobs/settlement-outcome.ts',
         find: `      if (!known || isDecided(known, outcome) || story.version === started.version)
         return { kind: 'superseded' };
       return recordOutcome(gateway, { ...started, version: story.version }, outcome);`,

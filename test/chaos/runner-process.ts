@@ -1,7 +1,7 @@
 /** A runner as a process of its own, so that it can die: `push PORT` or `lease GATEWAY_URL`. Tells each run on a line. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRunner, type Job, job, type JobCall, Refuse, RetryLater } from '../../src/runner/index.ts';
-import { sha256 } from '../../src/domain/payment.ts';
+import { sha256 } from '../../src/domain/payments/payment.ts';
 
 const [mode = '', where = '', secret = ''] = process.argv.slice(2);
 

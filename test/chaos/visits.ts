@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts';
 import { mint } from '../../src/devnet/token.ts';
-import type { Address } from '../../src/domain/primitives.ts';
+import type { Address } from '../../src/domain/values/primitives.ts';
 import { callerHeaders } from '../support/caller.ts';
 import { type Offer, signOffer } from '../support/payer.ts';
 import type { Book, Presentation, SignedOnce } from './book.ts';

@@ -10,7 +10,7 @@ import { type Chain, startChain } from '../../src/devnet/chain.ts';
 import { startFacilitator } from '../../src/devnet/facilitator.ts';
 import { deployRegistry } from '../../src/devnet/registry.ts';
 import { deployTokens, mint } from '../../src/devnet/token.ts';
-import type { Address } from '../../src/domain/primitives.ts';
+import type { Address } from '../../src/domain/values/primitives.ts';
 import { type PostgresServer, startPostgresServer } from './postgres-server.ts';
 import type { Random } from './random.ts';
 

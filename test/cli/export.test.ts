@@ -11,7 +11,7 @@ import { payFor } from '../support/payer.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
 import { startTestRunner } from '../support/runner.ts';
 import { eventually } from '../support/wait.ts';
-import { exportFile, readCsv, twoMonths } from '../audit/books-support.ts';
+import { exportFile, readCsv, twoMonths } from '../books/support.ts';
 
 const chain = useChain();
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isApiKey } from '../../src/domain/api-key.ts';
+import { isApiKey } from '../../src/domain/identity/api-key.ts';
 import { listApiKeys } from '../../src/store/api-keys.ts';
 import { expectBooks } from '../support/credit.ts';
 import { createDatabase } from '../support/database.ts';

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
-import { issueOperatorToken } from '../../src/gateway/operator-tokens.ts';
+import { issueOperatorToken } from '../../src/identity/operator-tokens.ts';
 import { writerRole } from '../../src/store/database.ts';
 import { openLane } from '../../src/store/lane.ts';
 import type { TestDatabase } from '../support/database.ts';

@@ -6,12 +6,12 @@ import pg from 'pg';
 import { privateKeyToAddress } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
-import { openCheckpoint, parseVerifierKey } from '../../src/domain/checkpoint.ts';
+import { openCheckpoint, parseVerifierKey } from '../../src/domain/log/checkpoint.ts';
 import { payForOneJob } from '../../src/devnet/client.ts';
 import { type DevnetDescription, readDescription } from '../../src/devnet/description.ts';
 import { freePort } from '../../src/devnet/ports.ts';
 import { balanceOf } from '../../src/devnet/token.ts';
-import type { Address, Hex } from '../../src/domain/primitives.ts';
+import type { Address, Hex } from '../../src/domain/values/primitives.ts';
 import { endProcessesAround, processesAround, stillAlive } from '../support/processes.ts';
 import {
   destroy,
@@ -150,7 +150,7 @@ describe('a running start', () => {
     const env = { TOLLBOOK_RUNNER_TOKEN: devnet.runner_token };
     const { config, warnings } = await loadConfig(devnet.config, env);
     expect(warnings).toEqual([]);
-    expect(config.x402?.tokens.map(({ asset }) => asset)).toEqual([devnet.token, devnet.second_token]);
+    expect(config.jobs?.tokens.map(({ asset }) => asset)).toEqual([devnet.token, devnet.second_token]);
   });
 
   test('shows a request of each kind of caller to a model, to copy as it is', async () => {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { signCheckpoint } from '../../src/domain/checkpoint.ts';
+import { signCheckpoint } from '../../src/domain/log/checkpoint.ts';
 import { testSigner } from '../support/log.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
 

@@ -17,9 +17,9 @@ describe('the configurations in config/', () => {
   it('example.toml loads without a warning', async () => {
     const { config, warnings } = await loadConfig('config/example.toml', exampleEnv);
     expect(warnings).toEqual([]);
-    expect(config.x402?.facilitator.bearer).toBe('x');
-    expect([...(config.x402?.policies.keys() ?? [])]).toEqual(['1/0', '1/1']);
-    expect(config.routing).toMatchObject({
+    expect(config.jobs?.facilitator.bearer).toBe('x');
+    expect([...(config.jobs?.policies.keys() ?? [])]).toEqual(['1/0', '1/1']);
+    expect(config.chat).toMatchObject({
       upstreams: [{ name: 'primary', key: 'an-upstream-key' }],
       models: [
         { name: 'small', price: undefined },
@@ -48,7 +48,7 @@ describe('the configurations in config/', () => {
       { name: 'poller', services: [2], mode: 'lease' },
     ]);
     expect(
-      config.x402?.tokens.map(({ symbol, ratePerNativeUnit, markupBps }) => [
+      config.jobs?.tokens.map(({ symbol, ratePerNativeUnit, markupBps }) => [
         symbol,
         ratePerNativeUnit,
         markupBps,
@@ -57,7 +57,7 @@ describe('the configurations in config/', () => {
       ['USDC', { numerator: 320_000n, scale: 2 }, 200],
       ['EURC', { numerator: 295_000n, scale: 2 }, 200],
     ]);
-    expect([...(config.x402?.prices ?? [])]).toEqual([
+    expect([...(config.jobs?.prices ?? [])]).toEqual([
       ['1/0', 1_000_000_000_000_000n],
       ['1/1', 1n],
       ['1/2', 1_000_000_000_000_000n],
@@ -68,7 +68,7 @@ describe('the configurations in config/', () => {
     ]);
     const registry = { netRpcUrl: 'http://127.0.0.1:8412', netContract: registryAddress };
     const delegated = { ...registry, authMode: 'delegated_caller_signature' };
-    expect([...(config.x402?.policies ?? [])]).toMatchObject([
+    expect([...(config.jobs?.policies ?? [])]).toMatchObject([
       ['1/0', { invocationMode: 'public_paid' }],
       ['1/1', { invocationMode: 'public_paid' }],
       ['1/3', { invocationMode: 'restricted_paid', authMode: 'payer_is_caller', ...registry }],
@@ -76,7 +76,7 @@ describe('the configurations in config/', () => {
       ['1/5', { invocationMode: 'disabled', ...delegated }],
       ['2/0', { invocationMode: 'public_paid' }],
     ]);
-    expect(config.routing).toMatchObject({
+    expect(config.chat).toMatchObject({
       upstreams: [{ name: 'devnet', baseUrl: 'http://127.0.0.1:8415/v1' }],
       models: [
         { name: 'devnet-small', price: undefined },
@@ -87,7 +87,7 @@ describe('the configurations in config/', () => {
 });
 
 /** Maps compare by their entries. */
-function plain({ x402, ...rest }: Config): unknown {
+function plain({ jobs: x402, ...rest }: Config): unknown {
   const { prices, policies, networks, ...others } = x402 ?? {};
   return {
     ...rest,

@@ -6,7 +6,7 @@ const variables = { SECRET: 'a-secret-of-thirty-two-characters', CLIENT: 'a-clie
 
 /** A gateway that serves models, where people have accounts. */
 function withPeople(identity: string, top = ''): string {
-  return `bind_address = "127.0.0.1:8402"\nfeatures = ["routing"]\n${top}${oneModel('http://127.0.0.1:1')}\n[identity]\n${identity}`;
+  return `bind_address = "127.0.0.1:8402"\nfeatures = ["chat"]\n${top}${oneModel('http://127.0.0.1:1')}\n[identity]\n${identity}`;
 }
 
 const secret = 'secret_env = "SECRET"\n';
@@ -24,7 +24,7 @@ test('people have accounts where the table is there', async () => {
     providers: [],
   });
   const without = await parse(
-    `bind_address = "127.0.0.1:8402"\nfeatures = ["routing"]\n${oneModel('http://127.0.0.1:1')}`,
+    `bind_address = "127.0.0.1:8402"\nfeatures = ["chat"]\n${oneModel('http://127.0.0.1:1')}`,
   );
   expect(without.config.identity).toBeUndefined();
 });

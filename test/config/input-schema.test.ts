@@ -46,7 +46,7 @@ async function mistakeOf(policy: string, schema = '{}'): Promise<unknown> {
 
 test('a schema is read beside the config, and means JSON where no content type is named', async () => {
   const { config } = await load('input_schema_file = "in.json"', '{"type":"object"}');
-  expect(config.x402?.policies.get('1/0')?.input).toEqual({
+  expect(config.jobs?.policies.get('1/0')?.input).toEqual({
     contentType: 'application/json',
     schema: { type: 'object' },
   });

@@ -36,7 +36,7 @@ invocation_mode = "public_paid"
 
   it('works, and warns of what the operator did not choose', async () => {
     const { config, warnings } = await parse(mission);
-    expect(config.x402?.networks.get('eip155:8453')).toEqual({
+    expect(config.jobs?.networks.get('eip155:8453')).toEqual({
       rpcUrl: 'https://mainnet.base.org',
       source: 'public',
     });
@@ -49,12 +49,12 @@ invocation_mode = "public_paid"
 
   it('has every default', async () => {
     const { config } = await parse(mission);
-    const { x402, ...rest } = config;
+    const { jobs: x402, ...rest } = config;
     expect(rest).toEqual({
       file: 'conf/gateway.toml',
       bindAddress: { host: '0.0.0.0', port: 8402 },
       publicUrl: 'http://127.0.0.1:8402',
-      features: ['x402'],
+      features: ['jobs'],
       runners: [],
       limits: {
         maxBodyBytes: 1_048_576,
@@ -99,7 +99,7 @@ facilitator_url = "http://facilitator.example"
 rate_per_native_unit = 3200.5
 markup_bps = -1
 features = [
-  "x402",
+  "jobs",
   "pricing",
 ]
 
@@ -193,7 +193,7 @@ max_body_byte = 5
 describe('features', () => {
   it('leave x402 undefined when it is off, and ask for none of its keys', async () => {
     const { config } = await parse('bind_address = "127.0.0.1:0"\nfeatures = []');
-    expect(config.x402).toBeUndefined();
+    expect(config.jobs).toBeUndefined();
   });
 
   it('check the keys of a feature that is off all the same', async () => {
@@ -205,13 +205,13 @@ describe('features', () => {
   });
 
   it('are refused when unbuilt, unknown or named twice', async () => {
-    expect(await wrongs(minimal('features = ["pricing", "x402"]'))).toEqual([
+    expect(await wrongs(minimal('features = ["pricing", "jobs"]'))).toEqual([
       'features[0]: pricing is not built yet',
     ]);
     expect(await wrongs(minimal('features = ["x403"]'))).toEqual([
-      'features[0]: must be "x402" or "routing" or "pricing"',
+      'features[0]: must be "jobs" or "chat" or "pricing"',
     ]);
-    expect(await wrongs(minimal('features = ["x402", "x402"]'))).toEqual(['features: names a feature twice']);
+    expect(await wrongs(minimal('features = ["jobs", "jobs"]'))).toEqual(['features: names a feature twice']);
   });
 
   it('need what x402 needs when it is on', async () => {
@@ -361,12 +361,12 @@ describe('the result', () => {
       for (const [key, inner] of Object.entries(value)) visit(inner, `${path}.${key}`);
     };
     visit(config, 'config');
-    for (const policy of config.x402?.networks.values() ?? []) visit(policy, 'network');
+    for (const policy of config.jobs?.networks.values() ?? []) visit(policy, 'network');
     expect(unfrozen).toEqual([]);
-    const prices = config.x402?.prices;
+    const prices = config.jobs?.prices;
     expect(prices).not.toHaveProperty('set');
     expect(() => Map.prototype.set.call(prices, '1/0', 1n)).toThrow(TypeError);
     expect([...(prices ?? [])]).toEqual([['1/0', 5n]]);
-    expect(Reflect.set(config.x402 ?? {}, 'confirm', 'never')).toBe(false);
+    expect(Reflect.set(config.jobs ?? {}, 'confirm', 'never')).toBe(false);
   });
 });

@@ -1,5 +1,5 @@
 import { type LoadedConfig, parseConfig } from '../../src/config/load.ts';
-import type { X402Config } from '../../src/config/config.ts';
+import type { JobsConfig } from '../../src/config/config.ts';
 import { ConfigError } from '../../src/config/mistakes.ts';
 
 /** Files that the injected reader knows, by path. */
@@ -54,10 +54,10 @@ export async function parse(text: string, files: Files = {}, variables: Files = 
   });
 }
 
-export async function parseX402(text: string, files: Files = {}): Promise<X402Config> {
+export async function parseX402(text: string, files: Files = {}): Promise<JobsConfig> {
   const { config } = await parse(text, files);
-  if (config.x402 === undefined) throw new Error('x402 is off');
-  return config.x402;
+  if (config.jobs === undefined) throw new Error('x402 is off');
+  return config.jobs;
 }
 
 /** The mistakes as `line path: message` (`-` for no line); empty when the text is accepted. */

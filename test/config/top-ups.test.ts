@@ -14,10 +14,10 @@ free_tier = true
 context_length = 8192
 max_output_tokens = 1024
 `;
-const both = 'features = ["x402", "routing"]';
+const both = 'features = ["jobs", "chat"]';
 const policy = (mode: string, more = '') =>
   `[[job_policies]]\nservice_id = 9\njob_index = 0\ninvocation_mode = "${mode}"\n${more}`;
-const topUp = (more = '') => `[[routing.top_ups]]\nservice_id = 9\njob_index = 0\n${more}\n`;
+const topUp = (more = '') => `[[top_ups]]\nservice_id = 9\njob_index = 0\n${more}\n`;
 const price = (wei: string) => `[job_prices.9]\n0 = "${wei}"\n`;
 
 interface Parts {
@@ -46,12 +46,12 @@ describe('top-ups', () => {
   it('are jobs at par, or at a rate, and no runner is missed for them', async () => {
     const text = config({ topUps: topUp('currency_per_token = { USDC = "1.25" }') });
     const { config: read, warnings } = await parse(text, {}, variables);
-    expect(read.routing?.topUps).toEqual([
+    expect(read.chat?.topUps).toEqual([
       { serviceId: 9, jobIndex: 0, currencyPerToken: { USDC: { numerator: 125n, scale: 2 } } },
     ]);
     expect(warnings.join('\n')).not.toContain('service 9');
     const par = await parse(config(), {}, variables);
-    expect(par.config.routing?.topUps).toEqual([{ serviceId: 9, jobIndex: 0, currencyPerToken: {} }]);
+    expect(par.config.chat?.topUps).toEqual([{ serviceId: 9, jobIndex: 0, currencyPerToken: {} }]);
   });
 
   it('may be restricted where the payer is the caller', async () => {
@@ -61,23 +61,23 @@ describe('top-ups', () => {
       {},
       variables,
     );
-    expect(read.routing?.topUps).toHaveLength(1);
+    expect(read.chat?.topUps).toHaveLength(1);
   });
 
   const delegated = `auth_mode = "delegated_caller_signature"\nnet_rpc_url = "https://rpc.example"\nnet_contract = "0x${'ab'.repeat(20)}"`;
   const mistakes: [string, Parts, string][] = [
-    ['without x402', { top: 'features = ["routing"]' }, 'routing.top_ups: needs the feature x402'],
-    ['without accounts', { people: '' }, 'routing.top_ups: needs [identity]'],
-    ['without a price', { prices: '' }, 'routing.top_ups[0]: job 9/0 has no price'],
+    ['without x402', { top: 'features = ["chat"]' }, 'top_ups: needs the feature x402'],
+    ['without accounts', { people: '' }, 'top_ups: needs [identity]'],
+    ['without a price', { prices: '' }, 'top_ups[0]: job 9/0 has no price'],
     ['of a disabled job', { policies: policy('disabled') }, 'job 9/0 is disabled'],
     ['of a job that nothing enables', { policies: '' }, 'job 9/0 is disabled'],
     ['of callers who are not payers', { policies: policy('restricted_paid', delegated) }, "the payer's own"],
     [
       'that a runner would take',
       { runners: runner.replace('[1]', '[1, 9]') },
-      'routing.top_ups[0].service_id: runners[0] serves service 9',
+      'top_ups[0].service_id: runners[0] serves service 9',
     ],
-    ['twice', { topUps: topUp() + topUp() }, 'repeats job 9/0 of routing.top_ups[0]'],
+    ['twice', { topUps: topUp() + topUp() }, 'repeats job 9/0 of top_ups[0]'],
     [
       'at the rate of another token',
       { topUps: topUp('currency_per_token = { USDCC = "1" }') },
@@ -107,9 +107,7 @@ describe('top-ups', () => {
     expect((await wrongs(unproven(''), {}, variables)).join('\n')).toContain(
       'nothing proves payments on eip155:987654321',
     );
-    expect((await parse(unproven('confirm = "never"'), {}, variables)).config.routing?.topUps).toHaveLength(
-      1,
-    );
+    expect((await parse(unproven('confirm = "never"'), {}, variables)).config.chat?.topUps).toHaveLength(1);
   });
 
   it('are told all their mistakes at once, whatever else is wrong', async () => {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { demoKeys } from '../../src/devnet/demo-keys.ts';
-import { apiKeyHash } from '../../src/domain/api-key.ts';
-import { revokeKey } from '../../src/routing/api-keys.ts';
-import { expireCredit } from '../../src/routing/credit.ts';
+import { apiKeyHash } from '../../src/domain/identity/api-key.ts';
+import { revokeKey } from '../../src/identity/api-keys.ts';
+import { expireCredit } from '../../src/credit/credit.ts';
 import { findApiKey } from '../../src/store/api-keys.ts';
 import { findAccount } from '../../src/store/credit.ts';
 import { expectBooks, laneOn } from '../support/credit.ts';

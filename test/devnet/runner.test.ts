@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EchoRunner, startEchoRunner } from '../../src/devnet/runner.ts';
-import { signCall } from '../../src/domain/call-signature.ts';
+import { signCall } from '../../src/domain/payments/call-signature.ts';
 
 const secret = 'runner secret';
 const metadata = { 'x-x402-payer': '0xabc', 'x-net-job': '1/0' };

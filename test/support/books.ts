@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 import { type Logger, pino } from 'pino';
 import { parseConfig } from '../../src/config/load.ts';
-import { type RunningGateway, startGateway } from '../../src/main.ts';
+import { type RunningGateway, startGateway } from '../../src/app/start.ts';
 import type { TestDatabase } from './database.ts';
 import { testSeed, testSigner } from './log.ts';
 

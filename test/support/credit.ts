@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { expect, onTestFinished } from 'vitest';
-import { type CreditBalance, foldCredit } from '../../src/domain/credit-books.ts';
-import type { LedgerEvent, RecordedEvent } from '../../src/domain/event.ts';
-import { grantCredit, openCreditAccount } from '../../src/routing/credit.ts';
+import { type CreditBalance, foldCredit } from '../../src/domain/credit/postings.ts';
+import type { LedgerEvent, RecordedEvent } from '../../src/domain/events/event.ts';
+import { grantCredit, openCreditAccount } from '../../src/credit/credit.ts';
 import { listApiKeys } from '../../src/store/api-keys.ts';
 import type { Admission, CreditCommand, CreditOutcome } from '../../src/store/append-batch.ts';
 import { listAccounts } from '../../src/store/credit.ts';

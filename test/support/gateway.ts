@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest';
 import { type Logger, pino } from 'pino';
 import type { Config } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
-import { type GatewayOptions, type RunningGateway, startGateway } from '../../src/main.ts';
+import { type GatewayOptions, type RunningGateway, startGateway } from '../../src/app/start.ts';
 import type { TestChain } from './devnet.ts';
 import type { TestDatabase } from './database.ts';
 

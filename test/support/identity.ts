@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts';
 import { onTestFinished } from 'vitest';
-import type { Address } from '../../src/domain/primitives.ts';
-import { siweMessage, type SiweMessage } from '../../src/domain/siwe.ts';
+import type { Address } from '../../src/domain/values/primitives.ts';
+import { siweMessage, type SiweMessage } from '../../src/domain/identity/siwe.ts';
 import { type RoutingGateway, type RoutingOptions, startRoutingGateway } from './routing.ts';
 import { eventually } from './wait.ts';
 

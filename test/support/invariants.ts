@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { expect } from 'vitest';
-import type { RecordedEvent } from '../../src/domain/event.ts';
+import type { RecordedEvent } from '../../src/domain/events/event.ts';
 import type { LedgerDatabase } from '../../src/store/database.ts';
 import { checkedFaults, ledgerFaults } from './ledger-faults.ts';
 

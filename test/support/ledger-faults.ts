@@ -1,7 +1,7 @@
 import type pg from 'pg';
-import type { RecordedEvent } from '../../src/domain/event.ts';
-import { LedgerCheck } from '../../src/domain/ledger-check.ts';
-import { countersFrom } from '../../src/domain/stats.ts';
+import type { RecordedEvent } from '../../src/domain/events/event.ts';
+import { LedgerCheck } from '../../src/domain/verify/ledger-check.ts';
+import { countersFrom } from '../../src/domain/events/counters.ts';
 import { readCounters } from '../../src/store/counters.ts';
 import type { LedgerDatabase } from '../../src/store/database.ts';
 import { readEvents } from '../../src/store/streams.ts';

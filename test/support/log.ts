@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs';
-import { exportLines } from '../../src/audit/export.ts';
+import { exportLines } from '../../src/books/export-leaves.ts';
 import type { Told } from './synthetic-ledger.ts';
-import { noteSigner, parseVerifierKey } from '../../src/domain/checkpoint.ts';
-import { leafHash, RightEdge } from '../../src/domain/merkle.ts';
+import { noteSigner, parseVerifierKey } from '../../src/domain/log/checkpoint.ts';
+import { leafHash, RightEdge } from '../../src/domain/log/merkle.ts';
 import { writerRole } from '../../src/store/database.ts';
 import { openLane } from '../../src/store/lane.ts';
 import { readLeaves } from '../../src/store/log.ts';
-import { sealNext } from '../../src/audit/seal.ts';
+import { sealNext } from '../../src/log/seal.ts';
 import type { TestDatabase } from './database.ts';
 import { newStream, refused } from './events.ts';
 

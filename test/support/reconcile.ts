@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'vitest';
-import type { ReportJson } from '../../src/domain/reconcile-report.ts';
-import type { ItemFields } from '../../src/domain/reconcile-tally.ts';
-import type { ItemClass } from '../../src/domain/reconcile.ts';
+import type { ReportJson } from '../../src/domain/reconcile/report.ts';
+import type { ItemFields } from '../../src/domain/reconcile/tally.ts';
+import type { ItemClass } from '../../src/domain/reconcile/reconcile.ts';
 import { readHead } from '../../src/store/log.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
 import type { TestChain } from './devnet.ts';

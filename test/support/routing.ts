@@ -8,8 +8,8 @@ import {
 } from '../../src/devnet/model-upstream.ts';
 import type { Config } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
-import { type RunningGateway, startGateway } from '../../src/main.ts';
-import { issueApiKey } from '../../src/routing/api-keys.ts';
+import { type RunningGateway, startGateway } from '../../src/app/start.ts';
+import { issueApiKey } from '../../src/identity/api-keys.ts';
 import type { ApiKey } from '../../src/store/api-keys.ts';
 import { fund, laneOn } from './credit.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
@@ -44,7 +44,7 @@ max_output_tokens = 16_384
 
 export interface RoutingOptions {
   readonly database?: TestDatabase;
-  /** TOML: top-level keys, keys of `[routing]`, keys of the upstream, more tables. */
+  /** TOML: top-level keys, keys of `[chat]`, keys of the upstream, more tables. */
   readonly top?: string;
   readonly routing?: string;
   readonly upstream?: string;
@@ -66,11 +66,11 @@ export async function routingConfig(
 ): Promise<Config> {
   const text = `
 bind_address = "${options.bind ?? '127.0.0.1:0'}"
-features = ["routing"]
+features = ["chat"]
 log_level = "silent"
 trust_proxy = ["127.0.0.1"]
 ${options.top ?? ''}
-[routing]
+[chat]
 ${options.routing ?? ''}
 ${oneModel(options.upstreamUrl, options.upstream)}
 ${options.tables ?? ''}

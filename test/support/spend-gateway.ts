@@ -3,10 +3,10 @@ import { createTestClient, http } from 'viem';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { commitmentOf, creditsAddress, deployCredits, fundCredits } from '../../src/devnet/credits.ts';
-import type { RecordedEvent } from '../../src/domain/event.ts';
-import type { Hex } from '../../src/domain/primitives.ts';
-import type { SpendAuth } from '../../src/domain/spend-auth.ts';
-import { createCredits, type Credits } from '../../src/peers/credits.ts';
+import type { RecordedEvent } from '../../src/domain/events/event.ts';
+import type { Hex } from '../../src/domain/values/primitives.ts';
+import type { SpendAuth } from '../../src/domain/spend/spend-auth.ts';
+import { createCredits, type Credits } from '../../src/peers/prepaid/credits-contract.ts';
 import { readEvents } from '../../src/store/streams.ts';
 import type { TestDatabase } from './database.ts';
 import { type TestChain, useChain } from './devnet.ts';
@@ -118,7 +118,7 @@ function spendTable(chain: TestChain, change: Readonly<Record<string, string>>):
     ...change,
   };
   const lines = Object.entries(table).map(([key, value]) => `${key} = ${value}`);
-  return `[routing.spend_auth]\n${lines.join('\n')}`;
+  return `[spend]\n${lines.join('\n')}`;
 }
 
 export const says = (content: string) => [{ role: 'user', content }] as const;

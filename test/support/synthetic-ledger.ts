@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { encodeEventData, type LedgerEvent } from '../../src/domain/event.ts';
-import type { Hex } from '../../src/domain/primitives.ts';
-import { quoteDigest, quoteFromData } from '../../src/domain/quote.ts';
+import { encodeEventData, type LedgerEvent } from '../../src/domain/events/event.ts';
+import type { Hex } from '../../src/domain/values/primitives.ts';
+import { quoteDigest, quoteFromData } from '../../src/domain/payments/quote.ts';
 
 const network = 'eip155:84532';
 const asset = `0x${'5f'.repeat(20)}`;

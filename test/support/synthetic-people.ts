@@ -1,4 +1,4 @@
-import type { LedgerEvent } from '../../src/domain/event.ts';
+import type { LedgerEvent } from '../../src/domain/events/event.ts';
 import { hex32Of, paidJob, type Told } from './synthetic-ledger.ts';
 
 const uuidOf = (kind: number, n: number): string =>

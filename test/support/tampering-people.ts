@@ -1,4 +1,4 @@
-import type { LedgerEvent } from '../../src/domain/event.ts';
+import type { LedgerEvent } from '../../src/domain/events/event.ts';
 import { customer } from './synthetic-people.ts';
 import { paidJob, type Told } from './synthetic-ledger.ts';
 import { rewrite, type Tampering } from './tampering.ts';

@@ -2,8 +2,8 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { onTestFinished } from 'vitest';
 import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
 import { payForOneJob } from '../../src/devnet/client.ts';
-import type { Address, Hex } from '../../src/domain/primitives.ts';
-import type { RecordedEvent } from '../../src/domain/event.ts';
+import type { Address, Hex } from '../../src/domain/values/primitives.ts';
+import type { RecordedEvent } from '../../src/domain/events/event.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
 import type { TestChain } from './devnet.ts';
 import { startTestGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
@@ -29,12 +29,12 @@ invocation_mode = "public_paid"
 `;
 
 const topUps = `
-[[routing.top_ups]]
+[[top_ups]]
 service_id = 9
 job_index = 0
 currency_per_token = { EURC = "1.08123456789" }
 
-[[routing.top_ups]]
+[[top_ups]]
 service_id = 9
 job_index = 1
 `;
@@ -48,7 +48,7 @@ export function topUpOptions(
   return {
     ...options,
     jobs: topUpJobs,
-    top: `features = ["x402", "routing"]\n${options.top ?? ''}`,
+    top: `features = ["jobs", "chat"]\n${options.top ?? ''}`,
     tables: `
 [identity]
 secret_env = "IDENTITY_SECRET"

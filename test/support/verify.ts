@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { verifyFile } from '../../src/audit/verify-file.ts';
-import { ExportVerifier, verdictLines } from '../../src/audit/verify.ts';
+import { verifyFile } from '../../src/verify/verify-file.ts';
+import { ExportVerifier, verdictLines } from '../../src/verify/verify.ts';
 import { readHead } from '../../src/store/log.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
 import { verifyIndependently } from './independent.ts';

@@ -3,7 +3,7 @@ import { sign } from 'viem/accounts';
 import { shieldedCredits } from '../../src/devnet/contracts.ts';
 import { commitmentOf, creditsAddress } from '../../src/devnet/credits.ts';
 import { readAt } from '../../src/devnet/deploy.ts';
-import type { Address } from '../../src/domain/primitives.ts';
+import type { Address } from '../../src/domain/values/primitives.ts';
 
 /** Prepaid credits that go back to whom their account's key says. */
 export interface Withdrawal {

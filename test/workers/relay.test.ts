@@ -1,11 +1,11 @@
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../src/devnet/ports.ts';
-import { verifyCall } from '../../src/domain/call-signature.ts';
-import type { LedgerEvent } from '../../src/domain/event.ts';
-import { sha256 } from '../../src/domain/payment.ts';
-import { resumeRunner } from '../../src/gateway/pause-runner.ts';
-import { requeueCall } from '../../src/gateway/requeue-call.ts';
+import { verifyCall } from '../../src/domain/payments/call-signature.ts';
+import type { LedgerEvent } from '../../src/domain/events/event.ts';
+import { sha256 } from '../../src/domain/payments/payment.ts';
+import { resumeRunner } from '../../src/jobs/pause-runner.ts';
+import { requeueCall } from '../../src/jobs/requeue-call.ts';
 import { listDeadCalls } from '../../src/store/calls.ts';
 import { writerRole } from '../../src/store/database.ts';
 import { openLane } from '../../src/store/lane.ts';

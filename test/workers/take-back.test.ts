@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { expireCredit } from '../../src/routing/credit.ts';
+import { expireCredit } from '../../src/credit/credit.ts';
 import { leaseTopUps } from '../../src/store/top-ups.ts';
 import { expectBooks, laneOn } from '../support/credit.ts';
 import { useChain } from '../support/devnet.ts';

@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { onTestFinished, describe, expect, test } from 'vitest';
 import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
-import type { LedgerEvent } from '../../src/domain/event.ts';
-import { takeBackTopUp, topUp } from '../../src/routing/top-up.ts';
+import type { LedgerEvent } from '../../src/domain/events/event.ts';
+import { takeBackTopUp, topUp } from '../../src/top-ups/top-up.ts';
 import { leaseTopUps } from '../../src/store/top-ups.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { expectBooks, laneOn } from '../support/credit.ts';
@@ -326,7 +326,7 @@ test('a reload keeps what is topped up, and says that it wants a restart', async
   const gateway = await startTopUpGateway(chain);
   const { tables = '', ...options } = gateway.options;
   const next = await testConfig({ ...options, tables: tables.replace('1.08', '1.10') });
-  expect(await gateway.reload(next)).toEqual(['routing.top_ups']);
+  expect(await gateway.reload(next)).toEqual(['top_ups']);
 });
 
 /** A top-up that was paid and leased by a process that is not heard of any more. */

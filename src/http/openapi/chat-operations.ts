@@ -1,4 +1,4 @@
-import type { OpenAiErrorName } from '../../domain/openai-error.ts';
+import type { OpenAiErrorName } from '../../domain/errors/openai-error.ts';
 import { credits, generation, generationQuery, keyState } from '../schemas/credit.ts';
 import { model, modelList } from '../schemas/model.ts';
 import { chatCompletion, chatRequest } from '../schemas/openai.ts';

@@ -1,5 +1,5 @@
 import type { Feature } from '../../config/config.ts';
-import { type RefusalCode, refusals } from '../../domain/refusal.ts';
+import { type RefusalCode, refusals } from '../../domain/errors/refusal.ts';
 import * as audit from './audit-operations.ts';
 import * as chat from './chat-operations.ts';
 import { componentSchemas, encodedJson, type JsonObject, schemaOf, usedComponents } from './components.ts';
@@ -25,7 +25,7 @@ export type Part = Feature | 'identity' | 'audit' | 'log';
 
 /** Every public route of each part: what is not here is not answered. */
 const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
-  x402: [
+  jobs: [
     jobs.payOperation,
     jobs.dryRunOperation,
     jobs.priceOperation,
@@ -40,7 +40,7 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
     operator.deadLettersOperation,
     operator.requeueOperation,
   ],
-  routing: [
+  chat: [
     chat.chatOperation,
     chat.modelsOperation,
     chat.modelOperation,
@@ -108,8 +108,8 @@ const aboutPeople = `**People** sign in below \`/api\`, by pages of this address
 another origin.`;
 
 const aboutPart: Readonly<Record<Part, string>> = {
-  x402: aboutJobs,
-  routing: aboutChat,
+  jobs: aboutJobs,
+  chat: aboutChat,
   identity: aboutPeople,
   pricing: '',
   audit: '',

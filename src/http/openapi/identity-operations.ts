@@ -1,4 +1,4 @@
-import type { RefusalCode } from '../../domain/refusal.ts';
+import type { RefusalCode } from '../../domain/errors/refusal.ts';
 import * as identity from '../schemas/identity.ts';
 import type { Operation } from './operation.ts';
 

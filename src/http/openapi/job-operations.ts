@@ -1,5 +1,5 @@
 import { paymentV1, paymentV2 } from '../schemas/payment.ts';
-import type { RefusalCode } from '../../domain/refusal.ts';
+import type { RefusalCode } from '../../domain/errors/refusal.ts';
 import { accepted, dryRunAllowed, dryRunRefusal, price } from '../schemas/job.ts';
 import { receipt } from '../schemas/receipt.ts';
 import { ifNoneMatch, notModified, type Operation } from './operation.ts';

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import type { OpenAiErrorName } from '../../domain/openai-error.ts';
-import type { RefusalCode } from '../../domain/refusal.ts';
+import type { OpenAiErrorName } from '../../domain/errors/openai-error.ts';
+import type { RefusalCode } from '../../domain/errors/refusal.ts';
 import type { HeaderName } from './headers.ts';
 
 /** One route as the document describes it. The table of these is the whole of what is public. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { openAiErrors, openAiError, type OpenAiErrorName } from '../../domain/openai-error.ts';
-import { type RefusalCode, refusals } from '../../domain/refusal.ts';
+import { openAiErrors, openAiError, type OpenAiErrorName } from '../../domain/errors/openai-error.ts';
+import { type RefusalCode, refusals } from '../../domain/errors/refusal.ts';
 import { paymentRequired } from '../schemas/job.ts';
 import { openAiErrorBody } from '../schemas/openai.ts';
 import { quoteDigest, url } from '../schemas/values.ts';

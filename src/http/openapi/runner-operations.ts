@@ -1,4 +1,4 @@
-import type { RefusalCode } from '../../domain/refusal.ts';
+import type { RefusalCode } from '../../domain/errors/refusal.ts';
 import {
   completeBody,
   completed,

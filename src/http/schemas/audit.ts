@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { isRealDay } from '../../domain/day.ts';
-import { refundReasons } from '../../domain/refund.ts';
-import { accountNamePattern } from '../../domain/credit.ts';
+import { isRealDay } from '../../domain/values/calendar-date.ts';
+import { refundReasons } from '../../domain/payments/refund.ts';
+import { accountNamePattern } from '../../domain/credit/price.ts';
 import { inclusionProof } from './log.ts';
 import {
   address,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Generation } from '../../routing/generation.ts';
+import type { Generation } from '../../chat/generation.ts';
 import { currency } from './model.ts';
 import { time } from './values.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { apiKeyNamePattern } from '../../domain/api-key.ts';
-import { parseCredit } from '../../domain/credit.ts';
+import { apiKeyNamePattern } from '../../domain/identity/api-key.ts';
+import { parseCredit } from '../../domain/credit/price.ts';
 import { credit } from './credit.ts';
 import { time } from './values.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { authModes, invocationModes } from '../../domain/job.ts';
-import type { PaymentRequired } from '../../gateway/answer.ts';
+import { authModes, invocationModes } from '../../domain/payments/job.ts';
+import type { PaymentRequired } from '../../jobs/answer.ts';
 import { paymentSummary, requirementV1 } from './payment.ts';
 import {
   address,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { apiKeyNamePattern } from '../../domain/api-key.ts';
-import { modelNamePattern } from '../../domain/chat-event.ts';
-import { accountNamePattern, parseCredit } from '../../domain/credit.ts';
+import { apiKeyNamePattern } from '../../domain/identity/api-key.ts';
+import { modelNamePattern } from '../../domain/events/chat-event.ts';
+import { accountNamePattern, parseCredit } from '../../domain/credit/price.ts';
 import { credit } from './credit.ts';
 import { time } from './values.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { identifierForm, paymentIdentifierKey } from '../../domain/payment-identifier.ts';
+import { identifierForm, paymentIdentifierKey } from '../../domain/payments/payment-identifier.ts';
 import { address, atoms, hex32, network, quoteDigest, symbol, url } from './values.ts';
 
 /** The wire forms of x402: what stands in its headers, decoded, and in the body of a 402. */

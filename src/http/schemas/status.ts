@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Counters } from '../../domain/stats.ts';
+import type { Counters } from '../../domain/events/counters.ts';
 import { count, time } from './values.ts';
 
 const checkShape = {

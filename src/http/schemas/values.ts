@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { maxJobIndex } from '../../domain/job.ts';
+import { maxJobIndex } from '../../domain/payments/job.ts';
 
 /** The values that every body is made of, as they are written on the wire. */
 export const hex32 = z

@@ -1,5 +1,5 @@
-import type { RecordedEvent } from '../../../src/domain/event.ts';
-import { sha256 } from '../../../src/domain/payment.ts';
+import type { RecordedEvent } from '../../../src/domain/events/event.ts';
+import { sha256 } from '../../../src/domain/payments/payment.ts';
 import type { Attempt, Book, Presentation } from '../book.ts';
 import { isDefinite } from '../client.ts';
 import type { RecordedPayment } from './payments.ts';

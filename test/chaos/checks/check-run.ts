@@ -1,7 +1,7 @@
 import pg from 'pg';
-import type { RecordedEvent } from '../../../src/domain/event.ts';
-import type { Address } from '../../../src/domain/primitives.ts';
-import { countersFrom } from '../../../src/domain/stats.ts';
+import type { RecordedEvent } from '../../../src/domain/events/event.ts';
+import type { Address } from '../../../src/domain/values/primitives.ts';
+import { countersFrom } from '../../../src/domain/events/counters.ts';
 import { openDatabase, openPool } from '../../../src/store/database.ts';
 import { ledgerFaults } from '../../support/ledger-faults.ts';
 import type { Book } from '../book.ts';

@@ -1,4 +1,4 @@
-import type { EventData, RecordedEvent } from '../../../src/domain/event.ts';
+import type { EventData, RecordedEvent } from '../../../src/domain/events/event.ts';
 import { paymentKey } from '../book.ts';
 
 type Started = Extract<RecordedEvent, { type: 'settlement_started' }>;

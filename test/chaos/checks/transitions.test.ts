@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { LedgerEvent, RecordedEvent } from '../../../src/domain/event.ts';
+import type { LedgerEvent, RecordedEvent } from '../../../src/domain/events/event.ts';
 import { quoteIssued, randomHex32 } from '../../support/events.ts';
 import { transitionViolations } from './transitions.ts';
 

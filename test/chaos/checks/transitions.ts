@@ -1,4 +1,4 @@
-import type { EventType, RecordedEvent } from '../../../src/domain/event.ts';
+import type { EventType, RecordedEvent } from '../../../src/domain/events/event.ts';
 import { paymentKey } from '../book.ts';
 import { keyOf } from './payments.ts';
 import type { Violation } from './violation.ts';

@@ -1,0 +1,207 @@
+import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import type { Config, ChatConfig, UpstreamConfig } from '../config/config.ts';
+import type { FeatureParts, RunningFeature } from './feature.ts';
+import { operatorCreditRoutes } from '../http/credit/operator-credit.ts';
+import { routingRoutes } from '../http/chat/routes.ts';
+import { createCredits } from '../peers/prepaid/credits-contract.ts';
+import { createUpstream, type Upstream } from '../peers/upstream/upstream.ts';
+import { createUpstreamHealth } from '../peers/upstream/health.ts';
+import { createCache } from '../identity/cache.ts';
+import { createHoldStarts } from '../chat/hold-starts.ts';
+import { createOperatorFunds } from '../spend/operator-funds.ts';
+import { chatCheck } from '../chat/readiness.ts';
+import { reloadEvent } from '../chat/reload.ts';
+import { rememberRefusals } from '../chat/remember-refusals.ts';
+import type { ChatContext } from '../chat/context.ts';
+import type { Identity } from '../identity/context.ts';
+import type { RunningIdentity } from './identity.ts';
+import type { Spending } from '../spend/spend.ts';
+import { createSpendQueue } from '../spend/spend-queue.ts';
+import { sweep } from '../store/calls.ts';
+import { beat, sweepRouting } from '../store/credit.ts';
+import { sweepExposures } from '../store/spend.ts';
+import { presence, startChatRecoverer } from '../workers/chat-recoverer.ts';
+import { startFundsWatcher } from '../workers/funds-watcher.ts';
+import { startJanitor } from '../workers/cleaner.ts';
+import { type Loop, startLoop } from '../workers/loop.ts';
+import { startSpendClaimer } from '../workers/spend-claimer.ts';
+
+interface Parts extends FeatureParts {
+  readonly settings: ChatConfig;
+}
+
+/** Far beyond what a model writes: a bound on what one answer may take of the memory. */
+const maxAnswerBytes = 32 * 1_048_576;
+const maxCachedKeys = 10_000;
+const refreshMs = 5_000;
+const chainTimeoutMs = 5_000;
+/** Of one account, in one process. */
+const maxWaitingSpends = 32;
+
+/** The feature `chat`: model chat, from the request to its settled cost. */
+export async function composeChat(parts: Parts): Promise<RunningFeature> {
+  const { ledger } = parts;
+  const people = await composePeople(parts);
+  let context = createContext(parts, people?.identity);
+  const current = (): ChatContext => context;
+  const cutShort = new AbortController();
+  const loops: Loop[] = [];
+  /** Upstreams that no configuration names any more, until their last answer is over. */
+  const closing = new Set<Promise<void>>();
+  // before the first hold: nobody may take it for one of a process that is gone
+  await beat(ledger.pool, context.processId, presence.silentSecs);
+
+  return {
+    async register(app) {
+      await app.register(routingRoutes(current, cutShort.signal));
+      // what it grants must be heard of where refusals are remembered
+      await app.register(operatorCreditRoutes(context));
+      await people?.register(app, current);
+    },
+    startWorkers() {
+      people?.startWorkers();
+      loops.push(startChatRecoverer(context), startLaneWatch(context));
+      const { spending } = context;
+      if (spending) loops.push(startSpendClaimer(context, spending), startFundsWatcher(context, spending));
+      // what the lane leaves behind somebody has to sweep
+      const sweeps = [sweepRouting, sweepExposures];
+      loops.push(startJanitor(context, parts.config.jobs ? sweeps : [...sweeps, sweep]));
+    },
+    prepareReload(next) {
+      if (!next.chat) throw new Error('the feature chat cannot be switched off without a restart');
+      // balances are numbers of the currency they were paid in, a key's transactions are sent by one sender, and runners,
+      // whose calls a top-up's must not be, stay as they are
+      const { currency, spend: spendAuth, topUps } = context.settings;
+      const settings = { ...next.chat, currency, spendAuth, topUps };
+      const changed = {
+        currency: next.chat.currency !== currency,
+        spend: !isDeepStrictEqual(next.chat.spend, spendAuth),
+        top_ups: !isDeepStrictEqual(next.chat.topUps, topUps),
+      };
+      return {
+        events: [reloadEvent(settings)],
+        wantsRestart: Object.entries(changed).flatMap(([key, isChanged]) => (isChanged ? [key] : [])),
+        putInForce() {
+          const upstreams = openUpstreams(settings, context);
+          const replaced = [...context.upstreams].filter(([name, old]) => upstreams.get(name) !== old);
+          // who began with one of these may not have asked it yet
+          const underWay = [...context.running];
+          context = renew(context, settings, upstreams);
+          for (const [, upstream] of replaced) closeBehind(upstream, underWay, closing);
+        },
+      };
+    },
+    checks: () => ({ chat: chatCheck(context) }),
+    async finish() {
+      while (context.running.size > 0) await Promise.all(context.running);
+      await people?.finish();
+      await Promise.all(loops.map((loop) => loop.stop()));
+    },
+    cutShort: () => cutShort.abort(),
+    async stop() {
+      const open = [...context.upstreams.values()].map((upstream) => upstream.close());
+      await Promise.all([...open, ...closing, people?.stop(), context.spending?.credits.close()]);
+    },
+  };
+}
+
+/** Where people have no accounts, nothing of theirs is even imported. */
+async function composePeople(parts: Parts): Promise<RunningIdentity | undefined> {
+  const { identity } = parts.config;
+  if (!identity) return undefined;
+  const module = await import('./identity.ts');
+  return module.composeIdentity(parts, identity);
+}
+
+function createContext(
+  { config, settings, ledger, logger, isStopping }: Parts,
+  identity: Identity | undefined,
+): ChatContext {
+  const lane = rememberRefusals(ledger.lane, () => performance.now());
+  return {
+    ...ledger,
+    lane,
+    recallFull: lane.recallFull,
+    config,
+    settings,
+    models: modelsOf(settings),
+    upstreams: openUpstreams(settings),
+    health: createUpstreamHealth({
+      failuresToOpen: 5,
+      firstPauseMs: 1_000,
+      maxPauseMs: 30_000,
+      nowMs: () => performance.now(),
+      random: Math.random,
+    }),
+    processId: randomUUID(),
+    holdStarts: createHoldStarts(ledger.pool),
+    keys: createCache(maxCachedKeys),
+    identity,
+    spending: openSpending(settings),
+    running: new Set(),
+    stopping: isStopping,
+    log: logger,
+  };
+}
+
+function openSpending({ spend: spendAuth }: ChatConfig): Spending | undefined {
+  if (!spendAuth) return undefined;
+  const { chainId, rpcUrl, contract, operatorKey: privateKey } = spendAuth;
+  const credits = createCredits({ chainId, rpcUrl, contract, privateKey, timeoutMs: chainTimeoutMs });
+  const queue = createSpendQueue(maxWaitingSpends);
+  return { settings: spendAuth, credits, queue, funds: createOperatorFunds(credits) };
+}
+
+function renew(
+  context: ChatContext,
+  settings: ChatConfig,
+  upstreams: ReadonlyMap<string, Upstream>,
+): ChatContext {
+  const config: Config = { ...context.config, chat: settings };
+  return { ...context, config, settings, models: modelsOf(settings), upstreams };
+}
+
+function modelsOf({ models }: ChatConfig): ChatContext['models'] {
+  return new Map(models.map((model) => [model.name, model]));
+}
+
+/** The upstreams of a configuration: those already open where nothing about them has changed, new ones else. */
+function openUpstreams(
+  { upstreams }: ChatConfig,
+  open?: Pick<ChatContext, 'settings' | 'upstreams'>,
+): ReadonlyMap<string, Upstream> {
+  const known = new Map(open?.settings.upstreams.map((config) => [config.name, config]));
+  return new Map(
+    upstreams.map((config): [string, Upstream] => {
+      const { name } = config;
+      const kept = isSameServer(known.get(name), config) ? open?.upstreams.get(name) : undefined;
+      return [name, kept ?? createUpstream({ ...config, maxAnswerBytes })];
+    }),
+  );
+}
+
+/** A weight is looked at where one is chosen. */
+function isSameServer(one: UpstreamConfig | undefined, other: UpstreamConfig): boolean {
+  return isDeepStrictEqual({ ...one, weight: 0 }, { ...other, weight: 0 });
+}
+
+function closeBehind(
+  upstream: Upstream,
+  underWay: readonly Promise<unknown>[],
+  closing: Set<Promise<void>>,
+): void {
+  const closed = Promise.all(underWay)
+    .then(() => upstream.close())
+    .finally(() => closing.delete(closed));
+  closing.add(closed);
+}
+
+/** Keeps what is known of the lane, and the reading of the database's clock, up to date while nothing is appended. */
+function startLaneWatch({ lane, log }: ChatContext): Loop {
+  return startLoop(
+    async () => void lane.refresh(),
+    refreshMs,
+    (error) => log.error({ err: error }, 'the ledger could not be looked at'),
+  );
+}

@@ -1,0 +1,199 @@
+import { createSecretKey } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
+import type { Config, RunnerConfig, JobsConfig } from '../config/config.ts';
+import type { Caip2 } from '../domain/values/primitives.ts';
+import type { FeatureParts, RunningFeature } from './feature.ts';
+import { createBudget } from '../jobs/budget.ts';
+import { createCatalog } from '../jobs/catalog.ts';
+import type { JobsContext } from '../jobs/context.ts';
+import { mergeSettings, reloadEvent } from '../jobs/reload.ts';
+import { createOffers, refreshOffers } from '../jobs/offers.ts';
+import { notReadyYet, presentReadiness } from '../jobs/readiness.ts';
+import { leaseRoutes } from '../http/jobs/leases.ts';
+import { operatorRoutes } from '../http/jobs/operator.ts';
+import { paidJobRoutes } from '../http/jobs/jobs.ts';
+import { priceRoutes } from '../http/jobs/prices.ts';
+import { receiptRoutes } from '../http/jobs/receipts.ts';
+import { statusRoutes } from '../http/jobs/status.ts';
+import { type Chain, createChain } from '../peers/chain/chain.ts';
+import { createContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
+import { createFacilitator, type Facilitator } from '../peers/facilitator/facilitator.ts';
+import { createPermissionChecker } from '../peers/rpc/permission.ts';
+import { pendingMigrations } from '../store/migrations.ts';
+import { createPaymentLookup } from '../store/payment-lookup.ts';
+import { readReceiptKey } from '../store/secrets.ts';
+import { createWebhook, type Webhook } from '../peers/http/webhook.ts';
+import { startAlerter } from '../workers/alerter.ts';
+import { startConfirmer } from '../workers/confirmer.ts';
+import { startFollower } from '../workers/follow-up-collector.ts';
+import { startJanitor } from '../workers/cleaner.ts';
+import type { Loop } from '../workers/loop.ts';
+import { startMonitor } from '../workers/readiness-checker.ts';
+import { startRelay } from '../workers/relay.ts';
+import { startResolver } from '../workers/resolver.ts';
+
+interface Parts extends FeatureParts {
+  readonly settings: JobsConfig;
+}
+
+type Releases = Pick<JobsContext, 'onCallReleased' | 'callReleased'>;
+
+/** Wakes whoever waits for a call: the relays, and the runners in their long polls. */
+function createReleases(relays: readonly Loop[]): Releases {
+  const released = new EventEmitter().setMaxListeners(0);
+  return {
+    onCallReleased: () => {
+      for (const relay of relays) relay.wake();
+      released.emit('call');
+    },
+    callReleased: async (over) => {
+      await once(released, 'call', { signal: over });
+    },
+  };
+}
+
+/** All that the use cases work with, from one configuration. */
+async function createContext(parts: Parts, releases: Releases): Promise<JobsContext> {
+  const { config, settings, ledger, publicUrl } = parts;
+  const { parityCacheSecs: cacheSecs } = settings;
+  return {
+    ...ledger,
+    ...releases,
+    config,
+    settings,
+    catalog: createCatalog(settings),
+    configuredAtMs: Date.now(),
+    publicUrl,
+    lookup: createPaymentLookup(ledger.pool),
+    facilitator: openFacilitator(parts),
+    offers: createOffers(parts.logger),
+    chains: openChains(settings, new Map()),
+    permissions: createPermissionChecker({ timeoutMs: 3_000, maxConcurrent: 64, cacheSecs }),
+    contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
+    budget: createBudget(config.limits.requestsPerMinute),
+    receiptKey: createSecretKey(await readReceiptKey(ledger.db)),
+    settling: new Map(),
+    flows: new Set(),
+    stopping: parts.isStopping,
+    log: parts.logger,
+  };
+}
+
+/** The feature `jobs`: paid jobs, from the request to the runner. */
+export async function composeJobs(parts: Parts): Promise<RunningFeature> {
+  const { config, databaseUrl, otherChecks } = parts;
+  const relays: Loop[] = [];
+  let context = await createContext(parts, createReleases(relays));
+  await checkOffers(context);
+  let readiness = notReadyYet;
+  const current = (): JobsContext => context;
+  const loops: Loop[] = [];
+  const pending = (): Promise<readonly string[]> => pendingMigrations(databaseUrl);
+  const monitor = (): Loop => startMonitor(current, pending, (next) => (readiness = next));
+
+  return {
+    async register(app) {
+      await app.register(paidJobRoutes(current));
+      await app.register(leaseRoutes(context));
+      await app.register(priceRoutes(current));
+      await app.register(receiptRoutes(current));
+      await app.register(operatorRoutes(current));
+      const ready = () => ({ ...presentReadiness(context, readiness), ...otherChecks?.() });
+      await app.register(statusRoutes(context, ready));
+    },
+    startWorkers() {
+      relays.push(...config.runners.filter(isPushed).map((runner) => startRelay(context, runner)));
+      loops.push(monitor(), startJanitor(context), ...relays);
+      loops.push(
+        startFollower(context),
+        startResolver(current),
+        startConfirmer(current),
+        startAlerter(context, openWebhook(config)),
+      );
+    },
+    prepareReload(next) {
+      if (!next.jobs) throw new Error('the feature jobs cannot be switched off without a restart');
+      const { settings, wantsRestart } = mergeSettings(context.settings, next.jobs);
+      const renewed = {
+        ...context,
+        config: { ...context.config, jobs: settings },
+        settings,
+        catalog: createCatalog(settings),
+        configuredAtMs: Date.now(),
+        chains: openChains(settings, context.chains),
+      };
+      return {
+        events: [reloadEvent(renewed.catalog)],
+        wantsRestart,
+        putInForce() {
+          const replaced = [...context.chains].filter(
+            ([network, chain]) => renewed.chains.get(network) !== chain,
+          );
+          context = renewed;
+          for (const [, chain] of replaced) void chain.close();
+        },
+      };
+    },
+    // what it has to tell stands in its own readiness
+    checks: () => ({}),
+    async finish() {
+      while (context.flows.size > 0) await Promise.all(context.flows);
+      await Promise.all(loops.map((loop) => loop.stop()));
+    },
+    // money that moves is never cut short: whoever comes next finishes it
+    cutShort: () => {},
+    async stop() {
+      const { facilitator, permissions, contractSignatures, chains } = context;
+      const peers = [facilitator, permissions, contractSignatures, ...chains.values()];
+      await Promise.all(peers.map((peer) => peer.close()));
+    },
+  };
+}
+
+function openFacilitator({ settings, facilitatorAuth, logger }: Parts): Facilitator {
+  return createFacilitator({
+    ...settings.facilitator,
+    ...(facilitatorAuth && { authorize: facilitatorAuth }),
+    onCircuit: (change) => {
+      if (change.state === 'closed') logger.info('the facilitator answers again: payments are taken');
+      else
+        logger.warn(
+          { cause: change.cause },
+          'the facilitator gives no useful answers: no payments are taken',
+        );
+    },
+  });
+}
+
+/** What is offered first is what the facilitator settles, unless it cannot say so now: that stops no start. */
+async function checkOffers(context: JobsContext): Promise<void> {
+  const answer = await refreshOffers(context);
+  if (answer.kind === 'kinds') return;
+  const { cause } = answer;
+  context.log.warn(
+    { cause },
+    'the facilitator does not say what it settles: all tokens are offered until it does',
+  );
+}
+
+function openWebhook({ alerts }: Config): Webhook | undefined {
+  return alerts.webhook && createWebhook({ ...alerts.webhook, timeoutMs: 10_000 });
+}
+
+function isPushed(runner: RunnerConfig): runner is RunnerConfig & { readonly url: string } {
+  return runner.mode === 'push' && runner.url !== undefined;
+}
+
+/** The chains of a configuration: those already open where the RPC is the same, new ones else. */
+function openChains(settings: JobsConfig, open: ReadonlyMap<Caip2, Chain>): ReadonlyMap<Caip2, Chain> {
+  const networks = [...settings.networks].map(([network, { rpcUrl }]): [Caip2, Chain] => {
+    const known = open.get(network);
+    if (known?.rpcUrl === rpcUrl) return [network, known];
+    return [
+      network,
+      createChain({ chainId: Number(network.slice('eip155:'.length)), rpcUrl, timeoutMs: 5_000 }),
+    ];
+  });
+  // a quote of before may still be paid on a network that is gone from the configuration
+  return new Map([...open, ...networks]);
+}

@@ -1,0 +1,179 @@
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Logger, pino } from 'pino';
+import type { Config } from '../config/config.ts';
+import { grantedWriterRole, openDatabase, openPool } from '../store/database.ts';
+import { openLane } from '../store/lane.ts';
+import { pendingMigrations } from '../store/migrations.ts';
+import { composeBooks } from './books.ts';
+import { createApp } from '../http/server/app.ts';
+import type { AuthorizeCall } from '../peers/facilitator/facilitator-auth.ts';
+import type { Mailer } from '../peers/mail/mailer.ts';
+import type { FeatureParts, RunningFeature } from './feature.ts';
+import type { Part } from '../http/openapi/document.ts';
+import { referenceRoutes } from '../http/server/reference.ts';
+import { recordRefusedReload, reloadFeatures } from './reload.ts';
+
+/** A gateway that takes requests. */
+export interface RunningGateway {
+  /** Where it listens. */
+  readonly url: string;
+  /**
+   * Puts another configuration's prices, rates, policies, tokens and models in force, all or nothing.
+   * Returns the keys that changed as well and want a restart.
+   */
+  reload(config: Config): Promise<readonly string[]>;
+  /** Writes down that a configuration was refused for so many mistakes. */
+  refuseReload(mistakes: number): Promise<void>;
+  /** Finishes what it took, stops its workers and closes every connection. Safe to call twice. */
+  stop(): Promise<void>;
+}
+
+export interface GatewayOptions {
+  readonly config: Config;
+  /** A migrated PostgreSQL, 15 or newer. */
+  readonly databaseUrl: string;
+  readonly logger?: Logger;
+  /**
+   * Makes the headers of each request to the facilitator, such as a JWT signed for it; they go over the configured
+   * bearer's. Asked within the call's own time-out: where it throws or is late, nothing is sent.
+   */
+  readonly facilitatorAuth?: AuthorizeCall;
+  /** Sends the mails of people's accounts, instead of the configured mailer. */
+  readonly mailer?: Mailer;
+}
+
+/** What the log keeps of an error: never the objects that drivers hang on it, which hold statements and settings. */
+function plainError(error: unknown): object {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const { name, message, stack } = error;
+  const cause = error.cause === undefined ? {} : { cause: plainError(error.cause) };
+  return { type: name, message, ...('code' in error ? { code: String(error.code) } : {}), stack, ...cause };
+}
+
+/** A logger of structured lines, on standard output or into a file. Headers, bodies and configs are never handed to it. */
+export function createLogger(level: Config['logLevel'], file?: string): Logger {
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      serializers: { err: plainError },
+    },
+    pino.destination(file ?? 1),
+  );
+}
+
+/**
+ * Composes a gateway from its configuration and lets it listen. This is the one place where the parts meet.
+ * Throws where the database cannot be reached, lacks migrations, or the address is taken.
+ */
+export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
+  const { config, databaseUrl, facilitatorAuth, mailer } = options;
+  const logger = options.logger ?? createLogger(config.logLevel);
+  await refusePendingMigrations(databaseUrl);
+  const role = await grantedWriterRole(databaseUrl);
+  if (!role)
+    logger.warn("this database user may not take the writer role: the gateway works with the owner's rights");
+
+  let stopping = false;
+  const isStopping = (): boolean => stopping;
+  const onError = (err: Error): void => logger.warn({ err }, 'a database connection broke');
+  const pool = openPool({ url: databaseUrl, role, onError, maxConnections: 20 });
+  const lane = openLane({ url: databaseUrl, role, onError });
+  const ledger = { pool, db: openDatabase(pool), lane };
+  const app = createApp({ config, logger, stopping: isStopping });
+  const publicUrl = (): string =>
+    config.bindAddress.port === 0 ? listeningUrl(app.server.address(), config) : config.publicUrl;
+  let features: readonly RunningFeature[] = [];
+  const otherChecks = () => Object.assign({}, ...features.map((feature) => feature.checks()));
+  let books: Awaited<ReturnType<typeof composeBooks>> | undefined;
+
+  const shutDown = async (): Promise<void> => {
+    stopping = true;
+    const graceEndsAt = Date.now() + config.shutdownGraceMs;
+    const finished = (async () => {
+      await app.close();
+      await Promise.all(features.map((feature) => feature.finish()));
+      await books?.finish();
+    })().catch((err: unknown) => logger.error({ err }, 'stopping did not go smoothly'));
+    const finishedWithin = (ms: number) => Promise.race([finished, sleep(ms, undefined, { ref: false })]);
+    await finishedWithin(config.shutdownGraceMs - lastMomentMs(config));
+    for (const feature of features) feature.cutShort();
+    await finishedWithin(graceEndsAt - Date.now());
+    // past the grace, whoever still waits for the ledger is told that it closed, and so everything can end
+    await lane.close(Math.max(0, graceEndsAt - Date.now()));
+    app.server.closeAllConnections();
+    await Promise.all(features.map((feature) => feature.stop()));
+    await pool.end();
+  };
+
+  try {
+    await lane.refresh();
+    books = await composeBooks({ config, ledger, logger });
+    const parts = {
+      config,
+      databaseUrl,
+      ledger,
+      logger,
+      isStopping,
+      publicUrl,
+      facilitatorAuth,
+      mailer,
+      otherChecks,
+    };
+    for await (const feature of composeFeatures(parts)) features = [...features, feature];
+    for (const feature of features) await feature.register(app);
+    await books.register(app);
+    await app.register(referenceRoutes(publicUrl, partsOf(config)));
+    await app.listen({ host: config.bindAddress.host, port: config.bindAddress.port });
+    for (const feature of features) feature.startWorkers();
+    books.startWorkers();
+  } catch (error) {
+    await shutDown();
+    throw error;
+  }
+  let stopped: Promise<void> | undefined;
+  return {
+    url: listeningUrl(app.server.address(), config),
+    reload: (next) => reloadFeatures(lane, config, features, next),
+    refuseReload: (mistakes) => recordRefusedReload(lane, mistakes),
+    stop: () => (stopped ??= shutDown()),
+  };
+}
+
+/** A feature that is not listed is not even imported, and its paths are 404. */
+async function* composeFeatures(parts: FeatureParts): AsyncGenerator<RunningFeature> {
+  const { jobs, chat } = parts.config;
+  if (jobs) yield (await import('./jobs.ts')).composeJobs({ ...parts, settings: jobs });
+  if (chat) yield (await import('./chat.ts')).composeChat({ ...parts, settings: chat });
+  if (jobs && chat && chat.topUps.length > 0)
+    yield (await import('./top-ups.ts')).composeTopUps({ ...parts, jobs, chat });
+}
+
+/** What the document describes: all that is answered here. */
+function partsOf({ features, identity, log }: Config): readonly Part[] {
+  return [
+    ...features,
+    ...(identity ? (['identity'] as const) : []),
+    'audit',
+    ...(log ? (['log'] as const) : []),
+  ];
+}
+
+/** What of the grace is kept for writing down how the last of it was cut short. */
+function lastMomentMs({ shutdownGraceMs }: Config): number {
+  return Math.min(1_000, shutdownGraceMs / 4);
+}
+
+async function refusePendingMigrations(databaseUrl: string): Promise<void> {
+  const pending = await pendingMigrations(databaseUrl);
+  if (pending.length === 0) return;
+  throw new Error(`the database lacks migrations (${pending.join(', ')}): run \`tollbook migrate\` first`);
+}
+
+function listeningUrl(address: AddressInfo | string | null, { bindAddress }: Config): string {
+  const host = bindAddress.host.includes(':') ? `[${bindAddress.host}]` : bindAddress.host;
+  const port = typeof address === 'object' && address ? address.port : bindAddress.port;
+  return `http://${host}:${port}`;
+}

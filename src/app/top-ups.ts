@@ -1,0 +1,34 @@
+import type { Config } from '../config/config.ts';
+import type { FeatureParts, RunningFeature } from './feature.ts';
+import type { Loop } from '../workers/loop.ts';
+import { startTopUps } from '../workers/top-ups.ts';
+
+interface Parts extends FeatureParts {
+  readonly jobs: NonNullable<Config['jobs']>;
+  readonly chat: NonNullable<Config['chat']>;
+}
+
+/** Where paid jobs and model chat meet: paid calls that buy credit. Which they are stays as it is until a restart. */
+export function composeTopUps({ config, jobs, chat, ledger, logger: log }: Parts): RunningFeature {
+  const { topUps, currency } = chat;
+  let { confirm } = jobs;
+  const work = { ...ledger, config, topUps, currency, confirm: () => confirm, log, onCallReleased: () => {} };
+  const loops: Loop[] = [];
+  return {
+    async register() {},
+    startWorkers() {
+      loops.push(startTopUps(work));
+    },
+    prepareReload: (next) => ({
+      events: [],
+      wantsRestart: [],
+      putInForce: () => (confirm = next.jobs?.confirm ?? confirm),
+    }),
+    checks: () => ({}),
+    async finish() {
+      await Promise.all(loops.map((loop) => loop.stop()));
+    },
+    cutShort: () => {},
+    stop: async () => {},
+  };
+}

@@ -1,0 +1,69 @@
+import { decimalText, type Balance, type Commodity, type Entry } from '../domain/bookkeeping/entry.ts';
+import { shortInstant } from '../domain/values/period.ts';
+import type { JournalPosting, JournalStyle } from './journal.ts';
+import { ExportFault } from './source.ts';
+
+/** Beancount counts in decimals of so many digits and rounds what is longer. */
+const mostDigits = 28;
+
+/** A journal that `bean-check` accepts by itself. Every balance is asserted without tolerance. */
+export const beancount: JournalStyle = {
+  head: ({ fromMs, toMs }) =>
+    `; Books of a Tollbook ledger, from ${shortInstant(fromMs)} up to but without ${shortInstant(toMs)}, by the time of recording.\n` +
+    `option "title" "Tollbook ${shortInstant(fromMs)} to ${shortInstant(toMs)}"\n`,
+  commodity: ({ name, network, asset, symbol, decimals }, { before }) =>
+    `\n${before} commodity ${name}\n` + metadata({ network, asset, symbol }) + `  decimals: ${decimals}\n`,
+  account: (account, { before }) => `${before} open ${account}\n`,
+  opening: (balances, { before, first }) =>
+    `\n${before} * "Opening balances"\n${balances.map(posting).join('')}` +
+    `\n${balances.map((balance) => assertion(first, balance)).join('')}`,
+  unused: (balance, { first }) => assertion(first, balance),
+  entry: (entry, postings) =>
+    `\n${entry.recordedAt.slice(0, 10)} * ${entry.counterparty === undefined ? '' : `${quoted(entry.counterparty)} `}${quoted(entry.category)}\n` +
+    entryMetadata(entry) +
+    postings.map(posting).join(''),
+  closing: (balances, { after }) => `\n${balances.map((balance) => assertion(after, balance)).join('')}`,
+};
+
+function entryMetadata(entry: Entry): string {
+  const { seq, event, recordedAt, occurredAt, quoteDigest, transaction, block, memo } = entry;
+  return (
+    `  seq: ${seq}\n` +
+    metadata({
+      event,
+      recorded: recordedAt,
+      occurred: occurredAt,
+      quote: quoteDigest,
+      transaction,
+      block,
+      memo,
+    })
+  );
+}
+
+function metadata(values: Readonly<Record<string, string | undefined>>): string {
+  return Object.entries(values)
+    .map(([key, value]) => (value === undefined ? '' : `  ${key}: ${quoted(value)}\n`))
+    .join('');
+}
+
+function posting({ account, commodity, atoms }: JournalPosting): string {
+  return `  ${account}  ${amount(atoms, commodity)} ${commodity.name}\n`;
+}
+
+function assertion(day: string, { account, commodity, atoms }: Balance): string {
+  return `${day} balance ${account}  ${amount(atoms, commodity)} ~ 0 ${commodity.name}\n`;
+}
+
+function amount(atoms: bigint, { name, decimals }: Commodity): string {
+  const text = decimalText(atoms, decimals);
+  if (text.replace(/^-?0*\.?0*/, '').replace('.', '').length > mostDigits)
+    throw new ExportFault(
+      `${text} ${name} has more than the ${mostDigits} digits that beancount counts with: use --format hledger`,
+    );
+  return text;
+}
+
+function quoted(text: string): string {
+  return `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
+}

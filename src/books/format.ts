@@ -1,0 +1,33 @@
+import type { BookFormat } from '../domain/bookkeeping/format.ts';
+import { beancount } from './beancount.ts';
+import type { Books } from './books.ts';
+import { csvOf } from './csv.ts';
+import { hledger } from './hledger.ts';
+import { journalOf } from './journal.ts';
+import { parquetOf } from './parquet.ts';
+
+const chunkLetters = 64 * 1_024;
+
+/** The books of a period as a file's bytes, piece by piece. The same books are the same bytes. */
+export async function* writeBooks(books: Books, format: BookFormat): AsyncGenerator<Buffer> {
+  if (format === 'parquet') return yield* parquetOf(books.parts());
+  let chunk = '';
+  for await (const text of textOf(books, format)) {
+    chunk += text;
+    if (chunk.length < chunkLetters) continue;
+    yield Buffer.from(chunk);
+    chunk = '';
+  }
+  if (chunk !== '') yield Buffer.from(chunk);
+}
+
+function textOf(books: Books, format: Exclude<BookFormat, 'parquet'>): AsyncGenerator<string> {
+  switch (format) {
+    case 'csv':
+      return csvOf(books.parts());
+    case 'beancount':
+      return journalOf(books, beancount);
+    case 'hledger':
+      return journalOf(books, hledger);
+  }
+}

@@ -1,0 +1,87 @@
+import { type Balance, Balances, type Commodity, type Entry } from '../domain/bookkeeping/entry.ts';
+import type { Period } from '../domain/values/period.ts';
+import type { Books } from './books.ts';
+
+/** One line of a transaction: above 0 a debit. */
+export interface JournalPosting {
+  readonly account: string;
+  readonly commodity: Commodity;
+  readonly atoms: bigint;
+}
+
+/** How one tool's journal is written. Dates are `YYYY-MM-DD`. */
+export interface JournalStyle {
+  head(period: Period): string;
+  commodity(commodity: Commodity, days: JournalDays): string;
+  account(account: string, days: JournalDays): string;
+  /** The balances at the period's start, brought forward. */
+  opening(balances: readonly Balance[], days: JournalDays): string;
+  /** An account that is used for the first time held nothing of a commodity. */
+  unused(balance: Balance, days: JournalDays): string;
+  entry(entry: Entry, postings: readonly JournalPosting[]): string;
+  closing(balances: readonly Balance[], days: JournalDays): string;
+}
+
+/** Journals know days only: balances are brought forward on the day before the period and asserted on either end of it. */
+export interface JournalDays {
+  readonly before: string;
+  readonly first: string;
+  /** The last day with anything in it. */
+  readonly last: string;
+  readonly after: string;
+}
+
+const dayMs = 86_400_000;
+
+function daysOf({ fromMs, toMs }: Period): JournalDays {
+  return {
+    before: dayOf(fromMs - dayMs),
+    first: dayOf(fromMs),
+    last: dayOf(toMs - 1),
+    after: dayOf(toMs - 1 + dayMs),
+  };
+}
+
+function dayOf(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10);
+}
+
+/** A whole journal of one period, which stands on its own. Accounts and commodities are declared where they first occur. */
+export async function* journalOf({ period, parts }: Books, style: JournalStyle): AsyncGenerator<string> {
+  const days = daysOf(period);
+  const declared = new Set<string>();
+  const seen = new Balances();
+  const declare = ({ account, commodity }: Pick<JournalPosting, 'account' | 'commodity'>): string => {
+    const texts: string[] = [];
+    if (!declared.has(commodity.name)) texts.push(style.commodity(commodity, days));
+    if (!declared.has(account)) texts.push(style.account(account, days));
+    declared.add(commodity.name).add(account);
+    return texts.join('');
+  };
+  yield style.head(period);
+  for await (const part of parts()) {
+    if (part.kind === 'entry') {
+      const postings = postingsOf(part.entry);
+      for (const posting of postings) {
+        if (seen.has(posting.account, posting.commodity)) continue;
+        seen.add(posting.account, posting.commodity, 0n);
+        yield `\n${declare(posting)}${style.unused({ ...posting, atoms: 0n }, days)}`;
+      }
+      yield style.entry(part.entry, postings);
+      continue;
+    }
+    const balances = part.balances.filter(({ atoms }) => part.kind === 'closing' || atoms !== 0n);
+    for (const balance of balances) {
+      seen.add(balance.account, balance.commodity, 0n);
+      yield declare(balance);
+    }
+    if (balances.length > 0) yield style[part.kind](balances, days);
+  }
+}
+
+/** The postings of an entry, those of one account and commodity together. */
+function postingsOf({ moves }: Entry): JournalPosting[] {
+  const sums = new Balances();
+  for (const move of moves) sums.post(move);
+  return sums.list().filter(({ atoms }) => atoms !== 0n);
+}

@@ -1,0 +1,51 @@
+import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
+import type { Entry } from '../domain/bookkeeping/entry.ts';
+import type { BooksPart } from './books.ts';
+import { type Column, columns, rowsOf } from './rows.ts';
+
+const rowsInGroup = 10_000;
+
+const schemaTypes = {
+  text: { type: 'BYTE_ARRAY', converted_type: 'UTF8' },
+  whole: { type: 'INT64' },
+  instant: { type: 'INT64', converted_type: 'TIMESTAMP_MILLIS' },
+} as const;
+
+const schema = [
+  { name: 'root', num_children: columns.length },
+  ...columns.map(({ name, type }) => ({ name, repetition_type: 'OPTIONAL' as const, ...schemaTypes[type] })),
+];
+
+/** The rows of the CSV with types: atoms and amounts are text, since no number of Parquet's is wide enough for all of them. */
+export async function* parquetOf(parts: AsyncIterable<BooksPart>): AsyncGenerator<Buffer> {
+  const writer = new ByteWriter();
+  const parquet = new ParquetWriter({ writer, schema, createdBy: 'tollbook' });
+  let group: ReturnType<typeof rowsOf> = [];
+  const write = (): Buffer => {
+    const columnData = columns.map((column) => ({
+      name: column.name,
+      data: group.map((row) => cell(column, column.of(row))),
+    }));
+    void parquet.write({ columnData, rowGroupSize: rowsInGroup });
+    group = [];
+    return taken(writer);
+  };
+  for await (const part of parts) {
+    if (part.kind === 'entry') group.push(...rowsOf(part.entry satisfies Entry));
+    if (group.length >= rowsInGroup) yield write();
+  }
+  if (group.length > 0) yield write();
+  void parquet.finish();
+  yield taken(writer);
+}
+
+function cell({ type }: Column, value: ReturnType<Column['of']>): unknown {
+  return type === 'instant' && typeof value === 'string' ? new Date(value) : value;
+}
+
+/** What was written since; the writer goes on in the same memory. */
+function taken(writer: ByteWriter): Buffer {
+  const bytes = Buffer.from(writer.getBytes().slice());
+  writer.index = 0;
+  return bytes;
+}

@@ -1,0 +1,54 @@
+import { decimalText, type Entry, type Move } from '../domain/bookkeeping/entry.ts';
+
+interface Row {
+  readonly entry: Entry;
+  readonly move: Move;
+  /** Counted from 1 within the event. */
+  readonly leg: number;
+}
+
+type Value = string | number | bigint | undefined;
+
+export interface Column {
+  readonly name: string;
+  readonly type: 'text' | 'whole' | 'instant';
+  of(row: Row): Value;
+}
+
+/**
+ * A row for every move: so much from the credit account to the debit account. Amounts are never negative; `gross`, `fee` and
+ * `net` are in the token's units. The fee is 0: gas is paid by the facilitator or by whoever sends the transaction.
+ */
+export const columns: readonly Column[] = [
+  { name: 'seq', type: 'whole', of: ({ entry }) => BigInt(entry.seq) },
+  { name: 'leg', type: 'whole', of: ({ leg }) => BigInt(leg) },
+  { name: 'recorded_at', type: 'instant', of: ({ entry }) => entry.recordedAt },
+  { name: 'occurred_at', type: 'instant', of: ({ entry }) => entry.occurredAt },
+  { name: 'category', type: 'text', of: ({ entry }) => entry.category },
+  { name: 'event', type: 'text', of: ({ entry }) => entry.event },
+  { name: 'debit_account', type: 'text', of: ({ move }) => move.debit },
+  { name: 'credit_account', type: 'text', of: ({ move }) => move.credit },
+  { name: 'gross', type: 'text', of: ({ move }) => decimalText(move.atoms, move.commodity.decimals) },
+  { name: 'fee', type: 'text', of: ({ move }) => decimalText(0n, move.commodity.decimals) },
+  { name: 'net', type: 'text', of: ({ move }) => decimalText(move.atoms, move.commodity.decimals) },
+  { name: 'commodity', type: 'text', of: ({ move }) => move.commodity.name },
+  { name: 'token', type: 'text', of: ({ move }) => move.commodity.symbol },
+  { name: 'token_address', type: 'text', of: ({ move }) => move.commodity.asset },
+  { name: 'network', type: 'text', of: ({ move }) => move.commodity.network },
+  { name: 'decimals', type: 'whole', of: ({ move }) => BigInt(move.commodity.decimals) },
+  { name: 'atoms', type: 'text', of: ({ move }) => String(move.atoms) },
+  { name: 'counterparty', type: 'text', of: ({ entry }) => entry.counterparty },
+  { name: 'quote_digest', type: 'text', of: ({ entry }) => entry.quoteDigest },
+  { name: 'transaction', type: 'text', of: ({ entry }) => entry.transaction },
+  { name: 'block', type: 'text', of: ({ entry }) => entry.block },
+  { name: 'log_index', type: 'whole', of: ({ entry }) => optional(entry.logIndex) },
+  { name: 'memo', type: 'text', of: ({ entry }) => entry.memo },
+];
+
+function optional(whole: number | undefined): bigint | undefined {
+  return whole === undefined ? undefined : BigInt(whole);
+}
+
+export function rowsOf(entry: Entry): Row[] {
+  return entry.moves.map((move, i) => ({ entry, move, leg: i + 1 }));
+}

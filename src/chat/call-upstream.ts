@@ -1,0 +1,148 @@
+import type { ModelTarget, UpstreamConfig } from '../config/config.ts';
+import { rewriteForUpstream } from '../domain/chat/chat-request.ts';
+import { openAiError, type OpenAiError } from '../domain/errors/openai-error.ts';
+import { requestFault } from '../domain/chat/request-fault.ts';
+import type { Upstream } from '../peers/upstream/upstream.ts';
+import type { UpstreamAnswer, UpstreamCompleted, UpstreamStreaming } from '../peers/upstream/answer.ts';
+import { type Attempt, healthSign } from '../peers/upstream/health.ts';
+import type { AdmittedChat } from './admit-chat.ts';
+import { type Refused, refuse } from './answer.ts';
+import type { Caller } from './caller.ts';
+import type { ChatContext } from './context.ts';
+
+/** An upstream that answers. Its attempt is reported on again when its stream has ended. */
+export interface Begun {
+  readonly kind: 'begun';
+  readonly upstream: string;
+  readonly answer: UpstreamCompleted | UpstreamStreaming;
+  readonly attempt: Attempt;
+}
+
+/** None that answers, and what the client is told. */
+export interface NotBegun {
+  readonly kind: 'not_begun';
+  /** A machine word. */
+  readonly reason: string;
+  /** The last that was asked. */
+  readonly upstream: string | undefined;
+  readonly refused: Refused;
+}
+
+interface Candidate {
+  readonly target: ModelTarget;
+  readonly upstream: Upstream;
+  readonly config: UpstreamConfig;
+}
+
+/**
+ * Asks one upstream of the model after the other, chosen by weight and health, until one begins to answer: from its first
+ * byte on it is the only one. `onBegin` is called when it has answered with success.
+ */
+export async function callUpstream(
+  context: ChatContext,
+  chat: AdmittedChat,
+  signal: AbortSignal,
+  onBegin: () => void,
+): Promise<Begun | NotBegun> {
+  const left = candidatesOf(context, chat);
+  let last: NotBegun | undefined;
+  for (;;) {
+    const choice = context.health.choose(
+      left.map(({ target, config }) => ({ name: config.name, model: target.model, weight: config.weight })),
+      voterOf(chat.caller),
+    );
+    if (choice.kind === 'none') return last ?? unavailable(choice.retryAfterMs);
+    const { attempt } = choice;
+    const at = left.findIndex(
+      ({ target, config }) => config.name === attempt.name && target.model === attempt.model,
+    );
+    const [candidate] = left.splice(at, 1);
+    if (!candidate) throw new Error('an upstream was chosen that nobody offered');
+    const answer = await ask(chat, candidate, signal, onBegin);
+    attempt.report(healthSign(answer));
+    if (answer.kind === 'completed' || answer.kind === 'streaming')
+      return { kind: 'begun', upstream: attempt.name, answer, attempt };
+    last = judge(answer, attempt.name);
+    // what no upstream would take, and what any other would write as long
+    const isFinal =
+      (answer.kind === 'refused' && answer.fault === 'request') ||
+      (answer.kind === 'failed' && answer.cause === 'too_large');
+    if (isFinal || signal.aborted || left.length === 0) return last;
+    context.log.warn(
+      { chat_id: chat.chatId, upstream: attempt.name, reason: last.reason },
+      'an upstream failed: another one is asked',
+    );
+  }
+}
+
+/** Whose failures count as one: an account's with all its keys. */
+function voterOf(caller: Caller): string {
+  switch (caller.kind) {
+    case 'api_key':
+      return `account:${caller.key.accountId}`;
+    case 'session':
+      return `account:${caller.accountId}`;
+    case 'spend_auth':
+      return `spend:${caller.spend.auth.commitment}`;
+    case 'anonymous':
+      return caller.subject;
+  }
+}
+
+function candidatesOf({ upstreams, settings }: ChatContext, { model }: AdmittedChat): Candidate[] {
+  return model.targets.flatMap((target) => {
+    const upstream = upstreams.get(target.upstream);
+    const config = settings.upstreams.find(({ name }) => name === target.upstream);
+    return upstream && config ? [{ target, upstream, config }] : [];
+  });
+}
+
+function ask(
+  { request, model, maxTokens }: AdmittedChat,
+  { target, upstream }: Candidate,
+  signal: AbortSignal,
+  onBegin: () => void,
+): Promise<UpstreamAnswer> {
+  const isLimited = model.price !== undefined || request.maxTokens !== undefined;
+  const body = rewriteForUpstream(request, {
+    upstreamModel: target.model,
+    maxTokens: isLimited ? maxTokens : undefined,
+    forceUsage: true,
+  });
+  return upstream.complete(body, { stream: request.stream, signal, onBegin });
+}
+
+type Failure = Exclude<UpstreamAnswer, UpstreamCompleted | UpstreamStreaming>;
+
+function judge(answer: Failure, upstream: string): NotBegun {
+  const told = (reason: string, error: OpenAiError, retryAfterSecs?: number): NotBegun => ({
+    kind: 'not_begun',
+    reason,
+    upstream,
+    refused: refuse(error, retryAfterSecs === undefined ? {} : { retryAfterSecs }),
+  });
+  switch (answer.kind) {
+    case 'busy':
+      return told('upstream_busy', openAiError('upstream_unavailable'), 1);
+    case 'refused':
+      return answer.fault === 'request'
+        ? told(`status_${answer.status}`, requestFault(answer.error))
+        : told(`status_${answer.status}`, openAiError('upstream_unavailable'), answer.retryAfterSecs ?? 5);
+    case 'failed': {
+      const { cause, retryAfterSecs } = answer;
+      if (/timeout|stalled/.test(cause)) return told(cause, openAiError('upstream_timeout'), retryAfterSecs);
+      const isAway = cause === 'unreachable' || cause === 'closed';
+      return told(cause, openAiError(isAway ? 'upstream_unavailable' : 'upstream_error'), retryAfterSecs);
+    }
+  }
+}
+
+function unavailable(retryAfterMs: number | undefined): NotBegun {
+  const retryAfterSecs = Math.max(1, Math.ceil((retryAfterMs ?? 5_000) / 1_000));
+  return {
+    kind: 'not_begun',
+    reason: 'no_upstream',
+    upstream: undefined,
+    refused: refuse(openAiError('upstream_unavailable'), { retryAfterSecs }),
+  };
+}

@@ -1,0 +1,61 @@
+import { creditText } from '../domain/credit/price.ts';
+import type { RecordedEvent } from '../domain/events/event.ts';
+import { readStream } from '../store/streams.ts';
+import type { ChatContext } from './context.ts';
+
+/** One completion as the ledger tells it: never what was asked or answered. */
+export interface Generation {
+  readonly id: string;
+  readonly model: string;
+  readonly upstream: string | null;
+  readonly created_at: string;
+  readonly streamed: boolean;
+  /** `running` until it is settled. */
+  readonly status: 'running' | 'failed' | 'completed' | 'cut' | 'client_left' | 'recovered';
+  readonly prompt_tokens: number | null;
+  readonly completion_tokens: number | null;
+  /** Some of it was counted or bounded by the gateway. */
+  readonly is_estimate: boolean | null;
+  /** Decimal text in the currency. */
+  readonly cost: string | null;
+  readonly first_byte_ms: number | null;
+  readonly latency_ms: number | null;
+}
+
+/** The record of a completion for the account that paid for it; undefined for anybody else, and for one that never was. */
+export async function readGeneration(
+  { pool }: Pick<ChatContext, 'pool'>,
+  { accountId }: { readonly accountId: number },
+  chatId: string,
+): Promise<Generation | undefined> {
+  if (!/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(chatId)) return undefined;
+  const { events } = await readStream(pool, `chat:${chatId}`);
+  const [first] = events;
+  if (first?.type !== 'chat_admitted' || first.data.account_id !== accountId) return undefined;
+  const { model, streaming } = first.data;
+  // who comes back after it was recovered knows better
+  const end = events.findLast(isEnd);
+  const completed = end?.type === 'chat_completed' ? end.data : undefined;
+  return {
+    id: chatId,
+    model,
+    upstream: end?.data.upstream ?? null,
+    created_at: first.at,
+    streamed: streaming,
+    status: completed?.ending ?? (end ? 'failed' : 'running'),
+    prompt_tokens: completed?.prompt_tokens ?? null,
+    completion_tokens: completed?.completion_tokens ?? null,
+    is_estimate: completed?.is_estimate ?? null,
+    cost: completed
+      ? creditText(BigInt(completed.cost_micros) - BigInt(completed.uncovered_micros ?? 0))
+      : null,
+    first_byte_ms: completed?.first_byte_ms ?? null,
+    latency_ms: completed?.latency_ms ?? null,
+  };
+}
+
+function isEnd(
+  event: RecordedEvent,
+): event is Extract<RecordedEvent, { type: 'chat_completed' | 'chat_failed' }> {
+  return event.type === 'chat_completed' || event.type === 'chat_failed';
+}

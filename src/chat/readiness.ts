@@ -1,0 +1,54 @@
+import type { ChatContext } from './context.ts';
+import type { Spending } from '../spend/spend.ts';
+
+interface Check {
+  readonly ok: boolean;
+  /** What is wrong: our own words. */
+  readonly detail?: string;
+}
+
+/** Whether completions can be made here, from what is known without asking anybody. */
+export interface RoutingReadiness {
+  readonly status: 'ready' | 'not_ready';
+  readonly database: Check;
+  /** By the name that clients use. */
+  readonly models: Readonly<Record<string, Check>>;
+  /** Only where spends are taken. Nothing else depends on it. */
+  readonly spend_auth?: Check;
+}
+
+/** Ready while the ledger answers and some model has an upstream that may be asked. */
+export function routingReadiness(context: ChatContext): RoutingReadiness {
+  const { models, health, lane, spending, stopping } = context;
+  const database: Check =
+    lane.state.brokenSince === undefined ? { ok: true } : { ok: false, detail: 'cannot be reached' };
+  const checks = [...models.values()].map(({ name, targets }): [string, Check] => [
+    name,
+    targets.some(({ upstream, model }) => health.circuitOf({ name: upstream, model }) !== 'open')
+      ? { ok: true }
+      : { ok: false, detail: 'its upstreams fail' },
+  ]);
+  const isReady = database.ok && checks.some(([, { ok }]) => ok) && !stopping();
+  return {
+    status: isReady ? 'ready' : 'not_ready',
+    database,
+    models: Object.fromEntries(checks),
+    ...(spending && { spend_auth: spendCheck(spending) }),
+  };
+}
+
+function spendCheck({ funds }: Spending): Check {
+  return funds.isLow()
+    ? { ok: false, detail: 'the operator has too little ether to land and claim spends' }
+    : { ok: true };
+}
+
+/** The same in one line: which models cannot be served, and whether spends can be paid. */
+export function chatCheck(context: ChatContext): Check {
+  const { models, spend_auth: spends } = routingReadiness(context);
+  const failing = Object.entries(models).filter(([, { ok }]) => !ok);
+  const details = spends?.detail === undefined ? [] : [spends.detail];
+  if (failing.length > 0)
+    details.unshift(`the upstreams fail of ${failing.map(([name]) => name).join(', ')}`);
+  return details.length === 0 ? { ok: true } : { ok: false, detail: details.join('; ') };
+}

@@ -1,0 +1,104 @@
+import type { LedgerEvent } from '../domain/events/event.ts';
+import type { CreditMove } from '../store/append-batch.ts';
+import { findOrphanedHolds, type OrphanedHold } from '../store/credit.ts';
+import { readStream } from '../store/streams.ts';
+import type { ChatContext } from './context.ts';
+
+type Recovering = Pick<ChatContext, 'pool' | 'lane' | 'processId' | 'log'>;
+
+/** So many at once: the pool is there for requests too. */
+const atOnce = 16;
+
+/**
+ * Ends the holds of processes that were not seen for `silentSecs`: where the upstream had begun to answer all of it is
+ * taken, else all of it is free again. Others may do the same at once, and the owner may come back: the first one counts.
+ * Does nothing unless this process was seen all that time. Returns how many holds it ended. A hold that cannot be ended is
+ * logged, and does not stop the others.
+ */
+export async function recoverChats(context: Recovering, silentSecs: number): Promise<number> {
+  const { pool, processId } = context;
+  const left: string[] = [];
+  let ended = 0;
+  for (;;) {
+    const holds = await findOrphanedHolds(pool, { processId, silentSecs, max: atOnce, besides: left });
+    await Promise.all(
+      holds.map(async (hold) => {
+        if (await tryToRecover(context, hold, silentSecs)) ended++;
+        else left.push(hold.chatId);
+      }),
+    );
+    if (holds.length < atOnce) return ended;
+  }
+}
+
+async function tryToRecover(context: Recovering, hold: OrphanedHold, silentSecs: number): Promise<boolean> {
+  const { chatId, accountId, amountMicros, isStarted } = hold;
+  const facts = { chat_id: chatId, account_id: accountId, amount_micros: String(amountMicros) };
+  try {
+    const isEnded = await recover(context, hold, silentSecs);
+    if (isEnded) {
+      const message = 'a completion of a process that is gone was brought to its end';
+      context.log.warn({ ...facts, is_charged: isStarted }, message);
+    }
+    return isEnded;
+  } catch (error) {
+    context.log.error({ err: error, ...facts }, 'a hold of a process that is gone could not be ended');
+    return false;
+  }
+}
+
+/** False where somebody else has ended it, its upstream has begun to answer meanwhile, or its owner was seen again. */
+async function recover(
+  { pool, lane, processId }: Recovering,
+  hold: OrphanedHold,
+  silentSecs: number,
+): Promise<boolean> {
+  const stream = `chat:${hold.chatId}`;
+  const { events } = await readStream(pool, stream);
+  const admitted = events.find((event) => event.type === 'chat_admitted');
+  if (!admitted) throw new Error('nothing in the ledger says that it was admitted');
+  const { outcome } = await lane.appendCredit(
+    {
+      stream,
+      events: endOf(hold, admitted.data.model),
+      credit: { ...moveOf(hold), recovery: { processId, silentSecs } },
+    },
+    { urgent: true },
+  );
+  return outcome === 'ok';
+}
+
+/** What it cost nobody knows any more: the hold, as its upper bound, with no tokens counted. */
+function endOf(
+  { chatId, accountId, keyId, amountMicros, isStarted }: OrphanedHold,
+  model: string,
+): LedgerEvent[] {
+  const amount_micros = String(amountMicros);
+  const of = { account_id: accountId, chat_id: chatId, ...(keyId === undefined ? {} : { key_id: keyId }) };
+  if (!isStarted)
+    return [
+      { type: 'chat_failed', data: { reason: 'process_lost', model } },
+      { type: 'credit_released', data: { ...of, amount_micros } },
+    ];
+  return [
+    {
+      type: 'chat_completed',
+      data: {
+        ending: 'recovered',
+        model,
+        prompt_tokens: 0,
+        completion_tokens: 0,
+        is_estimate: true,
+        cost_micros: amount_micros,
+        reason: 'process_lost',
+      },
+    },
+    { type: 'credit_captured', data: { ...of, amount_micros, is_estimate: true } },
+  ];
+}
+
+function moveOf({ chatId, amountMicros, isStarted }: OrphanedHold): Extract<CreditMove, { op: 'settle' }> {
+  return isStarted
+    ? { op: 'settle', chatId, capturedMicros: amountMicros, releasedMicros: 0n }
+    : { op: 'settle', chatId, capturedMicros: 0n, releasedMicros: amountMicros, isUnstarted: true };
+}

@@ -1,0 +1,17 @@
+import { processEnvironment } from '../../../config/environment.ts';
+import { loadConfig } from '../../../config/load.ts';
+import { fail, say } from '../../terminal.ts';
+
+export async function run([file]: readonly string[]): Promise<number> {
+  if (file === undefined) {
+    fail('which file? tollbook config check FILE');
+    return 64;
+  }
+  const { config, warnings } = await loadConfig(file, processEnvironment());
+  for (const warning of warnings) fail(`warning: ${warning}`);
+  const jobs = config.jobs?.prices.size ?? 0;
+  say(
+    `${file} is good: ${jobs} priced ${jobs === 1 ? 'job' : 'jobs'}, ${config.jobs?.tokens.length ?? 0} accepted tokens.`,
+  );
+  return 0;
+}

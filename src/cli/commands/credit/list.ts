@@ -1,0 +1,16 @@
+import { creditText } from '../../../domain/credit/price.ts';
+import { listAccounts } from '../../../store/credit.ts';
+import { withLedger } from '../../ledger.ts';
+import { say } from '../../terminal.ts';
+
+export async function run(): Promise<number> {
+  const accounts = await withLedger(({ db }) => listAccounts(db));
+  if (accounts.length === 0) say('There are no accounts.');
+  for (const { name, balanceMicros, heldMicros, usedMicros } of accounts) {
+    const [balance, held, used] = [balanceMicros, heldMicros, usedMicros].map((micros) =>
+      creditText(BigInt(micros)),
+    );
+    say(`${name.padEnd(24)}  balance ${balance}  held ${held}  used ${used}`);
+  }
+  return 0;
+}

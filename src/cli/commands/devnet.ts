@@ -1,0 +1,28 @@
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { startDevnet } from '../../devnet/devnet.ts';
+import { say, untilSignal } from '../terminal.ts';
+
+/** The devnet as a process of its own. Under `npm start` it tells its parent where it is, and ends with it. */
+export async function run(args: readonly string[]): Promise<number> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { dir: { type: 'string', default: '.tollbook' } },
+  });
+  const signal = Promise.race([untilSignal(), untilOrphaned()]);
+  const dir = path.resolve(values.dir);
+  await mkdir(dir, { recursive: true });
+  const { stop, ...devnet } = await startDevnet({ dir });
+  if (process.send) process.send(devnet);
+  else for (const [name, value] of Object.entries(devnet)) say(`${name.padEnd(16)}${JSON.stringify(value)}`);
+  await signal;
+  await stop();
+  // the channel to the parent would keep this process
+  if (process.connected) process.disconnect();
+  return 0;
+}
+
+function untilOrphaned(): Promise<unknown> {
+  return new Promise((resolve) => process.once('disconnect', resolve));
+}

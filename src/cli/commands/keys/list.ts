@@ -1,0 +1,43 @@
+import { parseArgs } from 'node:util';
+import { creditText } from '../../../domain/credit/price.ts';
+import { findCreditAccount } from '../../../credit/credit.ts';
+import { type ListedKey, listApiKeys } from '../../../store/api-keys.ts';
+import { withLedger } from '../../ledger.ts';
+import { fail, say } from '../../terminal.ts';
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values } = parseArgs({ args: [...args], options: { account: { type: 'string' } } });
+  const { account } = values;
+  const keys = await withLedger(async ({ pool, db }) => {
+    if (account === undefined) return listApiKeys(db);
+    const accountId = await findCreditAccount({ pool }, account);
+    return accountId === undefined ? undefined : listApiKeys(db, { accountId });
+  });
+  if (!keys) {
+    fail(`There is no account ${account}.`);
+    return 1;
+  }
+  if (keys.length === 0) say('There are no keys.');
+  for (const key of keys) say(line(key));
+  return 0;
+}
+
+function line(key: ListedKey): string {
+  const { keyId, prefix, account, name, spentMicros, capMicros, models, lastUsedAt } = key;
+  const cap = capMicros === undefined ? '' : ` of ${creditText(BigInt(capMicros))}`;
+  return [
+    String(keyId).padStart(4),
+    `${prefix}…`,
+    account.padEnd(24),
+    name.padEnd(16),
+    `spent ${creditText(BigInt(spentMicros))}${cap}`,
+    lastUsedAt ? `used ${lastUsedAt.toISOString()}` : 'never used',
+    standing(key),
+    ...(models ? [`for ${models.join(',')}`] : []),
+  ].join('  ');
+}
+
+function standing({ revokedAt, expiresAt, createdAt }: ListedKey): string {
+  if (revokedAt) return `revoked ${revokedAt.toISOString()}`;
+  return expiresAt ? `until ${expiresAt.toISOString()}` : `since ${createdAt.toISOString()}`;
+}

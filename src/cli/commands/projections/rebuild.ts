@@ -1,0 +1,21 @@
+import { parseArgs } from 'node:util';
+import { rebuildProjections } from '../../../projections/project.ts';
+import { withLedger } from '../../ledger.ts';
+import { fail, say } from '../../terminal.ts';
+
+const eventsAtOnce = 5_000;
+const tellEvery = 100_000;
+
+export async function run(args: readonly string[]): Promise<number> {
+  parseArgs({ args: [...args], options: {} });
+  let told = 0;
+  const events = await withLedger(({ pool }) =>
+    rebuildProjections(pool, eventsAtOnce, (seq) => {
+      if (seq - told < tellEvery) return;
+      told = seq;
+      fail(`${seq} events`);
+    }),
+  );
+  say(`The read models were made anew from ${events} events.`);
+  return 0;
+}

@@ -1,0 +1,161 @@
+import { writeFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
+import { reconcile } from '../../reconcile/reconcile.ts';
+import { ReconcileError } from '../../reconcile/reconcile-error.ts';
+import { ledgerInDatabase, ledgerInFile, type LedgerSource } from '../../reconcile/ledger-source.ts';
+import { signerOf } from '../../app/books.ts';
+import type { Config } from '../../config/config.ts';
+import { ConfigError } from '../../config/mistakes.ts';
+import { CheckpointError, type NoteVerifier, parseVerifierKey } from '../../domain/log/checkpoint.ts';
+import { type Period, parsePeriod } from '../../domain/values/period.ts';
+import { chainIdOf } from '../../domain/values/primitives.ts';
+import { type ReportJson, reportText } from '../../domain/reconcile/report.ts';
+import { type ChainScanner, createScanner } from '../../peers/chain/transfer-scan.ts';
+import { storeReconciliation } from '../../store/reconciliations.ts';
+import { readConfig } from '../chains.ts';
+import { readCheckpoints, readVerifier, requireExport } from '../given-proof.ts';
+import { withLedger } from '../ledger.ts';
+import { ArgumentError, readPairs, readRpcUrls } from '../network-pairs.ts';
+import { startProgress } from '../progress.ts';
+import { reconcileLines } from '../reconcile-table.ts';
+import { fail, say } from '../terminal.ts';
+
+/** Exit code 0 where nothing is broken, 1 on a break, 2 where one side could not be read, 64 for wrong arguments. */
+export async function run(args: readonly string[]): Promise<number> {
+  const values = readValues(args);
+  try {
+    const asked = readAsked(values);
+    const config = values.config === undefined ? undefined : await readConfig(values.config);
+    const verifier = await verifierOf(values, config);
+    const report = await makeReport(values, { ...asked, config, verifier });
+    return report.result === 'breaks' ? 1 : 0;
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    const isArgument = error instanceof ArgumentError || error instanceof CheckpointError;
+    const words = error instanceof Error ? error.message : String(error);
+    fail(isArgument || error instanceof ReconcileError ? words : `nothing was stored: ${words}`);
+    return isArgument ? 64 : 2;
+  }
+}
+
+function readValues(args: readonly string[]) {
+  return parseArgs({
+    args: [...args],
+    options: {
+      from: { type: 'string' },
+      to: { type: 'string' },
+      config: { type: 'string' },
+      rpc: { type: 'string', multiple: true, default: [] },
+      input: { type: 'string' },
+      checkpoint: { type: 'string', multiple: true, default: [] },
+      pubkey: { type: 'string' },
+      size: { type: 'string' },
+      block: { type: 'string', multiple: true, default: [] },
+      twice: { type: 'boolean', default: false },
+      resume: { type: 'string' },
+      json: { type: 'string' },
+    },
+  }).values;
+}
+type Values = ReturnType<typeof readValues>;
+
+interface Asked {
+  readonly period: Period;
+  readonly size: number | undefined;
+  readonly rpcUrls: ReadonlyMap<string, string>;
+  readonly pinned: ReadonlyMap<string, bigint>;
+  readonly config: Config | undefined;
+  readonly verifier: NoteVerifier | undefined;
+}
+
+function readAsked(values: Values): Pick<Asked, 'period' | 'size' | 'rpcUrls' | 'pinned'> {
+  const reading = parsePeriod(values.from, values.to, Date.now());
+  if (reading.kind === 'fault') throw new ArgumentError(reading.fault.words);
+  const { size, input, checkpoint } = values;
+  if (size !== undefined && !/^[1-9]\d{0,14}$/.test(size))
+    throw new ArgumentError('--size is a number of events, from 1');
+  if (input === undefined && checkpoint.length > 0)
+    throw new ArgumentError('--checkpoint goes with --input: the database has its own');
+  const pinned = readPairs('block', values.block, 'N', /^(?:0|[1-9]\d{0,15})$/);
+  return {
+    period: reading.period,
+    size: size === undefined ? undefined : Number(size),
+    rpcUrls: readRpcUrls(values.rpc),
+    pinned: new Map([...pinned].map(([network, block]) => [network, BigInt(block)])),
+  };
+}
+
+async function verifierOf({ pubkey }: Values, config: Config | undefined): Promise<NoteVerifier | undefined> {
+  if (pubkey !== undefined) return readVerifier(pubkey);
+  return config?.log ? parseVerifierKey(signerOf(config.log).verifierKey) : undefined;
+}
+
+async function makeReport(values: Values, asked: Asked): Promise<ReportJson> {
+  const { input } = values;
+  if (input !== undefined) {
+    await requireExport(input);
+    const checkpoints = (await Promise.all(values.checkpoint.map(readCheckpoints))).flat();
+    const report = await reconcileWith(
+      values,
+      asked,
+      ledgerInFile(input, checkpoints, asked.verifier, asked.size),
+    );
+    await keepJson(values, report);
+    tell(values, report);
+    return report;
+  }
+  return withLedger(async ({ pool }) => {
+    const source = await ledgerInDatabase(pool, asked.verifier, asked.size);
+    const report = await reconcileWith(values, asked, source);
+    await keepJson(values, report);
+    const id = await storeReconciliation(pool, reportText(report));
+    tell(values, report);
+    if (values.json !== '-') say(`Kept as reconciliation ${id}.`);
+    return report;
+  });
+}
+
+async function reconcileWith(values: Values, asked: Asked, source: LedgerSource): Promise<ReportJson> {
+  const chains = openChains(asked);
+  const progress = startProgress();
+  try {
+    return await reconcile({
+      period: asked.period,
+      source,
+      chains,
+      accepted: asked.config?.jobs?.tokens ?? [],
+      pinned: asked.pinned,
+      twice: values.twice,
+      resumeFile: values.resume,
+      onProgress: progress.at,
+    });
+  } finally {
+    progress.end();
+    await Promise.all([...chains.values()].map((chain) => chain.close()));
+  }
+}
+
+/** A node may look through many blocks for one question. */
+const timeoutMs = 30_000;
+
+function openChains({ config, rpcUrls }: Asked): ReadonlyMap<string, ChainScanner> {
+  const configured = [...(config?.jobs?.networks ?? [])].map(([network, { rpcUrl }]): [string, string] => [
+    network,
+    rpcUrl,
+  ]);
+  return new Map(
+    [...new Map([...configured, ...rpcUrls])].map(([network, rpcUrl]) => [
+      network,
+      createScanner({ network, chainId: chainIdOf(network) ?? 0, rpcUrl, timeoutMs }),
+    ]),
+  );
+}
+
+async function keepJson({ json }: Values, report: ReportJson): Promise<void> {
+  if (json !== undefined && json !== '-') await writeFile(json, reportText(report));
+}
+
+function tell({ json }: Values, report: ReportJson): void {
+  if (json === '-') say(reportText(report));
+  else for (const line of reconcileLines(report)) say(line);
+}

@@ -1,0 +1,40 @@
+import { projectToHead } from '../../../projections/project.ts';
+import { listRefundsDue, type RefundDueRow } from '../../../store/refunds.ts';
+import { withLedger } from '../../ledger.ts';
+import { moneyText } from '../../money-text.ts';
+import { say } from '../../terminal.ts';
+
+const pageSize = 1_000;
+
+const words: Readonly<Record<string, string>> = {
+  dead_lettered: 'its call is a dead letter',
+  never_enqueued: 'it never had a call',
+  paid_twice: 'another payment took its quote',
+};
+
+export async function run(): Promise<number> {
+  const count = await withLedger(async (ledger) => {
+    await projectToHead(ledger);
+    let listed = 0;
+    for (let after = 0; ;) {
+      const { rows } = await listRefundsDue(ledger.pool, after, pageSize);
+      for (const row of rows) tell(row);
+      listed += rows.length;
+      const last = rows.at(-1);
+      if (!last || rows.length < pageSize) return listed;
+      after = last.seq;
+    }
+  });
+  if (count === 0) say('No refund is due.');
+  return 0;
+}
+
+function tell(row: RefundDueRow): void {
+  const { network, why } = row;
+  say(
+    `quote ${row.quote_digest}  due since ${row.since} (${row.age_secs} s)  ${words[why] ?? why}\n` +
+      `  ${moneyText(row)} on ${network} to ${row.payer}\n` +
+      `  payment ${row.payment_nonce}, paid to ${row.pay_to} by ${row.transaction}`,
+  );
+  if (row.block_number === null) say("  not proven on the chain yet: it stands on somebody's word");
+}

@@ -1,0 +1,14 @@
+import { resumeRunner } from '../../../jobs/pause-runner.ts';
+import { withLedger } from '../../ledger.ts';
+import { fail, say } from '../../terminal.ts';
+
+export async function run([name]: readonly string[]): Promise<number> {
+  if (name === undefined) {
+    fail('which runner? tollbook runners resume NAME');
+    return 64;
+  }
+  const done = await withLedger((ledger) => resumeRunner(ledger, { name }));
+  if (done) say(`Runner ${name} gets calls again.`);
+  else fail(`Runner ${name} is not paused.`);
+  return done ? 0 : 1;
+}

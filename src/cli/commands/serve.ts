@@ -1,0 +1,52 @@
+import { parseArgs } from 'node:util';
+import type { Logger } from 'pino';
+import { readDatabaseUrl } from '../../config/database-url.ts';
+import { processEnvironment } from '../../config/environment.ts';
+import { loadConfig } from '../../config/load.ts';
+import { ConfigError } from '../../config/mistakes.ts';
+import { createLogger, type RunningGateway, startGateway } from '../../app/start.ts';
+import { fail, untilSignal } from '../terminal.ts';
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values } = parseArgs({ args: [...args], options: { config: { type: 'string' } } });
+  if (values.config === undefined) {
+    fail('which configuration? tollbook serve --config FILE');
+    return 64;
+  }
+  const signal = untilSignal();
+  // a SIGHUP while everything starts means nothing yet, and must not end the process
+  process.on('SIGHUP', () => {});
+  const env = processEnvironment();
+  const { config, warnings } = await loadConfig(values.config, env);
+  const logger = createLogger(config.logLevel);
+  for (const warning of warnings) logger.warn(warning);
+  const gateway = await startGateway({ config, databaseUrl: readDatabaseUrl(env), logger });
+  const onSignal = reloader(gateway, values.config, logger);
+  process.on('SIGHUP', onSignal);
+  logger.info({ url: gateway.url }, 'listening');
+  logger.info({ signal: await signal }, 'stopping');
+  await gateway.stop();
+  return 0;
+}
+
+/** One reload after the other; a signal that comes meanwhile reads the file once more. */
+function reloader(gateway: RunningGateway, file: string, logger: Logger): () => void {
+  let last = Promise.resolve();
+  return () => {
+    last = last.then(() => reload(gateway, file, logger));
+  };
+}
+
+async function reload(gateway: RunningGateway, file: string, logger: Logger): Promise<void> {
+  try {
+    const { config, warnings } = await loadConfig(file, processEnvironment());
+    for (const warning of warnings) logger.warn(warning);
+    const wantsRestart = await gateway.reload(config);
+    logger.info({ wants_restart: wantsRestart }, 'configuration loaded');
+  } catch (error) {
+    if (!(error instanceof ConfigError))
+      return logger.error({ err: error }, 'the configuration could not be loaded');
+    logger.error({ mistakes: error.mistakes }, 'the configuration has mistakes: nothing was changed');
+    await gateway.refuseReload(error.mistakes.length).catch(() => {});
+  }
+}

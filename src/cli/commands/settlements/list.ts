@@ -1,0 +1,26 @@
+import { listOpenSettlements } from '../../../jobs/decide-settlement.ts';
+import { withLedger } from '../../ledger.ts';
+import { say } from '../../terminal.ts';
+
+const shown = 1_000;
+
+export async function run(): Promise<number> {
+  const rows = await withLedger((ledger) => listOpenSettlements(ledger, shown));
+  if (rows.length === 0) say('No settlement is open.');
+  for (const { digest, since, reason, payment, hints, isWithRunner } of rows) {
+    const ageSecs = Math.max(0, Math.round((Date.now() - since.getTime()) / 1_000));
+    const money = payment
+      ? `${payment.amount} atoms of ${payment.symbol} on ${payment.network} from ${payment.payer}`
+      : '';
+    const where = isWithRunner ? '  (its call is with a runner)' : '';
+    say(`quote ${digest}  open for ${ageSecs} s  ${reason}${where}\n  ${money}`);
+    if (payment) say(`  nonce ${payment.nonce}, holds until ${until(payment.valid_before)}`);
+    for (const hint of hints) say(`  a facilitator named transaction ${hint}`);
+  }
+  return 0;
+}
+
+function until(validBefore: string): string {
+  const ms = Number(validBefore) * 1_000;
+  return ms <= 8.64e15 ? new Date(ms).toISOString() : 'the end of time';
+}

@@ -1,0 +1,24 @@
+import { listTroubledSpends } from '../../../store/spend.ts';
+import { readStream } from '../../../store/streams.ts';
+import { withLedger } from '../../ledger.ts';
+import { say } from '../../terminal.ts';
+
+const shown = 1_000;
+
+export async function run(): Promise<number> {
+  await withLedger(async ({ pool }) => {
+    const spends = await listTroubledSpends(pool, shown);
+    if (spends.length === 0) say('No spend waits for its payment longer than it should.');
+    for (const { stream, status, attempts, reason, since } of spends) {
+      const { events } = await readStream(pool, stream);
+      const accepted = events.find((event) => event.type === 'spend_accepted');
+      say(`${stream}  ${status === 'failed' ? 'lost' : 'tried again'}  ${reason ?? ''}`);
+      say(`  earned ${since.toISOString()}, tried ${attempts} times`);
+      if (!accepted) continue;
+      const { amount, network, contract, commitment, nonce, auth_hash: hash, expiry } = accepted.data;
+      say(`  ${amount} atoms by ${contract} on ${network}, until ${expiry}`);
+      say(`  account ${commitment}, nonce ${nonce}, authorization ${hash}`);
+    }
+  });
+  return 0;
+}

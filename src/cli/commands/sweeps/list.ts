@@ -1,0 +1,19 @@
+import { listSweeps } from '../../../store/refunds.ts';
+import { withLedger } from '../../ledger.ts';
+import { moneyText } from '../../money-text.ts';
+import { say } from '../../terminal.ts';
+
+const shown = 1_000;
+
+export async function run(): Promise<number> {
+  const sweeps = await withLedger(({ pool }) => listSweeps(pool, shown));
+  if (sweeps.length === 0) say('No sweep is recorded.');
+  for (const { at, data } of sweeps) {
+    const { network, operator } = data;
+    say(
+      `${at}  ${moneyText(data)} on ${network}, by ${operator}\n` +
+        `  from ${data.pay_to} to ${data.swept_to}, transaction ${data.transaction}, log ${data.log_index}`,
+    );
+  }
+  return 0;
+}

@@ -1,0 +1,19 @@
+import { listTokens, type OperatorToken } from '../../../store/operator-tokens.ts';
+import { withLedger } from '../../ledger.ts';
+import { say } from '../../terminal.ts';
+
+export async function run(): Promise<number> {
+  const tokens = await withLedger(({ db }) => listTokens(db));
+  if (tokens.length === 0) say('There are no tokens.');
+  for (const token of tokens) {
+    say(
+      `${String(token.tokenId).padStart(4)}  ${token.name.padEnd(24)}  ${token.scopes.join(' ')}  ${standing(token)}`,
+    );
+  }
+  return 0;
+}
+
+function standing({ revokedAt, expiresAt, createdAt }: OperatorToken): string {
+  if (revokedAt) return `revoked ${revokedAt.toISOString()}`;
+  return expiresAt ? `until ${expiresAt.toISOString()}` : `since ${createdAt.toISOString()}`;
+}

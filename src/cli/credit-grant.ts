@@ -1,6 +1,0 @@
-import { grantCredit } from '../routing/credit.ts';
-import { moveCredit } from './credit-move.ts';
-
-export function run(args: readonly string[]): Promise<number> {
-  return moveCredit('grant', args, grantCredit, 'An account cannot have so much.');
-}

@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto';
+import type { Commodity } from './entry.ts';
+
+/**
+ * The chart of accounts. Names are valid in beancount and hledger: parts begin with a capital or a digit, and hold letters,
+ * digits and hyphens.
+ */
+export const accounts = {
+  /** Paid, and not yet delivered. */
+  undelivered: 'Liabilities:Undelivered',
+  /** Paid, and never delivered. */
+  refundsDue: 'Liabilities:RefundsDue',
+  /** What customers may still use of their credit. */
+  prepaidCredit: 'Liabilities:PrepaidCredit',
+  /** Where tokens become credit: in each commodity what went through. */
+  conversion: 'Equity:Conversion',
+  /** What stood on the other side before a period, with all earlier income and expenses. */
+  opening: 'Equity:Opening',
+  /** Against income: delivered, and paid back all the same. */
+  refunds: 'Income:Refunds',
+  breakage: 'Income:Breakage',
+  /** Spends carry no model's name. */
+  spends: 'Income:Chat:SpendAuthorizations',
+  /** Credit given away, without money. */
+  creditGrants: 'Expenses:CreditGrants',
+  /** Refunded, and the payment itself turned out not to stand. */
+  lostRefunds: 'Expenses:LostRefunds',
+  /** Credit that was used before its payment turned out not to stand. */
+  lostTopUps: 'Expenses:LostTopUps',
+  lostSpends: 'Expenses:LostSpends',
+} as const;
+
+/** The tokens at an address of ours. */
+export function chainAccount(token: Commodity, address: string): string {
+  return `Assets:Chain:${tokenPart(token)}:${shortAddress(address)}`;
+}
+
+/** Tokens that only a facilitator says have arrived there. */
+export function unconfirmedAccount(token: Commodity, address: string): string {
+  return `Assets:Unconfirmed:${tokenPart(token)}:${shortAddress(address)}`;
+}
+
+/** Tokens of ours beyond the addresses that are paid to. */
+export function treasuryAccount(token: Commodity): string {
+  return `Assets:Treasury:${tokenPart(token)}`;
+}
+
+/** Spends that were earned and not yet claimed. */
+export function spendsReceivable(token: Commodity, operator: string): string {
+  return `Assets:Receivable:Spends:${tokenPart(token)}:${shortAddress(operator)}`;
+}
+
+/** `isSure`: the payment behind it was seen on its chain, or an operator vouched for it. */
+export function jobIncome(serviceId: number, jobIndex: number, isSure: boolean): string {
+  return `Income:${isSure ? 'Jobs' : 'Unconfirmed'}:${serviceId}:${jobIndex}`;
+}
+
+export function chatIncome(model: string | undefined): string {
+  return `Income:Chat:${model === undefined ? 'Unknown' : accountPart(model)}`;
+}
+
+function tokenPart({ network, tag }: Commodity): string {
+  return `${network?.replace('eip155:', 'Eip155-')}:${tag}`;
+}
+
+/** The ends of an address, as explorers show it. */
+function shortAddress(address: string): string {
+  return `${address.slice(0, 8)}-${address.slice(-6)}`;
+}
+
+/** A name as part of an account: what is not allowed becomes a hyphen, and a hash keeps names apart that would look alike. */
+function accountPart(name: string): string {
+  const clean = name
+    .replaceAll(/[^A-Za-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
+    .slice(0, 60);
+  const capital = clean.slice(0, 1).toUpperCase() + clean.slice(1);
+  return capital === name ? name : [capital, hashOf(name)].filter(Boolean).join('-');
+}
+
+/** 8 capitals and digits that stand for a text. */
+export function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 8).toUpperCase();
+}

@@ -1,0 +1,69 @@
+import { hashOf } from './account.ts';
+import type { Commodity } from './entry.ts';
+
+/** The currency of credit, in micros. The ledger does not say which currency it is. */
+export const creditCommodity: Commodity = {
+  name: 'CREDIT',
+  tag: 'Credit',
+  network: undefined,
+  asset: undefined,
+  symbol: 'CREDIT',
+  decimals: 6,
+};
+
+interface Token {
+  readonly network: string;
+  readonly asset: string;
+  readonly symbol: string;
+  readonly decimals: number;
+}
+
+/** What beancount takes at most. */
+const mostLetters = 24;
+
+/**
+ * The tokens of a ledger by name. A token is its network, contract and decimals; it keeps the name that it had first, and
+ * one whose name is taken gets its contract's first digits behind it: so what is written once never changes.
+ */
+export class Commodities {
+  readonly #known = new Map<string, Commodity>();
+  readonly #names = new Set<string>();
+
+  token({ network, asset, symbol, decimals }: Token): Commodity {
+    return this.#named(`${network}/${asset}/${decimals}`, { network, asset, symbol, decimals });
+  }
+
+  /** What a contract of prepaid credits pays out. The ledger does not hold its decimals: it is counted in atoms. */
+  spend(network: string, contract: string): Commodity {
+    const token = { network, asset: contract, symbol: 'SPEND', decimals: 0 };
+    return this.#named(`${network}/${contract}/spend`, token);
+  }
+
+  #named(key: string, token: Token): Commodity {
+    const known = this.#known.get(key);
+    if (known) return known;
+    const chain = token.network.replace('eip155:', '');
+    const plain = cleanSymbol(token.symbol);
+    const contract = token.asset.slice(2, 8).toUpperCase();
+    const tags = [plain, `${plain}-${contract}`, `${plain}-${contract}-${token.decimals}`];
+    const tag =
+      tags.find((one) => `${one}-${chain}`.length <= mostLetters && !this.#names.has(`${one}-${chain}`)) ??
+      `${plain.slice(0, 4)}-${hashOf(key)}`;
+    // a chain id may be too long for any name
+    const whole = `${tag}-${chain}`;
+    const name = whole.length <= mostLetters ? whole : tag;
+    const commodity = { ...token, name, tag };
+    this.#names.add(name);
+    this.#known.set(key, commodity);
+    return commodity;
+  }
+}
+
+/** A symbol in capitals, digits and hyphens, with a letter at its beginning. */
+function cleanSymbol(symbol: string): string {
+  const clean = symbol
+    .toUpperCase()
+    .replaceAll(/[^A-Z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '');
+  return /^[A-Z]/.test(clean) ? clean : `T${clean}`;
+}

@@ -1,0 +1,64 @@
+import { accounts, chainAccount, chatIncome, spendsReceivable } from './account.ts';
+import { creditCommodity, type Commodities } from './commodity.ts';
+import type { Move } from './entry.ts';
+import type { BooksEventOf } from './event.ts';
+
+type CreditEvent = BooksEventOf<
+  | 'credit_granted'
+  | 'credit_topped_up'
+  | 'credit_taken_back'
+  | 'credit_captured'
+  | 'credit_corrected'
+  | 'credit_expired'
+>;
+type SpendEvent = BooksEventOf<'spend_earned' | 'spend_claimed' | 'spend_failed'>;
+
+/**
+ * What credit is to the books: a liability from when it is there until it is used, taken back or expires. Credit that is
+ * granted has no money behind it and is an expense; credit that is bought comes out of `Equity:Conversion`, where the token
+ * went in. Holds are no postings: credit that is held is still owed.
+ */
+export function creditMoves(event: CreditEvent, model: string | undefined): Move[] {
+  const { prepaidCredit, conversion, creditGrants, lostTopUps, breakage } = accounts;
+  const { amount_micros: micros } = event.data;
+  switch (event.type) {
+    case 'credit_granted':
+      return moves(creditGrants, prepaidCredit, micros);
+    case 'credit_topped_up':
+      return moves(conversion, prepaidCredit, micros);
+    case 'credit_taken_back':
+      // what was used of it is lost
+      return [
+        ...moves(prepaidCredit, conversion, micros),
+        ...moves(lostTopUps, conversion, event.data.missing_micros),
+      ];
+    case 'credit_captured':
+      return moves(prepaidCredit, chatIncome(model), micros);
+    case 'credit_corrected':
+      return moves(chatIncome(model), prepaidCredit, micros);
+    case 'credit_expired':
+      return moves(prepaidCredit, breakage, micros);
+  }
+}
+
+function moves(debit: string, credit: string, micros: string): Move[] {
+  const atoms = BigInt(micros);
+  return atoms === 0n ? [] : [{ debit, credit, commodity: creditCommodity, atoms }];
+}
+
+/** A spend is income once it is earned, and a receivable until its operator has the tokens. */
+export function spendMoves({ type, data }: SpendEvent, commodities: Commodities): Move[] {
+  const { network, contract, operator, amount } = data;
+  const commodity = commodities.spend(network, contract);
+  const receivable = spendsReceivable(commodity, operator);
+  const atoms = BigInt(amount);
+  if (atoms === 0n) return [];
+  switch (type) {
+    case 'spend_earned':
+      return [{ debit: receivable, credit: accounts.spends, commodity, atoms }];
+    case 'spend_claimed':
+      return [{ debit: chainAccount(commodity, operator), credit: receivable, commodity, atoms }];
+    case 'spend_failed':
+      return [{ debit: accounts.lostSpends, credit: receivable, commodity, atoms }];
+  }
+}

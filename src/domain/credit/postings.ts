@@ -1,0 +1,97 @@
+import type { LedgerEvent } from '../events/event.ts';
+
+/** The accounts that one customer's credit moves between; `granted`, `bought`, `expired` and `used` are the operator's side. */
+export type CreditSide = 'available' | 'held' | 'granted' | 'bought' | 'expired' | 'used';
+
+/** One move of credit: what leaves one side arrives on the other. */
+export interface Posting {
+  readonly accountId: number;
+  readonly from: CreditSide;
+  readonly to: CreditSide;
+  readonly amountMicros: bigint;
+}
+
+const sides = {
+  credit_granted: ['granted', 'available'],
+  credit_topped_up: ['bought', 'available'],
+  credit_taken_back: ['available', 'bought'],
+  credit_expired: ['available', 'expired'],
+  credit_held: ['available', 'held'],
+  credit_captured: ['held', 'used'],
+  credit_released: ['held', 'available'],
+  credit_corrected: ['used', 'available'],
+} as const satisfies Record<string, readonly [from: CreditSide, to: CreditSide]>;
+
+/** The events that move credit. */
+export const creditEventTypes = Object.keys(sides) as readonly (keyof typeof sides)[];
+
+type CreditEvent = Extract<LedgerEvent, { type: keyof typeof sides }>;
+
+function isCreditEvent(event: LedgerEvent): event is CreditEvent {
+  return Object.hasOwn(sides, event.type);
+}
+
+/** The posting an event stands for; undefined where no credit moves. */
+export function postingOf(event: LedgerEvent): Posting | undefined {
+  if (!isCreditEvent(event)) return undefined;
+  const [from, to] = sides[event.type];
+  return {
+    accountId: event.data.account_id,
+    from,
+    to,
+    amountMicros: BigInt(event.data.amount_micros),
+  };
+}
+
+/** What an account has by its events, in micros. `granted` and `bought` are what came from outside, below zero. */
+export type CreditBalance = Readonly<Record<CreditSide, bigint>>;
+
+/** Of an account that nothing was ever moved on. */
+export const noCredit: CreditBalance = {
+  available: 0n,
+  held: 0n,
+  granted: 0n,
+  bought: 0n,
+  expired: 0n,
+  used: 0n,
+};
+
+/** The balances of all accounts: a fold over their events and nothing else. The sides of each add up to zero. */
+export function foldCredit(events: Iterable<LedgerEvent>): ReadonlyMap<number, CreditBalance> {
+  const balances = new Map<number, CreditBalance>();
+  for (const event of events) {
+    const posting = postingOf(event);
+    if (!posting) continue;
+    const { accountId, from, to, amountMicros } = posting;
+    const before = balances.get(accountId) ?? noCredit;
+    balances.set(accountId, {
+      ...before,
+      [from]: before[from] - amountMicros,
+      [to]: before[to] + amountMicros,
+    });
+  }
+  return balances;
+}
+
+/** Sides that never go below zero: the others count what came from outside. */
+const solid = ['available', 'held', 'used'] as const;
+
+/** The balances of all accounts, event by event. */
+export class CreditCheck {
+  readonly #balances = new Map<number, Record<CreditSide, bigint>>();
+
+  /** Takes the next event. What is wrong with it; undefined where no side goes below zero that cannot. */
+  apply(event: LedgerEvent): string | undefined {
+    const posting = postingOf(event);
+    if (!posting) return undefined;
+    const { accountId, from, to, amountMicros } = posting;
+    const balance = this.#balances.get(accountId) ?? { ...noCredit };
+    this.#balances.set(accountId, balance);
+    balance[from] -= amountMicros;
+    balance[to] += amountMicros;
+    const short = solid.find((side) => balance[side] < 0n);
+    return (
+      short && `account ${accountId} has ${balance[short]} micros ${short}: more than there was has moved`
+    );
+  }
+}

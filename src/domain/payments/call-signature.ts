@@ -1,0 +1,170 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { canonicalJson } from '../values/canonical-json.ts';
+
+/** What a runner may rely on about a call: header names in lower case, all `x-x402-…` or `x-net-…`. */
+export type CallMetadata = Readonly<Record<string, string>>;
+
+/** A message as Standard Webhooks knows it. */
+export interface WebhookToSign {
+  /** Shared with the receiver; its UTF-8 bytes are the key. */
+  readonly secret: string;
+  /** The receiver's idempotency key: visible ASCII without dots, at most 200 characters. */
+  readonly id: string;
+  readonly timestampSecs: number;
+  readonly body: Uint8Array;
+}
+
+/** A call's id is decimal. */
+export interface CallToSign extends WebhookToSign {
+  readonly metadata: CallMetadata;
+}
+
+export interface WebhookSignatureHeaders {
+  readonly 'webhook-id': string;
+  readonly 'webhook-timestamp': string;
+  readonly 'webhook-signature': string;
+}
+
+/** The headers a signature consists of; the metadata travels beside them, a header each. */
+export interface CallSignatureHeaders extends WebhookSignatureHeaders {
+  readonly 'x-net-metadata-signature': string;
+}
+
+export interface CallToVerify {
+  readonly secret: string;
+  /** As node:http gives them: names in lower case. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly body: Uint8Array;
+  readonly nowSecs: number;
+}
+
+export type CallVerification =
+  | {
+      readonly ok: true;
+      readonly id: string;
+      readonly timestampSecs: number;
+      readonly metadata: CallMetadata;
+    }
+  | { readonly ok: false; readonly reason: CallRefusal };
+
+export type CallRefusal =
+  | 'malformed_headers'
+  | 'timestamp_out_of_range'
+  | 'body_signature_mismatch'
+  | 'metadata_signature_mismatch';
+
+/** How far a call's time may lie from the runner's, either way. */
+const callToleranceSecs = 300;
+
+const idForm = /^\d{1,19}$/;
+/** A dot would let one message be read as another; the one word is what begins a signature over metadata. */
+const webhookIdForm = /^(?!metadata$)[!-\-/-~]{1,200}$/;
+const timestampForm = /^(?:0|[1-9]\d{0,11})$/;
+const metadataName = /^x-(?:x402|net)-[\w-]+$/;
+/** What passes through HTTP unchanged: printable ASCII, no space at either end. */
+const metadataValue = /^(?:[!-~](?:[ -~]*[!-~])?)?$/;
+const metadataSignature = 'x-net-metadata-signature';
+
+/**
+ * Signs a call's body as Standard Webhooks does, and its metadata likewise.
+ * @throws TypeError for what could not be verified on the other side: an empty secret, an id or a time out of
+ * form, metadata with other names or with values that HTTP would change
+ */
+export function signCall({ secret, id, timestampSecs, body, metadata }: CallToSign): CallSignatureHeaders {
+  if (!idForm.test(id)) throw new TypeError(`not a call's id: ${id}`);
+  for (const [name, value] of Object.entries(metadata)) {
+    const isSignable = isMetadataName(name) && name === name.toLowerCase() && metadataValue.test(value);
+    if (!isSignable) throw new TypeError(`not metadata of a call: ${name}`);
+  }
+  const headers = signWebhook({ secret, id, timestampSecs, body });
+  const sign = signer(secret, id, headers['webhook-timestamp']);
+  return { ...headers, [metadataSignature]: sign(metadataContent(metadata), 'metadata.') };
+}
+
+/**
+ * Signs a message's body as Standard Webhooks does.
+ * @throws TypeError for an empty secret, an id or a time out of form
+ */
+export function signWebhook({ secret, id, timestampSecs, body }: WebhookToSign): WebhookSignatureHeaders {
+  const timestamp = String(timestampSecs);
+  if (!webhookIdForm.test(id) || !timestampForm.test(timestamp))
+    throw new TypeError(`not the id and time of a webhook: ${id}, ${timestamp}`);
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': signer(secret, id, timestamp)(body),
+  };
+}
+
+/** Checks a received call; the metadata it returns is signed, every other header is anyone's word. */
+export function verifyCall({ secret, headers, body, nowSecs }: CallToVerify): CallVerification {
+  const id = headers['webhook-id'];
+  const timestamp = headers['webhook-timestamp'];
+  const bodySignatures = headers['webhook-signature'];
+  const metadataSignatures = headers[metadataSignature];
+  const metadata = metadataOf(headers);
+  if (!isForm(id, idForm) || !isForm(timestamp, timestampForm) || metadata === undefined)
+    return refused('malformed_headers');
+  if (typeof bodySignatures !== 'string' || typeof metadataSignatures !== 'string')
+    return refused('malformed_headers');
+
+  const timestampSecs = Number(timestamp);
+  if (Math.abs(nowSecs - timestampSecs) > callToleranceSecs) return refused('timestamp_out_of_range');
+
+  const sign = signer(secret, id, timestamp);
+  if (!isAmong(sign(body), bodySignatures)) return refused('body_signature_mismatch');
+  if (!isAmong(sign(metadataContent(metadata), 'metadata.'), metadataSignatures))
+    return refused('metadata_signature_mismatch');
+  return { ok: true, id, timestampSecs, metadata };
+}
+
+function refused(reason: CallRefusal): CallVerification {
+  return { ok: false, reason };
+}
+
+function isForm(value: string | readonly string[] | undefined, form: RegExp): value is string {
+  return typeof value === 'string' && form.test(value);
+}
+
+function isMetadataName(name: string): boolean {
+  return metadataName.test(name) && name !== metadataSignature;
+}
+
+/** The signed headers of a call; undefined when one of them came as a list. */
+function metadataOf(headers: CallToVerify['headers']): CallMetadata | undefined {
+  const found: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined || !isMetadataName(name)) continue;
+    if (typeof value !== 'string') return undefined;
+    found[name] = value;
+  }
+  return found;
+}
+
+function metadataContent(metadata: CallMetadata): Buffer {
+  return Buffer.from(canonicalJson(metadata), 'utf8');
+}
+
+/**
+ * Signs `{id}.{timestamp}.{content}`, as Standard Webhooks does. Metadata gets a word before its id, where a body has
+ * digits: no payer can choose a body whose signature would pass for one over metadata.
+ */
+function signer(
+  secret: string,
+  id: string,
+  timestamp: string,
+): (content: Uint8Array, prefix?: string) => string {
+  if (secret === '') throw new TypeError('the secret of a call is empty');
+  const key = Buffer.from(secret, 'utf8');
+  return (content, prefix = '') =>
+    `v1,${createHmac('sha256', key).update(`${prefix}${id}.${timestamp}.`).update(content).digest('base64')}`;
+}
+
+/** A header may list several signatures, as while a secret is being changed; one of them has to be right. */
+function isAmong(expected: string, list: string): boolean {
+  const wanted = Buffer.from(expected);
+  return list.split(' ').some((candidate) => {
+    const given = Buffer.from(candidate);
+    return given.length === wanted.length && timingSafeEqual(given, wanted);
+  });
+}

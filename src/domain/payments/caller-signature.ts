@@ -1,0 +1,92 @@
+import { isAddress } from 'viem';
+import { bytesToHex, stringToBytes } from 'viem/utils';
+import type { JobId } from './job.ts';
+import { keccak256 } from '../values/keccak.ts';
+import type { Address, Hex } from '../values/primitives.ts';
+import { type EthereumSignature, parseSignature } from '../values/ethereum-signature.ts';
+import type { RefusalCode } from '../errors/refusal.ts';
+
+/** The four headers of a delegated caller as they came. A header that came twice is no header that can be read. */
+export interface CallerHeaders {
+  readonly caller: string | undefined;
+  readonly signature: string | undefined;
+  readonly nonce: string | undefined;
+  readonly expiry: string | undefined;
+}
+
+/** What a delegated caller says, well formed. Whether it is true is another question. */
+export interface CallerClaim {
+  readonly caller: Address;
+  readonly signature: Hex;
+  readonly parsed: EthereumSignature;
+  readonly nonce: string;
+  /** Unix seconds. */
+  readonly expiry: number;
+}
+
+/** 1 to 128 visible ASCII characters without a colon: the colon ends it in the signed text. */
+const nonceForm = /^[!-9;-~]{1,128}$/;
+const expiryForm = /^(?:0|[1-9]\d{0,15})$/;
+
+/** An address in lower or upper case, or with its right EIP-55 checksum; undefined for anything else. */
+export function parseCaller(text: string): Address | undefined {
+  const digits = text.slice(2);
+  const isPlain = digits === digits.toLowerCase() || digits === digits.toUpperCase();
+  return text.startsWith('0x') && isAddress(text, { strict: !isPlain })
+    ? (text.toLowerCase() as Address)
+    : undefined;
+}
+
+export function parseNonce(text: string): string | undefined {
+  return nonceForm.test(text) ? text : undefined;
+}
+
+/**
+ * Reads the headers of a delegated caller. Returns the code of the first thing missing or malformed, in the order of the
+ * headers; `signature_expired` where all is well formed but late.
+ */
+export function readCallerClaim(
+  headers: CallerHeaders,
+  nowSecs: number,
+  maxTtlSecs: number,
+): CallerClaim | RefusalCode {
+  if (headers.caller === undefined) return 'missing_caller';
+  const caller = parseCaller(headers.caller);
+  if (!caller) return 'invalid_caller';
+  if (headers.signature === undefined) return 'missing_signature';
+  const parsed = parseSignature(headers.signature);
+  if (!parsed) return 'invalid_signature';
+  if (headers.nonce === undefined) return 'missing_signature_nonce';
+  const nonce = parseNonce(headers.nonce);
+  if (nonce === undefined) return 'invalid_signature_nonce';
+  if (headers.expiry === undefined) return 'missing_signature_expiry';
+  const expiry = expiryForm.test(headers.expiry) ? Number(headers.expiry) : undefined;
+  if (expiry === undefined || expiry > nowSecs + maxTtlSecs) return 'invalid_signature_expiry';
+  if (expiry <= nowSecs) return 'signature_expired';
+  return { caller, signature: headers.signature.toLowerCase() as Hex, parsed, nonce, expiry };
+}
+
+/** The text a caller signs (EIP-191 `personal_sign`) for one body, one job, one nonce, until one moment. */
+export function callerMessage(
+  job: JobId,
+  body: Uint8Array,
+  { nonce, expiry }: Pick<CallerClaim, 'nonce' | 'expiry'>,
+): string {
+  return `x402-authorize:${job.serviceId}:${job.jobIndex}:${bytesToHex(keccak256(body)).slice(2)}:${nonce}:${expiry}`;
+}
+
+/** The EIP-191 digest of that text. */
+export function callerDigest(
+  job: JobId,
+  body: Uint8Array,
+  claim: Pick<CallerClaim, 'nonce' | 'expiry'>,
+): Uint8Array {
+  return personalSignDigest(stringToBytes(callerMessage(job, body, claim)));
+}
+
+/** What a wallet signs of a text's bytes (EIP-191 `personal_sign`). */
+export function personalSignDigest(message: Uint8Array): Uint8Array {
+  return keccak256(
+    Buffer.concat([stringToBytes(`\x19Ethereum Signed Message:\n${message.length}`), message]),
+  );
+}

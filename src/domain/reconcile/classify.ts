@@ -1,0 +1,399 @@
+import type { OutFact, PaymentFact, SpendFact } from './fact.ts';
+import type { LedgerFacts } from './ledger-facts.ts';
+import { chainFields, outFields, paymentFields, spendFields } from './fields.ts';
+import { EvidenceBook, type Matcher, outMismatch, paymentMismatch } from './match.ts';
+import {
+  accountKey,
+  type Account,
+  type BlockRange,
+  type ChainTransfer,
+  type Evidence,
+  type ItemClass,
+  transactionKey,
+  transferKey,
+} from './reconcile.ts';
+import type { ItemFields, Tally } from './tally.ts';
+
+export interface Sides {
+  readonly facts: LedgerFacts;
+  readonly matcher: Matcher;
+  /** What receipts say, by `transactionKey`. */
+  readonly evidence: ReadonlyMap<string, Evidence>;
+  readonly ranges: ReadonlyMap<string, BlockRange>;
+  /** `network/address` of every account. */
+  readonly payees: ReadonlySet<string>;
+  readonly tally: Tally;
+}
+
+/** What the ledger says that came and left within the period, by account, and what it had before. */
+export interface LedgerSums {
+  readonly opening: Map<string, bigint>;
+  readonly in: Map<string, bigint>;
+  readonly out: Map<string, bigint>;
+}
+
+export interface Classified {
+  readonly ledger: LedgerSums;
+  /** Transfers that a receipt shows within the period and the logs did not: the node contradicts itself. */
+  readonly contradictions: readonly ChainTransfer[];
+  /** Payments with a proof in a block, of whose transactions the node knows nothing. */
+  readonly unseen: readonly PaymentFact[];
+}
+
+/** Puts every fact and every transfer into exactly one class, each with what it moved. Pure. */
+export function classify(sides: Sides): Classified {
+  return new Classification(sides).run();
+}
+
+/** The transactions whose receipts are needed: of what the ledger names and the chain did not show, and of strangers' money. */
+export function openTransactions(
+  facts: LedgerFacts,
+  matcher: Matcher,
+  payees: ReadonlySet<string>,
+  most: number,
+): { readonly network: string; readonly transaction: string }[] {
+  const wanted = new Map<string, { readonly network: string; readonly transaction: string }>();
+  const want = ({
+    network,
+    transaction,
+  }: {
+    readonly network: string;
+    readonly transaction: string;
+  }): void => {
+    wanted.set(transactionKey({ network, transaction }), { network, transaction });
+  };
+  for (const payment of matcher.payments) {
+    const { network, transaction } = payment;
+    const isOpen = payment.status === 'settled' && !matcher.placed.has(payment);
+    if (isOpen && transaction !== undefined && facts.positionOf(payment) === 'in')
+      want({ network, transaction });
+  }
+  for (const out of facts.outs) if (!matcher.placed.has(out)) want(out);
+  const shown = new Set(matcher.candidates.map(transactionKey));
+  for (const { network, operator, transaction } of facts.spends)
+    if (transaction !== undefined && payees.has(`${network}/${operator}`))
+      if (!shown.has(transactionKey({ network, transaction }))) want({ network, transaction });
+  const enough = wanted.size + most;
+  const sought = matcher.candidates.filter((transfer) => matcher.isSought(transfer));
+  for (const transfer of [...sought, ...matcher.candidates]) if (wanted.size < enough) want(transfer);
+  return [...wanted.values()];
+}
+
+/** An inbound or outbound transfer that no fact explains. */
+export function strangerOf(
+  transfer: ChainTransfer,
+  payees: ReadonlySet<string>,
+): { readonly name: ItemClass; readonly fields: ItemFields } {
+  const { network, from, to } = transfer;
+  const leaves = payees.has(`${network}/${from}`);
+  const payTo = leaves ? from : to;
+  return {
+    name: leaves ? 'foreign_use' : 'on_chain_without_event',
+    fields: { ...chainFields(transfer), of: 'transfer', pay_to: payTo, from, to },
+  };
+}
+
+class Classification {
+  readonly #facts: LedgerFacts;
+  readonly #matcher: Matcher;
+  readonly #evidence: EvidenceBook;
+  readonly #ranges: ReadonlyMap<string, BlockRange>;
+  readonly #payees: ReadonlySet<string>;
+  readonly #tally: Tally;
+  readonly #found = new Map<PaymentFact | OutFact | SpendFact, ChainTransfer>();
+  readonly #free = new Map<string, ChainTransfer>();
+  readonly #freeByTransaction = new Map<string, ChainTransfer[]>();
+  readonly #claimed = new Map<string, ChainTransfer[]>();
+  readonly #ledger: LedgerSums;
+  readonly #contradictions: ChainTransfer[] = [];
+  readonly #unseen: PaymentFact[] = [];
+
+  constructor({ facts, matcher, evidence, ranges, payees, tally }: Sides) {
+    this.#facts = facts;
+    this.#matcher = matcher;
+    this.#evidence = new EvidenceBook(evidence);
+    this.#ranges = ranges;
+    this.#payees = payees;
+    this.#tally = tally;
+    this.#ledger = { opening: new Map(facts.opening), in: new Map(), out: new Map() };
+  }
+
+  run(): Classified {
+    for (const transfer of this.#matcher.candidates) this.#release(transfer);
+    this.#takePlaced();
+    const settled = this.#matcher.payments.filter(({ status }) => status === 'settled');
+    this.#search(settled, (payment) => this.#perfect(payment));
+    this.#search(settled, (payment) => this.#byAuthorization(payment));
+    this.#search(settled, (payment) => this.#nearest(payment));
+    for (const payment of settled) this.#settled(payment);
+    for (const payment of this.#matcher.payments) if (payment.status !== 'settled') this.#unsettled(payment);
+    for (const out of this.#facts.outs) this.#out(out);
+    const spends = this.#facts.spends.toSorted((a, b) => Number(!a.transaction) - Number(!b.transaction));
+    for (const spend of spends) this.#spend(spend);
+    for (const transfer of this.#free.values()) this.#stranger(transfer);
+    return { ledger: this.#ledger, contradictions: this.#contradictions, unseen: this.#unseen };
+  }
+
+  // Which transfer belongs to which fact.
+
+  #release(transfer: ChainTransfer): void {
+    this.#free.set(transferKey(transfer), transfer);
+    const key = transactionKey(transfer);
+    const known = this.#freeByTransaction.get(key);
+    if (known) known.push(transfer);
+    else this.#freeByTransaction.set(key, [transfer]);
+  }
+
+  #takePlaced(): void {
+    for (const [fact, transfer] of this.#matcher.placed) {
+      if ('payer' in fact && paymentMismatch(fact, transfer) === 'other_payer') this.#release(transfer);
+      else this.#claim(fact, transfer);
+    }
+  }
+
+  #claim(fact: PaymentFact | OutFact | SpendFact, transfer: ChainTransfer): void {
+    this.#found.set(fact, transfer);
+    this.#free.delete(transferKey(transfer));
+    const key = transactionKey(transfer);
+    const known = this.#claimed.get(key);
+    if (known) known.push(transfer);
+    else this.#claimed.set(key, [transfer]);
+  }
+
+  #search(payments: readonly PaymentFact[], look: (payment: PaymentFact) => ChainTransfer | undefined): void {
+    for (const payment of payments) {
+      if (this.#found.has(payment)) continue;
+      const transfer = look(payment);
+      if (transfer) this.#claim(payment, transfer);
+    }
+  }
+
+  #freeIn({ network, transaction }: { network: string; transaction: string | undefined }): ChainTransfer[] {
+    if (transaction === undefined) return [];
+    const all = this.#freeByTransaction.get(transactionKey({ network, transaction })) ?? [];
+    return all.filter((transfer) => this.#free.has(transferKey(transfer)));
+  }
+
+  #perfect(payment: PaymentFact): ChainTransfer | undefined {
+    return this.#freeIn(payment).find((transfer) => paymentMismatch(payment, transfer) === undefined);
+  }
+
+  #byAuthorization(payment: PaymentFact): ChainTransfer | undefined {
+    const transfer = this.#evidence.transferBy(payment);
+    return transfer && this.#free.get(transferKey(transfer));
+  }
+
+  /** A transfer of its payer in its transaction that is nearly what it says. */
+  #nearest(payment: PaymentFact): ChainTransfer | undefined {
+    const near = this.#freeIn(payment).filter(({ from }) => from === payment.payer);
+    for (const kind of ['amount_mismatch', 'asset_mismatch', 'payee_mismatch'] as const) {
+      const transfer = near.find((one) => paymentMismatch(payment, one) === kind);
+      if (transfer) return transfer;
+    }
+    return undefined;
+  }
+
+  // What is said of each.
+
+  #settled(payment: PaymentFact): void {
+    const transfer = this.#found.get(payment);
+    if (transfer) return this.#settledThere(payment, transfer);
+    const position = this.#facts.positionOf(payment);
+    if (position === 'before') return this.#settledBefore(payment);
+    if (position === 'after') return this.#settledAfter(payment);
+    return this.#settledNowhere(payment);
+  }
+
+  #settledThere(payment: PaymentFact, transfer: ChainTransfer): void {
+    add(this.#ledger.in, payment, payment.amount);
+    const mismatch = paymentMismatch(payment, transfer);
+    if (mismatch !== undefined && mismatch !== 'other_payer')
+      return this.#add(mismatch, payment, transfer, undefined, transfer);
+    if (payment.differs !== undefined)
+      return this.#add('quote_terms_differ', payment, transfer, payment.differs, transfer);
+    const recorded = this.#facts.recorded(payment.settledAt ?? '');
+    const why = recorded === 'in' ? movedWord(payment, transfer) : `recorded_${recorded}`;
+    if (isRefundDue(payment)) return this.#add('refund_due', payment, transfer, why, transfer);
+    return this.#add(recorded === 'in' ? 'matched' : 'timing', payment, transfer, why, transfer);
+  }
+
+  #settledBefore(payment: PaymentFact): void {
+    add(this.#ledger.opening, payment, payment.amount);
+    if (isRefundDue(payment)) this.#tally.add('refund_due', { ...paymentFields(payment), carried: true });
+    else if (this.#facts.recorded(payment.settledAt ?? '') === 'in')
+      this.#add('timing', payment, undefined, 'occurred_before');
+  }
+
+  #settledAfter(payment: PaymentFact): void {
+    if (this.#facts.recorded(payment.settledAt ?? '') !== 'in') return;
+    if (this.#ranges.get(payment.network)?.isCovered)
+      this.#add('timing', payment, undefined, 'occurred_after');
+    else this.#add('not_final', payment, undefined, 'block_not_final');
+  }
+
+  /** The ledger says that it came within the period, and no log shows it. */
+  #settledNowhere(payment: PaymentFact): void {
+    const { network, transaction } = payment;
+    const taken =
+      transaction === undefined ? [] : this.#claimed.get(transactionKey({ network, transaction }));
+    const isTaken = taken?.some((transfer) => paymentMismatch(payment, transfer) === undefined);
+    if (isTaken || this.#matcher.late.has(payment)) return this.#wanting('duplicate_claim', payment);
+    const evidence = this.#evidence.of(payment);
+    if (evidence?.kind === 'pending') return this.#add('not_final', payment, undefined, 'pending');
+    if (evidence?.kind !== 'receipt') {
+      if (payment.place) this.#unseen.push(payment);
+      return this.#wanting('missing_on_chain', payment, 'no_receipt');
+    }
+    if (evidence.isReverted) return this.#wanting('missing_on_chain', payment, 'reverted');
+    const fit = evidence.transfers.find((transfer) => paymentMismatch(payment, transfer) === undefined);
+    if (fit) return this.#elsewhere(payment, fit);
+    const near = nearIn(payment, evidence.transfers);
+    if (near) return this.#wanting(near.kind, payment, undefined, near.transfer);
+    return this.#wanting('missing_on_chain', payment, 'no_transfer');
+  }
+
+  /** It landed, but not in a block of the period. */
+  #elsewhere(payment: PaymentFact, transfer: ChainTransfer): void {
+    const range = this.#ranges.get(payment.network);
+    if (!range) return;
+    if (transfer.blockNumber < range.from) {
+      add(this.#ledger.opening, payment, payment.amount);
+      this.#add('timing', payment, transfer, 'occurred_before');
+    } else if (transfer.blockNumber <= range.to) this.#contradictions.push(transfer);
+    else if (range.isCovered) this.#add('timing', payment, transfer, 'occurred_after');
+    else this.#add('not_final', payment, transfer, 'block_not_final');
+  }
+
+  #wanting(name: ItemClass, payment: PaymentFact, why?: string, found?: ChainTransfer): void {
+    add(this.#ledger.in, payment, payment.amount);
+    this.#add(name, payment, found, why);
+  }
+
+  #unsettled(payment: PaymentFact): void {
+    const transfer = this.#byAuthorization(payment);
+    if (transfer) this.#claim(payment, transfer);
+    if (payment.status === 'settlement_failed') {
+      const fields = { foreign: false, why: 'recorded_as_failed' };
+      const told = { ...paymentFields(payment), ...fields };
+      if (transfer)
+        this.#tally.add('on_chain_without_event', { ...told, ...chainFields(transfer) }, transfer);
+      return;
+    }
+    const started = this.#facts.recorded(payment.startedAt);
+    if (started === 'after' && !transfer) return;
+    const carried = started === 'before' ? { carried: true } : {};
+    const why = transfer ? 'landed' : payment.status;
+    const fields = { ...paymentFields(payment), ...(transfer && chainFields(transfer)), ...carried, why };
+    this.#tally.add('unknown', fields, transfer);
+  }
+
+  #out(out: OutFact): void {
+    const isOfPayee = this.#payees.has(`${out.network}/${out.payTo}`);
+    if (isOfPayee) add(this.#ledger.out, out, out.amount);
+    const isToPayee = this.#payees.has(`${out.network}/${out.to}`);
+    if (isToPayee) add(this.#ledger.in, { ...out, payTo: out.to }, out.amount);
+    const placed = this.#found.get(out) ?? this.#nearOut(out);
+    if (placed) {
+      if (!this.#found.has(out)) this.#claim(out, placed);
+      const recorded = this.#facts.recorded(out.recordedAt);
+      const late = recorded === 'in' ? {} : { why: `recorded_${recorded}` };
+      const fields = { ...outFields(out), ...chainFields(placed), ...late };
+      return this.#tally.add(outMismatch(out, placed) ?? out.of, fields, placed);
+    }
+    if (this.#matcher.late.has(out)) return this.#tally.add('duplicate_claim', outFields(out));
+    const evidence = this.#evidence.of(out);
+    const shown = evidence?.kind === 'receipt' ? evidence.transfers : [];
+    const fit = shown.find((transfer) => outMismatch(out, transfer) === undefined);
+    if (fit && isOfPayee) this.#contradictions.push(fit);
+    else if (fit) this.#tally.add(out.of, { ...outFields(out), ...chainFields(fit), why: 'other_account' });
+    else this.#tally.add('missing_on_chain', { ...outFields(out), why: `no_${out.of}` });
+  }
+
+  #nearOut(out: OutFact): ChainTransfer | undefined {
+    const leaving = this.#freeIn(out).filter(({ from }) => from === out.payTo);
+    const perfect = leaving.find((transfer) => outMismatch(out, transfer) === undefined);
+    return perfect ?? leaving.find(({ asset, to }) => asset === out.asset && to === out.to);
+  }
+
+  /** Claimed to a payee, or elsewhere: then it is only asked whether it was paid out. */
+  #spend(spend: SpendFact): void {
+    const transfer = this.#payoutOf(spend);
+    const fields = spendFields(spend);
+    if (transfer) {
+      this.#claim(spend, transfer);
+      this.#tally.add('spend', { ...fields, ...chainFields(transfer), pay_to: transfer.to }, transfer);
+    } else if (spend.transaction !== undefined && this.#payees.has(`${spend.network}/${spend.operator}`)) {
+      const evidence = this.#evidence.of(spend);
+      const shown = evidence?.kind === 'receipt' ? evidence.transfers : [];
+      if (!shown.some((one) => isPayout(spend, one))) this.#tally.add('missing_on_chain', fields);
+    }
+  }
+
+  #payoutOf(spend: SpendFact): ChainTransfer | undefined {
+    const { network, transaction } = spend;
+    const near =
+      transaction === undefined ? [...this.#free.values()] : this.#freeIn({ network, transaction });
+    return near.find((one) => isPayout(spend, one) && this.#payees.has(`${network}/${one.to}`));
+  }
+
+  #stranger(transfer: ChainTransfer): void {
+    const { name, fields } = strangerOf(transfer, this.#payees);
+    if (name === 'foreign_use') return this.#tally.add(name, fields, transfer);
+    const authorization = this.#evidence.authorizationOf(transfer);
+    const by = authorization
+      ? { foreign: true, payer: authorization.payer, payment_nonce: authorization.nonce }
+      : { foreign: false };
+    const unasked = this.#evidence.of(transfer) === undefined ? { why: 'receipt_not_asked' } : {};
+    return this.#tally.add(name, { ...fields, ...by, ...unasked }, transfer);
+  }
+
+  #add(
+    name: ItemClass,
+    payment: PaymentFact,
+    shown: ChainTransfer | undefined,
+    why?: string,
+    moved?: ChainTransfer,
+  ): void {
+    const chain = shown && chainFields(shown);
+    const to = shown && shown.to !== payment.payTo ? { to: shown.to } : {};
+    const { asset } = payment;
+    const other = shown && shown.asset !== asset ? { chain_asset: shown.asset } : {};
+    const fields = { ...paymentFields(payment), ...chain, ...to, ...(why !== undefined && { why }) };
+    this.#tally.add(name, { ...fields, asset, ...other }, moved);
+  }
+}
+
+function isPayout({ network, contract, amount }: SpendFact, transfer: ChainTransfer): boolean {
+  return transfer.network === network && transfer.from === contract && transfer.amount === amount;
+}
+
+/** Paid, and neither delivered nor on its way any more, and not given back. */
+function isRefundDue({ call, isRefunded }: PaymentFact): boolean {
+  return !isRefunded && (call === 'dead_lettered' || call === 'none');
+}
+
+/** Why the chain has it at another place than the ledger says; undefined where it does not. */
+function movedWord(
+  { transaction, place }: PaymentFact,
+  { transaction: there, blockHash, logIndex }: ChainTransfer,
+): string | undefined {
+  if (transaction !== there) return 'other_transaction';
+  return place && (place.blockHash !== blockHash || place.logIndex !== logIndex) ? 'other_block' : undefined;
+}
+
+/** Money of the payer that went elsewhere, or in another token, in the very transaction. */
+function nearIn(
+  payment: PaymentFact,
+  transfers: readonly ChainTransfer[],
+): { readonly kind: 'asset_mismatch' | 'payee_mismatch'; readonly transfer: ChainTransfer } | undefined {
+  const own = transfers.filter(({ from }) => from === payment.payer);
+  const elsewhere = own.find(({ asset, amount }) => asset === payment.asset && amount === payment.amount);
+  if (elsewhere) return { kind: 'payee_mismatch', transfer: elsewhere };
+  const other = own.find(({ to, asset }) => to === payment.payTo && asset !== payment.asset);
+  return other && { kind: 'asset_mismatch', transfer: other };
+}
+
+function add(sums: Map<string, bigint>, account: Account, amount: bigint): void {
+  const key = accountKey(account);
+  sums.set(key, (sums.get(key) ?? 0n) + amount);
+}

@@ -1,0 +1,66 @@
+import type { OutFact, PaymentFact, SpendFact } from './fact.ts';
+import type { ItemFields } from './tally.ts';
+import type { ChainTransfer } from './reconcile.ts';
+
+/** What an item says of a payment, from the ledger. */
+export function paymentFields(payment: PaymentFact): ItemFields {
+  return {
+    of: 'payment',
+    network: payment.network,
+    asset: payment.asset,
+    pay_to: payment.payTo,
+    seq: payment.seq,
+    quote_digest: payment.quoteDigest,
+    payer: payment.payer,
+    payment_nonce: payment.nonce,
+    recorded_at: payment.settledAt ?? payment.startedAt,
+    ledger_amount: String(payment.amount),
+    ...(payment.transaction !== undefined && { transaction: payment.transaction }),
+    ...(payment.place && { block_number: String(payment.place.blockNumber) }),
+  };
+}
+
+/** The same of money that left. */
+export function outFields(out: OutFact): ItemFields {
+  return {
+    of: out.of,
+    network: out.network,
+    asset: out.asset,
+    pay_to: out.payTo,
+    seq: out.seq,
+    ...(out.quoteDigest !== undefined && { quote_digest: out.quoteDigest }),
+    recorded_at: out.recordedAt,
+    ledger_amount: String(out.amount),
+    from: out.payTo,
+    to: out.to,
+    transaction: out.transaction,
+    block_number: String(out.blockNumber),
+    log_index: out.logIndex,
+  };
+}
+
+/** The same of a spend that was claimed. */
+export function spendFields(spend: SpendFact): ItemFields {
+  return {
+    of: 'spend',
+    network: spend.network,
+    pay_to: spend.operator,
+    seq: spend.seq,
+    recorded_at: spend.recordedAt,
+    ledger_amount: String(spend.amount),
+    ...(spend.transaction !== undefined && { transaction: spend.transaction }),
+    from: spend.contract,
+  };
+}
+
+/** What it says of a transfer, from the chain. */
+export function chainFields(transfer: ChainTransfer) {
+  return {
+    network: transfer.network,
+    asset: transfer.asset,
+    chain_amount: String(transfer.amount),
+    transaction: transfer.transaction,
+    block_number: String(transfer.blockNumber),
+    log_index: transfer.logIndex,
+  };
+}

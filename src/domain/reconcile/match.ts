@@ -1,0 +1,148 @@
+import type { OutFact, PaymentFact, SpendFact } from './fact.ts';
+import type { LedgerFacts } from './ledger-facts.ts';
+import { type ChainTransfer, type Evidence, transactionKey, transferKey } from './reconcile.ts';
+
+type Fact = PaymentFact | OutFact | SpendFact;
+
+/**
+ * Holds transfers as they come from the chain against what the ledger knows. A transfer that stands where a fact says is
+ * put to it at once; one that might belong to a fact is kept, and everything else is handed on as `stray`.
+ */
+export class Matcher {
+  /** The transfer that stands where the fact says. */
+  readonly placed = new Map<Fact, ChainTransfer>();
+  /** Facts whose place was another one's before. */
+  readonly late = new Set<Fact>();
+  /** Transfers that may belong to a fact, or that nobody knows, in the order of the chain. */
+  readonly candidates: ChainTransfer[] = [];
+  readonly payments: readonly PaymentFact[];
+  readonly #facts = new Map<string, Fact[]>();
+  readonly #transactions = new Set<string>();
+  readonly #payers = new Set<string>();
+  readonly #most: number;
+  readonly #stray: (transfer: ChainTransfer) => void;
+
+  /**
+   * @param most so many transfers of nobody's are kept to be looked at one by one
+   * @param stray gets those beyond that
+   */
+  constructor(facts: LedgerFacts, most: number, stray: (transfer: ChainTransfer) => void) {
+    this.#most = most;
+    this.#stray = stray;
+    this.payments = facts.payments();
+    for (const payment of this.payments) {
+      const { network, transaction, place, status, payer } = payment;
+      if (transaction !== undefined && place)
+        this.#place(payment, { network, transaction, logIndex: place.logIndex });
+      if (transaction !== undefined) this.#transactions.add(transactionKey({ network, transaction }));
+      if (status !== 'settled' || !place) this.#payers.add(`${network}/${payer}`);
+    }
+    for (const out of facts.outs) {
+      this.#place(out, out);
+      this.#transactions.add(transactionKey(out));
+    }
+    for (const { network, transaction, contract } of facts.spends)
+      if (transaction === undefined) this.#payers.add(`${network}/${contract}`);
+      else this.#transactions.add(transactionKey({ network, transaction }));
+  }
+
+  take(transfer: ChainTransfer): void {
+    const [first, ...others] = this.#facts.get(transferKey(transfer)) ?? [];
+    if (first) {
+      this.placed.set(first, transfer);
+      for (const other of others) this.late.add(other);
+      return;
+    }
+    // anybody can have a token tell that nothing moved from one address to another
+    if (transfer.amount === 0n) return;
+    const mayBelong = this.#isNamed(transfer) || this.#isOfPayer(transfer);
+    if (mayBelong || this.candidates.length < this.#most) this.candidates.push(transfer);
+    else this.#stray(transfer);
+  }
+
+  /** Whether it comes from a payer whose payment is looked for, in a transaction that the ledger does not name. */
+  isSought(transfer: ChainTransfer): boolean {
+    return this.#isOfPayer(transfer) && !this.#isNamed(transfer);
+  }
+
+  #isNamed(transfer: ChainTransfer): boolean {
+    return this.#transactions.has(transactionKey(transfer));
+  }
+
+  #isOfPayer({ network, from }: ChainTransfer): boolean {
+    return this.#payers.has(`${network}/${from}`);
+  }
+
+  #place(fact: Fact, at: Pick<ChainTransfer, 'network' | 'transaction' | 'logIndex'>): void {
+    const key = transferKey(at);
+    const facts = this.#facts.get(key);
+    if (facts) facts.push(fact);
+    else this.#facts.set(key, [fact]);
+  }
+}
+
+/** Why a transfer is not the one that a payment says; undefined where it is. */
+export function paymentMismatch(
+  payment: PaymentFact,
+  transfer: ChainTransfer,
+): 'asset_mismatch' | 'payee_mismatch' | 'amount_mismatch' | 'other_payer' | undefined {
+  if (transfer.from !== payment.payer) return 'other_payer';
+  if (transfer.asset !== payment.asset) return 'asset_mismatch';
+  if (transfer.to !== payment.payTo) return 'payee_mismatch';
+  const isAmount = transfer.amount === payment.amount && transfer.amount === payment.signedAmount;
+  return isAmount ? undefined : 'amount_mismatch';
+}
+
+/** The same of money that left. */
+export function outMismatch(
+  out: OutFact,
+  transfer: ChainTransfer,
+): 'asset_mismatch' | 'payee_mismatch' | 'amount_mismatch' | undefined {
+  if (transfer.asset !== out.asset) return 'asset_mismatch';
+  if (transfer.to !== out.to || transfer.from !== out.payTo) return 'payee_mismatch';
+  return transfer.amount === out.amount ? undefined : 'amount_mismatch';
+}
+
+/** What receipts tell beyond the transfers to and from payees. */
+export class EvidenceBook {
+  readonly #byTransaction: ReadonlyMap<string, Evidence>;
+  /** By transfer: the authorization that moved it. */
+  readonly #authorized = new Map<string, { readonly payer: string; readonly nonce: string }>();
+  /** By authorization: its transfer. */
+  readonly #moved = new Map<string, ChainTransfer>();
+
+  constructor(evidence: ReadonlyMap<string, Evidence>) {
+    this.#byTransaction = evidence;
+    for (const receipt of evidence.values()) if (receipt.kind === 'receipt') this.#read(receipt);
+  }
+
+  of(fact: { readonly network: string; readonly transaction?: string | undefined }): Evidence | undefined {
+    const { network, transaction } = fact;
+    return transaction === undefined
+      ? undefined
+      : this.#byTransaction.get(transactionKey({ network, transaction }));
+  }
+
+  /** Whose authorization moved a transfer; undefined where none did, or nobody was asked. */
+  authorizationOf(transfer: ChainTransfer): { readonly payer: string; readonly nonce: string } | undefined {
+    return this.#authorized.get(transferKey(transfer));
+  }
+
+  transferBy({
+    network,
+    asset,
+    payer,
+    nonce,
+  }: Pick<PaymentFact, 'network' | 'asset' | 'payer' | 'nonce'>): ChainTransfer | undefined {
+    return this.#moved.get(`${network}/${asset}/${payer}/${nonce}`);
+  }
+
+  #read({ transfers, authorizations }: Extract<Evidence, { kind: 'receipt' }>): void {
+    for (const { asset, payer, nonce, logIndex } of authorizations) {
+      const transfer = transfers.find((one) => one.logIndex === logIndex);
+      if (!transfer) continue;
+      this.#authorized.set(transferKey(transfer), { payer, nonce });
+      this.#moved.set(`${transfer.network}/${asset}/${payer}/${nonce}`, transfer);
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import { isRealDay } from './calendar-date.ts';
+
+/** A stretch of time: `fromMs` inclusive, `toMs` exclusive, both Unix milliseconds, UTC. */
+export interface Period {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+export type PeriodFaultCode =
+  | 'half_open'
+  | 'not_an_instant'
+  | 'reversed'
+  | 'empty'
+  | 'in_the_future'
+  | 'not_over';
+
+/** Why two texts are no period. `words` is a whole sentence for whoever typed them. */
+export interface PeriodFault {
+  readonly code: PeriodFaultCode;
+  readonly words: string;
+}
+
+export type PeriodReading =
+  | { readonly kind: 'period'; readonly period: Period }
+  | { readonly kind: 'fault'; readonly fault: PeriodFault };
+
+/**
+ * Reads `--from` and `--to`: `2026-11` (the month's first instant), `2026-11-01` (midnight UTC), or RFC 3339 to the
+ * millisecond. Only what is over at `nowMs` is a period: books of one that is not would change. `Infinity` asks of no clock.
+ */
+export function parsePeriod(from: string | undefined, to: string | undefined, nowMs: number): PeriodReading {
+  if (from === undefined || to === undefined)
+    return fault(
+      'half_open',
+      `a period has two ends, and --${from === undefined ? 'from' : 'to'} is missing`,
+    );
+  const fromMs = parseInstant(from);
+  if (fromMs === undefined) return notAnInstant('from', from);
+  const toMs = parseInstant(to);
+  if (toMs === undefined) return notAnInstant('to', to);
+  const wrong = wrongOrder(fromMs, toMs) ?? tooEarly({ fromMs, toMs }, nowMs);
+  return wrong ? { kind: 'fault', fault: wrong } : { kind: 'period', period: { fromMs, toMs } };
+}
+
+/** Unix milliseconds of a month, a day or an RFC 3339 time; undefined where the text is none of them. */
+export function parseInstant(text: string): number | undefined {
+  const parts = instant.exec(text);
+  if (!parts) return undefined;
+  const [, month = '', day = '-01', time = 'T00:00:00Z'] = parts;
+  if (!isRealDay(month + day)) return undefined;
+  const ms = Date.parse(month + day + time.toUpperCase());
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+/** RFC 3339 UTC in milliseconds, as the ledger writes times. */
+export function instantText(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+/** The shortest text for it that `parsePeriod` reads: a day where it is a midnight. */
+export function shortInstant(ms: number): string {
+  return instantText(ms).replace('T00:00:00.000Z', '');
+}
+
+const instant =
+  /^(\d{4}-\d\d)(?:(-\d\d)([Tt](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,3})?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d))?)?$/;
+
+const oneMonth = /-01$/;
+
+function fault(code: PeriodFaultCode, words: string): PeriodReading {
+  return { kind: 'fault', fault: { code, words } };
+}
+
+function notAnInstant(end: 'from' | 'to', text: string): PeriodReading {
+  const forms = '2026-11, 2026-11-01 or 2026-11-01T08:00:00Z';
+  return fault(
+    'not_an_instant',
+    `--${end} ${JSON.stringify(text.slice(0, 40))} is no date or time: ${forms}`,
+  );
+}
+
+function wrongOrder(fromMs: number, toMs: number): PeriodFault | undefined {
+  if (fromMs === toMs) return { code: 'empty', words: `the period is empty: ${emptyHint(fromMs)}` };
+  if (fromMs < toMs) return undefined;
+  const words = `the period is reversed: --from ${shortInstant(fromMs)} is after --to ${shortInstant(toMs)}`;
+  return { code: 'reversed', words };
+}
+
+function emptyHint(ms: number): string {
+  const text = shortInstant(ms);
+  const why = `--to ${text} is not part of it`;
+  if (!oneMonth.test(text)) return why;
+  const start = new Date(ms);
+  const next = Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + 1, 1);
+  return `${why}, so the month ${text.slice(0, 7)} ends with --to ${shortInstant(next).slice(0, 7)}`;
+}
+
+function tooEarly({ fromMs, toMs }: Period, nowMs: number): PeriodFault | undefined {
+  if (toMs <= nowMs) return undefined;
+  const now = `it is ${instantText(nowMs)} now`;
+  if (fromMs >= nowMs)
+    return {
+      code: 'in_the_future',
+      words: `the period is in the future: it begins at ${instantText(fromMs)}, and ${now}`,
+    };
+  return {
+    code: 'not_over',
+    words: `the period is not over: it ends at ${instantText(toMs)}, and ${now}; what is still to come would change it, so choose a --to that has passed`,
+  };
+}

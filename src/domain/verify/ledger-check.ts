@@ -1,0 +1,259 @@
+import { CreditCheck } from '../credit/postings.ts';
+import { type EventData, eventSchemas, type EventType, type LedgerEvent } from '../events/event.ts';
+import {
+  optionFromJson,
+  type Quote,
+  quoteDigest,
+  quoteFromData,
+  type SettlementOption,
+} from '../payments/quote.ts';
+import { spendOf, StoryCheck } from './entity-check.ts';
+import { nameOf, StreamCheck } from './payment-check.ts';
+import { TopUpCheck } from './top-up-check.ts';
+import { transitions } from '../events/transitions.ts';
+
+/** The first thing wrong with a ledger, in words. */
+export interface Fault {
+  /** The place where it is, counted from 1: where the event should stand, whatever it says of itself. */
+  readonly seq: number;
+  readonly words: string;
+}
+
+interface Leaf {
+  readonly at: string;
+  readonly data: unknown;
+  readonly lane: number;
+  readonly schema: number;
+  readonly seq: number;
+  readonly stream: string;
+  readonly type: EventType;
+  readonly version: number;
+}
+
+const leafKeys = 'at,data,lane,schema,seq,stream,type,version';
+const mostOptions = 1_000;
+const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+/**
+ * Reads a ledger's leaves in their order and holds each against all before it: bytes, place, versions, claims, legal
+ * transitions, credit. Keeps what a stream needs, never the events.
+ */
+export class LedgerCheck {
+  #seq = 0;
+  #at = '';
+  readonly #counts = new Map<string, number>();
+  /** Of streams without a quote only the version matters. */
+  readonly #versions = new Map<string, number>();
+  readonly #streams = new Map<string, StreamCheck>();
+  readonly #stories = new Map<string, StoryCheck>();
+  readonly #credit = new CreditCheck();
+  readonly #topUps = new TopUpCheck();
+  readonly #options = new Map<string, readonly SettlementOption[]>();
+  readonly #payments = new Set<string>();
+  readonly #nonces = new Map<string, string>();
+  /** What payers have called their payments, with the payment that holds it, and the other way round. */
+  readonly #paymentIds = new Map<string, string>();
+  readonly #idOfPayment = new Map<string, string>();
+  readonly #transfers = new Map<string, string>();
+  readonly #spends = new Set<string>();
+
+  /** Events read so far. */
+  get seq(): number {
+    return this.#seq;
+  }
+
+  /** Events read so far, by type. */
+  get counts(): ReadonlyMap<string, number> {
+    return this.#counts;
+  }
+
+  /** Takes the next leaf. What is wrong with it; undefined where nothing is. After a fault nothing more can be told. */
+  next(bytes: Buffer): Fault | undefined {
+    this.#seq += 1;
+    const words = this.#look(bytes);
+    return words === undefined ? undefined : { seq: this.#seq, words };
+  }
+
+  #look(bytes: Buffer): string | undefined {
+    const leaf = readLeaf(bytes);
+    if (typeof leaf === 'string') return leaf;
+    const { seq, at, type, stream } = leaf;
+    if (seq !== this.#seq) return misplaced(this.#seq, leaf);
+    const known = this.#streams.get(stream);
+    const version = known?.version ?? this.#versions.get(stream) ?? 0;
+    if (leaf.version !== version + 1)
+      return `${type} is version ${leaf.version} of ${stream}, which stands at ${version}: an event of it is missing or moved`;
+    if (at < this.#at)
+      return `${type} of ${stream} says ${at}, but the event before it ${this.#at}: times were changed`;
+    this.#at = at;
+    const parsed = eventSchemas[type].safeParse(leaf.data);
+    if (!parsed.success) {
+      const [issue] = parsed.error.issues;
+      return `the data of ${type} is not what its schema allows: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`;
+    }
+    this.#counts.set(type, (this.#counts.get(type) ?? 0) + 1);
+    const event = { type, data: parsed.data } as LedgerEvent;
+    const wrong = this.#apply(event, leaf, known);
+    return wrong === undefined ? undefined : `${type} of ${stream}: ${wrong}`;
+  }
+
+  #apply(event: LedgerEvent, { stream, version }: Leaf, known: StreamCheck | undefined): string | undefined {
+    if (known) {
+      known.version = version;
+      return known.apply(event) ?? this.#claim(event, stream, known);
+    }
+    if (event.type === 'quote_issued') {
+      if (version !== 1) return 'a quote is the first of its stream';
+      if (quoteDigest(this.#quoteOf(event.data)) !== stream)
+        return 'its terms are not those that its digest names';
+      this.#streams.set(stream, new StreamCheck(event.data));
+      return undefined;
+    }
+    this.#versions.set(stream, version);
+    const wrong = this.#tell(event, stream);
+    if (wrong !== undefined) return wrong;
+    if (event.type === 'operator_sweep_recorded') return this.#claimTransfer(event.data, stream);
+    return (
+      this.#claimSpend(event) ??
+      this.#topUps.apply(event, (digest) => this.#streams.get(digest)) ??
+      this.#credit.apply(event)
+    );
+  }
+
+  #tell(event: LedgerEvent, stream: string): string | undefined {
+    let story = this.#stories.get(stream);
+    if (!story && transitions[event.type].of === 'step') {
+      story = new StoryCheck();
+      this.#stories.set(stream, story);
+    }
+    return story ? story.apply(event, stream) : StreamCheck.withoutQuote(event);
+  }
+
+  #claimSpend(event: LedgerEvent): string | undefined {
+    const spend = spendOf(event);
+    if (spend === undefined) return undefined;
+    if (event.type === 'spend_released') this.#spends.delete(spend);
+    if (event.type !== 'spend_accepted') return undefined;
+    if (this.#spends.has(spend)) return 'this spend was claimed before: one nonce pays once';
+    this.#spends.add(spend);
+    return undefined;
+  }
+
+  /** A job's options are the same in all its quotes until a price changes: made and hashed once. */
+  #quoteOf(data: EventData<'quote_issued'>): Quote {
+    const text = JSON.stringify(data.options);
+    let options = this.#options.get(text);
+    if (!options) {
+      if (this.#options.size >= mostOptions) this.#options.clear();
+      options = data.options.map(optionFromJson);
+      this.#options.set(text, options);
+    }
+    return { ...quoteFromData({ ...data, options: [] }), options };
+  }
+
+  #claim(event: LedgerEvent, stream: string, known: StreamCheck): string | undefined {
+    switch (event.type) {
+      case 'auth_passed':
+        known.callerNonce = nonceKey(event.data, known.job);
+        return undefined;
+      case 'settlement_started':
+        return this.#start(stream, known) ?? this.#claimPaymentId(event.data, known.started);
+      case 'settlement_failed':
+        this.#freeNonce(stream, known);
+        this.#freePaymentId(nameOf(event.data));
+        return undefined;
+      case 'payment_settled':
+      case 'settlement_confirmed':
+      case 'refunded':
+        return this.#claimTransfer(event.data, stream);
+      case 'settlement_reorged':
+        this.#freeTransfers(event.data, stream);
+        return undefined;
+      default:
+        return undefined;
+    }
+  }
+
+  #start(stream: string, { started, callerNonce }: StreamCheck): string | undefined {
+    if (this.#payments.has(started)) return 'this payment was claimed before: one authorization pays once';
+    this.#payments.add(started);
+    if (callerNonce === undefined) return undefined;
+    if (this.#nonces.has(callerNonce))
+      return "the caller's nonce was claimed before: one signature is used once";
+    this.#nonces.set(callerNonce, stream);
+    return undefined;
+  }
+
+  #claimPaymentId(
+    { payment, payment_id }: EventData<'settlement_started'>,
+    name: string,
+  ): string | undefined {
+    if (payment_id === undefined) return undefined;
+    const key = `${payment.payer}/${payment_id}`;
+    if (this.#paymentIds.has(key))
+      return "the payer's name for this payment was claimed before: it pays once";
+    this.#paymentIds.set(key, name);
+    this.#idOfPayment.set(name, key);
+    return undefined;
+  }
+
+  #freePaymentId(name: string): void {
+    const key = this.#idOfPayment.get(name);
+    if (key !== undefined && this.#paymentIds.get(key) === name) this.#paymentIds.delete(key);
+  }
+
+  #freeNonce(stream: string, { callerNonce }: StreamCheck): void {
+    if (callerNonce !== undefined && this.#nonces.get(callerNonce) === stream)
+      this.#nonces.delete(callerNonce);
+  }
+
+  #claimTransfer(
+    data: EventData<'payment_settled' | 'settlement_confirmed' | 'refunded' | 'operator_sweep_recorded'>,
+    stream: string,
+  ): string | undefined {
+    if (data.log_index === undefined) return undefined;
+    const key = `${data.network}/${data.transaction}/${data.log_index}`;
+    if (this.#transfers.has(key))
+      return 'this transfer on the chain has paid before: one transfer counts once';
+    this.#transfers.set(key, stream);
+    return undefined;
+  }
+
+  #freeTransfers({ network, transaction }: EventData<'settlement_reorged'>, stream: string): void {
+    const prefix = `${network}/${transaction}/`;
+    for (const [key, holder] of this.#transfers)
+      if (holder === stream && key.startsWith(prefix)) this.#transfers.delete(key);
+  }
+}
+
+/** A leaf's fields; in words what is wrong where it is none. */
+function readLeaf(bytes: Buffer): Leaf | string {
+  const text = bytes.toString('utf8');
+  let leaf: Leaf;
+  try {
+    leaf = JSON.parse(text) as Leaf;
+  } catch {
+    return 'this is not an event: its bytes are not JSON';
+  }
+  if (leaf === null || typeof leaf !== 'object' || Object.keys(leaf).join() !== leafKeys)
+    return 'this is not an event: it lacks fields, or has others';
+  if (JSON.stringify(leaf) !== text) return 'its bytes are not the canonical JSON of what they say';
+  const { at, lane, schema, seq, stream, type, version } = leaf;
+  if (lane !== 1 || schema !== 1)
+    return `it is of lane ${lane} and schema ${schema}, which this version does not know`;
+  if (!Number.isSafeInteger(seq) || !Number.isSafeInteger(version) || typeof stream !== 'string')
+    return 'this is not an event: its place is not one';
+  if (typeof at !== 'string' || !time.test(at)) return 'its time is not one';
+  if (!Object.hasOwn(eventSchemas, type)) return `nobody knows events of the type ${type}`;
+  return leaf;
+}
+
+function misplaced(expected: number, { seq, type }: Leaf): string {
+  if (seq < expected)
+    return `event ${seq} (${type}) stands here again, or was moved here: seq is not contiguous`;
+  return `event ${seq} (${type}) stands where ${expected} should: events were removed or moved`;
+}
+
+function nonceKey({ caller, caller_nonce }: EventData<'auth_passed'>, job: string): string | undefined {
+  return caller_nonce === undefined ? undefined : `${caller}/${job}/${caller_nonce}`;
+}

@@ -1,0 +1,153 @@
+import type { EventData, LedgerEvent } from '../events/event.ts';
+import { type CallStatus, type PaymentStatus, type Transition, transitions } from '../events/transitions.ts';
+
+interface Payment {
+  readonly name: string;
+  readonly amount: string;
+  status: PaymentStatus;
+  call: CallStatus;
+  callId: number;
+  isRefunded: boolean;
+}
+
+type Named = Pick<EventData<'settlement_failed'>, 'network' | 'asset' | 'payer' | 'payment_nonce'>;
+
+/** Where one quote's stream stands: as little as is needed to tell what may come next. */
+export class StreamCheck {
+  version = 1;
+  /** The job that was quoted. */
+  job = '';
+  /** The caller's nonce that the payment being started claims. */
+  callerNonce: string | undefined = undefined;
+  /** The payment that was started last, by its name. */
+  started = '';
+  #verified = '';
+  /** Nearly every stream has none or one. */
+  #payments: Payment[] | undefined = undefined;
+
+  constructor(quote?: EventData<'quote_issued'>) {
+    if (quote) this.job = `${quote.service_id}/${quote.job_index}`;
+  }
+
+  /** What is wrong with an event of a stream that has no quote; undefined where it may stand there. */
+  static withoutQuote({ type }: LedgerEvent): string | undefined {
+    return transitions[type].of === 'note'
+      ? undefined
+      : 'it belongs to a quote, and there was none before it';
+  }
+
+  /** Whether a call of this quote was paid so. */
+  hasPaid(
+    paid: Pick<EventData<'credit_topped_up'>, 'call_id' | 'network' | 'asset' | 'payer' | 'atoms'>,
+  ): boolean {
+    const payer = `${paid.network}/${paid.asset}/${paid.payer}/`;
+    return (
+      this.#payments?.some(
+        ({ callId, call, name, amount }) =>
+          callId === paid.call_id && call !== 'none' && name.startsWith(payer) && amount === paid.atoms,
+      ) ?? false
+    );
+  }
+
+  /** Takes the stream's next event. What is wrong with it; undefined where it is legal. */
+  apply(event: LedgerEvent): string | undefined {
+    const transition = transitions[event.type];
+    switch (transition.of) {
+      case 'note':
+        return undefined;
+      case 'quote':
+        return 'a quote is the first of its stream, and issued once';
+      case 'opens':
+        return this.#open(event);
+      case 'payment':
+        return this.#movePayment(event, transition);
+      case 'enqueue':
+        return this.#enqueue(event);
+      case 'call':
+        return this.#moveCall(event, transition);
+      case 'step':
+        return 'it belongs to a stream of its own, and this is the stream of a quote';
+    }
+  }
+
+  #open(event: LedgerEvent): string | undefined {
+    const open = this.#payments?.find(({ status }) => status !== 'settlement_failed');
+    if (open) return `a payment of this quote is ${open.status} already: one quote, one payment`;
+    if (event.type === 'payment_verified') {
+      this.#verified = nameOf(event.data);
+      this.callerNonce = undefined;
+    }
+    if (event.type !== 'settlement_started') return undefined;
+    const { payment } = event.data;
+    const name = nameOf({ ...payment, payment_nonce: payment.nonce });
+    if (this.#verified !== name) return 'this payment was not verified before it was started';
+    this.started = this.#verified;
+    this.#verified = '';
+    const { amount } = payment;
+    (this.#payments ??= []).push({
+      name: this.started,
+      amount,
+      status: 'settling',
+      call: 'none',
+      callId: 0,
+      isRefunded: false,
+    });
+    return undefined;
+  }
+
+  #movePayment(event: LedgerEvent, { from, to }: Extract<Transition, { of: 'payment' }>): string | undefined {
+    const data = event.data as Named;
+    const name = nameOf(data);
+    const payment = this.#payments?.find((one) => one.name === name);
+    if (!payment) return 'it names a payment that was never started: its data were swapped or changed';
+    if (!from.includes(payment.status))
+      return `the payment is ${payment.status}, which cannot be followed by ${event.type}`;
+    if (event.type === 'payment_settled' && event.data.amount !== payment.amount)
+      return `it settles ${event.data.amount} atoms, but ${payment.amount} were signed`;
+    if (event.type === 'refunded') return refund(payment, event.data);
+    if (to) payment.status = to;
+    if (
+      (event.type === 'settlement_disproved' || event.type === 'settlement_reorged') &&
+      event.data.call === 'withdrawn'
+    )
+      payment.call = 'none';
+    return undefined;
+  }
+
+  #enqueue(event: LedgerEvent): string | undefined {
+    const { call_id, payment_nonce } = event.data as EventData<'enqueued'>;
+    const payment = this.#payments?.find(
+      ({ status, name, call, isRefunded }) =>
+        status === 'settled' && name.endsWith(payment_nonce) && call === 'none' && !isRefunded,
+    );
+    if (!payment) return 'no settled payment of that nonce waits for its call';
+    payment.call = 'enqueued';
+    payment.callId = call_id;
+    return undefined;
+  }
+
+  #moveCall(event: LedgerEvent, { from, to }: Extract<Transition, { of: 'call' }>): string | undefined {
+    const { call_id } = event.data as EventData<'operator_requeued'>;
+    const payment = this.#payments?.find(({ callId, call }) => callId === call_id && call !== 'none');
+    if (!payment) return `call ${call_id} was never enqueued here`;
+    if (!from.includes(payment.call))
+      return `the call is ${payment.call}, which cannot be followed by ${event.type}`;
+    if (event.type === 'operator_requeued' && payment.isRefunded)
+      return 'its payment was refunded: nobody pays for this call any more';
+    if (to) payment.call = to;
+    return undefined;
+  }
+}
+
+function refund(payment: Payment, { amount, payer, refunded_to }: EventData<'refunded'>): string | undefined {
+  if (payment.isRefunded) return 'the payment was refunded before: money is given back once';
+  if (amount !== payment.amount) return `it refunds ${amount} atoms, but ${payment.amount} were signed`;
+  if (refunded_to !== payer) return `it refunds ${refunded_to}, but ${payer} has paid`;
+  payment.isRefunded = true;
+  return undefined;
+}
+
+/** A payment's name within the ledger. */
+export function nameOf({ network, asset, payer, payment_nonce }: Named): string {
+  return `${network}/${asset}/${payer}/${payment_nonce}`;
+}

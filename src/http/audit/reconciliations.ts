@@ -1,0 +1,46 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type pg from 'pg';
+import type { LedgerDatabase } from '../../store/database.ts';
+import { listReconciliations, readReconciliation } from '../../store/reconciliations.ts';
+import { readAsked } from './audit.ts';
+import { sendRefusal } from '../server/errors.ts';
+import { authorizeOperator } from '../identity/operator-access.ts';
+import * as schemas from '../schemas/reconciliation.ts';
+
+interface Ledger {
+  readonly pool: pg.Pool;
+  readonly db: LedgerDatabase;
+}
+
+/** What `tollbook reconcile` has found, for a token with the scope `audit:read`. */
+export function reconciliationRoutes(ledger: Ledger) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.get('/audit/reconciliations', (request, reply) => sendList(ledger, request, reply));
+    app.get<{ Params: { reconciliation_id: string } }>(
+      '/audit/reconciliations/:reconciliation_id',
+      async (request, reply) => {
+        if (!(await authorizeOperator(ledger, request, reply, 'audit:read'))) return reply;
+        const id = schemas.reconciliationId.safeParse(Number(request.params.reconciliation_id));
+        const found = id.success ? await readReconciliation(ledger.pool, id.data) : undefined;
+        if (!found) return sendRefusal(request, reply, 'reconciliation_not_found');
+        // the stored bytes: their hash is the one in the list
+        return reply
+          .header('cache-control', 'no-store')
+          .type('application/json; charset=utf-8')
+          .send(found.report);
+      },
+    );
+  };
+}
+
+async function sendList(ledger: Ledger, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const asked = await readAsked(ledger, request, reply, schemas.reconciliationsQuery, 'reconciliations');
+  if (!asked) return reply;
+  const { limit } = asked.query;
+  const rows = await listReconciliations(ledger.pool, asked.after, limit);
+  const answer: schemas.Reconciliations = {
+    reconciliations: rows,
+    next: asked.cursorAfter(rows, ({ id }) => id),
+  };
+  return reply.header('cache-control', 'no-store').send(answer);
+}

@@ -1,0 +1,140 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { openAiError } from '../../domain/errors/openai-error.ts';
+import type { AdmittedChat } from '../../chat/admit-chat.ts';
+import { type ChatAnswer, type Refused, refuse } from '../../chat/answer.ts';
+import { askForChat, clientLeft, dropChat, makeChat } from '../../chat/complete-chat.ts';
+import type { ChatContext } from '../../chat/context.ts';
+import { type BodyPlace, createBodyRoom } from '../server/body-room.ts';
+import { isPlainJson, readBody } from './chat-body.ts';
+import { callerOf } from './credentials.ts';
+import { eventStream } from './event-stream.ts';
+import { limitInFlight } from '../server/in-flight.ts';
+import { limitHeaders } from './limit-headers.ts';
+import { sendOpenAiError } from './openai-errors.ts';
+import { createPatience } from '../server/wait-limit.ts';
+import { noteFacts } from '../server/request-log.ts';
+
+const mebibyte = 1_048_576;
+/** Of the bodies of all requests together, with what is made of them. */
+const maxBodies = { arrivingBytes: 64 * mebibyte, workingBytes: 192 * mebibyte };
+/** So many times its bytes stay of a body that was sent: those, and what its tokens are estimated by. */
+const sentFactor = 2;
+const keepAliveMs = 15_000;
+/** How long the rest of an answer waits for its reader, after the upstream is done. */
+const unreadMs = 60_000;
+const ledgerUnavailable = refuse(openAiError('ledger_unavailable'), { retryAfterSecs: 2 });
+
+/**
+ * POST /v1/chat/completions. A client that leaves aborts its completion at once, and so does `cutShort` with all of them.
+ */
+export function chatRoutes(current: () => ChatContext, cutShort: AbortSignal) {
+  return async (app: FastifyInstance): Promise<void> => {
+    const { lane, log, config } = current();
+    const patience = createPatience({ lane, log, refused: ledgerUnavailable });
+    app.addHook('onClose', async () => patience.end());
+    const room = createBodyRoom(maxBodies);
+    const places = new WeakMap<FastifyRequest, BodyPlace>();
+    const inFlight = limitInFlight(
+      app,
+      config.limits.maxInFlightRequests,
+      (request, reply) => sendOpenAiError(request, reply, openAiError('overloaded'), { retryAfterSecs: 1 }),
+      (request) => places.get(request)?.leave(),
+    );
+    app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) =>
+      readBody(payload, current().settings.maxBodyBytes, (onDrop) => {
+        const place = room.enter(onDrop);
+        places.set(request, place);
+        return place;
+      }),
+    );
+    const open = new Set<AbortController>();
+    cutShort.addEventListener('abort', () => {
+      for (const client of open) client.abort();
+    });
+
+    app.post('/chat/completions', async (request, reply) => {
+      if (!isPlainJson(request.headers))
+        return sendOpenAiError(request, reply, openAiError('unsupported_media_type'));
+      // one configuration for the whole request, whatever is loaded meanwhile
+      const context = current();
+      const client = new AbortController();
+      open.add(client);
+      reply.raw.once('close', () => {
+        open.delete(client);
+        // every answer ends so: without a reason each would make an exception of its own, stack and all
+        client.abort(clientLeft);
+      });
+      const bodyBytes = Buffer.isBuffer(request.body) ? request.body.length : 0;
+      const asked = admit(context, request);
+      const flow = makeAdmitted(context, asked, client.signal);
+      inFlight.keep(request, flow);
+      track(context, flow);
+      const admitted = await patience.within(asked);
+      if (admitted === ledgerUnavailable) client.abort(gaveUp);
+      const answer = admitted === ledgerUnavailable ? ledgerUnavailable : await flow;
+      // an answer that has begun needs the request no more
+      if (answer !== ledgerUnavailable) places.get(request)?.shrink(bodyBytes * sentFactor);
+      return sendAnswer(context, request, reply, answer, cutShort);
+    });
+  };
+}
+
+/** Nobody waits for an answer any more: it was told that the ledger is away. */
+const gaveUp = 'the ledger is away';
+
+async function makeAdmitted(
+  context: ChatContext,
+  asked: Promise<AdmittedChat | Refused>,
+  signal: AbortSignal,
+): Promise<ChatAnswer> {
+  const chat = await asked;
+  if (chat.kind === 'refused') return chat;
+  if (!signal.aborted) return makeChat(context, chat, signal);
+  dropChat(context, chat);
+  return ledgerUnavailable;
+}
+
+async function admit(context: ChatContext, request: FastifyRequest): Promise<AdmittedChat | Refused> {
+  const caller = await callerOf(context, request);
+  if (caller.kind === 'refused') return caller;
+  const { body } = request;
+  // it must not be kept for as long as its answer takes
+  request.body = undefined;
+  return askForChat(context, caller, Buffer.isBuffer(body) ? body : Buffer.alloc(0));
+}
+
+/** Going down waits for it. */
+function track({ running }: ChatContext, work: Promise<unknown>): void {
+  const tracked = Promise.allSettled([work]);
+  running.add(tracked);
+  void tracked.finally(() => running.delete(tracked));
+}
+
+async function sendAnswer(
+  context: ChatContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  answer: ChatAnswer,
+  cutShort: AbortSignal,
+): Promise<FastifyReply> {
+  if (answer.limit) reply.headers(limitHeaders(answer.limit, Date.now() + context.lane.state.clockOffsetMs));
+  if (answer.kind === 'refused') return sendOpenAiError(request, reply, answer.error, answer);
+  noteFacts(request, { chat_id: answer.chatId });
+  reply.headers({ 'x-request-id': answer.chatId, 'cache-control': 'no-store' });
+  if (answer.kind === 'whole') return reply.type('application/json').send(answer.body);
+  const body = await eventStream(answer.chunks, { keepAliveMs, isCutShort: () => cutShort.aborted });
+  track(context, once(body, 'close'));
+  void endUnread(body, answer.ended);
+  // no proxy on the way is to gather what is sent piece by piece
+  return reply.headers({ 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }).send(body);
+}
+
+/** A client that does not read what there is must not keep its connection for ever. */
+async function endUnread(body: Readable, ended: Promise<void>): Promise<void> {
+  await ended;
+  const timer = setTimeout(() => body.destroy(new Error('the client does not read')), unreadMs);
+  body.once('close', () => clearTimeout(timer));
+}

@@ -1,0 +1,67 @@
+import type { FastifyRequest } from 'fastify';
+import { openAiError } from '../../domain/errors/openai-error.ts';
+import { refuse, type Refused } from '../../chat/answer.ts';
+import { type Caller, type Credentials, refuseKey, resolveCaller, spendingOf } from '../../chat/caller.ts';
+import type { ChatContext } from '../../chat/context.ts';
+import { isOfOwnPages } from '../identity/own-origin.ts';
+import { type ApiKey, findApiKeyById } from '../../store/api-keys.ts';
+
+/** Who asks, by all that the request carries; one that says it twice is refused before anybody chooses between the two. */
+export async function callerOf(context: ChatContext, request: FastifyRequest): Promise<Caller | Refused> {
+  const credentials = readCredentials(context, request);
+  return 'kind' in credentials ? credentials : resolveCaller(context, credentials);
+}
+
+/** The same where nothing is admitted, which would look at it: the key as it stands now, if it holds. */
+export async function readerOf(context: ChatContext, request: FastifyRequest): Promise<Caller | Refused> {
+  const caller = await callerOf(context, request);
+  if (caller.kind !== 'api_key') return caller;
+  const key = await findApiKeyById(context.db, caller.key.keyId);
+  const nowMs = Date.now() + context.lane.state.clockOffsetMs;
+  if (!key || key.revokedAt || (key.expiresAt && key.expiresAt.getTime() <= nowMs))
+    return refuseKey(context, caller);
+  return { ...caller, key };
+}
+
+/** The key that a request must carry, or how it is refused. */
+export async function keyOf(
+  context: ChatContext,
+  request: FastifyRequest,
+): Promise<{ readonly kind: 'api_key'; readonly key: ApiKey } | Refused> {
+  const caller = await readerOf(context, request);
+  if (caller.kind === 'refused' || caller.kind === 'api_key') return caller;
+  return refuse(openAiError('invalid_api_key', { message: 'This address wants an API key.' }));
+}
+
+/** The account that a request spends from, or how it is refused. */
+export async function accountOf(
+  context: ChatContext,
+  request: FastifyRequest,
+): Promise<{ readonly kind: 'account'; readonly accountId: number } | Refused> {
+  const caller = await readerOf(context, request);
+  if (caller.kind === 'refused') return caller;
+  const spending = spendingOf(caller);
+  if (spending) return { kind: 'account', accountId: spending.account_id };
+  return refuse(openAiError('invalid_api_key', { message: 'This address wants an API key, or a session.' }));
+}
+
+function readCredentials({ identity }: ChatContext, request: FastifyRequest): Credentials | Refused {
+  const { raw, headers, ip } = request;
+  // Node keeps only the first Authorization, and joins other headers that came twice
+  const { authorization = [], 'x-payment-signature': payment = [] } = raw.headersDistinct;
+  if (authorization.length > 1) return twice('Authorization');
+  if (payment.length > 1) return twice('X-Payment-Signature');
+  return {
+    authorization: authorization[0],
+    paymentSignature: payment[0],
+    cookie: headers.cookie,
+    isOfOwnPages: identity !== undefined && isOfOwnPages(request, identity.publicUrl()),
+    address: ip,
+  };
+}
+
+function twice(name: string): Refused {
+  return refuse(
+    openAiError('invalid_request', { message: `The request carries the header ${name} more than once.` }),
+  );
+}

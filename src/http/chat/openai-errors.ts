@@ -1,0 +1,68 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { RefusalCode } from '../../domain/errors/refusal.ts';
+import { openAiError, type OpenAiError, type OpenAiErrorName } from '../../domain/errors/openai-error.ts';
+import type { PaymentOffer } from '../../spend/spend.ts';
+import { refusalOf } from '../server/errors.ts';
+import { noteFacts } from '../server/request-log.ts';
+
+/** A request that is refused from within, by throwing. */
+export class ThrownOpenAiError extends Error {
+  override readonly name = 'ThrownOpenAiError';
+  readonly error: OpenAiError;
+
+  constructor(name: OpenAiErrorName) {
+    super(name);
+    this.error = openAiError(name);
+  }
+}
+
+/** Sends one refusal of the routing API: OpenAI's envelope, and the headers by which its clients decide about a retry. */
+export function sendOpenAiError(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { status, retry, body }: OpenAiError,
+  more: { readonly retryAfterSecs?: number; readonly payment?: PaymentOffer } = {},
+): FastifyReply {
+  noteFacts(request, { code: loggable(body.error.code) });
+  const retryAfterSecs = more.retryAfterSecs ?? (status === 429 || status === 503 ? 2 : undefined);
+  if (retryAfterSecs !== undefined) reply.header('retry-after', String(Math.max(1, retryAfterSecs)));
+  if (!retry) reply.header('x-should-retry', 'false');
+  if (more.payment) reply.headers(offerHeaders(more.payment));
+  return reply.code(status).header('cache-control', 'no-store').send(body);
+}
+
+/** How a request could be paid on a chain: what clients of spend authorizations read. */
+function offerHeaders({ amount, token, recipient, network }: PaymentOffer): Readonly<Record<string, string>> {
+  return {
+    'x-payment-required': String(amount),
+    'x-payment-token': token,
+    'x-payment-recipient': recipient,
+    'x-payment-network': network,
+  };
+}
+
+/** What is thrown below `/v1` ends here: a known fault gets its error, anything else is ours, is logged, and says nothing. */
+export function sendThrown(thrown: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const error = openAiErrorOf(thrown);
+  if (error.status >= 500 && !(thrown instanceof ThrownOpenAiError))
+    request.log.error({ err: thrown }, 'request failed');
+  return sendOpenAiError(request, reply, error);
+}
+
+const names: Partial<Record<RefusalCode, OpenAiErrorName>> = {
+  invalid_request: 'invalid_request',
+  body_too_large: 'body_too_large',
+  request_timeout: 'request_timeout',
+  ledger_unavailable: 'ledger_unavailable',
+};
+
+function openAiErrorOf(thrown: Error & { readonly statusCode?: number }): OpenAiError {
+  if (thrown instanceof ThrownOpenAiError) return thrown.error;
+  if (thrown.statusCode === 415) return openAiError('unsupported_media_type');
+  return openAiError(names[refusalOf(thrown)] ?? 'server_error');
+}
+
+/** An upstream's code may be passed on to its client, but only a machine word enters the log. */
+function loggable(code: string): string {
+  return /^[a-z0-9_]{1,64}$/.test(code) ? code : 'other';
+}

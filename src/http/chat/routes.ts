@@ -1,0 +1,51 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { openAiError } from '../../domain/errors/openai-error.ts';
+import type { ChatContext } from '../../chat/context.ts';
+import { chatRoutes } from './chat.ts';
+import { creditRoutes } from '../credit/credits.ts';
+import { modelRoutes } from './models.ts';
+import { sendOpenAiError, sendThrown } from './openai-errors.ts';
+import { routingStatusRoutes } from './status.ts';
+
+/**
+ * The routing API: everything below `/v1`, where every answer has an `x-request-id` and every error is OpenAI's.
+ * @param cutShort its abort ends all completions that are under way
+ */
+export function routingRoutes(current: () => ChatContext, cutShort: AbortSignal) {
+  const below = async (app: FastifyInstance): Promise<void> => {
+    app.removeAllContentTypeParsers();
+    app.addHook('onRequest', async (request, reply) => {
+      reply.header('x-request-id', request.id);
+    });
+    app.setErrorHandler((error: Error, request, reply) => sendThrown(error, request, reply));
+    refuseUnknown(app);
+    await app.register(chatRoutes(current, cutShort));
+    await app.register(modelRoutes(current));
+    await app.register(creditRoutes(current));
+    await app.register(routingStatusRoutes(current));
+  };
+  return async (app: FastifyInstance): Promise<void> => {
+    await app.register(below, { prefix: '/v1' });
+  };
+}
+
+/** No such address is 404; an address that takes another method is 405, and says which. */
+function refuseUnknown(app: FastifyInstance): void {
+  const methodsByPath = new Map<string, Set<string>>();
+  app.addHook('onRoute', ({ url, method }) => {
+    const methods = methodsByPath.get(url) ?? new Set();
+    methodsByPath.set(url, methods);
+    for (const each of [method].flat()) methods.add(each);
+  });
+  app.setNotFoundHandler((request: FastifyRequest, reply: FastifyReply) => {
+    const [path = ''] = request.url.split('?', 1);
+    const known = [...methodsByPath].find(([route]) => isAt(path, route));
+    if (!known) return sendOpenAiError(request, reply, openAiError('not_found'));
+    reply.header('allow', [...known[1]].toSorted().join(', '));
+    return sendOpenAiError(request, reply, openAiError('method_not_allowed'));
+  });
+}
+
+function isAt(path: string, route: string): boolean {
+  return route.endsWith('*') ? path.startsWith(route.slice(0, -1)) : path === route;
+}

@@ -1,0 +1,81 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { creditText } from '../../domain/credit/price.ts';
+import { openAiError } from '../../domain/errors/openai-error.ts';
+import { readGeneration } from '../../chat/generation.ts';
+import type { ChatContext } from '../../chat/context.ts';
+import type { ApiKey } from '../../store/api-keys.ts';
+import { type Account, findAccount } from '../../store/credit.ts';
+import { accountOf, keyOf } from '../chat/credentials.ts';
+import { sendOpenAiError } from '../chat/openai-errors.ts';
+import { type CreditsJson, generationQuery, type KeyStateJson } from '../schemas/credit.ts';
+
+/** What whoever spends may know of it: the account's credit, what became of its completions, and what is left of a key. */
+export function creditRoutes(current: () => ChatContext) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.get('/key', async (request, reply) => {
+      const context = current();
+      const caller = await keyOf(context, request);
+      if (caller.kind === 'refused') return sendOpenAiError(request, reply, caller.error, caller);
+      const account = await openedAccount(context, caller.key.accountId);
+      return reply.header('cache-control', 'no-store').send(keyJson(context, caller.key, account));
+    });
+    const route = (path: string, handle: Handler): void => {
+      app.get(path, async (request, reply) => {
+        const context = current();
+        const account = await accountOf(context, request);
+        if (account.kind === 'refused') return sendOpenAiError(request, reply, account.error, account);
+        reply.header('cache-control', 'no-store');
+        return handle({ context, accountId: account.accountId, request, reply });
+      });
+    };
+
+    route('/credits', async ({ context, accountId, reply }) =>
+      reply.send(creditsJson(await openedAccount(context, accountId))),
+    );
+    route('/generation', async ({ context, accountId, request, reply }) => {
+      const { data: query } = generationQuery.safeParse(request.query);
+      const generation = query && (await readGeneration(context, { accountId }, query.id));
+      // one of another account is told apart from none by nobody
+      return generation ? reply.send(generation) : sendOpenAiError(request, reply, openAiError('not_found'));
+    });
+  };
+}
+
+type Handler = (asked: {
+  readonly context: ChatContext;
+  readonly accountId: number;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+}) => Promise<FastifyReply>;
+
+async function openedAccount({ db }: ChatContext, accountId: number): Promise<Account> {
+  const account = await findAccount(db, { accountId });
+  if (!account) throw new Error(`the account ${accountId} that spends is not there`);
+  return account;
+}
+
+function creditsJson(account: Account): CreditsJson {
+  return {
+    balance: creditText(BigInt(account.balanceMicros)),
+    held: creditText(BigInt(account.heldMicros)),
+    total_used: creditText(BigInt(account.usedMicros)),
+  };
+}
+
+function keyJson({ settings }: ChatContext, key: ApiKey, { balanceMicros }: Account): KeyStateJson {
+  const { capMicros, spentMicros, expiresAt, lastUsedAt } = key;
+  const leftMicros = capMicros === undefined ? balanceMicros : Math.max(0, capMicros - spentMicros);
+  return {
+    name: key.name,
+    prefix: key.prefix,
+    models: key.models ? [...key.models] : null,
+    cap: capMicros === undefined ? null : creditText(BigInt(capMicros)),
+    spent: creditText(BigInt(spentMicros)),
+    remaining: creditText(BigInt(Math.min(leftMicros, balanceMicros))),
+    currency: settings.currency,
+    requests_per_minute: settings.keyPerMinute,
+    created_at: key.createdAt.toISOString(),
+    expires_at: expiresAt?.toISOString() ?? null,
+    last_used_at: lastUsedAt?.toISOString() ?? null,
+  };
+}

@@ -1,0 +1,166 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
+import { flattenError, z, type ZodType } from 'zod';
+import { apiKeyPrefix } from '../../domain/identity/api-key.ts';
+import { creditText, parseCredit, requestIdPattern } from '../../domain/credit/price.ts';
+import type { OperatorScope } from '../../domain/identity/operator-scope.ts';
+import { issueApiKey, revokeKey } from '../../identity/api-keys.ts';
+import { findCreditAccount, grantCredit, openCreditAccount } from '../../credit/credit.ts';
+import type { ChatContext } from '../../chat/context.ts';
+import { listApiKeys, type ListedKey } from '../../store/api-keys.ts';
+import { type Account, listAccounts } from '../../store/credit.ts';
+import type { OperatorToken } from '../../store/operator-tokens.ts';
+import { sendRefusal } from '../server/errors.ts';
+import { authorizeOperator } from '../identity/operator-access.ts';
+import { idOf } from '../server/request-values.ts';
+import {
+  type AccountJson,
+  accountsQuery,
+  grantRequest,
+  type IssuedKeyJson,
+  keyRequest,
+  keysQuery,
+  type ListedKeyJson,
+} from '../schemas/operator-credit.ts';
+
+const dayMs = 86_400_000;
+const maxBodyBytes = 65_536;
+const badRequestId = {
+  formErrors: [],
+  fieldErrors: { 'Idempotency-Key': ['must be 16 to 128 of A-Z, a-z, 0-9, _ and -'] },
+};
+
+/** Keys and credit of model chat, for an operator: every route wants a token with the scope it names. */
+export function operatorCreditRoutes(ledger: Pick<ChatContext, 'pool' | 'db' | 'lane'>) {
+  const { db, lane } = ledger;
+  return async (app: FastifyInstance): Promise<void> => {
+    const route = routeOn(app, ledger);
+
+    route('GET', '/operator/keys', 'keys:read', keysQuery, async ({ asked, request, reply }) => {
+      const { account, ...page } = asked;
+      const accountId = account === undefined ? undefined : await findCreditAccount(ledger, account);
+      if (account !== undefined && accountId === undefined)
+        return sendRefusal(request, reply, 'account_not_found');
+      const keys = await listApiKeys(db, { ...page, accountId });
+      return reply.send({ keys: keys.map(listedKeyJson) });
+    });
+
+    route('POST', '/operator/keys', 'keys:write', keyRequest, async ({ asked, operator, reply }) => {
+      const { account, name, models, cap, days } = asked;
+      const nowMs = Date.now() + lane.state.clockOffsetMs;
+      const { keyId, key } = await issueApiKey(ledger, {
+        accountId: await openCreditAccount(ledger, account),
+        name,
+        models: models && [...new Set(models)],
+        capMicros: cap === undefined ? undefined : parseCredit(cap),
+        expiresAt: days === undefined ? undefined : new Date(nowMs + days * dayMs),
+        tokenId: operator.tokenId,
+      });
+      const issued: IssuedKeyJson = { key_id: keyId, account, prefix: apiKeyPrefix(key), key };
+      return reply.code(201).send(issued);
+    });
+
+    route(
+      'POST',
+      '/operator/keys/:key_id/revoke',
+      'keys:write',
+      z.unknown(),
+      async ({ params, operator, request, reply }) => {
+        const keyId = idOf(params.key_id);
+        const done = await revokeKey(ledger, { keyId, tokenId: operator.tokenId });
+        if (!done) return sendRefusal(request, reply, 'key_not_found');
+        return reply.send({ key_id: keyId, status: 'revoked' });
+      },
+    );
+
+    route('GET', '/operator/accounts', 'credit:read', accountsQuery, async ({ asked, reply }) => {
+      const accounts = await listAccounts(db, asked);
+      return reply.send({ accounts: accounts.map(accountJson) });
+    });
+
+    route(
+      'POST',
+      '/operator/accounts/:account/grants',
+      'credit:write',
+      grantRequest,
+      async ({ asked, params, operator, request, reply }) => {
+        const requestId = request.headers['idempotency-key'];
+        if (requestId !== undefined && !requestIdPattern.test(String(requestId)))
+          return sendRefusal(request, reply, 'invalid_request', { context: { details: badRequestId } });
+        const account = params.account ?? '';
+        const accountId = await findCreditAccount(ledger, account);
+        if (accountId === undefined) return sendRefusal(request, reply, 'account_not_found');
+        const amountMicros = parseCredit(asked.amount) ?? 0n;
+        const balance = await grantCredit(ledger, accountId, amountMicros, {
+          tokenId: operator.tokenId,
+          requestId: requestId && String(requestId),
+        });
+        if (balance === 'request_id_taken') return sendRefusal(request, reply, 'idempotency_conflict');
+        if (balance === undefined) return sendRefusal(request, reply, 'account_full');
+        return reply.send({ account, balance: creditText(balance) });
+      },
+    );
+  };
+}
+
+type Handler<T> = (asked: {
+  readonly asked: T;
+  readonly operator: OperatorToken;
+  readonly params: { readonly key_id?: string; readonly account?: string };
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+}) => Promise<FastifyReply>;
+
+/** Routes that know who asks, and whose query or body is of its schema. Nothing of them is kept by anybody in between. */
+function routeOn(app: FastifyInstance, ledger: Pick<ChatContext, 'db'>) {
+  return <T>(
+    method: HTTPMethods & ('GET' | 'POST'),
+    url: string,
+    scope: OperatorScope,
+    schema: ZodType<T>,
+    handle: Handler<T>,
+  ): void => {
+    app.route<{ Params: Parameters<Handler<T>>[0]['params'] }>({
+      method,
+      url,
+      bodyLimit: maxBodyBytes,
+      handler: async (request, reply) => {
+        reply.header('cache-control', 'no-store');
+        const operator = await authorizeOperator(ledger, request, reply, scope);
+        if (!operator) return reply;
+        const asked = schema.safeParse(method === 'GET' ? request.query : request.body);
+        if (!asked.success) {
+          const context = { details: flattenError(asked.error) };
+          return sendRefusal(request, reply, 'invalid_request', { context });
+        }
+        const { params } = request;
+        return handle({ asked: asked.data, operator, params, request, reply });
+      },
+    });
+  };
+}
+
+function listedKeyJson(key: ListedKey): ListedKeyJson {
+  return {
+    key_id: key.keyId,
+    account: key.account,
+    name: key.name,
+    prefix: key.prefix,
+    models: key.models ? [...key.models] : null,
+    cap: key.capMicros === undefined ? null : creditText(BigInt(key.capMicros)),
+    spent: creditText(BigInt(key.spentMicros)),
+    created_at: key.createdAt.toISOString(),
+    expires_at: key.expiresAt?.toISOString() ?? null,
+    revoked_at: key.revokedAt?.toISOString() ?? null,
+    last_used_at: key.lastUsedAt?.toISOString() ?? null,
+  };
+}
+
+function accountJson({ accountId, name, balanceMicros, heldMicros, usedMicros }: Account): AccountJson {
+  return {
+    account_id: accountId,
+    account: name,
+    balance: creditText(BigInt(balanceMicros)),
+    held: creditText(BigInt(heldMicros)),
+    total_used: creditText(BigInt(usedMicros)),
+  };
+}

@@ -1,0 +1,183 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { AuthDoor } from '../../identity/auth-providers.ts';
+import type { Identity } from '../../identity/context.ts';
+import { cookieOf, cookiePrefix, isHttps, sessionCookieName } from '../../identity/sessions.ts';
+import { type Attempt, deviceMark, recordRefusal, takeAttempt } from '../../identity/sign-in-limits.ts';
+import { sendRefusal } from '../server/errors.ts';
+import { noteFacts } from '../server/request-log.ts';
+
+const base = '/api/auth';
+/** A provider that does not answer holds nobody up for longer. */
+const timeoutMs = 20_000;
+/** Answers that could tell who has an account come at whole steps of this. */
+const stepMs = 250;
+const deviceSecs = 34_560_000;
+
+const emailPaths: Readonly<Record<string, 'password' | 'sign_up' | 'mail'>> = {
+  '/sign-in/email': 'password',
+  '/sign-up/email': 'sign_up',
+  '/request-password-reset': 'mail',
+  '/send-verification-email': 'mail',
+};
+const tokenPaths = ['/reset-password', '/change-password'];
+const providerPaths = ['/sign-in/social', '/link-social'];
+
+/** better-auth below `/api/auth`, with the limits and the silence that it does not keep itself. */
+export function authRoutes(identity: Identity, door: AuthDoor) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.removeAllContentTypeParsers();
+    app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) =>
+      done(null, body),
+    );
+    app.route({
+      method: ['GET', 'POST'],
+      url: '/auth/*',
+      handler: (request, reply) => answer(identity, door, request, reply),
+    });
+  };
+}
+
+/** Links of mails lead here, and a page that only says what went wrong. */
+const guards = {
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+  'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+} as const;
+
+interface Asked {
+  /** Below the base. */
+  readonly path: string;
+  readonly email: string;
+  readonly provider: string | undefined;
+}
+
+async function answer(
+  identity: Identity,
+  door: AuthDoor,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const asked = readAsked(request);
+  reply.headers(guards);
+  // a link's path is a secret, also where a mail program has added to it
+  if (request.url.startsWith(`${base}/reset-password/`))
+    noteFacts(request, { path: `${base}/reset-password/…` });
+  if (!asked) return sendRefusal(request, reply, 'not_found');
+  const attempt = attemptOf(identity, request, asked);
+  const retryAfterSecs = attempt && (await takeAttempt(identity, request.ip, attempt));
+  if (retryAfterSecs !== undefined)
+    return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
+  const wantsProviders = asked.provider !== undefined || providerPaths.includes(asked.path);
+  const auth = await door.open(wantsProviders);
+  const isTelling = emailPaths[asked.path] !== undefined;
+  const startedMs = performance.now();
+  const response = await within(auth.handler(toRequest(identity, request)));
+  if (isTelling) await sleep(stepMs - ((performance.now() - startedMs) % stepMs));
+  if (!response || response.status >= 500)
+    return sendRefusal(request, reply, 'sign_in_unavailable', { retryAfterSecs: 2 });
+  return sendResponse(identity, asked, response, reply);
+}
+
+/** Undefined for a path that has more than one spelling, or none: limits go by it. */
+function readAsked(request: FastifyRequest): Asked | undefined {
+  const [whole = ''] = request.url.split('?', 1);
+  const path = whole.slice(base.length);
+  if (!/^(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]{0,127})+$/.test(path)) return undefined;
+  return {
+    path,
+    email: emailIn(request.body),
+    provider: /^\/callback\/(.+)$/.exec(path)?.[1],
+  };
+}
+
+function emailIn(body: unknown): string {
+  try {
+    const { email } = JSON.parse(String(body)) as { email?: unknown };
+    return typeof email === 'string' ? email : '';
+  } catch {
+    return '';
+  }
+}
+
+/** What is to be counted; a session is looked at as often as one likes. */
+function attemptOf({ publicUrl }: Identity, request: FastifyRequest, asked: Asked): Attempt | undefined {
+  if (request.method === 'GET') return asked.provider === undefined ? undefined : { kind: 'other' };
+  const { email, path } = asked;
+  const kind = emailPaths[path];
+  if (kind === 'password') {
+    const device = cookieOf(request.headers.cookie, `${cookiePrefix(publicUrl())}.device`);
+    return { kind, email, device };
+  }
+  if (kind !== undefined) return { kind, email };
+  if (!tokenPaths.includes(path)) return { kind: 'other' };
+  // a cookie may be spelled in more than one way, the token in it may not
+  const cookie = cookieOf(request.headers.cookie, sessionCookieName(publicUrl())) ?? '';
+  return { kind: 'token', session: /^[A-Za-z0-9_-]{1,128}/.exec(cookie)?.[0] };
+}
+
+function toRequest({ publicUrl }: Identity, { method, url, headers, body }: FastifyRequest): Request {
+  const passed = new Headers();
+  // where the request comes from was looked at: who did not say is no browser
+  passed.set('origin', headers.origin ?? new URL(publicUrl()).origin);
+  if (headers.cookie !== undefined) passed.set('cookie', headers.cookie);
+  const text = method === 'POST' ? (typeof body === 'string' && body !== '' ? body : '{}') : undefined;
+  if (text !== undefined) passed.set('content-type', 'application/json');
+  return new Request(new URL(url, publicUrl()), {
+    method,
+    headers: passed,
+    ...(text !== undefined && { body: text }),
+  });
+}
+
+function within(work: Promise<Response>): Promise<Response | undefined> {
+  return Promise.race([work, sleep(timeoutMs, undefined, { ref: false })]);
+}
+
+async function sendResponse(
+  identity: Identity,
+  asked: Asked,
+  response: Response,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const text = await response.text();
+  const cookies = response.headers.getSetCookie();
+  if (asked.path === '/sign-in/email') {
+    if (response.ok) cookies.push(deviceCookie(identity, asked.email));
+    else if (response.status !== 400) await recordRefusal(identity, 'password', codeIn(text));
+  }
+  const location = response.headers.get('location');
+  const refusedBy = location === null ? null : errorIn(location, identity.publicUrl());
+  if (asked.provider !== undefined && refusedBy !== null) {
+    const isOurs = identity.settings.providers.some(({ name }) => name === asked.provider);
+    await recordRefusal(identity, 'provider', refusedBy, isOurs ? asked.provider : undefined);
+  }
+  if (location !== null) reply.header('location', guardedLocation(asked, location, identity.publicUrl()));
+  if (cookies.length > 0) reply.header('set-cookie', cookies);
+  const type = response.headers.get('content-type');
+  if (type !== null) reply.type(type);
+  return reply.code(response.status).send(text);
+}
+
+function codeIn(text: string): string {
+  const code = /"code":"([A-Z_]{1,100})"/.exec(text)?.[1];
+  return code?.toLowerCase() ?? 'other';
+}
+
+/** Only to a provider does anything lead away from here: `/..//other.example` would, once its dots are taken out. */
+function guardedLocation({ path }: Asked, location: string, publicUrl: string): string {
+  if (providerPaths.includes(path)) return location;
+  const { origin } = new URL(publicUrl);
+  return URL.canParse(location, origin) && new URL(location, origin).origin === origin ? location : '/';
+}
+
+function errorIn(location: string, publicUrl: string): string | null {
+  return new URL(location, publicUrl).searchParams.get('error');
+}
+
+function deviceCookie({ settings, publicUrl }: Identity, email: string): string {
+  const prefix = cookiePrefix(publicUrl());
+  const secure = isHttps(publicUrl()) ? '; Secure' : '';
+  const mark = deviceMark(settings.secret, email);
+  return `${prefix}.device=${mark}; Max-Age=${deviceSecs}; Path=/; HttpOnly; SameSite=Lax${secure}`;
+}

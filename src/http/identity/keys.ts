@@ -1,0 +1,96 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { creditText, parseCredit } from '../../domain/credit/price.ts';
+import type { Identity } from '../../identity/context.ts';
+import type { ChatContext } from '../../chat/context.ts';
+import { resolveSession, type SessionUser } from '../../identity/sessions.ts';
+import { createUserKey, listUserKeys, revokeUserKey } from '../../identity/user-keys.ts';
+import type { ApiKey } from '../../store/api-keys.ts';
+import { takeTurn } from '../../store/identity.ts';
+import { sendRefusal } from '../server/errors.ts';
+import { idOf } from '../server/request-values.ts';
+import { keyRequest, type MadeKeyJson, type UserKeyJson } from '../schemas/identity.ts';
+
+const createsPerMinute = 20;
+
+/** The keys of whoever has a session. Whose they are is never taken from anything else. */
+export function keyRoutes(identity: Identity, current: () => ChatContext) {
+  return async (app: FastifyInstance): Promise<void> => {
+    const route = (method: 'GET' | 'POST' | 'DELETE', url: string, handle: Handler): void => {
+      app.route<{ Params: { key_id?: string } }>({
+        method,
+        url,
+        handler: async (request, reply) => {
+          reply.header('cache-control', 'no-store');
+          const user = await userOf(identity, request);
+          if (!user) return sendRefusal(request, reply, 'session_required');
+          return handle({ context: current(), user, request, reply, keyId: idOf(request.params.key_id) });
+        },
+      });
+    };
+
+    route('GET', '/keys', async ({ context, user, reply }) =>
+      reply.send({ keys: (await listUserKeys(context, user)).map(keyJson) }),
+    );
+
+    route('POST', '/keys', async ({ context, user, request, reply }) => {
+      const body = keyRequest.safeParse(request.body);
+      if (!body.success) return sendRefusal(request, reply, 'invalid_request');
+      const { name, models, cap, expires_at: expires } = body.data;
+      const unknown = models?.some((model) => !context.models.has(model)) ?? false;
+      const expiresAt = expires === undefined ? undefined : new Date(expires);
+      const nowMs = Date.now() + context.lane.state.clockOffsetMs;
+      if (unknown || (expiresAt && expiresAt.getTime() <= nowMs))
+        return sendRefusal(request, reply, 'invalid_request');
+      const turn = await takeTurn(context.pool, [
+        { subject: `keys:${user.userId}`, perMinute: createsPerMinute },
+      ]);
+      if (turn.retryMs > 0) {
+        const retryAfterSecs = Math.ceil(turn.retryMs / 1_000);
+        return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
+      }
+      const capMicros = cap === undefined ? undefined : parseCredit(cap);
+      const made = await createUserKey(context, user, { name, models, capMicros, expiresAt });
+      if (made === 'too_many') return sendRefusal(request, reply, 'too_many_keys');
+      const json: MadeKeyJson = { id: made.keyId, name, key: made.key };
+      return reply.code(201).send(json);
+    });
+
+    route('DELETE', '/keys/:key_id', async ({ context, user, request, reply, keyId }) => {
+      const done = await revokeUserKey(context, user, keyId);
+      return done
+        ? reply.send({ id: keyId, status: 'revoked' })
+        : sendRefusal(request, reply, 'key_not_found');
+    });
+  };
+}
+
+type Handler = (asked: {
+  readonly context: ChatContext;
+  readonly user: SessionUser;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly keyId: number;
+}) => Promise<FastifyReply>;
+
+/** A key makes no keys: beside an explicit credential the cookie does not count. */
+async function userOf(identity: Identity, { headers }: FastifyRequest): Promise<SessionUser | undefined> {
+  if (headers.authorization !== undefined || headers['x-payment-signature'] !== undefined) return undefined;
+  const session = await resolveSession(identity, headers.cookie);
+  return typeof session === 'string' ? undefined : session;
+}
+
+function keyJson(key: ApiKey): UserKeyJson {
+  const { capMicros } = key;
+  return {
+    id: key.keyId,
+    name: key.name,
+    prefix: key.prefix,
+    models: key.models ? [...key.models] : null,
+    cap: capMicros === undefined ? null : creditText(BigInt(capMicros)),
+    spent: creditText(BigInt(key.spentMicros)),
+    created_at: key.createdAt.toISOString(),
+    expires_at: key.expiresAt?.toISOString() ?? null,
+    revoked_at: key.revokedAt?.toISOString() ?? null,
+    last_used_at: key.lastUsedAt?.toISOString() ?? null,
+  };
+}

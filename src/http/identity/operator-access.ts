@@ -1,0 +1,20 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { OperatorScope } from '../../domain/identity/operator-scope.ts';
+import { findOperator } from '../../identity/operator-tokens.ts';
+import type { LedgerDatabase } from '../../store/database.ts';
+import type { OperatorToken } from '../../store/operator-tokens.ts';
+import { sendRefusal } from '../server/errors.ts';
+import { bearerToken } from '../server/request-values.ts';
+
+/** The operator who asks. Undefined where the answer was given already: no token, or not for this. */
+export async function authorizeOperator(
+  ledger: { readonly db: LedgerDatabase },
+  request: FastifyRequest,
+  reply: FastifyReply,
+  scope: OperatorScope,
+): Promise<OperatorToken | undefined> {
+  const operator = await findOperator(ledger, bearerToken(request));
+  if (operator?.scopes.includes(scope)) return operator;
+  sendRefusal(request, reply, operator ? 'forbidden' : 'unauthorized');
+  return undefined;
+}

@@ -1,0 +1,29 @@
+import type { FastifyInstance } from 'fastify';
+import type { AuthDoor } from '../../identity/auth-providers.ts';
+import type { Identity } from '../../identity/context.ts';
+import type { ChatContext } from '../../chat/context.ts';
+import { authRoutes } from './auth.ts';
+import { sendRefusal } from '../server/errors.ts';
+import { keyRoutes } from './keys.ts';
+import { isOfOwnPages } from './own-origin.ts';
+import { siweRoutes } from './siwe.ts';
+
+const bodyLimit = 32_768;
+
+/** People: who they are, and what is theirs. Everything below `/api`; nothing here is for pages of other origins. */
+export function identityRoutes(identity: Identity, door: AuthDoor, current: () => ChatContext) {
+  const below = async (app: FastifyInstance): Promise<void> => {
+    app.addHook('onRequest', async (request, reply) => {
+      if (!isOfOwnPages(request, identity.publicUrl())) return sendRefusal(request, reply, 'wrong_origin');
+    });
+    app.addHook('onRoute', (route) => {
+      route.bodyLimit = bodyLimit;
+    });
+    await app.register(authRoutes(identity, door));
+    await app.register(siweRoutes(identity, door));
+    await app.register(keyRoutes(identity, current));
+  };
+  return async (app: FastifyInstance): Promise<void> => {
+    await app.register(below, { prefix: '/api' });
+  };
+}

@@ -1,0 +1,58 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { AuthDoor } from '../../identity/auth-providers.ts';
+import type { Identity } from '../../identity/context.ts';
+import { isHttps, sessionCookieName, signedValue } from '../../identity/sessions.ts';
+import { takeAttempt } from '../../identity/sign-in-limits.ts';
+import { issueNonce, signInByWallet, type WalletAnswer } from '../../identity/siwe.ts';
+import { sendRefusal } from '../server/errors.ts';
+import { type SignedInJson, type SiweTermsJson, siweVerify } from '../schemas/identity.ts';
+
+/** Sign-In with Ethereum: a nonce to sign, and a session for whoever signed it. */
+export function siweRoutes(identity: Identity, door: AuthDoor) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.post('/siwe/nonce', async (request, reply) => {
+      const retryAfterSecs = await takeAttempt(identity, request.ip, { kind: 'nonce' });
+      if (retryAfterSecs !== undefined)
+        return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
+      const { nonce, domain, uri, chainId, expiresInSecs } = await issueNonce(identity);
+      const terms: SiweTermsJson = { nonce, domain, uri, chain_id: chainId, expires_in_secs: expiresInSecs };
+      return reply.header('cache-control', 'no-store').send(terms);
+    });
+
+    app.post('/siwe/verify', async (request, reply) => {
+      const body = siweVerify.safeParse(request.body);
+      if (!body.success) return sendRefusal(request, reply, 'invalid_request');
+      const auth = await door.open(false);
+      const answer = await signInByWallet(identity, auth, body.data, request.ip);
+      return sendAnswer(identity, request, reply, answer);
+    });
+  };
+}
+
+function sendAnswer(
+  { settings, publicUrl }: Identity,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  answer: WalletAnswer,
+): FastifyReply {
+  reply.header('cache-control', 'no-store');
+  switch (answer.kind) {
+    case 'refused':
+      return sendRefusal(request, reply, 'siwe_mismatch');
+    case 'limited':
+      return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs: 60 });
+    case 'unavailable':
+      return sendRefusal(request, reply, 'sign_in_unavailable', { retryAfterSecs: 2 });
+    case 'signed_in': {
+      const { user, session } = answer;
+      const value = signedValue(settings.secret, session.token);
+      const secure = isHttps(publicUrl()) ? '; Secure' : '';
+      const cookie = `${sessionCookieName(publicUrl())}=${value}; Max-Age=${settings.sessionDays * 86_400}`;
+      const body: SignedInJson = {
+        user: { id: user.userId, name: user.name, created_at: user.createdAt.toISOString() },
+        session: { expires_at: session.expiresAt.toISOString() },
+      };
+      return reply.header('set-cookie', `${cookie}; Path=/; HttpOnly; SameSite=Lax${secure}`).send(body);
+    }
+  }
+}

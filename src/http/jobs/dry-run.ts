@@ -1,0 +1,35 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { parseJobId } from '../../domain/payments/job.ts';
+import type { DryRun } from '../../jobs/dry-run.ts';
+import { sendRefusal } from '../server/errors.ts';
+
+/**
+ * A dry run as JSON: 200 where it would be allowed; else the paid flow's status and code, with the same checks. A 402 of
+ * it offers nothing: it is about the caller, not about money.
+ */
+export function sendDryRun(
+  request: FastifyRequest<{ Params: { service_id: string; job_index: string } }>,
+  reply: FastifyReply,
+  { code, retryAfterSecs, mode, authMode, caller, isAsserted, checks }: DryRun,
+): FastifyReply {
+  const job = parseJobId(request.params.service_id, request.params.job_index);
+  const context = {
+    allowed: code === undefined,
+    ...(mode ? { mode } : {}),
+    ...(authMode ? { auth_mode: authMode } : {}),
+    ...(caller ? { caller } : {}),
+    ...(isAsserted ? { asserted: true } : {}),
+    checks: checks.map(({ name, code: failure, detail }) => ({
+      name,
+      passed: failure === undefined,
+      detail,
+    })),
+    ...(job ? { service_id: job.serviceId, job_index: job.jobIndex } : {}),
+  };
+  reply.header('cache-control', 'no-store');
+  if (code === undefined) return reply.send(context);
+  return sendRefusal(request, reply, code, {
+    context,
+    ...(retryAfterSecs === undefined ? {} : { retryAfterSecs }),
+  });
+}

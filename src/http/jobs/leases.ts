@@ -1,0 +1,115 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { flattenError, type ZodType } from 'zod';
+import type { RunnerConfig } from '../../config/config.ts';
+import { callMetadata } from '../../jobs/deliver-call.ts';
+import type { JobsContext } from '../../jobs/context.ts';
+import { extendRunnerLease, finishLease, leaseForRunner } from '../../jobs/lease-calls.ts';
+import type { LeasedCall } from '../../store/calls.ts';
+import { sendRefusal } from '../server/errors.ts';
+import { bearerToken, idOf } from '../server/request-values.ts';
+import { completeBody, extendBody, failBody, leaseBody, type LeasedCallJson } from '../schemas/runner.ts';
+
+/** The lease API for runners that poll. Every route wants the bearer token of a runner with `mode = "lease"`. */
+export function leaseRoutes(context: JobsContext) {
+  const runners = context.config.runners
+    .filter(({ mode }) => mode === 'lease')
+    .map((runner) => ({ runner, tokenHash: hash(runner.token) }));
+
+  /** The runner whose token this is. Compared by hash, in constant time. */
+  const authenticate = (request: FastifyRequest): RunnerConfig | undefined => {
+    const given = hash(bearerToken(request) ?? '');
+    return runners.find(({ tokenHash }) => timingSafeEqual(tokenHash, given))?.runner;
+  };
+
+  return async (app: FastifyInstance): Promise<void> => {
+    const route = <T>(path: string, schema: ZodType<T>, handle: RunnerHandler<T>): void => {
+      // a result travels in base64 inside JSON
+      const bodyLimit = Math.ceil((context.config.delivery.maxResultBytes * 4) / 3) + 65_536;
+      app.post<{ Params: { call_id?: string } }>(path, { bodyLimit }, async (request, reply) => {
+        const runner = authenticate(request);
+        if (!runner) return sendRefusal(request, reply, 'unauthorized');
+        const body = schema.safeParse(request.body);
+        if (!body.success) {
+          const facts = { details: flattenError(body.error) };
+          return sendRefusal(request, reply, 'invalid_request', { context: facts });
+        }
+        return handle({ runner, body: body.data, request, reply, callId: idOf(request.params.call_id) });
+      });
+    };
+
+    route('/runner/leases', leaseBody, async ({ runner, body, request, reply }) => {
+      const services = body.services ?? runner.services;
+      if (services.some((service) => !runner.services.includes(service)))
+        return sendRefusal(request, reply, 'forbidden');
+      const gone = new AbortController();
+      reply.raw.once('close', () => gone.abort());
+      const calls = await leaseForRunner(
+        context,
+        { max: body.max, leaseSecs: body.lease_secs, waitSecs: body.wait_secs, services },
+        gone.signal,
+      );
+      return reply.send({ calls: calls.map(leasedCallJson) });
+    });
+
+    route('/runner/calls/:call_id/extend', extendBody, async ({ runner, body, request, reply, callId }) => {
+      const lease = { callId, leaseId: body.lease_id };
+      const endsAt = await extendRunnerLease(context, runner, lease, body.lease_secs);
+      if (!endsAt) return sendRefusal(request, reply, 'lease_lost');
+      return reply.send({ lease_expires_at: endsAt.toISOString() });
+    });
+
+    route(
+      '/runner/calls/:call_id/complete',
+      completeBody,
+      async ({ runner, body, request, reply, callId }) => {
+        const result = Buffer.from(body.result?.body_base64 ?? '', 'base64');
+        if (result.length > context.config.delivery.maxResultBytes)
+          return sendRefusal(request, reply, 'result_too_large');
+        const contentType = body.result?.content_type;
+        const outcome = { kind: 'completed', contentType, result, resultOmitted: false } as const;
+        const done = await finishLease(context, runner, { callId, leaseId: body.lease_id }, outcome);
+        return done ? reply.send({ status: 'completed' }) : sendRefusal(request, reply, 'lease_lost');
+      },
+    );
+
+    route('/runner/calls/:call_id/fail', failBody, async ({ runner, body, request, reply, callId }) => {
+      const error = printable(body.error);
+      const outcome = { kind: body.retry ? 'retry' : 'dead', reason: 'runner_failed', error } as const;
+      const done = await finishLease(context, runner, { callId, leaseId: body.lease_id }, outcome);
+      return done ? reply.send({ status: 'failed' }) : sendRefusal(request, reply, 'lease_lost');
+    });
+  };
+}
+
+type RunnerHandler<T> = (asked: {
+  readonly runner: RunnerConfig;
+  readonly body: T;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly callId: number;
+}) => Promise<FastifyReply>;
+
+function hash(token: string): Buffer {
+  return createHash('sha256').update(token).digest();
+}
+
+/** A runner's text for the operator's terminal: no control characters. */
+function printable(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}]+/gu, ' ');
+}
+
+function leasedCallJson(call: LeasedCall): LeasedCallJson {
+  const metadata = Object.entries(callMetadata(call)).map(([name, value]) => [name.toUpperCase(), value]);
+  return {
+    call_id: call.callId,
+    lease_id: call.leaseId,
+    attempt: call.attempt,
+    service_id: call.serviceId,
+    job_index: call.jobIndex,
+    metadata: Object.fromEntries(metadata),
+    content_type: call.contentType ?? null,
+    body_base64: (call.body ?? Buffer.alloc(0)).toString('base64'),
+    lease_expires_at: call.leaseUntil.toISOString(),
+  };
+}

@@ -1,0 +1,51 @@
+import type { FastifyInstance } from 'fastify';
+import type { JobsContext } from '../../jobs/context.ts';
+import { requeueCall } from '../../jobs/requeue-call.ts';
+import { listDeadCalls } from '../../store/calls.ts';
+import { sendRefusal } from '../server/errors.ts';
+import { authorizeOperator } from '../identity/operator-access.ts';
+import { idOf } from '../server/request-values.ts';
+import { type DeadLetter, deadLettersQuery } from '../schemas/operator.ts';
+
+/** What an operator does over HTTP: every route wants a token with the scope it names. */
+export function operatorRoutes(current: () => JobsContext) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.get('/operator/dead-letters', async (request, reply) => {
+      const context = current();
+      const operator = await authorizeOperator(context, request, reply, 'calls:read');
+      if (!operator) return reply;
+      const query = deadLettersQuery.safeParse(request.query);
+      if (!query.success) return sendRefusal(request, reply, 'invalid_request');
+      const calls = await listDeadCalls(context.db, query.data.limit, query.data.after);
+      return reply.header('cache-control', 'no-store').send({ calls: calls.map(deadLetterJson) });
+    });
+
+    app.post<{ Params: { call_id: string } }>(
+      '/operator/dead-letters/:call_id/requeue',
+      async (request, reply) => {
+        const context = current();
+        const operator = await authorizeOperator(context, request, reply, 'calls:write');
+        if (!operator) return reply;
+        const callId = idOf(request.params.call_id);
+        const done = await requeueCall(context, callId, operator.tokenId);
+        if (done === 'refunded') return sendRefusal(request, reply, 'call_refunded');
+        if (done === 'not_dead') return sendRefusal(request, reply, 'call_not_found');
+        context.onCallReleased();
+        return reply.send({ call_id: callId, status: 'enqueued' });
+      },
+    );
+  };
+}
+
+function deadLetterJson(call: Awaited<ReturnType<typeof listDeadCalls>>[number]): DeadLetter {
+  return {
+    call_id: call.call_id,
+    quote_digest: call.stream,
+    service_id: call.service_id,
+    job_index: call.job_index,
+    attempts: call.attempt,
+    last_error: call.last_error,
+    dead_since: call.due_at.toISOString(),
+    created_at: call.created_at.toISOString(),
+  };
+}

@@ -1,0 +1,52 @@
+import type { FastifyInstance } from 'fastify';
+import { parseJobId } from '../../domain/payments/job.ts';
+import { findJob, inputJson, isSold, type Job, jobUrl } from '../../jobs/catalog.ts';
+import type { JobsContext } from '../../jobs/context.ts';
+import { sendRefusal } from '../server/errors.ts';
+import { sendTagged } from './etag.ts';
+
+const retryAfterSecs = 5;
+
+/** GET /x402/jobs/{service_id}/{job_index}/price: what a job costs now. Issues no quote and writes nothing. */
+export function priceRoutes(current: () => JobsContext) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.get<{ Params: { service_id: string; job_index: string } }>(
+      '/x402/jobs/:service_id/:job_index/price',
+      async (request, reply) => {
+        const context = current();
+        const id = parseJobId(request.params.service_id, request.params.job_index);
+        const job = id && findJob(context.catalog, id);
+        if (!job) return sendRefusal(request, reply, 'job_not_found');
+        if (!isSold(job)) return sendRefusal(request, reply, 'x402_disabled');
+        const offered = context.offers.of(job.options);
+        if (offered.length === 0) {
+          return sendRefusal(request, reply, 'facilitator_unavailable', { retryAfterSecs });
+        }
+        const body = JSON.stringify(priceJson(context, job, offered));
+        return sendTagged(request, reply, { body, type: 'application/json' });
+      },
+    );
+  };
+}
+
+function priceJson(context: JobsContext, job: Job, offered: Job['options']) {
+  const input = inputJson(job);
+  return {
+    service_id: job.serviceId,
+    job_index: job.jobIndex,
+    price_wei: String(job.priceWei),
+    invocation_mode: job.mode,
+    ...(input ? { input } : {}),
+    settlement_options: offered.map((option) => ({
+      protocol: 'x402',
+      scheme: 'exact',
+      network: option.network,
+      asset: option.asset,
+      symbol: option.symbol,
+      decimals: option.decimals,
+      amount: String(option.amount),
+      pay_to: option.payTo,
+      x402_endpoint: jobUrl(context.publicUrl(), job),
+    })),
+  };
+}

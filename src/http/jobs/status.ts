@@ -1,0 +1,25 @@
+import type { FastifyInstance } from 'fastify';
+import type { JobsContext } from '../../jobs/context.ts';
+import { readCounters } from '../../store/counters.ts';
+import type { ReadinessJson, Stats } from '../schemas/status.ts';
+
+/** Health, readiness and the public counters. */
+export function statusRoutes(context: JobsContext, readiness: () => ReadinessJson) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.get('/x402/health', async (_request, reply) => reply.type('text/plain; charset=utf-8').send('ok'));
+
+    app.get('/x402/ready', async (_request, reply) => {
+      const state = readiness();
+      return reply
+        .code(state.status === 'ready' ? 200 : 503)
+        .header('cache-control', 'no-store')
+        .send(state);
+    });
+
+    app.get('/x402/stats', async (_request, reply) => {
+      const { asOfSeq, counters } = await readCounters(context.db);
+      const stats: Stats = { status: 'ok', as_of_seq: asOfSeq, counters };
+      return reply.header('cache-control', 'no-store').send(stats);
+    });
+  };
+}

@@ -1,0 +1,124 @@
+import { createSecretKey } from 'node:crypto';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type pg from 'pg';
+import type { LogReader, ProvenEvents } from '../../log/log-reader.ts';
+import { type InclusionProof, proofText } from '../../log/prove.ts';
+import type { Hex } from '../../domain/values/primitives.ts';
+import { parseTilePath } from '../../domain/log/tiles.ts';
+import { isReceiptToken } from '../../jobs/receipt.ts';
+import type { LedgerDatabase } from '../../store/database.ts';
+import type { StoredHead } from '../../store/log.ts';
+import { readReceiptKey } from '../../store/secrets.ts';
+import { authorizeOperator } from '../identity/operator-access.ts';
+import { sendRefusal } from '../server/errors.ts';
+import { bearerToken } from '../server/request-values.ts';
+import { consistencyQuery, type LogConsistency, type LogProofs, proofQuery } from '../schemas/log.ts';
+
+const forever = 'max-age=31536000, immutable';
+
+/** The log for whoever checks it. */
+export function logRoutes(
+  ledger: { readonly pool: pg.Pool; readonly db: LedgerDatabase },
+  reader: LogReader,
+) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.get('/log/checkpoint', async (request, reply) => {
+      const head = await reader.newest();
+      if (!head) return sendRefusal(request, reply, 'not_found');
+      return reply
+        .header('cache-control', 'no-cache')
+        .header('access-control-allow-origin', '*')
+        .type('text/plain; charset=utf-8')
+        .send(head.note);
+    });
+
+    app.get<{ Params: { '*': string } }>('/log/tile/*', async (request, reply) => {
+      const tile = parseTilePath(`tile/${request.params['*']}`);
+      if (!tile) return sendRefusal(request, reply, 'not_found');
+      const isPrivate = tile.level === 'entries';
+      if (isPrivate && !(await authorizeOperator(ledger, request, reply, 'audit:read'))) return reply;
+      const bytes = await reader.tile(tile);
+      if (!bytes) return sendRefusal(request, reply, 'not_found');
+      if (!isPrivate) reply.header('access-control-allow-origin', '*');
+      return reply
+        .header('cache-control', `${isPrivate ? 'private' : 'public'}, ${forever}`)
+        .type('application/octet-stream')
+        .send(bytes);
+    });
+
+    app.get('/log/proof', (request, reply) => sendProof(ledger, reader, request, reply));
+
+    app.get('/log/consistency', async (request, reply) => {
+      const query = consistencyQuery.safeParse(request.query);
+      if (!query.success) return sendRefusal(request, reply, 'invalid_request');
+      const { from, to } = query.data;
+      const proof = await reader.consistency(from, to);
+      if (!proof) return sendRefusal(request, reply, 'proof_not_found');
+      const answer: LogConsistency = {
+        from,
+        to,
+        hashes: proof.hashes.map(base64),
+        checkpoint: proof.head.note,
+      };
+      return reply.send(answer);
+    });
+  };
+}
+
+async function sendProof(
+  ledger: { readonly db: LedgerDatabase },
+  reader: LogReader,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const query = proofQuery.safeParse(request.query);
+  const { seq, quote_digest: digest, size } = query.data ?? {};
+  reply.header('cache-control', 'no-store');
+  if (seq !== undefined && digest === undefined) {
+    const proven = await reader.prove([seq], size);
+    return proven ? reply.send(proofsJson(proven, 0)) : sendRefusal(request, reply, 'proof_not_found');
+  }
+  if (digest === undefined || seq !== undefined || size !== undefined)
+    return sendRefusal(request, reply, 'invalid_request');
+  const token = bearerToken(request);
+  const isPayer =
+    token !== undefined &&
+    isReceiptToken(createSecretKey(await readReceiptKey(ledger.db)), digest as Hex, token);
+  if (token !== undefined && !isPayer) return sendRefusal(request, reply, 'invalid_receipt_token');
+  const story = await reader.proveStream(digest);
+  if (!story) return sendRefusal(request, reply, 'proof_not_found');
+  return reply.send(proofsJson(story, story.pending, isPayer ? story.leaves : undefined));
+}
+
+function proofsJson(
+  { head, proofs }: ProvenEvents,
+  pending: number,
+  leaves?: ReadonlyMap<number, Buffer>,
+): LogProofs {
+  return {
+    tree_size: head.size,
+    root_hash: base64(head.root),
+    checkpoint: head.note,
+    proofs: proofs.map((proof) => proofJson(proof, head, leaves?.get(proof.seq))),
+    pending,
+  };
+}
+
+/** One proof as it goes over the wire. */
+export function proofJson(
+  proof: InclusionProof,
+  head: StoredHead,
+  leaf?: Buffer,
+): LogProofs['proofs'][number] {
+  return {
+    seq: proof.seq,
+    leaf_hash: base64(proof.leafHash),
+    hashes: proof.hashes.map(base64),
+    tlog_proof: proofText(proof, head),
+    ...(leaf && { leaf_base64: base64(leaf) }),
+  };
+}
+
+function base64(bytes: Buffer): string {
+  return bytes.toString('base64');
+}

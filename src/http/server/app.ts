@@ -1,0 +1,62 @@
+import { randomUUID } from 'node:crypto';
+import fastify, { type FastifyInstance, LogController } from 'fastify';
+import type { Logger } from 'pino';
+import type { Config } from '../../config/config.ts';
+import { openAiError } from '../../domain/errors/openai-error.ts';
+import { createCors } from './cors.ts';
+import { handleErrors, sendRefusal } from './errors.ts';
+import { sendOpenAiError } from '../chat/openai-errors.ts';
+import { createParserErrors } from './parser-errors.ts';
+import { logRequests } from './request-log.ts';
+
+/** Room for a payment header of 16 KiB with everything else a client sends; beyond it Node answers for us. */
+const maxHeaderBytes = 65_536;
+
+export interface AppOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  /** True once the process is going down: answers then end their connections. */
+  readonly stopping: () => boolean;
+}
+
+/** The HTTP app without its routes: limits, log line, error table. */
+export function createApp({ config, logger, stopping }: AppOptions): FastifyInstance {
+  const isRoutingPath = (url: string): boolean => config.chat !== undefined && url.startsWith('/v1/');
+  const parserErrors = createParserErrors(isRoutingPath, config.jobs === undefined);
+  const cors = createCors(isRoutingPath);
+  const app = fastify({
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: () => randomUUID(),
+    requestIdHeader: false,
+    trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
+    bodyLimit: config.limits.maxBodyBytes,
+    requestTimeout: 30_000,
+    keepAliveTimeout: 75_000,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    // the longest that can arrive: what a name may be is for its route to say
+    routerOptions: { maxParamLength: maxHeaderBytes },
+    http: { maxHeaderSize: maxHeaderBytes },
+    frameworkErrors(_error, request, reply) {
+      cors.allowOrigin(request, reply);
+      if (!isRoutingPath(request.url)) return void sendRefusal(request, reply, 'invalid_request');
+      reply.header('x-request-id', request.id);
+      sendOpenAiError(request, reply, openAiError('invalid_request'));
+    },
+    clientErrorHandler: parserErrors.answer,
+  }) as unknown as FastifyInstance;
+  logRequests(app);
+  parserErrors.watch(app);
+  cors.watch(app);
+  handleErrors(app);
+  app.addHook('onSend', async (_request, reply) => {
+    reply.header('x-content-type-options', 'nosniff');
+    if (stopping()) reply.header('connection', 'close');
+  });
+  app.addHook('onResponse', async () => {
+    // an answer that began before may have promised that its connection stays
+    if (stopping()) setImmediate(() => app.server.closeIdleConnections());
+  });
+  return app;
+}

@@ -1,0 +1,43 @@
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type RefusalCode, refusals } from '../../domain/errors/refusal.ts';
+import { isDatabaseLoss } from '../../store/database.ts';
+import { LaneClosedError, LaneFullError } from '../../store/lane.ts';
+import { noteFacts } from './request-log.ts';
+
+/** Sends one error of the closed table: `{error, code, …context}`. */
+export function sendRefusal(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  code: RefusalCode,
+  more: { readonly retryAfterSecs?: number; readonly context?: Readonly<Record<string, unknown>> } = {},
+): FastifyReply {
+  const { status, sentence } = refusals[code];
+  noteFacts(request, { code });
+  if (more.retryAfterSecs !== undefined) reply.header('retry-after', String(more.retryAfterSecs));
+  return reply.code(status).send({ error: sentence, code, ...more.context });
+}
+
+/** Everything that throws ends here: a known fault gets its code, anything else is ours, is logged, and says nothing. */
+export function handleErrors(app: FastifyInstance): void {
+  app.setErrorHandler((error: FastifyError, request, reply) => sendError(error, request, reply));
+  app.setNotFoundHandler((request, reply) => sendRefusal(request, reply, 'not_found'));
+}
+
+export function sendError(error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const code = refusalOf(error);
+  const { status } = refusals[code];
+  if (status >= 500) request.log.error({ err: error }, 'request failed');
+  return sendRefusal(request, reply, code, status === 503 ? { retryAfterSecs: 2 } : {});
+}
+
+/** The code of a thrown error. */
+export function refusalOf(
+  error: Error & { readonly code?: string; readonly statusCode?: number },
+): RefusalCode {
+  if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return 'body_too_large';
+  if (error instanceof LaneFullError || error instanceof LaneClosedError || isDatabaseLoss(error)) {
+    return 'ledger_unavailable';
+  }
+  if (error.statusCode === 408) return 'request_timeout';
+  return error.statusCode !== undefined && error.statusCode < 500 ? 'invalid_request' : 'internal_error';
+}

@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto';
+import { type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import { openAiError, type OpenAiErrorName } from '../../domain/errors/openai-error.ts';
+import { type RefusalCode, refusals } from '../../domain/errors/refusal.ts';
+
+/** What Node's parser finds before there is a request, or in the middle of its body. */
+interface ParserError extends Error {
+  readonly code?: string;
+  /** The bytes it stumbled over. */
+  readonly rawPacket?: unknown;
+}
+
+export interface ParserErrors {
+  /** Answers in the way of the API that was meant, as far as that can be told, and ends the connection. */
+  readonly answer: (error: ParserError, socket: Socket) => void;
+  readonly watch: (app: FastifyInstance) => void;
+}
+
+const codes: ReadonlyMap<string | undefined, RefusalCode & OpenAiErrorName> = new Map([
+  ['HPE_HEADER_OVERFLOW', 'headers_too_large'],
+  ['ERR_HTTP_REQUEST_TIMEOUT', 'request_timeout'],
+]);
+
+/** @param isRoutingAlone where what was meant cannot be told, it was then model chat */
+export function createParserErrors(
+  isRoutingPath: (url: string) => boolean,
+  isRoutingAlone: boolean,
+): ParserErrors {
+  const lastOf = new WeakMap<Socket, { readonly url: string; readonly response: ServerResponse }>();
+  return {
+    watch(app) {
+      app.addHook('onRequest', async ({ raw }, reply) => {
+        lastOf.set(raw.socket, { url: raw.url ?? '', response: reply.raw });
+      });
+    },
+    answer(error, socket) {
+      if (error.code === 'ECONNRESET' || socket.destroyed) return;
+      const last = lastOf.get(socket);
+      // what is being sent there must not end in the middle with something else
+      if (last?.response.headersSent && !last.response.writableEnded) return void socket.destroy();
+      const code = codes.get(error.code) ?? 'invalid_request';
+      const url = urlIn(error.rawPacket) ?? last?.url;
+      const isChat = url === undefined ? isRoutingAlone : isRoutingPath(url);
+      socket.end(isChat ? openAiAnswer(code) : answerOf(code));
+    },
+  };
+}
+
+function urlIn(packet: unknown): string | undefined {
+  return Buffer.isBuffer(packet) ? /^[A-Z]+ (\S+)/.exec(packet.toString('latin1', 0, 200))?.[1] : undefined;
+}
+
+function answerOf(code: RefusalCode): string {
+  const { status, sentence } = refusals[code];
+  return rawAnswer(status, { error: sentence, code });
+}
+
+function openAiAnswer(code: OpenAiErrorName): string {
+  const { status, body } = openAiError(code);
+  return rawAnswer(status, body, `x-request-id: ${randomUUID()}\r\n`);
+}
+
+function rawAnswer(status: number, value: object, headers = ''): string {
+  const body = JSON.stringify(value);
+  return (
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Error'}\r\nContent-Type: application/json; charset=utf-8\r\n` +
+    `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n${headers}\r\n${body}`
+  );
+}

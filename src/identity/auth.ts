@@ -1,0 +1,223 @@
+import { betterAuth } from 'better-auth';
+import { APIError, createAuthMiddleware } from 'better-auth/api';
+import { hashPassword, verifyPassword } from 'better-auth/crypto';
+import { getAdapter } from 'better-auth/db/adapter';
+import { genericOAuth } from 'better-auth/plugins/generic-oauth';
+import type { BetterAuthOptions } from 'better-auth/types';
+import { createGate } from '../peers/http/concurrency-limit.ts';
+import { markEmailProven, openIdentityDatabase } from '../store/identity.ts';
+import { guardAdapter } from './auth-adapter.ts';
+import { sendExistingMail, sendResetMail, sendVerificationMail } from './auth-mails.ts';
+import { tables } from './auth-tables.ts';
+import { type Identity, inBackground } from './context.ts';
+import { githubIn, oidcIn, type ReachedProvider } from './auth-providers.ts';
+import { cookiePrefix, isHttps, openUser, recordSession } from './sessions.ts';
+import { isUnreachable } from './wallet-user.ts';
+
+/** better-auth as far as it is used here. */
+export interface Auth {
+  /** Answers a request below `/api/auth`. */
+  handler(request: Request): Promise<Response>;
+  /** Begins a session of a user; its token is known to nobody else. */
+  startSession(userId: string): Promise<{ readonly token: string; readonly expiresAt: Date }>;
+}
+
+const minPasswordChars = 10;
+const daySecs = 86_400;
+
+/**
+ * What the library offers and this gateway does not: sessions listed and ended one by one need their tokens, which nobody
+ * has; tokens of providers are not kept; nobody needs to try a password who is signed in.
+ */
+const disabledPaths = [
+  '/list-sessions',
+  '/revoke-session',
+  '/revoke-other-sessions',
+  '/update-session',
+  '/get-access-token',
+  '/refresh-token',
+  '/account-info',
+  '/verify-password',
+  '/change-email',
+  '/delete-user',
+  '/delete-user/callback',
+];
+
+/** Of what a client may say about a sign-in by a provider; the rest would change what the provider is asked. */
+const providerKeys = [
+  'provider',
+  'callbackURL',
+  'errorCallbackURL',
+  'newUserCallbackURL',
+  'disableRedirect',
+  'requestSignUp',
+];
+
+/** Sets better-auth up with these providers. Those that speak OpenID Connect are asked who they are. */
+export async function createAuth(identity: Identity, providers: readonly ReachedProvider[]): Promise<Auth> {
+  const options = optionsOf(identity, providers);
+  const database = openIdentityDatabase(identity.pool);
+  const inner = await getAdapter({ ...options, database: { db: database, type: 'postgres' } });
+  const auth = betterAuth({ ...options, database: () => guardAdapter(inner, identity) });
+  const context = await auth.$context;
+  return {
+    handler: auth.handler,
+    async startSession(userId) {
+      const { token, expiresAt } = await context.internalAdapter.createSession(userId);
+      return { token, expiresAt };
+    },
+  };
+}
+
+function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
+  const { settings, publicUrl } = identity;
+  return {
+    appName: 'Tollbook',
+    baseURL: publicUrl(),
+    basePath: '/api/auth',
+    // named as a list, no variable of the environment goes over it
+    secrets: [{ version: 1, value: settings.secret }],
+    trustedOrigins: [publicUrl()],
+    telemetry: { enabled: false },
+    rateLimit: { enabled: false },
+    // a level, named here, would let it write to the console by itself
+    logger: { log: (level, message) => logFault(identity, level, message) },
+    disabledPaths,
+    ...tables,
+    session: {
+      ...tables.session,
+      expiresIn: settings.sessionDays * daySecs,
+      disableSessionRefresh: true,
+    },
+    user: { ...tables.user, validateUserInfo: ({ user, source }) => refuseUser(user, source) },
+    verification: { ...tables.verification, storeIdentifier: 'hashed' },
+    account: {
+      ...tables.account,
+      // only a provider that has proven an email, and only where it was proven here too
+      accountLinking: { enabled: true, trustedProviders: [], allowDifferentEmails: false },
+    },
+    emailAndPassword: passwordOptions(identity),
+    emailVerification: {
+      sendVerificationEmail: ({ user, url }) => sendVerificationMail(identity, user.email, url),
+      autoSignInAfterVerification: false,
+      expiresIn: 3_600,
+    },
+    socialProviders: githubIn(providers),
+    plugins: [genericOAuth({ config: oidcIn(providers) })],
+    databaseHooks: {
+      user: { create: { after: async ({ id }) => void (await openUser(identity, id)) } },
+      session: { create: { after: (session, context) => recordStart(identity, session, context) } },
+    },
+    hooks: {
+      before: createAuthMiddleware(async ({ path, body }) => {
+        checkProviderSignIn(path, body);
+        checkProfile(path, body);
+      }),
+    },
+    advanced: {
+      cookiePrefix: cookiePrefix(publicUrl()),
+      // its own prefix would be the weaker `__Secure-`
+      useSecureCookies: false,
+      defaultCookieAttributes: {
+        secure: isHttps(publicUrl()),
+        httpOnly: true,
+        sameSite: 'lax',
+        path: '/',
+      },
+      ipAddress: { disableIpTracking: true },
+      database: { generateId: 'uuid' },
+      // named, or they would be off wherever NODE_ENV is "test"
+      disableOriginCheck: false,
+      disableCSRFCheck: false,
+      backgroundTasks: { handler: (work) => inBackground(identity, work) },
+    },
+  } satisfies BetterAuthOptions;
+}
+
+function passwordOptions(identity: Identity) {
+  return {
+    enabled: identity.mailer !== undefined,
+    requireEmailVerification: true,
+    autoSignIn: false,
+    minPasswordLength: minPasswordChars,
+    maxPasswordLength: 128,
+    password: boundedPasswords(),
+    resetPasswordTokenExpiresIn: 3_600,
+    revokeSessionsOnPasswordReset: true,
+    sendResetPassword: ({ user, url, token }) => sendResetMail(identity, user.email, url, token),
+    onExistingUserSignUp: ({ user }) => sendExistingMail(identity, user.email),
+    // the mail was read: that proves the address as well as the other link does
+    onPasswordReset: ({ user }) => markEmailProven(identity.pool, user.id),
+  } satisfies BetterAuthOptions['emailAndPassword'];
+}
+
+/** So many passwords are worked on at once: each takes a thread, 32 MiB and a tenth of a second. */
+const passwordsAtOnce = 2;
+const passwordWaitMs = 3_000;
+
+/** Strangers with many addresses can send more passwords than there are threads, which lookups of names need as well. */
+function boundedPasswords() {
+  const gate = createGate(passwordsAtOnce);
+  const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
+    const done = await gate.run(passwordWaitMs, async () => ({ value: await work() }));
+    if (!done) throw APIError.fromStatus('SERVICE_UNAVAILABLE');
+    return done.value;
+  };
+  return {
+    hash: (password: string) => inTurn(() => hashPassword(password)),
+    verify: (asked: { readonly hash: string; readonly password: string }) =>
+      inTurn(() => verifyPassword(asked)),
+  };
+}
+
+/** Only somebody with a mail address that reaches them, and that a provider has seen do so, becomes a user. */
+function refuseUser(
+  user: { readonly email?: string | undefined; readonly emailVerified?: boolean | undefined },
+  { action, method }: { readonly action: string; readonly method: string },
+) {
+  if (method === 'oauth' && action !== 'sign-in' && user.emailVerified !== true)
+    return { error: 'email_not_verified' };
+  if (user.email === undefined || user.email.length > 254 || isUnreachable(user.email))
+    return { error: 'email_not_allowed' };
+}
+
+function checkProviderSignIn(path: string, body: unknown): void {
+  if (path !== '/sign-in/social' && path !== '/link-social') return;
+  const keys = typeof body === 'object' && body !== null ? Object.keys(body) : [];
+  if (keys.some((key) => !providerKeys.includes(key)))
+    throw APIError.fromStatus('BAD_REQUEST', {
+      message: `takes ${providerKeys.join(', ')} and nothing else`,
+    });
+}
+
+/** Of what people say of themselves: a name that can be shown in a line, and no picture from wherever they like. */
+function checkProfile(path: string, body: unknown): void {
+  if (path !== '/sign-up/email' && path !== '/update-user') return;
+  const { name, image } = Object(body) as { readonly name?: unknown; readonly image?: unknown };
+  const isShown = typeof name !== 'string' || /^\P{Cc}{1,100}$/u.test(name);
+  if (!isShown || image != null)
+    throw APIError.fromStatus('BAD_REQUEST', {
+      message: 'a name is of 1 to 100 characters, without a picture',
+    });
+}
+
+async function recordStart(
+  identity: Identity,
+  { id, userId, expiresAt }: { readonly id: string; readonly userId: string; readonly expiresAt: Date },
+  context: {
+    readonly path?: string | undefined;
+    readonly params?: Readonly<Record<string, string | undefined>> | undefined;
+  } | null,
+): Promise<void> {
+  const isProvider = context?.path?.startsWith('/callback/') ?? false;
+  const method = isProvider ? 'provider' : context ? 'password' : 'wallet';
+  const provider = isProvider ? context?.params?.['id'] : undefined;
+  await recordSession(identity, { sessionId: id, userId, method, provider, expiresAt });
+}
+
+/** Its own words may hold an address: only those are passed on that cannot. */
+function logFault({ log }: Identity, level: string, message: string): void {
+  if (level !== 'error') return;
+  const told = /^[\w .,:;'"()/-]{1,200}$/.test(message) ? message : 'in words that are not passed on';
+  log.warn({ told }, 'better-auth reported a fault');
+}

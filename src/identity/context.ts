@@ -1,0 +1,32 @@
+import type pg from 'pg';
+import type { IdentityConfig } from '../config/config.ts';
+import type { ContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
+import type { Mailer } from '../peers/mail/mailer.ts';
+import type { Lane } from '../store/lane.ts';
+import type { Log } from '../chat/context.ts';
+
+/** What the use cases of people's accounts work with. */
+export interface Identity {
+  readonly settings: IdentityConfig;
+  readonly pool: pg.Pool;
+  readonly lane: Lane;
+  /** Where this gateway is reached: an origin. Known once it listens. */
+  readonly publicUrl: () => string;
+  /** How many leading bits make two IPv6 addresses one client. */
+  readonly ipv6Prefix: number;
+  /** Undefined where none are sent, and so nobody has a password. */
+  readonly mailer: Mailer | undefined;
+  readonly contractSignatures: ContractSignatureChecker;
+  /** What goes on behind answers that were given: going down waits for it. */
+  readonly running: Set<Promise<unknown>>;
+  readonly log: Log;
+}
+
+/** Lets work go on behind an answer; a failure is only told to the operator. */
+export function inBackground({ running, log }: Identity, work: Promise<unknown>): void {
+  const tracked = work.catch((error: unknown) =>
+    log.error({ err: error }, 'what was left to do behind an answer failed'),
+  );
+  running.add(tracked);
+  void tracked.finally(() => running.delete(tracked));
+}

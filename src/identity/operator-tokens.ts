@@ -1,0 +1,53 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type pg from 'pg';
+import type { OperatorScope } from '../domain/identity/operator-scope.ts';
+import type { LedgerDatabase } from '../store/database.ts';
+import type { Lane } from '../store/lane.ts';
+import { createToken, findValidToken, type OperatorToken, revokeToken } from '../store/operator-tokens.ts';
+
+interface Ledger {
+  readonly pool: pg.Pool;
+  readonly db: LedgerDatabase;
+  readonly lane: Lane;
+}
+
+const prefix = 'tollbook_';
+const stream = 'operator:tokens';
+
+/** Makes a token and writes that down. The token itself is returned this once and stored nowhere. */
+export async function issueOperatorToken(
+  { pool, lane }: Ledger,
+  asked: {
+    readonly name: string;
+    readonly scopes: readonly OperatorScope[];
+    readonly expiresAt?: Date | undefined;
+  },
+): Promise<{ readonly tokenId: number; readonly token: string }> {
+  const token = prefix + randomBytes(32).toString('base64url');
+  const { name, scopes, expiresAt } = asked;
+  const tokenId = await createToken(pool, { name, scopes, hash: hashOf(token), expiresAt });
+  await lane.append({
+    stream,
+    events: [{ type: 'operator_token_created', data: { token_id: tokenId, scopes: [...scopes] } }],
+  });
+  return { tokenId, token };
+}
+
+/** False where there is no such token, or it was revoked before. */
+export async function revokeOperatorToken({ pool, lane }: Ledger, tokenId: number): Promise<boolean> {
+  if (!(await revokeToken(pool, tokenId))) return false;
+  await lane.append({ stream, events: [{ type: 'operator_token_revoked', data: { token_id: tokenId } }] });
+  return true;
+}
+
+/** The operator behind a bearer token, if it holds now. */
+export function findOperator(
+  { db }: Pick<Ledger, 'db'>,
+  token: string | undefined,
+): Promise<OperatorToken | undefined> {
+  return token?.startsWith(prefix) ? findValidToken(db, hashOf(token)) : Promise.resolve(undefined);
+}
+
+function hashOf(token: string): Buffer {
+  return createHash('sha256').update(token).digest();
+}

@@ -1,0 +1,164 @@
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import type { SignInMethod } from '../domain/events/identity-event.ts';
+import type { LedgerEvent } from '../domain/events/event.ts';
+import {
+  accountNameOf,
+  dropSessions,
+  type EndedSession,
+  endSessions,
+  findEndedSessions,
+  findSession,
+} from '../store/identity.ts';
+import { openCreditAccount } from '../credit/credit.ts';
+import type { Identity } from './context.ts';
+
+/** Who asks, by a session that holds. */
+export interface SessionUser {
+  readonly sessionId: string;
+  readonly userId: string;
+  readonly accountId: number;
+}
+
+/** What all cookies are called; over https in a way that browsers let no other host and no plain connection set. */
+export function cookiePrefix(publicUrl: string): string {
+  return isHttps(publicUrl) ? '__Host-tollbook' : 'tollbook';
+}
+
+export function isHttps(publicUrl: string): boolean {
+  return publicUrl.startsWith('https:');
+}
+
+/** What a session's token is known by in the database: of no use to whoever reads it there. */
+export function sessionTokenHash(token: string): string {
+  return createHash('sha256').update(token).digest('base64url');
+}
+
+/** A cookie's value as better-auth writes it: the text, a point, and its HMAC-SHA-256 in base64. */
+export function signedValue(secret: string, text: string): string {
+  return encodeURIComponent(`${text}.${createHmac('sha256', secret).update(text).digest('base64')}`);
+}
+
+/** The text of a signed cookie; undefined where the signature is not ours. */
+function verifiedText(secret: string, value: string): string | undefined {
+  const text = /^([A-Za-z0-9_-]{1,128})(?:\.|%2E)/i.exec(value)?.[1] ?? '';
+  const given = Buffer.from(decoded(value));
+  const expected = Buffer.from(decoded(signedValue(secret, text)));
+  return given.length === expected.length && timingSafeEqual(given, expected) ? text : undefined;
+}
+
+function decoded(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return '';
+  }
+}
+
+/** The first cookie of this name in a `Cookie` header. */
+export function cookieOf(header: string | undefined, name: string): string | undefined {
+  for (const part of header?.split(';') ?? []) {
+    const at = part.indexOf('=');
+    if (at > 0 && part.slice(0, at).trim() === name) return part.slice(at + 1).trim();
+  }
+  return undefined;
+}
+
+/** The name of the cookie that a session is carried by. */
+export function sessionCookieName(publicUrl: string): string {
+  return `${cookiePrefix(publicUrl)}.session_token`;
+}
+
+/** Whose session the cookie is: `none` where there is no such cookie, `invalid` where it is one of nobody, or not any more. */
+export async function resolveSession(
+  identity: Identity,
+  cookies: string | undefined,
+): Promise<SessionUser | 'none' | 'invalid'> {
+  const value = cookieOf(cookies, sessionCookieName(identity.publicUrl()));
+  if (value === undefined || value === '') return 'none';
+  const token = verifiedText(identity.settings.secret, value);
+  if (token === undefined) return 'invalid';
+  const session = await findSession(identity.pool, sessionTokenHash(token));
+  if (!session) return 'invalid';
+  const { sessionId, userId } = session;
+  return { sessionId, userId, accountId: session.accountId ?? (await openUser(identity, userId)) };
+}
+
+/** Writes down that there is a user, once, and opens its account of credit; returns that one's id. */
+export async function openUser(
+  { pool, lane }: Pick<Identity, 'pool' | 'lane'>,
+  userId: string,
+): Promise<number> {
+  await lane.append({
+    stream: `user:${userId}`,
+    expect: 0,
+    events: [{ type: 'user_created', data: { user_id: userId } }],
+  });
+  return openCreditAccount({ pool, lane }, accountNameOf(userId));
+}
+
+/** Writes down that a session has begun. To be done before anybody is handed its token. */
+export async function recordSession(
+  { lane }: Pick<Identity, 'lane'>,
+  session: {
+    readonly sessionId: string;
+    readonly userId: string;
+    readonly method: SignInMethod;
+    readonly provider?: string | undefined;
+    readonly expiresAt: Date;
+  },
+): Promise<void> {
+  const { sessionId, userId, method, provider, expiresAt } = session;
+  const data = {
+    session_id: sessionId,
+    user_id: userId,
+    method,
+    ...(provider === undefined ? {} : { provider }),
+    expires_at: Math.floor(expiresAt.getTime() / 1_000),
+  };
+  await lane.append({
+    stream: sessionStream(sessionId),
+    expect: 0,
+    events: [{ type: 'session_started', data }],
+  });
+}
+
+/** Ends sessions at once, in every process, and writes that down. */
+export async function endUserSessions(
+  identity: Pick<Identity, 'pool' | 'lane'>,
+  sessionIds: readonly string[],
+): Promise<number> {
+  const ended = await endSessions(identity.pool, sessionIds);
+  await recordEnds(identity, ended);
+  return ended.length;
+}
+
+/** Writes down the end of up to `max` sessions that expired, or whose end nobody came to write down; returns how many. */
+export async function sweepSessions(identity: Pick<Identity, 'pool' | 'lane'>, max: number): Promise<number> {
+  const ended = await findEndedSessions(identity.pool, max);
+  await recordEnds(identity, ended);
+  return ended.length;
+}
+
+async function recordEnds(
+  { pool, lane }: Pick<Identity, 'pool' | 'lane'>,
+  ended: readonly EndedSession[],
+): Promise<void> {
+  // another process may have come first: then there is a second event already
+  await Promise.all(
+    ended.map((session) =>
+      lane.append({ stream: sessionStream(session.sessionId), expect: 1, events: [endOf(session)] }),
+    ),
+  );
+  await dropSessions(
+    pool,
+    ended.map(({ sessionId }) => sessionId),
+  );
+}
+
+function endOf({ sessionId, userId, reason }: EndedSession): LedgerEvent {
+  return { type: 'session_ended', data: { session_id: sessionId, user_id: userId, reason } };
+}
+
+function sessionStream(sessionId: string): string {
+  return `session:${sessionId}`;
+}

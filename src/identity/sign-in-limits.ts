@@ -1,0 +1,116 @@
+import { createHash, createHmac, randomUUID, timingSafeEqual } from 'node:crypto';
+import { clientOf } from '../domain/values/client-address.ts';
+import type { SignInMethod } from '../domain/events/identity-event.ts';
+import { type Allowance, takeTurn } from '../store/identity.ts';
+import type { Identity } from './context.ts';
+
+/** What somebody wants who has not said who they are. */
+export type Attempt =
+  | {
+      readonly kind: 'password';
+      readonly email: string;
+      /** The mark of a device that this account was entered from before. */
+      readonly device: string | undefined;
+    }
+  /** What ends in a mail. */
+  | { readonly kind: 'mail' | 'sign_up'; readonly email: string }
+  /** What tries a secret: of a mail, or the password that a session's user has. */
+  | { readonly kind: 'token'; readonly session?: string | undefined }
+  | { readonly kind: 'nonce' | 'other' };
+
+/**
+ * Counts an attempt of a client. Returns after how many seconds it may try again; undefined where it may go on.
+ *
+ * Guesses at one account are bounded over all clients together, so that a million addresses are no more than one. That
+ * bound would let a stranger lock the owner out, so a device from which the account was entered before has one of its own.
+ */
+export async function takeAttempt(
+  identity: Identity,
+  address: string,
+  attempt: Attempt,
+): Promise<number | undefined> {
+  const client = clientOf(address, identity.ipv6Prefix);
+  const { retryMs, isNews } = await takeTurn(identity.pool, allowancesOf(identity, client, attempt));
+  if (retryMs === 0) return undefined;
+  if (isNews && attempt.kind === 'password') await recordRefusal(identity, 'password', 'rate_limited');
+  return Math.ceil(retryMs / 1_000);
+}
+
+function allowancesOf({ settings }: Identity, client: string, attempt: Attempt): Allowance[] {
+  switch (attempt.kind) {
+    case 'password': {
+      const account = accountMark(attempt.email);
+      const device = knownDevice(settings.secret, attempt.email, attempt.device);
+      if (device !== undefined) return [{ subject: `sign-in:${account}:device:${device}`, perMinute: 10 }];
+      return [
+        { subject: `sign-in:${client}`, perMinute: 20 },
+        { subject: `sign-in:${account}:${client}`, perMinute: 5 },
+        { subject: `sign-in:${account}`, perMinute: 10 },
+      ];
+    }
+    case 'mail':
+      return [
+        { subject: `mail:${client}`, perMinute: 10 },
+        { subject: `mail:${accountMark(attempt.email)}`, perMinute: 3 },
+      ];
+    case 'sign_up':
+      return [
+        { subject: `sign-up:${client}`, perMinute: 10 },
+        { subject: `mail:${accountMark(attempt.email)}`, perMinute: 3 },
+      ];
+    case 'token':
+      return [
+        { subject: `token:${client}`, perMinute: 20 },
+        // whoever has stolen a session does not have its password yet
+        ...(attempt.session === undefined
+          ? []
+          : [{ subject: `token:session:${markOf(attempt.session)}`, perMinute: 5 }]),
+      ];
+    case 'nonce':
+      return [{ subject: `nonce:${client}`, perMinute: 100 }];
+    case 'other':
+      return [{ subject: `auth-write:${client}`, perMinute: 60 }];
+  }
+}
+
+/** Writes down that somebody was not let in. Who it was is said nowhere. */
+export async function recordRefusal(
+  { lane }: Pick<Identity, 'lane'>,
+  method: SignInMethod,
+  reason: string,
+  provider?: string,
+): Promise<void> {
+  const data = {
+    method,
+    reason: /^[a-z0-9_]{1,100}$/.test(reason) ? reason : 'other',
+    ...(provider === undefined ? {} : { provider }),
+  };
+  await lane.append({ stream: `sign-in:${randomUUID()}`, events: [{ type: 'sign_in_refused', data }] });
+}
+
+/** The mark for a device from which an account was just entered. */
+export function deviceMark(secret: string, email: string): string {
+  const id = randomUUID();
+  return `${id}.${deviceProof(secret, email, id)}`;
+}
+
+/** The id of a device, where its mark was given for this very account. */
+function knownDevice(secret: string, email: string, mark: string | undefined): string | undefined {
+  const [, id = '', proof = ''] = /^([0-9a-f-]{36})\.([A-Za-z0-9_-]{43})$/.exec(mark ?? '') ?? [];
+  const expected = Buffer.from(deviceProof(secret, email, id));
+  const given = Buffer.from(proof);
+  return given.length === expected.length && timingSafeEqual(given, expected) ? id : undefined;
+}
+
+function deviceProof(secret: string, email: string, id: string): string {
+  return createHmac('sha256', secret).update(`device:${id}:${email.toLowerCase()}`).digest('base64url');
+}
+
+/** Stands for an address of mail among the limits, without saying it. */
+function accountMark(email: string): string {
+  return markOf(email.toLowerCase());
+}
+
+function markOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64url');
+}

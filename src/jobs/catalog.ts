@@ -1,0 +1,83 @@
+import type { JobInput, JobPolicy, JobsConfig } from '../config/config.ts';
+import { tokenAmount } from '../domain/values/amount.ts';
+import { compileSchema, type InputCheck } from '../domain/payments/job-input.ts';
+import { type AuthMode, type InvocationMode, type JobId, jobKey } from '../domain/payments/job.ts';
+import type { Address } from '../domain/values/primitives.ts';
+import type { SettlementOption } from '../domain/payments/quote.ts';
+
+/** How the callers of a job are proven, and which contract permits them. */
+export interface Restriction {
+  readonly authMode: AuthMode;
+  readonly rpcUrl: string;
+  readonly contract: Address;
+}
+
+/** A job as it is sold now: its price, and what that comes to in each accepted token. */
+export interface Job extends JobId {
+  readonly mode: InvocationMode;
+  /** Who may call it and how that is proven; also kept by a disabled job, to be tried before it is enabled. */
+  readonly restriction: Restriction | undefined;
+  readonly priceWei: bigint;
+  readonly options: readonly SettlementOption[];
+  /** What its requests must be, where that is limited. */
+  readonly input: (JobInput & { readonly check?: InputCheck }) | undefined;
+}
+
+/** All jobs with a price, by `jobKey()`. Made once per configuration. */
+export type Catalog = ReadonlyMap<string, Job>;
+
+export function createCatalog(config: JobsConfig): Catalog {
+  const jobs = new Map<string, Job>();
+  for (const [key, priceWei] of config.prices) {
+    const [serviceId, jobIndex] = key.split('/').map(Number) as [number, number];
+    const policy = config.policies.get(key);
+    jobs.set(key, {
+      serviceId,
+      jobIndex,
+      mode: policy?.invocationMode ?? config.defaultInvocationMode,
+      restriction: policy && restrictionOf(policy),
+      priceWei,
+      input: policy?.input && withCheck(policy.input),
+      options: config.tokens.map((token) => ({
+        network: token.network,
+        asset: token.asset,
+        symbol: token.symbol,
+        decimals: token.decimals,
+        amount: tokenAmount(priceWei, token.ratePerNativeUnit, token.decimals, token.markupBps),
+        payTo: token.payTo,
+        eip712Name: token.eip712Name,
+        eip712Version: token.eip712Version,
+      })),
+    });
+  }
+  return jobs;
+}
+
+function restrictionOf({ authMode, netRpcUrl, netContract }: JobPolicy): Restriction | undefined {
+  return authMode && netRpcUrl && netContract
+    ? { authMode, rpcUrl: netRpcUrl, contract: netContract }
+    : undefined;
+}
+
+/** Whether a job can be bought. */
+export function isSold(job: Job): boolean {
+  return job.mode === 'public_paid' || (job.mode === 'restricted_paid' && job.restriction !== undefined);
+}
+
+export function findJob(catalog: Catalog, job: JobId): Job | undefined {
+  return catalog.get(jobKey(job));
+}
+
+/** Where a job is bought. */
+export function jobUrl(publicUrl: string, job: JobId): string {
+  return `${publicUrl}/x402/jobs/${job.serviceId}/${job.jobIndex}`;
+}
+
+function withCheck(input: JobInput): NonNullable<Job['input']> {
+  return input.schema ? { ...input, check: compileSchema(input.schema) } : input;
+}
+
+/** What a job expects, as clients are told; undefined where it takes anything. */
+export function inputJson({ input }: Pick<Job, 'input'>) {
+  return input && { content_type: input.contentType, ...(input.schema ? { json_schema: input.schema } : {}) };
+}

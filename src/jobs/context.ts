@@ -1,0 +1,64 @@
+import type { KeyObject } from 'node:crypto';
+import type { Config, JobsConfig } from '../config/config.ts';
+import type { Caip2 } from '../domain/values/primitives.ts';
+import type { Chain } from '../peers/chain/chain.ts';
+import type { ContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
+import type { Facilitator } from '../peers/facilitator/facilitator.ts';
+import type { PermissionChecker } from '../peers/rpc/permission.ts';
+import type { LedgerDatabase } from '../store/database.ts';
+import type { Lane } from '../store/lane.ts';
+import type { PaymentLookup } from '../store/payment-lookup.ts';
+import type pg from 'pg';
+import type { Budget } from './budget.ts';
+import type { Catalog } from './catalog.ts';
+import type { Offers } from './offers.ts';
+
+/** Where a use case tells the operator what happened. Objects hold ids and machine words, never secrets. */
+export interface Log {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+/** What the use cases of paid jobs work with. Handed to each of them; nothing here is looked up elsewhere. */
+export interface JobsContext {
+  readonly config: Config;
+  readonly settings: JobsConfig;
+  readonly catalog: Catalog;
+  /** When this configuration came into force, by this process's clock. */
+  readonly configuredAtMs: number;
+  /** What clients are told; known once the gateway listens, where the system chose the port. */
+  readonly publicUrl: () => string;
+  readonly lane: Lane;
+  readonly pool: pg.Pool;
+  readonly db: LedgerDatabase;
+  /** Looks payments up as they arrive. */
+  readonly lookup: PaymentLookup;
+  readonly facilitator: Facilitator;
+  /** What the facilitator settles of all that is accepted. */
+  readonly offers: Offers;
+  readonly chains: ReadonlyMap<Caip2, Chain>;
+  /** Asks the contracts that permit callers. */
+  readonly permissions: PermissionChecker;
+  /** Asks contract callers whether a signature is theirs. */
+  readonly contractSignatures: ContractSignatureChecker;
+  readonly budget: Budget;
+  /** Makes the receipt tokens. */
+  readonly receiptKey: KeyObject;
+  /** Payments that this process is settling now, by stream: who asks again waits for the same outcome. */
+  readonly settling: Map<string, Promise<unknown>>;
+  /** Requests in the paid flow, their clients gone or not: going down waits for them. */
+  readonly flows: Set<Promise<unknown>>;
+  /** Called when a call was released: the relay looks at once instead of at its next poll. */
+  readonly onCallReleased: () => void;
+  /** Resolves when a call is released by this process, or when `over` ends the waiting. */
+  readonly callReleased: (over: AbortSignal) => Promise<void>;
+  /** True once the process is going down: what is paid is finished, nothing new is taken. */
+  readonly stopping: () => boolean;
+  readonly log: Log;
+}
+
+/** The database's clock as last seen, in Unix seconds. */
+export function nowSecs(context: Pick<JobsContext, 'lane'>): number {
+  return Math.floor((Date.now() + context.lane.state.clockOffsetMs) / 1_000);
+}

@@ -1,0 +1,71 @@
+import type { RunnerConfig } from '../config/config.ts';
+import { signCall } from '../domain/payments/call-signature.ts';
+import type { PushAnswer, PushRunner } from '../peers/runner/push-runner.ts';
+import type { LeasedCall } from '../store/calls.ts';
+import { type JobsContext, nowSecs } from './context.ts';
+import { isExhausted, recordAttempt } from './record-attempt.ts';
+
+/** What a runner is told about a call beside the request's bytes: header names in lower case. */
+export function callMetadata(call: LeasedCall): Record<string, string> {
+  return {
+    'x-x402-origin': 'x402',
+    'x-x402-quote-digest': call.quoteDigest,
+    'x-x402-payment-network': call.network,
+    'x-x402-payment-token': call.symbol,
+    'x-net-service-id': String(call.serviceId),
+    'x-net-job-index': String(call.jobIndex),
+    'x-net-call-id': String(call.callId),
+    'x-net-attempt': String(call.attempt),
+    ...(call.caller ? { 'x-net-caller': call.caller } : {}),
+  };
+}
+
+/**
+ * Pushes one leased call to its runner and records what came of it. The lease is the fence: where it was lost
+ * meanwhile, nothing is recorded and the new holder's attempt counts. Returns `gone` where the runner wants no more calls.
+ */
+export async function deliverCall(
+  context: JobsContext,
+  runner: RunnerConfig,
+  peer: PushRunner,
+  call: LeasedCall,
+): Promise<PushAnswer['kind']> {
+  const answer = await attempt(context, runner, peer, call);
+  const recorded = await recordAttempt(context, call, answer, true);
+  const facts = {
+    quote_digest: call.quoteDigest,
+    call_id: call.callId,
+    attempt: call.attempt,
+    runner: runner.name,
+  };
+  const reason = 'reason' in answer ? answer.reason : undefined;
+  if (!recorded) context.log.warn(facts, 'lease lost: another attempt counts');
+  else if (answer.kind === 'completed') context.log.info(facts, 'call completed');
+  else context.log.warn({ ...facts, reason }, `call not delivered: ${answer.kind}`);
+  return answer.kind;
+}
+
+async function attempt(
+  context: JobsContext,
+  runner: RunnerConfig,
+  peer: PushRunner,
+  call: LeasedCall,
+): Promise<PushAnswer> {
+  if (isExhausted(context, call)) return { kind: 'dead', reason: 'attempts_exhausted' };
+  if (!call.body) return { kind: 'dead', reason: 'body_missing' };
+  return push(context, runner, peer, call, call.body);
+}
+
+function push(
+  context: JobsContext,
+  runner: RunnerConfig,
+  peer: PushRunner,
+  call: LeasedCall,
+  body: Buffer,
+): Promise<PushAnswer> {
+  const metadata = callMetadata(call);
+  const id = String(call.callId);
+  const signature = signCall({ secret: runner.token, id, timestampSecs: nowSecs(context), body, metadata });
+  const contentType = call.contentType ? { contentType: call.contentType } : {};
+  return peer.push({ headers: { ...metadata, ...signature }, body, ...contentType });
+}

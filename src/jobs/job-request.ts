@@ -1,0 +1,44 @@
+import { type CallerHeaders, parseCaller, parseNonce } from '../domain/payments/caller-signature.ts';
+import type { JobId } from '../domain/payments/job.ts';
+import { bindingHash, sha256 } from '../domain/payments/payment.ts';
+import type { Hex } from '../domain/values/primitives.ts';
+import { addressAsker } from './budget.ts';
+
+/** A request for a paid job, as it arrived. */
+export interface JobRequest {
+  /** Unique to this request; names its own stream in the ledger. */
+  readonly requestId: string;
+  /** Undefined where the path names none that could exist. */
+  readonly job: JobId | undefined;
+  readonly method: string;
+  readonly path: string;
+  readonly body: Buffer;
+  readonly contentType: string | undefined;
+  /** The payment header as it came: `PAYMENT-SIGNATURE` is version 2, `X-PAYMENT` version 1. */
+  readonly payment: { readonly header: string; readonly x402Version: 1 | 2 } | undefined;
+  readonly callerHeaders: CallerHeaders;
+  readonly clientAddress: string;
+}
+
+/** A request with what was computed from it once. */
+export interface BoundRequest extends JobRequest {
+  readonly bodySha256: Hex;
+  readonly binding: Hex;
+  /** Whose budget a refusal of this request is taken from. The payer joins once verified; empty once it may have paid. */
+  readonly askers: string[];
+}
+
+/** Computes once what the whole flow needs of a request. */
+export function bindRequest(request: JobRequest): BoundRequest {
+  const bodySha256 = sha256(request.body);
+  const { method, path } = request;
+  const { caller, nonce } = request.callerHeaders;
+  const binding = bindingHash({
+    method,
+    path,
+    bodySha256,
+    caller: caller === undefined ? undefined : parseCaller(caller),
+    callerNonce: nonce === undefined ? undefined : parseNonce(nonce),
+  });
+  return { ...request, bodySha256, binding, askers: [addressAsker(request.clientAddress)] };
+}

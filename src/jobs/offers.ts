@@ -1,0 +1,74 @@
+import type { Caip2 } from '../domain/values/primitives.ts';
+import type { SettlementOption } from '../domain/payments/quote.ts';
+import type { AcceptedToken } from '../domain/values/token.ts';
+import type { SupportedAnswer, SupportedKind } from '../peers/facilitator/facilitator.ts';
+import type { JobsContext, Log } from './context.ts';
+
+/**
+ * What can be offered: options on networks that the facilitator settles, by its last word. Before its first word that is
+ * everything, and while it cannot be reached its last word holds.
+ */
+export interface Offers {
+  /** These options as far as they are settled: the same list while the facilitator says the same. */
+  of(options: readonly SettlementOption[]): readonly SettlementOption[];
+  /** Whether the facilitator settles exact payments of version 2 there. */
+  isSettled(network: Caip2): boolean;
+  /** Takes the facilitator's word. Tells the operator once of each token that leaves the offers, or returns. */
+  follow(kinds: readonly SupportedKind[], tokens: readonly AcceptedToken[]): void;
+}
+
+const nameOf = ({ network, asset }: AcceptedToken): string => `${network}/${asset}`;
+
+export function createOffers(log: Log): Offers {
+  let settled: ReadonlySet<string> | undefined;
+  let withdrawn = new Set<string>();
+  // a quote's hash is remembered by its list of options: the same offer must be the same list
+  let lists = new WeakMap<readonly SettlementOption[], readonly SettlementOption[]>();
+
+  const isSettled = (network: Caip2): boolean => !settled || settled.has(network) || settled.has('eip155:*');
+
+  return {
+    isSettled,
+    of(options) {
+      let list = lists.get(options);
+      if (!list) {
+        list = options.every(({ network }) => isSettled(network))
+          ? options
+          : options.filter(({ network }) => isSettled(network));
+        lists.set(options, list);
+      }
+      return list;
+    },
+    follow(kinds, tokens) {
+      const networks = new Set(kinds.filter(isExactV2).map(({ network }) => network));
+      if (!settled || networks.symmetricDifference(settled).size > 0) {
+        settled = networks;
+        lists = new WeakMap();
+      }
+      const before = withdrawn;
+      withdrawn = new Set(tokens.filter(({ network }) => !isSettled(network)).map(nameOf));
+      for (const token of tokens) {
+        const { network, asset, symbol } = token;
+        const [was, is] = [before.has(nameOf(token)), withdrawn.has(nameOf(token))];
+        if (is && !was)
+          log.warn({ network, asset, symbol }, 'the facilitator does not settle this token: not offered');
+        if (was && !is) log.info({ network, asset, symbol }, 'the facilitator settles this token again');
+      }
+    },
+  };
+}
+
+function isExactV2({ x402Version, scheme }: SupportedKind): boolean {
+  return x402Version === 2 && scheme === 'exact';
+}
+
+/** Asks the facilitator what it settles, and lets the offers follow. Never throws. */
+export async function refreshOffers({
+  facilitator,
+  offers,
+  settings,
+}: Pick<JobsContext, 'facilitator' | 'offers' | 'settings'>): Promise<SupportedAnswer> {
+  const answer = await facilitator.supported();
+  if (answer.kind === 'kinds') offers.follow(answer.kinds, settings.tokens);
+  return answer;
+}

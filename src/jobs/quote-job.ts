@@ -1,0 +1,55 @@
+import { randomBytes } from 'node:crypto';
+import type { JobId } from '../domain/payments/job.ts';
+import { type Quote, quoteDigest, quoteToData, zeroAddress, zeroHash } from '../domain/payments/quote.ts';
+import type { PaymentRequired, Refused } from './answer.ts';
+import { inputJson, type Job } from './catalog.ts';
+import { type JobsContext, nowSecs } from './context.ts';
+
+/** A quote for these terms, open to anyone, with a salt that makes it the only one of its name. */
+export function newQuote(
+  terms: JobId & Pick<Job, 'priceWei' | 'options'>,
+  issuedAt: number,
+  ttlSecs: number,
+): Quote {
+  return {
+    serviceId: terms.serviceId,
+    jobIndex: terms.jobIndex,
+    priceWei: terms.priceWei,
+    options: terms.options,
+    requester: zeroAddress,
+    inputsHash: zeroHash,
+    issuedAt,
+    expiresAt: issuedAt + ttlSecs,
+    salt: `0x${randomBytes(32).toString('hex')}`,
+  };
+}
+
+const retryAfterSecs = 5;
+
+/**
+ * Issues a quote and answers with it. The quote stands in the ledger before the client sees it: what can be paid is
+ * on record. Where the facilitator settles none of the accepted tokens there is nothing to offer: no quote, but a refusal.
+ */
+export async function quoteJob(
+  context: JobsContext,
+  job: Job,
+  code: PaymentRequired['code'],
+  reason?: string,
+): Promise<PaymentRequired | Refused> {
+  const offered = context.offers.of(job.options);
+  if (offered.length === 0) return { kind: 'refused', code: 'facilitator_unavailable', retryAfterSecs };
+  const quote = newQuote({ ...job, options: offered }, nowSecs(context), context.settings.quoteTtlSecs);
+  const digest = quoteDigest(quote);
+  await context.lane.append({
+    stream: digest,
+    expect: 0,
+    events: [{ type: 'quote_issued', data: quoteToData(quote) }],
+  });
+  const { serviceId, jobIndex, expiresAt, options } = quote;
+  return {
+    kind: 'payment_required',
+    code,
+    reason,
+    quote: { serviceId, jobIndex, digest, expiresAt, options, input: inputJson(job) },
+  };
+}

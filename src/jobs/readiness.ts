@@ -1,0 +1,127 @@
+import type { Chain } from '../peers/chain/chain.ts';
+import { oldestDueMs } from '../store/calls.ts';
+import type { JobsContext } from './context.ts';
+import { refreshOffers } from './offers.ts';
+
+interface Check {
+  readonly ok: boolean;
+  /** What is wrong, or worth knowing: our own words. */
+  readonly detail?: string;
+}
+
+/** Whether this gateway can take payments, and if not, which part of it cannot. */
+export interface Readiness {
+  readonly status: 'ready' | 'not_ready';
+  readonly checked_at: string;
+  readonly database: Check;
+  readonly migrations: Check;
+  readonly facilitator: Check;
+  readonly chains: Readonly<Record<string, Check>>;
+  readonly outbox: Check & { readonly open_calls: number; readonly oldest_due_ms: number };
+}
+
+const unchecked: Check = { ok: false, detail: 'not checked yet' };
+
+export const notReadyYet: Readiness = {
+  status: 'not_ready',
+  checked_at: new Date(0).toISOString(),
+  database: unchecked,
+  migrations: unchecked,
+  facilitator: unchecked,
+  chains: {},
+  outbox: { ...unchecked, open_calls: 0, oldest_due_ms: 0 },
+};
+
+/** A call that waits longer than this says that delivery is in trouble. */
+const lateMs = 300_000;
+
+/** Asks every part once. Never throws: what cannot be asked is not ready. */
+export async function checkReadiness(
+  context: JobsContext,
+  pendingMigrations: () => Promise<readonly string[]>,
+): Promise<Readiness> {
+  const [outbox, migrations, facilitator, chains] = await Promise.all([
+    checkOutbox(context),
+    checkMigrations(pendingMigrations),
+    checkFacilitator(context),
+    checkChains(context),
+  ]);
+  const database: Check = outbox.reached ? { ok: true } : { ok: false, detail: 'cannot be reached' };
+  // a network without an RPC is a warning the operator was given, not a reason to sell nothing
+  const all = [database, migrations, facilitator, outbox.check, ...Object.values(chains)];
+  return {
+    status: all.every(({ ok }) => ok) && !context.stopping() ? 'ready' : 'not_ready',
+    checked_at: new Date().toISOString(),
+    database,
+    migrations,
+    facilitator,
+    chains,
+    outbox: outbox.check,
+  };
+}
+
+/** What was checked, with what has been known since: while the circuit is open no payment is taken. */
+export function presentReadiness({ facilitator }: JobsContext, checked: Readiness): Readiness {
+  if (!facilitator.isCircuitOpen()) return checked;
+  const details = [checked.facilitator.detail, 'circuit open: no useful answers, so no payments are started'];
+  const detail = details.filter((text) => text !== undefined).join('; ');
+  return { ...checked, status: 'not_ready', facilitator: { ok: false, detail } };
+}
+
+async function checkOutbox(context: JobsContext) {
+  const { openCalls } = context.lane.state;
+  const { maxOutstandingCalls } = context.config.limits;
+  try {
+    const oldest = await oldestDueMs(context.pool);
+    const full = openCalls >= maxOutstandingCalls;
+    const late = oldest > lateMs;
+    const detail = full ? `full: ${openCalls} calls` : late ? 'calls are not being taken' : undefined;
+    const check = {
+      ok: !full && !late,
+      ...(detail ? { detail } : {}),
+      open_calls: openCalls,
+      oldest_due_ms: oldest,
+    };
+    return { reached: true, check };
+  } catch {
+    return {
+      reached: false,
+      check: { ok: false, detail: 'not known', open_calls: openCalls, oldest_due_ms: 0 },
+    };
+  }
+}
+
+async function checkMigrations(pendingMigrations: () => Promise<readonly string[]>): Promise<Check> {
+  try {
+    const pending = await pendingMigrations();
+    return pending.length === 0 ? { ok: true } : { ok: false, detail: `to run: ${pending.join(', ')}` };
+  } catch {
+    return { ok: false, detail: 'not known' };
+  }
+}
+
+async function checkFacilitator(context: JobsContext): Promise<Check> {
+  const answer = await refreshOffers(context);
+  if (answer.kind === 'unavailable') return { ok: false, detail: `unavailable: ${answer.cause}` };
+  const missing = context.settings.tokens
+    .map(({ network }) => network)
+    .filter((network) => !context.offers.isSettled(network));
+  return missing.length === 0
+    ? { ok: true }
+    : { ok: false, detail: `does not settle exact payments on ${[...new Set(missing)].join(', ')}` };
+}
+
+async function checkChains(context: JobsContext): Promise<Record<string, Check>> {
+  const networks = [...new Set(context.settings.tokens.map(({ network }) => network))];
+  const checks = networks.map(
+    async (network) => [network, await checkChain(context.chains.get(network))] as const,
+  );
+  return Object.fromEntries(await Promise.all(checks));
+}
+
+async function checkChain(chain: Chain | undefined): Promise<Check> {
+  if (!chain) return { ok: true, detail: 'no RPC: settlements here are confirmed by nobody' };
+  const answer = await chain.checkChainId();
+  if (answer.kind === 'unavailable') return { ok: false, detail: `unavailable: ${answer.cause}` };
+  return answer.matches ? { ok: true } : { ok: false, detail: 'the RPC serves another chain' };
+}

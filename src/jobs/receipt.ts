@@ -1,0 +1,52 @@
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { paymentSummary } from '../domain/payments/payment.ts';
+import type { Hex } from '../domain/values/primitives.ts';
+import {
+  type CallStory,
+  foldStory,
+  isPaid,
+  paidPayment,
+  receiptState,
+} from '../domain/payments/payment-state.ts';
+import { readResult } from '../store/calls.ts';
+import { readStream } from '../store/streams.ts';
+import type { JobsContext } from './context.ts';
+
+/** What shows that its bearer paid: a MAC over the digest, so nothing has to be stored and nothing can be guessed. */
+export function receiptToken(key: KeyObject, digest: Hex): string {
+  return createHmac('sha256', key).update(digest).digest('base64url');
+}
+
+export function isReceiptToken(key: KeyObject, digest: Hex, token: string): boolean {
+  const expected = Buffer.from(receiptToken(key, digest));
+  const given = Buffer.from(token);
+  return expected.length === given.length && timingSafeEqual(expected, given);
+}
+
+/** A quote's story for its payer. `withResult` adds what the runner answered. Undefined for an unknown digest. */
+export async function readReceipt(context: JobsContext, digest: Hex, withResult: boolean) {
+  const { events, nowSecs } = await readStream(context.pool, digest);
+  const story = foldStory(events);
+  if (!story.quote) return undefined;
+  const paid = paidPayment(story);
+  return {
+    quote_digest: digest,
+    state: receiptState(story, nowSecs),
+    paid: isPaid(story),
+    service_id: story.quote.service_id,
+    job_index: story.quote.job_index,
+    quote_expires_at: new Date(story.quote.expires_at * 1_000).toISOString(),
+    ...(paid?.call ? { call_id: paid.call.callId } : {}),
+    ...(paid?.settled ? { payment: paymentSummary(paid.payment, paid.settled.transaction) } : {}),
+    events: events.map(({ type, at }) => ({ type, at })),
+    ...(withResult ? { result: await resultOf(context, paid?.call) } : {}),
+  };
+}
+
+async function resultOf(context: JobsContext, call: CallStory | undefined) {
+  if (call?.status !== 'completed' || call.attempt === undefined) return null;
+  const result = await readResult(context.db, call.callId, call.attempt);
+  return result
+    ? { content_type: result.contentType ?? null, body_base64: result.body.toString('base64') }
+    : null;
+}

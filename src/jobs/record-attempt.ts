@@ -1,0 +1,127 @@
+import type { EventData, LedgerEvent } from '../domain/events/event.ts';
+import { sha256 } from '../domain/payments/payment.ts';
+import type { CallChange } from '../store/append-batch.ts';
+import { type HeldCall, putResult } from '../store/calls.ts';
+import { type JobsContext, nowSecs } from './context.ts';
+
+type Recording = Pick<JobsContext, 'pool' | 'lane' | 'config' | 'onCallReleased'>;
+
+/** What came of one attempt. Reasons are machine words; `error` is a runner's own text, for the operator's eyes. */
+export type AttemptOutcome =
+  | {
+      readonly kind: 'completed';
+      readonly contentType?: string | undefined;
+      readonly result: Buffer;
+      readonly resultOmitted: boolean;
+    }
+  | {
+      readonly kind: 'retry';
+      readonly reason: string;
+      readonly retryAfterMs?: number;
+      readonly error?: string;
+    }
+  | { readonly kind: 'dead'; readonly reason: string; readonly error?: string }
+  /** The runner wants no more calls, or left before it got this one. */
+  | { readonly kind: 'gone'; readonly reason?: 'runner_left' };
+
+/**
+ * Records one attempt and moves its call, in one append. The lease is the fence: false where it was lost meanwhile, and
+ * then nothing is recorded. `isNews` where the ledger does not know yet that the runner got the call.
+ */
+export async function recordAttempt(
+  context: Recording,
+  call: HeldCall,
+  outcome: AttemptOutcome,
+  isNews: boolean,
+): Promise<boolean> {
+  if (outcome.kind === 'completed' && !outcome.resultOmitted) {
+    await putResult(context.pool, call, outcome.contentType, outcome.result);
+  }
+  const step = attemptStep(context, call, outcome, isNews);
+  const recorded = await context.lane.append({ stream: call.quoteDigest, ...step }, { urgent: true });
+  if (recorded.outcome === 'ok' && step.call.op === 'retry') context.onCallReleased();
+  return recorded.outcome === 'ok';
+}
+
+/** Whether a call has used up its attempts, so that it is dead-lettered instead of being handed out once more. */
+export function isExhausted(context: Recording, call: HeldCall): boolean {
+  return call.failures >= context.config.delivery.maxAttempts;
+}
+
+/** The events of one attempt, and where they leave the call. */
+function attemptStep(
+  context: Recording,
+  call: HeldCall,
+  outcome: AttemptOutcome,
+  isNews: boolean,
+): { events: LedgerEvent[]; call: CallChange } {
+  const { callId, leaseId } = call;
+  const attempt = { call_id: callId, attempt: call.attempt };
+  switch (outcome.kind) {
+    case 'completed': {
+      const completed: LedgerEvent = { type: 'completed', data: { ...attempt, ...resultFacts(outcome) } };
+      const events: LedgerEvent[] = isNews ? [{ type: 'delivered', data: attempt }, completed] : [completed];
+      return { events, call: { op: 'complete', callId, leaseId } };
+    }
+    case 'dead': {
+      const { reason, error } = outcome;
+      const events: LedgerEvent[] = [{ type: 'dead_lettered', data: { ...attempt, reason } }];
+      return { events, call: { op: 'dead', callId, leaseId, error } };
+    }
+    case 'gone':
+      // not the call's fault: it costs no attempt, and waits for the runner's return
+      return outcome.reason
+        ? failedStep(context, call, { reason: outcome.reason }, 'give_back', 0)
+        : failedStep(context, call, { reason: 'runner_gone' }, 'give_back', 1_000);
+    case 'retry':
+      return call.failures + 1 >= context.config.delivery.maxAttempts
+        ? exhaustedStep(call, outcome)
+        : failedStep(
+            context,
+            call,
+            outcome,
+            'retry',
+            retryDelayMs(context, call.failures, outcome.retryAfterMs),
+          );
+  }
+}
+
+function exhaustedStep(call: HeldCall, { reason, error }: { reason: string; error?: string }) {
+  const { callId, leaseId } = call;
+  const attempt = { call_id: callId, attempt: call.attempt };
+  const events: LedgerEvent[] = [
+    { type: 'delivery_failed', data: { ...attempt, reason } },
+    { type: 'dead_lettered', data: { ...attempt, reason: 'attempts_exhausted' } },
+  ];
+  return { events, call: { op: 'dead', callId, leaseId, error } as const };
+}
+
+function failedStep(
+  context: Recording,
+  call: HeldCall,
+  { reason, error }: { reason: string; error?: string },
+  op: 'retry' | 'give_back',
+  delayMs: number,
+) {
+  const { callId, leaseId, attempt } = call;
+  const data: EventData<'delivery_failed'> = {
+    call_id: callId,
+    attempt,
+    reason,
+    retry_at: nowSecs(context) + Math.ceil(delayMs / 1_000),
+  };
+  const events: LedgerEvent[] = [{ type: 'delivery_failed', data }];
+  return { events, call: { op, callId, leaseId, delayMs, error } as const };
+}
+
+/** Full jitter: many calls that failed together do not come back together. A runner's Retry-After is the least. */
+function retryDelayMs(context: Recording, failures: number, retryAfterMs = 0): number {
+  const { backoffBaseMs, backoffCapMs } = context.config.delivery;
+  const ceiling = Math.min(backoffCapMs, backoffBaseMs * 2 ** Math.min(failures, 30));
+  return Math.max(retryAfterMs, Math.round(Math.random() * ceiling));
+}
+
+function resultFacts(outcome: Extract<AttemptOutcome, { kind: 'completed' }>) {
+  if (outcome.resultOmitted) return {};
+  return { result_sha256: sha256(outcome.result), result_bytes: outcome.result.length };
+}

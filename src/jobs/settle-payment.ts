@@ -1,0 +1,119 @@
+import type { SignedPayment } from '../domain/payments/payment.ts';
+import { facilitatorRequest } from '../domain/payments/x402.ts';
+import type { ExpectedTransfer } from '../peers/chain/chain.ts';
+import type { SettleAnswer, SettleOptions } from '../peers/facilitator/facilitator.ts';
+import type { JobsContext } from './context.ts';
+import { type Outcome, recordOutcome, type StartedPayment, type Superseded } from './settlement-outcome.ts';
+
+/**
+ * Reasons a facilitator gives before it broadcasts anything. Only these can mean "not paid", and only while the chain
+ * agrees: every other failure has been seen with the money gone.
+ */
+const beforeBroadcast = new Set([
+  'insufficient_funds',
+  'invalid_exact_evm_signature',
+  'invalid_exact_evm_payload_signature',
+  'invalid_exact_evm_insufficient_balance',
+  'invalid_exact_evm_authorization_value',
+  'invalid_exact_evm_payload_authorization_value',
+  'invalid_exact_evm_payload_authorization_value_mismatch',
+  'invalid_exact_evm_payload_authorization_valid_after',
+  'invalid_exact_evm_payload_authorization_valid_before',
+  'invalid_exact_evm_recipient_mismatch',
+  'invalid_exact_evm_payload_recipient_mismatch',
+]);
+
+/**
+ * Settles a started payment and records what became of it: paid and enqueued in one append, failed, or unknown.
+ * Returns the state that is now on record. Where another process recorded an outcome first, that one holds.
+ */
+export async function settlePayment(
+  context: JobsContext,
+  started: StartedPayment,
+): Promise<Outcome | Superseded> {
+  const outcome = await askToSettle(context, started);
+  if (outcome.kind !== 'settled') {
+    context.log.warn({ quote_digest: started.digest, reason: outcome.reason }, `settlement ${outcome.kind}`);
+  }
+  return recordOutcome(context, started, outcome);
+}
+
+/** Has the facilitator settle a payment, again where need be: its authorization can be used only once. */
+export async function askToSettle(
+  context: JobsContext,
+  { payment, digest }: Pick<StartedPayment, 'payment' | 'digest'>,
+  options: SettleOptions = {},
+): Promise<Outcome> {
+  const answer = await context.facilitator.settle(facilitatorRequest(payment, digest), options);
+  return judge(context, payment, answer);
+}
+
+async function judge(context: JobsContext, payment: SignedPayment, answer: SettleAnswer): Promise<Outcome> {
+  switch (answer.kind) {
+    case 'settled':
+      return judgeSuccess(context, payment, answer);
+    case 'failed':
+      return judgeFailure(context, payment, answer);
+    case 'not_sent':
+      return { kind: 'unknown', reason: answer.cause };
+    case 'unknown':
+      return {
+        kind: 'unknown',
+        reason: answer.cause,
+        ...(answer.transaction ? { transaction: answer.transaction } : {}),
+      };
+  }
+}
+
+/** A facilitator's word is unsigned: it must at least speak of this payment, and the chain is asked as well. */
+async function judgeSuccess(
+  context: JobsContext,
+  payment: SignedPayment,
+  answer: Extract<SettleAnswer, { kind: 'settled' }>,
+): Promise<Outcome> {
+  const { transaction } = answer;
+  if (answer.network !== payment.network) return { kind: 'unknown', reason: 'network_mismatch', transaction };
+  if (answer.payer !== undefined && answer.payer !== payment.payer) {
+    context.log.error(
+      { payer: payment.payer, settled_payer: answer.payer, transaction },
+      'payer mismatch: somebody else is said to have paid',
+    );
+    return { kind: 'unknown', reason: 'payer_mismatch', transaction, settledPayer: answer.payer };
+  }
+  const chain = context.chains.get(payment.network);
+  if (!chain || context.settings.confirm !== 'before')
+    return { kind: 'settled', transaction, proof: undefined };
+  const found = await chain.waitForSettlement(
+    transaction,
+    expectedTransfer(payment),
+    context.settings.confirmTimeoutMs,
+  );
+  switch (found.kind) {
+    case 'paid':
+      return { kind: 'settled', transaction, proof: found };
+    case 'contradicted':
+      return { kind: 'unknown', reason: `chain_says_${found.why}`, transaction };
+    case 'absent':
+    case 'unavailable':
+      return { kind: 'settled', transaction, proof: undefined };
+  }
+}
+
+async function judgeFailure(
+  context: JobsContext,
+  payment: SignedPayment,
+  answer: Extract<SettleAnswer, { kind: 'failed' }>,
+): Promise<Outcome> {
+  const { reason, transaction } = answer;
+  const unknown: Outcome = { kind: 'unknown', reason, ...(transaction ? { transaction } : {}) };
+  const chain = context.chains.get(payment.network);
+  if (transaction || !beforeBroadcast.has(reason) || !chain) return unknown;
+  const state = await chain.authorizationState(payment.asset, payment.payer, payment.nonce);
+  return state.kind === 'answer' && !state.used ? { kind: 'failed', reason } : unknown;
+}
+
+/** The transfer that this payment authorizes. */
+export function expectedTransfer(payment: SignedPayment): ExpectedTransfer {
+  const { asset, payer, payTo, amount, nonce } = payment;
+  return { asset, from: payer, payTo, value: amount, nonce };
+}

@@ -1,0 +1,76 @@
+import type pg from 'pg';
+import { entryBundle, isWithin, type Tile, tileWidth } from '../domain/log/tiles.ts';
+import { hashBytes } from '../domain/log/merkle.ts';
+import { readHead, readLeaves, readTiles, type StoredHead } from '../store/log.ts';
+import { readStreamLeaves } from '../store/streams.ts';
+import { type InclusionProof, KnownTiles, proveConsistency, proveEvents } from './prove.ts';
+
+/** What others may read of a log under its name: nothing beyond its newest head. */
+export interface LogReader {
+  readonly origin: string;
+  newest(): Promise<StoredHead | undefined>;
+  /** A tile's bytes; undefined for one that no head has. */
+  tile(tile: Tile): Promise<Buffer | undefined>;
+  /** Proofs for events by place, with the head they lead to; undefined where the head does not cover them. */
+  prove(seqs: readonly number[], size?: number): Promise<ProvenEvents | undefined>;
+  /** The same for those of them that a head covers. */
+  proveSealed(head: StoredHead, seqs: readonly number[]): Promise<ProvenEvents>;
+  /** The story of a stream, with proofs as far as it is sealed. */
+  proveStream(stream: string): Promise<ProvenStream | undefined>;
+  consistency(from: number, to: number): Promise<{ hashes: readonly Buffer[]; head: StoredHead } | undefined>;
+}
+
+export interface ProvenEvents {
+  readonly head: StoredHead;
+  readonly proofs: readonly InclusionProof[];
+}
+
+export interface ProvenStream extends ProvenEvents {
+  /** By place. */
+  readonly leaves: ReadonlyMap<number, Buffer>;
+  /** Events that the newest head does not cover yet. */
+  readonly pending: number;
+}
+
+export function openLogReader(pool: pg.Pool, origin: string): LogReader {
+  const known = new KnownTiles();
+  const proveSealed = async (head: StoredHead, seqs: readonly number[]): Promise<ProvenEvents> => {
+    const sealed = seqs.filter((seq) => seq <= head.size);
+    return { head, proofs: await proveEvents(pool, head, sealed, known) };
+  };
+  const headFor = (size?: number): Promise<StoredHead | undefined> => readHead(pool, origin, size);
+  return {
+    origin,
+    newest: () => headFor(),
+    async tile(tile) {
+      const head = await headFor();
+      if (!head || !isWithin(tile, head.size)) return undefined;
+      const { level, index, width } = tile;
+      if (level === 'entries') return entryBundle(await readLeaves(pool, index * tileWidth, width));
+      const tiles = await readTiles(pool, [{ level, tile: index }]);
+      return tiles.get(`${level}/${index}`)?.subarray(0, width * hashBytes);
+    },
+    async prove(seqs, size) {
+      const head = await headFor(size);
+      if (!head || seqs.some((seq) => seq > head.size)) return undefined;
+      return { head, proofs: await proveEvents(pool, head, seqs, known) };
+    },
+    proveSealed,
+    async proveStream(stream) {
+      const [head, events] = await Promise.all([headFor(), readStreamLeaves(pool, stream)]);
+      if (!head || events.length === 0) return undefined;
+      const seqs = events.map(({ seq }) => seq);
+      const proven = await proveSealed(head, seqs);
+      return {
+        ...proven,
+        leaves: new Map(events.map(({ seq, leaf }) => [seq, leaf])),
+        pending: events.length - proven.proofs.length,
+      };
+    },
+    async consistency(from, to) {
+      const head = await headFor(to);
+      if (!head || from > head.size) return undefined;
+      return { head, hashes: await proveConsistency(pool, from, head) };
+    },
+  };
+}

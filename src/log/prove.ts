@@ -1,0 +1,125 @@
+import type pg from 'pg';
+import {
+  consistencyRanges,
+  hashBytes,
+  inclusionRanges,
+  type LeafRange,
+  nodesOf,
+  rangeHash,
+  type TreeNode,
+} from '../domain/log/merkle.ts';
+import { placeOf, TileTree, tileWidth } from '../domain/log/tiles.ts';
+import { readTiles, type StoredHead } from '../store/log.ts';
+
+/** That an event stands at its place in the tree of a head. */
+export interface InclusionProof {
+  readonly seq: number;
+  readonly leafHash: Buffer;
+  /** From the leaf's sibling up. */
+  readonly hashes: readonly Buffer[];
+}
+
+const mostKnown = 128;
+const wholeBytes = tileWidth * hashBytes;
+
+/** Whole tiles that were read lately. They never change, and nearly every proof meets others in them. */
+export class KnownTiles {
+  readonly #trees = new Map<string, TileTree>();
+
+  get(place: string): TileTree | undefined {
+    const tree = this.#trees.get(place);
+    // what was asked for last is dropped last
+    if (tree && this.#trees.delete(place)) this.#trees.set(place, tree);
+    return tree;
+  }
+
+  note(place: string, bytes: Buffer): TileTree {
+    const tree = new TileTree(bytes);
+    if (bytes.length !== wholeBytes) return tree;
+    const [oldest] = this.#trees.size >= mostKnown ? this.#trees.keys() : [];
+    if (oldest !== undefined) this.#trees.delete(oldest);
+    this.#trees.set(place, tree);
+    return tree;
+  }
+}
+
+/**
+ * Proofs for several events of one head, with one look at the tiles.
+ * @throws RangeError for an event that the head does not cover
+ */
+export async function proveEvents(
+  pool: pg.Pool,
+  { size }: Pick<StoredHead, 'size'>,
+  seqs: readonly number[],
+  known?: KnownTiles,
+): Promise<InclusionProof[]> {
+  const asked = seqs.map((seq) => ({
+    seq,
+    leaf: { level: 0, index: seq - 1 },
+    ranges: inclusionRanges(seq - 1, size),
+  }));
+  const hashOf = await readNodes(
+    pool,
+    asked.flatMap(({ leaf, ranges }) => [leaf, ...ranges.flatMap(nodesOf)]),
+    known,
+  );
+  return asked.map(({ seq, leaf, ranges }) => ({
+    seq,
+    leafHash: hashOf(leaf),
+    hashes: ranges.map((range) => rangeHash(nodesOf(range).map(hashOf))),
+  }));
+}
+
+/**
+ * That the tree of `old` leaves is the beginning of a head's.
+ * @throws RangeError where there is no such tree
+ */
+export async function proveConsistency(
+  pool: pg.Pool,
+  old: number,
+  { size }: Pick<StoredHead, 'size'>,
+): Promise<Buffer[]> {
+  const ranges = consistencyRanges(old, size);
+  const hashOf = await readNodes(pool, ranges.flatMap(nodesOf));
+  return ranges.map((range) => rangeHash(nodesOf(range).map(hashOf)));
+}
+
+/** The root that the stored tiles give for a size up to that of the tree. */
+export async function rootFromTiles(pool: pg.Pool, size: number): Promise<Buffer> {
+  const all: LeafRange = { from: 0, to: size };
+  const hashOf = await readNodes(pool, nodesOf(all));
+  return rangeHash(nodesOf(all).map(hashOf));
+}
+
+async function readNodes(
+  pool: pg.Pool,
+  nodes: readonly TreeNode[],
+  known = new KnownTiles(),
+): Promise<(node: TreeNode) => Buffer> {
+  const places = new Map(
+    nodes.map((node) => {
+      const { level, tile } = placeOf(node);
+      return [`${level}/${tile}`, { level, tile }];
+    }),
+  );
+  const tiles = new Map<string, TileTree>();
+  for (const place of places.keys()) {
+    const tree = known.get(place);
+    if (tree) tiles.set(place, tree);
+  }
+  const missing = [...places].filter(([place]) => !tiles.has(place)).map(([, at]) => at);
+  const read = missing.length === 0 ? [] : await readTiles(pool, missing);
+  for (const [place, bytes] of read) tiles.set(place, known.note(place, bytes));
+  return (node) => {
+    const { level, tile } = placeOf(node);
+    const tree = tiles.get(`${level}/${tile}`);
+    if (!tree) throw new Error(`the log lacks tile ${level}/${tile}`);
+    return tree.hash(node);
+  };
+}
+
+/** A proof in the words of C2SP's tlog-proof: whoever has the event's leaf and the public key needs nothing else. */
+export function proofText({ seq, hashes }: InclusionProof, { note }: Pick<StoredHead, 'note'>): string {
+  const lines = hashes.map((hash) => `${hash.toString('base64')}\n`);
+  return `c2sp.org/tlog-proof@v1\nindex ${seq - 1}\n${lines.join('')}\n${note}`;
+}

@@ -1,0 +1,52 @@
+import type pg from 'pg';
+import { type NoteSigner, signCheckpoint } from '../domain/log/checkpoint.ts';
+import { RightEdge, splitHashes } from '../domain/log/merkle.ts';
+import { TileGrowth } from '../domain/log/tiles.ts';
+import { extendLog, readLeafHashes, readLogTip } from '../store/log.ts';
+
+export interface SealOptions {
+  /** A head is signed this long after the last one, if there is anything new. */
+  readonly everyMs: number;
+  /** At once where so many events wait, and never over more of them. */
+  readonly everyEvents: number;
+}
+
+/** `again`: more waits than one head takes. */
+export type Sealed = 'again' | 'done';
+
+/** Leaves read in one statement. */
+const leavesAtOnce = 8_192;
+
+/**
+ * Takes the next events into the tree and signs its head. The head is committed with the tree; whoever publishes it reads
+ * it from there. Several sealers may run: the tree's size decides who was first, and the others have done nothing.
+ */
+export async function sealNext(pool: pg.Pool, signer: NoteSigner, options: SealOptions): Promise<Sealed> {
+  const origin = signer.name;
+  const tip = await readLogTip(pool, origin);
+  const pending = tip.seq - tip.size;
+  const { head } = tip;
+  if (head && (head.size > tip.size || pending === 0)) return 'done';
+  if (head && head.ageMs < options.everyMs && pending < options.everyEvents) return 'done';
+  const count = Math.min(pending, options.everyEvents);
+
+  const edge = RightEdge.from(tip.size, tip.edge);
+  const growth = new TileGrowth();
+  while (edge.size < tip.size + count) {
+    const wanted = Math.min(leavesAtOnce, tip.size + count - edge.size);
+    for (const leaf of splitHashes(await readLeafHashes(pool, edge.size, wanted)))
+      edge.append(leaf, (node, hash) => growth.add(node, hash));
+  }
+  const root = edge.root();
+  const note = signCheckpoint({ origin, size: edge.size, root }, signer);
+  const isOurs = await extendLog(pool, {
+    origin,
+    from: tip.size,
+    size: edge.size,
+    edge: edge.bytes,
+    root,
+    note,
+    rows: growth.rows,
+  });
+  return isOurs && pending > count ? 'again' : 'done';
+}

@@ -1,0 +1,96 @@
+import { createHash, createHmac } from 'node:crypto';
+import { createHttpPool, type HttpAnswer } from '../http/http.ts';
+
+export interface S3Options {
+  readonly endpoint: string;
+  readonly bucket: string;
+  readonly region: string;
+  readonly accessKeyId: string;
+  readonly secretKey: string;
+  /** Over one whole exchange. */
+  readonly timeoutMs: number;
+}
+
+/** As much of S3 as checkpoints need. Objects are addressed by path: every S3 there is takes that. */
+export interface S3 {
+  put(key: string, body: string): Promise<HttpAnswer>;
+  get(key: string): Promise<HttpAnswer>;
+  close(): Promise<void>;
+}
+
+const maxResponseBytes = 64 * 1024;
+
+export function createS3(options: S3Options): S3 {
+  const { endpoint, bucket, region, accessKeyId, secretKey, timeoutMs } = options;
+  const base = new URL(endpoint);
+  const pool = createHttpPool(endpoint, 4);
+  const send = (method: 'GET' | 'PUT', key: string, body: string): Promise<HttpAnswer> => {
+    const path = `${base.pathname.replace(/\/$/, '')}/${bucket}/${key.split('/').map(encodeURIComponent).join('/')}`;
+    const headers = signV4(
+      { method, path, query: '', headers: { host: base.host }, body },
+      { accessKeyId, secretKey, region, service: 's3', at: new Date() },
+    );
+    const typed = method === 'PUT' ? { ...headers, 'content-type': 'text/plain; charset=utf-8' } : headers;
+    const content = method === 'PUT' ? { body: Buffer.from(body, 'utf8') } : {};
+    return pool.request({ method, path, headers: typed, ...content, timeoutMs, maxResponseBytes });
+  };
+  return {
+    put: (key, body) => send('PUT', key, body),
+    get: (key) => send('GET', key, ''),
+    close: () => pool.close(),
+  };
+}
+
+export interface UnsignedRequest {
+  readonly method: string;
+  /** Percent-encoded. */
+  readonly path: string;
+  /** Sorted and percent-encoded. */
+  readonly query: string;
+  /** Lower-case names; `host` is among them. All of them are signed. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** AWS Signature Version 4: the request's headers with its authorization. */
+export function signV4(
+  { method, path, query, headers, body }: UnsignedRequest,
+  key: {
+    readonly accessKeyId: string;
+    readonly secretKey: string;
+    readonly region: string;
+    readonly service: string;
+    readonly at: Date;
+  },
+): Record<string, string> {
+  const stamp = key.at.toISOString().replaceAll(/[-:]|\.\d{3}/g, '');
+  const date = stamp.slice(0, 8);
+  const bodyHash = sha256Hex(body);
+  const all: Record<string, string> = { ...headers, 'x-amz-content-sha256': bodyHash, 'x-amz-date': stamp };
+  const names = Object.keys(all).toSorted();
+  const canonical = [
+    method,
+    path,
+    query,
+    ...names.map((name) => `${name}:${all[name]?.trim() ?? ''}`),
+    '',
+    names.join(';'),
+    bodyHash,
+  ].join('\n');
+  const scope = `${date}/${key.region}/${key.service}/aws4_request`;
+  const text = `AWS4-HMAC-SHA256\n${stamp}\n${scope}\n${sha256Hex(canonical)}`;
+  const signingKey = [date, key.region, key.service, 'aws4_request'].reduce<Buffer>(
+    (last, part) => createHmac('sha256', last).update(part).digest(),
+    Buffer.from(`AWS4${key.secretKey}`, 'utf8'),
+  );
+  const signature = createHmac('sha256', signingKey).update(text).digest('hex');
+  const credential = `Credential=${key.accessKeyId}/${scope}`;
+  return {
+    ...all,
+    authorization: `AWS4-HMAC-SHA256 ${credential},SignedHeaders=${names.join(';')},Signature=${signature}`,
+  };
+}
+
+function sha256Hex(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

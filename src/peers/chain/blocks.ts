@@ -1,0 +1,90 @@
+import { z } from 'zod';
+import type { Hex } from '../../domain/values/primitives.ts';
+import { unavailable, type RpcAnswer, type RpcCall, type RpcUnavailable } from '../rpc/json-rpc.ts';
+import { bytes32, quantity, toQuantity } from '../rpc/rpc-values.ts';
+
+/** What a block is known by. */
+export interface Block {
+  readonly number: bigint;
+  readonly hash: Hex;
+  readonly timestampSecs: number;
+}
+
+export type BlockAnswer = { readonly kind: 'answer'; readonly block: Block } | RpcUnavailable;
+
+/** `hash` is undefined where the chain has no block of that number. */
+export type BlockHashAnswer = { readonly kind: 'answer'; readonly hash: Hex | undefined } | RpcUnavailable;
+
+/** One question to a chain, within the time a question has. */
+export type Ask = <T>(call: RpcCall<T>) => Promise<RpcAnswer<T>>;
+
+/** The hashes of some thirty thousand transactions. */
+const blockBytes = 2 * 1024 * 1024;
+
+const blockSchema = z
+  .object({
+    number: quantity,
+    hash: bytes32,
+    timestamp: quantity.refine((secs) => secs <= BigInt(Number.MAX_SAFE_INTEGER)).transform(Number),
+  })
+  .transform(({ number, hash, timestamp }): Block => ({ number, hash, timestampSecs: timestamp }));
+
+function blockCall(at: string, isWanted: (block: Block) => boolean): RpcCall<Block | null> {
+  return {
+    method: 'eth_getBlockByNumber',
+    params: [at, false],
+    result: blockSchema.refine(isWanted).nullable(),
+    maxResponseBytes: blockBytes,
+  };
+}
+
+/** The canonical block at a height; null where there is none. */
+export function askBlock(ask: Ask, number: bigint): Promise<RpcAnswer<Block | null>> {
+  return ask(blockCall(toQuantity(number), (block) => block.number === number));
+}
+
+/** The block that the chain calls its last, or its last final one. */
+export async function askTaggedBlock(ask: Ask, tag: 'latest' | 'finalized'): Promise<BlockAnswer> {
+  const answer = await ask(blockCall(tag, () => true));
+  if (answer.kind === 'unavailable') return answer;
+  return answer.value === null ? unavailable(`no_${tag}_block`) : { kind: 'answer', block: answer.value };
+}
+
+/** Nearer than this, looking at the logs in between costs less than asking for one more block. */
+const nearEnough = 1_000n;
+const strideGrowth = 4n;
+
+/**
+ * Where to begin looking for what happened at a time or later: a block older than that, or the chain's first one.
+ * Strides back from `latest`, then halves, so it asks some ten times for a week, and begins at most a thousand
+ * blocks too early.
+ */
+export async function findBlockBefore(
+  ask: Ask,
+  timestampSecs: number,
+  latest: Block,
+): Promise<RpcAnswer<bigint>> {
+  let older = 0n;
+  let newer = latest.number;
+  for (let stride = nearEnough; older === 0n && newer > stride; stride *= strideGrowth) {
+    const answer = await isOlder(ask, newer - stride, timestampSecs);
+    if (answer.kind === 'unavailable') return answer;
+    if (answer.value) older = newer - stride;
+    else newer -= stride;
+  }
+  while (newer - older > nearEnough) {
+    const middle = (older + newer) / 2n;
+    const answer = await isOlder(ask, middle, timestampSecs);
+    if (answer.kind === 'unavailable') return answer;
+    if (answer.value) older = middle;
+    else newer = middle;
+  }
+  return { kind: 'answer', value: older };
+}
+
+async function isOlder(ask: Ask, number: bigint, timestampSecs: number): Promise<RpcAnswer<boolean>> {
+  const answer = await askBlock(ask, number);
+  if (answer.kind === 'unavailable') return answer;
+  if (answer.value === null) return unavailable('missing_block');
+  return { kind: 'answer', value: answer.value.timestampSecs < timestampSecs };
+}

@@ -1,0 +1,163 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { toFunctionSelector } from 'viem';
+import { z } from 'zod';
+import type { Address, Hex } from '../../domain/values/primitives.ts';
+import { type Ask, askBlock, askTaggedBlock, type BlockAnswer, type BlockHashAnswer } from './blocks.ts';
+import { abiFalse, abiTrue, addressWord, type BlockTag, ethCall } from '../rpc/eth-call.ts';
+import { type AuthorizationFound, findAuthorization } from './find-authorization.ts';
+import { createRpc, type RpcCall, type RpcUnavailable } from '../rpc/json-rpc.ts';
+import { askRightChain, chainIdCall } from '../rpc/chain-id.ts';
+import {
+  type ExpectedTransfer,
+  readSettlement,
+  readTransfers,
+  receiptCall,
+  type SettlementAnswer,
+  type TransfersAnswer,
+} from './transfer-logs.ts';
+
+export type { Block, BlockAnswer, BlockHashAnswer } from './blocks.ts';
+export type { AuthorizationFound } from './find-authorization.ts';
+export type { ExpectedTransfer, SettlementAnswer, Transfer } from './transfer-logs.ts';
+
+export type AuthorizationAnswer = { readonly kind: 'answer'; readonly used: boolean } | RpcUnavailable;
+
+export type ChainIdAnswer = { readonly kind: 'answer'; readonly matches: boolean } | RpcUnavailable;
+
+export interface Chain {
+  /** Where it is asked. */
+  readonly rpcUrl: string;
+  /** `authorizationState(from, nonce)` at latest. True also for a canceled authorization. */
+  authorizationState(asset: Address, from: Address, nonce: Hex): Promise<AuthorizationAnswer>;
+  /** The same as of exactly this block; unavailable where the node does not have it, or not as canonical. */
+  authorizationStateAt(
+    asset: Address,
+    from: Address,
+    nonce: Hex,
+    blockHash: Hex,
+  ): Promise<AuthorizationAnswer>;
+  /** Whether this transaction (lower-case hash) carries the expected transfer. */
+  findSettlement(transaction: Hex, expected: ExpectedTransfer): Promise<SettlementAnswer>;
+  /** Every ERC-20 transfer of this transaction (lower-case hash), in the order of their logs. */
+  readTransfers(transaction: Hex): Promise<TransfersAnswer>;
+  /** Asks until paid, contradicted or `waitMs` is over; then the last answer. */
+  waitForSettlement(transaction: Hex, expected: ExpectedTransfer, waitMs: number): Promise<SettlementAnswer>;
+  /**
+   * What became of an authorization, without knowing its transaction: looks through the logs from a block older
+   * than `sinceSecs`, by the chain's clock, up to the latest. Takes many questions, each within the time-out; gives
+   * up as unavailable where a node allows only ranges below 50 blocks, or there are half a million to look through.
+   */
+  findAuthorization(expected: ExpectedTransfer, sinceSecs: number): Promise<AuthorizationFound>;
+  /** The last block there is. */
+  latestBlock(): Promise<BlockAnswer>;
+  /** Whether the node has heard of a transaction, mined or not. */
+  knowsTransaction(
+    transaction: Hex,
+  ): Promise<{ readonly kind: 'answer'; readonly isKnown: boolean } | RpcUnavailable>;
+  /** The last block that the chain calls final. */
+  finalizedBlock(): Promise<BlockAnswer>;
+  /** The hash of the canonical block at this height. */
+  blockHashAt(number: bigint): Promise<BlockHashAnswer>;
+  /** Whether the RPC serves the chain it is configured for. */
+  checkChainId(): Promise<ChainIdAnswer>;
+  /** Waits for running requests, then drops the connections; waits for settlements end early. */
+  close(): Promise<void>;
+}
+
+export interface ChainOptions {
+  readonly chainId: number;
+  readonly rpcUrl: string;
+  /** Of one question. */
+  readonly timeoutMs: number;
+}
+
+/**
+ * Reads one EVM chain over raw JSON-RPC: no retries, no batching.
+ * @throws TypeError when the URL is none: a mistake of the configuration
+ */
+export function createChain(options: ChainOptions): Chain {
+  const rpc = createRpc(options.rpcUrl);
+  const { timeoutMs } = options;
+  const askWithin = askRightChain(rpc, options.chainId);
+  const ask: Ask = (asked) => askWithin(asked, timeoutMs);
+  const askState = async (call: RpcCall<boolean>): Promise<AuthorizationAnswer> => {
+    const answer = await ask(call);
+    return answer.kind === 'answer' ? { kind: 'answer', used: answer.value } : answer;
+  };
+  const find = async (transaction: Hex, expected: ExpectedTransfer, limitMs: number) => {
+    const answer = await askWithin(receiptCall(transaction), limitMs);
+    return answer.kind === 'answer' ? readSettlement(answer.value, expected) : answer;
+  };
+
+  return {
+    rpcUrl: options.rpcUrl,
+    authorizationState: (asset, from, nonce) => askState(stateCall(asset, from, nonce, 'latest')),
+    authorizationStateAt: (asset, from, nonce, blockHash) =>
+      askState(stateCall(asset, from, nonce, { blockHash, requireCanonical: true })),
+    findSettlement: (transaction, expected) => find(transaction, expected, timeoutMs),
+    async readTransfers(transaction) {
+      const answer = await ask(receiptCall(transaction));
+      return answer.kind === 'answer' ? readTransfers(answer.value) : answer;
+    },
+    waitForSettlement: (transaction, expected, waitMs) =>
+      poll((leftMs) => find(transaction, expected, Math.min(timeoutMs, leftMs)), waitMs),
+    findAuthorization: (expected, sinceSecs) => findAuthorization(ask, expected, sinceSecs),
+    finalizedBlock: () => askTaggedBlock(ask, 'finalized'),
+    latestBlock: () => askTaggedBlock(ask, 'latest'),
+    async blockHashAt(number) {
+      const answer = await askBlock(ask, number);
+      return answer.kind === 'answer' ? { kind: 'answer', hash: answer.value?.hash } : answer;
+    },
+    async knowsTransaction(transaction) {
+      const answer = await ask(transactionCall(transaction));
+      return answer.kind === 'answer' ? { kind: 'answer', isKnown: answer.value } : answer;
+    },
+    async checkChainId() {
+      const answer = await rpc.call(chainIdCall, timeoutMs);
+      if (answer.kind === 'unavailable') return answer;
+      return { kind: 'answer', matches: answer.value === BigInt(options.chainId) };
+    },
+    close: () => rpc.close(),
+  };
+}
+
+const firstPauseMs = 50;
+const longestPauseMs = 500;
+
+async function poll(
+  ask: (leftMs: number) => Promise<SettlementAnswer>,
+  waitMs: number,
+): Promise<SettlementAnswer> {
+  const endMs = performance.now() + waitMs;
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 1.5, longestPauseMs)) {
+    const answer = await ask(Math.max(endMs - performance.now(), 1));
+    if (answer.kind === 'paid' || answer.kind === 'contradicted') return answer;
+    if (answer.kind === 'unavailable' && answer.cause === 'closed') return answer;
+    if (performance.now() + pauseMs >= endMs) return answer;
+    await sleep(pauseMs);
+  }
+}
+
+/** Mined or waiting: what it says is of no interest here. */
+function transactionCall(transaction: Hex): RpcCall<boolean> {
+  return {
+    method: 'eth_getTransactionByHash',
+    params: [transaction],
+    result: z
+      .object({})
+      .nullable()
+      .transform((found) => found !== null),
+    maxResponseBytes: transactionBytes,
+  };
+}
+
+/** The largest that nodes relay. */
+const transactionBytes = 512 * 1024;
+
+const stateSelector = toFunctionSelector('authorizationState(address,bytes32)');
+
+function stateCall(asset: Address, from: Address, nonce: Hex, at: BlockTag): RpcCall<boolean> {
+  const data = `${stateSelector}${addressWord(from).slice(2)}${nonce.slice(2)}` as const;
+  const result = z.enum([abiFalse, abiTrue]).transform((text) => text === abiTrue);
+  return ethCall({ to: asset, data }, result, at);
+}

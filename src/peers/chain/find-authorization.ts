@@ -1,0 +1,95 @@
+import { toEventSelector } from 'viem';
+import { z } from 'zod';
+import type { Hex } from '../../domain/values/primitives.ts';
+import type { Ask } from './blocks.ts';
+import { addressWord, smallAnswerBytes } from '../rpc/eth-call.ts';
+import { findLog } from './find-log.ts';
+import { unavailable, type RpcCall, type RpcUnavailable } from '../rpc/json-rpc.ts';
+import { bytes32, noBlockHash, quantity, toQuantity } from '../rpc/rpc-values.ts';
+import {
+  authorizationUsed,
+  hasTransferBetween,
+  type ExpectedTransfer,
+  type LogPlace,
+  logSchema,
+  readSettlement,
+  type Receipt,
+  receiptCall,
+} from './transfer-logs.ts';
+
+/** Where a transaction stands in the chain. */
+interface TransactionPlace {
+  readonly transaction: Hex;
+  readonly blockNumber: bigint;
+  readonly blockHash: Hex;
+}
+
+export type AuthorizationFound =
+  | ({ readonly kind: 'paid' } & LogPlace & TransactionPlace)
+  /** Its payer withdrew it. */
+  | ({ readonly kind: 'canceled' } & TransactionPlace)
+  /** Used, but not for the expected transfer. */
+  | ({ readonly kind: 'used_otherwise' } & TransactionPlace)
+  /** The node has no such log where it looked; one that lags behind says so too. */
+  | { readonly kind: 'absent' }
+  | RpcUnavailable;
+
+/** What became of an authorization since a time, asked by its logs; newest blocks first. */
+export async function findAuthorization(
+  ask: Ask,
+  expected: ExpectedTransfer,
+  sinceSecs: number,
+): Promise<AuthorizationFound> {
+  const found = await findLog(ask, (from, to) => logsCall(expected, from, to), sinceSecs);
+  if (found.kind === 'unavailable') return found;
+  return found.value === undefined ? { kind: 'absent' } : judge(ask, found.value, expected);
+}
+
+const authorizationCanceled = toEventSelector('AuthorizationCanceled(address,bytes32)');
+
+const authorizationLogSchema = logSchema.extend({ blockNumber: quantity, blockHash: bytes32 });
+type AuthorizationLog = z.infer<typeof authorizationLogSchema>;
+
+function logsCall(expected: ExpectedTransfer, from: bigint, to: bigint): RpcCall<AuthorizationLog[]> {
+  const events = [authorizationUsed, authorizationCanceled];
+  const authorization = [addressWord(expected.from), expected.nonce];
+  const isAsked = (log: AuthorizationLog): boolean => {
+    const [event, ...indexed] = log.topics;
+    const isOfIt = log.address === expected.asset && indexed.join() === authorization.join();
+    const isWithin = log.blockNumber >= from && log.blockNumber <= to && log.blockHash !== noBlockHash;
+    return isOfIt && isWithin && event !== undefined && events.includes(event);
+  };
+  const range = { fromBlock: toQuantity(from), toBlock: toQuantity(to) };
+  return {
+    method: 'eth_getLogs',
+    params: [{ address: expected.asset, topics: [events, ...authorization], ...range }],
+    result: z.array(authorizationLogSchema.refine(isAsked)),
+    maxResponseBytes: smallAnswerBytes,
+  };
+}
+
+/** Believes a log only as far as its transaction's receipt bears it out. */
+async function judge(
+  ask: Ask,
+  log: AuthorizationLog,
+  expected: ExpectedTransfer,
+): Promise<AuthorizationFound> {
+  const { transactionHash: transaction, blockNumber, blockHash } = log;
+  const answer = await ask(receiptCall(transaction));
+  if (answer.kind === 'unavailable') return answer;
+  if (!answer.value || !isBorneOut(log, answer.value)) return unavailable('inconsistent');
+  const place = { transaction, blockNumber, blockHash };
+  if (log.topics[0] === authorizationCanceled) return { kind: 'canceled', ...place };
+  const settlement = readSettlement(answer.value, expected);
+  if (settlement.kind === 'paid') return { ...settlement, transaction };
+  // money of this payer that reached the payee may be ours in a form nobody foresaw: that is for a person to say
+  if (hasTransferBetween(answer.value, expected)) return unavailable('ambiguous_transfer');
+  return { kind: 'used_otherwise', ...place };
+}
+
+function isBorneOut(log: AuthorizationLog, { status, blockNumber, blockHash, logs }: Receipt): boolean {
+  const isOfBlock = blockNumber === log.blockNumber && blockHash === log.blockHash;
+  const own = logs.find(({ logIndex }) => logIndex === log.logIndex);
+  const isSame = own?.address === log.address && own.topics.join() === log.topics.join();
+  return status === '0x1' && isOfBlock && isSame;
+}

@@ -1,0 +1,297 @@
+import { z } from 'zod';
+import { isHex32, parseAddress, type Address, type Hex } from '../../domain/values/primitives.ts';
+import { type CallEnd, createCircuitBreaker, type OnCircuit } from './circuit-breaker.ts';
+import { type AuthorizeCall, authorizationHeaders, type FacilitatorCall } from './facilitator-auth.ts';
+import { createHttpPool, isSuccess, parseJson, type HttpAnswer, type HttpRequest } from '../http/http.ts';
+
+/** What both `/verify` and `/settle` take: the payment as the client sent it, and what was asked for it. */
+export interface FacilitatorRequest {
+  readonly x402Version: 1 | 2;
+  readonly paymentPayload: Readonly<Record<string, unknown>>;
+  readonly paymentRequirements: Readonly<Record<string, unknown>>;
+}
+
+export type VerifyAnswer =
+  | { readonly kind: 'valid'; readonly payer?: Address }
+  | { readonly kind: 'invalid'; readonly reason: string }
+  | Unavailable;
+
+export type SettleAnswer =
+  | {
+      readonly kind: 'settled';
+      readonly transaction: Hex;
+      /** As answered: the caller compares it with the payload's. */
+      readonly network: string;
+      readonly payer?: Address;
+    }
+  /** `success: false`: not the same as unpaid. No `transaction` means that the facilitator named none at all. */
+  | { readonly kind: 'failed'; readonly reason: string; readonly transaction?: Hex }
+  /** Certain that nothing reached the facilitator. */
+  | { readonly kind: 'not_sent'; readonly cause: string; readonly error: Error }
+  /** Money may have moved. `transaction` is a hint to look up, never evidence. */
+  | {
+      readonly kind: 'unknown';
+      readonly cause: string;
+      readonly transaction?: Hex;
+      readonly error?: Error;
+    };
+
+export interface SettleOptions {
+  /** A payment that was settled before: failing again it does not speak against the facilitator once more. */
+  readonly isRepeated?: boolean;
+}
+
+export interface SupportedKind {
+  readonly x402Version: number;
+  readonly scheme: string;
+  readonly network: string;
+}
+
+export type SupportedAnswer =
+  | { readonly kind: 'kinds'; readonly kinds: readonly SupportedKind[] }
+  | Unavailable;
+
+interface Unavailable {
+  readonly kind: 'unavailable';
+  readonly cause: string;
+  readonly error?: Error;
+}
+
+export interface Facilitator {
+  /** The kinds it settles; entries that are not understood are left out. Within the verify time-out. */
+  supported(): Promise<SupportedAnswer>;
+  /** Asks once, no retry. A valid payment reserves nothing. Unavailable at once, `circuit_open`, while the circuit is. */
+  verify(request: FacilitatorRequest): Promise<VerifyAnswer>;
+  /**
+   * Asks once, no retry: the outcome may be unknown, and the caller resolves it from the chain. Asked whatever the
+   * circuit says.
+   */
+  settle(request: FacilitatorRequest, options?: SettleOptions): Promise<SettleAnswer>;
+  /** Whether it has stopped answering: no payment should be started now. */
+  isCircuitOpen(): boolean;
+  /** Waits for running requests, then drops the connections. */
+  close(): Promise<void>;
+}
+
+export interface FacilitatorOptions {
+  /** `/verify`, `/settle` and `/supported` are appended to its path. */
+  readonly url: string;
+  readonly bearer?: string;
+  /** Its headers go over the bearer's. A signer that fails, or is late, means that nothing was sent. */
+  readonly authorize?: AuthorizeCall;
+  readonly verifyTimeoutMs: number;
+  readonly settleTimeoutMs: number;
+  readonly onCircuit?: OnCircuit;
+  /** The circuit's clock, in milliseconds; `performance.now()` when left out. */
+  readonly now?: () => number;
+}
+
+type FacilitatorAnswer =
+  | HttpAnswer
+  | {
+      readonly kind: 'failed';
+      readonly cause: 'authorization_failed';
+      readonly sent: false;
+      readonly error: Error;
+    };
+
+const maxAnswerBytes = 64 * 1024;
+
+/**
+ * A client of one facilitator. Its answers are unsigned claims: parsed here, judged by the caller.
+ * @throws TypeError when the URL is none: a mistake of the configuration
+ */
+export function createFacilitator(options: FacilitatorOptions): Facilitator {
+  const { verifyTimeoutMs, settleTimeoutMs } = options;
+  const pool = createHttpPool(options.url);
+  const breaker = createCircuitBreaker(options);
+  const ask = asker(options, (request) => pool.request(request));
+
+  return {
+    async supported() {
+      const end = breaker.begin('supported');
+      return judged(async () => readSupported(await ask('supported', verifyTimeoutMs)), end);
+    },
+    async verify(request) {
+      const end = breaker.begin('verify');
+      if (!end) return unavailable('circuit_open');
+      return judged(async () => readVerify(await ask('verify', verifyTimeoutMs, request)), end);
+    },
+    async settle(request, { isRepeated = false } = {}) {
+      const end = breaker.begin(isRepeated ? 'settle_again' : 'settle');
+      return judged(async () => readSettle(await ask('settle', settleTimeoutMs, request)), end);
+    },
+    isCircuitOpen: () => breaker.isOpen(),
+    close: () => pool.close(),
+  };
+}
+
+/** One exchange: authorized, then sent, both within the one deadline. */
+function asker(
+  { url, bearer, authorize }: FacilitatorOptions,
+  send: (request: HttpRequest) => Promise<HttpAnswer>,
+) {
+  const { host, pathname } = new URL(url);
+  const prefix = pathname.replace(/\/+$/, '');
+  const fixed = bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
+
+  return async (
+    operation: FacilitatorCall['operation'],
+    timeoutMs: number,
+    question?: FacilitatorRequest,
+  ): Promise<FacilitatorAnswer> => {
+    const endsAt = performance.now() + timeoutMs;
+    const call = {
+      method: question ? 'POST' : 'GET',
+      host,
+      path: `${prefix}/${operation}`,
+      operation,
+    } as const;
+    const signed = authorize ? await authorizationHeaders(authorize, call, endsAt) : {};
+    if (signed instanceof Error) {
+      return { kind: 'failed', cause: 'authorization_failed', sent: false, error: signed };
+    }
+    return send({
+      method: call.method,
+      path: call.path,
+      headers: { ...fixed, ...signed, ...(question && { 'content-type': 'application/json' }) },
+      ...(question && { body: bodyOf(question) }),
+      timeoutMs: Math.ceil(endsAt - performance.now()),
+      maxResponseBytes: maxAnswerBytes,
+    });
+  };
+}
+
+function bodyOf({ x402Version, paymentPayload, paymentRequirements }: FacilitatorRequest): string {
+  return JSON.stringify({ x402Version, paymentPayload, paymentRequirements });
+}
+
+/** Tells the circuit how a call ended, also where it ended by a fault of ours. */
+async function judged<T extends VerifyAnswer | SettleAnswer | SupportedAnswer>(
+  asked: () => Promise<T>,
+  end: ((end: CallEnd) => void) | undefined,
+): Promise<T> {
+  let ended: CallEnd = 'inconclusive';
+  try {
+    const answer = await asked();
+    ended = endOf(answer);
+    return answer;
+  } finally {
+    end?.(ended);
+  }
+}
+
+/** Ours, or about this one question: what one payer sent must not shut out all others. */
+const inconclusiveCauses = new Set(['closed', 'invalid_request', 'status_400', 'status_413', 'status_422']);
+
+function endOf(answer: VerifyAnswer | SettleAnswer | SupportedAnswer): CallEnd {
+  if (answer.kind !== 'unavailable' && answer.kind !== 'unknown' && answer.kind !== 'not_sent')
+    return 'answered';
+  return inconclusiveCauses.has(answer.cause) ? 'inconclusive' : { failed: answer.cause };
+}
+
+// Fields beside the verdict are read one by one below: a strange payer must not hide an honest refusal.
+const verifySchema = z.object({
+  isValid: z.boolean(),
+  invalidReason: z.unknown().optional(),
+  payer: z.unknown().optional(),
+});
+
+function readVerify(answer: FacilitatorAnswer): VerifyAnswer {
+  if (answer.kind === 'failed') return unavailable(answer.cause, answer.error);
+  const parsed = verifySchema.safeParse(parseJson(answer.body));
+  if (!parsed.success) return unavailable(malformedCause(answer.status), parsed.error);
+  const { isValid, invalidReason, payer } = parsed.data;
+  if (!isValid) return { kind: 'invalid', reason: reasonOf(invalidReason) };
+  if (!isSuccess(answer.status)) return unavailable(`status_${answer.status}`);
+  const read = readPayer(payer);
+  return read ? { kind: 'valid', ...read } : unavailable('malformed');
+}
+
+const settleSchema = z.object({
+  success: z.boolean(),
+  transaction: z.unknown().optional(),
+  network: z.unknown().optional(),
+  payer: z.unknown().optional(),
+  errorReason: z.unknown().optional(),
+});
+type SettleBody = z.infer<typeof settleSchema>;
+
+function readSettle(answer: FacilitatorAnswer): SettleAnswer {
+  if (answer.kind === 'failed') {
+    const { cause, error } = answer;
+    return { kind: answer.sent ? 'unknown' : 'not_sent', cause, error };
+  }
+  const parsed = settleSchema.safeParse(parseJson(answer.body));
+  if (!parsed.success) {
+    return { kind: 'unknown', cause: malformedCause(answer.status), error: parsed.error };
+  }
+  return parsed.data.success
+    ? readSuccess(parsed.data, answer.status)
+    : readFailure(parsed.data.errorReason, parsed.data.transaction);
+}
+
+function readSuccess(body: SettleBody, status: number): SettleAnswer {
+  const read = readTransaction(body.transaction);
+  const payer = readPayer(body.payer);
+  const network = networkOf(body.network);
+  if (!isSuccess(status)) return { kind: 'unknown', cause: `status_${status}`, ...read };
+  if (read?.transaction === undefined || payer === undefined || network === undefined) {
+    return { kind: 'unknown', cause: 'malformed', ...read };
+  }
+  return { kind: 'settled', transaction: read.transaction, network, ...payer };
+}
+
+function readFailure(errorReason: unknown, transaction: unknown): SettleAnswer {
+  const read = readTransaction(transaction);
+  // A mangled hash may be a broadcast one: told as "no transaction", it would read as a failure before broadcast.
+  if (read === undefined) return { kind: 'unknown', cause: 'malformed' };
+  return { kind: 'failed', reason: reasonOf(errorReason), ...read };
+}
+
+const kindSchema = z.object({
+  x402Version: z.int().min(1).max(1000),
+  scheme: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/),
+  network: z.string().regex(/^[A-Za-z0-9:*_-]{1,64}$/),
+});
+const supportedSchema = z.object({ kinds: z.array(z.unknown()) });
+
+function readSupported(answer: FacilitatorAnswer): SupportedAnswer {
+  if (answer.kind === 'failed') return unavailable(answer.cause, answer.error);
+  if (!isSuccess(answer.status)) return unavailable(`status_${answer.status}`);
+  const parsed = supportedSchema.safeParse(parseJson(answer.body));
+  if (!parsed.success) return unavailable('malformed', parsed.error);
+  const kinds = parsed.data.kinds.flatMap((kind) => kindSchema.safeParse(kind).data ?? []);
+  return { kind: 'kinds', kinds };
+}
+
+function unavailable(cause: string, error?: Error): Unavailable {
+  return { kind: 'unavailable', cause, ...(error && { error }) };
+}
+
+/** A page of a proxy is told by its status, a wrong body under a 2xx by itself. */
+function malformedCause(status: number): string {
+  return isSuccess(status) ? 'malformed' : `status_${status}`;
+}
+
+function reasonOf(reason: unknown): string {
+  return typeof reason === 'string' && /^[a-z0-9_]{1,100}$/.test(reason) ? reason : 'unrecognized';
+}
+
+function networkOf(network: unknown): string | undefined {
+  return typeof network === 'string' && /^[a-z0-9:_-]{1,64}$/.test(network) ? network : undefined;
+}
+
+/** No payer is fine; one that is no address is a lie: undefined. */
+function readPayer(payer: unknown): { readonly payer?: Address } | undefined {
+  if (payer === undefined || payer === null) return {};
+  const address = typeof payer === 'string' ? parseAddress(payer) : undefined;
+  return address && { payer: address };
+}
+
+/** Absent, null and the empty string all mean none; anything else that is no hash: undefined. */
+function readTransaction(transaction: unknown): { readonly transaction?: Hex } | undefined {
+  if (transaction === undefined || transaction === null || transaction === '') return {};
+  const hash = typeof transaction === 'string' ? transaction.toLowerCase() : '';
+  return isHex32(hash) ? { transaction: hash } : undefined;
+}

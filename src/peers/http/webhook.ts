@@ -1,0 +1,66 @@
+import { signWebhook } from '../../domain/payments/call-signature.ts';
+import { createHttpPool, type HttpAnswer, isSuccess } from './http.ts';
+
+/** What the operator is told; a receiver knows a repeated message by its id. */
+export interface WebhookMessage {
+  /** Visible ASCII without dots, at most 200 characters. */
+  readonly id: string;
+  readonly timestampSecs: number;
+  /** JSON. */
+  readonly body: string;
+}
+
+export type WebhookAnswer =
+  | { readonly kind: 'delivered' }
+  /** The cause is in our own words. The receiver may have it all the same. */
+  | { readonly kind: 'failed'; readonly cause: string };
+
+export interface Webhook {
+  /**
+   * One POST, never repeated; a 2xx means delivered.
+   * @throws TypeError for an id or a time out of form, where messages are signed
+   */
+  send(message: WebhookMessage): Promise<WebhookAnswer>;
+  /** Waits for running messages, then drops the connections. */
+  close(): Promise<void>;
+}
+
+export interface WebhookOptions {
+  readonly url: string;
+  /** Signs every message as Standard Webhooks does; its UTF-8 bytes are the key. */
+  readonly secret?: string;
+  /** Over the whole exchange. */
+  readonly timeoutMs: number;
+}
+
+const maxResponseBytes = 64 * 1024;
+
+/**
+ * A client of the operator's webhook.
+ * @throws TypeError when the URL is none: a mistake of the configuration
+ */
+export function createWebhook({ url, secret, timeoutMs }: WebhookOptions): Webhook {
+  const { pathname, search } = new URL(url);
+  const pool = createHttpPool(url);
+  const target = { method: 'POST', path: pathname + search, timeoutMs, maxResponseBytes } as const;
+  return {
+    async send({ id, timestampSecs, body }) {
+      const content = Buffer.from(body, 'utf8');
+      const headers =
+        secret === undefined
+          ? { 'webhook-id': id, 'webhook-timestamp': String(timestampSecs) }
+          : signWebhook({ secret, id, timestampSecs, body: content });
+      const typed = { ...headers, 'content-type': 'application/json' };
+      return judge(await pool.request({ ...target, headers: typed, body: content }));
+    },
+    close: () => pool.close(),
+  };
+}
+
+function judge(answer: HttpAnswer): WebhookAnswer {
+  // The status stands, however the body goes on.
+  const status = answer.kind === 'response' ? answer.status : answer.head?.status;
+  if (status !== undefined && isSuccess(status)) return { kind: 'delivered' };
+  if (answer.kind === 'failed' && status === undefined) return { kind: 'failed', cause: answer.cause };
+  return { kind: 'failed', cause: `status_${status}` };
+}

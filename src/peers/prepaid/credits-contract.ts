@@ -1,0 +1,193 @@
+import { encodeFunctionData, parseAbi, toFunctionSelector } from 'viem';
+import type { Address, Hex } from '../../domain/values/primitives.ts';
+import type { SpendAuth } from '../../domain/spend/spend-auth.ts';
+import { askTaggedBlock, type BlockAnswer, type Ask } from '../chain/blocks.ts';
+import { type BlockTag, ethCall, hexBytes } from '../rpc/eth-call.ts';
+import { createRpc, type RpcAnswer, type RpcUnavailable, unavailable } from '../rpc/json-rpc.ts';
+import {
+  type Finality,
+  finalityOf,
+  findLanded,
+  findSpendEnd,
+  type Landed,
+  shareFinalized,
+  type SpendEnd,
+} from './spend-end.ts';
+import { createTransactionSender, type Funds, type SendAnswer } from '../chain/transaction-sender.ts';
+
+export type { Landed, SpendEnd } from './spend-end.ts';
+
+/** A prepaid account as the contract has it. */
+export interface CreditsAccount {
+  readonly spendingKey: Address;
+  readonly token: Address;
+  /** Atoms. */
+  readonly balance: bigint;
+  /** What the next spend must carry. */
+  readonly nonce: bigint;
+}
+
+/** A spend that was authorized on the chain. */
+export interface SpendRecord {
+  /** Atoms. */
+  readonly amount: bigint;
+  readonly operator: Address;
+  /** Unix seconds; its operator may claim it up to and with this one. */
+  readonly expiry: bigint;
+  /** Paid to its operator, or given back to its account. */
+  readonly claimed: boolean;
+}
+
+/** What became of a transaction to the contract. After `unknown`, `getSpendAuth` tells whether it has landed. */
+export type CreditsAnswer =
+  | ({ readonly kind: 'landed' } & Landed)
+  /** A machine word: the contract's own error where it is known, else `reverted`. */
+  | { readonly kind: 'reverted'; readonly reason: string; readonly transaction?: Hex }
+  /** The node did not take it, and nobody else has it: the operator's key has no ether, perhaps. */
+  | { readonly kind: 'not_sent'; readonly cause: string; readonly error?: Error }
+  | { readonly kind: 'unknown'; readonly transaction: Hex }
+  | RpcUnavailable;
+
+/** A credits contract, and the operator's key that it pays. */
+export interface Credits {
+  /** The address of the key. */
+  readonly operator: Address;
+  /** An account as of a block, the latest where left out; undefined in the answer where there is none. */
+  getAccount(commitment: Hex, at?: BlockTag): Promise<RpcAnswer<CreditsAccount | undefined>>;
+  /** An authorized spend as of a block, the latest where left out; undefined in the answer where there is none. */
+  getSpendAuth(authHash: Hex, at?: BlockTag): Promise<RpcAnswer<SpendRecord | undefined>>;
+  /** Lands a spend, waiting up to `waitMs`. Harmless twice: the contract takes a nonce once. */
+  authorizeSpend(auth: SpendAuth, waitMs: number): Promise<CreditsAnswer>;
+  /** Has all of an authorized spend paid to `recipient`. Harmless twice. */
+  claimPayment(authHash: Hex, recipient: Address, waitMs: number): Promise<CreditsAnswer>;
+  /** How a spend ended, as the contract's logs tell from a time on (Unix seconds) up to the latest block. */
+  findSpendEnd(authHash: Hex, sinceSecs: number): Promise<RpcAnswer<SpendEnd | undefined>>;
+  /** Where a transaction that went well stands; undefined in the answer where it is in no block. */
+  findLanded(transaction: Hex): Promise<RpcAnswer<Landed | undefined>>;
+  /** Whether what has landed can still go. */
+  finalityOf(landed: Landed): Promise<RpcAnswer<Finality>>;
+  /** The last block that the chain calls final. */
+  finalizedBlock(): Promise<BlockAnswer>;
+  /** What the operator's key has, and what one spend takes of it today: landed, and claimed. */
+  funds(): Promise<RpcAnswer<Funds>>;
+  /** Waits for running calls, then drops the connections. */
+  close(): Promise<void>;
+}
+
+export interface CreditsOptions {
+  readonly chainId: number;
+  readonly rpcUrl: string;
+  readonly contract: Address;
+  /** The operator's. */
+  readonly privateKey: Hex;
+  /** Of one question. */
+  readonly timeoutMs: number;
+}
+
+/** @throws TypeError when the URL is none: a mistake of the configuration */
+export function createCredits(options: CreditsOptions): Credits {
+  const { chainId, contract, privateKey, timeoutMs } = options;
+  const rpc = createRpc(options.rpcUrl);
+  const sender = createTransactionSender({ rpc, chainId, privateKey, timeoutMs });
+  const send = async (data: Hex, waitMs: number): Promise<CreditsAnswer> =>
+    told(await sender.send({ to: contract, data }, waitMs));
+  const ask: Ask = (call) => rpc.call(call, timeoutMs);
+  const askFinalized = shareFinalized(ask);
+  const words = async (data: Hex, count: number, at?: BlockTag): Promise<RpcAnswer<readonly Word[]>> => {
+    const answer = await ask(ethCall({ to: contract, data }, hexBytes, at));
+    if (answer.kind === 'unavailable') return answer;
+    const found = wordsOf(answer.value);
+    // an address without code answers nothing
+    return found.length === count ? { kind: 'answer', value: found } : unavailable('malformed');
+  };
+
+  return {
+    operator: sender.address,
+    async getAccount(commitment, at) {
+      const answer = await words(`${accountSelector}${commitment.slice(2)}`, 6, at);
+      return answer.kind === 'answer' ? readAccount(answer.value) : answer;
+    },
+    async getSpendAuth(authHash, at) {
+      const answer = await words(`${spendSelector}${authHash.slice(2)}`, 5, at);
+      return answer.kind === 'answer' ? readSpend(answer.value) : answer;
+    },
+    authorizeSpend(auth, waitMs) {
+      return send(encodeFunctionData({ abi, functionName: 'authorizeSpend', args: [auth] }), waitMs);
+    },
+    claimPayment(authHash, recipient, waitMs) {
+      const args = [authHash, recipient] as const;
+      return send(encodeFunctionData({ abi, functionName: 'claimPayment', args }), waitMs);
+    },
+    findSpendEnd: (authHash, sinceSecs) => findSpendEnd(ask, contract, authHash, sinceSecs),
+    findLanded: (transaction) => findLanded(ask, transaction),
+    finalityOf: (landed) => finalityOf(ask, askFinalized, landed),
+    finalizedBlock: () => askTaggedBlock(ask, 'finalized'),
+    funds: () => sender.funds(spendGas),
+    close: () => rpc.close(),
+  };
+}
+
+/** Of landing and claiming one, with the margin that each is sent with. */
+const spendGas = 400_000n;
+
+const abi = parseAbi([
+  'struct SpendAuth { bytes32 commitment; uint64 serviceId; uint8 jobIndex; uint256 amount; address operator; uint256 nonce; uint64 expiry; bytes signature; }',
+  'function authorizeSpend(SpendAuth auth) returns (bytes32)',
+  'function claimPayment(bytes32 authHash, address recipient)',
+]);
+const accountSelector = toFunctionSelector('getAccount(bytes32)');
+const spendSelector = toFunctionSelector('getSpendAuth(bytes32)');
+
+/** What a contract may revert with, as the word that is told of it. */
+const errors = new Map(
+  Object.entries({
+    account_not_found: 'AccountNotFound(bytes32)',
+    insufficient_credits: 'InsufficientCredits(uint256,uint256)',
+    invalid_signature: 'InvalidSignature()',
+    invalid_nonce: 'InvalidNonce(uint256,uint256)',
+    spend_expired: 'SpendExpired(uint64,uint256)',
+    already_claimed: 'AlreadyClaimed(bytes32)',
+    not_designated_operator: 'NotDesignatedOperator(address,address)',
+    auth_not_found: 'AuthNotFound(bytes32)',
+    operator_required: 'OperatorRequired()',
+  }).map(([word, signature]) => [toFunctionSelector(signature), word] as const),
+);
+
+function told(answer: SendAnswer): CreditsAnswer {
+  if (answer.kind !== 'reverted') return answer;
+  const { data, transaction } = answer;
+  const selector = data?.slice(0, 10).toLowerCase() as Hex | undefined;
+  const reason = (selector && errors.get(selector)) ?? 'reverted';
+  return { kind: 'reverted', reason, ...(transaction && { transaction }) };
+}
+
+/** 64 hexadecimal digits. */
+type Word = string;
+
+function wordsOf(data: string): Word[] {
+  return data.slice(2).match(/.{64}/g) ?? [];
+}
+
+const numberOf = (word: Word = ''): bigint => BigInt(`0x${word}`);
+const addressOf = (word: Word = ''): Address => `0x${word.slice(24)}`;
+const nobody = addressOf('0'.repeat(64));
+
+function readAccount([key, token, balance, , , nonce]: readonly Word[]): RpcAnswer<
+  CreditsAccount | undefined
+> {
+  const spendingKey = addressOf(key);
+  const value =
+    spendingKey === nobody
+      ? undefined
+      : { spendingKey, token: addressOf(token), balance: numberOf(balance), nonce: numberOf(nonce) };
+  return { kind: 'answer', value };
+}
+
+function readSpend([amount, , of, expiry, claimed]: readonly Word[]): RpcAnswer<SpendRecord | undefined> {
+  const operator = addressOf(of);
+  const value =
+    operator === nobody
+      ? undefined
+      : { amount: numberOf(amount), operator, expiry: numberOf(expiry), claimed: numberOf(claimed) !== 0n };
+  return { kind: 'answer', value };
+}

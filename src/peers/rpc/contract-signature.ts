@@ -1,0 +1,94 @@
+import { toFunctionSelector } from 'viem';
+import type { Address, Hex } from '../../domain/values/primitives.ts';
+import { ethCall, hexBytes, isExecutionFailure, uintWord } from './eth-call.ts';
+import type { RpcAnswer, RpcCall, RpcUnavailable } from './json-rpc.ts';
+import { createRpcClients } from './rpc-clients.ts';
+
+export interface ContractSignature {
+  readonly rpcUrl: string;
+  readonly account: Address;
+  /** What was signed: 32 bytes. */
+  readonly digest: Hex;
+  /** Whole bytes; their number is the caller's to bound. */
+  readonly signature: Hex;
+}
+
+export type ContractSignatureAnswer =
+  | {
+      readonly kind: 'answer';
+      readonly valid: boolean;
+      /** False for an account without code: only its key can sign for it. */
+      readonly isContract: boolean;
+    }
+  | RpcUnavailable;
+
+export interface ContractSignatureChecker {
+  /**
+   * Asks the account itself, as ERC-1271 has it, at the latest block. A contract that reverts, burns its gas or answers
+   * anything but the magic value does not hold the signature for valid.
+   * @throws TypeError when the URL is none: a mistake of the configuration
+   */
+  isValidSignature(signature: ContractSignature): Promise<ContractSignatureAnswer>;
+  /** Waits for running calls, then drops the connections. */
+  close(): Promise<void>;
+}
+
+export interface ContractSignatureCheckerOptions {
+  /** Over both calls, each with one retry where the connection failed. */
+  readonly timeoutMs?: number;
+  /** What a contract may burn: the caller chose its code, and the node works for us. */
+  readonly gasCap?: number;
+  /** Most calls under way to one RPC. */
+  readonly maxConcurrent?: number;
+}
+
+export function createContractSignatureChecker(
+  options: ContractSignatureCheckerOptions = {},
+): ContractSignatureChecker {
+  const { timeoutMs = 3_000, gasCap = 500_000, maxConcurrent = 64 } = options;
+  const clients = createRpcClients({ maxConcurrent });
+  return {
+    async isValidSignature({ rpcUrl, account, digest, signature }) {
+      const endMs = performance.now() + timeoutMs;
+      const code = await clients.call(rpcUrl, codeCall(account), timeoutMs);
+      if (code.kind === 'unavailable') return code;
+      if (code.value === '0x') return { kind: 'answer', valid: false, isContract: false };
+      const data = signatureInput(digest, signature);
+      const call = ethCall({ to: account, data, gas: gasCap }, hexBytes);
+      return judge(await clients.call(rpcUrl, call, Math.max(endMs - performance.now(), 1)));
+    },
+    close: () => clients.close(),
+  };
+}
+
+/** Contracts of 24 KiB are the rule; some chains allow ten times as much, and hexadecimal doubles it. */
+const maxCodeBytes = 1024 * 1024;
+
+function codeCall(account: Address): RpcCall<string> {
+  return {
+    method: 'eth_getCode',
+    params: [account, 'latest'],
+    result: hexBytes,
+    maxResponseBytes: maxCodeBytes,
+  };
+}
+
+const selector = toFunctionSelector('isValidSignature(bytes32,bytes)');
+/** The selector again, as a `bytes4` in its word. */
+const magicWord = selector.padEnd(66, '0');
+
+/** ABI: the digest, where the bytes begin, how many they are, and the bytes, filled up to whole words. */
+function signatureInput(digest: Hex, signature: Hex): Hex {
+  const bytes = signature.slice(2);
+  const filled = bytes.padEnd(Math.ceil(bytes.length / 64) * 64, '0');
+  const words = [uintWord(64), uintWord(bytes.length / 2)].map((word) => word.slice(2));
+  return `${selector}${digest.slice(2)}${words.join('')}${filled}`;
+}
+
+function judge(answer: RpcAnswer<string>): ContractSignatureAnswer {
+  if (answer.kind === 'answer') {
+    return { kind: 'answer', valid: answer.value === magicWord, isContract: true };
+  }
+  if (isExecutionFailure(answer.error)) return { kind: 'answer', valid: false, isContract: true };
+  return answer;
+}

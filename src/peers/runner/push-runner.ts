@@ -1,0 +1,100 @@
+import { createHttpPool, isSuccess, type HttpAnswer, type HttpHead } from '../http/http.ts';
+import { readRetryAfterMs } from '../http/retry-after.ts';
+
+/** One delivery: the headers are the caller's, signatures and metadata included. */
+export interface Push {
+  readonly headers: Readonly<Record<string, string>>;
+  /** The request's bytes, untouched. */
+  readonly body: Buffer;
+  readonly contentType?: string;
+}
+
+export type PushAnswer =
+  | {
+      readonly kind: 'completed';
+      readonly status: number;
+      readonly contentType?: string;
+      readonly result: Buffer;
+      /** The runner did the work, but its result was over the cap: `result` is empty, not truncated. */
+      readonly resultOmitted: boolean;
+    }
+  | { readonly kind: 'retry'; readonly reason: string; readonly retryAfterMs?: number }
+  | { readonly kind: 'dead'; readonly reason: string }
+  /** 410: the runner wants no more calls. */
+  | { readonly kind: 'gone' };
+
+export interface PushRunner {
+  /** Delivers once. Delivery is at least once: a retry may repeat work that was done. */
+  push(push: Push): Promise<PushAnswer>;
+  /** Waits for running deliveries, then drops the connections. */
+  close(): Promise<void>;
+}
+
+export interface PushRunnerOptions {
+  readonly url: string;
+  /** Over the whole delivery, the result included. */
+  readonly timeoutMs: number;
+  readonly maxResultBytes: number;
+}
+
+/**
+ * A client of one runner's push endpoint.
+ * @throws TypeError when the URL is none: a mistake of the configuration
+ */
+export function createPushRunner(options: PushRunnerOptions): PushRunner {
+  const { pathname, search } = new URL(options.url);
+  const pool = createHttpPool(options.url);
+  const target = {
+    method: 'POST',
+    path: pathname + search,
+    timeoutMs: options.timeoutMs,
+    maxResponseBytes: options.maxResultBytes,
+  } as const;
+  return {
+    async push({ headers, body, contentType }) {
+      const type = contentType === undefined ? {} : { 'content-type': contentType };
+      return judge(await pool.request({ ...target, headers: { ...headers, ...type }, body }));
+    },
+    close: () => pool.close(),
+  };
+}
+
+function judge(answer: HttpAnswer): PushAnswer {
+  if (answer.kind === 'response') {
+    return isSuccess(answer.status) ? completed(answer, answer.body) : refused(answer);
+  }
+  const { head, cause } = answer;
+  // A refusal stands by its status line; only a result needs its body whole.
+  if (head && !isSuccess(head.status)) return refused(head);
+  if (head && cause === 'too_large') return completed(head, undefined);
+  // Our own headers were refused by the HTTP client: another try would say the same.
+  if (cause === 'invalid_request') return { kind: 'dead', reason: cause };
+  return { kind: 'retry', reason: cause };
+}
+
+function completed(head: HttpHead, result: Buffer | undefined): PushAnswer {
+  return {
+    kind: 'completed',
+    status: head.status,
+    ...contentTypeOf(head),
+    result: result ?? Buffer.alloc(0),
+    resultOmitted: result === undefined,
+  };
+}
+
+function refused({ status, headers }: HttpHead): PushAnswer {
+  if (status === 410) return { kind: 'gone' };
+  const reason = `status_${status}`;
+  if (status !== 429 && status < 500) return { kind: 'dead', reason };
+  return { kind: 'retry', reason, ...retryAfter(headers['retry-after']) };
+}
+
+function contentTypeOf({ headers }: HttpHead): { readonly contentType?: string } {
+  const type = headers['content-type'];
+  return typeof type === 'string' && /^[\x20-\x7e]{1,200}$/.test(type) ? { contentType: type } : {};
+}
+
+function retryAfter(header: string | string[] | undefined): { readonly retryAfterMs?: number } {
+  const retryAfterMs = readRetryAfterMs(header);
+  return retryAfterMs === undefined ? {} : { retryAfterMs };
+}

@@ -1,0 +1,209 @@
+import { errors, type Dispatcher } from 'undici';
+import type { HttpHead, HttpHeaders } from '../http/http.ts';
+import { type Fault, faultOf, type UpstreamCause } from './answer.ts';
+
+export interface ExchangeTimeouts {
+  readonly connectTimeoutMs: number;
+  /** From the request's first byte to `begin`. */
+  readonly firstByteTimeoutMs: number;
+  /** From `begin` on, between bytes; it stands still while the reader is the slow one. */
+  readonly idleTimeoutMs: number;
+  /** Over everything, a slow reader included. */
+  readonly totalTimeoutMs: number;
+}
+
+type BodyEnd = { readonly kind: 'end' } | Fault;
+export type BodyStep = { readonly kind: 'bytes'; readonly bytes: Buffer } | BodyEnd;
+
+/** So much may wait for the reader before the upstream has to. */
+const maxQueuedBytes = 64 * 1024;
+/** What may follow an answer that is complete, so that the connection can be used again. */
+const maxDrainBytes = 64 * 1024;
+const maxDrainMs = 1000;
+
+/**
+ * One request as undici's dispatcher drives it: its head, then its body, pulled a piece at a time. Nothing is sent
+ * twice, and nothing rejects: what goes wrong is the last step.
+ */
+export class Exchange implements Dispatcher.DispatchHandler {
+  readonly head: Promise<HttpHead | Fault>;
+  /** The upstream is done with it, or nothing more is wanted of it; what it sent may still be read. */
+  readonly over: Promise<BodyEnd>;
+  readonly #timeouts: ExchangeTimeouts;
+  readonly #signal: AbortSignal | undefined;
+  readonly #resolveHead: (head: HttpHead | Fault) => void;
+  readonly #tellOver: (end: BodyEnd) => void;
+  readonly #total: NodeJS.Timeout;
+  readonly #queue: Buffer[] = [];
+  #phase: NodeJS.Timeout | undefined;
+  #controller: Dispatcher.DispatchController | undefined;
+  #end: BodyEnd | undefined;
+  #wake: ((step: BodyStep) => void) | undefined;
+  #queuedBytes = 0;
+  #isPaused = false;
+  #idleMs: number | undefined;
+  #drainedBytes: number | undefined;
+
+  /** @param onOver called as soon as `over` is known, before anybody who waits for a step goes on */
+  constructor(timeouts: ExchangeTimeouts, onOver: (exchange: Exchange) => void, signal?: AbortSignal) {
+    const head = Promise.withResolvers<HttpHead | Fault>();
+    const over = Promise.withResolvers<BodyEnd>();
+    this.head = head.promise;
+    this.over = over.promise;
+    this.#resolveHead = head.resolve;
+    this.#tellOver = (end) => {
+      onOver(this);
+      over.resolve(end);
+    };
+    this.#timeouts = timeouts;
+    this.#signal = signal;
+    this.#total = this.#stopIn(timeouts.totalTimeoutMs, () =>
+      this.#isPaused ? 'slow_reader' : 'total_timeout',
+    );
+    this.#phase = this.#stopIn(timeouts.connectTimeoutMs, 'connect_timeout');
+    if (signal?.aborted) this.#abort();
+    else signal?.addEventListener('abort', this.#abort);
+  }
+
+  /** The answer begins: from now on it may not fall silent for long. */
+  begin(idleMs = this.#timeouts.idleTimeoutMs): void {
+    this.#idleMs = idleMs;
+    this.#watch();
+  }
+
+  /** The next piece, or how the body ended. One at a time; what came before a failure is given first. */
+  next(): Promise<BodyStep> {
+    const bytes = this.takeQueued();
+    if (bytes !== undefined) {
+      this.#resume();
+      return Promise.resolve({ kind: 'bytes', bytes });
+    }
+    if (this.#end) return Promise.resolve(this.#end);
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+      this.#resume();
+    });
+  }
+
+  /** A piece that waits already. An upstream that has to wait goes on only with `next`. */
+  takeQueued(): Buffer | undefined {
+    const bytes = this.#queue.shift();
+    if (bytes !== undefined) this.#queuedBytes -= bytes.length;
+    return bytes;
+  }
+
+  /** Gives up, and closes the connection at once. */
+  stop(cause: UpstreamCause, detail: string): void {
+    if (cause === 'aborted') this.#queue.length = 0;
+    this.#finish(faultOf(cause, detail));
+    this.#controller?.abort(new Error(detail));
+  }
+
+  /** The answer is complete: the rest is let run out for a moment, which keeps the connection. */
+  drain(): void {
+    if (this.#end) return;
+    this.#drainedBytes = 0;
+    this.#queue.length = 0;
+    this.#queuedBytes = 0;
+    this.#release();
+    this.#tellOver({ kind: 'end' });
+    this.#phase = this.#stopIn(maxDrainMs, 'stalled');
+    this.#resume();
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // Nobody waits any more, or undici would write the same request a second time: both must not be sent.
+    if (this.#end || this.#controller) return controller.abort(new Error('Not to be sent'));
+    this.#controller = controller;
+    clearTimeout(this.#phase);
+    this.#phase = this.#stopIn(this.#timeouts.firstByteTimeoutMs, 'first_byte_timeout');
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: HttpHeaders): void {
+    if (status >= 200) this.#resolveHead({ status, headers });
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, bytes: Buffer): void {
+    if (this.#drainedBytes !== undefined) {
+      this.#drainedBytes += bytes.length;
+      if (this.#drainedBytes > maxDrainBytes) this.stop('too_large', 'Too much behind the end');
+      return;
+    }
+    if (this.#wake) return this.#hand({ kind: 'bytes', bytes });
+    this.#queue.push(bytes);
+    this.#queuedBytes += bytes.length;
+    if (this.#queuedBytes >= maxQueuedBytes) {
+      this.#isPaused = true;
+      controller.pause();
+    }
+    this.#watch();
+  }
+
+  onResponseEnd(): void {
+    this.#finish({ kind: 'end' });
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.#finish(faultOf(causeOf(error, this.#controller !== undefined), error.message));
+  }
+
+  readonly #abort = (): void => this.stop('aborted', 'Aborted by the caller');
+
+  #stopIn(timeoutMs: number, given: UpstreamCause | (() => UpstreamCause)): NodeJS.Timeout {
+    return setTimeout(() => {
+      const cause = typeof given === 'function' ? given() : given;
+      this.stop(cause, `${cause} after ${timeoutMs} ms`);
+    }, timeoutMs);
+  }
+
+  /** Starts the idle time-out anew. */
+  #watch(): void {
+    if (this.#idleMs === undefined || this.#end) return;
+    clearTimeout(this.#phase);
+    this.#phase = this.#isPaused ? undefined : this.#stopIn(this.#idleMs, 'stalled');
+  }
+
+  #resume(): void {
+    if (!this.#isPaused || this.#queuedBytes > 0) return;
+    this.#isPaused = false;
+    this.#watch();
+    this.#controller?.resume();
+  }
+
+  #hand(step: BodyStep): void {
+    const wake = this.#wake;
+    this.#wake = undefined;
+    this.#watch();
+    wake?.(step);
+  }
+
+  #finish(end: BodyEnd): void {
+    if (this.#end) return;
+    this.#end = end;
+    this.#release();
+    this.#tellOver(end);
+    this.#resolveHead(end.kind === 'end' ? faultOf('malformed', 'No response head') : end);
+    this.#hand(end);
+  }
+
+  #release(): void {
+    clearTimeout(this.#total);
+    clearTimeout(this.#phase);
+    this.#idleMs = undefined;
+    this.#signal?.removeEventListener('abort', this.#abort);
+  }
+}
+
+const causeByCode: Readonly<Record<string, UpstreamCause>> = {
+  UND_ERR_CONNECT_TIMEOUT: 'connect_timeout',
+  UND_ERR_HEADERS_OVERFLOW: 'too_large',
+  UND_ERR_INVALID_ARG: 'invalid_request',
+  UND_ERR_DESTROYED: 'closed',
+  UND_ERR_CLOSED: 'closed',
+};
+
+function causeOf(error: Error, isSent: boolean): UpstreamCause {
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  if (error instanceof errors.HTTPParserError && code !== 'HPE_INVALID_EOF_STATE') return 'malformed';
+  return causeByCode[code] ?? (isSent ? 'cut' : 'unreachable');
+}

@@ -1,0 +1,238 @@
+import type { StreamEnding, UpstreamAnswer, UpstreamCause } from './answer.ts';
+
+/** What an attempt says of its upstream, or of its model there. */
+export interface HealthSign {
+  /**
+   * `began`: a stream is under way, which ends a probe, but only its ending makes it a success: else one that always
+   * cuts its streams would count as well. `neutral`: a caller, or our own side, is the reason.
+   */
+  readonly kind: 'success' | 'began' | 'failure' | 'neutral';
+  /** It is of the upstream with all its models: nothing that a caller sends brings it about. Else of the one model. */
+  readonly isOfUpstream?: boolean;
+  /** Not to be asked for so long. */
+  readonly retryAfterSecs?: number;
+}
+
+export interface HealthOptions {
+  /** So many failures in a row open a circuit; of one voter, those of a model count as one. */
+  readonly failuresToOpen: number;
+  /** How long it stays open at first; each probe that fails doubles that, … */
+  readonly firstPauseMs: number;
+  /** … up to this. */
+  readonly maxPauseMs: number;
+  readonly nowMs: () => number;
+  /** From 0 up to, not including, 1. */
+  readonly random: () => number;
+}
+
+/** A model at an upstream. */
+export interface Target {
+  readonly name: string;
+  readonly model: string;
+}
+
+export interface Candidate extends Target {
+  /** Above zero: its share of the requests while all are well. */
+  readonly weight: number;
+}
+
+/** The right to send one request. It must be reported on, or a probe blocks the next one for `maxPauseMs`. */
+export interface Attempt extends Target {
+  /** Called again when more is known: for a stream when it begins, and when it ends. */
+  report(sign: HealthSign): void;
+}
+
+export type Choice =
+  | { readonly kind: 'chosen'; readonly attempt: Attempt }
+  /** Nobody may be asked now; one of them in so long, if there are any. */
+  | { readonly kind: 'none'; readonly retryAfterMs?: number };
+
+export interface UpstreamHealth {
+  /**
+   * Chooses by weight and recent success. Leave out of the candidates whom this request has already tried.
+   * @param voter who asks, as one word: alone, a caller closes no model to the others. Left out: each attempt is somebody else's
+   */
+  choose(candidates: readonly Candidate[], voter?: string): Choice;
+  /** `open`: not asked. `probing`: asked once, to see whether it is back. */
+  circuitOf(target: Target): 'closed' | 'open' | 'probing';
+}
+
+interface State {
+  /** Who failed since the last success. */
+  readonly votes: Set<string | symbol>;
+  /** How often in a row the circuit was opened. */
+  openings: number;
+  /** Set while the circuit is open; past it, a probe may go. */
+  openUntilMs: number | undefined;
+  probingUntilMs: number;
+  /** By a Retry-After. */
+  blockedUntilMs: number;
+  /** A falling-off share of successes. */
+  share: number;
+  /** Grows when the circuit opens: older attempts then say nothing of it any more. */
+  era: number;
+}
+
+/** How much one attempt moves the share of successes. */
+const shareStep = 0.2;
+/** What is left of a weight when everything fails, so that it is tried now and then. */
+const minShare = 0.05;
+
+/**
+ * What is remembered of upstreams in one process: no I/O, no clock of its own. Each has a circuit, and one for each of its
+ * models: a target may be asked while both are closed.
+ */
+export function createUpstreamHealth(options: HealthOptions): UpstreamHealth {
+  const { nowMs, random } = options;
+  const states = new Map<string, State>();
+
+  const stateOf = (key: string): State => {
+    const known = states.get(key) ?? newState();
+    states.set(key, known);
+    return known;
+  };
+  const statesOf = ({ name, model }: Target): readonly [State, State] => [
+    stateOf(name),
+    // no name holds a blank
+    stateOf(`${name} ${model}`),
+  ];
+  const readyAtMs = (target: Target): number =>
+    Math.max(
+      ...statesOf(target).map(({ blockedUntilMs, openUntilMs = 0, probingUntilMs }) =>
+        Math.max(blockedUntilMs, openUntilMs, probingUntilMs),
+      ),
+    );
+  const shareOf = (target: Target): number => statesOf(target).reduce((all, { share }) => all * share, 1);
+  const open = (state: State): void => {
+    state.openings += 1;
+    state.era += 1;
+    state.votes.clear();
+    state.probingUntilMs = 0;
+    state.openUntilMs =
+      nowMs() + Math.min(options.firstPauseMs * 2 ** (state.openings - 1), options.maxPauseMs);
+  };
+  const judge = (state: State, era: number, kind: HealthSign['kind'], voter: string | symbol): void => {
+    if (kind === 'success') state.share += (1 - state.share) * shareStep;
+    if (kind === 'failure') state.share -= (state.share - minShare) * shareStep;
+    if (era !== state.era) return;
+    if (kind === 'success') close(state);
+    else if (kind === 'neutral') state.probingUntilMs = 0;
+    else if (kind === 'began') closeOnTrial(state, options.failuresToOpen);
+    else {
+      state.votes.add(voter);
+      if (state.openUntilMs !== undefined || state.votes.size >= options.failuresToOpen) open(state);
+    }
+  };
+  const begin = (target: Target, voter: string | undefined): Attempt => {
+    const [upstream, model] = statesOf(target);
+    const eras = [upstream.era, model.era] as const;
+    for (const state of [upstream, model])
+      if (state.openUntilMs !== undefined) state.probingUntilMs = nowMs() + options.maxPauseMs;
+    const report = ({ kind, isOfUpstream = false, retryAfterSecs = 0 }: HealthSign): void => {
+      const blocked = isOfUpstream ? upstream : model;
+      blocked.blockedUntilMs = Math.max(blocked.blockedUntilMs, nowMs() + retryAfterSecs * 1000);
+      const isFailure = kind === 'failure';
+      // a model that fails is one whose upstream was reached; of an upstream that was not, nothing is known of the model
+      judge(upstream, eras[0], isFailure && !isOfUpstream ? 'success' : kind, Symbol('attempt'));
+      judge(model, eras[1], isFailure && isOfUpstream ? 'neutral' : kind, voter ?? Symbol('attempt'));
+    };
+    return { ...target, report };
+  };
+
+  return {
+    choose(candidates, voter) {
+      const now = nowMs();
+      const free = candidates.filter((candidate) => readyAtMs(candidate) <= now);
+      const chosen = pick(free, (candidate) => candidate.weight * shareOf(candidate), random());
+      if (chosen)
+        return { kind: 'chosen', attempt: begin({ name: chosen.name, model: chosen.model }, voter) };
+      if (candidates.length === 0) return { kind: 'none' };
+      const soonest = Math.min(...candidates.map(readyAtMs));
+      return { kind: 'none', retryAfterMs: soonest - now };
+    },
+    circuitOf(target) {
+      const notClosed = statesOf(target).filter(({ openUntilMs }) => openUntilMs !== undefined);
+      if (notClosed.length === 0) return 'closed';
+      return notClosed.some(({ probingUntilMs }) => probingUntilMs > nowMs()) ? 'probing' : 'open';
+    },
+  };
+}
+
+/** Our key is no good there, or there is no money. */
+const accountStatuses: ReadonlySet<number> = new Set([401, 402]);
+/** Limits are a model's own at most upstreams. Another 4xx may be of one caller's making. */
+const modelStatuses: ReadonlySet<number> = new Set([408, 429]);
+const upstreamCauses: ReadonlySet<UpstreamCause> = new Set([
+  'unreachable',
+  'connect_timeout',
+  'invalid_request',
+]);
+const neutralCauses: ReadonlySet<UpstreamCause> = new Set(['aborted', 'slow_reader', 'too_large', 'closed']);
+
+/** What an answer, or the ending of a stream, says of its upstream. */
+export function healthSign(answer: UpstreamAnswer | StreamEnding): HealthSign {
+  switch (answer.kind) {
+    case 'busy':
+      return { kind: 'neutral' };
+    case 'completed':
+      return { kind: 'success' };
+    case 'streaming':
+      return { kind: 'began' };
+    case 'refused': {
+      if (accountStatuses.has(answer.status)) return ofUpstream(answer.retryAfterSecs);
+      const other = answer.fault === 'request' ? 'success' : 'neutral';
+      return withPatience(modelStatuses.has(answer.status) ? 'failure' : other, answer.retryAfterSecs);
+    }
+    case 'failed': {
+      const retryAfterSecs = 'retryAfterSecs' in answer ? answer.retryAfterSecs : undefined;
+      if (upstreamCauses.has(answer.cause)) return ofUpstream(retryAfterSecs);
+      return withPatience(neutralCauses.has(answer.cause) ? 'neutral' : 'failure', retryAfterSecs);
+    }
+  }
+}
+
+function ofUpstream(retryAfterSecs: number | undefined): HealthSign {
+  return { ...withPatience('failure', retryAfterSecs), isOfUpstream: true };
+}
+
+function withPatience(kind: HealthSign['kind'], retryAfterSecs: number | undefined): HealthSign {
+  return { kind, ...(retryAfterSecs !== undefined && { retryAfterSecs }) };
+}
+
+function newState(): State {
+  return {
+    votes: new Set(),
+    openings: 0,
+    openUntilMs: undefined,
+    probingUntilMs: 0,
+    blockedUntilMs: 0,
+    share: 1,
+    era: 0,
+  };
+}
+
+function close(state: State): void {
+  state.votes.clear();
+  state.openings = 0;
+  state.openUntilMs = undefined;
+  state.probingUntilMs = 0;
+}
+
+/** The next failure opens it again, for longer than before. */
+function closeOnTrial(state: State, failuresToOpen: number): void {
+  if (state.openUntilMs === undefined) return;
+  state.votes.clear();
+  while (state.votes.size < failuresToOpen - 1) state.votes.add(Symbol('earlier'));
+  state.openUntilMs = undefined;
+  state.probingUntilMs = 0;
+}
+
+/** One of them, each as likely as its weight is large; the random number falls on a line of all weights. */
+function pick<T>(items: readonly T[], weightOf: (item: T) => number, random: number): T | undefined {
+  let rest = random * items.reduce((sum, item) => sum + weightOf(item), 0);
+  for (const item of items) {
+    rest -= weightOf(item);
+    if (rest < 0) return item;
+  }
+  return items.at(-1);
+}

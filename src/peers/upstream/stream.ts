@@ -1,0 +1,227 @@
+import { type ChatProgress, createChatReader } from '../../domain/chat/chat-answer.ts';
+import { createSseSplitter, type SseEvent } from '../../domain/chat/sse.ts';
+import {
+  type Fault,
+  faultOf,
+  type StreamChunk,
+  type StreamEnding,
+  type UpstreamCause,
+  type UpstreamStreaming,
+} from './answer.ts';
+import type { Exchange } from './exchange.ts';
+
+type ChunkStep =
+  | { readonly kind: 'chunk'; readonly chunk: StreamChunk }
+  | Fault
+  | { readonly kind: 'unterminated' };
+
+/** Reads a stream as far as its first event with data; what is wrong until there is no stream. */
+export async function openStream(
+  exchange: Exchange,
+  startedAtMs: number,
+  maxEventBytes: number,
+): Promise<UpstreamStreaming | Fault> {
+  const source = new ChunkSource(exchange, maxEventBytes);
+  const held: ChunkStep[] = [];
+  let heldBytes = 0;
+  for (;;) {
+    const step = await source.next();
+    if (step.kind === 'fault') return stopped(exchange, step);
+    // Both would be an end before any event with data.
+    if (step.kind === 'unterminated' || step.chunk.role === 'done')
+      return stopped(exchange, faultOf('empty', 'The stream has no answer in it'));
+    held.push(step);
+    heldBytes += step.chunk.raw.length;
+    if (heldBytes > maxEventBytes)
+      return stopped(exchange, faultOf('too_large', 'Too much before the first event'));
+    if (step.chunk.role !== 'other') {
+      exchange.begin();
+      source.giveBack(held);
+      return new OpenStream(exchange, source, startedAtMs);
+    }
+  }
+}
+
+/** What the exchange has not noticed by itself closes its connection. */
+function stopped(exchange: Exchange, fault: Fault): Fault {
+  exchange.stop(fault.cause, fault.detail);
+  return fault;
+}
+
+/** Turns the bytes of an exchange into chunks. */
+class ChunkSource {
+  readonly #exchange: Exchange;
+  readonly #splitter: ReturnType<typeof createSseSplitter>;
+  readonly #reader = createChatReader();
+  readonly #givenBack: ChunkStep[] = [];
+  #events: readonly SseEvent[] = [];
+  #eventsRead = 0;
+  #isEnded = false;
+  #hasBytes = false;
+  #hasData = false;
+
+  constructor(exchange: Exchange, maxEventBytes: number) {
+    this.#exchange = exchange;
+    this.#splitter = createSseSplitter(maxEventBytes);
+  }
+
+  get progress(): ChatProgress {
+    return this.#reader.progress;
+  }
+
+  async next(): Promise<ChunkStep> {
+    for (;;) {
+      const atHand = this.nextAtHand();
+      if (atHand) return atHand;
+      if (this.#splitter.isTooLarge) return faultOf('too_large', 'An event of the stream is too long');
+      if (this.#isEnded) return this.#end();
+      const step = await this.#exchange.next();
+      if (step.kind === 'fault') return step;
+      if (step.kind === 'bytes') this.#split(step.bytes);
+      else {
+        this.#isEnded = true;
+        const rest = this.#splitter.end();
+        if (rest?.data) this.#take([rest]);
+      }
+    }
+  }
+
+  /** The next step, where its bytes have come already. */
+  nextAtHand(): ChunkStep | undefined {
+    const given = this.#givenBack.shift();
+    if (given) return given;
+    for (;;) {
+      const event = this.#events[this.#eventsRead];
+      this.#eventsRead += 1;
+      if (event) return this.#read(event);
+      const bytes = this.#splitter.isTooLarge ? undefined : this.#exchange.takeQueued();
+      if (!bytes) return undefined;
+      this.#split(bytes);
+    }
+  }
+
+  /** Steps that were taken too early: they come first again. */
+  giveBack(steps: readonly ChunkStep[]): void {
+    this.#givenBack.push(...steps);
+  }
+
+  #split(bytes: Buffer): void {
+    this.#hasBytes = true;
+    this.#take(this.#splitter.push(bytes));
+  }
+
+  #take(events: readonly SseEvent[]): void {
+    this.#events = events;
+    this.#eventsRead = 0;
+  }
+
+  #read({ raw, data, name }: SseEvent): ChunkStep {
+    if (data === undefined || data === '') return { kind: 'chunk', chunk: { raw, role: 'other' } };
+    if (data.trim() === '[DONE]') return { kind: 'chunk', chunk: { raw, role: 'done' } };
+    const reading = this.#reader.readChunk(data);
+    if (reading.kind === 'error') return faultOf('error_object', reading.error.message, reading.error);
+    if (name === 'error') return faultOf('error_object', 'An event named error');
+    if (reading.kind === 'malformed')
+      return this.#isEnded
+        ? faultOf('cut', 'The stream ended within an event')
+        : faultOf('malformed', 'An event of the stream is no chunk');
+    this.#hasData = true;
+    return { kind: 'chunk', chunk: { raw, role: reading.isUsageOnly ? 'usage' : 'part' } };
+  }
+
+  #end(): ChunkStep {
+    if (!this.#hasBytes) return faultOf('empty', 'The body is empty');
+    if (!this.#hasData) return faultOf('malformed', 'The body is no event stream');
+    return this.progress.isFinished
+      ? { kind: 'unterminated' }
+      : faultOf('cut', 'The stream ended within the answer');
+  }
+}
+
+class OpenStream implements UpstreamStreaming, AsyncIterator<readonly StreamChunk[], undefined> {
+  readonly kind = 'streaming';
+  readonly firstByteMs: number;
+  readonly chunks: AsyncIterable<readonly StreamChunk[]>;
+  readonly ending: Promise<StreamEnding>;
+  readonly #exchange: Exchange;
+  readonly #source: ChunkSource;
+  readonly #startedAtMs: number;
+  readonly #resolve: (ending: StreamEnding) => void;
+  #isOver = false;
+
+  constructor(exchange: Exchange, source: ChunkSource, startedAtMs: number) {
+    const { promise, resolve } = Promise.withResolvers<StreamEnding>();
+    this.#exchange = exchange;
+    this.#source = source;
+    this.#startedAtMs = startedAtMs;
+    this.#resolve = resolve;
+    this.ending = promise;
+    this.firstByteMs = performance.now() - startedAtMs;
+    this.chunks = { [Symbol.asyncIterator]: () => this };
+    void this.#failWhenAborted();
+  }
+
+  abort(): void {
+    // what has come is counted, though nobody will read it: it may tell what the answer costs
+    while (!this.#isOver && this.#source.nextAtHand()?.kind === 'chunk');
+    this.#exchange.stop('aborted', 'The stream was not read to its end');
+    this.#fail(faultOf('aborted', 'The stream was not read to its end'));
+  }
+
+  async next(): Promise<IteratorResult<readonly StreamChunk[], undefined>> {
+    if (this.#isOver) return over;
+    const together: StreamChunk[] = [];
+    let step: ChunkStep | undefined = await this.#source.next();
+    // An abort may have come between.
+    if (this.#isOver) return over;
+    for (; step?.kind === 'chunk'; step = this.#source.nextAtHand()) {
+      together.push(step.chunk);
+      if (step.chunk.role !== 'done') continue;
+      this.#complete(true);
+      return { value: together };
+    }
+    if (together.length > 0) {
+      if (step) this.#source.giveBack([step]);
+      return { value: together };
+    }
+    if (step?.kind === 'fault') this.#fail(step);
+    else this.#complete(false);
+    return over;
+  }
+
+  return(): Promise<IteratorResult<readonly StreamChunk[], undefined>> {
+    if (!this.#isOver) this.abort();
+    return Promise.resolve(over);
+  }
+
+  /** By the signal or by time, while nobody reads: its end must not wait for a reader who never comes. */
+  async #failWhenAborted(): Promise<void> {
+    const end = await this.#exchange.over;
+    if (end.kind === 'fault' && unread.has(end.cause)) this.#fail(end);
+  }
+
+  #fail({ cause, detail, error }: Fault): void {
+    this.#finish({ kind: 'failed', cause, detail, beforeFirstByte: false, ...(error && { error }) });
+    this.#exchange.stop(cause, detail);
+  }
+
+  #complete(isTerminated: boolean): void {
+    this.#finish({ kind: 'completed', isTerminated });
+    this.#exchange.drain();
+  }
+
+  #finish(outcome: Outcome): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const latencyMs = performance.now() - this.#startedAtMs;
+    this.#resolve({ ...outcome, ...this.#source.progress, latencyMs });
+  }
+}
+
+const unread: ReadonlySet<UpstreamCause> = new Set(['aborted', 'total_timeout', 'slow_reader']);
+
+type Outcome =
+  | { readonly kind: 'completed'; readonly isTerminated: boolean }
+  | ({ readonly kind: 'failed'; readonly beforeFirstByte: false } & Omit<Fault, 'kind'>);
+
+const over = { done: true, value: undefined } as const;

@@ -1,0 +1,151 @@
+import { Pool } from 'undici';
+import type { HttpHead } from '../http/http.ts';
+import { readRetryAfterMs } from '../http/retry-after.ts';
+import {
+  failedBy,
+  type Fault,
+  faultOf,
+  type UpstreamAnswer,
+  type UpstreamCause,
+  type UpstreamCompleted,
+  type UpstreamStreaming,
+} from './answer.ts';
+import { Exchange, type ExchangeTimeouts } from './exchange.ts';
+import { openStream } from './stream.ts';
+import { readError, readWhole } from './whole.ts';
+
+export interface UpstreamOptions extends ExchangeTimeouts {
+  readonly name: string;
+  /** As OpenAI's clients take it, `/v1` included. A query goes along with every request. */
+  readonly baseUrl: string;
+  /** Sent as a bearer token. */
+  readonly key?: string;
+  /** Most requests at once, each to its answer's end. */
+  readonly maxConcurrent: number;
+  /** Most bytes of a body, or of one event of a stream. */
+  readonly maxAnswerBytes: number;
+}
+
+export interface CompletionOptions {
+  /** Whether the body asks for a stream: what comes is read as such. */
+  readonly stream: boolean;
+  /** Its abort closes the connection at once, a stream's too. */
+  readonly signal?: AbortSignal;
+  /** Called when its status says that it answers, before anything of the answer is read. */
+  readonly onBegin?: () => void;
+}
+
+/** One model upstream that speaks OpenAI's protocol. */
+export interface Upstream {
+  readonly name: string;
+  /** How many requests are under way. */
+  readonly running: number;
+  /**
+   * Posts a chat completion, once: no retry, no redirect, nothing of a caller's but the body. Never rejects.
+   * @param body JSON, sent as it is
+   */
+  complete(body: Buffer | string, options: CompletionOptions): Promise<UpstreamAnswer>;
+  /** Refuses new requests, waits for those under way, then drops the connections. */
+  close(): Promise<void>;
+}
+
+/**
+ * A client of one upstream with connections of its own, HTTP/1.1 and kept alive.
+ * @throws TypeError or undici's InvalidArgumentError when the URL is not http(s): a mistake of the configuration
+ */
+export function createUpstream(options: UpstreamOptions): Upstream {
+  const { origin, pathname, search } = new URL(options.baseUrl);
+  // The exchange has timers of its own, which are exact; this one also ends a connection that nobody waits for.
+  const connect = { timeout: options.connectTimeoutMs };
+  const pool = new Pool(origin, { headersTimeout: 0, bodyTimeout: 0, allowH2: false, connect });
+  const path = `${pathname.replace(/\/+$/, '')}/chat/completions${search}`;
+  const running = new Set<Exchange>();
+  let isClosed = false;
+
+  const send = (body: Buffer | string, completion: CompletionOptions): Promise<UpstreamAnswer> => {
+    const { stream, signal } = completion;
+    const startedAtMs = performance.now();
+    const exchange = new Exchange(options, (over) => running.delete(over), signal);
+    if (!signal?.aborted) {
+      running.add(exchange);
+      pool.dispatch({ method: 'POST', path, headers: headersFor(stream, options.key), body }, exchange);
+    }
+    return readAnswer(exchange, completion, startedAtMs, options.maxAnswerBytes);
+  };
+
+  return {
+    name: options.name,
+    get running() {
+      return running.size;
+    },
+    async complete(body, completion) {
+      if (isClosed) return failedBy(faultOf('closed', 'The upstream is closed'));
+      if (running.size >= options.maxConcurrent) return { kind: 'busy' };
+      return send(body, completion);
+    },
+    async close() {
+      isClosed = true;
+      await Promise.all(Array.from(running, ({ over }) => over));
+      await pool.destroy();
+    },
+  };
+}
+
+function headersFor(stream: boolean, key: string | undefined): Record<string, string> {
+  return {
+    ...(key !== undefined && { authorization: `Bearer ${key}` }),
+    'content-type': 'application/json',
+    accept: stream ? 'text/event-stream' : 'application/json',
+    'user-agent': 'tollbook',
+  };
+}
+
+async function readAnswer(
+  exchange: Exchange,
+  { stream, onBegin }: CompletionOptions,
+  startedAtMs: number,
+  maxAnswerBytes: number,
+): Promise<UpstreamAnswer> {
+  const head = await exchange.head;
+  if ('kind' in head) return failedBy(head);
+  if (head.status !== 200) return readRefusal(exchange, head);
+  const wrong = wrongLabel(head, stream);
+  if (wrong !== undefined) {
+    exchange.stop(wrong, 'The content type is not what was asked for');
+    return failedBy(faultOf(wrong, 'The content type is not what was asked for'));
+  }
+  onBegin?.();
+  const read: typeof openStream | typeof readWhole = stream ? openStream : readWhole;
+  const answer: UpstreamStreaming | UpstreamCompleted | Fault = await read(
+    exchange,
+    startedAtMs,
+    maxAnswerBytes,
+  );
+  return answer.kind === 'fault' ? failedBy(answer) : answer;
+}
+
+/** Any other label, or none, is passed over: the content decides. */
+function wrongLabel({ headers }: HttpHead, stream: boolean): UpstreamCause | undefined {
+  const type = headers['content-type'];
+  const media = typeof type === 'string' ? /^[^;]*/.exec(type)?.[0].trim().toLowerCase() : undefined;
+  if (media === 'text/html') return 'html';
+  return media === (stream ? 'application/json' : 'text/event-stream') ? 'wrong_type' : undefined;
+}
+
+/** What a request itself is at fault for; every other 4xx is about the upstream, its key or its limits. */
+const requestFaults: ReadonlySet<number> = new Set([400, 413, 422]);
+
+async function readRefusal(exchange: Exchange, { status, headers }: HttpHead): Promise<UpstreamAnswer> {
+  const error = await readError(exchange);
+  const retryAfterMs = readRetryAfterMs(headers['retry-after']);
+  const retryAfterSecs = retryAfterMs === undefined ? undefined : Math.ceil(retryAfterMs / 1000);
+  if (status < 400 || status >= 500)
+    return failedBy(faultOf(`status_${status}`, error?.message ?? '', error), retryAfterSecs);
+  return {
+    kind: 'refused',
+    status,
+    fault: requestFaults.has(status) ? 'request' : 'upstream',
+    ...(error && { error }),
+    ...(retryAfterSecs !== undefined && { retryAfterSecs }),
+  };
+}

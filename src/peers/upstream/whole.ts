@@ -1,0 +1,69 @@
+import { createChatReader, readChatError, type ChatError } from '../../domain/chat/chat-answer.ts';
+import { parseJson } from '../http/http.ts';
+import { type Fault, faultOf, type UpstreamCompleted } from './answer.ts';
+import type { Exchange } from './exchange.ts';
+
+/** An error's body is worth this much and no more: the status line alone says enough. */
+const maxErrorBytes = 64 * 1024;
+const maxErrorSilenceMs = 2000;
+
+/** A body and when its first byte came. */
+interface Body {
+  readonly kind: 'body';
+  readonly bytes: Buffer;
+  readonly firstByteAtMs: number;
+}
+
+/** Reads an answer that was asked for in one piece. */
+export async function readWhole(
+  exchange: Exchange,
+  startedAtMs: number,
+  maxAnswerBytes: number,
+): Promise<UpstreamCompleted | Fault> {
+  const body = await collect(exchange, maxAnswerBytes);
+  if (body.kind === 'fault') return body;
+  const text = body.bytes.toString('utf8');
+  if (text.trim() === '') return faultOf('empty', 'The body is empty');
+  const reader = createChatReader();
+  const reading = reader.readBody(text);
+  if (reading.kind === 'error') return faultOf('error_object', reading.error.message, reading.error);
+  if (reading.kind === 'malformed') return faultOf('malformed', 'The body is no answer');
+  return {
+    kind: 'completed',
+    body: body.bytes,
+    ...reader.progress,
+    firstByteMs: body.firstByteAtMs - startedAtMs,
+    latencyMs: performance.now() - startedAtMs,
+  };
+}
+
+/** The error that a refusal's body holds, if it holds one and does not take long about it. */
+export async function readError(exchange: Exchange): Promise<ChatError | undefined> {
+  exchange.begin(maxErrorSilenceMs);
+  const body = await collect(exchange, maxErrorBytes, maxErrorSilenceMs);
+  return body.kind === 'body' ? readChatError(parseJson(body.bytes)) : undefined;
+}
+
+async function collect(exchange: Exchange, maxBytes: number, silenceMs?: number): Promise<Body | Fault> {
+  const pieces: Buffer[] = [];
+  let sizeBytes = 0;
+  let firstByteAtMs: number | undefined;
+  for (;;) {
+    const step = await exchange.next();
+    if (step.kind === 'fault') return step;
+    if (step.kind === 'end') {
+      const bytes = Buffer.concat(pieces, sizeBytes);
+      return { kind: 'body', bytes, firstByteAtMs: firstByteAtMs ?? performance.now() };
+    }
+    if (firstByteAtMs === undefined) {
+      firstByteAtMs = performance.now();
+      exchange.begin(silenceMs);
+    }
+    sizeBytes += step.bytes.length;
+    if (sizeBytes > maxBytes) {
+      exchange.stop('too_large', `The body is longer than ${maxBytes} bytes`);
+      return faultOf('too_large', `The body is longer than ${maxBytes} bytes`);
+    }
+    pieces.push(step.bytes);
+  }
+}

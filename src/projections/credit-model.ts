@@ -1,0 +1,35 @@
+import { type CreditBalance, foldCredit, noCredit, postingOf } from '../domain/credit/postings.ts';
+import type { RecordedEvent } from '../domain/events/event.ts';
+import type { AccountCredit } from '../store/credit-projection.ts';
+
+/** What events have moved of each account's credit that they speak of, by account. */
+export function creditOf(events: readonly RecordedEvent[]): AccountCredit[] {
+  const balances = foldCredit(events);
+  const names = new Map<number, string>();
+  const last = new Map<number, number>();
+  for (const event of events) {
+    if (event.type === 'credit_account_opened') names.set(event.data.account_id, event.data.name);
+    const id = event.type === 'credit_account_opened' ? event.data.account_id : postingOf(event)?.accountId;
+    if (id !== undefined) last.set(id, event.seq);
+  }
+  return [...last]
+    .toSorted(([a], [b]) => a - b)
+    .map(([id, seq]) => ({
+      account_id: id,
+      name: names.get(id) ?? null,
+      ...totalsOf(balances.get(id) ?? noCredit),
+      last_seq: seq,
+    }));
+}
+
+/** What came from outside is counted below zero in the books, and above it here. */
+function totalsOf({ available, held, granted, bought, used, expired }: CreditBalance) {
+  return {
+    balance: String(available),
+    held: String(held),
+    granted: String(-granted),
+    topped_up: String(-bought),
+    captured: String(used),
+    expired: String(expired),
+  };
+}

@@ -1,0 +1,44 @@
+import type pg from 'pg';
+import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
+import { foldStory, isPaid, receiptState } from '../domain/payments/payment-state.ts';
+import type { StoredHead } from '../store/log.ts';
+import { readStreamLeaves } from '../store/streams.ts';
+import type { LogReader } from '../log/log-reader.ts';
+import type { InclusionProof } from '../log/prove.ts';
+
+/** All that the ledger holds of a quote, with proofs as far as it is sealed. */
+export interface AuditedStory {
+  readonly state: string;
+  readonly paid: boolean | null;
+  readonly head: StoredHead | undefined;
+  readonly events: readonly {
+    readonly event: RecordedEvent;
+    readonly leaf: Buffer;
+    readonly proof: InclusionProof | undefined;
+  }[];
+}
+
+/** Undefined for a digest that nothing was ever quoted under. */
+export async function auditStory(
+  pool: pg.Pool,
+  reader: LogReader | undefined,
+  digest: string,
+): Promise<AuditedStory | undefined> {
+  const [head, rows] = await Promise.all([reader?.newest(), readStreamLeaves(pool, digest)]);
+  if (rows.length === 0) return undefined;
+  const events = rows.map(({ leaf }) => decodeLeaf(leaf));
+  const story = foldStory(events);
+  const seqs = rows.map(({ seq }) => seq);
+  const proven = head && (await reader?.proveSealed(head, seqs));
+  const proofOf = new Map(proven?.proofs.map((proof) => [proof.seq, proof]));
+  return {
+    state: receiptState(story, Math.floor(rows[0]?.now ?? 0)),
+    paid: isPaid(story),
+    head,
+    events: events.map((event, index) => ({
+      event,
+      leaf: rows[index]?.leaf ?? Buffer.alloc(0),
+      proof: proofOf.get(event.seq),
+    })),
+  };
+}

@@ -1,0 +1,106 @@
+import type { EventType, RecordedEvent } from '../domain/events/event.ts';
+import { refundReason } from '../domain/payments/refund.ts';
+import { foldStory, type PaymentStory, type Story } from '../domain/payments/payment-state.ts';
+import type { CallRow, PaymentRow } from '../store/projection.ts';
+
+/** The events that can change what is read of a payment. */
+export const projectedTypes = [
+  'settlement_started',
+  'settlement_unknown',
+  'settlement_failed',
+  'payment_settled',
+  'settlement_confirmed',
+  'settlement_disproved',
+  'settlement_reorged',
+  'enqueued',
+  'delivered',
+  'delivery_failed',
+  'completed',
+  'dead_lettered',
+  'operator_requeued',
+  'refunded',
+] as const satisfies readonly EventType[];
+
+/** What finance reads of one stream: a fold over its events, as far as they are given. */
+export function rowsOf(events: readonly RecordedEvent[]): { payments: PaymentRow[]; calls: CallRow[] } {
+  const story = foldStory(events);
+  const { quote } = story;
+  const started = events.filter(({ type }) => type === 'settlement_started');
+  const last = events.at(-1);
+  if (!quote || !last) return { payments: [], calls: [] };
+  const job = { service_id: quote.service_id, job_index: quote.job_index };
+  const payments: PaymentRow[] = [];
+  const calls: CallRow[] = [];
+  for (const [index, payment] of story.payments.entries()) {
+    const start = started[index];
+    if (!start) continue;
+    const { network, asset, symbol, decimals, amount, payer, pay_to } = payment.payment;
+    const { settled, refunded } = payment;
+    const call = callRow(payment, events, start.seq);
+    payments.push({
+      seq: start.seq,
+      quote_digest: start.stream,
+      at: start.at,
+      ...job,
+      network,
+      asset,
+      symbol,
+      decimals,
+      amount,
+      payer,
+      pay_to,
+      state: stateOf(payment),
+      transaction: settled?.transaction ?? null,
+      block_number: settled?.proof ? String(settled.proof.blockNumber) : null,
+      call_id: payment.call?.callId ?? null,
+      settled_at: settled ? (events[settled.version - 1]?.at ?? null) : null,
+      refunded_at: refunded ? (events[refunded.version - 1]?.at ?? null) : null,
+      refund_transaction: refunded?.transaction ?? null,
+      ...dueOf(story, payment, call, events),
+      last_seq: last.seq,
+    });
+    if (call) calls.push({ ...call, ...job });
+  }
+  return { payments, calls };
+}
+
+/** Where a payment stands: at its call, once there is one that is paid, and beyond that at its refund. */
+function stateOf({ status, call, refunded }: PaymentStory): string {
+  if (status === 'settled' && refunded) return 'refunded';
+  return status === 'settled' && call ? call.status : status;
+}
+
+/** Whether its money is owed back, and since when. */
+function dueOf(
+  story: Story,
+  payment: PaymentStory,
+  call: Pick<CallRow, 'ended_at'> | undefined,
+  events: readonly RecordedEvent[],
+): Pick<PaymentRow, 'refund_due' | 'refund_due_since'> {
+  const reason = refundReason(story, payment);
+  if (!reason) return { refund_due: null, refund_due_since: null };
+  const settledAt = events[(payment.settled?.version ?? 0) - 1]?.at ?? null;
+  return { refund_due: reason, refund_due_since: call?.ended_at ?? settledAt };
+}
+
+function callRow(
+  { call }: PaymentStory,
+  events: readonly RecordedEvent[],
+  seq: number,
+): Omit<CallRow, 'service_id' | 'job_index'> | undefined {
+  if (!call) return undefined;
+  const mine = events.filter(({ data }) => 'call_id' in data && data.call_id === call.callId);
+  const enqueued = mine.find(({ type }) => type === 'enqueued');
+  if (!enqueued) return undefined;
+  const attempts = mine.flatMap(({ data }) => ('attempt' in data ? data.attempt : []));
+  const isEnded = call.status === 'completed' || call.status === 'dead_lettered';
+  return {
+    call_id: call.callId,
+    seq,
+    quote_digest: enqueued.stream,
+    status: call.status,
+    attempts: Math.max(0, ...attempts),
+    enqueued_at: enqueued.at,
+    ended_at: isEnded ? (mine.at(-1)?.at ?? null) : null,
+  };
+}

@@ -1,0 +1,217 @@
+import { instantText, type Period } from '../domain/values/period.ts';
+import type { Address, Hex } from '../domain/values/primitives.ts';
+import { classify, type Classified, openTransactions, strangerOf } from '../domain/reconcile/classify.ts';
+import { LedgerFacts } from '../domain/reconcile/ledger-facts.ts';
+import { Matcher } from '../domain/reconcile/match.ts';
+import {
+  type AccountBooks,
+  type Completeness,
+  type NetworkBooks,
+  type ReportJson,
+  reportJson,
+} from '../domain/reconcile/report.ts';
+import { mostListed, Tally } from '../domain/reconcile/tally.ts';
+import {
+  type Account,
+  accountKey,
+  type Evidence,
+  type TokenTerms,
+  transactionKey,
+} from '../domain/reconcile/reconcile.ts';
+import type { ChainScanner } from '../peers/chain/transfer-scan.ts';
+import { NetSums, readBalances } from './balances.ts';
+import { blockAt, pinBlocks, type PinnedBlocks } from './blocks.ts';
+import { answered, ReconcileError } from './reconcile-error.ts';
+import { foldLedger, type LedgerSource, surveyLedger } from './ledger-source.ts';
+import { scanTransfers } from './scan-transfers.ts';
+
+export interface ReconcileOptions {
+  readonly period: Period;
+  readonly source: LedgerSource;
+  /** By network. */
+  readonly chains: ReadonlyMap<string, ChainScanner>;
+  /** What the configuration accepts, beside what the ledger names. */
+  readonly accepted: readonly (TokenTerms & Account)[];
+  /** The last block to look at, by network; the last final one where left out. */
+  readonly pinned: ReadonlyMap<string, bigint>;
+  /** Ask for every log a second time. */
+  readonly twice: boolean;
+  readonly resumeFile: string | undefined;
+  readonly onProgress: (network: string, done: bigint, all: bigint) => void;
+  /** Items of a class that are listed one by one. */
+  readonly listed?: number;
+}
+
+/** Receipts of strangers' transfers that are asked for, to tell an authorization from a plain transfer. */
+const mostReceipts = 2_000;
+const receiptsAtOnce = 8;
+
+/**
+ * Holds the ledger against the chains for a period. The same ledger size and the same blocks give the same report.
+ * Throws a ReconcileError where one of them cannot be read as a whole.
+ */
+export async function reconcile(options: ReconcileOptions): Promise<ReportJson> {
+  const { period, chains } = options;
+  const names = [...chains.keys()].toSorted();
+  const blocks = new Map<string, PinnedBlocks>();
+  for (const network of names)
+    blocks.set(network, await pinBlocks(chainOf(chains, network), period, options.pinned.get(network)));
+  const times = { from: instantText(period.fromMs), to: instantText(period.toMs) };
+  const source = await surveyLedger(options.source);
+  const facts = new LedgerFacts(times, blocks, source.isReopened);
+  const ledger = await foldLedger(source, facts);
+  const books = allAccounts(facts, options);
+  const payees = new Set(books.map(({ network, payTo }) => `${network}/${payTo}`));
+  const tally = new Tally(payees, options.listed);
+  const most = options.listed ?? mostListed;
+  const matcher = new Matcher(facts, most, (transfer) => {
+    const { name, fields } = strangerOf(transfer, payees);
+    tally.addToGroup(name, { ...fields, why: 'receipt_not_asked' }, transfer);
+  });
+  const networks: NetworkBooks[] = [];
+  const accounts: AccountBooks[] = [];
+  for (const network of names) {
+    const own = books.filter((account) => account.network === network);
+    const range = blocks.get(network);
+    if (own.length === 0 || !range) continue;
+    const read = await readNetwork(options, network, range, own, matcher);
+    networks.push(read.network);
+    accounts.push(...read.accounts);
+  }
+  const evidence = await readEvidence(chains, openTransactions(facts, matcher, payees, mostReceipts));
+  const classified = classify({ facts, matcher, evidence, ranges: blocks, payees, tally });
+  await refuseContradictions(classified, chains, networks);
+  await checkDecimals(facts, options, tally);
+  return reportJson({ period: times, ledger, networks, accounts, sums: classified.ledger, tally });
+}
+
+function chainOf(chains: ReadonlyMap<string, ChainScanner>, network: string): ChainScanner {
+  const chain = chains.get(network);
+  if (chain) return chain;
+  throw new ReconcileError(
+    'no_rpc',
+    `the ledger has payments or offers on ${network}, and no RPC for it is known: name one with --rpc ${network}=URL, or a configuration with --config`,
+  );
+}
+
+type KnownAccount = Account & Pick<AccountBooks, 'token'>;
+
+/** Every token at every payee of its network: money may come to any of them. */
+function allAccounts(facts: LedgerFacts, { chains, accepted }: ReconcileOptions): KnownAccount[] {
+  const named = [...facts.accounts.values(), ...accepted];
+  const tokens = new Map<string, TokenTerms>();
+  for (const terms of [...facts.tokens.values(), ...accepted]) {
+    const key = `${terms.network}/${terms.asset}`;
+    const { network, asset, symbol, decimals } = terms;
+    if (!tokens.has(key)) tokens.set(key, { network, asset, symbol, decimals });
+  }
+  const pairs = new Map<string, KnownAccount>();
+  for (const { network, asset } of named) {
+    chainOf(chains, network);
+    for (const other of named) {
+      if (other.network !== network) continue;
+      const account = { network, asset, payTo: other.payTo };
+      pairs.set(accountKey(account), { ...account, token: tokens.get(`${network}/${asset}`) });
+    }
+  }
+  return [...pairs].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, account]) => account);
+}
+
+async function readNetwork(
+  options: ReconcileOptions,
+  network: string,
+  blocks: PinnedBlocks,
+  accounts: readonly KnownAccount[],
+  matcher: Matcher,
+): Promise<{ readonly network: NetworkBooks; readonly accounts: readonly AccountBooks[] }> {
+  const { twice, resumeFile } = options;
+  const chain = chainOf(options.chains, network);
+  const query = {
+    assets: [...new Set(accounts.map(({ asset }) => asset as Address))],
+    payees: [...new Set(accounts.map(({ payTo }) => payTo as Address))],
+  };
+  const onProgress = (done: bigint, all: bigint): void => options.onProgress(network, done, all);
+  const scan = { chain, query, twice, resumeFile, onProgress };
+  const net = new NetSums();
+  for await (const transfers of scanTransfers({ ...scan, from: blocks.from, to: blocks.to }))
+    for (const transfer of transfers) {
+      net.add(transfer);
+      matcher.take(transfer);
+    }
+  let since: Promise<NetSums> | undefined;
+  const netUntil = (to: bigint): Promise<NetSums> =>
+    (since ??= sumOf(scanTransfers({ ...scan, from: blocks.to + 1n, to })));
+  const balances = await readBalances({ chain, blocks, accounts, net, netUntil });
+  const completeness: Completeness = balances.completeness ?? (twice ? 'two_passes' : 'sample');
+  const { from: fromBlock, to: toBlock, toHash, isCovered } = blocks;
+  const unknown = { atoms: null, how: 'no_archive_state' } as const;
+  return {
+    network: { network, fromBlock, toBlock, toHash, isCovered, completeness },
+    accounts: accounts.map((account) => ({
+      opening: unknown,
+      closing: unknown,
+      ...balances.books.get(accountKey(account)),
+      ...account,
+    })),
+  };
+}
+
+async function sumOf(pieces: ReturnType<typeof scanTransfers>): Promise<NetSums> {
+  const net = new NetSums();
+  for await (const transfers of pieces) for (const transfer of transfers) net.add(transfer);
+  return net;
+}
+
+async function readEvidence(
+  chains: ReadonlyMap<string, ChainScanner>,
+  wanted: readonly { readonly network: string; readonly transaction: string }[],
+): Promise<ReadonlyMap<string, Evidence>> {
+  const evidence = new Map<string, Evidence>();
+  const left = [...wanted].values();
+  const work = async (): Promise<void> => {
+    for (const { network, transaction } of left) {
+      const answer = await chainOf(chains, network).evidence(transaction as Hex);
+      const what = `the receipt of ${transaction}`;
+      evidence.set(transactionKey({ network, transaction }), answered(network, what, answer));
+    }
+  };
+  await Promise.all(Array.from({ length: receiptsAtOnce }, work));
+  return evidence;
+}
+
+/** A node that shows a transfer one way and not another has told half: nothing can be concluded from its silence. */
+async function refuseContradictions(
+  { contradictions, unseen }: Classified,
+  chains: ReadonlyMap<string, ChainScanner>,
+  networks: readonly NetworkBooks[],
+): Promise<void> {
+  const [shown] = contradictions;
+  if (shown)
+    throw new ReconcileError(
+      'logs_incomplete',
+      `the RPC for ${shown.network} has a receipt of ${shown.transaction} in block ${shown.blockNumber}, but its logs lack the transfer: it does not keep them all. Nothing was stored`,
+    );
+  for (const { network, place, seq, transaction } of unseen) {
+    const isProven = networks.some((one) => one.network === network && one.completeness === 'balance');
+    if (isProven || !place) continue;
+    const block = await blockAt(chainOf(chains, network), place.blockNumber);
+    if (block.hash !== place.blockHash) continue;
+    throw new ReconcileError(
+      'logs_incomplete',
+      `event ${seq} says that ${transaction} is in block ${place.blockNumber} of ${network}, and the RPC has that very block, but neither its logs nor that receipt: ` +
+        'it lacks old logs, or the event is false. Take an RPC that keeps them. Nothing was stored',
+    );
+  }
+}
+
+async function checkDecimals(facts: LedgerFacts, options: ReconcileOptions, tally: Tally): Promise<void> {
+  const said = new Map<string, TokenTerms>(facts.tokens);
+  for (const terms of options.accepted) said.set(`${terms.network}/${terms.asset}/${terms.decimals}`, terms);
+  for (const [, { network, asset, decimals }] of [...said].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+    const answer = await chainOf(options.chains, network).decimals(asset as Address);
+    const found = answered(network, `the decimals of ${asset}`, answer);
+    if (found === decimals) continue;
+    const fields = { of: 'token', network, asset, decimals, chain_decimals: found ?? null } as const;
+    tally.add('token_decimals_differ', fields);
+  }
+}

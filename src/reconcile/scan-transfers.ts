@@ -1,0 +1,118 @@
+import { createHash } from 'node:crypto';
+import { canonicalJson } from '../domain/values/canonical-json.ts';
+import type { ChainTransfer } from '../domain/reconcile/reconcile.ts';
+import type { RpcUnavailable } from '../peers/rpc/json-rpc.ts';
+import type { ChainScanner, TransferChunk, TransferQuery } from '../peers/chain/transfer-scan.ts';
+import { answered, causeWords, ReconcileError, unanswered } from './reconcile-error.ts';
+import { openScanState } from './scan-state.ts';
+
+export interface Scan {
+  readonly chain: ChainScanner;
+  readonly query: TransferQuery;
+  /** Both included. */
+  readonly from: bigint;
+  readonly to: bigint;
+  /** Asks for every chunk a second time; without it, for the first and the last. */
+  readonly twice: boolean;
+  /** Where chunks are kept, to go on from. */
+  readonly resumeFile: string | undefined;
+  readonly onProgress: (done: bigint, all: bigint) => void;
+}
+
+const widestRange = 10_000n;
+/** So many chunks in a row must go well before a wider one is tried again. */
+const growAfter = 8;
+
+/** All transfers of a range in the order of the chain, piece by piece. Throws a ReconcileError where they cannot be had. */
+export async function* scanTransfers(scan: Scan): AsyncGenerator<readonly ChainTransfer[]> {
+  const { chain, from, to, resumeFile } = scan;
+  if (to < from) return;
+  const state =
+    resumeFile === undefined
+      ? undefined
+      : await openScanState(resumeFile, { network: chain.network, scan: nameOf(scan), from, to });
+  let next = from;
+  if (state) {
+    if (!(await isAsItWas(chain, state.ends))) await state.clear();
+    next = (state.ends.at(-1)?.to ?? from - 1n) + 1n;
+    if (next > from) yield* state.chunks();
+  }
+  let range = widestRange;
+  for (let wellDone = 0; next <= to;) {
+    scan.onProgress(next - from, to - from + 1n);
+    const end = next + range - 1n < to ? next + range - 1n : to;
+    const answer = await chain.transfers(scan.query, next, end);
+    if (answer.kind === 'unavailable') {
+      range = narrower(scan, answer, next, end);
+      wellDone = 0;
+      continue;
+    }
+    if (scan.twice || next === from || end === to) await compare(scan, answer.value, next, end);
+    await state?.save(next, end, answer.value);
+    yield answer.value.transfers;
+    next = end + 1n;
+    wellDone += 1;
+    if (wellDone % growAfter === 0 && range < widestRange) range *= 2n;
+  }
+  scan.onProgress(to - from + 1n, to - from + 1n);
+}
+
+/** Half of a range that the node does not answer for. Throws where it is no matter of ranges, or of one block. */
+function narrower({ chain }: Scan, answer: RpcUnavailable, from: bigint, to: bigint): bigint {
+  const what = `the transfers of the blocks ${from} to ${to}`;
+  if (!/^(?:rpc_error|status_400|status_413|too_large)$/.test(answer.cause))
+    throw unanswered(chain.network, what, answer);
+  if (from < to) return (to - from + 1n) / 2n;
+  throw new ReconcileError(
+    'logs_refused',
+    `the RPC for ${chain.network} refuses the transfers of block ${from}, asked for that block alone: ${causeWords(answer)}. ` +
+      'A node that has pruned old logs says so: take one that keeps them. Nothing was stored',
+  );
+}
+
+async function compare(
+  { chain, query }: Scan,
+  first: TransferChunk,
+  from: bigint,
+  to: bigint,
+): Promise<void> {
+  const what = `the transfers of the blocks ${from} to ${to}`;
+  const second = answered(chain.network, what, await chain.transfers(query, from, to));
+  if (digestOf(first) !== digestOf(second))
+    throw unanswered(chain.network, what, { kind: 'unavailable', cause: 'answers_differ' });
+}
+
+async function isAsItWas(
+  chain: ChainScanner,
+  ends: readonly { readonly to: bigint; readonly toHash: string }[],
+): Promise<boolean> {
+  for (const { to, toHash } of ends) {
+    const block = answered(chain.network, `block ${to}`, await chain.blockAt(to));
+    if (block?.hash !== toHash) return false;
+  }
+  return true;
+}
+
+function digestOf({ toHash, transfers }: TransferChunk): string {
+  const plain = transfers.map((transfer) => [
+    transfer.transaction,
+    transfer.logIndex,
+    transfer.blockHash,
+    transfer.asset,
+    transfer.from,
+    transfer.to,
+    String(transfer.amount),
+  ]);
+  return sha256(canonicalJson({ toHash, transfers: plain }));
+}
+
+/** What a scan is: chunks of another one are of no use to it. */
+function nameOf({ chain, query, from, twice }: Scan): string {
+  const { assets, payees } = query;
+  const sorted = { assets: assets.toSorted(), payees: payees.toSorted() };
+  return sha256(canonicalJson({ network: chain.network, from: String(from), twice, ...sorted }));
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

@@ -1,0 +1,221 @@
+import type pg from 'pg';
+import type { EventData } from '../domain/events/event.ts';
+import { ofPayment, paymentFromData, type SignedPayment } from '../domain/payments/payment.ts';
+import type { Hex } from '../domain/values/primitives.ts';
+import { foldStory, type PaymentStory, type Story } from '../domain/payments/payment-state.ts';
+import { placeData } from '../domain/payments/transfer-place.ts';
+import type { Transfer } from '../peers/chain/chain.ts';
+import type { Lane } from '../store/lane.ts';
+import { readStream, readTransferHolders, transferClaim } from '../store/streams.ts';
+import {
+  type Chains,
+  type MinedTransfers,
+  type NoTransfers,
+  readMined,
+  type Refused,
+  refused,
+  requireFinal,
+} from './final-transfers.ts';
+
+/** An operator's word that a transaction gave a payment back. */
+export interface RefundOrder {
+  readonly quoteDigest: Hex;
+  /** The nonce of the payment: needed where several payments of the quote are settled. */
+  readonly paymentNonce: Hex | undefined;
+  readonly transaction: Hex;
+  readonly operator: string;
+  /** The call was delivered, or still may be, and the money goes back all the same. */
+  readonly isGoodwill: boolean;
+}
+
+export type RefundRefusal =
+  | NoTransfers
+  | 'quote_unknown'
+  | 'payment_unknown'
+  | 'payment_ambiguous'
+  | 'not_paid'
+  /** Only a facilitator says that it was paid, and the chain does not. */
+  | 'payment_unproven'
+  /** It was refunded by another transaction. */
+  | 'refunded_before'
+  | 'delivered'
+  /** Its call may be delivered yet. */
+  | 'call_open'
+  | 'other_address'
+  | 'other_amount'
+  | 'other_token'
+  | 'no_transfer'
+  /** From the payer to the payer. */
+  | 'moved_nothing'
+  /** The transfer is older than the payment. */
+  | 'before_payment'
+  /** The transfer is a payment, a sweep or another refund. */
+  | 'transfer_claimed'
+  | 'superseded';
+
+export type RefundAnswer =
+  /** `repeated`: exactly this was recorded before, and nothing was now. */
+  { readonly kind: 'recorded' | 'repeated'; readonly payment: SignedPayment } | Refused<RefundRefusal>;
+
+interface Ledger {
+  readonly pool: pg.Pool;
+  readonly lane: Lane;
+}
+
+const mostTries = 5;
+
+/**
+ * Records a refund: that a final transaction moved exactly a payment's amount of its token to its payer, from whoever. A
+ * transfer counts once, and a payment is given back once, however many ask at the same time.
+ */
+export async function recordRefund(
+  ledger: Ledger,
+  order: RefundOrder,
+  chains: Chains,
+): Promise<RefundAnswer> {
+  for (let tries = 0; tries < mostTries; tries++) {
+    const answer = await tryRefund(ledger, order, chains);
+    if (answer !== 'again') return answer;
+  }
+  return refused('superseded');
+}
+
+async function tryRefund(
+  ledger: Ledger,
+  order: RefundOrder,
+  chains: Chains,
+): Promise<RefundAnswer | 'again'> {
+  const story = foldStory((await readStream(ledger.pool, order.quoteDigest)).events);
+  const known = choosePayment(story, order.paymentNonce);
+  if ('kind' in known) return known;
+  const payment = paymentFromData(known.payment);
+  if (known.refunded) {
+    const { transaction } = known.refunded;
+    return transaction === order.transaction
+      ? { kind: 'repeated', payment }
+      : refused('refunded_before', transaction);
+  }
+  const standing = judgeCall(known, order.isGoodwill);
+  if (standing) return standing;
+  const mined = await readMined(chains, payment.network, order.transaction);
+  if (mined.kind === 'refused') return mined;
+  const chosen = chooseTransfers(mined.transfers, payment);
+  if (chosen.kind === 'refused') return chosen;
+  const untimely =
+    (await requireFinal(chains, payment.network, mined)) ??
+    (await judgePayment(chains, known, payment, mined));
+  if (untimely) return untimely;
+  return append(ledger, order, { payment, version: story.version, mined, transfers: chosen.transfers });
+}
+
+/** The settled payment that is meant. */
+function choosePayment(story: Story, nonce: Hex | undefined): PaymentStory | Refused<RefundRefusal> {
+  if (!story.quote) return refused('quote_unknown');
+  const named = story.payments.filter(({ payment }) => nonce === undefined || payment.nonce === nonce);
+  if (nonce !== undefined && named.length === 0) return refused('payment_unknown', nonce);
+  const [settled, another] = named.filter(({ status }) => status === 'settled');
+  if (!settled) return refused('not_paid', named.at(-1)?.status ?? 'nobody tried to');
+  if (!another) return settled;
+  const nonces = named.filter(({ status }) => status === 'settled').map(({ payment }) => payment.nonce);
+  return refused('payment_ambiguous', nonces.join(' '));
+}
+
+function judgeCall({ call }: PaymentStory, isGoodwill: boolean): Refused<RefundRefusal> | undefined {
+  if (isGoodwill || !call || call.status === 'dead_lettered') return undefined;
+  return refused(call.status === 'completed' ? 'delivered' : 'call_open', `call ${call.callId}`);
+}
+
+/** The transfers that give exactly the payment back; where there are none, the nearest miss. */
+function chooseTransfers(
+  all: readonly Transfer[],
+  { asset, payer, amount }: SignedPayment,
+): { readonly kind: 'chosen'; readonly transfers: readonly Transfer[] } | Refused<RefundRefusal> {
+  const exact = all.filter((one) => one.asset === asset && one.to === payer && one.value === amount);
+  const moving = exact.filter(({ from }) => from !== payer);
+  if (moving.length > 0) return { kind: 'chosen', transfers: moving };
+  if (exact.length > 0) return refused('moved_nothing');
+  const toPayer = all.filter(({ to, from }) => to === payer && from !== payer);
+  const ofAsset = toPayer.find((one) => one.asset === asset);
+  if (ofAsset) return refused('other_amount', `${ofAsset.value} atoms instead of ${amount}`);
+  const [other] = toPayer;
+  if (other) return refused('other_token', `${other.asset} instead of ${asset}`);
+  const elsewhere = all.find((one) => one.asset === asset);
+  return elsewhere
+    ? refused('other_address', `${elsewhere.to} instead of ${payer}`)
+    : refused('no_transfer', `of ${asset} to ${payer}`);
+}
+
+/** Money that never came is not given back, nor before it came. */
+async function judgePayment(
+  chains: Chains,
+  { settled }: PaymentStory,
+  payment: SignedPayment,
+  { blockNumber }: MinedTransfers,
+): Promise<Refused<RefundRefusal> | undefined> {
+  const paidIn = settled?.proof?.blockNumber ?? (await findFacilitatorsWord(chains, settled, payment));
+  if (paidIn === undefined || typeof paidIn === 'bigint')
+    return paidIn !== undefined && paidIn > blockNumber
+      ? refused('before_payment', `paid in block ${paidIn}, transferred in ${blockNumber}`)
+      : undefined;
+  return paidIn;
+}
+
+/** The block that has what only a facilitator told of. Undefined for an operator's word, which stands. */
+async function findFacilitatorsWord(
+  chains: Chains,
+  settled: PaymentStory['settled'],
+  payment: SignedPayment,
+): Promise<bigint | Refused<RefundRefusal> | undefined> {
+  if (settled?.evidence !== 'facilitator') return undefined;
+  const { asset, payer, payTo, amount, nonce } = payment;
+  const expected = { asset, from: payer, payTo, value: amount, nonce };
+  const found = await chains.get(payment.network)?.findSettlement(settled.transaction as Hex, expected);
+  if (found?.kind === 'unavailable') return refused('chain_unavailable', found.cause);
+  return found?.kind === 'paid' ? found.blockNumber : refused('payment_unproven', settled.transaction);
+}
+
+interface Decided {
+  readonly payment: SignedPayment;
+  readonly version: number;
+  readonly mined: MinedTransfers;
+  /** Any of them will do: one transaction may give several payments back. */
+  readonly transfers: readonly Transfer[];
+}
+
+async function append(
+  { lane, pool }: Ledger,
+  order: RefundOrder,
+  { payment, version, mined, transfers }: Decided,
+): Promise<RefundAnswer | 'again'> {
+  const { network, nonce } = payment;
+  for (const transfer of transfers) {
+    const claim = transferClaim(network, order.transaction, transfer.logIndex, `refund:${nonce}`);
+    const { outcome } = await lane.append({
+      stream: order.quoteDigest,
+      expect: version,
+      events: [{ type: 'refunded', data: refundedData(order, payment, mined, transfer) }],
+      claims: [claim],
+    });
+    if (outcome === 'ok') return { kind: 'recorded', payment };
+    if (outcome !== 'lost') return 'again';
+  }
+  const holders = await readTransferHolders(pool, network, order.transaction);
+  return refused('transfer_claimed', transfers.map(({ logIndex }) => holders.get(logIndex)).join(' '));
+}
+
+function refundedData(
+  { transaction, operator }: RefundOrder,
+  payment: SignedPayment,
+  block: MinedTransfers,
+  transfer: Transfer,
+): EventData<'refunded'> {
+  return {
+    ...ofPayment(payment),
+    amount: String(transfer.value),
+    refunded_from: transfer.from,
+    refunded_to: transfer.to,
+    transaction,
+    ...placeData({ ...block, ...transfer }),
+    operator,
+  };
+}

@@ -1,0 +1,26 @@
+import type { Credits } from '../peers/prepaid/credits-contract.ts';
+
+/** Whether the key that lands and claims spends can pay for that, as far as was seen at the last look. */
+export interface OperatorFunds {
+  isLow(): boolean;
+  /** Asks the chain. True where that has changed what is known; a chain that cannot be asked changes nothing. */
+  look(): Promise<boolean>;
+}
+
+/** How many spends there has to be ether for. */
+const spendsAhead = 10n;
+
+export function createOperatorFunds(credits: Pick<Credits, 'funds'>): OperatorFunds {
+  let isLow = false;
+  return {
+    isLow: () => isLow,
+    async look() {
+      const answer = await credits.funds();
+      if (answer.kind === 'unavailable') return false;
+      const { balanceWei, costWei } = answer.value;
+      const wasLow = isLow;
+      isLow = balanceWei < costWei * spendsAhead;
+      return isLow !== wasLow;
+    },
+  };
+}

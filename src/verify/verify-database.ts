@@ -1,0 +1,116 @@
+import type pg from 'pg';
+import { type NoteVerifier, openCheckpoint } from '../domain/log/checkpoint.ts';
+import { hashBytes, leafHash } from '../domain/log/merkle.ts';
+import { tileWidth } from '../domain/log/tiles.ts';
+import { readExportEnd, readStoredEvents, type StoredEvent } from '../store/export.ts';
+import { readHeads, readTiles, type StoredHead } from '../store/log.ts';
+import { TreeRoots } from '../log/tree-roots.ts';
+import { ExportVerifier, type GivenCheckpoint, type Verdict } from './verify.ts';
+
+const eventsAtOnce = 2_048;
+const headsAtOnce = 1_000;
+
+/**
+ * Verifies the ledger where it lives: all that an export shows, and also that columns, counters, stored hashes and every
+ * head under the key's name are those of the events. What was sealed is told event by event.
+ */
+export async function verifyDatabase(
+  pool: pg.Pool,
+  checkpoints: readonly GivenCheckpoint[],
+  verifier: NoteVerifier | undefined,
+): Promise<Verdict> {
+  const { seq, last, counters } = await readExportEnd(pool);
+  const check = new ExportVerifier(checkpoints, verifier);
+  const tree = new TreeRoots(check.sizes);
+  const heads = verifier && headsUnder(pool, verifier);
+  let head = await heads?.next();
+  for (let after = 0; ;) {
+    const events = await readStoredEvents(pool, after, last, eventsAtOnce);
+    if (events.length === 0) break;
+    const sealed = await readSealedHashes(pool, check.size, events.length);
+    for (const [index, event] of events.entries()) {
+      const place = check.size + 1;
+      const wrong = unsealed(event.leaf, sealed, index) ?? columnsWrong(event);
+      check.leaf(event.leaf);
+      tree.append(event.leaf);
+      if (wrong !== undefined) check.note({ seq: place, words: wrong });
+      while (head && !head.done && head.value.size <= check.size) {
+        const words = headWrong(head.value, tree, verifier);
+        if (words !== undefined) check.note({ seq: head.value.size, words });
+        head = await heads?.next();
+      }
+    }
+    after = events.at(-1)?.seq ?? last;
+  }
+  if (head && !head.done)
+    check.note({
+      seq: check.size,
+      words: `a head of ${head.value.size} events was signed, but there are ${check.size}: the last were removed`,
+    });
+  check.counters(seq, counters);
+  return check.finish(tree);
+}
+
+async function* headsUnder(pool: pg.Pool, { name }: NoteVerifier): AsyncGenerator<StoredHead, undefined> {
+  for (let after = 0; ;) {
+    const heads = await readHeads(pool, name, after, headsAtOnce);
+    if (heads.length === 0) return undefined;
+    yield* heads;
+    after = heads.at(-1)?.size ?? after;
+  }
+}
+
+function headWrong(
+  { size, root, note }: StoredHead,
+  tree: TreeRoots,
+  verifier: NoteVerifier | undefined,
+): string | undefined {
+  if (size === tree.size && !root.equals(tree.root))
+    return `the head of ${size} events that was signed is of another history`;
+  try {
+    const told = verifier && openCheckpoint(note, verifier);
+    return told && (told.size !== size || !told.root.equals(root))
+      ? `the head of ${size} events is not the one that was signed`
+      : undefined;
+  } catch (error) {
+    return `the head of ${size} events: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
+
+/** The hashes that were sealed for a stretch of events, as far as it was. */
+async function readSealedHashes(pool: pg.Pool, from: number, count: number): Promise<Buffer> {
+  const [first, end] = [Math.floor(from / tileWidth), Math.ceil((from + count) / tileWidth)];
+  const places = Array.from({ length: end - first }, (_, i) => ({ level: 0, tile: first + i }));
+  const tiles = await readTiles(pool, places);
+  const bytes = Buffer.concat(
+    places.map(({ level, tile }) => tiles.get(`${level}/${tile}`) ?? Buffer.alloc(0)),
+  );
+  return bytes.subarray((from - first * tileWidth) * hashBytes);
+}
+
+function unsealed(leaf: Buffer, sealed: Buffer, index: number): string | undefined {
+  const hash = sealed.subarray(index * hashBytes, (index + 1) * hashBytes);
+  return hash.length === 0 || hash.equals(leafHash(leaf))
+    ? undefined
+    : 'its bytes are not those that were sealed: the event was changed, replaced or moved since';
+}
+
+function columnsWrong({ seq, stream, version, type, at, leaf }: StoredEvent): string | undefined {
+  let told: {
+    readonly seq?: unknown;
+    readonly stream?: unknown;
+    readonly version?: unknown;
+    readonly type?: unknown;
+    readonly at?: unknown;
+  };
+  try {
+    told = JSON.parse(leaf.toString('utf8')) as typeof told;
+  } catch {
+    return undefined;
+  }
+  const columns = { seq, stream, version, type, at: at.toISOString() };
+  for (const [name, value] of Object.entries(columns))
+    if (told[name as keyof typeof told] !== value)
+      return `its column ${name} says ${value}, its leaf ${String(told[name as keyof typeof told])}`;
+  return undefined;
+}

@@ -1,0 +1,201 @@
+import { z } from 'zod';
+import { type NoteVerifier, openCheckpoint, type TreeHead } from '../domain/log/checkpoint.ts';
+import { type Fault, LedgerCheck } from '../domain/verify/ledger-check.ts';
+import { isTrailer, type Roots } from '../log/tree-roots.ts';
+
+/** What became of one checkpoint. `words` say what is wrong with it, where something is. */
+export interface CheckpointVerdict {
+  readonly source: string;
+  readonly head: TreeHead | undefined;
+  readonly words: string | undefined;
+}
+
+export interface Verdict {
+  /** Events that were read. */
+  readonly events: number;
+  readonly root: Buffer;
+  /** The first wrong event, or the first place where the counters are not the events. */
+  readonly fault: Fault | undefined;
+  /** By size. */
+  readonly checkpoints: readonly CheckpointVerdict[];
+  /** Whether the counters were among what was read. */
+  readonly hasCounters: boolean;
+  readonly isSound: boolean;
+}
+
+export interface GivenCheckpoint {
+  /** Where it came from, for messages. */
+  readonly source: string;
+  readonly note: string;
+}
+
+const trailer = z.strictObject({
+  counters: z.record(z.string(), z.int()),
+  export: z.literal(1),
+  seq: z.int().min(0),
+});
+
+/** Holds an export against checkpoints. Fed line by line; what it keeps does not grow with the events' bytes.
+ * The tree over the same lines grows elsewhere. */
+export class ExportVerifier {
+  readonly #check = new LedgerCheck();
+  readonly #verdicts: CheckpointVerdict[] = [];
+  readonly #waiting: { source: string; head: TreeHead }[] = [];
+  #events = 0;
+  #fault: Fault | undefined;
+  #hasCounters = false;
+
+  constructor(checkpoints: readonly GivenCheckpoint[], verifier: NoteVerifier | undefined) {
+    for (const { source, note } of checkpoints) {
+      try {
+        if (!verifier) throw new Error('without the public key a checkpoint proves nothing');
+        this.#waiting.push({ source, head: openCheckpoint(note, verifier) });
+      } catch (error) {
+        const words = error instanceof Error ? error.message : String(error);
+        this.#verdicts.push({ source, head: undefined, words });
+      }
+    }
+    this.#waiting.sort((a, b) => a.head.size - b.head.size);
+  }
+
+  /** The sizes of tree whose roots are wanted in the end. */
+  get sizes(): number[] {
+    return this.#waiting.map(({ head }) => head.size);
+  }
+
+  /** Takes one line without its end. */
+  line(bytes: Buffer): void {
+    if (isTrailer(bytes)) this.#readTrailer(bytes);
+    else this.leaf(bytes);
+  }
+
+  /** Takes one leaf. After a fault leaves are only counted: what follows a wrong event cannot be judged. */
+  leaf(bytes: Buffer): void {
+    this.#events += 1;
+    this.#fault ??= this.#check.next(bytes);
+  }
+
+  /** Holds counters against the events so far. */
+  counters(seq: number, counters: Readonly<Record<string, number>>): void {
+    this.#hasCounters = true;
+    this.#fault ??= this.#compareCounters(seq, counters);
+  }
+
+  /** Notes a fault that was found elsewhere, unless one was found before. */
+  note(fault: Fault): void {
+    this.#fault ??= fault;
+  }
+
+  get size(): number {
+    return this.#events;
+  }
+
+  /** The verdict, with the roots over the same leaves. */
+  finish({ size, root, at }: Roots): Verdict {
+    if (size !== this.#events) throw new Error(`${size} leaves were hashed, and ${this.#events} judged`);
+    const checkpoints = [...this.#verdicts];
+    for (const { source, head } of this.#waiting)
+      checkpoints.push({ source, head, words: this.#compare(head, at.get(head.size), checkpoints) });
+    return {
+      events: size,
+      root,
+      fault: this.#fault,
+      checkpoints,
+      hasCounters: this.#hasCounters,
+      isSound: this.#fault === undefined && checkpoints.every(({ words }) => words === undefined),
+    };
+  }
+
+  #compare(
+    { size, root }: TreeHead,
+    found: Buffer | undefined,
+    earlier: readonly CheckpointVerdict[],
+  ): string | undefined {
+    const missing = size - this.#events;
+    if (missing > 0 || !found)
+      return `it covers ${size} events, and there are ${this.#events}: the last ${missing === 1 ? 'one is' : `${missing} are`} missing`;
+    return root.equals(found) ? undefined : mismatch(size, earlier);
+  }
+
+  #readTrailer(bytes: Buffer): void {
+    let read: unknown;
+    try {
+      read = JSON.parse(bytes.toString('utf8'));
+    } catch {
+      read = undefined;
+    }
+    const { success, data } = trailer.safeParse(read);
+    if (success) this.counters(data.seq, data.counters);
+    else this.note({ seq: this.size, words: 'the counters of the export cannot be read' });
+  }
+
+  #compareCounters(seq: number, counters: Readonly<Record<string, number>>): Fault | undefined {
+    const at = this.#check.seq;
+    if (seq !== at)
+      return { seq: at, words: `the ledger says that it stands at ${seq}, but its events end at ${at}` };
+    const types = new Set([...Object.keys(counters), ...this.#check.counts.keys()]);
+    for (const type of types) {
+      const [told, found] = [counters[type] ?? 0, this.#check.counts.get(type) ?? 0];
+      if (told !== found)
+        return {
+          seq: at,
+          words: `the counter of ${type} stands at ${told}, but there are ${found} such events`,
+        };
+    }
+    return undefined;
+  }
+}
+
+/** Where the history differs: after the last checkpoint that holds. */
+function mismatch(size: number, earlier: readonly CheckpointVerdict[]): string {
+  const held = earlier.flatMap(({ head, words }) => (head && words === undefined ? head.size : []));
+  const first = Math.max(0, ...held) + 1;
+  const where = first === size ? `event ${size} is` : `of the events ${first} to ${size} at least one is`;
+  return `${where} not what was sealed: changed, replaced or moved since`;
+}
+
+/** What a verdict says to a person, a line each. */
+export function verdictLines(verdict: Verdict): string[] {
+  const { events, root, fault, checkpoints, hasCounters } = verdict;
+  const told = checkpoints.map(({ source, head, words }) =>
+    words === undefined
+      ? `ok     ${source}: the first ${head?.size} events are those that were sealed`
+      : `WRONG  ${source}: ${words}`,
+  );
+  const forked = forkedAt(checkpoints);
+  const covered = Math.max(
+    0,
+    ...checkpoints.flatMap(({ head, words }) => (words === undefined && head ? head.size : [])),
+  );
+  return [
+    `${events} events, root ${root.toString('base64')}`,
+    fault === undefined
+      ? 'ok     every event: its place, its bytes, versions, claims, legal transitions'
+      : `WRONG  first at event ${fault.seq}: ${fault.words}`,
+    hasCounters
+      ? fault === undefined
+        ? 'ok     the counters are the fold of the events'
+        : '-      counters: see above'
+      : '-      no counters were among them',
+    ...told,
+    ...(checkpoints.length === 0
+      ? ['-      no checkpoint was given: nothing shows that this is the ledger that was sealed']
+      : []),
+    ...(forked === undefined
+      ? []
+      : [`WRONG  the key has signed two histories: ${forked}. Keep both checkpoints, they prove it`]),
+    ...(checkpoints.length > 0 && covered < events
+      ? [`-      events ${covered + 1} to ${events} are covered by no checkpoint that holds`]
+      : []),
+    verdict.isSound ? 'sound' : 'NOT SOUND',
+  ];
+}
+
+/** An older checkpoint that does not hold where a newer one does. */
+function forkedAt(checkpoints: readonly CheckpointVerdict[]): string | undefined {
+  const newer = checkpoints.findLast(({ head, words }) => head && words === undefined);
+  const older = checkpoints.find(
+    ({ head, words }) => head && words !== undefined && head.size <= (newer?.head?.size ?? 0),
+  );
+  return newer && older ? `${newer.source} holds for this one, ${older.source} is of another` : undefined;
+}

@@ -1,0 +1,15 @@
+import type { JobsContext } from '../jobs/context.ts';
+import { collectFollowUps } from '../store/follow-ups.ts';
+import { type Loop, startLoop } from './loop.ts';
+
+const pollMs = 500;
+const eventsAtOnce = 5_000;
+
+/** Reads the ledger as it grows, for all processes, and notes what is wanted beside it. */
+export function startFollower({ pool, log }: Pick<JobsContext, 'pool' | 'log'>): Loop {
+  return startLoop(
+    async () => (await collectFollowUps(pool, eventsAtOnce)) === eventsAtOnce,
+    pollMs,
+    (error) => log.error({ err: error }, 'the ledger could not be followed'),
+  );
+}

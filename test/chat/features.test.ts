@@ -1,0 +1,85 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
+import { createDatabase } from '../support/database.ts';
+import { useChain } from '../support/devnet.ts';
+import { documentOf } from '../support/documented.ts';
+import { startTestGateway, testConfig } from '../support/gateway.ts';
+import { allEvents } from '../support/invariants.ts';
+import { header, quoteAndSign } from '../support/payer.ts';
+import { ask, freeModel, oneModel, startRoutingGateway } from '../support/routing.ts';
+import { eventually } from '../support/wait.ts';
+
+const chain = useChain();
+const bothOn = 'features = ["jobs", "chat"]';
+const chat = '/v1/chat/completions';
+const json = { 'content-type': 'application/json' };
+
+const nowhere = 'http://127.0.0.1:9/v1';
+
+/** A gateway with both features. */
+async function startBoth(upstreamUrl?: string) {
+  const model = await startModelUpstream({ port: 0 });
+  onTestFinished(() => model.close());
+  const database = await createDatabase();
+  const gateway = await startTestGateway({
+    database,
+    chain,
+    top: bothOn,
+    tables: oneModel(upstreamUrl ?? model.url),
+  });
+  return { gateway, database };
+}
+
+test('both features in one gateway: a paid job and a completion, in one ledger and one document', async () => {
+  const { gateway, database } = await startBoth();
+  const check = await documentOf(gateway);
+  const payment = await quoteAndSign(gateway, '/x402/jobs/1/0', 'x');
+  expect((await gateway.post('/x402/jobs/1/0', { body: 'x', headers: header(payment) })).status).toBe(202);
+  const answer = await gateway.post(chat, { body: JSON.stringify(ask('hello', freeModel)), headers: json });
+  expect([answer.status, check('POST', chat, answer)]).toEqual([200, []]);
+  await eventually(async () => {
+    const types = (await allEvents(database.db)).map(({ type }) => type);
+    expect(types).toEqual(expect.arrayContaining(['payment_settled', 'enqueued', 'chat_completed']));
+  });
+});
+
+test('/x402/ready says how models stand, in a line of its own that payments do not depend on', async () => {
+  const { gateway } = await startBoth(nowhere);
+  const check = await documentOf(gateway);
+  await eventually(async () =>
+    expect(await gateway.get('/x402/ready')).toMatchObject({ status: 200, json: { routing: { ok: true } } }),
+  );
+  const body = JSON.stringify(ask('x', freeModel));
+  for (let failures = 0; failures < 5; failures++) await gateway.post(chat, { body, headers: json });
+  const ready = await gateway.get('/x402/ready');
+  expect(ready).toMatchObject({ status: 200, json: { status: 'ready', routing: { ok: false } } });
+  expect(check('GET', '/x402/ready', ready)).toEqual([]);
+});
+
+test('a reload of both is all or nothing', async () => {
+  const { gateway, database } = await startBoth();
+  const jobsOnly = await testConfig({ database, chain });
+  await expect(gateway.reload(jobsOnly)).rejects.toThrow('cannot be switched off');
+  expect(await allEvents(database.db)).toEqual([]);
+  const tables = oneModel(nowhere);
+  expect(await gateway.reload(await testConfig({ database, chain, top: bothOn, tables }))).toEqual([]);
+  expect((await allEvents(database.db)).map(({ type }) => type)).toEqual([
+    'operator_config_loaded',
+    'operator_models_loaded',
+  ]);
+});
+
+test('a feature that is off has no paths, and its shape of errors is nowhere', async () => {
+  const jobs = await startTestGateway({ database: await createDatabase(), chain });
+  for (const path of ['/v1/models', chat, '/v1/%zz']) {
+    const answer = await jobs.get(path);
+    expect(answer.json).toEqual({ error: expect.any(String), code: expect.any(String) });
+    expect(answer.headers.get('access-control-allow-origin')).toBeNull();
+  }
+  const models = await startRoutingGateway();
+  for (const path of ['/x402/health', '/x402/ready', '/x402/stats', '/x402/jobs/1/0/price', '/runner/leases'])
+    expect((await models.get(path)).status).toBe(404);
+  const { paths } = (await (await models.get('/openapi.json')).json()) as { paths: object };
+  expect(Object.keys(paths).filter((path) => path.startsWith('/x402'))).toEqual([]);
+  expect((await models.get('/docs')).status).toBe(200);
+});

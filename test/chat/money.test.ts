@@ -1,0 +1,164 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
+import { issueApiKey } from '../../src/identity/api-keys.ts';
+import { findAccount } from '../../src/store/credit.ts';
+import { expectBooks, fund, laneOn } from '../support/credit.ts';
+import { createDatabase } from '../support/database.ts';
+import { allEvents } from '../support/invariants.ts';
+import { startTollbook, temporaryFolder } from '../support/program.ts';
+import { ask, oneModel, paidModel, startRoutingGateway } from '../support/routing.ts';
+import { eventually } from '../support/wait.ts';
+
+async function errorOf(answer: Response): Promise<{ readonly code: string; readonly message: string }> {
+  return ((await answer.json()) as { error: { code: string; message: string } }).error;
+}
+
+/** What a completion of this request may cost at most, in micros, as its own refusal says. */
+async function boundOf(gateway: Awaited<ReturnType<typeof startRoutingGateway>>, body: object) {
+  const answer = await gateway.post(body, { authorization: `Bearer ${await gateway.key(0n)}` });
+  expect(answer.status).toBe(402);
+  const { message } = await errorOf(answer);
+  const [, units = '', fraction = ''] = /may cost up to (\d+)(?:\.(\d+))?/.exec(message) ?? [];
+  return BigInt(units) * 1_000_000n + BigInt(fraction.padEnd(6, '0'));
+}
+
+const body = { ...ask('words:3'), max_tokens: 50 };
+
+describe('credit', () => {
+  test('for fourteen lets exactly fourteen of two hundred at once through', async () => {
+    const gateway = await startRoutingGateway({ routing: 'key_per_minute = 1000' });
+    const hanging = { ...ask('words:3 fault:hang'), max_tokens: 50 };
+    const bound = await boundOf(gateway, hanging);
+    const key = { authorization: `Bearer ${await gateway.key(bound * 14n + bound - 1n)}` };
+    const leaving = new AbortController();
+    const statuses: number[] = [];
+    const asking = Array.from({ length: 200 }, async () => {
+      const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...key },
+        body: JSON.stringify(hanging),
+        signal: leaving.signal,
+      });
+      statuses.push(answer.status);
+    });
+    // as long as fourteen are under way nothing is free for a fifteenth
+    await eventually(() => expect(statuses).toHaveLength(186));
+    expect(new Set(statuses)).toEqual(new Set([402]));
+    await eventually(() => expect(gateway.model.calls).toHaveLength(14));
+    const [account] = (
+      await gateway.database.pool.query('select balance, held from tollbook.account where held > 0')
+    ).rows;
+    expect(account).toEqual({ balance: Number(bound) - 1, held: Number(bound) * 14 });
+    leaving.abort();
+    await Promise.allSettled(asking);
+    await eventually(async () => {
+      expect((await gateway.database.pool.query('select * from tollbook.chat_hold')).rows).toEqual([]);
+    });
+    await expectBooks(gateway.database);
+  });
+
+  test('that covers less than the longest answer buys a shorter one', async () => {
+    const gateway = await startRoutingGateway();
+    const open = ask('words:400');
+    const bound = await boundOf(gateway, { ...open, max_tokens: 100 });
+    const answer = await gateway.post(open, { authorization: `Bearer ${await gateway.key(bound)}` });
+    expect(answer.status).toBe(200);
+    await answer.text();
+    const asked = JSON.parse(gateway.model.calls.at(-1)?.body ?? '{}');
+    // a limit that is not in the request leaves a little more for the answer
+    expect(asked.max_tokens).toBeGreaterThanOrEqual(100);
+    expect(asked.max_tokens).toBeLessThan(120);
+  });
+
+  test('that is nothing refuses a paid model by both figures, and no free one', async () => {
+    const gateway = await startRoutingGateway();
+    const key = { authorization: `Bearer ${await gateway.key(0n)}` };
+    const refused = await gateway.post(body, key);
+    expect(refused.status).toBe(402);
+    const error = await errorOf(refused);
+    expect(error).toMatchObject({ code: 'insufficient_funds' });
+    expect(error.message).toMatch(/balance is 0 USD.*up to 0\.\d+ USD/);
+    expect((await gateway.post(ask('hello', 'devnet-small'), key)).status).toBe(200);
+    expect(gateway.model.calls).toHaveLength(1);
+  });
+
+  test('of a stream that its client leaves is taken for what was written, and no more', async () => {
+    const gateway = await startRoutingGateway({ model: { pieceMs: 20 } });
+    const key = { authorization: `Bearer ${await gateway.key(1_000_000n)}` };
+    const leaving = new AbortController();
+    const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...key },
+      body: JSON.stringify({ ...ask('words:2000'), stream: true }),
+      signal: leaving.signal,
+    });
+    await answer.body?.getReader().read();
+    leaving.abort();
+    await eventually(async () => {
+      const last = (await allEvents(gateway.database.db)).findLast(({ type }) => type === 'chat_completed');
+      expect(last?.data).toMatchObject({ ending: 'client_left', is_estimate: true });
+    });
+    await eventually(() => expect(gateway.model.calls.at(-1)?.state).not.toBe('running'));
+    const [account] = (await gateway.database.pool.query('select balance, held from tollbook.account')).rows;
+    expect(account).toMatchObject({ held: 0 });
+    expect(account.balance).toBeLessThan(1_000_000);
+    await expectBooks(gateway.database);
+  });
+});
+
+test('kill -9 under load: nothing is held for good, what was delivered is paid, and the books agree', async () => {
+  const model = await startModelUpstream({ port: 0, pieceMs: 15 });
+  onTestFinished(() => model.close());
+  const database = await createDatabase();
+  const lane = laneOn(database);
+  const accountId = await fund(database, lane, 100_000_000n);
+  const { key } = await issueApiKey({ ...database, lane }, { accountId, name: 'of a test' });
+  const file = path.join(temporaryFolder(), 'gateway.toml');
+  writeFileSync(
+    file,
+    `bind_address = "127.0.0.1:0"\nfeatures = ["chat"]\n[chat]\nkey_per_minute = 1000\n${oneModel(model.url)}`,
+  );
+  const serve = async () => {
+    const program = startTollbook(['serve', '--config', file], { DATABASE_URL: database.url });
+    const [, url = ''] = await program.says(/"url":"([^"]+)","msg":"listening"/);
+    return { program, url };
+  };
+  const killed = await serve();
+  let delivered = 0;
+  const chat = async (at: number): Promise<void> => {
+    const response = await fetch(`${killed.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+      body: JSON.stringify({ ...ask('words:60', paidModel), stream: at % 2 === 0, max_tokens: 100 }),
+    });
+    if ((await response.text()).length > 0) delivered += 1;
+  };
+  const chats = Array.from({ length: 40 }, (_, at) => chat(at).catch(() => {}));
+  await eventually(() => expect(model.calls.length).toBeGreaterThan(20));
+  await eventually(async () => {
+    const { rows } = await database.pool.query(
+      'select from tollbook.chat_hold where started_at is not null limit 1',
+    );
+    expect(rows).toHaveLength(1);
+  });
+  killed.program.kill('SIGKILL');
+  await killed.program.ended;
+  await Promise.all(chats);
+
+  await serve();
+  await database.moveClock(20);
+  await eventually(async () => {
+    const { rows } = await database.pool.query('select * from tollbook.chat_hold');
+    expect(rows).toEqual([]);
+  });
+  await expectBooks(database);
+  const events = await allEvents(database.db);
+  const begun = events.filter(({ type }) => type === 'chat_admitted').map(({ stream }) => stream);
+  const ended = events.filter(({ type }) => type === 'chat_completed' || type === 'chat_failed');
+  expect(new Set(ended.map(({ stream }) => stream))).toEqual(new Set(begun));
+  const captured = events.filter(({ type }) => type === 'credit_captured');
+  expect(captured.length).toBeGreaterThanOrEqual(delivered);
+  expect(await findAccount(database.db, { accountId })).toMatchObject({ heldMicros: 0 });
+});

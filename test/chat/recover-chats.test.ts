@@ -1,0 +1,293 @@
+import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
+import { describe, expect, test } from 'vitest';
+import type { RecordedEvent } from '../../src/domain/events/event.ts';
+import { recoverChats } from '../../src/chat/recover-chats.ts';
+import type { Admission } from '../../src/store/append-batch.ts';
+import { beat, findAccount, startHolds } from '../../src/store/credit.ts';
+import type { Lane } from '../../src/store/lane.ts';
+import { admission, codeOf, expectBooks, fund, laneOn, settle } from '../support/credit.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { logLines } from '../support/log-lines.ts';
+
+const silentSecs = 15;
+
+/** A process that looks after the holds of others. */
+function recovererOn(database: TestDatabase, logger = pino({ level: 'silent' })) {
+  const routing = { ...database, lane: laneOn(database), processId: randomUUID(), log: logger };
+  return { ...routing, recover: () => recoverChats(routing, silentSecs) };
+}
+
+interface Living {
+  readonly processId: string;
+}
+
+/** Lets time pass for a database, in steps in which these processes say that they live. */
+function timeOf(database: TestDatabase) {
+  let now = 0;
+  return async (secs: number, ...living: readonly Living[]): Promise<void> => {
+    for (const end = now + secs; ; now = Math.min(now + 3, end)) {
+      await database.moveClock(now);
+      for (const { processId } of living) await beat(database.pool, processId, silentSecs);
+      if (now === end) return;
+    }
+  };
+}
+
+async function hold(lane: Lane, accountId: number, processId: string): Promise<Admission> {
+  const command = admission({ accountId, processId, holdMicros: 100n });
+  expect(codeOf(await lane.appendCredit(command))).toBe('ok');
+  return command.admit;
+}
+
+const told = (events: readonly RecordedEvent[], { chatId }: Pick<Admission, 'chatId'>) =>
+  events.filter(({ stream }) => stream === `chat:${chatId}`).map(({ type, data }) => ({ type, data }));
+
+async function scene() {
+  const database = await createDatabase();
+  const lane = laneOn(database);
+  const accountId = await fund(database, lane, 1_000n);
+  const owner = { processId: randomUUID() };
+  return { database, lane, accountId, owner, pass: timeOf(database) };
+}
+
+describe('the hold of a process that is not seen any more', () => {
+  test('is taken where the upstream had begun to answer, and free again where it had not', async () => {
+    const { database, lane, accountId, owner, pass } = await scene();
+    const recoverer = recovererOn(database);
+    await pass(0, owner, recoverer);
+    const [started, waiting] = [
+      await hold(lane, accountId, owner.processId),
+      await hold(lane, accountId, owner.processId),
+    ];
+    await startHolds(database.pool, [started.chatId]);
+    await pass(16, recoverer);
+    expect(await recoverer.recover()).toBe(2);
+    const events = await expectBooks(database);
+    const amount = { account_id: accountId, amount_micros: '100' };
+    expect(told(events, started).slice(2)).toEqual([
+      {
+        type: 'chat_completed',
+        data: {
+          ending: 'recovered',
+          model: 'small',
+          prompt_tokens: 0,
+          completion_tokens: 0,
+          is_estimate: true,
+          cost_micros: '100',
+          reason: 'process_lost',
+        },
+      },
+      { type: 'credit_captured', data: { ...amount, chat_id: started.chatId, is_estimate: true } },
+    ]);
+    expect(told(events, waiting).slice(2)).toEqual([
+      { type: 'chat_failed', data: { reason: 'process_lost', model: 'small' } },
+      { type: 'credit_released', data: { ...amount, chat_id: waiting.chatId } },
+    ]);
+    expect(await findAccount(database.db, { accountId })).toMatchObject({
+      balanceMicros: 900,
+      heldMicros: 0,
+      usedMicros: 100,
+    });
+  });
+
+  test('is left alone while it was seen within the time', async () => {
+    const { database, lane, accountId, owner, pass } = await scene();
+    const recoverer = recovererOn(database);
+    await pass(0, owner, recoverer);
+    await hold(lane, accountId, owner.processId);
+    await pass(60, owner, recoverer);
+    await pass(14, recoverer);
+    expect(await recoverer.recover()).toBe(0);
+    await pass(2, recoverer);
+    expect(await recoverer.recover()).toBe(1);
+  });
+
+  test('is ended once by many who look at once, in three processes', async () => {
+    const { database, lane, accountId, owner, pass } = await scene();
+    const recoverers = [recovererOn(database), recovererOn(database), recovererOn(database)];
+    const held: Admission[] = [];
+    await pass(0, owner, ...recoverers);
+    for (let at = 0; at < 10; at++) held.push(await hold(lane, accountId, owner.processId));
+    await startHolds(
+      database.pool,
+      held.filter((_, at) => at % 2).map(({ chatId }) => chatId),
+    );
+    await pass(16, ...recoverers);
+    const ended = await Promise.all(recoverers.map(({ recover }) => recover()));
+    expect(ended.reduce((sum, count) => sum + count, 0)).toBe(10);
+    for (const { chatId } of held) expect(told(await expectBooks(database), { chatId })).toHaveLength(4);
+    expect(await findAccount(database.db, { accountId })).toMatchObject({
+      balanceMicros: 500,
+      heldMicros: 0,
+      usedMicros: 500,
+    });
+  });
+
+  test('ends once where its owner comes back and settles it at the same time', async () => {
+    const { database, lane, accountId, owner, pass } = await scene();
+    const recoverer = recovererOn(database);
+    await pass(0, owner, recoverer);
+    const held: Admission[] = [];
+    for (let at = 0; at < 10; at++) held.push(await hold(lane, accountId, owner.processId));
+    await startHolds(
+      database.pool,
+      held.map(({ chatId }) => chatId),
+    );
+    await pass(16, recoverer);
+    const [ended, ...settled] = await Promise.all([
+      recoverer.recover(),
+      ...held.map((admit) => settle(lane, admit, 40n, 60n)),
+    ]);
+    const own = settled.filter(({ outcome }) => outcome === 'ok').length;
+    expect(ended + own).toBe(10);
+    expect(new Set(settled.map(codeOf))).not.toContain('invalid_api_key');
+    const events = await expectBooks(database);
+    expect(events.filter(({ type }) => type === 'credit_corrected')).toHaveLength(ended);
+    // whoever was first, each has cost what it cost
+    expect(await findAccount(database.db, { accountId })).toMatchObject({ heldMicros: 0, usedMicros: 400 });
+  });
+
+  test.each(['started', 'waiting'])('is left to an owner who is seen again in between: %s', async (state) => {
+    const { database, lane, accountId, owner, pass } = await scene();
+    const recoverer = recovererOn(database);
+    await pass(0, owner, recoverer);
+    const { chatId } = await hold(lane, accountId, owner.processId);
+    if (state === 'started') await startHolds(database.pool, [chatId]);
+    await pass(16, recoverer);
+    const late: Lane = {
+      ...recoverer.lane,
+      async appendCredit(command, options) {
+        await beat(database.pool, owner.processId, silentSecs);
+        return lane.appendCredit(command, options);
+      },
+    };
+    expect(await recoverChats({ ...recoverer, lane: late }, silentSecs)).toBe(0);
+    expect(await findAccount(database.db, { accountId })).toMatchObject({ heldMicros: 100 });
+    await pass(16, recoverer);
+    expect(await recoverer.recover()).toBe(1);
+    await expectBooks(database);
+  });
+
+  test('is left alone by one who was away itself since it looked', async () => {
+    const { database, lane, accountId, owner, pass } = await scene();
+    const recoverer = recovererOn(database);
+    await pass(0, owner, recoverer);
+    await hold(lane, accountId, owner.processId);
+    await pass(16, recoverer);
+    const late: Lane = {
+      ...recoverer.lane,
+      async appendCredit(command, options) {
+        await database.moveClock(60);
+        return lane.appendCredit(command, options);
+      },
+    };
+    expect(await recoverChats({ ...recoverer, lane: late }, silentSecs)).toBe(0);
+    await expectBooks(database);
+  });
+
+  test('that was taken in full gives back what was too much, once, when its owner tells what it has cost', async () => {
+    const { database, lane, accountId, owner, pass } = await scene();
+    const recoverer = recovererOn(database);
+    await pass(0, owner, recoverer);
+    const [started, waiting] = [
+      await hold(lane, accountId, owner.processId),
+      await hold(lane, accountId, owner.processId),
+    ];
+    await startHolds(database.pool, [started.chatId]);
+    await pass(16, recoverer);
+    expect(await recoverer.recover()).toBe(2);
+    for (let times = 0; times < 2; times++)
+      for (const admit of [started, waiting])
+        expect(codeOf(await settle(lane, admit, 30n, 70n))).toBe('gone');
+    const events = await expectBooks(database);
+    expect(told(events, started).at(-1)).toEqual({
+      type: 'credit_corrected',
+      data: { account_id: accountId, chat_id: started.chatId, amount_micros: '70' },
+    });
+    expect(events.filter(({ type }) => type === 'credit_corrected')).toHaveLength(1);
+    expect(await findAccount(database.db, { accountId })).toMatchObject({
+      balanceMicros: 970,
+      usedMicros: 30,
+    });
+  });
+
+  test('is not given back once its upstream has begun to answer', async () => {
+    const { database, lane, accountId, owner } = await scene();
+    const { chatId } = await hold(lane, accountId, owner.processId);
+    await startHolds(database.pool, [chatId]);
+    const release = { op: 'settle', chatId, capturedMicros: 0n, releasedMicros: 100n } as const;
+    const stream = `chat:${chatId}`;
+    const late = await lane.appendCredit({ stream, events: [], credit: { ...release, isUnstarted: true } });
+    expect(codeOf(late)).toBe('gone');
+    await expectBooks(database);
+  });
+});
+
+describe('nobody ends the holds of others', () => {
+  test('before it has said that it lives, or at once after', async () => {
+    const { database, lane, accountId, owner, pass } = await scene();
+    await pass(0, owner);
+    await hold(lane, accountId, owner.processId);
+    await pass(60);
+    const recoverer = recovererOn(database);
+    expect(await recoverer.recover()).toBe(0);
+    await pass(14, recoverer);
+    expect(await recoverer.recover()).toBe(0);
+    await pass(2, recoverer);
+    expect(await recoverer.recover()).toBe(1);
+  });
+
+  test('where it was away itself, as everybody is while the database is', async () => {
+    const { database, lane, accountId, owner, pass } = await scene();
+    const recoverer = recovererOn(database);
+    await pass(60, owner, recoverer);
+    await hold(lane, accountId, owner.processId);
+    await database.moveClock(80);
+    // not a word since
+    expect(await recoverer.recover()).toBe(0);
+    await beat(database.pool, recoverer.processId, silentSecs);
+    expect(await recoverer.recover()).toBe(0);
+    await beat(database.pool, owner.processId, silentSecs);
+    await pass(40, owner, recoverer);
+    expect(await recoverer.recover()).toBe(0);
+  });
+
+  test('that have only just begun, where their process has said nothing yet', async () => {
+    const { database, lane, accountId, pass } = await scene();
+    const recoverer = recovererOn(database);
+    await pass(60, recoverer);
+    await hold(lane, accountId, randomUUID());
+    expect(await recoverer.recover()).toBe(0);
+    await pass(16, recoverer);
+    expect(await recoverer.recover()).toBe(1);
+  });
+
+  test('and never its own', async () => {
+    const { database, lane, accountId, pass } = await scene();
+    const recoverer = recovererOn(database);
+    await pass(60, recoverer);
+    await hold(lane, accountId, recoverer.processId);
+    await pass(60, recoverer);
+    expect(await recoverer.recover()).toBe(0);
+  });
+});
+
+test('holds that cannot be ended are told of, and do not stop the others', async () => {
+  const { database, lane, accountId, owner, pass } = await scene();
+  const { lines, logger } = logLines();
+  const recoverer = recovererOn(database, logger);
+  await pass(0, owner, recoverer);
+  for (let at = 0; at < 40; at++) {
+    const { admit } = admission({ accountId, processId: owner.processId, holdMicros: 1n });
+    // admitted without a word: it cannot be
+    await lane.appendCredit({ stream: `chat:${admit.chatId}`, events: [], admit });
+  }
+  const whole = await hold(lane, accountId, owner.processId);
+  await pass(16, recoverer);
+  expect(await recoverer.recover()).toBe(1);
+  const faults = lines.filter(({ level }) => level === 50);
+  expect(new Set(faults.map((line) => line['chat_id'])).size).toBe(40);
+  expect(await database.pool.query('select from tollbook.chat_hold')).toMatchObject({ rowCount: 40 });
+  expect(lines.filter(({ level }) => level === 40)).toMatchObject([{ chat_id: whole.chatId }]);
+});

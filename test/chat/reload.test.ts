@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest';
+import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
+import { expectBooks } from '../support/credit.ts';
+import { allEvents } from '../support/invariants.ts';
+import {
+  ask,
+  freeModel,
+  paidModel,
+  type RoutingGateway,
+  type RoutingOptions,
+  routingConfig,
+  startRoutingGateway,
+} from '../support/routing.ts';
+import { eventually } from '../support/wait.ts';
+
+/** Another configuration of the same gateway, with its text changed. */
+const reload = async (gateway: RoutingGateway, options: Partial<RoutingOptions>) =>
+  gateway.reload(await routingConfig({ upstreamUrl: gateway.model.url, ...options }));
+
+const off = (text: string) => text.replace('["chat"]', '[]');
+const dear = (text: string) => text.replace('"10.00"', '"10000.00"');
+
+test('a completion under way keeps its price over a reload, the next one has the new one', async () => {
+  const gateway = await startRoutingGateway({ model: { pieceMs: 20 } });
+  const key = await gateway.key();
+  const client = gateway.client(key);
+  const body = { ...ask('one two three four five'), stream: true, max_tokens: 100 } as const;
+  const stream = await client.chat.completions.create(body);
+  expect(await reload(gateway, { change: dear })).toEqual([]);
+  expect(await client.models.retrieve(paidModel)).toMatchObject({ price: { output: '10000' } });
+  await Array.fromAsync(stream);
+  const used = async () => (await gateway.get('/v1/credits', key)).json();
+  // 9 tokens at 2.50 and 5 at 10 for a million
+  await eventually(async () => expect(await used()).toMatchObject({ total_used: '0.000073' }));
+  await Array.fromAsync(await client.chat.completions.create(body));
+  await eventually(async () => expect(await used()).toMatchObject({ total_used: '0.050096' }));
+  await expectBooks(gateway.database);
+});
+
+test('a stream from an upstream that is no longer configured comes to its end', async () => {
+  const gateway = await startRoutingGateway({ model: { pieceMs: 20 } });
+  const other = await startModelUpstream({ port: 0 });
+  const client = gateway.client(await gateway.key());
+  const stream = await client.chat.completions.create({ ...ask('words:30'), stream: true });
+  await reload(gateway, { upstreamUrl: other.url });
+  await client.chat.completions.create(ask('hello'));
+  expect(other.calls).toHaveLength(1);
+  const chunks = await Array.fromAsync(stream);
+  expect(chunks.at(-1)?.choices[0]?.finish_reason).toBe('stop');
+  await gateway.stop();
+  await other.close();
+});
+
+test('a model that is removed is unknown at once, limits and body sizes change too', async () => {
+  const gateway = await startRoutingGateway();
+  await reload(gateway, {
+    change: (text) => text.replace(freeModel, 'new-small'),
+    routing: 'anonymous_per_minute = 3\nmax_body_bytes = 100',
+  });
+  expect((await gateway.post(ask('x', freeModel))).status).toBe(404);
+  const answer = await gateway.post(ask('x', 'new-small'));
+  expect(answer.headers.get('x-ratelimit-limit')).toBe('3');
+  expect((await gateway.post(ask('x'.repeat(100), 'new-small'))).status).toBe(413);
+});
+
+test('a reload is written down with a hash of what is served; the currency wants a restart', async () => {
+  const gateway = await startRoutingGateway();
+  expect(await reload(gateway, {})).toEqual([]);
+  expect(await reload(gateway, { change: dear })).toEqual([]);
+  expect(await reload(gateway, { routing: 'currency = "EUR"', top: 'shutdown_grace_secs = 7' })).toEqual([
+    'shutdownGraceMs',
+    'currency',
+  ]);
+  await gateway.refuseReload(2);
+  const events = await allEvents(gateway.database.db);
+  expect(events.map(({ stream, type }) => [stream, type])).toEqual([
+    ...Array.from({ length: 3 }, () => ['operator:config', 'operator_models_loaded']),
+    ['operator:config', 'operator_config_refused'],
+  ]);
+  const [first, second, third] = events.map(({ data }) => JSON.stringify(data));
+  expect([first === second, first === third]).toEqual([false, true]);
+  const { data } = (await (await gateway.get('/v1/models')).json()) as { data: { price: object }[] };
+  expect(data[0]?.price).toMatchObject({ currency: 'USD' });
+});
+
+test('a configuration without the feature is refused, and nothing changes', async () => {
+  const gateway = await startRoutingGateway();
+  await expect(reload(gateway, { change: off })).rejects.toThrow('cannot be switched off');
+  expect((await gateway.post(ask('x', freeModel))).status).toBe(200);
+});

@@ -1,0 +1,165 @@
+import { describe, expect, test } from 'vitest';
+import { rememberRefusals } from '../../src/chat/remember-refusals.ts';
+import type { Admission } from '../../src/store/append-batch.ts';
+import type { Lane } from '../../src/store/lane.ts';
+import { admission, codeOf, expectBooks, fund, laneOn, settle } from '../support/credit.ts';
+import { createDatabase } from '../support/database.ts';
+import { ask, freeModel, startRoutingGateway } from '../support/routing.ts';
+
+/** A lane that counts what reaches it, behind one that remembers by a clock that stands still. */
+async function scene() {
+  const database = await createDatabase();
+  const lane = laneOn(database);
+  let asked = 0;
+  let nowMs = 1_000;
+  const counted: Lane = {
+    append: (...of) => lane.append(...of),
+    appendCredit(...of) {
+      asked++;
+      return lane.appendCredit(...of);
+    },
+    refresh: () => lane.refresh(),
+    state: lane.state,
+    close: () => lane.close(),
+  };
+  const remembering = rememberRefusals(counted, () => nowMs);
+  return {
+    database,
+    lane,
+    remembering,
+    admit: (change: Partial<Admission>) => remembering.appendCredit(admission(change)),
+    asked: () => asked,
+    pass: (ms: number) => {
+      nowMs += ms;
+    },
+  };
+}
+
+describe('a limit that is full', () => {
+  const one = { subject: 'ip:192.0.2.1', perMinute: 1 };
+
+  test('refuses a flood without the lane, and counts down', async () => {
+    const { admit, asked, pass } = await scene();
+    expect(codeOf(await admit(one))).toBe('ok');
+    const first = await admit(one);
+    expect(asked()).toBe(2);
+    for (let passed = 1; passed <= 200; passed++) {
+      pass(10);
+      const refused = await admit(one);
+      expect(codeOf(refused)).toBe('rate_limit_exceeded');
+      expect(refused.detail.retry_ms).toBe((first.detail.retry_ms ?? 0) - 10 * passed);
+      expect(refused.detail.reset_ms).toBe(refused.detail.retry_ms);
+    }
+    expect(asked()).toBe(2);
+  });
+
+  test('admits one more exactly at its edge, and no more', async () => {
+    const { database, admit, asked, pass } = await scene();
+    expect(codeOf(await admit(one))).toBe('ok');
+    const retryMs = (await admit(one)).detail.retry_ms ?? 0;
+    pass(retryMs - 1);
+    expect(codeOf(await admit(one))).toBe('rate_limit_exceeded');
+    expect(asked()).toBe(2);
+    pass(1);
+    await database.moveClock(60);
+    const outcomes = await Promise.all(Array.from({ length: 10 }, () => admit(one)));
+    expect(outcomes.map(codeOf).toSorted()).toEqual(['ok', ...Array(9).fill('rate_limit_exceeded')]);
+  });
+
+  test('by day is asked about once a minute', async () => {
+    const { admit, asked, pass } = await scene();
+    const daily = { ...one, perMinute: 9, perDay: 0 };
+    const first = await admit(daily);
+    pass(59_999);
+    const second = await admit(daily);
+    expect([codeOf(second), asked()]).toEqual(['daily_quota_exceeded', 1]);
+    expect(second.detail).toMatchObject({
+      retry_ms: (first.detail.retry_ms ?? 0) - 59_999,
+      reset_today_ms: (first.detail.reset_today_ms ?? 0) - 59_999,
+      remaining: 9,
+    });
+    pass(1);
+    await admit(daily);
+    expect(asked()).toBe(2);
+  });
+
+  test('is not that of another, nor one that was loaded since', async () => {
+    const { admit } = await scene();
+    await admit(one);
+    expect(codeOf(await admit(one))).toBe('rate_limit_exceeded');
+    expect(codeOf(await admit({ ...one, subject: 'ip:192.0.2.2' }))).toBe('ok');
+    expect(codeOf(await admit({ ...one, perMinute: 2 }))).toBe('ok');
+  });
+
+  test('does not let the requests that it refuses reach the ledger', async () => {
+    const gateway = await startRoutingGateway({ routing: 'anonymous_per_minute = 2' });
+    const batches = async () => {
+      const { rows } = await gateway.database.pool.query<{ sum: string }>(
+        'select sum(batch_no) as sum from tollbook.lane_batch',
+      );
+      return Number(rows[0]?.sum);
+    };
+    const post = () => gateway.post(ask('x', freeModel));
+    for (const status of [200, 200, 429]) expect((await post()).status).toBe(status);
+    const before = await batches();
+    const answers = await Promise.all(Array.from({ length: 300 }, post));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([429]));
+    // what settles, and looks at the lane every five seconds, is not of them
+    expect((await batches()) - before).toBeLessThan(10);
+    expect(Number(answers[0]?.headers.get('retry-after'))).toBeGreaterThan(30);
+  });
+});
+
+async function broke() {
+  const here = await scene();
+  const accountId = await fund(here.database, here.lane, 100n);
+  const holding = admission({ accountId, holdMicros: 60n });
+  expect(codeOf(await here.remembering.appendCredit(holding))).toBe('ok');
+  const wanted = { accountId, subject: 'key:7', holdMicros: 50n };
+  expect(codeOf(await here.admit(wanted))).toBe('insufficient_funds');
+  return { ...here, accountId, holding: holding.admit, wanted };
+}
+
+describe('an account without credit', () => {
+  test('is refused for a second without the lane', async () => {
+    const { admit, asked, pass, wanted } = await broke();
+    for (let tries = 0; tries < 100; tries++)
+      expect(await admit(wanted)).toMatchObject({ code: 'insufficient_funds', detail: { available: 40 } });
+    expect(asked()).toBe(2);
+    pass(1_000);
+    await admit(wanted);
+    expect(asked()).toBe(3);
+  });
+
+  test('gets what it has all the same', async () => {
+    const { admit, wanted } = await broke();
+    expect(codeOf(await admit({ ...wanted, holdMicros: 40n }))).toBe('ok');
+  });
+
+  test('has what this process gives back at once', async () => {
+    const { database, remembering, admit, holding, wanted } = await broke();
+    expect(codeOf(await settle(remembering, holding, 10n, 50n))).toBe('ok');
+    expect(codeOf(await admit(wanted))).toBe('ok');
+    await expectBooks(database);
+  });
+
+  test('is not remembered where credit came back while it was being refused', async () => {
+    const { database, lane, remembering, admit, holding, wanted } = await broke();
+    const other = rememberRefusals(
+      {
+        ...remembering,
+        async appendCredit(command, options) {
+          const outcome = await lane.appendCredit(command, options);
+          // the answer is on its way
+          if (command.admit) await settle(other, holding, 10n, 50n);
+          return outcome;
+        },
+      },
+      () => 0,
+    );
+    expect(codeOf(await other.appendCredit(admission(wanted)))).toBe('insufficient_funds');
+    expect(codeOf(await other.appendCredit(admission(wanted)))).toBe('ok');
+    expect(codeOf(await admit(wanted))).toBe('insufficient_funds');
+    await expectBooks(database);
+  });
+});

@@ -1,0 +1,289 @@
+import { describe, expect, it } from 'vitest';
+import { bare, mistakesIn, parse, wrongs } from './support.ts';
+
+const upstream = `[[upstreams]]
+name = "local"
+base_url = "http://127.0.0.1:8415/v1/"
+`;
+
+const free = `[[models]]
+name = "free"
+upstreams = ["local"]
+free_tier = true
+context_length = 8192
+max_output_tokens = 1024
+`;
+
+const paid = `[[models]]
+name = "vendor/paid:1"
+upstreams = ["local"]
+input_price = "2.50"
+output_price = 10
+context_length = 8192
+max_output_tokens = 8192
+`;
+
+/** A gateway of the routing feature alone; `extra` goes before the first table. */
+function routing(tables = upstream + free + paid, extra = ''): string {
+  return `bind_address = "127.0.0.1:8402"\nfeatures = ["chat"]\n${extra}${tables}`;
+}
+
+const servedBy = (list: string): string => routing(upstream + free.replace('["local"]', list));
+
+async function read(text: string, variables = {}) {
+  const { config } = await parse(text, { 'conf/key': 'key-of-a-file\n' }, variables);
+  if (config.chat === undefined) throw new Error('routing is off');
+  return config.chat;
+}
+
+describe('chat', () => {
+  it('needs nothing of x402, and has every default', async () => {
+    const { config, warnings } = await parse(routing());
+    expect(warnings).toEqual([]);
+    expect(config.jobs).toBeUndefined();
+    expect(config.chat).toEqual({
+      currency: 'USD',
+      upstreams: [
+        {
+          name: 'local',
+          baseUrl: 'http://127.0.0.1:8415/v1',
+          connectTimeoutMs: 5_000,
+          firstByteTimeoutMs: 120_000,
+          idleTimeoutMs: 60_000,
+          totalTimeoutMs: 600_000,
+          weight: 1,
+          maxConcurrent: 256,
+        },
+      ],
+      models: [
+        {
+          name: 'free',
+          targets: [{ upstream: 'local', model: 'free' }],
+          price: undefined,
+          contextLength: 8_192,
+          maxOutputTokens: 1_024,
+          allowedParameters: [],
+        },
+        {
+          name: 'vendor/paid:1',
+          targets: [{ upstream: 'local', model: 'vendor/paid:1' }],
+          price: { inputNanosPerMillion: 2_500_000_000n, outputNanosPerMillion: 10_000_000_000n },
+          contextLength: 8_192,
+          maxOutputTokens: 8_192,
+          allowedParameters: [],
+        },
+      ],
+      anonymousPerMinute: 10,
+      anonymousPerDay: 5,
+      sessionPerMinute: 30,
+      keyPerMinute: 60,
+      spendAuthPerMinute: 120,
+      failedAuthPerMinute: 20,
+      maxBodyBytes: 10_485_760,
+      ipv6Prefix: 64,
+      topUps: [],
+    });
+  });
+
+  it('is undefined when it is off, and checked all the same', async () => {
+    expect((await parse(bare(upstream + free))).config.chat).toBeUndefined();
+    expect(await wrongs(bare('[chat]\nkey_per_minutes = 1\n[[upstreams]]\nname = "a b"'))).toEqual([
+      'chat.key_per_minutes: is not a known key; did you mean key_per_minute?',
+      'upstreams[0].base_url: is missing',
+      'upstreams[0].name: must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"',
+    ]);
+  });
+
+  it('needs a model', async () => {
+    expect(await wrongs(routing(''))).toEqual(['models: is missing: routing needs a model']);
+    expect(await wrongs(routing(upstream, 'models = []\n'))).toEqual([
+      'models: is missing: routing needs a model',
+    ]);
+  });
+
+  it('tells all that is wrong at once, with path and line', async () => {
+    const text = `bind_address = "127.0.0.1:8402"
+features = ["chat"]
+
+[chat]
+currency = "usd"
+key_per_minute = 0
+
+[[upstreams]]
+name = "a"
+base_url = "http://models.example/v1"
+weight = 1001
+
+[[upstreams]]
+name = "a"
+base_url = "https://models.example/v1"
+key_env = "NOT_SET"
+
+[[models]]
+name = "m"
+upstreams = ["b", "a", "a"]
+input_price = "0"
+context_length = 10
+max_output_tokens = 11
+
+[[models]]
+name = "m"
+upstreams = []
+free_tier = true
+output_price = "1"
+context_length = 10
+max_output_tokens = 10
+`;
+    expect(await mistakesIn(text)).toEqual([
+      '5 chat.currency: must be 3 to 8 capitals, such as "USD"',
+      '6 chat.key_per_minute: must be a whole number from 1 to 1000',
+      '10 upstreams[0].base_url: must be https, or http on loopback',
+      '11 upstreams[0].weight: must be a whole number from 1 to 1000',
+      '14 upstreams[1].name: repeats the name of upstreams[0]',
+      '16 upstreams[1].key_env: the environment variable NOT_SET is not set',
+      '18 models[0].output_price: is missing: only a model with free_tier = true has no price',
+      '20 models[0].upstreams[0]: no upstream is named b; did you mean a?',
+      '20 models[0].upstreams[2]: names a twice',
+      '21 models[0].input_price: must be above 0 and below 1000000, with at most 9 decimals, such as "2.50"',
+      '23 models[0].max_output_tokens: must not be above context_length (10)',
+      '26 models[1].name: repeats the name of models[0]',
+      '27 models[1].upstreams: must name at least one upstream',
+      '29 models[1].output_price: would be ignored: the model is of the free tier',
+    ]);
+  });
+
+  it('warns of an upstream that no model uses', async () => {
+    const idle = upstream.replace('local', 'idle');
+    expect((await parse(routing(idle + upstream + free))).warnings).toEqual([
+      'conf/gateway.toml:3  upstreams[0]: no model is served by idle',
+    ]);
+  });
+
+  it('is frozen all the way down', async () => {
+    const config = await read(routing());
+    const unfrozen: string[] = [];
+    const visit = (value: unknown, path: string): void => {
+      if (typeof value !== 'object' || value === null) return;
+      if (!Object.isFrozen(value)) unfrozen.push(path);
+      for (const [key, inner] of Object.entries(value)) visit(inner, `${path}.${key}`);
+    };
+    visit(config, 'chat');
+    expect(unfrozen).toEqual([]);
+  });
+
+  it.each([
+    'anonymous_per_minute = 0',
+    'anonymous_per_day = 0',
+    'session_per_minute = 1001',
+    'spend_auth_per_minute = "60"',
+    'failed_auth_per_minute = 1.0',
+    'max_body_bytes = 0',
+    'ipv6_prefix = 31',
+    'ipv6_prefix = 129',
+    'currency = "US"',
+  ])('refuses %s', async (line) => {
+    expect(await mistakesIn(routing(`[chat]\n${line}\n${upstream}${free}`))).toEqual([
+      expect.stringMatching(/^4 routing\./),
+    ]);
+  });
+});
+
+describe('upstreams', () => {
+  it('get their key from the environment or a file', async () => {
+    const second = upstream.replace('local', 'other');
+    const { upstreams } = await read(
+      routing(`${upstream}key_env = "UPSTREAM_KEY"\n${second}key_file = "key"\n${free}`),
+      { UPSTREAM_KEY: 'key-of-a-variable' },
+    );
+    expect(upstreams.map(({ key }) => key)).toEqual(['key-of-a-variable', 'key-of-a-file']);
+  });
+
+  it('never have their key repeated in a message', async () => {
+    const pasted = await wrongs(routing(`${upstream}key_env = "sk-hush"\n${free}`));
+    const unfit = await wrongs(routing(`${upstream}key_env = "K"\n${free}`), {}, { K: 'hush hush' });
+    expect([pasted, unfit].map((found) => found.length)).toEqual([1, 1]);
+    expect([...pasted, ...unfit].join()).not.toContain('hush');
+  });
+
+  it.each(['http://127.0.0.1:8000/v1', 'http://localhost:11434/v1', 'http://[::1]/v1', 'https://a.example'])(
+    'may be at %s',
+    async (url) => {
+      expect(await wrongs(routing(upstream.replace(/base_url = .*/, `base_url = "${url}"`) + free))).toEqual(
+        [],
+      );
+    },
+  );
+
+  it.each(['http://10.0.0.1/v1', 'https://k@a.example', 'https://a.example/?key=1', 'a.example'])(
+    'may not be at %s',
+    async (url) => {
+      expect(
+        await mistakesIn(routing(upstream.replace(/base_url = .*/, `base_url = "${url}"`) + free)),
+      ).toEqual([expect.stringMatching(/^5 upstreams\[0\]\.base_url: /)]);
+    },
+  );
+
+  it('carry their units over, and may not end before an answer must begin', async () => {
+    const times = `connect_timeout_ms = 1\nfirst_byte_timeout_ms = 2\nidle_timeout_ms = 3\ntotal_timeout_ms = 4\n`;
+    const { upstreams } = await read(routing(`${upstream}${times}weight = 5\nmax_concurrent = 6\n${free}`));
+    expect(upstreams[0]).toMatchObject({
+      connectTimeoutMs: 1,
+      firstByteTimeoutMs: 2,
+      idleTimeoutMs: 3,
+      totalTimeoutMs: 4,
+      weight: 5,
+      maxConcurrent: 6,
+    });
+    expect(await mistakesIn(routing(`${upstream}total_timeout_ms = 119_999\n${free}`))).toEqual([
+      '6 upstreams[0].total_timeout_ms: must not be below first_byte_timeout_ms (120000)',
+    ]);
+  });
+});
+
+describe('models', () => {
+  it('may have another name at an upstream', async () => {
+    const { models } = await read(servedBy('["local", { name = "local", model = "org/real" }]'));
+    expect(models[0]?.targets).toEqual([
+      { upstream: 'local', model: 'free' },
+      { upstream: 'local', model: 'org/real' },
+    ]);
+  });
+
+  it.each([
+    ['"local"', /^8 models\[0\]\.upstreams: must be an array of names$/],
+    ['[1]', /^8 models\[0\]\.upstreams\[0\]: must be a name, or \{ name, model \}$/],
+    ['[{ model = "m" }]', /^8 models\[0\]\.upstreams\[0\]\.name: /],
+    ['[{ name = "local", modell = "m" }]', /^8 models\[0\]\.upstreams\[0\]: /],
+    ['[{ name = "local", model = "a b" }]', /^8 models\[0\]\.upstreams\[0\]\.model: /],
+    ['["local", { name = "local", model = "free" }]', /^8 models\[0\]\.upstreams\[1\]: names local twice$/],
+  ])('are not served by %s', async (list, message) => {
+    expect(await mistakesIn(servedBy(list))).toEqual([expect.stringMatching(message)]);
+  });
+
+  it.each(['"a b"', '""', '"ü"', `"${'m'.repeat(201)}"`, '7'])('are not named %s', async (name) => {
+    expect(await wrongs(routing(upstream + free.replace('"free"', name)))).toHaveLength(1);
+  });
+
+  it.each(['"0"', '"-1"', '2.5', '"2,5"', '"1000000"', '"0.0000000001"', 'true'])(
+    'do not cost %s',
+    async (price) => {
+      expect(await mistakesIn(routing(upstream + paid.replace('"2.50"', price)))).toEqual([
+        expect.stringMatching(/^9 models\[0\]\.input_price: /),
+      ]);
+    },
+  );
+
+  it('may take parameters beside the known ones', async () => {
+    const { models } = await read(routing(`${upstream}${free}allowed_parameters = ["thinking", "top-x"]\n`));
+    expect(models[0]?.allowedParameters).toEqual(['thinking', 'top-x']);
+    const wrong = routing(`${upstream}${free}allowed_parameters = ["a b"]\n`);
+    expect(await wrongs(wrong)).toEqual([
+      expect.stringMatching(/^models\[0\]\.allowed_parameters\[0\]: must be 1 to 64 of/),
+    ]);
+  });
+
+  it.each(['context_length', 'max_output_tokens'])('need %s', async (key) => {
+    const without = free.replace(new RegExp(`^${key}.*\n`, 'm'), '');
+    expect(await wrongs(routing(upstream + without))).toEqual([`models[0].${key}: is missing`]);
+  });
+});

@@ -1,0 +1,100 @@
+import { describe, expect, it } from 'vitest';
+import { parse, wrongs } from './support.ts';
+
+const key = `0x${'17'.repeat(32)}`;
+const address = (digits: string) => `0x${digits.repeat(20)}`;
+const models = `[[upstreams]]
+name = "local"
+base_url = "http://127.0.0.1:8415/v1/"
+
+[[models]]
+name = "free"
+upstreams = ["local"]
+free_tier = true
+context_length = 8192
+max_output_tokens = 1024
+`;
+
+function config(change: Readonly<Record<string, string | undefined>> = {}): string {
+  const table: Record<string, string | undefined> = {
+    network: '"eip155:8453"',
+    rpc_url: '"https://rpc.example"',
+    contract: `"${address('ab')}"`,
+    token: `"${address('cd')}"`,
+    operator_key_env: '"OPERATOR_KEY"',
+    service_id: '1',
+    min_charge: '"1000"',
+    max_spend: '"50000000"',
+    atoms_per_unit: '"1000000"',
+    ...change,
+  };
+  const lines = Object.entries(table).flatMap(([name, value]) =>
+    value === undefined ? [] : `${name} = ${value}`,
+  );
+  return `bind_address = "127.0.0.1:8402"\nfeatures = ["chat"]\n${models}\n[spend]\n${lines.join('\n')}`;
+}
+
+async function read(text: string, variables: Record<string, string> = { OPERATOR_KEY: key }) {
+  return (await parse(text, { 'conf/key': `${key}\n` }, variables)).config.chat?.spend;
+}
+
+const wrongsWith = (change: Readonly<Record<string, string | undefined>>, value = key) =>
+  wrongs(config(change), {}, { OPERATOR_KEY: value });
+
+describe('payment by spends', () => {
+  it('has every default', async () => {
+    expect(await read(config())).toEqual({
+      network: 'eip155:8453',
+      chainId: 8_453,
+      rpcUrl: 'https://rpc.example',
+      contract: address('ab'),
+      token: address('cd'),
+      operatorKey: key,
+      recipient: undefined,
+      serviceId: 1,
+      minCharge: 1_000n,
+      maxSpend: 50_000_000n,
+      atomsPerUnit: 1_000_000n,
+      claimMarginSecs: 300,
+      authorizeTimeoutMs: 30_000,
+      nonceWaitMs: 5_000,
+      exposure: 0n,
+    });
+  });
+
+  it('takes the key from a file, in upper case too', async () => {
+    const text = config({ operator_key_env: undefined, operator_key_file: '"key"' });
+    expect((await read(text, {}))?.operatorKey).toBe(key);
+    const upper = `0x${key.slice(2).toUpperCase()}`;
+    expect((await read(config(), { OPERATOR_KEY: upper }))?.operatorKey).toBe(key);
+  });
+
+  it('is off where its table is left out', async () => {
+    expect(await read(config().split('\n[spend]', 1)[0] ?? '')).toBeUndefined();
+  });
+
+  const mistakes: [string, Record<string, string | undefined>, string][] = [
+    ['no key', { operator_key_env: undefined }, 'spend.operator_key_env: is missing'],
+    ['a misspelt name', { min_chrage: '"1"' }, 'did you mean min_charge'],
+    ['the zero address', { contract: `"${address('00')}"` }, 'is the zero address'],
+    ['a float', { min_charge: '0.5' }, 'a float is not exact'],
+    ['nothing as the least', { min_charge: '"0"' }, 'must be atoms of the token'],
+    ['more than 2^256', { max_spend: `"${2n ** 256n}"` }, 'must be atoms of the token'],
+    ['a most below the least', { max_spend: '"999"' }, 'must not be below min_charge (1000)'],
+    ['an exposure that no spend is within', { exposure: '"999"' }, 'would never apply'],
+    ['an exposure that is no number', { exposure: '"-1"' }, 'exposure: must be atoms of the token'],
+    ['a network of another kind', { network: '"solana:1"' }, 'must be eip155'],
+  ];
+  it.each(mistakes)('refuses %s', async (_, change, message) => {
+    expect((await wrongsWith(change)).join('\n')).toContain(message);
+  });
+
+  it.each(['0x', key.slice(0, -1), `0x${'0'.repeat(64)}`, `0x${'f'.repeat(64)}`])(
+    'refuses a key that is none, and never says it: %s',
+    async (value) => {
+      const [told = '', ...more] = await wrongsWith({}, value);
+      expect(more).toEqual([]);
+      expect(told).toBe('spend.operator_key_env: names no private key (0x and 64 hex digits)');
+    },
+  );
+});

@@ -1,0 +1,223 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createChatReader, readChatError, readUsage } from '../../../src/domain/chat/chat-answer.ts';
+
+const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 };
+const read = { promptTokens: 3, completionTokens: 5, totalTokens: 8 };
+const chunk = (change: object = {}): string =>
+  JSON.stringify({ choices: [{ index: 0, delta: { content: 'ab' }, finish_reason: null }], ...change });
+const ended = (index: number, reason: unknown): string =>
+  JSON.stringify({ choices: [{ index, delta: {}, finish_reason: reason }] });
+
+function progressOf(...chunks: readonly string[]) {
+  const reader = createChatReader();
+  for (const each of chunks) reader.readChunk(each);
+  return reader.progress;
+}
+
+describe('usage', () => {
+  test.each([
+    [usage, read],
+    [
+      { ...usage, total_tokens: undefined },
+      { promptTokens: 3, completionTokens: 5 },
+    ],
+    [
+      { prompt_tokens: 0, completion_tokens: 0 },
+      { promptTokens: 0, completionTokens: 0 },
+    ],
+    [
+      { ...usage, prompt_tokens_details: { cached_tokens: 2 } },
+      { ...read, cachedTokens: 2 },
+    ],
+    [
+      { ...usage, prompt_tokens_details: { cached_tokens: 0 } },
+      { ...read, cachedTokens: 0 },
+    ],
+    [{ ...usage, prompt_tokens_details: null }, read],
+    [{ ...usage, prompt_tokens_details: { cached_tokens: 4 } }, read],
+    [
+      { ...usage, prompt_cache_hit_tokens: 1 },
+      { ...read, cachedTokens: 1 },
+    ],
+    [
+      { ...usage, total_tokens: '8' },
+      { promptTokens: 3, completionTokens: 5 },
+    ],
+    [{ ...usage, completion_tokens: 5.5 }, undefined],
+    [{ ...usage, completion_tokens: '5' }, undefined],
+    [{ ...usage, completion_tokens: -1 }, undefined],
+    [{ ...usage, completion_tokens: 2 ** 53 }, undefined],
+    [{ prompt_tokens: 3 }, undefined],
+    [[], undefined],
+    [null, undefined],
+    [undefined, undefined],
+    [7, undefined],
+  ])('%j', (value, expected) => {
+    expect(readUsage(value)).toEqual(expected);
+  });
+
+  test('given twice is the last', () => {
+    const second = { ...usage, completion_tokens: 6, total_tokens: 9 };
+    expect(progressOf(chunk({ usage }), chunk({ usage: second })).usage?.completionTokens).toBe(6);
+  });
+
+  test.each([[null], [undefined], [{}], [{ prompt_tokens: 'many' }]])(
+    'is kept when a later chunk says %j',
+    (later) => {
+      expect(progressOf(chunk({ usage }), chunk({ usage: later })).usage).toEqual(read);
+    },
+  );
+});
+
+describe('a chunk', () => {
+  const part = { kind: 'part', isUsageOnly: false };
+  const usageOnly = { kind: 'part', isUsageOnly: true };
+  const malformed = { kind: 'malformed' };
+
+  test.each([
+    [chunk(), part],
+    [chunk({ usage: null }), part],
+    [chunk({ usage }), part],
+    [chunk({ error: null }), part],
+    ['{"choices":[]}', part],
+    ['{"choices":null}', part],
+    [JSON.stringify({ choices: [], usage }), usageOnly],
+    [JSON.stringify({ choices: null, usage }), usageOnly],
+    [JSON.stringify({ usage }), usageOnly],
+    ['{"choices":[],"usage":null}', part],
+    ['{"choices":[null]}', malformed],
+    ['{"choices":"a"}', malformed],
+    ['{"detail":"Internal"}', malformed],
+    ['{"choices":[{"delta"', malformed],
+    ['', malformed],
+    ['null', malformed],
+    ['[]', malformed],
+    ['"a"', malformed],
+    ['{"error":{"message":"no","code":429}}', { kind: 'error', error: { message: 'no', code: '429' } }],
+    [chunk({ error: { message: 'no' } }), { kind: 'error', error: { message: 'no' } }],
+  ])('%s', (data, expected) => {
+    expect(createChatReader().readChunk(data)).toEqual(expected);
+  });
+
+  test('is never more than read: any JSON has an answer', () => {
+    fc.assert(
+      fc.property(fc.json(), fc.json(), (one, other) => {
+        const reader = createChatReader();
+        reader.readChunk(one);
+        reader.readBody(`{"choices":[${one},{"delta":${other}}],"usage":${other}}`);
+        expect(reader.progress.written.length).toBeGreaterThanOrEqual(0);
+      }),
+    );
+  });
+});
+
+describe('an answer', () => {
+  test('is finished when every choice that began has ended', () => {
+    expect(progressOf().isFinished).toBe(false);
+    expect(progressOf(chunk()).isFinished).toBe(false);
+    expect(progressOf(chunk(), ended(0, 'stop')).isFinished).toBe(true);
+    expect(progressOf(ended(0, 'stop'), ended(1, null)).isFinished).toBe(false);
+    expect(progressOf(ended(0, 'stop'), ended(1, null), ended(1, 'length')).isFinished).toBe(true);
+    expect(progressOf(ended(0, 'stop'), chunk({ choices: [], usage })).isFinished).toBe(true);
+  });
+
+  test.each([
+    ['stop', 'stop'],
+    ['tool_calls', 'tool_calls'],
+    ['a b', 'other'],
+    ['', undefined],
+    [7, undefined],
+  ])('finished with %j tells %j', (reason, expected) => {
+    expect(progressOf(ended(0, reason)).finishReason).toBe(expected);
+  });
+
+  test('counts what was written, tool calls and reasoning too', () => {
+    const delta = {
+      content: 'abc',
+      reasoning_content: 'de',
+      tool_calls: [{ function: { name: 'f', arguments: '{}' } }, null, { function: null }],
+    };
+    expect(progressOf(chunk(), chunk({ choices: [{ delta }] })).written).toHaveLength(10);
+  });
+
+  test.each([
+    [{ content: [{ type: 'text', text: 'part' }, 'bare'] }, 'partbare'],
+    [{ function_call: { name: 'f', arguments: '{"a":1}' } }, 'f{"a":1}'],
+    [{ tool_calls: [{ id: 'c', type: 'custom', index: 0, custom: { name: 'g', input: 'raw' } }] }, 'graw'],
+    [{ tool_calls: [{ function: { name: 'f', arguments: { city: 'Rome' } } }] }, 'fRome'],
+    [{ reasoning_details: [{ type: 'reasoning.text', id: 'r', text: 'why' }] }, 'why'],
+    [{ thinking_blocks: [{ thinking: 'hm' }], refusal: 'no' }, 'hmno'],
+    [{ audio: { id: 'a', transcript: 'spoken' } }, 'spoken'],
+    [{ role: 'assistant', id: 'i', type: 'message', index: '0' }, ''],
+    [{ type: { text: 'odd' } }, 'odd'],
+    ['bare', 'bare'],
+    [null, ''],
+  ])('counts all that %j delivers', (message, written) => {
+    expect(progressOf(chunk({ choices: [{ delta: message }] })).written).toBe(written);
+    expect(progressOf(chunk({ choices: [{ message }] })).written).toBe(written);
+    expect(progressOf(chunk({ choices: [{ message, delta: {} }] })).written).toBe(written);
+    expect(progressOf(chunk({ choices: [{ delta: message, message }] })).written).toBe(written);
+  });
+
+  test('is read however deep it is nested', () => {
+    const deep = `${'[{"a":'.repeat(20_000)}"deep"${'}]'.repeat(20_000)}`;
+    expect(progressOf(`{"choices":[{"delta":{"content":${deep}}}]}`).written).toBe('deep');
+  });
+
+  test('is read from one body', () => {
+    const reader = createChatReader();
+    const message = { role: 'assistant', content: 'four' };
+    const body = { choices: [{ index: 0, message, finish_reason: 'length' }], usage };
+    expect(reader.readBody(JSON.stringify(body))).toEqual({ kind: 'part', isUsageOnly: false });
+    expect(reader.progress).toEqual({
+      usage: read,
+      finishReason: 'length',
+      isFinished: true,
+      written: 'four',
+    });
+  });
+
+  test.each([
+    '{"choices":[]}',
+    '{"choices":null}',
+    JSON.stringify({ usage }),
+    '{"choices":[{"message',
+    '<html>',
+    '',
+  ])('is not in the body %s', (body) => {
+    expect(createChatReader().readBody(body)).toEqual({ kind: 'malformed' });
+  });
+});
+
+describe('an error', () => {
+  test.each([
+    [
+      { error: { message: 'm', type: 't', param: 'p', code: 'c' } },
+      { message: 'm', type: 't', param: 'p', code: 'c' },
+    ],
+    [{ error: { message: 'm', type: null, param: null, code: null } }, { message: 'm' }],
+    [{ error: { code: 500 } }, { message: '', code: '500' }],
+    [{ error: 'sentence' }, { message: 'sentence' }],
+    [
+      { object: 'error', message: 'm', code: 400 },
+      { message: 'm', code: '400' },
+    ],
+    [{ error: null }, undefined],
+    [{ message: 'm' }, undefined],
+    ['error', undefined],
+    [null, undefined],
+  ])('%j', (value, expected) => {
+    expect(readChatError(value)).toEqual(expected);
+  });
+
+  test('is cut to one line of well-formed text', () => {
+    const error = readChatError({
+      error: { message: `a\r\n\u0000b${'\u{1F600}'.repeat(2000)}`, code: 'c'.repeat(300) },
+    });
+    expect(error?.message.startsWith('a b')).toBe(true);
+    expect(error?.message.length).toBe(2000);
+    expect(error?.message.isWellFormed()).toBe(true);
+    expect(error?.code).toHaveLength(100);
+  });
+});

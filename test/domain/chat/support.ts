@@ -1,0 +1,13 @@
+import { type ChatRequest, readChatRequest } from '../../../src/domain/chat/chat-request.ts';
+
+/** A good body with more or other parameters; undefined leaves one out. */
+export function chatBody(extra: object): Buffer {
+  const good = { model: 'some-model', messages: [{ role: 'user', content: 'hello' }] };
+  return Buffer.from(JSON.stringify({ ...good, ...extra }));
+}
+
+export function chatRequest(extra: object): ChatRequest {
+  const read = readChatRequest(chatBody(extra));
+  if ('invalid' in read) throw new Error(read.invalid.body.error.message);
+  return read;
+}

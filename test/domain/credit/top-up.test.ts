@@ -1,0 +1,34 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { topUpMicros } from '../../../src/domain/credit/top-up.ts';
+
+const par = { numerator: 1n, scale: 0 };
+
+describe('what paid tokens are worth in credit', () => {
+  test.each([
+    ['a token of six decimals, atom for micro', 10_000_001n, 6, par, 10_000_001n],
+    ['one of eighteen, rounded down', 1_999_999_999_999n, 18, par, 1n],
+    ['less than a micro is nothing', 999_999_999_999n, 18, par, 0n],
+    ['a token without decimals', 3n, 0, par, 3_000_000n],
+    ['at a rate, rounded down', 1_000_000n, 6, { numerator: 10_812_345_678n, scale: 10 }, 1_081_234n],
+  ])('%s', (_, atoms, decimals, rate, micros) => {
+    expect(topUpMicros(atoms, decimals, rate)).toBe(micros);
+  });
+
+  test('is never more than was paid, and lacks less than a micro', () => {
+    const cases = fc.tuple(
+      fc.bigInt(0n, 2n ** 256n - 1n),
+      fc.integer({ min: 0, max: 36 }),
+      fc.bigInt(1n, 10n ** 30n),
+      fc.integer({ min: 0, max: 30 }),
+    );
+    fc.assert(
+      fc.property(cases, ([atoms, decimals, numerator, scale]) => {
+        const micros = topUpMicros(atoms, decimals, { numerator, scale });
+        const paid = atoms * numerator * 10n ** 6n;
+        const whole = 10n ** BigInt(decimals + scale);
+        expect(micros * whole <= paid && (micros + 1n) * whole > paid).toBe(true);
+      }),
+    );
+  });
+});

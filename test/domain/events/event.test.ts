@@ -1,0 +1,390 @@
+import { describe, expect, test } from 'vitest';
+import { ZodError } from 'zod';
+import {
+  decodeLeaf,
+  encodeEventData,
+  type EventData,
+  eventSchemas,
+  type EventType,
+  type LedgerEvent,
+} from '../../../src/domain/events/event.ts';
+import { optionJson } from '../../../src/domain/payments/quote.ts';
+import { paymentToData } from '../../../src/domain/payments/payment.ts';
+import { signedPayment } from '../payments/payment-support.ts';
+import { bytesOf, nowSecs, option, payer } from '../payments/support.ts';
+
+const ofPayment = {
+  network: 'eip155:84532',
+  asset: option.asset,
+  payer,
+  payment_nonce: bytesOf('d4', 32),
+};
+const job = { service_id: 1, job_index: 0 };
+const digest = bytesOf('e5', 32);
+const transaction = bytesOf('f6', 32);
+const userId = '0198a1b2-0000-7000-8000-000000000003';
+const chatId = '0198a1b2-0000-7000-8000-000000000002';
+const ofSpend = {
+  chat_id: chatId,
+  network: 'eip155:84532',
+  contract: option.asset,
+  commitment: bytesOf('12', 32),
+  nonce: '42',
+  auth_hash: bytesOf('5e', 32),
+  operator: payer,
+  amount: '1000000',
+};
+const onChain = { transaction, block_number: '12345', block_hash: bytesOf('77', 32) };
+
+/** One example of every type, optional fields included. A new type without one does not compile. */
+const examples: { readonly [T in EventType]: EventData<T> } = {
+  quote_issued: {
+    ...job,
+    price_wei: '1000000000000000',
+    options: [optionJson(option)],
+    requester: bytesOf('00', 20),
+    inputs_hash: bytesOf('00', 32),
+    issued_at: nowSecs,
+    expires_at: nowSecs + 300,
+    salt: bytesOf('5a', 32),
+  },
+  payment_rejected: { ...job, stage: 'verify', reason: 'insufficient_funds', quote_digest: digest, payer },
+  request_refused: { code: 'x402_disabled', ...job, quote_digest: digest },
+  payment_verified: { ...ofPayment, by: 'facilitator' },
+  auth_passed: { caller: payer, mode: 'payer_is_caller' },
+  replay_denied: { ...ofPayment, claim: 'payment', quote_digest: digest },
+  settlement_started: {
+    request_id: '0198a1b2-0000-7000-8000-000000000001',
+    binding: bytesOf('01', 32),
+    body_sha256: bytesOf('02', 32),
+    body_bytes: 2,
+    payment: paymentToData(signedPayment),
+    payment_id: 'pay_7d5d747be160e280',
+  },
+  payment_settled: {
+    ...ofPayment,
+    network: 'eip155:84532',
+    asset: option.asset,
+    amount: '3264000',
+    transaction,
+    evidence: 'chain',
+    block_number: '12345',
+    block_hash: bytesOf('77', 32),
+    block_time: 1_800_000_000,
+    log_index: 0,
+  },
+  settlement_failed: { ...ofPayment, reason: 'insufficient_funds' },
+  settlement_unknown: { ...ofPayment, reason: 'timeout', transaction },
+  settlement_confirmed: {
+    ...ofPayment,
+    transaction,
+    block_number: '12345',
+    block_hash: bytesOf('77', 32),
+    block_time: 1_800_000_000,
+    log_index: 0,
+  },
+  settlement_disproved: { ...ofPayment, transaction, reason: 'not_on_chain', call: 'withdrawn' },
+  settlement_reorged: {
+    ...ofPayment,
+    transaction,
+    block_number: '12345',
+    block_hash: bytesOf('77', 32),
+    call: 'kept',
+  },
+  settlement_overdue: { ...ofPayment, age_secs: 301, reason: 'timeout' },
+  refunded: {
+    ...ofPayment,
+    amount: '3264000',
+    refunded_from: option.payTo,
+    refunded_to: payer,
+    ...onChain,
+    log_index: 2,
+    operator: 'ada',
+  },
+  operator_sweep_recorded: {
+    network: 'eip155:84532',
+    asset: option.asset,
+    symbol: 'USDC',
+    decimals: 6,
+    pay_to: option.payTo,
+    swept_to: payer,
+    amount: '9000000',
+    ...onChain,
+    log_index: 0,
+    operator: 'ada',
+  },
+  operator_settlement_resolved: {
+    ...ofPayment,
+    paid: true,
+    transaction,
+    evidence: 'seen in the explorer, block 12345',
+    operator: 'ada',
+  },
+  enqueued: { call_id: 1, payment_nonce: ofPayment.payment_nonce },
+  enqueue_failed: { ...job, reason: 'outbox_full', quote_digest: digest },
+  delivered: { call_id: 1, attempt: 1 },
+  delivery_failed: { call_id: 1, attempt: 1, reason: 'http_500', retry_at: nowSecs + 2 },
+  completed: { call_id: 1, attempt: 2, result_sha256: bytesOf('03', 32), result_bytes: 4 },
+  dead_lettered: { call_id: 1, attempt: 10, reason: 'http_400' },
+  auth_denied: { code: 'caller_not_permitted', service_id: 1, job_index: 3, caller: payer },
+  dry_run_allowed: { service_id: 1, job_index: 3, mode: 'payer_is_caller', caller: payer },
+  dry_run_denied: { service_id: 1, job_index: 3, code: 'signature_mismatch' },
+  dry_run_error: { service_id: 1, job_index: 3, code: 'permission_check_failed' },
+  payer_mismatch: { ...ofPayment, settled_payer: payer },
+  operator_token_created: { token_id: 1, scopes: ['audit:read'] },
+  operator_token_revoked: { token_id: 1 },
+  operator_config_loaded: { jobs: 3, catalog_sha256: bytesOf('ab', 32) },
+  spend_accepted: {
+    ...ofSpend,
+    service_id: '18446744073709551615',
+    job_index: 255,
+    expiry: '1900000000',
+    signature: bytesOf('1b', 65),
+    binding: bytesOf('01', 32),
+    process_id: chatId,
+  },
+  spend_authorized: { ...ofSpend, ...onChain },
+  spend_earned: ofSpend,
+  spend_released: { ...ofSpend, reason: 'upstream_busy' },
+  spend_claimed: { ...ofSpend, ...onChain },
+  spend_failed: { ...ofSpend, reason: 'spend_expired' },
+  operator_models_loaded: { models: 2, models_sha256: bytesOf('cd', 32) },
+  operator_config_refused: { mistakes: 2 },
+  operator_requeued: { call_id: 1 },
+  operator_runner_paused: { runner: 'echo', reason: 'http_410' },
+  operator_runner_resumed: { runner: 'echo' },
+  chat_admitted: { caller: 'api_key', key_id: 3, account_id: 7, model: 'vendor/large', streaming: true },
+  chat_refused: {
+    caller: 'api_key',
+    key_id: 3,
+    account_id: 7,
+    code: 'insufficient_funds',
+    model: 'vendor/large',
+  },
+  chat_completed: {
+    ending: 'completed',
+    model: 'vendor/large',
+    upstream: 'primary',
+    prompt_tokens: 12,
+    completion_tokens: 34,
+    is_estimate: false,
+    cost_micros: '400',
+    uncovered_micros: '1',
+    first_byte_ms: 20,
+    latency_ms: 400,
+    reason: 'stalled',
+  },
+  chat_failed: { reason: 'unreachable', model: 'vendor/large', upstream: 'primary' },
+  credit_account_opened: { account_id: 7, name: 'acme' },
+  credit_granted: { account_id: 7, amount_micros: '5000000', token_id: 1 },
+  credit_topped_up: {
+    account_id: 7,
+    amount_micros: '5000000',
+    call_id: 3,
+    quote_digest: digest,
+    network: 'eip155:8453',
+    asset: payer,
+    symbol: 'USDC',
+    decimals: 6,
+    atoms: '5000000',
+    payer,
+  },
+  credit_taken_back: {
+    account_id: 7,
+    amount_micros: '2000000',
+    call_id: 3,
+    quote_digest: digest,
+    missing_micros: '3000000',
+  },
+  credit_expired: { account_id: 7, amount_micros: '1', token_id: 1 },
+  credit_held: { account_id: 7, amount_micros: '400', chat_id: chatId, key_id: 3 },
+  credit_captured: { account_id: 7, amount_micros: '300', chat_id: chatId, key_id: 3, is_estimate: false },
+  credit_released: { account_id: 7, amount_micros: '100', chat_id: chatId, key_id: 3 },
+  credit_corrected: { account_id: 7, amount_micros: '100', chat_id: chatId, key_id: 3 },
+  key_created: { key_id: 3, account_id: 7, token_id: 1 },
+  key_revoked: { key_id: 3, token_id: 1 },
+  user_created: { user_id: userId },
+  session_started: {
+    session_id: chatId,
+    user_id: userId,
+    method: 'provider',
+    provider: 'google',
+    expires_at: nowSecs,
+  },
+  session_ended: { session_id: chatId, user_id: userId, reason: 'expired' },
+  sign_in_refused: { method: 'provider', reason: 'state_mismatch', provider: 'google' },
+};
+
+const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[] } = {
+  spend_authorized: ['transaction', 'block_number', 'block_hash'],
+  spend_claimed: ['transaction', 'block_number', 'block_hash'],
+  payment_rejected: ['quote_digest', 'payer'],
+  request_refused: ['service_id', 'job_index', 'quote_digest'],
+  replay_denied: ['quote_digest', 'asset'],
+  payment_settled: ['block_number', 'block_hash', 'block_time', 'log_index'],
+  settlement_unknown: ['transaction'],
+  settlement_confirmed: ['block_time'],
+  chat_admitted: ['key_id', 'account_id'],
+  chat_refused: ['key_id', 'account_id', 'model'],
+  chat_completed: ['upstream', 'uncovered_micros', 'first_byte_ms', 'latency_ms', 'reason'],
+  chat_failed: ['upstream'],
+  credit_granted: ['token_id'],
+  credit_expired: ['token_id'],
+  credit_held: ['key_id'],
+  credit_captured: ['key_id'],
+  credit_released: ['key_id'],
+  credit_corrected: ['key_id'],
+  key_created: ['token_id'],
+  key_revoked: ['token_id'],
+  session_started: ['provider'],
+  sign_in_refused: ['provider'],
+  operator_settlement_resolved: ['transaction'],
+  enqueue_failed: ['quote_digest'],
+  delivery_failed: ['retry_at'],
+  completed: ['result_sha256', 'result_bytes'],
+  settlement_started: ['payment_id'],
+  auth_denied: ['caller', 'quote_digest'],
+  dry_run_allowed: ['mode', 'caller', 'code'],
+  dry_run_denied: ['mode', 'caller', 'code'],
+  dry_run_error: ['mode', 'caller', 'code'],
+};
+
+const types = Object.keys(examples) as EventType[];
+const eventOf = (type: EventType, data: object): LedgerEvent => ({ type, data }) as LedgerEvent;
+const encodes = (type: EventType, data: object) => () => encodeEventData(eventOf(type, data));
+
+function without(data: object, lacking: string): object {
+  return Object.fromEntries(Object.entries(data).filter(([key]) => key !== lacking));
+}
+
+function isOptional({ type, key }: { type: EventType; key: string }): boolean {
+  return ((optionalKeys[type] ?? []) as readonly string[]).includes(key);
+}
+
+/** A leaf as the lane writes it. */
+function leafOf(type: string, data: string, change: object = {}): Buffer {
+  const envelope = {
+    at: '2027-01-15T08:00:00.000Z',
+    data: JSON.parse(data) as unknown,
+    lane: 1,
+    schema: 1,
+    seq: 7,
+    stream: digest,
+    type,
+    version: 3,
+  };
+  return Buffer.from(JSON.stringify({ ...envelope, ...change }));
+}
+
+describe('every event', () => {
+  test('has a schema and an example', () => {
+    expect(types.toSorted()).toEqual(Object.keys(eventSchemas).toSorted());
+  });
+
+  test.each(types)('%s is read back as it was written', (type) => {
+    const data = encodeEventData(eventOf(type, examples[type]));
+    expect(decodeLeaf(leafOf(type, data))).toEqual({
+      seq: 7,
+      stream: digest,
+      version: 3,
+      at: '2027-01-15T08:00:00.000Z',
+      type,
+      data: examples[type],
+    });
+  });
+
+  const fields = types.flatMap((type) => Object.keys(examples[type]).map((key) => ({ type, key })));
+
+  test.each(fields.filter((field) => !isOptional(field)))('$type needs its $key', ({ type, key }) => {
+    expect(encodes(type, without(examples[type], key))).toThrow(`"${key}"`);
+  });
+
+  test.each(fields.filter(isOptional))('$type may lack its $key', ({ type, key }) => {
+    const lacking = without(examples[type], key);
+    expect(decodeLeaf(leafOf(type, encodes(type, lacking)()))).toMatchObject({ type });
+  });
+
+  test.each(types)('%s has no field beside those of its schema', (type) => {
+    expect(encodes(type, { ...examples[type], note: 'text of a stranger' })).toThrow('note');
+  });
+
+  test.each(types)('%s is refused on reading where writing would refuse it', (type) => {
+    const data = JSON.stringify({ ...examples[type], note: 'text of a stranger' });
+    expect(() => decodeLeaf(leafOf(type, data))).toThrow('note');
+  });
+});
+
+describe('the data of an event', () => {
+  test('is canonical: the same bytes whatever order it was put together in', () => {
+    const turned = Object.fromEntries(Object.entries(examples.payment_settled).toReversed());
+    expect(encodes('payment_settled', turned)()).toBe(encodes('payment_settled', examples.payment_settled)());
+    expect(encodes('delivered', { call_id: 1, attempt: 2 })()).toBe('{"attempt":2,"call_id":1}');
+  });
+
+  const settled = examples.payment_settled;
+  const quoted = examples.quote_issued;
+  test.each([
+    ['an upper-case address', 'auth_passed', { caller: `0x${'C3'.repeat(20)}`, mode: 'payer_is_caller' }],
+    ['an address of 19 bytes', 'auth_passed', { caller: bytesOf('c3', 19), mode: 'payer_is_caller' }],
+    ['a hash of 31 bytes', 'payment_settled', { ...settled, transaction: bytesOf('f6', 31) }],
+    ['an amount in hex', 'payment_settled', { ...settled, amount: '0x10' }],
+    ['an amount with a leading zero', 'payment_settled', { ...settled, amount: '010' }],
+    ['a negative amount', 'payment_settled', { ...settled, amount: '-1' }],
+    ['an amount that is a number', 'payment_settled', { ...settled, amount: 1 }],
+    ['an amount of 79 digits', 'payment_settled', { ...settled, amount: '9'.repeat(79) }],
+    ['a network by name', 'payment_settled', { ...settled, network: 'base' }],
+    ['evidence by hearsay', 'payment_settled', { ...settled, evidence: 'client' }],
+    ['no options', 'quote_issued', { ...quoted, options: [] }],
+    ['an id beyond 2^53', 'quote_issued', { ...quoted, service_id: 2 ** 53 }],
+    ['a negative id', 'quote_issued', { ...quoted, job_index: -1 }],
+    ['a time with a fraction', 'quote_issued', { ...quoted, issued_at: 1.5 }],
+    ['a sentence as reason', 'settlement_failed', { ...ofPayment, reason: 'Not enough money' }],
+    ['a reason in upper case', 'settlement_failed', { ...ofPayment, reason: 'TIMEOUT' }],
+    ['an empty reason', 'settlement_failed', { ...ofPayment, reason: '' }],
+    ['a reason of 101 characters', 'settlement_failed', { ...ofPayment, reason: 'a'.repeat(101) }],
+    ['a reason with a line break', 'settlement_failed', { ...ofPayment, reason: 'timeout\n' }],
+    ['an unknown stage', 'payment_rejected', { ...job, stage: 'later', reason: 'late' }],
+    ['an unknown claim', 'replay_denied', { ...ofPayment, claim: 'transfer' }],
+    ['a runner with a slash', 'operator_runner_resumed', { runner: '../echo' }],
+    ['nothing at all', 'delivered', {}],
+  ] satisfies [string, EventType, object][])('is refused with %s', (_, type, data) => {
+    expect(encodes(type, data)).toThrow(ZodError);
+  });
+
+  const started = examples.settlement_started;
+  test.each([
+    ['half a byte of signature', { signature: '0x123' }],
+    ['an upper-case signature', { signature: `0x${'1B'.repeat(65)}` }],
+    ['a time in hex', { valid_before: '0x10' }],
+    ['version 3', { x402_version: 3 }],
+    ['another transfer method', { transfer_method: 'permit2' }],
+    ['a symbol with markup', { symbol: '<b>' }],
+    ['a name with a control character', { eip712_name: 'USD\u0000Coin' }],
+    ['a field beside those of its schema', { resource: 'http://127.0.0.1' }],
+  ] satisfies [string, object][])('is refused with a payment of %s', (_, change) => {
+    const data = { ...started, payment: { ...started.payment, ...change } };
+    expect(encodes('settlement_started', data)).toThrow(ZodError);
+  });
+});
+
+describe('a leaf', () => {
+  const data = '{"attempt":1,"call_id":1}';
+
+  test.each([
+    ['an unknown type', leafOf('job_done', data), 'unknown event type job_done at seq 7'],
+    ['a type that every object has', leafOf('toString', data), 'unknown event type'],
+    ['the type of another event', leafOf('enqueued', data), '"payment_nonce"'],
+    ['a newer schema', leafOf('delivered', data, { schema: 2 }), '"schema"'],
+    ['no schema', leafOf('delivered', data, { schema: undefined }), '"schema"'],
+    ['no place', leafOf('delivered', data, { seq: 0 }), '"seq"'],
+    ['a place beyond 2^53', leafOf('delivered', data, { seq: 2 ** 53 }), '"seq"'],
+    ['no version', leafOf('delivered', data, { version: 0 }), '"version"'],
+    ['no stream', leafOf('delivered', data, { stream: undefined }), '"stream"'],
+    ['no time', leafOf('delivered', data, { at: undefined }), '"at"'],
+    ['a list as data', leafOf('delivered', '[]'), '"data"'],
+    ['text that is no JSON', Buffer.from('delivered'), 'JSON'],
+    ['nothing', Buffer.alloc(0), 'JSON'],
+  ])('with %s is refused', (_, leaf, message) => {
+    expect(() => decodeLeaf(leaf)).toThrow(message);
+  });
+});

@@ -1,0 +1,338 @@
+import { ExactEvmScheme } from '@x402/evm/exact/client';
+import fc from 'fast-check';
+import { getAddress } from 'viem';
+import { privateKeyToAccount } from 'viem/accounts';
+import { describe, expect, test } from 'vitest';
+import { encodeEventData, type EventData } from '../../../src/domain/events/event.ts';
+import {
+  bindingHash,
+  checkPayment,
+  matchOption,
+  paymentFromData,
+  paymentToData,
+  type RequestBinding,
+  sha256,
+  type SignedPayment,
+} from '../../../src/domain/payments/payment.ts';
+import type { SettlementOption } from '../../../src/domain/payments/quote.ts';
+import { facilitatorRequest, requirementV2 } from '../../../src/domain/payments/x402.ts';
+import {
+  decoded,
+  payload,
+  signedPayment,
+  window,
+  withAccepted,
+  withAuthorization,
+  withPayload,
+} from './payment-support.ts';
+import {
+  anyAddress,
+  anyHash,
+  anyId,
+  anyOption,
+  anyUint256,
+  bytesOf,
+  nowSecs,
+  option,
+  payee,
+} from './support.ts';
+
+const check = (value: unknown) => checkPayment(decoded(value), option, window);
+
+/** What is wrong with a payment; `none` where nothing is. */
+function wrongWith(value: unknown): string {
+  const checked = check(value);
+  return 'invalid' in checked ? checked.invalid : 'none';
+}
+
+describe('a payment', () => {
+  test('is accepted with everything that settling it needs', () => {
+    expect(check(payload)).toEqual(signedPayment);
+  });
+
+  test('is accepted with addresses and signature in any letter case, and kept in lower case', () => {
+    const { from, to } = payload.payload.authorization;
+    const spelt = withPayload({
+      signature: `0x${'1B'.repeat(65)}`,
+      authorization: { ...payload.payload.authorization, from: getAddress(from), to: getAddress(to) },
+    });
+    expect(check(spelt)).toEqual(signedPayment);
+  });
+
+  test.each([
+    ['a value in hex', { value: '0x31ce00' }, 'not_a_decimal'],
+    ['a value with a leading zero', { value: '03264000' }, 'not_a_decimal'],
+    ['a value with a plus sign', { value: '+3264000' }, 'not_a_decimal'],
+    ['a negative value', { value: '-3264000' }, 'not_a_decimal'],
+    ['a value with an exponent', { value: '3264e3' }, 'not_a_decimal'],
+    ['a value with a fraction', { value: '3264000.0' }, 'not_a_decimal'],
+    ['a value with a space', { value: ' 3264000' }, 'not_a_decimal'],
+    ['a value with a line break', { value: '3264000\n' }, 'not_a_decimal'],
+    ['a value in other digits', { value: '٣٢٦٤٠٠٠' }, 'not_a_decimal'],
+    ['an empty value', { value: '' }, 'not_a_decimal'],
+    ['a value of 79 digits', { value: '9'.repeat(79) }, 'not_a_decimal'],
+    ['validAfter in hex', { validAfter: '0x0' }, 'not_a_decimal'],
+    ['a negative validAfter', { validAfter: '-1' }, 'not_a_decimal'],
+    ['validAfter with a leading zero', { validAfter: '00' }, 'not_a_decimal'],
+    ['validBefore in hex', { validBefore: `0x${(nowSecs + 300).toString(16)}` }, 'not_a_decimal'],
+    ['validBefore with a leading zero', { validBefore: `0${nowSecs + 300}` }, 'not_a_decimal'],
+    ['an upper-case nonce', { nonce: `0x${'D4'.repeat(32)}` }, 'nonce_not_lower_case'],
+    ['an upper-case prefix', { nonce: `0X${'d4'.repeat(32)}` }, 'nonce_not_lower_case'],
+    ['junk beside its fields', { chainId: 84_532 }, 'unknown_payload_field'],
+    ['a field in another letter case', { Value: '3264000' }, 'unknown_payload_field'],
+    ['another recipient', { to: bytesOf('b3', 20) }, 'recipient_mismatch'],
+    ['a recipient that is no address', { to: 'payee.eth' }, 'recipient_mismatch'],
+    ['one atom too little', { value: '3263999' }, 'authorization_value_mismatch'],
+    ['one atom too much', { value: '3264001' }, 'authorization_value_mismatch'],
+    ['nothing', { value: '0' }, 'authorization_value_mismatch'],
+    ['a time that has not begun', { validAfter: String(nowSecs) }, 'authorization_not_yet_valid'],
+    ['a time that is over', { validBefore: String(nowSecs) }, 'authorization_expired'],
+    ['a time that is long over', { validBefore: '0' }, 'authorization_expired'],
+    ['too little time to settle', { validBefore: String(nowSecs + 15) }, 'authorization_expires_too_soon'],
+    ['a second too much time', { validBefore: String(nowSecs + 361) }, 'authorization_valid_too_long'],
+    ['all the time there is', { validBefore: String(2n ** 256n - 1n) }, 'authorization_valid_too_long'],
+  ] satisfies [string, object, string][])('with %s is refused', (_, change, reason) => {
+    expect(wrongWith(withAuthorization(change))).toBe(reason);
+  });
+
+  test.each([
+    ['began a second ago', { validAfter: String(nowSecs - 1) }],
+    ['began at the beginning', { validAfter: '0' }],
+    ['ends when settling has to be done', { validBefore: String(nowSecs + 16) }],
+    ['ends as late as was offered, a minute of skew included', { validBefore: String(nowSecs + 360) }],
+  ] satisfies [string, object][])('that %s is accepted', (_, change) => {
+    expect(wrongWith(withAuthorization(change))).toBe('none');
+  });
+
+  test.each([
+    ['nothing', '', 'malformed_signature'],
+    ['only a prefix', '0x', 'malformed_signature'],
+    ['64 bytes', bytesOf('1b', 64), 'malformed_signature'],
+    ['65 bytes', bytesOf('1b', 65), 'none'],
+    ['65 bytes and half of one', `${bytesOf('1b', 65)}1`, 'malformed_signature'],
+    ['65 bytes less half of one', bytesOf('1b', 65).slice(0, -1), 'malformed_signature'],
+    ['65 bytes without 0x', '1b'.repeat(65), 'malformed_signature'],
+    ['letters that are no hex', bytesOf('1g', 65), 'malformed_signature'],
+    ['a line break after it', `${bytesOf('1b', 65)}\n`, 'malformed_signature'],
+    ['the 4,096 bytes a wallet contract may need', bytesOf('1b', 4_096), 'none'],
+    ['4,097 bytes', bytesOf('1b', 4_097), 'malformed_signature'],
+  ])('with a signature of %s: %s', (_, signature, wrong) => {
+    expect(wrongWith(withPayload({ signature }))).toBe(wrong);
+  });
+
+  test('of the official client is accepted as it comes', async () => {
+    const account = privateKeyToAccount(bytesOf('01', 32));
+    const digest = bytesOf('e5', 32);
+    const accepted = { ...requirementV2(option, digest, 300), network: option.network };
+    const signed = await new ExactEvmScheme(account).createPaymentPayload(2, accepted);
+    const payment = decoded({ ...signed, accepted });
+    expect(payment.terms?.quoteDigest).toBe(digest);
+    expect(matchOption(payment, [option])).toBe(option);
+    const atOnce = { ...window, nowSecs: Math.floor(Date.now() / 1_000) };
+    expect(checkPayment(payment, option, atOnce)).toMatchObject({
+      payer: account.address.toLowerCase(),
+      amount: option.amount,
+      payTo: payee,
+    });
+  });
+
+  test('with junk beside its signature is refused', () => {
+    expect(wrongWith(withPayload({ junk: null }))).toBe('unknown_payload_field');
+    expect(wrongWith(withPayload({ permit2Authorization: {} }))).toBe('unknown_payload_field');
+  });
+
+  test('is put to the facilitator exactly as it was signed, and nothing else with it', () => {
+    const request = facilitatorRequest(signedPayment, bytesOf('e5', 32));
+    expect(request.paymentPayload.payload).toEqual(payload.payload);
+    expect(request.paymentRequirements).toEqual(request.paymentPayload.accepted);
+    expect(request.paymentRequirements).toEqual({
+      ...payload.accepted,
+      extra: { ...payload.accepted.extra, assetTransferMethod: 'eip3009' },
+    });
+  });
+});
+
+describe('checking', () => {
+  const anyTime = fc.integer({ min: nowSecs - 1_000, max: nowSecs + 1_000 }).map(String);
+  const anyText = fc.oneof(fc.string({ unit: 'binary' }), anyUint256.map(String), anyAddress, anyTime);
+  const mostly = (right: string) => fc.oneof({ weight: 3, arbitrary: fc.constant(right) }, anyText);
+  const { from, nonce, ...signed } = payload.payload.authorization;
+  const anyAuthorization = fc.record({
+    from: fc.constant(from),
+    nonce: fc.constant(nonce),
+    to: mostly(signed.to),
+    value: mostly(signed.value),
+    validAfter: fc.oneof(anyTime, mostly(signed.validAfter)),
+    validBefore: fc.oneof(anyTime, mostly(signed.validBefore)),
+  });
+  const anySignature = mostly(payload.payload.signature);
+
+  test('never throws, and says what is wrong in a word that the ledger takes', () => {
+    fc.assert(
+      fc.property(anyAuthorization, anySignature, (authorization, signature) => {
+        expect(wrongWith(withPayload({ signature, authorization }))).toMatch(/^[a-z0-9_]{1,100}$/);
+      }),
+    );
+  });
+
+  test('accepts only what was asked for: this money, to this payee, in this time', () => {
+    fc.assert(
+      fc.property(anyAuthorization, anySignature, (authorization, signature) => {
+        fc.pre(wrongWith(withPayload({ signature, authorization })) === 'none');
+        expect(authorization.to).toBe(payee);
+        expect(authorization.value).toBe('3264000');
+        expect(Number(authorization.validAfter)).toBeLessThan(nowSecs);
+        expect(Number(authorization.validBefore)).toBeGreaterThanOrEqual(nowSecs + 16);
+        expect(Number(authorization.validBefore)).toBeLessThanOrEqual(nowSecs + 360);
+      }),
+    );
+  });
+});
+
+describe('the option that a payment means', () => {
+  const other: SettlementOption = { ...option, asset: bytesOf('a2', 20), symbol: 'EURC', amount: 3_000_000n };
+  const matched = (change: object) => matchOption(decoded(withAccepted(change)), [other, option]);
+
+  test('is the one with its network, asset, amount and payee', () => {
+    expect(matched({})).toBe(option);
+    expect(matched({ asset: other.asset, amount: '3000000' })).toBe(other);
+  });
+
+  test('is found whatever the letter case of its addresses', () => {
+    const { asset, payTo } = payload.accepted;
+    expect(matched({ asset: getAddress(asset), payTo: getAddress(payTo) })).toBe(option);
+    expect(matched({ asset: `0x${'A1'.repeat(20)}`, payTo: `0x${'B2'.repeat(20)}` })).toBe(option);
+  });
+
+  test.each([
+    ['another scheme', { scheme: 'upto' }],
+    ['a scheme in another letter case', { scheme: 'Exact' }],
+    ['another network', { network: 'eip155:8453' }],
+    ['another asset', { asset: bytesOf('a3', 20) }],
+    ["another option's asset", { asset: other.asset }],
+    ['one atom less', { amount: '3263999' }],
+    ['one atom more', { amount: '3264001' }],
+    ["another option's amount", { amount: '3000000' }],
+    ['the amount in hex', { amount: '0x31ce00' }],
+    ['the amount with a leading zero', { amount: '03264000' }],
+    ['another payee', { payTo: bytesOf('b3', 20) }],
+    ['a payee that is no address', { payTo: 'payee.eth' }],
+  ] satisfies [string, object][])('is none with %s', (_, change) => {
+    expect(matched(change)).toBeUndefined();
+  });
+
+  test('is none where nothing is offered', () => {
+    expect(matchOption(decoded(payload), [])).toBeUndefined();
+  });
+});
+
+describe('the binding of a payment to its request', () => {
+  const binding: RequestBinding = {
+    method: 'POST',
+    path: '/x402/jobs/1/0',
+    bodySha256: sha256('{}'),
+    caller: bytesOf('11', 20),
+    callerNonce: 'n1',
+  };
+  const others: Record<keyof RequestBinding, RequestBinding> = {
+    method: { ...binding, method: 'PUT' },
+    path: { ...binding, path: '/x402/jobs/1/00' },
+    bodySha256: { ...binding, bodySha256: sha256('{ }') },
+    caller: { ...binding, caller: bytesOf('12', 20) },
+    callerNonce: { ...binding, callerNonce: 'n2' },
+  };
+
+  test('is the same for the same request', () => {
+    expect(bindingHash({ ...binding })).toBe(bindingHash(binding));
+  });
+
+  test.each(Object.entries(others))('changes with %s', (_, other) => {
+    expect(bindingHash(other)).not.toBe(bindingHash(binding));
+  });
+
+  test('tells no caller from any caller, and parts that run together apart', () => {
+    const hashes = [
+      binding,
+      { ...binding, caller: undefined },
+      { ...binding, callerNonce: undefined },
+      { ...binding, callerNonce: 'null' },
+      { ...binding, callerNonce: '' },
+      { ...binding, method: 'POS', path: 'T/x402/jobs/1/0' },
+      { ...binding, method: 'POST","', path: 'x402/jobs/1/0' },
+    ].map(bindingHash);
+    expect(new Set(hashes).size).toBe(hashes.length);
+  });
+
+  test('is the same for two requests only if they are the same', () => {
+    const anyPart = fc.string({ unit: fc.constantFrom('a', '"', ',', '\\', '\n', '[', ' '), maxLength: 3 });
+    const anyBinding: fc.Arbitrary<RequestBinding> = fc.record({
+      method: anyPart,
+      path: anyPart,
+      bodySha256: fc.constantFrom(sha256(''), sha256('a')),
+      caller: fc.option(fc.constantFrom(bytesOf('11', 20), bytesOf('12', 20)), { nil: undefined }),
+      callerNonce: fc.option(anyPart, { nil: undefined }),
+    });
+    fc.assert(
+      fc.property(anyBinding, anyBinding, (one, another) => {
+        expect(bindingHash(one) === bindingHash(another)).toBe(partsOf(one) === partsOf(another));
+      }),
+    );
+  });
+
+  test('is SHA-256', () => {
+    expect(sha256('abc')).toBe('0xba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad');
+    expect(sha256(new TextEncoder().encode('abc'))).toBe(sha256('abc'));
+  });
+});
+
+describe('a payment on record', () => {
+  const anySignedPayment: fc.Arbitrary<SignedPayment> = fc
+    .tuple(
+      anyOption,
+      fc.record({
+        x402Version: fc.constantFrom(1 as const, 2 as const),
+        transferMethod: fc.constant('eip3009' as const),
+        payer: anyAddress,
+        nonce: anyHash,
+        validAfter: anyUint256,
+        validBefore: anyUint256,
+        signature: fc
+          .uint8Array({ minLength: 65, maxLength: 200 })
+          .map((bytes) => `0x${Buffer.from(bytes).toString('hex')}` as const),
+        maxTimeoutSecs: anyId,
+      }),
+    )
+    .map(([terms, rest]) => ({ ...terms, ...rest }));
+
+  test('can be settled again from its record alone, whatever it is', () => {
+    fc.assert(
+      fc.property(anySignedPayment, (any) => {
+        expect(paymentFromData(recorded(any))).toEqual(any);
+      }),
+    );
+  });
+
+  test('has room for the longest signature that is accepted', () => {
+    const longest = { ...signedPayment, signature: bytesOf('ff', 4_096) };
+    expect(paymentFromData(recorded(longest))).toEqual(longest);
+  });
+});
+
+function partsOf({ method, path, bodySha256, caller, callerNonce }: RequestBinding): string {
+  return JSON.stringify([method, path, bodySha256, caller ?? null, callerNonce ?? null]);
+}
+
+/** A payment after it went through the ledger's own encoding. */
+function recorded(payment: SignedPayment): EventData<'settlement_started'>['payment'] {
+  const text = encodeEventData({
+    type: 'settlement_started',
+    data: {
+      request_id: '0198a1b2-0000-7000-8000-000000000001',
+      binding: bytesOf('01', 32),
+      body_sha256: bytesOf('02', 32),
+      body_bytes: 2,
+      payment: paymentToData(payment),
+    },
+  });
+  return (JSON.parse(text) as EventData<'settlement_started'>).payment;
+}

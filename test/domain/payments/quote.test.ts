@@ -1,0 +1,166 @@
+import fc from 'fast-check';
+import { hashTypedData, keccak256, stringToBytes } from 'viem';
+import { describe, expect, test } from 'vitest';
+import { encodeEventData, type EventData } from '../../../src/domain/events/event.ts';
+import type { Address, Hex } from '../../../src/domain/values/primitives.ts';
+import {
+  optionFromJson,
+  optionJson,
+  type Quote,
+  quoteDigest,
+  quoteToData,
+  quoteTypedData,
+  type SettlementOption,
+  zeroAddress,
+  zeroHash,
+} from '../../../src/domain/payments/quote.ts';
+import { anyOption, anyQuote, bytesOf, nowSecs, option } from './support.ts';
+
+const quote: Quote = {
+  serviceId: 1,
+  jobIndex: 0,
+  priceWei: 10n ** 15n,
+  options: [option],
+  requester: zeroAddress,
+  inputsHash: zeroHash,
+  issuedAt: nowSecs,
+  expiresAt: nowSecs + 300,
+  salt: bytesOf('5a', 32),
+};
+
+/** The digest as any EIP-712 tool computes it, given the type and the contract's word on `optionsHash`. */
+function digestByViem(of: Quote): Hex {
+  return hashTypedData({
+    ...quoteTypedData,
+    message: {
+      ...of,
+      serviceId: BigInt(of.serviceId),
+      issuedAt: BigInt(of.issuedAt),
+      expiresAt: BigInt(of.expiresAt),
+      optionsHash: keccak256(stringToBytes(`[${of.options.map(canonicalOption).join(',')}]`)),
+    },
+  });
+}
+
+/** An option's canonical JSON, written out: keys in order, no white space. */
+function canonicalOption(of: SettlementOption): string {
+  const text = JSON.stringify;
+  return (
+    `{"amount":"${of.amount}","asset":"${of.asset}","decimals":${of.decimals},` +
+    `"eip712_name":${text(of.eip712Name)},"eip712_version":${text(of.eip712Version)},` +
+    `"network":"${of.network}","pay_to":"${of.payTo}","symbol":"${of.symbol}"}`
+  );
+}
+
+describe("a quote's digest", () => {
+  test('is the one on record for a known quote', () => {
+    const digest = '0x814c44bfe130a50b180dad4bd7bf39c2380ac82354a0d52512dcf4ee5dfd2365';
+    expect(quoteDigest(quote)).toBe(digest);
+    expect(digestByViem(quote)).toBe(digest);
+  });
+
+  test("is viem's digest of the published typed data, for any quote", () => {
+    fc.assert(
+      fc.property(anyQuote, (any) => {
+        expect(quoteDigest(any)).toBe(digestByViem(any));
+      }),
+    );
+  });
+
+  test('is over the type in the contract', () => {
+    const members = quoteTypedData.types.JobQuote.map(({ type, name }) => `${type} ${name}`);
+    expect(`${quoteTypedData.primaryType}(${members.join(',')})`).toBe(
+      'JobQuote(uint64 serviceId,uint32 jobIndex,uint256 priceWei,bytes32 optionsHash,address requester,' +
+        'bytes32 inputsHash,uint64 issuedAt,uint64 expiresAt,bytes32 salt)',
+    );
+    expect(quoteTypedData.domain).toEqual({ name: 'Tollbook', version: '1' });
+  });
+
+  const otherValues: Omit<Quote, 'options'> = {
+    serviceId: 2,
+    jobIndex: 1,
+    priceWei: 10n ** 15n + 1n,
+    requester: bytesOf('01', 20),
+    inputsHash: bytesOf('01', 32),
+    issuedAt: nowSecs + 1,
+    expiresAt: nowSecs + 301,
+    salt: bytesOf('5b', 32),
+  };
+  test.each(Object.entries(otherValues))('changes with %s', (name, value) => {
+    expect(quoteDigest({ ...quote, [name]: value })).not.toBe(quoteDigest(quote));
+  });
+
+  const otherTerms: SettlementOption = {
+    network: 'eip155:8453',
+    asset: bytesOf('a2', 20),
+    symbol: 'EURC',
+    decimals: 7,
+    amount: option.amount + 1n,
+    payTo: bytesOf('b3', 20),
+    eip712Name: 'USDC',
+    eip712Version: '1',
+  };
+  test.each(Object.entries(otherTerms))("changes with an option's %s", (name, value) => {
+    const changed = { ...quote, options: [{ ...option, [name]: value }] };
+    expect(quoteDigest(changed)).not.toBe(quoteDigest(quote));
+  });
+
+  test('changes with one more option, and with their order', () => {
+    const digests = [[option], [option, otherTerms], [otherTerms, option]].map((options) =>
+      quoteDigest({ ...quote, options }),
+    );
+    expect(new Set(digests).size).toBe(3);
+  });
+
+  test("does not depend on which list the options are in, nor on their keys' order", () => {
+    const turned = Object.fromEntries(Object.entries(option).toReversed()) as unknown as SettlementOption;
+    expect(quoteDigest({ ...quote, options: [turned] })).toBe(quoteDigest(quote));
+  });
+
+  test('changes with any two fields swapped that have one type', () => {
+    const { issuedAt, expiresAt, salt, inputsHash } = quote;
+    const digests = [
+      quote,
+      { ...quote, issuedAt: expiresAt, expiresAt: issuedAt },
+      { ...quote, salt: inputsHash, inputsHash: salt },
+    ].map(quoteDigest);
+    expect(new Set(digests).size).toBe(3);
+  });
+});
+
+describe('a quote on record', () => {
+  test('gives its digest to whoever has only the record', () => {
+    fc.assert(
+      fc.property(anyQuote, (any) => {
+        const data = JSON.parse(
+          encodeEventData({ type: 'quote_issued', data: quoteToData(any) }),
+        ) as QuoteRecord;
+        expect(quoteDigest(quoteFromData(data))).toBe(quoteDigest(any));
+      }),
+    );
+  });
+
+  test("keeps an option's terms", () => {
+    fc.assert(
+      fc.property(anyOption, (any) => {
+        expect(optionFromJson(optionJson(any))).toEqual(any);
+      }),
+    );
+  });
+});
+
+type QuoteRecord = EventData<'quote_issued'>;
+
+function quoteFromData(data: QuoteRecord): Quote {
+  return {
+    serviceId: data.service_id,
+    jobIndex: data.job_index,
+    priceWei: BigInt(data.price_wei),
+    options: data.options.map(optionFromJson),
+    requester: data.requester as Address,
+    inputsHash: data.inputs_hash as Hex,
+    issuedAt: data.issued_at,
+    expiresAt: data.expires_at,
+    salt: data.salt as Hex,
+  };
+}

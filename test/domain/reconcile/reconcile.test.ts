@@ -1,0 +1,222 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { ReopenedQuotes } from '../../../src/domain/bookkeeping/reopened-quotes.ts';
+import { accountKey, type ChainTransfer } from '../../../src/domain/reconcile/reconcile.ts';
+import { LedgerFacts } from '../../../src/domain/reconcile/ledger-facts.ts';
+import { paidJob } from '../../support/synthetic-ledger.ts';
+import {
+  allKinds,
+  type Kind,
+  kinds,
+  lateStories,
+  network,
+  otherPayTo,
+  payTo,
+  type Planted,
+  stranger,
+} from './support.ts';
+import { account, foundIn, key, reconcilePlanted } from './world.ts';
+
+const expectedOf = (planted: readonly Planted[]): string[] =>
+  planted.flatMap(({ expected }) => expected.map((pair) => pair.join(' '))).toSorted();
+
+/** What came to the payee in its token, less what left it. */
+const movedBy = (transfers: readonly ChainTransfer[]): bigint =>
+  transfers
+    .filter(({ asset }) => asset === account.asset)
+    .reduce(
+      (sum, { from, to, amount }) => sum + (to === payTo ? amount : 0n) - (from === payTo ? amount : 0n),
+      0n,
+    );
+
+describe('of one thing', () => {
+  test.each(allKinds)('%s is said what it is, and nothing else', (kind) => {
+    const planted = [kinds[kind](7)];
+    expect(foundIn(reconcilePlanted(planted).tally)).toEqual(expectedOf(planted));
+  });
+});
+
+test('in a ledger of any mixture everything is found in its class, once, and nothing besides', () => {
+  const kindAt = fc.constantFrom<Kind>('matched', ...allKinds);
+  const mixture = fc.array(kindAt, { minLength: 1, maxLength: 120 });
+  fc.assert(
+    fc.property(mixture, fc.array(fc.nat(60), { maxLength: 40 }), (names, turns) => {
+      const planted = names.map((name, n) => kinds[name](n));
+      const { tally, transfers, contradictions } = reconcilePlanted(planted, { turns });
+      expect(foundIn(tally)).toEqual(expectedOf(planted));
+      expect(contradictions).toEqual([]);
+      // every transfer is in one class: they add up to what the chain moved
+      expect(tally.net(account)).toBe(movedBy(transfers));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('where nothing is broken or open, the ledger says to the atom what the chain moved', () => {
+  const sound = [
+    'matched',
+    'matchedOnWord',
+    'recordedLate',
+    'recordedEarly',
+    'refunded',
+    'sweep',
+    'earlierPeriod',
+  ] as const;
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...sound), { minLength: 1, maxLength: 60 }), (names) => {
+      const { tally, transfers, ledger } = reconcilePlanted(names.map((name, n) => kinds[name](n)));
+      expect([tally.countOf('break'), tally.countOf('open')]).toEqual([0, 0]);
+      expect((ledger.in.get(key) ?? 0n) - (ledger.out.get(key) ?? 0n)).toBe(movedBy(transfers));
+    }),
+  );
+});
+
+test('what is swept from one payee to another comes to that one, by the ledger as by the chain', () => {
+  const { ledger, tally } = reconcilePlanted([kinds.sweptToOtherPayee(1)]);
+  const other = { ...account, payTo: otherPayTo };
+  expect([ledger.in.get(accountKey(other)), tally.net(other)]).toEqual([2_000n, 2_000n]);
+  expect([ledger.out.get(key), tally.net(account)]).toEqual([2_000n, -2_000n]);
+  const { ledger: later } = reconcilePlanted([kinds.sweptToOtherPayeeEarlier(1)]);
+  expect([later.opening.get(accountKey(other)), later.opening.get(key)]).toEqual([2_000n, -2_000n]);
+});
+
+test('what the ledger closes with is what it opens the next period with: it never holds the token of a spend', () => {
+  const { ledger, tally } = reconcilePlanted([kinds.spend(1), kinds.matched(2)]);
+  expect(tally.countOfClass('spend')).toBe(1);
+  expect(ledger.in.get(key)).toBe(3_000n);
+});
+
+test('a period that is covered has nothing that is not final: what is in a later block is of the next one', () => {
+  const planted = [kinds.beyondFinal(1)];
+  const { tally } = reconcilePlanted(planted, { isCovered: true });
+  expect(tally.json()).toMatchObject({ timing: { count: 1, items: [{ why: 'occurred_after' }] } });
+});
+
+test('money of an authorization that the ledger never saw is told from a plain transfer', () => {
+  const planted = [kinds.foreignAuthorization(1), kinds.plainTransfer(2), kinds.failedThatLanded(3)];
+  const { items = [] } = reconcilePlanted(planted).tally.json().on_chain_without_event ?? {};
+  const seen = items.map(({ foreign, payer, why }) => ({ foreign, payer, why }));
+  expect(seen).toContainEqual({ foreign: true, payer: stranger, why: undefined });
+  expect(seen).toContainEqual({ foreign: false, payer: undefined, why: undefined });
+  expect(seen).toContainEqual({ foreign: false, payer: expect.any(String), why: 'recorded_as_failed' });
+});
+
+test('a transfer that a receipt shows within the period and the logs do not is a contradiction, no verdict', () => {
+  const { transfers, events } = kinds.matched(5);
+  const [transfer] = transfers;
+  const is = {
+    kind: 'receipt',
+    blockNumber: transfer!.blockNumber,
+    isReverted: false,
+    transfers,
+    authorizations: [],
+  } as const;
+  const shown = { events, evidence: [{ transaction: transfer!.transaction, is }], expected: [] };
+  const { contradictions, tally } = reconcilePlanted([shown]);
+  expect(contradictions).toEqual(transfers);
+  expect(tally.countOfClass('missing_on_chain')).toBe(0);
+});
+
+test('what was paid before the period is summed, and is what the period opens with', () => {
+  const planted = [
+    kinds.earlierPeriod(3),
+    kinds.earlierPeriod(4),
+    kinds.deadLetteredEarlier(5),
+    kinds.matched(6),
+  ];
+  const { ledger, tally } = reconcilePlanted(planted);
+  // jobs 3, 4 and 5 cost 1000, 2000 and 3000 atoms
+  expect(ledger.opening.get(key)).toBe(6_000n);
+  expect(ledger.in.get(key)).toBe(1_000n);
+  expect(tally.json().refund_due?.items).toMatchObject([{ carried: true }]);
+});
+
+test('dust beyond what can be listed is grouped by sender, counted and summed to the atom', () => {
+  const dust = Array.from({ length: 500 }, (_, n) => kinds.plainTransfer(n));
+  const planted = [...dust, kinds.matched(900), kinds.foreignAuthorization(901)];
+  const { tally, transfers } = reconcilePlanted(planted, { listed: 100 });
+  const found = tally.json().on_chain_without_event;
+  expect(found).toMatchObject({ count: 501 });
+  expect(found?.items).toHaveLength(100);
+  expect(found?.groups).toMatchObject([{ counterparty: stranger, count: 401 }]);
+  const all = [...(found?.items.map(({ chain_amount }) => chain_amount) ?? []), found?.groups[0]?.atoms];
+  const strangers = transfers.filter(({ from }) => from === stranger);
+  expect(all.reduce((sum, atoms) => sum + BigInt(atoms ?? 0), 0n)).toBe(
+    strangers.reduce((sum, { amount }) => sum + amount, 0n),
+  );
+  expect(tally.countOfClass('matched')).toBe(1);
+});
+
+test('dust before it does not hide the money of a payment whose outcome nobody knows', () => {
+  const dust = Array.from({ length: 50 }, (_, n) => kinds.plainTransfer(n));
+  const planted = [...dust, kinds.unknownThatLanded(900), kinds.failedThatLanded(901)];
+  const { tally } = reconcilePlanted(planted, { receipts: 10, listed: 20 });
+  expect(tally.json().unknown?.items).toMatchObject([{ why: 'landed' }]);
+  expect(tally.countOfClass('on_chain_without_event')).toBe(51);
+});
+
+test('of a year of payments only what is open, or of the period, is kept; the rest is a sum', () => {
+  const ranges = new Map([[network, { from: 1_000_000n, to: 2_000_000n, isCovered: true }]]);
+  const facts = new LedgerFacts(
+    { from: '2026-12-01T00:00:00.000Z', to: '2027-01-01T00:00:00.000Z' },
+    ranges,
+    () => false,
+  );
+  const jobs = 40_000;
+  const dayMs = 86_400_000;
+  let seq = 0;
+  let paid = 0n;
+  for (let n = 0; n < jobs; n++) {
+    const at = new Date(Date.parse('2026-01-01') + Math.floor((n * 300 * dayMs) / jobs)).toISOString();
+    // every hundredth is never delivered, and every other quote is paid by nobody
+    const told = paidJob(n, { startMs: Date.parse(at) }).slice(0, n % 2 === 0 ? (n % 100 === 0 ? 5 : 7) : 1);
+    for (const [index, { stream, event }] of told.entries()) {
+      seq += 1;
+      facts.take({ ...event, seq, stream, version: index + 1, at });
+      if (event.type === 'payment_settled' && n % 100 !== 0) paid += BigInt(event.data.amount);
+    }
+  }
+  const kept = facts.payments();
+  const open = kept.filter(({ call }) => call !== 'completed');
+  expect(open).toHaveLength(jobs / 100);
+  // beyond those a week's worth at most, and what came since it was last looked through
+  expect(kept.length).toBeLessThan(jobs / 100 + 4_000);
+  const rest = kept.filter(({ call }) => call === 'completed').reduce((sum, { amount }) => sum + amount, 0n);
+  expect((facts.opening.get(key) ?? 0n) + rest).toBe(paid);
+});
+
+const week = { from: '2026-12-01T00:00:00.000Z', to: '2026-12-08T00:00:00.000Z' };
+const weekBlocks = new Map([[network, { from: 1_000_000n, to: 2_000_000n, isCovered: true }]]);
+
+const soonAfter = (index: number) => new Date(Date.parse('2026-12-20') + index * 10).toISOString();
+
+/** A ledger in which so many strangers' jobs go by between the first events of one stream and its last. */
+function foldedLate(early: Planted['events'], earlyAt: string, late: Planted['events'] = []) {
+  const reopened = new ReopenedQuotes();
+  const between = Array.from({ length: 10_000 }, (_, n) => paidJob(n + 1_000)).flat();
+  const events = [
+    ...early.map(({ stream, event }) => ({ stream, event, at: earlyAt })),
+    ...between.map(({ stream, event }, index) => ({ stream, event, at: soonAfter(index) })),
+    ...late.map(({ stream, event }) => ({ stream, event, at: '2026-12-28T00:00:00.000Z' })),
+  ].map(({ event, ...place }, index) => ({ ...event, ...place, seq: index + 1, version: 1 }));
+  for (const event of events) reopened.skim(event);
+  const facts = new LedgerFacts(week, weekBlocks, (digest) => reopened.has(digest));
+  for (const event of events) facts.take(event);
+  return facts;
+}
+
+describe('what is told weeks after everything seemed over', () => {
+  test.each(['refundedLate', 'reorgedLate', 'confirmedLate', 'settledLate'] as const)('%s', (name) => {
+    const { events, later, stands } = lateStories[name](7);
+    const facts = foldedLate(events, '2026-11-01T00:00:00.000Z', later);
+    const [payment] = facts.payments().filter(({ quoteDigest }) => quoteDigest === events[0]?.stream);
+    expect(payment?.status ?? 'settled').toBe(stands);
+  });
+
+  test('a payment of the period that failed is still known when its money is found on the chain', () => {
+    const { events } = kinds.failedThatLanded(7);
+    const facts = foldedLate(events, '2026-12-03T00:00:00.000Z');
+    const statuses = facts.payments().filter(({ quoteDigest }) => quoteDigest === events[0]?.stream);
+    expect(statuses).toMatchObject([{ status: 'settlement_failed' }]);
+  });
+});

@@ -1,0 +1,429 @@
+import type { LedgerEvent } from '../../../src/domain/events/event.ts';
+import type { ChainTransfer, Evidence, ItemClass } from '../../../src/domain/reconcile/reconcile.ts';
+import { hex32Of, paidJob } from '../../support/synthetic-ledger.ts';
+
+export const network = 'eip155:84532';
+/** The token and the payee of every payment. */
+export const asset = `0x${'5f'.repeat(20)}`;
+const otherAsset = `0x${'6e'.repeat(20)}`;
+export const payTo = `0x${'90'.repeat(20)}`;
+export const stranger = `0x${'77'.repeat(20)}`;
+const vault = `0x${'88'.repeat(20)}`;
+/** Another payee of ours, which the ledger knows by its quotes. */
+export const otherPayTo = `0x${'91'.repeat(20)}`;
+
+/** Before, in and after the period: events come in this order, those of one phase in any. */
+type Phase = 0 | 1 | 2;
+
+/** One thing that happened, as ledger and chain have it, and what must be said of it. */
+export interface Planted {
+  readonly events: readonly { readonly stream: string; readonly event: LedgerEvent; readonly phase: Phase }[];
+  /** On the chain; those outside of the period's blocks are only in receipts. */
+  readonly transfers?: readonly ChainTransfer[];
+  readonly authorizations?: readonly { readonly transfer: ChainTransfer; readonly nonce: string }[];
+  readonly evidence?: readonly { readonly transaction: string; readonly is: Evidence }[];
+  /** Class by the quote or the transaction that the item is of. */
+  readonly expected: readonly (readonly [ItemClass, string])[];
+}
+
+interface Job {
+  readonly stream: string;
+  readonly quote: LedgerEvent;
+  readonly verified: LedgerEvent;
+  readonly started: Extract<LedgerEvent, { type: 'settlement_started' }>;
+  readonly settled: Extract<LedgerEvent, { type: 'payment_settled' }>;
+  readonly enqueued: LedgerEvent;
+  readonly delivered: LedgerEvent;
+  readonly completed: LedgerEvent;
+  /** The transfer that the payment authorizes, where the ledger says. */
+  readonly transfer: ChainTransfer;
+  readonly named: object;
+}
+
+function jobOf(n: number): Job {
+  const told = paidJob(n);
+  const [quote, verified, started, settled, enqueued, delivered, completed] = told.map(({ event }) => event);
+  if (started?.type !== 'settlement_started' || settled?.type !== 'payment_settled')
+    throw new Error('no job');
+  const { data } = settled;
+  return {
+    stream: told[0]!.stream,
+    quote: quote!,
+    verified: verified!,
+    started,
+    settled,
+    enqueued: enqueued!,
+    delivered: delivered!,
+    completed: completed!,
+    transfer: {
+      network,
+      asset,
+      from: data.payer,
+      to: payTo,
+      amount: BigInt(data.amount),
+      transaction: data.transaction,
+      blockNumber: BigInt(data.block_number ?? 0),
+      blockHash: data.block_hash ?? '',
+      logIndex: data.log_index ?? 0,
+    },
+    named: { network, asset, payer: data.payer, payment_nonce: data.payment_nonce },
+  };
+}
+
+const make = (type: string, data: object) => ({ type, data }) as LedgerEvent;
+
+/** The settlement with other data; `undefined` takes a field away. */
+function settledWith({ settled }: Job, change: object): LedgerEvent {
+  return { ...settled, data: { ...settled.data, ...change } };
+}
+
+const onWord = {
+  evidence: 'facilitator',
+  block_number: undefined,
+  block_hash: undefined,
+  log_index: undefined,
+};
+
+function story(job: Job, events: readonly LedgerEvent[], phase: Phase = 1): Planted['events'] {
+  return [job.quote, job.verified, ...events].map((event) => ({ stream: job.stream, event, phase }));
+}
+
+function paidStory(job: Job, settled: LedgerEvent = job.settled): LedgerEvent[] {
+  return [job.started, settled, job.enqueued, job.delivered, job.completed];
+}
+
+function receiptOf(transfers: readonly ChainTransfer[], blockNumber: bigint, isReverted = false): Evidence {
+  return { kind: 'receipt', blockNumber, isReverted, transfers, authorizations: [] };
+}
+
+function outTransfer(n: number, to: string): ChainTransfer {
+  const { transfer } = jobOf(n);
+  return { ...transfer, from: payTo, to, transaction: hex32Of(`out ${n}`), logIndex: 3 };
+}
+
+function sweepOf(out: ChainTransfer, change: object = {}): Planted['events'] {
+  const data = {
+    network,
+    asset,
+    symbol: 'USDC',
+    decimals: 6,
+    pay_to: payTo,
+    swept_to: out.to,
+    amount: String(out.amount),
+    transaction: out.transaction,
+    block_number: String(out.blockNumber),
+    block_hash: out.blockHash,
+    log_index: out.logIndex,
+    operator: 'ada',
+    ...change,
+  };
+  const stream = `sweep:84532:${out.transaction}:${out.logIndex}`;
+  return [{ stream, event: make('operator_sweep_recorded', data), phase: 1 }];
+}
+
+/** Prepaid credits that their contract pays out to the payee. */
+function spendOf(
+  { from: contract, amount, transaction, blockNumber, blockHash }: ChainTransfer,
+  operator: string,
+  isTold = true,
+) {
+  const place = { transaction, block_number: String(blockNumber), block_hash: blockHash };
+  const data = { network, contract, operator, amount: String(amount), ...(isTold && place) };
+  return [{ stream: `spend:${transaction}`, event: make('spend_claimed', data), phase: 1 as const }];
+}
+
+function refundOf(job: Job, out: ChainTransfer): LedgerEvent {
+  return make('refunded', {
+    ...job.named,
+    amount: String(out.amount),
+    refunded_from: out.from,
+    refunded_to: out.to,
+    transaction: out.transaction,
+    block_number: String(out.blockNumber),
+    block_hash: out.blockHash,
+    log_index: out.logIndex,
+    operator: 'ada',
+  });
+}
+
+/** Every kind of thing that can happen to the payment, transfer or move of number `n`. */
+export const kinds = {
+  matched: (n) => {
+    const job = jobOf(n);
+    return {
+      events: story(job, paidStory(job)),
+      transfers: [job.transfer],
+      expected: [['matched', job.stream]],
+    };
+  },
+  matchedOnWord: (n) => {
+    const job = jobOf(n);
+    const events = story(job, paidStory(job, settledWith(job, onWord)));
+    return { events, transfers: [job.transfer], expected: [['matched', job.stream]] };
+  },
+  wordNamedAnother: (n) => {
+    const job = jobOf(n);
+    const named = settledWith(job, { ...onWord, transaction: hex32Of(`wrong ${n}`) });
+    const authorizations = [{ transfer: job.transfer, nonce: job.settled.data.payment_nonce }];
+    const events = story(job, paidStory(job, named));
+    return { events, transfers: [job.transfer], authorizations, expected: [['matched', job.stream]] };
+  },
+  recordedLate: (n) => {
+    const job = jobOf(n);
+    const events = story(job, paidStory(job), 2);
+    return { events, transfers: [job.transfer], expected: [['timing', job.stream]] };
+  },
+  recordedEarly: (n) => {
+    const job = jobOf(n);
+    const events = story(job, paidStory(job), 0);
+    return { events, transfers: [job.transfer], expected: [['timing', job.stream]] };
+  },
+  occurredBefore: (n) => {
+    const job = jobOf(n);
+    const events = story(job, paidStory(job, settledWith(job, { block_number: '999' })));
+    return { events, expected: [['timing', job.stream]] };
+  },
+  earlierPeriod: (n) => {
+    const job = jobOf(n);
+    const events = story(job, paidStory(job, settledWith(job, { block_number: '998' })), 0);
+    return { events, expected: [] };
+  },
+  beyondFinal: (n) => {
+    const job = jobOf(n);
+    const events = story(job, paidStory(job, settledWith(job, { block_number: '100000' })));
+    return { events, expected: [['not_final', job.stream]] };
+  },
+  pending: (n) => {
+    const job = jobOf(n);
+    const events = story(job, paidStory(job, settledWith(job, onWord)));
+    const evidence = [{ transaction: job.transfer.transaction, is: { kind: 'pending' } as const }];
+    return { events, evidence, expected: [['not_final', job.stream]] };
+  },
+  unknown: (n) => {
+    const job = jobOf(n);
+    const events = story(job, [job.started, make('settlement_unknown', { ...job.named, reason: 'timeout' })]);
+    return { events, expected: [['unknown', job.stream]] };
+  },
+  unknownThatLanded: (n) => {
+    const job = jobOf(n);
+    const authorizations = [{ transfer: job.transfer, nonce: job.settled.data.payment_nonce }];
+    const events = story(job, [job.started]);
+    return { events, transfers: [job.transfer], authorizations, expected: [['unknown', job.stream]] };
+  },
+  failed: (n) => {
+    const job = jobOf(n);
+    const events = story(job, [job.started, make('settlement_failed', { ...job.named, reason: 'no_funds' })]);
+    return { events, expected: [] };
+  },
+  failedThatLanded: (n) => {
+    const job = jobOf(n);
+    const authorizations = [{ transfer: job.transfer, nonce: job.settled.data.payment_nonce }];
+    const events = story(job, [job.started, make('settlement_failed', { ...job.named, reason: 'no_funds' })]);
+    const expected = [['on_chain_without_event', job.stream]] as const;
+    return { events, transfers: [job.transfer], authorizations, expected };
+  },
+  deadLettered: (n) => {
+    const job = jobOf(n);
+    const dead = make('dead_lettered', { call_id: n + 1, attempt: 1, reason: 'attempts_exhausted' });
+    const events = story(job, [job.started, job.settled, job.enqueued, job.delivered, dead]);
+    return { events, transfers: [job.transfer], expected: [['refund_due', job.stream]] };
+  },
+  deadLetteredEarlier: (n) => {
+    const job = jobOf(n);
+    const dead = make('dead_lettered', { call_id: n + 1, attempt: 1, reason: 'attempts_exhausted' });
+    const settled = settledWith(job, { block_number: '998' });
+    const events = story(job, [job.started, settled, job.enqueued, job.delivered, dead], 0);
+    return { events, expected: [['refund_due', job.stream]] };
+  },
+  refunded: (n) => {
+    const job = jobOf(n);
+    const dead = make('dead_lettered', { call_id: n + 1, attempt: 1, reason: 'attempts_exhausted' });
+    const out = { ...outTransfer(n, job.transfer.from), amount: job.transfer.amount };
+    const events = story(job, [job.started, job.settled, job.enqueued, dead, refundOf(job, out)]);
+    const expected = [
+      ['matched', job.stream],
+      ['refund', job.stream],
+    ] as const;
+    return { events, transfers: [job.transfer, out], expected };
+  },
+  refundedFromElsewhere: (n) => {
+    const job = jobOf(n);
+    const out = { ...outTransfer(n, job.transfer.from), from: vault, amount: job.transfer.amount };
+    const events = story(job, [job.started, job.settled, refundOf(job, out)]);
+    const evidence = [{ transaction: out.transaction, is: receiptOf([out], out.blockNumber) }];
+    const expected = [
+      ['matched', job.stream],
+      ['refund', job.stream],
+    ] as const;
+    return { events, transfers: [job.transfer], evidence, expected };
+  },
+  missing: (n) => {
+    const job = jobOf(n);
+    const evidence = [{ transaction: job.transfer.transaction, is: { kind: 'absent' } as const }];
+    const events = story(job, paidStory(job, settledWith(job, onWord)));
+    return { events, evidence, expected: [['missing_on_chain', job.stream]] };
+  },
+  reverted: (n) => {
+    const job = jobOf(n);
+    const { transaction, blockNumber } = job.transfer;
+    const evidence = [{ transaction, is: receiptOf([], blockNumber, true) }];
+    return { events: story(job, paidStory(job)), evidence, expected: [['missing_on_chain', job.stream]] };
+  },
+  amountEdited: (n) => {
+    const job = jobOf(n);
+    const events = story(job, paidStory(job, settledWith(job, { amount: '999000' })));
+    return { events, transfers: [job.transfer], expected: [['amount_mismatch', job.stream]] };
+  },
+  paidLess: (n) => {
+    const job = jobOf(n);
+    const transfers = [{ ...job.transfer, amount: job.transfer.amount - 1n }];
+    const events = story(job, paidStory(job, settledWith(job, onWord)));
+    return { events, transfers, expected: [['amount_mismatch', job.stream]] };
+  },
+  paidInOtherToken: (n) => {
+    const job = jobOf(n);
+    const transfers = [{ ...job.transfer, asset: otherAsset }];
+    return { events: story(job, paidStory(job)), transfers, expected: [['asset_mismatch', job.stream]] };
+  },
+  paidToOther: (n) => {
+    const job = jobOf(n);
+    const { transaction, blockNumber } = job.transfer;
+    const is = receiptOf([{ ...job.transfer, to: stranger }], blockNumber);
+    const events = story(job, paidStory(job));
+    return { events, evidence: [{ transaction, is }], expected: [['payee_mismatch', job.stream]] };
+  },
+  claimedTwice: (n) => {
+    const job = jobOf(n);
+    // of the same payer and of the same amount: payers repeat after 50, amounts after 3
+    const other = jobOf(n + 150_000);
+    const { transaction, block_number, block_hash, log_index } = job.settled.data;
+    const copied = settledWith(other, { transaction, block_number, block_hash, log_index });
+    const events = [...story(job, paidStory(job)), ...story(other, paidStory(other, copied))];
+    const expected = [
+      ['matched', job.stream],
+      ['duplicate_claim', other.stream],
+    ] as const;
+    return { events, transfers: [job.transfer], expected };
+  },
+  otherTerms: (n) => {
+    const job = jobOf(n);
+    const { quote } = job;
+    if (quote.type !== 'quote_issued') throw new Error('no quote');
+    const options = quote.data.options.map((option) => ({ ...option, amount: '1' }));
+    const cheaper = { ...quote, data: { ...quote.data, options } };
+    const told = [cheaper, job.verified, ...paidStory(job)];
+    const events = told.map((event) => ({ stream: job.stream, event, phase: 1 as const }));
+    return { events, transfers: [job.transfer], expected: [['quote_terms_differ', job.stream]] };
+  },
+  plainTransfer: (n) => {
+    const transfer = { ...jobOf(n).transfer, from: stranger };
+    return {
+      events: [],
+      transfers: [transfer],
+      expected: [['on_chain_without_event', transfer.transaction]],
+    };
+  },
+  foreignAuthorization: (n) => {
+    const transfer = { ...jobOf(n).transfer, from: stranger };
+    const authorizations = [{ transfer, nonce: hex32Of(`foreign ${n}`) }];
+    const expected = [['on_chain_without_event', transfer.transaction]] as const;
+    return { events: [], transfers: [transfer], authorizations, expected };
+  },
+  sweep: (n) => {
+    const out = outTransfer(n, vault);
+    return { events: sweepOf(out), transfers: [out], expected: [['sweep', out.transaction]] };
+  },
+  spend: (n) => {
+    const { transfer } = jobOf(n);
+    const expected = [['spend', transfer.transaction]] as const;
+    return { events: spendOf(transfer, payTo), transfers: [transfer], expected };
+  },
+  spendForAnotherSender: (n) => {
+    const { transfer } = jobOf(n);
+    const expected = [['spend', transfer.transaction]] as const;
+    return { events: spendOf(transfer, stranger), transfers: [transfer], expected };
+  },
+  spendToElsewhere: (n) => {
+    const transfer = { ...jobOf(n).transfer, to: vault };
+    const { transaction, blockNumber } = transfer;
+    const evidence = [{ transaction, is: receiptOf([transfer], blockNumber) }];
+    return { events: spendOf(transfer, payTo), evidence, expected: [] };
+  },
+  spendNeverPaidOut: (n) => {
+    const { transfer } = jobOf(n);
+    const expected = [['missing_on_chain', transfer.transaction]] as const;
+    return { events: spendOf(transfer, payTo), expected };
+  },
+  /** Its transaction was not told: the process that sent it was killed. */
+  spendSeenLater: (n) => {
+    const transfer = { ...jobOf(n).transfer, from: stranger, amount: 5_000_000n + BigInt(n) };
+    const expected = [['spend', transfer.transaction]] as const;
+    return { events: spendOf(transfer, payTo, false), transfers: [transfer], expected };
+  },
+  sweptToOtherPayee: (n) => {
+    const out = outTransfer(n, otherPayTo);
+    return { events: sweepOf(out), transfers: [out], expected: [['sweep', out.transaction]] };
+  },
+  sweptToOtherPayeeEarlier: (n) => {
+    const out = outTransfer(n, otherPayTo);
+    return { events: sweepOf(out, { block_number: '999' }), expected: [] };
+  },
+  sweptOtherwise: (n) => {
+    const out = outTransfer(n, vault);
+    const events = sweepOf(out, { amount: '1' });
+    return { events, transfers: [out], expected: [['amount_mismatch', out.transaction]] };
+  },
+  sweptNothing: (n) => {
+    const out = outTransfer(n, vault);
+    const evidence = [{ transaction: out.transaction, is: { kind: 'absent' } as const }];
+    return { events: sweepOf(out), evidence, expected: [['missing_on_chain', out.transaction]] };
+  },
+  foreignUse: (n) => {
+    const out = outTransfer(n, stranger);
+    return { events: [], transfers: [out], expected: [['foreign_use', out.transaction]] };
+  },
+  /** Anybody can have a token tell of nothing that moved, from whoever and to whoever. */
+  nothingMoved: (n) => {
+    const out = { ...outTransfer(n, stranger), amount: 0n };
+    const into = { ...jobOf(n).transfer, from: stranger, amount: 0n };
+    return { events: [], transfers: [out, into], expected: [] };
+  },
+} as const satisfies Record<string, (n: number) => Planted>;
+export type Kind = keyof typeof kinds;
+export const allKinds = Object.keys(kinds) as Kind[];
+
+/** Payments of long before the period or after it, and what comes weeks later. */
+export const lateStories = {
+  refundedLate: (n: number) => {
+    const job = jobOf(n);
+    const out = { ...outTransfer(n, job.transfer.from), amount: job.transfer.amount };
+    return late(job, paidStory(job), [refundOf(job, out)], 'settled');
+  },
+  reorgedLate: (n: number) => {
+    const job = jobOf(n);
+    const { transaction, block_number, block_hash } = job.settled.data;
+    const data = { ...job.named, transaction, block_number, block_hash, call: 'kept' };
+    return late(job, paidStory(job), [make('settlement_reorged', data)], 'settling');
+  },
+  confirmedLate: (n: number) => {
+    const job = jobOf(n);
+    const { transaction, block_number, block_hash, log_index } = job.settled.data;
+    const data = { ...job.named, transaction, block_number, block_hash, log_index };
+    return late(
+      job,
+      paidStory(job, settledWith(job, onWord)),
+      [make('settlement_confirmed', data)],
+      'settled',
+    );
+  },
+  settledLate: (n: number) => {
+    const job = jobOf(n);
+    const failed = make('settlement_failed', { ...job.named, reason: 'timeout' });
+    return late(job, [job.started, failed], [job.settled], 'settled');
+  },
+};
+
+function late(job: Job, first: readonly LedgerEvent[], last: readonly LedgerEvent[], stands: string) {
+  const later = last.map((event) => ({ stream: job.stream, event, phase: 2 as const }));
+  return { events: story(job, first), later, stands };
+}

@@ -1,0 +1,111 @@
+import type { RecordedEvent } from '../../../src/domain/events/event.ts';
+import { classify, openTransactions, strangerOf } from '../../../src/domain/reconcile/classify.ts';
+import { LedgerFacts } from '../../../src/domain/reconcile/ledger-facts.ts';
+import { Matcher } from '../../../src/domain/reconcile/match.ts';
+import { type ItemFields, Tally } from '../../../src/domain/reconcile/tally.ts';
+import { accountKey, type Evidence, transactionKey } from '../../../src/domain/reconcile/reconcile.ts';
+import { asset, network, otherPayTo, payTo, type Planted } from './support.ts';
+
+const times = ['2026-11-19T12:00:00.000Z', '2026-11-20T12:00:00.000Z', '2026-11-21T12:00:00.000Z'] as const;
+const period = { from: '2026-11-20T00:00:00.000Z', to: '2026-11-21T00:00:00.000Z' };
+const blocks = { from: 1_000n, to: 99_999n };
+
+/** A ledger and a chain in which these things happened, reconciled. `turns` mixes the streams. */
+export function reconcilePlanted(
+  planted: readonly Planted[],
+  options: {
+    readonly turns?: readonly number[];
+    readonly listed?: number;
+    readonly isCovered?: boolean;
+    /** Of strangers' transfers, so many are asked for. */
+    readonly receipts?: number;
+  } = {},
+) {
+  const { turns = [], listed, isCovered = false, receipts = 10_000 } = options;
+  const ranges = new Map([[network, { ...blocks, isCovered }]]);
+  const facts = new LedgerFacts(period, ranges, () => false);
+  for (const event of recorded(planted, turns)) facts.take(event);
+  const payees = new Set([`${network}/${payTo}`, `${network}/${otherPayTo}`]);
+  const tally = new Tally(payees, listed);
+  const matcher = new Matcher(facts, listed ?? 10_000, (transfer) => {
+    const { name, fields } = strangerOf(transfer, payees);
+    tally.addToGroup(name, fields, transfer);
+  });
+  const transfers = planted
+    .flatMap((one) => one.transfers ?? [])
+    .toSorted((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex);
+  for (const transfer of transfers) matcher.take(transfer);
+  const wanted = openTransactions(facts, matcher, payees, receipts);
+  const evidence = evidenceOf(planted, wanted);
+  const classified = classify({ facts, matcher, evidence, ranges, payees, tally });
+  return { facts, tally, transfers, wanted, ...classified };
+}
+
+/** What was found: class and quote, or transaction where there is no quote, in the order of their names. */
+export function foundIn(tally: Tally): string[] {
+  return Object.entries(tally.json())
+    .flatMap(([name, { items }]) => items.map((item) => `${name} ${nameOf(item)}`))
+    .toSorted();
+}
+
+function nameOf({ quote_digest, transaction }: ItemFields): string | undefined {
+  return quote_digest ?? transaction;
+}
+
+export const account = { network, asset, payTo };
+export const key = accountKey(account);
+
+function recorded(planted: readonly Planted[], turns: readonly number[]): RecordedEvent[] {
+  const all: Planted['events'][number][] = [];
+  for (const phase of [0, 1, 2] as const) {
+    const open = planted.map(({ events }) => events.filter((event) => event.phase === phase));
+    const queues = open.filter((queue) => queue.length > 0);
+    for (let turn = 0; queues.length > 0; turn++) {
+      const at = (turns[turn % Math.max(turns.length, 1)] ?? 0) % queues.length;
+      const next = queues[at]?.shift();
+      if (next) all.push(next);
+      if (queues[at]?.length === 0) queues.splice(at, 1);
+    }
+  }
+  const versions = new Map<string, number>();
+  return all.map(({ stream, event, phase }, index) => {
+    const version = (versions.get(stream) ?? 0) + 1;
+    versions.set(stream, version);
+    return { ...event, seq: index + 1, stream, version, at: times[phase] };
+  });
+}
+
+/** Receipts as a node would show them, of the transactions that were asked for. */
+function evidenceOf(
+  planted: readonly Planted[],
+  wanted: readonly { readonly network: string; readonly transaction: string }[],
+): ReadonlyMap<string, Evidence> {
+  const told = new Map(
+    planted.flatMap(({ evidence = [] }) => evidence.map(({ transaction, is }) => [transaction, is])),
+  );
+  const moved = planted.flatMap(({ transfers = [] }) => transfers);
+  const used = planted.flatMap(({ authorizations = [] }) => authorizations);
+  return new Map(
+    wanted.map(({ transaction }) => {
+      const own = moved.filter((transfer) => transfer.transaction === transaction);
+      const authorizations = used
+        .filter(({ transfer }) => transfer.transaction === transaction)
+        .map(({ transfer, nonce }) => ({
+          asset: transfer.asset,
+          payer: transfer.from,
+          nonce,
+          logIndex: transfer.logIndex,
+        }));
+      const shown: Evidence = {
+        kind: 'receipt',
+        blockNumber: own[0]?.blockNumber ?? 0n,
+        isReverted: false,
+        transfers: own,
+        authorizations,
+      };
+      const absent: Evidence = { kind: 'absent' };
+      const is = told.get(transaction) ?? (own.length > 0 ? shown : absent);
+      return [transactionKey({ network, transaction }), is] as const;
+    }),
+  );
+}

@@ -1,0 +1,354 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import OpenAI, {
+  APIError,
+  AuthenticationError,
+  BadRequestError,
+  InternalServerError,
+  NotFoundError,
+  RateLimitError,
+} from 'openai';
+import { expect, onTestFinished, test } from 'vitest';
+import { openAiErrorBody } from '../../../src/http/schemas/openai.ts';
+import { revokeApiKey } from '../../../src/store/api-keys.ts';
+import { allEvents } from '../../support/invariants.ts';
+import {
+  ask,
+  freeModel,
+  paidModel,
+  type RoutingGateway,
+  startRoutingGateway,
+} from '../../support/routing.ts';
+import { eventually } from '../../support/wait.ts';
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** OpenAI's client as it is, and how often it asked. */
+function countingClient(gateway: RoutingGateway, key?: string) {
+  let asked = 0;
+  const client = gateway.client(key, {
+    fetch: (url, init) => {
+      asked++;
+      return fetch(url, init);
+    },
+  });
+  return { client, asked: () => asked };
+}
+
+/** What the client throws: class, status, code, and how often it tried. */
+async function thrownBy(gateway: RoutingGateway, body: object, key?: string) {
+  const { client, asked } = countingClient(gateway, key);
+  const error: unknown = await client.chat.completions
+    .create(body as ReturnType<typeof ask>)
+    .then(() => undefined)
+    .catch((thrown: unknown) => thrown);
+  if (!(error instanceof APIError)) throw new Error('nothing of the API was thrown', { cause: error });
+  const { status, code, param, type, requestID } = error;
+  expect(requestID).toMatch(uuid);
+  return { kind: error.constructor, status, code, param, type, asked: asked() };
+}
+
+const invalid = 'invalid_request_error';
+
+test.each([
+  ['no model', {}, { code: 'missing_required_parameter', param: 'model' }],
+  ['messages that are none', { ...ask(''), messages: 'hi' }, { code: 'invalid_type', param: 'messages' }],
+  ['an answer too long', { ...ask('x'), max_tokens: 99_999 }, { code: 'invalid_value', param: 'max_tokens' }],
+  ['two limits', { ...ask('x'), max_tokens: 1, max_completion_tokens: 2 }, { param: 'max_tokens' }],
+])('%s is a BadRequestError, told once', async (_, body, told) => {
+  const gateway = await startRoutingGateway();
+  const key = await gateway.key();
+  expect(await thrownBy(gateway, body, key)).toMatchObject({
+    ...told,
+    kind: BadRequestError,
+    status: 400,
+    type: invalid,
+    asked: 1,
+  });
+  expect(gateway.model.calls).toEqual([]);
+});
+
+test.each([
+  ['a typo', 'sk-net-0000000000000000000000000000000000000000'],
+  ['a key of somebody else', 'sk-proj-abcdef'],
+  ['a password', 'hunter2'],
+])('%s is an AuthenticationError, told once, and never anonymous', async (_, key) => {
+  const gateway = await startRoutingGateway();
+  expect(await thrownBy(gateway, ask('x', freeModel), key)).toMatchObject({
+    kind: AuthenticationError,
+    status: 401,
+    code: 'invalid_api_key',
+    asked: 1,
+  });
+});
+
+test('an expired key is an AuthenticationError everywhere', async () => {
+  const gateway = await startRoutingGateway();
+  const key = await gateway.key(1_000n, { expiresAt: new Date(0) });
+  expect(await thrownBy(gateway, ask('x', freeModel), key)).toMatchObject({ kind: AuthenticationError });
+  for (const path of ['/v1/models', `/v1/models/${freeModel}`, '/v1/credits', '/v1/key', '/v1/generation'])
+    expect((await gateway.get(path, key)).status).toBe(401);
+});
+
+test('no credit is 402, told once', async () => {
+  const gateway = await startRoutingGateway();
+  const key = await gateway.key(1n);
+  expect(await thrownBy(gateway, ask('x'), key)).toMatchObject({
+    status: 402,
+    code: 'insufficient_funds',
+    type: 'insufficient_funds',
+    asked: 1,
+  });
+});
+
+test('an unknown model is a NotFoundError, told once', async () => {
+  const gateway = await startRoutingGateway();
+  expect(await thrownBy(gateway, ask('x', 'gpt-none'), await gateway.key())).toMatchObject({
+    kind: NotFoundError,
+    code: 'model_not_found',
+    param: 'model',
+    asked: 1,
+  });
+});
+
+test('a day that is used up is a RateLimitError, and the client does not try again', async () => {
+  const gateway = await startRoutingGateway({ routing: 'anonymous_per_day = 1' });
+  expect((await gateway.post(ask('x', freeModel))).status).toBe(200);
+  expect(await thrownBy(gateway, ask('x', freeModel))).toMatchObject({
+    kind: RateLimitError,
+    code: 'rate_limit_exceeded',
+    asked: 1,
+  });
+});
+
+test('a minute that is used up: the client waits as long as it is told, and gets its answer', async () => {
+  const gateway = await startRoutingGateway({ routing: 'key_per_minute = 1' });
+  const key = await gateway.key();
+  const bearer = { authorization: `Bearer ${key}` };
+  expect((await gateway.post(ask('x'), bearer)).status).toBe(200);
+  const full = await gateway.post(ask('x'), bearer);
+  expect(full.status).toBe(429);
+  expect(Number(full.headers.get('retry-after'))).toBeGreaterThan(50);
+  expect(full.headers.get('x-ratelimit-remaining')).toBe('0');
+  await gateway.database.moveClock(58);
+  // one that was told no earlier refusal, by the clock of before
+  const other = await startRoutingGateway({ database: gateway.database, routing: 'key_per_minute = 1' });
+  const { client, asked } = countingClient(other, key);
+  await client.chat.completions.create(ask('x'));
+  expect(asked()).toBe(2);
+});
+
+test.each([
+  ['status_500', 502, 'upstream_error'],
+  ['html', 502, 'upstream_error'],
+  ['truncated_json', 502, 'upstream_error'],
+  ['rate_limited', 503, 'upstream_unavailable'],
+  ['status_503', 502, 'upstream_error'],
+])('an upstream with %s is an InternalServerError, tried three times', async (fault, status, code) => {
+  const gateway = await startRoutingGateway({ model: { retryAfterSecs: 0 } });
+  const key = await gateway.key();
+  expect(await thrownBy(gateway, ask(`fault:${fault}`), key)).toMatchObject({
+    kind: InternalServerError,
+    status,
+    code,
+    asked: 3,
+  });
+  await eventually(async () =>
+    expect(await (await gateway.get('/v1/credits', key)).json()).toMatchObject({
+      balance: '1000',
+      held: '0',
+    }),
+  );
+});
+
+test('what an upstream says against the request itself is told as it says it, once', async () => {
+  const gateway = await startRoutingGateway();
+  expect(await thrownBy(gateway, ask('fault:bad_request'), await gateway.key())).toMatchObject({
+    kind: BadRequestError,
+    code: 'context_length_exceeded',
+    asked: 1,
+  });
+});
+
+test('where an upstream runs is nothing that it tells a client', async () => {
+  const server = createServer((_, response) => {
+    response.writeHead(400, { 'content-type': 'application/json' });
+    const message = 'Too long: see http://10.0.0.7:8000/docs, key sk-abc123def456, in /opt/vllm/serving.py';
+    response.end(JSON.stringify({ error: { message, code: 'context_length_exceeded', param: 'http://x' } }));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const gateway = await startRoutingGateway({ upstreamUrl: `http://127.0.0.1:${port}/v1` });
+  const answer = await gateway.post(ask('x', freeModel));
+  expect(openAiErrorBody.parse(await answer.json())).toEqual({
+    error: {
+      message: 'Too long: see … key …, in …',
+      type: invalid,
+      param: null,
+      code: 'context_length_exceeded',
+    },
+  });
+});
+
+test('a stream that its upstream cannot begin is an error with a status', async () => {
+  const gateway = await startRoutingGateway();
+  const body = { ...ask('fault:invalid_sse'), stream: true };
+  expect(await thrownBy(gateway, body, await gateway.key())).toMatchObject({ status: 502, asked: 3 });
+});
+
+/** Sends header lines as they stand, twice where they stand twice. */
+async function send(gateway: RoutingGateway, headers: readonly string[], path = '/v1/chat/completions') {
+  const call = request(gateway.url + path, { method: 'POST', headers });
+  call.end(JSON.stringify(ask('x', freeModel)));
+  const [answer] = (await once(call, 'response')) as [IncomingMessage];
+  const text = (await answer.toArray()).join('');
+  return { status: answer.statusCode, json: openAiErrorBody.parse(JSON.parse(text)) };
+}
+
+const json = ['host', 'gateway', 'content-type', 'application/json'];
+
+test.each([
+  ['Authorization', 'Bearer a', 'Bearer a'],
+  ['X-Payment-Signature', '{}', '{}'],
+])('%s that comes twice is refused before anybody chooses', async (name, one, other) => {
+  const gateway = await startRoutingGateway();
+  const { status, json: body } = await send(gateway, [...json, name, one, name, other]);
+  expect(status).toBe(400);
+  expect(body.error.message).toContain(`${name} more than once`);
+});
+
+test('two kinds of credentials at once are refused', async () => {
+  const gateway = await startRoutingGateway();
+  const both = ['authorization', `Bearer ${await gateway.key()}`, 'x-payment-signature', '{}'];
+  expect(await send(gateway, [...json, ...both])).toMatchObject({
+    status: 400,
+    json: { error: { code: 'conflicting_credentials' } },
+  });
+});
+
+test.each([
+  ['GET', '/v1/nowhere', 404, 'not_found'],
+  ['POST', '/v1/nowhere', 404, 'not_found'],
+  ['GET', '/v1', 404, 'not_found'],
+  ['GET', '/v1/%zz', 400, 'invalid_request'],
+  ['GET', '/v1/chat/completions', 405, 'method_not_allowed'],
+  ['DELETE', `/v1/models/${paidModel}`, 405, 'method_not_allowed'],
+  ['POST', '/v1/credits', 405, 'method_not_allowed'],
+  ['GET', '/v1/models/none', 404, 'model_not_found'],
+  ['GET', '/v1/credits', 401, 'invalid_api_key'],
+  ['GET', '/v1/generation?id=none', 401, 'invalid_api_key'],
+])("%s %s is %d in OpenAI's envelope", async (method, path, status, code) => {
+  const gateway = await startRoutingGateway();
+  const init = method === 'POST' ? { body: '{', headers: { 'content-type': 'application/json' } } : {};
+  const answer = await fetch(gateway.url + path, { method, ...init });
+  expect([answer.status, openAiErrorBody.parse(await answer.json()).error.code]).toEqual([status, code]);
+  expect(answer.headers.get('x-request-id')).toMatch(uuid);
+  expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
+  expect(answer.headers.get('allow') !== null).toBe(status === 405);
+});
+
+/** Bytes as they stand, and what comes back. */
+async function exchange(gateway: RoutingGateway, bytes: string): Promise<string> {
+  const { port } = new URL(gateway.url);
+  const socket = connect(Number(port), '127.0.0.1');
+  onTestFinished(() => void socket.destroy());
+  socket.write(bytes);
+  return (await socket.setEncoding('utf8').toArray()).join('');
+}
+
+test.each([
+  [
+    'headers too large',
+    `POST /v1/chat/completions HTTP/1.1\r\nx: ${'y'.repeat(70_000)}`,
+    431,
+    'headers_too_large',
+  ],
+  ['a header that is none', 'GET /v1/models HTTP/1.1\r\nno header\r\n\r\n', 400, 'invalid_request'],
+])("%s: what stops the parser is told in OpenAI's envelope", async (_, bytes, status, code) => {
+  const [head = '', body = ''] = (await exchange(await startRoutingGateway(), bytes)).split('\r\n\r\n');
+  expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*\r\nx-request-id: [0-9a-f-]{36}$`));
+  expect(openAiErrorBody.parse(JSON.parse(body)).error.code).toBe(code);
+});
+
+test('while the ledger is away every route says so', async () => {
+  const gateway = await startRoutingGateway({ top: 'shutdown_grace_secs = 1' });
+  const key = await gateway.key();
+  const bearer = { authorization: `Bearer ${key}` };
+  expect((await gateway.post(ask('x'), bearer)).status).toBe(200);
+  await gateway.database.away(true);
+  const answers = await Promise.all([
+    gateway.post(ask('x'), bearer),
+    gateway.post(ask('x', freeModel)),
+    ...['/v1/models', '/v1/credits', '/v1/key', '/v1/generation?id=x'].map((path) => gateway.get(path, key)),
+  ]);
+  for (const answer of answers) {
+    expect([answer.status, openAiErrorBody.parse(await answer.json()).error.code]).toEqual([
+      503,
+      'ledger_unavailable',
+    ]);
+    expect(answer.headers.get('retry-after')).toBe('2');
+  }
+  expect((await gateway.get('/v1/models')).status).toBe(200);
+  await eventually(async () => expect((await gateway.get('/v1/ready')).status).toBe(503));
+  await gateway.database.away(false);
+  await eventually(async () => expect((await gateway.post(ask('x'), bearer)).status).toBe(200));
+  expect(gateway.model.calls).toHaveLength(2);
+});
+
+test('a gateway with no room says so at once', async () => {
+  const gateway = await startRoutingGateway({ tables: '[limits]\nmax_in_flight_requests = 1' });
+  const gone = new AbortController();
+  const client = gateway.client(await gateway.key());
+  const waiting = client.chat.completions.create(ask('fault:hang'), { signal: gone.signal });
+  const thrown = waiting.then(() => undefined).catch((error: unknown) => error);
+  await eventually(() => expect(gateway.model.calls).toHaveLength(1));
+  const busy = await gateway.post(ask('x', freeModel));
+  expect([busy.status, openAiErrorBody.parse(await busy.json()).error.code]).toEqual([503, 'overloaded']);
+  expect(busy.headers.get('retry-after')).toBe('1');
+  gone.abort();
+  expect(await thrown).toBeInstanceOf(OpenAI.APIUserAbortError);
+  await eventually(async () => expect((await gateway.post(ask('x', freeModel))).status).toBe(200));
+});
+
+test('who tries keys is stopped, and keys that were seen before go on', async () => {
+  const gateway = await startRoutingGateway({ routing: 'failed_auth_per_minute = 2' });
+  const good = await gateway.key();
+  expect((await gateway.get('/v1/key', good)).status).toBe(200);
+  const stranger = await startRoutingGateway();
+  const unknown = await stranger.key();
+  const statuses = [];
+  for (let tries = 0; tries < 3; tries++) statuses.push((await gateway.get('/v1/key', unknown)).status);
+  expect(statuses).toEqual([401, 401, 429]);
+  expect((await gateway.get('/v1/key', good)).status).toBe(200);
+});
+
+test('who tries keys all at once is told of no more of them than one after the other', async () => {
+  const gateway = await startRoutingGateway({ routing: 'failed_auth_per_minute = 5' });
+  const stranger = await startRoutingGateway();
+  const unknown = await Promise.all(Array.from({ length: 30 }, () => stranger.key()));
+  const answers = await Promise.all(unknown.map((key) => gateway.get('/v1/key', key)));
+  expect(answers.filter(({ status }) => status === 401)).toHaveLength(5);
+  const stopped = answers.filter(({ status }) => status === 429);
+  expect(stopped).toHaveLength(25);
+  for (const { headers } of stopped) expect(Number(headers.get('retry-after'))).toBeGreaterThan(50);
+});
+
+test('a key that is revoked while it is in use is forgotten, and counts as one that never held', async () => {
+  const gateway = await startRoutingGateway({ routing: 'failed_auth_per_minute = 4' });
+  const { database } = gateway;
+  const key = await gateway.key();
+  const tried = async (path?: string) => {
+    const bearer = { authorization: `Bearer ${key}` };
+    return (await (path ? gateway.get(path, key) : gateway.post(ask('x', freeModel), bearer))).status;
+  };
+  expect(await tried()).toBe(200);
+  expect(await revokeApiKey(database.pool, 1)).toBe(true);
+  expect([await tried(), await tried(), await tried('/v1/credits'), await tried()]).toEqual([
+    401, 401, 401, 401,
+  ]);
+  expect([await tried(), await tried('/v1/models')]).toEqual([429, 429]);
+  const events = await allEvents(database.db);
+  expect(events.filter(({ type }) => type === 'chat_refused')).toHaveLength(1);
+});

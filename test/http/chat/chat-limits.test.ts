@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest';
+import { allEvents } from '../../support/invariants.ts';
+import { ask, freeModel, startRoutingGateway } from '../../support/routing.ts';
+
+/** What an answer says of limits, with its times as seconds from now. */
+function standing({ headers }: Response) {
+  const resetSecs = Number(headers.get('x-ratelimit-reset')) - Date.now() / 1_000;
+  const [minute, day] = (headers.get('ratelimit') ?? '')
+    .split(', ')
+    .map((window) => /;r=(\d+);t=(\d+)$/.exec(window)?.slice(1).map(Number));
+  const retrySecs = Number(headers.get('retry-after'));
+  return { resetSecs, minute, day, retrySecs, remaining: headers.get('x-ratelimit-remaining') };
+}
+
+const untilMidnightSecs = () => 86_400 - ((Date.now() / 1_000) % 86_400);
+
+test('a refusal by the minute speaks of the minute, and tells what is left of the day', async () => {
+  const gateway = await startRoutingGateway({ routing: 'anonymous_per_minute = 2' });
+  const post = () => gateway.post(ask('x', freeModel));
+  for (const status of [200, 200]) expect((await post()).status).toBe(status);
+  // asked of the ledger, and remembered
+  for (let tries = 0; tries < 2; tries++) {
+    const answer = await post();
+    expect(answer.status).toBe(429);
+    const { minute, day, retrySecs, resetSecs, remaining } = standing(answer);
+    expect(remaining).toBe('0');
+    expect(retrySecs).toBeGreaterThan(50);
+    expect(retrySecs).toBeLessThanOrEqual(60);
+    expect(minute).toEqual([0, retrySecs]);
+    expect(Math.abs(resetSecs - retrySecs)).toBeLessThan(3);
+    expect(day?.[0]).toBe(3);
+    expect(Math.abs((day?.[1] ?? 0) - untilMidnightSecs())).toBeLessThan(5);
+  }
+});
+
+test('a refusal by the day speaks of the day, and tells what is left of the minute', async () => {
+  const gateway = await startRoutingGateway({ routing: 'anonymous_per_day = 1' });
+  const post = () => gateway.post(ask('x', freeModel));
+  expect((await post()).status).toBe(200);
+  for (let tries = 0; tries < 2; tries++) {
+    const answer = await post();
+    expect(answer.status).toBe(429);
+    const { minute, day, retrySecs, resetSecs, remaining } = standing(answer);
+    expect([remaining, minute?.[0], day?.[0]]).toEqual(['0', 9, 0]);
+    expect(minute?.[1]).toBeLessThanOrEqual(60);
+    for (const secs of [retrySecs, resetSecs, day?.[1] ?? 0])
+      expect(Math.abs(secs - untilMidnightSecs())).toBeLessThan(5);
+  }
+});
+
+test('a refusal for lack of credit tells the limits, and charges none', async () => {
+  const gateway = await startRoutingGateway();
+  const bearer = { authorization: `Bearer ${await gateway.key(1n)}` };
+  for (let tries = 0; tries < 3; tries++) {
+    const answer = await gateway.post(ask('x'), bearer);
+    expect([answer.status, standing(answer).minute]).toEqual([402, [60, 0]]);
+  }
+});
+
+test('what is answered was never refused: an answer as long as the account can pay leaves no refusal behind', async () => {
+  const gateway = await startRoutingGateway();
+  const funded = { authorization: `Bearer ${await gateway.key(10_000n)}` };
+  const broke = { authorization: `Bearer ${await gateway.key(10n)}` };
+  expect((await gateway.post(ask('x'), funded)).status).toBe(200);
+  const refusals = async () =>
+    (await allEvents(gateway.database.db)).filter(({ type }) => type === 'chat_refused');
+  expect(await refusals()).toEqual([]);
+  expect((await gateway.post(ask('x'), broke)).status).toBe(402);
+  expect((await refusals()).map(({ data }) => data)).toMatchObject([{ code: 'insufficient_funds' }]);
+});

@@ -1,0 +1,137 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import OpenAI, { APIError } from 'openai';
+import { expect, onTestFinished, test } from 'vitest';
+import { expectBooks } from '../../support/credit.ts';
+import { ask, freeModel, type RoutingGateway, startRoutingGateway } from '../../support/routing.ts';
+import { eventually } from '../../support/wait.ts';
+
+/** What a promise that fails fails with. */
+const thrownBy = (promise: Promise<unknown>) =>
+  promise.then(() => undefined).catch((error: unknown) => error);
+
+/** What became of the only completion, once it is settled. */
+async function settled({ database }: RoutingGateway) {
+  const ends = await eventually(async () => {
+    const events = (await expectBooks(database)).filter(
+      ({ type }) => type === 'chat_completed' || type === 'chat_failed',
+    );
+    expect(events).toHaveLength(1);
+    return events;
+  });
+  return ends[0]?.data;
+}
+
+test('a client that leaves in the middle of a stream stops the upstream at once, and pays for what was written', async () => {
+  const gateway = await startRoutingGateway({ model: { pieceMs: 20 } });
+  const client = gateway.client(await gateway.key());
+  const stream = await client.chat.completions.create({ ...ask('words:5000'), stream: true });
+  let read = 0;
+  for await (const _ of stream) if (++read === 5) break;
+  await eventually(() => expect(gateway.model.calls[0]?.state).toBe('dropped'));
+  expect(gateway.model.calls[0]?.sentBytes).toBeLessThan(100_000);
+  expect(await settled(gateway)).toMatchObject({ ending: 'client_left', is_estimate: true });
+});
+
+test('a client that leaves while its answer is awaited stops the upstream at once, and pays for the prompt alone', async () => {
+  const gateway = await startRoutingGateway();
+  const key = await gateway.key(1_000_000n);
+  const gone = new AbortController();
+  const client = gateway.client(key);
+  const waiting = client.chat.completions.create(ask('fault:hang'), { signal: gone.signal });
+  const thrown = thrownBy(waiting);
+  await eventually(() => expect(gateway.model.calls).toHaveLength(1));
+  gone.abort();
+  expect(await thrown).toBeInstanceOf(OpenAI.APIUserAbortError);
+  await eventually(() => expect(gateway.model.calls[0]?.state).toBe('dropped'));
+  expect(await settled(gateway)).toMatchObject({
+    ending: 'client_left',
+    completion_tokens: 0,
+    is_estimate: true,
+  });
+  const credits = (await (await gateway.get('/v1/credits', key)).json()) as { balance: string; held: string };
+  expect(credits.held).toBe('0');
+  expect(Number(credits.balance)).toBeLessThan(1);
+  expect(Number(credits.balance)).toBeGreaterThan(0.999);
+});
+
+/** Opens a stream over a connection that reads nothing by itself. */
+async function openSlowly(gateway: RoutingGateway, body: object): Promise<Socket> {
+  const text = JSON.stringify(body);
+  const socket = connect({ port: Number(new URL(gateway.url).port), host: '127.0.0.1' });
+  onTestFinished(() => void socket.destroy());
+  await once(socket, 'connect');
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
+  );
+  return socket;
+}
+
+test('a client that reads byte by byte holds its upstream up: nothing is piled up for it', async () => {
+  const gateway = await startRoutingGateway();
+  // some 60 MB, were it read
+  const socket = await openSlowly(gateway, { ...ask('words:300000', freeModel), stream: true });
+  const sentBytes = () => gateway.model.calls[0]?.sentBytes ?? 0;
+  await eventually(() => expect(sentBytes()).toBeGreaterThan(0));
+  await eventually(async () => {
+    const before = sentBytes();
+    for (let read = 0; read < 20; read++) {
+      socket.read(1);
+      await wait(10);
+    }
+    expect(sentBytes()).toBe(before);
+  });
+  // what the kernel takes on three connections, and a little of ours
+  expect(sentBytes()).toBeLessThan(24_000_000);
+  socket.destroy();
+  await eventually(() => expect(gateway.model.calls[0]?.state).toBe('dropped'));
+  expect(await settled(gateway)).toMatchObject({ ending: 'client_left' });
+});
+
+test('many that do not read at all leave room for one who does', async () => {
+  const gateway = await startRoutingGateway({
+    routing: 'anonymous_per_day = 100\nanonymous_per_minute = 100',
+  });
+  const slow = Array.from({ length: 20 }, () =>
+    openSlowly(gateway, { ...ask('words:30000', freeModel), stream: true }),
+  );
+  await Promise.all(slow);
+  await eventually(() => expect(gateway.model.calls).toHaveLength(20));
+  const stream = await gateway
+    .client()
+    .chat.completions.create({ ...ask('one two', freeModel), stream: true });
+  expect((await Array.fromAsync(stream)).length).toBeGreaterThan(2);
+});
+
+test("a stream that is cut upstream is an error to OpenAI's client, never an end", async () => {
+  const gateway = await startRoutingGateway();
+  const client = gateway.client(await gateway.key());
+  for (const fault of ['cut_after_first_token', 'malformed_chunk', 'error_in_stream']) {
+    const stream = await client.chat.completions.create({ ...ask(`fault:${fault} two`), stream: true });
+    const reading = Array.fromAsync(stream);
+    await expect(reading).rejects.toThrow(APIError);
+    await expect(reading).rejects.toMatchObject({ error: { code: 'upstream_error' } });
+  }
+});
+
+test('a gateway that goes down lets a stream end', async () => {
+  const gateway = await startRoutingGateway({ model: { pieceMs: 10 } });
+  const client = gateway.client(await gateway.key());
+  const stream = await client.chat.completions.create({ ...ask('words:50'), stream: true });
+  const chunks = Array.fromAsync(stream);
+  await gateway.stop();
+  expect((await chunks).at(-1)?.choices[0]?.finish_reason).toBe('stop');
+  expect(await settled(gateway)).toMatchObject({ ending: 'completed', completion_tokens: 50 });
+});
+
+test('a stream that would outlast the grace is broken off, its client told, its cost written down', async () => {
+  const gateway = await startRoutingGateway({ top: 'shutdown_grace_secs = 1', model: { pieceMs: 10 } });
+  const client = gateway.client(await gateway.key(), { maxRetries: 0 });
+  const stream = await client.chat.completions.create({ ...ask('words:5000'), stream: true });
+  const thrown = thrownBy(Array.fromAsync(stream));
+  await eventually(() => expect(gateway.model.calls[0]?.sentBytes).toBeGreaterThan(1_000));
+  await gateway.stop();
+  expect(await thrown).toBeInstanceOf(Error);
+  expect(await settled(gateway)).toMatchObject({ ending: 'client_left', reason: 'aborted' });
+});

@@ -1,0 +1,163 @@
+import { expect, test } from 'vitest';
+import { eventually } from '../../support/wait.ts';
+import { expectBooks } from '../../support/credit.ts';
+import { ask, freeModel, paidModel, startRoutingGateway } from '../../support/routing.ts';
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const tools = [
+  {
+    type: 'function' as const,
+    function: {
+      name: 'look_up',
+      strict: true,
+      parameters: { type: 'object', properties: { at: { type: 'number', multipleOf: 0.1 } } },
+    },
+  },
+];
+
+test("OpenAI's client gets a completion, and its cost is taken", async () => {
+  const gateway = await startRoutingGateway();
+  const key = await gateway.key(1_000_000n);
+  const { data, response, request_id } = await gateway
+    .client(key)
+    .chat.completions.create(ask('hello there'))
+    .withResponse();
+  expect(data.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: 'hello there' } });
+  expect(data.usage).toMatchObject({ prompt_tokens: 6, completion_tokens: 2 });
+  expect(request_id).toMatch(uuid);
+  expect(response.headers.get('cache-control')).toBe('no-store');
+  // 6 tokens at 2.50 and 2 at 10 for a million
+  await eventually(async () =>
+    expect(await (await gateway.get('/v1/credits', key)).json()).toEqual({
+      balance: '0.999965',
+      held: '0',
+      total_used: '0.000035',
+    }),
+  );
+  await expectBooks(gateway.database);
+});
+
+test('a stream comes piece by piece and ends; usage is told only to who asks for it', async () => {
+  const gateway = await startRoutingGateway();
+  const client = gateway.client(await gateway.key());
+  const plain = await client.chat.completions.create({ ...ask('one two three'), stream: true });
+  const chunks = await Array.fromAsync(plain);
+  expect(chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')).toBe('one two three');
+  expect(chunks.length).toBeGreaterThan(3);
+  expect(chunks.every(({ choices }) => choices.length === 1)).toBe(true);
+  expect(chunks.at(-1)?.choices[0]?.finish_reason).toBe('stop');
+
+  const counted = await client.chat.completions.create({
+    ...ask('one two three'),
+    stream: true,
+    stream_options: { include_usage: true },
+  });
+  const last = (await Array.fromAsync(counted)).at(-1);
+  expect(last).toMatchObject({ choices: [], usage: { prompt_tokens: 7, completion_tokens: 3 } });
+});
+
+test('tools go up as they were sent, and their calls come back, whole and in pieces', async () => {
+  const gateway = await startRoutingGateway();
+  const client = gateway.client(await gateway.key());
+  const asked = { ...ask('call tool look_up'), tools, seed: 7, temperature: 0.1 };
+  const { choices } = await client.chat.completions.create(asked);
+  expect(choices[0]).toMatchObject({
+    finish_reason: 'tool_calls',
+    message: { tool_calls: [{ function: { name: 'look_up', arguments: '{"prompt":"call tool look_up"}' } }] },
+  });
+  const whole = await client.chat.completions.stream({ ...asked, stream: true }).finalChatCompletion();
+  expect(whole.choices[0]?.message.tool_calls).toMatchObject([{ function: { name: 'look_up' } }]);
+  const [sent] = gateway.model.calls.map(({ body }) => JSON.parse(body) as Record<string, unknown>);
+  expect(sent).toMatchObject({ tools, seed: 7, temperature: 0.1, model: 'devnet-large' });
+});
+
+test('numbers go up as they were written', async () => {
+  const gateway = await startRoutingGateway();
+  const body = `{"model":"${freeModel}","messages":[{"role":"user","content":"x"}],"seed":12345678901234567890,"top_p":1.0}`;
+  expect((await gateway.post(body)).status).toBe(200);
+  expect(gateway.model.calls[0]?.body).toContain('"seed":12345678901234567890');
+});
+
+test('nothing but the body goes up: no credential, no cookie, no header of a client', async () => {
+  const gateway = await startRoutingGateway();
+  const answer = await gateway.post(ask('hello'), {
+    authorization: `Bearer ${await gateway.key()}`,
+    cookie: 'session=secret',
+    'x-forwarded-for': '203.0.113.9',
+    'openai-organization': 'org-secret',
+  });
+  expect(answer.status).toBe(200);
+  const { headers } = gateway.model.calls[0] ?? {};
+  expect(Object.keys(headers ?? {}).toSorted()).toEqual([
+    'accept',
+    'connection',
+    'content-length',
+    'content-type',
+    'host',
+    'user-agent',
+  ]);
+});
+
+test('nobody in particular asks a model of the free tier, and no other', async () => {
+  const gateway = await startRoutingGateway();
+  const client = gateway.client();
+  const { choices } = await client.chat.completions.create(ask('hello', freeModel));
+  expect(choices[0]?.message.content).toBe('hello');
+  await expect(client.chat.completions.create(ask('hello', paidModel))).rejects.toMatchObject({
+    status: 402,
+    code: 'insufficient_funds',
+  });
+});
+
+test('every admitted answer says where its caller stands', async () => {
+  const gateway = await startRoutingGateway();
+  const ofKey = await gateway.post(ask('x'), { authorization: `Bearer ${await gateway.key()}` });
+  const nowSecs = Date.now() / 1_000;
+  expect(Object.fromEntries(ofKey.headers)).toMatchObject({
+    'x-ratelimit-limit': '60',
+    'x-ratelimit-remaining': '59',
+    'ratelimit-policy': '"minute";q=60;w=60',
+    ratelimit: '"minute";r=59;t=60',
+  });
+  const resetSecs = Number(ofKey.headers.get('x-ratelimit-reset'));
+  expect(Math.abs(resetSecs - nowSecs - 60)).toBeLessThan(5);
+  const [first, second] = [
+    await gateway.post({ ...ask('x', freeModel), stream: true }),
+    await gateway.post({ ...ask('fault:status_500', freeModel), stream: true }),
+  ];
+  expect(first.headers.get('ratelimit')).toMatch(/^"minute";r=9;t=60, "day";r=4;t=\d+$/);
+  expect(first.headers.get('x-ratelimit-remaining')).toBe('4');
+  expect([second.status, second.headers.get('x-ratelimit-remaining')]).toEqual([502, '3']);
+  await first.body?.cancel();
+});
+
+test('clients are told apart by the address that a trusted proxy names', async () => {
+  const gateway = await startRoutingGateway({ routing: 'anonymous_per_day = 1' });
+  const from = (address: string) => gateway.post(ask('x', freeModel), { 'x-forwarded-for': address });
+  const [first, again, other] = [
+    await from('203.0.113.1'),
+    await from('203.0.113.1'),
+    await from('2001:db8::1'),
+  ];
+  const neighbour = await from('2001:db8::2');
+  expect([first.status, again.status, other.status, neighbour.status]).toEqual([200, 429, 200, 429]);
+});
+
+test('nobody spends by another name: on a free model too only what costs tokens is taken', async () => {
+  const gateway = await startRoutingGateway({
+    change: (text) => text.replace('[[models]]', "[[models]]\nallowed_parameters = ['thinking']"),
+  });
+  const image = [{ type: 'image_url', image_url: { url: 'https://elsewhere.example/x.png' } }];
+  for (const [extra, param] of [
+    [{ models: ['vendor/dear'] }, 'models'],
+    [{ plugins: [{ id: 'web' }] }, 'plugins'],
+    [{ max_output_tokens: 1_000_000 }, 'max_output_tokens'],
+    [{ messages: [{ role: 'user', content: image }] }, 'messages[0].content[0]'],
+  ] as const) {
+    const answer = await gateway.post({ ...ask('x', freeModel), ...extra });
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({ error: { code: 'unsupported_parameter', param } });
+  }
+  expect(gateway.model.calls).toEqual([]);
+  expect((await gateway.post({ ...ask('x', freeModel), thinking: {} })).status).toBe(200);
+});

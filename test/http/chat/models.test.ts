@@ -1,0 +1,208 @@
+import { expect, test } from 'vitest';
+import { documentOf } from '../../support/documented.ts';
+import {
+  ask,
+  freeModel,
+  paidModel,
+  type RoutingGateway,
+  startRoutingGateway,
+} from '../../support/routing.ts';
+import { eventually } from '../../support/wait.ts';
+
+const free = {
+  id: freeModel,
+  object: 'model',
+  created: expect.any(Number),
+  owned_by: 'tollbook',
+  free_tier: true,
+  price: { input: '0', output: '0', currency: 'USD' },
+  context_length: 32_768,
+  max_output_tokens: 4_096,
+};
+const paid = {
+  ...free,
+  id: paidModel,
+  free_tier: false,
+  price: { input: '2.5', output: '10', currency: 'USD' },
+  context_length: 131_072,
+  max_output_tokens: 16_384,
+};
+
+/** Reads a path, and holds what comes against the gateway's own document. */
+async function documented(gateway: RoutingGateway) {
+  const check = await documentOf(gateway);
+  return async (path: string, key?: string) => {
+    const { status, headers, ...rest } = await gateway.get(path, key).then(async (answer) => ({
+      status: answer.status,
+      headers: answer.headers,
+      text: await answer.text(),
+    }));
+    expect(check('GET', path, { status, headers, ...rest })).toEqual([]);
+    return { status, json: JSON.parse(rest.text) };
+  };
+}
+
+test("OpenAI's client lists the models, with prices and lengths beside them", async () => {
+  const gateway = await startRoutingGateway();
+  const get = await documented(gateway);
+  expect((await get('/v1/models')).json).toEqual({ object: 'list', data: [free, paid] });
+  const listed = await Array.fromAsync(gateway.client(await gateway.key()).models.list());
+  expect(listed).toEqual([free, paid]);
+});
+
+test('a model is found by its name, slashes and all, written out or escaped', async () => {
+  const gateway = await startRoutingGateway();
+  expect(await gateway.client().models.retrieve(paidModel)).toEqual(paid);
+  for (const path of [paidModel, encodeURIComponent(paidModel)])
+    expect(await (await gateway.get(`/v1/models/${path}`)).json()).toEqual(paid);
+  const get = await documented(gateway);
+  expect((await get(`/v1/models/${freeModel}`)).json).toEqual(free);
+  expect((await get('/v1/models/none')).status).toBe(404);
+});
+
+test('a key sees the models that it may use, and no other', async () => {
+  const gateway = await startRoutingGateway();
+  const key = await gateway.key(1_000n, { models: [freeModel] });
+  const get = await documented(gateway);
+  expect((await get('/v1/models', key)).json.data).toEqual([free]);
+  expect((await gateway.get(`/v1/models/${paidModel}`, key)).status).toBe(404);
+  expect((await get('/v1/key', key)).json.models).toEqual([freeModel]);
+});
+
+test('a key tells what is left of it', async () => {
+  const gateway = await startRoutingGateway({ routing: 'key_per_minute = 7\ncurrency = "EUR"' });
+  const expiresAt = new Date(Date.now() + 3_600_000);
+  const key = await gateway.key(5_000_000n, { capMicros: 1_000_000n, expiresAt });
+  const get = await documented(gateway);
+  const fresh = {
+    name: 'of a test',
+    prefix: key.slice(0, 13),
+    models: null,
+    cap: '1',
+    spent: '0',
+    remaining: '1',
+    currency: 'EUR',
+    requests_per_minute: 7,
+    created_at: expect.any(String),
+    expires_at: expiresAt.toISOString(),
+    last_used_at: null,
+  };
+  expect((await get('/v1/key', key)).json).toEqual(fresh);
+  await gateway.client(key).chat.completions.create(ask('hello there'));
+  await eventually(async () =>
+    expect((await get('/v1/key', key)).json).toEqual({
+      ...fresh,
+      spent: '0.000035',
+      remaining: '0.999965',
+      last_used_at: expect.any(String),
+    }),
+  );
+  const dear = await gateway.post(
+    { ...ask('hello'), max_tokens: 16_000, n: 7 },
+    { authorization: `Bearer ${key}` },
+  );
+  expect(dear.status).toBe(402);
+});
+
+test('what is held for a completion is not spent twice, and comes back', async () => {
+  const gateway = await startRoutingGateway({ model: { pieceMs: 20 } });
+  const key = await gateway.key(1_000_000n);
+  const get = await documented(gateway);
+  const body = { ...ask('words:10'), max_tokens: 1_000 };
+  const running = gateway.client(key).chat.completions.create(body);
+  await eventually(async () => {
+    const { balance, held, total_used: used } = (await get('/v1/credits', key)).json;
+    expect([Number(held) > 0.01, Number(balance) + Number(held), used]).toEqual([true, 1, '0']);
+  });
+  await running;
+  await eventually(async () => expect((await get('/v1/credits', key)).json.held).toBe('0'));
+});
+
+test('a completion is told to its own account and to nobody else', async () => {
+  const gateway = await startRoutingGateway();
+  const [key, other] = [await gateway.key(), await gateway.key()];
+  const get = await documented(gateway);
+  const { request_id: id } = await gateway
+    .client(key)
+    .chat.completions.create(ask('hello there'))
+    .withResponse();
+  const path = `/v1/generation?id=${id}`;
+  await eventually(async () =>
+    expect(await get(path, key)).toEqual({
+      status: 200,
+      json: {
+        id,
+        model: paidModel,
+        upstream: 'model',
+        created_at: expect.any(String),
+        streamed: false,
+        status: 'completed',
+        prompt_tokens: 6,
+        completion_tokens: 2,
+        is_estimate: false,
+        cost: '0.000035',
+        first_byte_ms: expect.any(Number),
+        latency_ms: expect.any(Number),
+      },
+    }),
+  );
+  expect((await get(path, other)).status).toBe(404);
+  expect((await get(path)).status).toBe(401);
+  for (const nothing of ['', '?id=', '?id=x', `?id=${id}&id=${id}`, `?id=${crypto.randomUUID()}`])
+    expect((await get(`/v1/generation${nothing}`, key)).status).toBe(404);
+});
+
+test('whether models can be served is told of each', async () => {
+  const gateway = await startRoutingGateway({ routing: 'key_per_minute = 1_000' });
+  const get = await documented(gateway);
+  const well = { ok: true };
+  expect(await get('/v1/ready')).toEqual({
+    status: 200,
+    json: { status: 'ready', database: well, models: { [freeModel]: well, [paidModel]: well } },
+  });
+  gateway.model.failWith('status_500');
+  const bearers = await Promise.all(
+    Array.from({ length: 5 }, async () => ({ authorization: `Bearer ${await gateway.key()}` })),
+  );
+  const [bearer = {}] = bearers;
+  const bad = { ok: false, detail: 'its upstreams fail' };
+  for (const each of bearers) await gateway.post(ask('x'), each);
+  expect(await get('/v1/ready')).toMatchObject({
+    status: 200,
+    json: { status: 'ready', models: { [freeModel]: well, [paidModel]: bad } },
+  });
+  for (const each of bearers) await gateway.post(ask('x', freeModel), each);
+  expect(await get('/v1/ready')).toMatchObject({
+    status: 503,
+    json: { status: 'not_ready', models: { [freeModel]: bad, [paidModel]: bad } },
+  });
+  gateway.model.failWith(undefined);
+  await eventually(async () => expect((await gateway.post(ask('x'), bearer)).status).toBe(200));
+  expect((await get('/v1/ready')).status).toBe(200);
+});
+
+test('what is answered to a chat request is as the document says', async () => {
+  const gateway = await startRoutingGateway({
+    upstream: 'first_byte_timeout_ms = 200\ntotal_timeout_ms = 500',
+  });
+  const check = await documentOf(gateway);
+  const key = await gateway.key(1_000_000n);
+  const seen = async (body: unknown, headers: Record<string, string> = {}) => {
+    const answer = await gateway.post(body, { authorization: `Bearer ${key}`, ...headers });
+    const { status } = answer;
+    const text = await answer.text();
+    expect(check('POST', '/v1/chat/completions', { status, headers: answer.headers, text })).toEqual([]);
+    return status;
+  };
+  expect(await seen(ask('hello'))).toBe(200);
+  expect(await seen({ ...ask('hello'), stream: true })).toBe(200);
+  expect(await seen('{')).toBe(400);
+  expect(await seen(ask('hello'), { authorization: 'Bearer no' })).toBe(401);
+  expect(await seen({ ...ask('hello'), max_tokens: 16_000, n: 100 })).toBe(402);
+  expect(await seen(ask('hello', 'none'))).toBe(404);
+  expect(await seen('x'.repeat(10_485_761))).toBe(413);
+  expect(await seen(ask('hello'), { 'content-type': 'text/plain' })).toBe(415);
+  expect(await seen(ask('fault:html'))).toBe(502);
+  expect(await seen(ask('fault:hang'))).toBe(504);
+  expect(await seen(ask('fault:rate_limited'))).toBe(503);
+});

@@ -1,0 +1,361 @@
+import { readFile } from 'node:fs/promises';
+import { describe, expect, test } from 'vitest';
+import { signedValue } from '../../../src/identity/sessions.ts';
+import {
+  allMails,
+  type Answer,
+  type Browser,
+  goodPassword,
+  identitySecret,
+  linkIn,
+  signIn,
+  signInByWallet,
+  signUp,
+  startIdentityGateway,
+} from '../../support/identity.ts';
+import { allEvents } from '../../support/invariants.ts';
+import { eventually } from '../../support/wait.ts';
+
+const email = 'ada@example.org';
+const sessionCookie = 'tollbook.session_token';
+
+async function userId(browser: Browser): Promise<string | undefined> {
+  return (await browser.get('/api/auth/get-session')).json?.user?.id;
+}
+
+describe('a page of another origin', () => {
+  const writes: readonly [string, string][] = [
+    ['POST', '/api/auth/sign-in/email'],
+    ['POST', '/api/auth/sign-up/email'],
+    ['POST', '/api/auth/sign-out'],
+    ['POST', '/api/auth/revoke-sessions'],
+    ['POST', '/api/auth/sign-in/social'],
+    ['POST', '/api/auth/request-password-reset'],
+    ['POST', '/api/auth/reset-password'],
+    ['POST', '/api/auth/change-password'],
+    ['POST', '/api/auth/update-user'],
+    ['POST', '/api/siwe/nonce'],
+    ['POST', '/api/siwe/verify'],
+    ['POST', '/api/keys'],
+    ['DELETE', '/api/keys/1'],
+  ];
+
+  test.each(writes)('may not %s %s', async (method, path) => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    await signInByWallet(browser);
+    for (const headers of [
+      { origin: 'https://evil.example' },
+      { origin: 'null' },
+      { origin: gateway.url.replace('127.0.0.1', 'localhost') },
+      { origin: `${gateway.url}.evil.example` },
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-site' },
+    ]) {
+      const answer = await browser.request(method, path, {}, headers);
+      expect(answer).toMatchObject({ status: 403, json: { code: 'wrong_origin' } });
+    }
+    expect(await userId(browser)).toEqual(expect.any(String));
+  });
+
+  test('may not chat in the name of a visitor', async () => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    await signInByWallet(browser);
+    const body = { model: 'devnet-small', messages: [{ role: 'user', content: 'hi' }] };
+    const foreign = await browser.post('/v1/chat/completions', body, { origin: 'https://evil.example' });
+    expect(foreign.status).toBe(401);
+    expect((await browser.post('/v1/chat/completions', body)).status).toBe(200);
+  });
+
+  test.each(['/api/auth/get-session', '/api/keys'])('may not read %s', async (path) => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    await signInByWallet(browser);
+    const answer = await browser.get(path, { origin: 'https://evil.example' });
+    expect(answer.headers.get('access-control-allow-origin')).toBeNull();
+  });
+});
+
+describe('nobody is led elsewhere', () => {
+  const elsewhere = [
+    'https://evil.example/',
+    '//evil.example/',
+    '/\\evil.example/',
+    'https:evil.example',
+    'javascript:alert(1)',
+    '/%2f%2fevil.example',
+    '\t//evil.example',
+    'http://127.0.0.1@evil.example/',
+  ];
+
+  test.each(elsewhere)('to %s', async (url) => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    const body = { email, password: goodPassword, name: 'Ada' };
+    const query = new URLSearchParams({ callbackURL: url, token: 'x' });
+    const answers = [
+      await browser.post('/api/auth/sign-up/email', { ...body, callbackURL: url }),
+      await browser.post('/api/auth/sign-in/email', { ...body, callbackURL: url }),
+      await browser.post('/api/auth/request-password-reset', { email, redirectTo: url }),
+      await browser.post('/api/auth/sign-out', { callbackURL: url }),
+      await browser.get(`/api/auth/verify-email?${query.toString()}`),
+      await browser.get(`/api/auth/reset-password/xxxxxxxxxxxxxxxxxxxxxxxx?${query.toString()}`),
+    ];
+    for (const { headers, text } of answers) {
+      const location = headers.get('location') ?? '/';
+      expect(new URL(location, gateway.url).origin).toBe(gateway.url);
+      expect(text).not.toContain('"url":"http');
+    }
+    expect((await allMails(gateway.mailDir)).join('\n')).not.toMatch(/callbackURL=[^&\s]*evil/);
+  });
+});
+
+describe('a way that leads elsewhere once its dots are taken out', () => {
+  test.each(['/..//evil.example', '/.//evil.example', '/x/..//evil.example'])('%s', async (callbackURL) => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    await browser.post('/api/auth/sign-up/email', {
+      email,
+      password: goodPassword,
+      name: 'Ada',
+      callbackURL,
+    });
+    const [mail = ''] = await gateway.mails(email);
+    const query = new URLSearchParams({ callbackURL, token: 'x' });
+    const links = [linkIn(mail), `/api/auth/verify-email?${query.toString()}`];
+    for (const link of links) {
+      const location = (await browser.get(link)).headers.get('location') ?? 'none';
+      expect(new URL(location, gateway.url).origin).toBe(gateway.url);
+    }
+    expect((await signIn(browser, email)).status).toBe(200);
+  });
+});
+
+const shapeOf = ({ status, json, headers }: Answer) => [
+  status,
+  Object.keys(json.user).toSorted(),
+  json.token,
+  headers.getSetCookie(),
+];
+
+describe('who has an account', () => {
+  test('is told by no answer to whoever signs up, nor by its time', async () => {
+    const gateway = await startIdentityGateway();
+    await signUp(gateway, gateway.browser(), email);
+    const ask = async (as: string): Promise<Answer> => {
+      const startedMs = performance.now();
+      const answer = await gateway
+        .browser('203.0.113.9')
+        .post('/api/auth/sign-up/email', { email: as, password: goodPassword, name: 'Eve' });
+      expect(performance.now() - startedMs).toBeGreaterThan(240);
+      return answer;
+    };
+    const [known, unknown] = [await ask(email), await ask('eve@example.org')];
+    expect(shapeOf(known)).toEqual(shapeOf(unknown));
+    expect((await gateway.mails(email, 2))[1]).toContain('You have an account already');
+  });
+
+  test.each([
+    ['signs in', '/api/auth/sign-in/email', { password: 'a wrong password' }],
+    ['wants a new password', '/api/auth/request-password-reset', {}],
+    ['wants the link again', '/api/auth/send-verification-email', {}],
+  ])('is told by no answer to whoever %s, nor by its time', async (_, path, more) => {
+    const gateway = await startIdentityGateway();
+    await signUp(gateway, gateway.browser(), email);
+    const ask = async (as: string) => {
+      const startedMs = performance.now();
+      const { status, text } = await gateway.browser('203.0.113.9').post(path, { email: as, ...more });
+      return { status, text, ms: performance.now() - startedMs };
+    };
+    const [known, unknown] = [await ask(email), await ask('eve@example.org')];
+    expect([known.status, known.text]).toEqual([unknown.status, unknown.text]);
+    for (const { ms } of [known, unknown]) expect(ms).toBeGreaterThan(240);
+  });
+});
+
+const wrong = (browser: Browser, at: number): Promise<Answer> =>
+  signIn(browser, email, `a wrong password ${at}`);
+
+describe('a list of passwords', () => {
+  test('is tried five times a minute from one client, also all at once', async () => {
+    const gateway = await startIdentityGateway();
+    await signUp(gateway, gateway.browser(), email);
+    const browser = gateway.browser('198.51.100.1');
+    const answers = await Promise.all(Array.from({ length: 15 }, (_, at) => wrong(browser, at)));
+    expect(answers.filter(({ status }) => status === 401)).toHaveLength(5);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(10);
+    expect(answers.find(({ status }) => status === 429)?.headers.get('retry-after')).toMatch(/^\d+$/);
+  });
+
+  test('is tried ten times a minute from a thousand clients; the owner comes in all the same', async () => {
+    const gateway = await startIdentityGateway();
+    const owner = gateway.browser();
+    await signUp(gateway, owner, email);
+    expect((await signIn(owner, email)).status).toBe(200);
+    const attack = Array.from({ length: 30 }, (_, at) => wrong(gateway.browser(`198.51.100.${at}`), at));
+    const statuses = (await Promise.all(attack)).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 401)).toHaveLength(9);
+    // from another place, with the browser that was here before
+    const { cookies } = owner;
+    const elsewhere = gateway.browser('192.0.2.1');
+    elsewhere.cookies.set('tollbook.device', cookies.get('tollbook.device') ?? '');
+    expect((await signIn(elsewhere, email)).status).toBe(200);
+  });
+
+  test('of many accounts is tried twenty times a minute from one client', async () => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser('198.51.100.1');
+    const statuses = await Promise.all(
+      Array.from({ length: 25 }, async (_, at) => (await signIn(browser, `user${at}@example.org`)).status),
+    );
+    expect(statuses.filter((status) => status === 401)).toHaveLength(20);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(5);
+  });
+
+  test('gains nothing from the mark of a device that is of another account, or forged', async () => {
+    const gateway = await startIdentityGateway();
+    const thief = gateway.browser('198.51.100.1');
+    await signUp(gateway, gateway.browser(), email);
+    await signUp(gateway, thief, 'eve@example.org');
+    await signIn(thief, 'eve@example.org');
+    expect(thief.cookies.has('tollbook.device')).toBe(true);
+    const statuses = await Promise.all(
+      Array.from({ length: 8 }, async (_, at) => (await wrong(thief, at)).status),
+    );
+    expect(statuses.filter((status) => status === 429)).toHaveLength(3);
+  });
+
+  test('leaves nothing behind of the names it goes on with, and is one piece of news', async () => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser('198.51.100.1');
+    for (let at = 0; at < 40; at++) await signIn(browser, `user${at}@example.org`);
+    const { rows } = await gateway.database.pool.query<{ count: number }>(
+      'select count(*)::int as count from tollbook.rate_window',
+    );
+    // of the client, and of twenty names alone and with it
+    expect(rows[0]?.count).toBe(41);
+    const refusals = (await allEvents(gateway.database.db)).filter(({ type }) => type === 'sign_in_refused');
+    expect(refusals).toHaveLength(21);
+  });
+
+  test('keeps nothing else waiting: those that are worked on at once are few, and too many are sent away', async () => {
+    const gateway = await startIdentityGateway();
+    const attack = Array.from({ length: 150 }, (_, at) =>
+      signIn(gateway.browser(`198.51.100.${at}`), `user${at}@example.org`),
+    );
+    await eventually(async () => expect((await Promise.race(attack)).status).toBeGreaterThan(0));
+    const startedMs = performance.now();
+    // a name is looked up, and a file is read, by the same few threads as passwords are tried
+    await readFile(import.meta.filename);
+    expect(performance.now() - startedMs).toBeLessThan(1_000);
+    const statuses = (await Promise.all(attack)).map(({ status }) => status);
+    expect(new Set(statuses)).toEqual(new Set([401, 503]));
+  });
+
+  test('is tried five times a minute by whoever has stolen a session, from wherever', async () => {
+    const gateway = await startIdentityGateway();
+    const owner = gateway.browser();
+    await signUp(gateway, owner, email);
+    await signIn(owner, email);
+    const cookie = owner.cookies.get(sessionCookie) ?? '';
+    const statuses: number[] = [];
+    for (let at = 0; at < 7; at++) {
+      const thief = gateway.browser(`198.51.100.${at}`);
+      thief.cookies.set(sessionCookie, at % 2 === 0 ? cookie : cookie.replace('.', '%2E'));
+      const body = { currentPassword: `a wrong password ${at}`, newPassword: 'of the thief’s own' };
+      statuses.push((await thief.post('/api/auth/change-password', body)).status);
+    }
+    expect(statuses).toEqual([400, 400, 400, 400, 400, 429, 429]);
+  });
+
+  test('tries no path that is written otherwise', async () => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    for (const path of [
+      '/api/auth/sign-in/email/',
+      '/api/auth//sign-in/email',
+      '/api/auth/sign-in%2femail',
+      '/api/auth/./sign-in/../sign-in//email',
+    ])
+      expect((await browser.post(path, { email, password: 'x' })).status).toBe(404);
+  });
+
+  test('fills no mailbox: three mails a minute, whoever asks', async () => {
+    const gateway = await startIdentityGateway();
+    await signUp(gateway, gateway.browser(), email);
+    const statuses: number[] = [];
+    for (let at = 0; at < 5; at++) {
+      const browser = gateway.browser(`198.51.100.${at}`);
+      statuses.push((await browser.post('/api/auth/request-password-reset', { email })).status);
+    }
+    // signing up was the first
+    expect(statuses).toEqual([200, 200, 429, 429, 429]);
+  });
+});
+
+test('wrong cookies of one client are looked at twenty times a minute', async () => {
+  const gateway = await startIdentityGateway();
+  const statuses: number[] = [];
+  for (let at = 0; at < 22; at++) {
+    const browser = gateway.browser('198.51.100.1');
+    browser.cookies.set(sessionCookie, signedValue(identitySecret, `guess${at}`));
+    statuses.push((await browser.get('/v1/models')).status);
+  }
+  expect(statuses).toEqual([...Array.from({ length: 20 }, () => 401), 429, 429]);
+  expect((await gateway.browser('198.51.100.2').get('/v1/models')).status).toBe(200);
+});
+
+test('a name is short and of one line, and nobody brings a picture', async () => {
+  const gateway = await startIdentityGateway();
+  const browser = gateway.browser();
+  await signUp(gateway, browser, email);
+  await signIn(browser, email);
+  const wrongProfiles = [{ name: 'x'.repeat(101) }, { name: 'a\nb' }, { image: 'javascript:alert(1)' }];
+  for (const profile of wrongProfiles) {
+    const signUpBody = { email: 'eve@example.org', password: goodPassword, name: 'Eve', ...profile };
+    expect((await gateway.browser().post('/api/auth/sign-up/email', signUpBody)).status).toBe(400);
+    expect((await browser.post('/api/auth/update-user', profile)).status).toBe(400);
+  }
+  expect((await browser.post('/api/auth/update-user', { name: 'Ada L.' })).status).toBe(200);
+});
+
+test('the page that says what went wrong runs nothing of what it was told', async () => {
+  const gateway = await startIdentityGateway();
+  const query = new URLSearchParams({
+    error: '<script>alert(1)</script>',
+    error_description: '<img src=x onerror=alert(1)>',
+  });
+  const { text, headers } = await gateway.browser().get(`/api/auth/error?${query.toString()}`);
+  expect(text).not.toContain('<script>alert');
+  expect(text).not.toContain('<img src=x');
+  expect(headers.get('content-security-policy')).toContain("default-src 'none'");
+});
+
+describe('what is not offered', () => {
+  test.each([
+    '/list-sessions',
+    '/revoke-session',
+    '/get-access-token',
+    '/refresh-token',
+    '/delete-user',
+    '/delete-user/callback',
+    '/change-email',
+    '/verify-password',
+  ])('%s', async (path) => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    await signInByWallet(browser);
+    const answers = [await browser.get(`/api/auth${path}`), await browser.post(`/api/auth${path}`)];
+    for (const { status } of answers) expect([400, 404]).toContain(status);
+  });
+
+  test('anything where people have no accounts', async () => {
+    const { startRoutingGateway } = await import('../../support/routing.ts');
+    const gateway = await startRoutingGateway();
+    for (const path of ['/api/auth/get-session', '/api/siwe/nonce', '/api/keys'])
+      expect((await fetch(gateway.url + path)).status).toBe(404);
+    const cookie = 'tollbook.session_token=whatever';
+    expect((await fetch(`${gateway.url}/v1/models`, { headers: { cookie } })).status).toBe(200);
+  });
+});

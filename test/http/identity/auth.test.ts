@@ -1,0 +1,324 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { freePort } from '../../../src/devnet/ports.ts';
+import { signedValue, sweepSessions } from '../../../src/identity/sessions.ts';
+import { endSessions } from '../../../src/store/identity.ts';
+import { laneOn } from '../../support/credit.ts';
+import {
+  allMails,
+  type Answer,
+  type Browser,
+  goodPassword,
+  type IdentityGateway,
+  identitySecret,
+  linkIn,
+  signIn,
+  signInByWallet,
+  signUp,
+  startIdentityGateway,
+} from '../../support/identity.ts';
+import { allEvents } from '../../support/invariants.ts';
+import { logLines } from '../../support/log-lines.ts';
+
+const email = 'ada@example.org';
+const sessionCookie = 'tollbook.session_token';
+
+async function userId(browser: Browser): Promise<string | undefined> {
+  return (await browser.get('/api/auth/get-session')).json?.user?.id;
+}
+
+function resetToken(mail: string): string {
+  return /^[A-Za-z0-9]{24}$/m.exec(mail)?.[0] ?? '';
+}
+
+async function resetMail(gateway: IdentityGateway, browser: Browser, to: string): Promise<string> {
+  const before = (await allMails(gateway.mailDir)).filter((mail) => mail.startsWith(`To: ${to}\n`)).length;
+  expect(await browser.post('/api/auth/request-password-reset', { email: to })).toMatchObject({
+    status: 200,
+  });
+  return (await gateway.mails(to, before + 1)).find((mail) => mail.includes('Choose a new password')) ?? '';
+}
+
+/** Everything of people that the database holds, as text. */
+async function dumpIdentity({ database }: IdentityGateway): Promise<string> {
+  return database.asOwner(async (owner) => {
+    const tables = ['"user"', 'session', 'credential', 'verification', 'wallet', 'siwe_nonce'];
+    const dumps: string[] = [];
+    for (const table of tables) {
+      const { rows } = await owner.query<{ all: string }>(
+        `select coalesce(json_agg(t)::text, '') as all from identity.${table} t`,
+      );
+      dumps.push(rows[0]?.all ?? '');
+    }
+    return dumps.join('\n');
+  });
+}
+
+describe('an address and a password', () => {
+  test('let their owner in once the link in the mail was followed, and not before', async () => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    const body = { email, password: goodPassword, name: 'Ada' };
+    expect(await browser.post('/api/auth/sign-up/email', body)).toMatchObject({ status: 200 });
+    expect(browser.cookies.size).toBe(0);
+    expect(await signIn(browser, email)).toMatchObject({ status: 403 });
+    const [mail = ''] = await gateway.mails(email);
+    expect((await browser.get(linkIn(mail))).status).toBe(302);
+    expect(browser.cookies.size).toBe(0);
+    expect(await signIn(browser, email)).toMatchObject({ status: 200 });
+    expect(await userId(browser)).toEqual(expect.any(String));
+    const events = (await allEvents(gateway.database.db)).map(({ type }) => type);
+    expect(events).toEqual(['user_created', 'credit_account_opened', 'sign_in_refused', 'session_started']);
+  });
+
+  test('say nothing of the address in the ledger or the log', async () => {
+    const log = logLines();
+    const gateway = await startIdentityGateway({ logger: log.logger });
+    const browser = gateway.browser();
+    await signUp(gateway, browser, email);
+    await signIn(browser, email, 'another password');
+    await signIn(browser, email);
+    const token = resetToken(await resetMail(gateway, browser, email));
+    for (const more of ['?callbackURL=/', '/', '%3E', ')'])
+      await browser.get(`/api/auth/reset-password/${token}${more}`);
+    const told = JSON.stringify([await allEvents(gateway.database.db), log.lines]);
+    expect(told).not.toContain(email);
+    for (const secret of [goodPassword, token]) expect(told).not.toContain(secret);
+    expect(told).toContain('reset-password');
+    expect(JSON.stringify(await allEvents(gateway.database.db))).not.toContain('203.0.113.1');
+  });
+
+  test('are not to be had where no mails are sent', async () => {
+    const gateway = await startIdentityGateway({ mails: false });
+    const body = { email, password: goodPassword, name: 'Ada' };
+    const answers = [
+      await gateway.browser().post('/api/auth/sign-up/email', body),
+      await signIn(gateway.browser(), email),
+    ];
+    for (const answer of answers) expect(answer.status).toBe(400);
+    expect(await dumpIdentity(gateway)).not.toContain(email);
+  });
+
+  test('are set anew by the token of a mail, once, which ends every session', async () => {
+    const gateway = await startIdentityGateway();
+    const [first, second] = [gateway.browser(), gateway.browser('203.0.113.2')];
+    await signUp(gateway, first, email);
+    await signIn(first, email);
+    const token = resetToken(await resetMail(gateway, second, email));
+    const reset = (newPassword: string): Promise<Answer> =>
+      second.post('/api/auth/reset-password', { token, newPassword });
+    expect((await reset('short')).status).toBe(400);
+    expect((await reset('another good password')).status).toBe(200);
+    expect((await reset('a third good password')).status).toBe(400);
+    expect(await userId(first)).toBeUndefined();
+    expect((await signIn(second, email)).status).toBe(401);
+    expect((await signIn(second, email, 'another good password')).status).toBe(200);
+  });
+
+  test('of an address that a stranger signed up with become its owner’s, who reads its mail', async () => {
+    const gateway = await startIdentityGateway();
+    const [stranger, owner] = [gateway.browser('198.51.100.1'), gateway.browser()];
+    await stranger.post('/api/auth/sign-up/email', { email, password: 'the stranger’s own', name: 'x' });
+    await gateway.mails(email);
+    const token = resetToken(await resetMail(gateway, owner, email));
+    await owner.post('/api/auth/reset-password', { token, newPassword: goodPassword });
+    expect((await signIn(owner, email)).status).toBe(200);
+    expect((await signIn(stranger, email, 'the stranger’s own')).status).toBe(401);
+  });
+
+  test('a link in a mail that was edited, or has no signature, proves nothing', async () => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    await browser.post('/api/auth/sign-up/email', { email, password: goodPassword, name: 'Ada' });
+    const link = new URL(linkIn((await gateway.mails(email))[0] ?? ''));
+    const [head, payload, signature = ''] = (link.searchParams.get('token') ?? '').split('.');
+    const none = Buffer.from('{"alg":"none"}').toString('base64url');
+    for (const token of [
+      `${head}.${payload}.${'A'.repeat(signature.length)}`,
+      `${none}.${payload}.`,
+      `${head}.${payload}`,
+    ]) {
+      link.searchParams.set('token', token);
+      await browser.get(link.href);
+    }
+    expect((await signIn(browser, email)).status).toBe(403);
+  });
+});
+
+describe('a leak of the database', () => {
+  test('holds no token of a session, of a link, or of a way back, and no password', async () => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    await signUp(gateway, browser, email);
+    await signIn(browser, email);
+    const reset = resetToken(await resetMail(gateway, browser, email));
+    const dump = await dumpIdentity(gateway);
+    const [token = ''] = decodeURIComponent(browser.cookies.get(sessionCookie) ?? '').split('.');
+    expect(token.length).toBeGreaterThanOrEqual(32);
+    expect(reset).toHaveLength(24);
+    expect(dump).toContain(createHash('sha256').update(token).digest('base64url'));
+    for (const secret of [token, reset, goodPassword]) expect(dump).not.toContain(secret);
+  });
+
+  test('opens no session, not even with the secret that cookies are signed with', async () => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    await signInByWallet(browser);
+    const { rows } = await gateway.database.pool.query<{ id: string; token: string }>(
+      'select id, token from identity.session',
+    );
+    const { id = '', token = '' } = rows[0] ?? {};
+    for (const text of [token, id, `session:${id}`]) {
+      const thief = gateway.browser();
+      thief.cookies.set(sessionCookie, signedValue(identitySecret, text));
+      expect(await userId(thief)).toBeUndefined();
+      expect((await thief.get('/v1/credits')).status).toBe(401);
+    }
+  });
+});
+
+describe('a session', () => {
+  test('ends for all browsers of its user, in every process, at once', async () => {
+    const gateway = await startIdentityGateway();
+    const other = await startIdentityGateway({ database: gateway.database });
+    const [first, second] = [gateway.browser(), gateway.browser()];
+    await signUp(gateway, first, email);
+    await Promise.all([signIn(first, email), signIn(second, email)]);
+    const elsewhere = other.browser();
+    for (const [name, value] of second.cookies) elsewhere.cookies.set(name, value);
+    expect((await elsewhere.get('/v1/credits')).status).toBe(200);
+    expect((await first.post('/api/auth/revoke-sessions')).status).toBe(200);
+    expect((await elsewhere.get('/v1/credits')).status).toBe(401);
+    for (const browser of [first, second]) expect(await userId(browser)).toBeUndefined();
+    const ended = (await allEvents(gateway.database.db)).filter(({ type }) => type === 'session_ended');
+    expect(ended.map(({ data }) => data)).toEqual([
+      expect.objectContaining({ reason: 'ended' }),
+      expect.objectContaining({ reason: 'ended' }),
+    ]);
+  });
+
+  test('ends where its owner signs out; the cookie that was kept is of no use', async () => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    await signInByWallet(browser);
+    const kept = browser.cookies.get(sessionCookie) ?? '';
+    expect((await browser.post('/api/auth/sign-out')).status).toBe(200);
+    expect(browser.cookies.has(sessionCookie)).toBe(false);
+    browser.cookies.set(sessionCookie, kept);
+    expect((await browser.get('/v1/credits')).status).toBe(401);
+  });
+
+  test('expires by the database’s clock', async () => {
+    const gateway = await startIdentityGateway({ identity: 'session_days = 1' });
+    const browser = gateway.browser();
+    await signInByWallet(browser);
+    await gateway.database.moveClock(86_399 - 60);
+    expect((await browser.get('/v1/credits')).status).toBe(200);
+    await gateway.database.moveClock(86_401);
+    expect((await browser.get('/v1/credits')).status).toBe(401);
+  });
+
+  test.each([
+    ['edited in its token', (value: string) => `${value.startsWith('x') ? 'y' : 'x'}${value.slice(1)}`],
+    [
+      'edited in its signature',
+      (value: string) => value.replace(/\.(.)/, (_, first) => `.${first === 'A' ? 'B' : 'A'}`),
+    ],
+    ['without its signature', (value: string) => value.split('.')[0] ?? ''],
+    [
+      'signed with another secret',
+      (value: string) => signedValue('another secret', value.split('.')[0] ?? ''),
+    ],
+    ['of no form', () => '%E0%A4%A'],
+  ])('whose cookie is %s is no session, and nobody either', async (_, edit) => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    await signInByWallet(browser);
+    browser.cookies.set(sessionCookie, edit(browser.cookies.get(sessionCookie) ?? ''));
+    const answer = await browser.get('/v1/credits');
+    expect(answer).toMatchObject({ status: 401, json: { error: { code: 'invalid_api_key' } } });
+    expect(await userId(browser)).toBeUndefined();
+  });
+
+  test('is a new one at each sign-in, whatever cookie came along', async () => {
+    const gateway = await startIdentityGateway();
+    const [thief, victim] = [gateway.browser('198.51.100.1'), gateway.browser()];
+    const { json: mine } = await signInByWallet(thief);
+    const planted = thief.cookies.get(sessionCookie) ?? '';
+    victim.cookies.set(sessionCookie, planted);
+    const { json: theirs } = await signInByWallet(victim);
+    expect(victim.cookies.get(sessionCookie)).not.toBe(planted);
+    expect(await userId(victim)).toBe(theirs.user.id);
+    expect(await userId(thief)).toBe(mine.user.id);
+  });
+});
+
+const endings = async (gateway: IdentityGateway): Promise<unknown[]> =>
+  (await allEvents(gateway.database.db))
+    .filter(({ type }) => type === 'session_ended')
+    .map(({ data }) => ('reason' in data ? data.reason : undefined));
+
+describe('the end of a session', () => {
+  test('that nobody asked for is written down when its time is over, once', async () => {
+    const gateway = await startIdentityGateway();
+    await signInByWallet(gateway.browser());
+    await gateway.database.moveClock(8 * 86_400);
+    const ledger = { pool: gateway.database.pool, lane: laneOn(gateway.database) };
+    await Promise.all([sweepSessions(ledger, 10), sweepSessions(ledger, 10)]);
+    expect(await sweepSessions(ledger, 10)).toBe(0);
+    expect(await endings(gateway)).toEqual(['expired']);
+  });
+
+  test('is written down by another, where whoever ended it came no further', async () => {
+    const gateway = await startIdentityGateway();
+    await signInByWallet(gateway.browser());
+    const { pool } = gateway.database;
+    const { rows } = await pool.query<{ id: string }>('select id from identity.session');
+    await endSessions(
+      pool,
+      rows.map(({ id }) => id),
+    );
+    expect(await endings(gateway)).toEqual([]);
+    await sweepSessions({ pool, lane: laneOn(gateway.database) }, 10);
+    expect(await endings(gateway)).toEqual(['ended']);
+  });
+});
+
+describe('cookies', () => {
+  test('over https are of this host alone, and out of reach for scripts and other sites', async () => {
+    const port = await freePort();
+    const gateway = await startIdentityGateway({
+      bind: `127.0.0.1:${port}`,
+      top: 'public_url = "https://gateway.example"',
+    });
+    const browser = gateway.browser();
+    const own = { origin: 'https://gateway.example' };
+    const { json: terms } = await browser.post('/api/siwe/nonce', {}, own);
+    expect(terms).toMatchObject({ domain: 'gateway.example', uri: 'https://gateway.example' });
+    await browser.post('/api/auth/sign-up/email', { email, password: goodPassword, name: 'Ada' }, own);
+    await browser.get(
+      new URL(linkIn((await gateway.mails(email))[0] ?? '')).href.replace(
+        'https://gateway.example',
+        gateway.url,
+      ),
+    );
+    const answer = await browser.post('/api/auth/sign-in/email', { email, password: goodPassword }, own);
+    const cookies = answer.headers.getSetCookie();
+    expect(cookies).toHaveLength(2);
+    for (const cookie of cookies) {
+      expect(cookie).toMatch(/^__Host-tollbook\.(?:session_token|device)=/);
+      for (const attribute of ['Path=/', 'HttpOnly', 'Secure', 'SameSite=Lax'])
+        expect(cookie).toContain(attribute);
+      expect(cookie).not.toContain('Domain');
+    }
+    expect(await userId(browser)).toEqual(expect.any(String));
+  });
+
+  test('on loopback have another name, and the rest all the same', async () => {
+    const gateway = await startIdentityGateway();
+    const [cookie = ''] = (await signInByWallet(gateway.browser())).headers.getSetCookie();
+    expect(cookie).toMatch(
+      /^tollbook\.session_token=[^;]+; Max-Age=604800; Path=\/; HttpOnly; SameSite=Lax$/,
+    );
+  });
+});

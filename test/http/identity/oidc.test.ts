@@ -1,0 +1,286 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { boundPort, freePort } from '../../../src/devnet/ports.ts';
+import {
+  type Answer,
+  type Browser,
+  type IdentityGateway,
+  type IdentityOptions,
+  goodPassword,
+  signIn,
+  signUp,
+  startIdentityGateway,
+} from '../../support/identity.ts';
+import { allEvents } from '../../support/invariants.ts';
+import { oidcSecret, type OidcServer, type People, startOidc } from '../../support/oidc.ts';
+import { eventually } from '../../support/wait.ts';
+
+const email = 'ada@example.org';
+const people: People = {
+  ada: { email, email_verified: true },
+  eve: { email: 'eve@example.org', email_verified: true },
+  unproven: { email, email_verified: false },
+  quoted: { email, email_verified: 'false' },
+  silent: { email, email_verified: undefined },
+};
+
+interface Together {
+  readonly gateway: IdentityGateway;
+  readonly oidc: OidcServer;
+}
+
+async function startBoth(options: IdentityOptions = {}, listens = true): Promise<Together> {
+  const gatewayPort = await freePort();
+  const oidc = await startOidc({ gatewayPort, people, listens });
+  const gateway = await startIdentityGateway({
+    ...options,
+    bind: `127.0.0.1:${gatewayPort}`,
+    env: { OIDC_SECRET: oidcSecret },
+    tables: `${oidc.table}${options.tables ?? ''}`,
+  });
+  return { gateway, oidc };
+}
+
+const begin = (browser: Browser, more: object = {}): Promise<Answer> =>
+  browser.post('/api/auth/sign-in/social', { provider: 'home', callbackURL: '/welcome', ...more });
+
+async function throughProvider({ oidc }: Together, browser: Browser, login: string): Promise<Answer> {
+  const { json } = await begin(browser);
+  return browser.get(await oidc.signIn(json.url, login));
+}
+
+async function userIdOf(browser: Browser): Promise<string | undefined> {
+  return (await browser.get('/api/auth/get-session')).json?.user?.id;
+}
+
+/** Where a way back led, and whether to a session. */
+async function outcomeOf(browser: Browser, answer: Answer) {
+  const location = new URL(answer.headers.get('location') ?? '', 'http://nowhere');
+  const error = location.searchParams.get('error');
+  return { status: answer.status, path: location.pathname, error, user: await userIdOf(browser) };
+}
+
+/** To a page of the gateway's own, without a session. */
+const refused = (error: unknown = expect.any(String)) => ({
+  status: 302,
+  path: '/api/auth/error',
+  error,
+  user: undefined,
+});
+
+describe('an OpenID provider', () => {
+  test('lets somebody in, who is the same the next time', async () => {
+    const both = await startBoth();
+    const [first, second] = [both.gateway.browser(), both.gateway.browser()];
+    const answer = await throughProvider(both, first, 'ada');
+    expect(answer.headers.get('location')).toBe('/welcome');
+    await throughProvider(both, second, 'ada');
+    const id = await userIdOf(first);
+    expect(id).toEqual(expect.any(String));
+    expect(await userIdOf(second)).toBe(id);
+    const events = await allEvents(both.gateway.database.db);
+    expect(events.map(({ type }) => type)).toEqual([
+      'user_created',
+      'credit_account_opened',
+      'session_started',
+      'session_started',
+    ]);
+    expect(events.at(-1)?.data).toMatchObject({ method: 'provider', provider: 'home' });
+  });
+
+  test('is told a challenge and a nonce, and of nothing that a client adds', async () => {
+    const { gateway } = await startBoth();
+    const url = new URL((await begin(gateway.browser())).json.url);
+    expect(Object.fromEntries(url.searchParams)).toMatchObject({
+      response_type: 'code',
+      code_challenge_method: 'S256',
+      code_challenge: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/),
+      nonce: expect.stringMatching(/^.{32}$/),
+      redirect_uri: `${gateway.url}/api/auth/callback/home`,
+    });
+    for (const more of [
+      { additionalParams: { code_challenge: 'x' } },
+      { scopes: ['admin'] },
+      { idToken: { token: 'x' } },
+    ])
+      expect((await begin(gateway.browser(), more)).status).toBe(400);
+  });
+
+  test('leaves nothing of what it gives access to', async () => {
+    const both = await startBoth();
+    await throughProvider(both, both.gateway.browser(), 'ada');
+    const { rows } = await both.gateway.database.pool.query(
+      'select access_token, refresh_token, id_token, password from identity.credential',
+    );
+    expect(rows).toEqual([{ access_token: null, refresh_token: null, id_token: null, password: null }]);
+  });
+
+  test.each(['https://evil.example/', '//evil.example', '/\\evil.example'])(
+    'leads nobody to %s',
+    async (url) => {
+      const { gateway } = await startBoth();
+      for (const key of ['callbackURL', 'errorCallbackURL', 'newUserCallbackURL'])
+        expect((await begin(gateway.browser(), { [key]: url })).status).toBe(403);
+    },
+  );
+});
+
+describe('the way back is refused', () => {
+  test.each([
+    ['without a state', (url: URL) => url.searchParams.delete('state')],
+    ['with another state', (url: URL) => url.searchParams.set('state', 'x'.repeat(32))],
+    ['without a code', (url: URL) => url.searchParams.delete('code')],
+    ['with another code', (url: URL) => url.searchParams.set('code', 'x'.repeat(43))],
+    ['of another issuer', (url: URL) => url.searchParams.set('iss', 'https://evil.example')],
+    ['for another provider', (url: URL) => (url.pathname = '/api/auth/callback/github')],
+  ])('%s', async (_, tamper) => {
+    const both = await startBoth();
+    const browser = both.gateway.browser();
+    const url = new URL(await both.oidc.signIn((await begin(browser)).json.url, 'ada'));
+    tamper(url);
+    expect(await outcomeOf(browser, await browser.get(url.href))).toEqual(refused());
+  });
+
+  test('in a browser that did not begin: nobody is signed in as somebody else', async () => {
+    const both = await startBoth();
+    const [thief, victim] = [both.gateway.browser('198.51.100.1'), both.gateway.browser()];
+    const back = await both.oidc.signIn((await begin(thief)).json.url, 'eve');
+    expect(await outcomeOf(victim, await victim.get(back))).toEqual(refused('state_mismatch'));
+    await begin(victim);
+    expect(await outcomeOf(victim, await victim.get(back))).toEqual(refused('state_mismatch'));
+  });
+
+  test('a second time', async () => {
+    const both = await startBoth();
+    const browser = both.gateway.browser();
+    const back = await both.oidc.signIn((await begin(browser)).json.url, 'ada');
+    const kept = new Map(browser.cookies);
+    await browser.get(back);
+    const replayer = both.gateway.browser();
+    for (const [name, value] of kept) replayer.cookies.set(name, value);
+    expect(await outcomeOf(replayer, await replayer.get(back))).toEqual(refused());
+  });
+
+  test('with a code that was given for another challenge', async () => {
+    const both = await startBoth();
+    const [thief, victim] = [both.gateway.browser('198.51.100.1'), both.gateway.browser()];
+    const stolen = new URL(await both.oidc.signIn((await begin(victim)).json.url, 'ada'));
+    const own = new URL(await both.oidc.signIn((await begin(thief)).json.url, 'eve'));
+    own.searchParams.set('code', stolen.searchParams.get('code') ?? '');
+    expect(await outcomeOf(thief, await thief.get(own.href))).toEqual(refused('invalid_code'));
+  });
+
+  test('and stands in the ledger as that', async () => {
+    const both = await startBoth();
+    const browser = both.gateway.browser();
+    await browser.get('/api/auth/callback/home?code=x&state=y');
+    const events = await allEvents(both.gateway.database.db);
+    expect(events.map(({ type, data }) => [type, data])).toEqual([
+      ['sign_in_refused', { method: 'provider', provider: 'home', reason: 'state_mismatch' }],
+    ]);
+  });
+});
+
+describe('an address of mail', () => {
+  test.each(['unproven', 'quoted', 'silent'])(
+    'that the provider has not proven makes nobody a user: %s',
+    async (login) => {
+      const both = await startBoth();
+      const browser = both.gateway.browser();
+      expect(await outcomeOf(browser, await throughProvider(both, browser, login))).toEqual(refused());
+      const events = await allEvents(both.gateway.database.db);
+      expect(events.map(({ type }) => type)).toEqual(['sign_in_refused']);
+    },
+  );
+
+  test('that both have proven links the two', async () => {
+    const both = await startBoth();
+    const [byPassword, byProvider] = [both.gateway.browser(), both.gateway.browser()];
+    await signUp(both.gateway, byPassword, email);
+    await signIn(byPassword, email);
+    await throughProvider(both, byProvider, 'ada');
+    expect(await userIdOf(byProvider)).toBe(await userIdOf(byPassword));
+  });
+
+  test.each(['unproven', 'quoted', 'silent'])('that only we have proven links nothing: %s', async (login) => {
+    const both = await startBoth();
+    await signUp(both.gateway, both.gateway.browser(), email);
+    const thief = both.gateway.browser('198.51.100.1');
+    expect(await outcomeOf(thief, await throughProvider(both, thief, login))).toEqual(refused());
+  });
+
+  test('that only the provider has proven links nothing: a stranger may have signed up with it', async () => {
+    const both = await startBoth();
+    const stranger = both.gateway.browser('198.51.100.1');
+    await stranger.post('/api/auth/sign-up/email', { email, password: goodPassword, name: 'x' });
+    const browser = both.gateway.browser();
+    expect(await outcomeOf(browser, await throughProvider(both, browser, 'ada'))).toEqual(refused());
+  });
+});
+
+describe('a provider that is down', () => {
+  test('holds nobody up who comes without it, and is asked again when it is wanted', async () => {
+    const both = await startBoth({}, false);
+    const browser = both.gateway.browser();
+    await signUp(both.gateway, browser, email);
+    expect((await signIn(browser, email)).status).toBe(200);
+    expect((await begin(browser)).status).toBe(404);
+    await both.oidc.start();
+    let clients = 0;
+    await eventually(async () => {
+      const patient = both.gateway.browser(`198.51.100.${clients++ % 250}`);
+      expect((await begin(patient)).status).toBe(200);
+    });
+    await throughProvider(both, both.gateway.browser(), 'eve');
+  });
+
+  test('on the way back lets nobody in, and says so', async () => {
+    const both = await startBoth();
+    const browser = both.gateway.browser();
+    const back = await both.oidc.signIn((await begin(browser)).json.url, 'ada');
+    await both.oidc.stop();
+    expect(await outcomeOf(browser, await browser.get(back))).toEqual(refused());
+  });
+
+  test('or never answers holds nobody up for long', async () => {
+    const silent = createServer(() => {}).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    onTestFinished(() => {
+      silent.close().closeAllConnections();
+    });
+    const table = `
+[[identity.providers]]
+name = "silent"
+issuer = "http://127.0.0.1:${boundPort(silent)}"
+client_id = "tollbook"
+client_secret_env = "OIDC_SECRET"
+`;
+    const gateway = await startIdentityGateway({ env: { OIDC_SECRET: oidcSecret }, tables: table });
+    const startedMs = performance.now();
+    expect((await signIn(gateway.browser(), email)).status).toBe(401);
+    expect(performance.now() - startedMs).toBeLessThan(6_000);
+  });
+
+  test('and is played by another is not believed', async () => {
+    const impostor = createServer((_, response) => {
+      const at = 'https://evil.example';
+      response.end(
+        JSON.stringify({ issuer: at, authorization_endpoint: at, token_endpoint: at, jwks_uri: at }),
+      );
+    }).listen(0, '127.0.0.1');
+    await once(impostor, 'listening');
+    onTestFinished(() => {
+      impostor.close().closeAllConnections();
+    });
+    const table = `
+[[identity.providers]]
+name = "home"
+issuer = "http://127.0.0.1:${boundPort(impostor)}"
+client_id = "tollbook"
+client_secret_env = "OIDC_SECRET"
+`;
+    const gateway = await startIdentityGateway({ env: { OIDC_SECRET: oidcSecret }, tables: table });
+    expect((await begin(gateway.browser())).status).toBe(404);
+  });
+});

@@ -1,0 +1,327 @@
+import { concatHex, createWalletClient, http, publicActions } from 'viem';
+import { privateKeyToAccount } from 'viem/accounts';
+import { describe, expect, test } from 'vitest';
+import { devnetKeys } from '../../../src/devnet/accounts.ts';
+import { smartWallet } from '../../../src/devnet/contracts.ts';
+import { parseAddress } from '../../../src/domain/values/primitives.ts';
+import { siweMessage, type SiweMessage } from '../../../src/domain/identity/siwe.ts';
+import { useChain } from '../../support/devnet.ts';
+import {
+  type Answer,
+  type Browser,
+  type IdentityGateway,
+  newWallet,
+  signInByWallet,
+  siweFor,
+  startIdentityGateway,
+} from '../../support/identity.ts';
+import { allEvents } from '../../support/invariants.ts';
+
+const inMinutes = (minutes: number): string => new Date(Date.now() + minutes * 60_000).toISOString();
+
+const verify = (browser: Browser, body: unknown): Promise<Answer> => browser.post('/api/siwe/verify', body);
+
+async function eventTypes(gateway: IdentityGateway): Promise<string[]> {
+  return (await allEvents(gateway.database.db)).map(({ type }) => type);
+}
+
+describe('a wallet', () => {
+  test('makes a user with an account of credit the first time, and finds it again', async () => {
+    const gateway = await startIdentityGateway();
+    const wallet = newWallet();
+    const first = await signInByWallet(gateway.browser(), wallet);
+    const again = await signInByWallet(gateway.browser(), wallet);
+    expect(first).toMatchObject({ status: 200, json: { session: { expires_at: expect.any(String) } } });
+    expect(again.json.user).toEqual(first.json.user);
+    expect(await eventTypes(gateway)).toEqual([
+      'user_created',
+      'credit_account_opened',
+      'session_started',
+      'session_started',
+    ]);
+  });
+
+  test('begins a session that better-auth knows as well', async () => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    const { json } = await signInByWallet(browser);
+    const session = await browser.get('/api/auth/get-session');
+    expect(session.json.user.id).toBe(json.user.id);
+  });
+
+  test('that signs in twenty times at once, for the first time, is one user with twenty sessions', async () => {
+    const gateway = await startIdentityGateway();
+    const wallet = newWallet();
+    const browsers = Array.from({ length: 20 }, () => gateway.browser());
+    const bodies = await Promise.all(browsers.map((browser) => siweFor(browser, wallet)));
+    const answers = await Promise.all(browsers.map((browser, at) => verify(browser, bodies[at])));
+    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
+    expect(new Set(answers.map(({ json }) => json.user.id)).size).toBe(1);
+    const cookies = browsers.map(({ cookies: held }) => held.get('tollbook.session_token'));
+    expect(new Set(cookies).size).toBe(20);
+    const types = await eventTypes(gateway);
+    const countOf = (type: string): number => types.filter((each) => each === type).length;
+    expect([countOf('user_created'), countOf('credit_account_opened'), countOf('session_started')]).toEqual([
+      1, 1, 20,
+    ]);
+  });
+});
+
+test('one client begins sixty sessions a minute, with however many wallets', async () => {
+  const gateway = await startIdentityGateway();
+  const statuses = await Promise.all(
+    Array.from({ length: 65 }, async () => (await signInByWallet(gateway.browser())).status),
+  );
+  expect(statuses.filter((status) => status === 200)).toHaveLength(60);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(5);
+  expect(await signInByWallet(gateway.browser('198.51.100.1'))).toMatchObject({ status: 200 });
+});
+
+describe('a nonce', () => {
+  test('lets one of ten in who bring the same message at once', async () => {
+    const gateway = await startIdentityGateway();
+    const body = await siweFor(gateway.browser(), newWallet());
+    const answers = await Promise.all(Array.from({ length: 10 }, () => verify(gateway.browser(), body)));
+    expect(answers.map(({ status }) => status).toSorted((one, other) => one - other)).toEqual([
+      200,
+      ...Array.from({ length: 9 }, () => 401),
+    ]);
+  });
+
+  test('is used up by a replay in another process as well', async () => {
+    const gateway = await startIdentityGateway();
+    const other = await startIdentityGateway({
+      database: gateway.database,
+      identity: `siwe_domain = "${new URL(gateway.url).host}"\nsiwe_uri = "${gateway.url}"`,
+    });
+    const body = await siweFor(gateway.browser(), newWallet());
+    expect(await verify(gateway.browser(), body)).toMatchObject({ status: 200 });
+    expect(await verify(other.browser(), body)).toMatchObject({
+      status: 401,
+      json: { code: 'siwe_mismatch' },
+    });
+  });
+
+  test('that is too old lets nobody in, whatever the message says of its time', async () => {
+    const gateway = await startIdentityGateway();
+    const body = await siweFor(gateway.browser(), newWallet());
+    await gateway.database.moveClock(301);
+    expect(await verify(gateway.browser(), body)).toMatchObject({ status: 401 });
+  });
+
+  test('that was never given lets nobody in', async () => {
+    const gateway = await startIdentityGateway();
+    const body = await siweFor(gateway.browser(), newWallet(), { nonce: '0123456789abcdef' });
+    expect(await verify(gateway.browser(), body)).toMatchObject({ status: 401 });
+  });
+
+  test('has 128 random bits', async () => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    const nonces = await Promise.all(
+      Array.from({ length: 50 }, async () => (await browser.post('/api/siwe/nonce')).json.nonce as string),
+    );
+    expect(new Set(nonces).size).toBe(50);
+    expect(nonces.every((nonce) => /^[0-9a-f]{32}$/.test(nonce))).toBe(true);
+  });
+});
+
+describe('a message is none for this gateway', () => {
+  test.each<[string, Partial<SiweMessage>]>([
+    ['of another domain', { domain: 'evil.example' }],
+    ['of the same host on another port', { domain: '127.0.0.1:1' }],
+    ['with another URI', { uri: 'https://evil.example/' }],
+    ['of another scheme', { scheme: 'https' }],
+    ['of another chain', { chainId: 5 }],
+    ['that has expired', { expirationTime: inMinutes(-1) }],
+    ['that is not valid yet', { notBefore: inMinutes(5) }],
+    ['issued long ago', { issuedAt: inMinutes(-6) }],
+    ['issued in the future', { issuedAt: inMinutes(5) }],
+  ])('%s', async (_, otherwise) => {
+    const gateway = await startIdentityGateway();
+    const body = await siweFor(gateway.browser(), newWallet(), otherwise);
+    const answer = await verify(gateway.browser(), body);
+    expect(answer).toMatchObject({ status: 401, json: { code: 'siwe_mismatch' } });
+    expect(answer.headers.getSetCookie()).toEqual([]);
+    expect(await eventTypes(gateway)).toEqual(['sign_in_refused']);
+  });
+
+  test('where another address is named beside it', async () => {
+    const gateway = await startIdentityGateway();
+    const body = await siweFor(gateway.browser(), newWallet());
+    const answer = await verify(gateway.browser(), { ...body, address: newWallet().address });
+    expect(answer).toMatchObject({ status: 401 });
+  });
+
+  test('where another wallet has signed it', async () => {
+    const gateway = await startIdentityGateway();
+    const body = await siweFor(gateway.browser(), newWallet());
+    const signature = await newWallet().signMessage({ message: body.message });
+    expect(await verify(gateway.browser(), { ...body, signature })).toMatchObject({ status: 401 });
+  });
+
+  test('that was edited after it was signed', async () => {
+    const gateway = await startIdentityGateway();
+    const body = await siweFor(gateway.browser(), newWallet());
+    const message = `${body.message}\nRequest ID: 1`;
+    expect(await verify(gateway.browser(), { ...body, message })).toMatchObject({ status: 401 });
+  });
+
+  test.each([
+    ['of another version', (text: string) => text.replace('Version: 1', 'Version: 2')],
+    ['with a field twice', (text: string) => `${text}\nIssued At: ${inMinutes(0)}`],
+    ['with carriage returns', (text: string) => text.replaceAll('\n', '\r\n')],
+    ['that is empty', () => ''],
+  ])('%s, though it is signed so', async (_, edit) => {
+    const gateway = await startIdentityGateway();
+    const wallet = newWallet();
+    const body = await siweFor(gateway.browser(), wallet);
+    const message = edit(body.message);
+    const signature = await wallet.signMessage({ message });
+    expect(await verify(gateway.browser(), { ...body, message, signature })).toMatchObject({ status: 401 });
+  });
+
+  test.each([
+    ['with a high s', (signature: string) => highS(signature)],
+    ['cut', (signature: string) => signature.slice(0, -2)],
+    ['of nothing', () => '0x'],
+    ['of no hex', () => 'signature'],
+  ])('signed by a signature %s', async (_, edit) => {
+    const gateway = await startIdentityGateway();
+    const body = await siweFor(gateway.browser(), newWallet());
+    const answer = await verify(gateway.browser(), { ...body, signature: edit(body.signature) });
+    expect(answer).toMatchObject({ status: 401 });
+  });
+
+  test.each([
+    ['nothing', {}],
+    ['an array', []],
+    ['numbers', { address: 1, message: 2, signature: 3 }],
+    ['no JSON', '{'],
+  ])('nor is %s', async (_, body) => {
+    const gateway = await startIdentityGateway();
+    expect(await verify(gateway.browser(), body)).toMatchObject({ status: 400 });
+  });
+});
+
+/** The twin that every signature has: another text for the same signer. */
+function highS(signature: string): string {
+  const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+  const s = order - BigInt(`0x${signature.slice(66, 130)}`);
+  const v = signature.endsWith('1b') ? '1c' : '1b';
+  return `${signature.slice(0, 66)}${s.toString(16).padStart(64, '0')}${v}`;
+}
+
+describe('refused attempts', () => {
+  test('of one client are ten a minute; others are not held up, and the minute passes', async () => {
+    const gateway = await startIdentityGateway();
+    const bad = async (address: string): Promise<number> => {
+      const browser = gateway.browser(address);
+      const body = await siweFor(browser, newWallet(), { domain: 'evil.example' });
+      return (await verify(browser, body)).status;
+    };
+    for (let at = 0; at < 10; at++) expect(await bad('203.0.113.1')).toBe(401);
+    expect(await bad('203.0.113.1')).toBe(429);
+    expect(await bad('203.0.113.2')).toBe(401);
+    await gateway.database.moveClock(61);
+    expect(await bad('203.0.113.1')).toBe(401);
+  });
+
+  test('that come all at once are no more', async () => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    const body = await siweFor(browser, newWallet(), { domain: 'evil.example' });
+    const answers = await Promise.all(Array.from({ length: 40 }, () => verify(browser, body)));
+    expect(answers.filter(({ status }) => status === 401)).toHaveLength(10);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(30);
+    expect(await eventTypes(gateway)).toHaveLength(10);
+  });
+
+  test('in the name of a wallet never keep its owner out', async () => {
+    const gateway = await startIdentityGateway();
+    const wallet = newWallet();
+    for (let at = 0; at < 15; at++) {
+      const browser = gateway.browser(`203.0.113.${at}`);
+      const body = await siweFor(browser, wallet);
+      const signature = await newWallet().signMessage({ message: body.message });
+      expect([401, 429]).toContain((await verify(browser, { ...body, signature })).status);
+    }
+    expect(await signInByWallet(gateway.browser('198.51.100.1'), wallet)).toMatchObject({ status: 200 });
+  });
+
+  test('in the name of a wallet are ten a minute over all clients', async () => {
+    const gateway = await startIdentityGateway();
+    const wallet = newWallet();
+    const statuses: number[] = [];
+    for (let at = 0; at < 11; at++) {
+      const browser = gateway.browser(`203.0.113.${at}`);
+      const body = await siweFor(browser, wallet);
+      const signature = await newWallet().signMessage({ message: body.message });
+      statuses.push((await verify(browser, { ...body, signature })).status);
+    }
+    expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429]);
+  });
+
+  test('use no nonce up: whoever has the key comes in with it afterwards', async () => {
+    const gateway = await startIdentityGateway();
+    const body = await siweFor(gateway.browser(), newWallet());
+    const signature = await newWallet().signMessage({ message: body.message });
+    expect(await verify(gateway.browser(), { ...body, signature })).toMatchObject({ status: 401 });
+    expect(await verify(gateway.browser(), body)).toMatchObject({ status: 200 });
+  });
+
+  test('stand in the ledger without any address', async () => {
+    const gateway = await startIdentityGateway();
+    const wallet = newWallet();
+    const body = await siweFor(gateway.browser('203.0.113.77'), wallet, { chainId: 5 });
+    await verify(gateway.browser('203.0.113.77'), body);
+    const [event] = await allEvents(gateway.database.db);
+    expect(event).toMatchObject({
+      type: 'sign_in_refused',
+      data: { method: 'wallet', reason: 'wrong_chain' },
+    });
+    expect(JSON.stringify(event).toLowerCase()).not.toContain(wallet.address.slice(2).toLowerCase());
+    expect(JSON.stringify(event)).not.toContain('203.0.113.77');
+  });
+});
+
+describe('a wallet that is a contract', () => {
+  const chain = useChain();
+
+  async function contractMessage(browser: Browser) {
+    const owner = privateKeyToAccount(devnetKeys.spare);
+    const client = createWalletClient({ account: owner, transport: http(chain.rpcUrl), pollingInterval: 20 });
+    const { abi, bytecode } = smartWallet;
+    const hash = await client.deployContract({ abi, bytecode, args: [owner.address], chain: null });
+    const { contractAddress } = await client.extend(publicActions).waitForTransactionReceipt({ hash });
+    const address = parseAddress(contractAddress ?? '') ?? '0x';
+    const { json: terms } = await browser.post('/api/siwe/nonce');
+    const { domain, uri, nonce, chain_id: chainId } = terms;
+    const issuedAt = new Date().toISOString();
+    const message = siweMessage({ domain, address, uri, chainId, nonce, issuedAt });
+    const signature = concatHex([await owner.signMessage({ message }), '0x00']);
+    return { address, message, signature };
+  }
+
+  test('signs in by its own word', async () => {
+    const gateway = await startIdentityGateway({ identity: `siwe_rpc_url = "${chain.rpcUrl}"` });
+    const browser = gateway.browser();
+    const body = await contractMessage(browser);
+    expect(await verify(browser, body)).toMatchObject({ status: 200 });
+    expect(await verify(gateway.browser(), body)).toMatchObject({ status: 401 });
+  });
+
+  test('is not asked where the gateway has no chain', async () => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    expect(await verify(browser, await contractMessage(browser))).toMatchObject({ status: 401 });
+  });
+
+  test('that cannot be asked now may come again with the same message', async () => {
+    const gateway = await startIdentityGateway({ identity: 'siwe_rpc_url = "http://127.0.0.1:9"' });
+    const browser = gateway.browser();
+    const answer = await verify(browser, await contractMessage(browser));
+    expect(answer).toMatchObject({ status: 503, json: { code: 'sign_in_unavailable' } });
+    expect(await eventTypes(gateway)).toEqual([]);
+  });
+});

@@ -1,0 +1,116 @@
+import { expect, test } from 'vitest';
+import { issueOperatorToken, revokeOperatorToken } from '../../../src/identity/operator-tokens.ts';
+import { writerRole } from '../../../src/store/database.ts';
+import { openLane } from '../../../src/store/lane.ts';
+import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { useChain } from '../../support/devnet.ts';
+import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { allEvents, expectSoundLedger } from '../../support/invariants.ts';
+import { payFor } from '../../support/payer.ts';
+import type { OperatorScope } from '../../../src/domain/identity/operator-scope.ts';
+
+const chain = useChain();
+const runnerToken = 'a-secret-of-the-test-runner';
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+function start(database: TestDatabase): Promise<TestGateway> {
+  return startTestGateway({
+    database,
+    chain,
+    tables: '[[runners]]\nservices = [1]\nmode = "lease"\ntoken_env = "RUNNER_TOKEN"',
+    env: { RUNNER_TOKEN: runnerToken },
+  });
+}
+
+async function withToken<T>(
+  database: TestDatabase,
+  scopes: readonly OperatorScope[],
+  use: (issued: { token: string; tokenId: number; revoke: () => Promise<boolean> }) => Promise<T>,
+  expiresAt?: Date,
+): Promise<T> {
+  const lane = openLane({ url: database.url, role: writerRole });
+  const ledger = { ...database, lane };
+  try {
+    const issued = await issueOperatorToken(ledger, { name: 'ops', scopes, expiresAt });
+    return await use({ ...issued, revoke: () => revokeOperatorToken(ledger, issued.tokenId) });
+  } finally {
+    await lane.close();
+  }
+}
+
+/** Pays for a call that its runner refuses for good. */
+async function deadLetter(gateway: TestGateway): Promise<number> {
+  await payFor(gateway, '/x402/jobs/1/0');
+  const headers = { 'content-type': 'application/json', ...bearer(runnerToken) };
+  const leases = await gateway.post('/runner/leases', {
+    body: '{"max":1,"lease_secs":60,"wait_secs":5}',
+    headers,
+  });
+  const [{ call_id, lease_id }] = leases.json.calls;
+  const body = JSON.stringify({ lease_id, error: 'the model is gone', retry: false });
+  expect((await gateway.post(`/runner/calls/${call_id}/fail`, { body, headers })).status).toBe(200);
+  return call_id as number;
+}
+
+test("an operator sees dead letters with the runner's word, and sends them again", async () => {
+  const database = await createDatabase();
+  const gateway = await start(database);
+  const callId = await deadLetter(gateway);
+  await withToken(database, ['calls:read', 'calls:write'], async ({ token, tokenId }) => {
+    const listed = await gateway.get('/operator/dead-letters', bearer(token));
+    expect(listed.json.calls).toMatchObject([
+      { call_id: callId, last_error: 'the model is gone', attempts: 1 },
+    ]);
+    const requeue = () =>
+      gateway.post(`/operator/dead-letters/${callId}/requeue`, { headers: bearer(token) });
+    expect(await requeue()).toMatchObject({ status: 200, json: { call_id: callId, status: 'enqueued' } });
+    expect(await requeue()).toMatchObject({ status: 404, json: { code: 'call_not_found' } });
+    expect((await gateway.get('/operator/dead-letters', bearer(token))).json.calls).toEqual([]);
+    const requeued = (await allEvents(database.db)).findLast(({ type }) => type === 'operator_requeued');
+    expect(requeued?.data).toEqual({ call_id: callId, token_id: tokenId });
+  });
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('a token allows only what it names, and nothing once it is revoked or expired', async () => {
+  const database = await createDatabase();
+  const gateway = await start(database);
+  const ask = (token: string) => gateway.get('/operator/dead-letters', bearer(token));
+  expect(await gateway.get('/operator/dead-letters')).toMatchObject({
+    status: 401,
+    json: { code: 'unauthorized' },
+  });
+  expect(await ask('tollbook_nonsense')).toMatchObject({ status: 401 });
+  await withToken(database, ['audit:read'], async ({ token }) => {
+    expect(await ask(token)).toMatchObject({ status: 403, json: { code: 'forbidden' } });
+  });
+  await withToken(database, ['calls:read'], async ({ token, revoke }) => {
+    expect((await ask(token)).status).toBe(200);
+    expect(await revoke()).toBe(true);
+    expect((await ask(token)).status).toBe(401);
+    expect(await revoke()).toBe(false);
+  });
+  const inAnHour = new Date(Date.now() + 3_600_000);
+  await withToken(
+    database,
+    ['calls:read'],
+    async ({ token }) => {
+      expect((await ask(token)).status).toBe(200);
+      await database.moveClock(3_601);
+      expect((await ask(token)).status).toBe(401);
+    },
+    inAnHour,
+  );
+});
+
+test('the database holds no token, only hashes', async () => {
+  const database = await createDatabase();
+  await withToken(database, ['calls:read'], async ({ token }) => {
+    const { rows } = await database.pool.query<{ row: string }>(
+      `select row_to_json(t)::text as row from tollbook.operator_token t
+       union all select convert_from(leaf, 'UTF8') from tollbook.event`,
+    );
+    expect(rows.length).toBe(2);
+    for (const { row } of rows) expect(row).not.toContain(token.slice('tollbook_'.length));
+  });
+});

@@ -1,0 +1,183 @@
+import { createHash, createSecretKey } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { openCheckpoint } from '../../../src/domain/log/checkpoint.ts';
+import {
+  isConsistent,
+  isIncluded,
+  leafHash,
+  nodeHash,
+  RightEdge,
+  splitHashes,
+} from '../../../src/domain/log/merkle.ts';
+import { issueOperatorToken } from '../../../src/identity/operator-tokens.ts';
+import { receiptToken } from '../../../src/jobs/receipt.ts';
+import type { LogConsistency, LogProofs } from '../../../src/http/schemas/log.ts';
+import { openLane } from '../../../src/store/lane.ts';
+import { writerRole } from '../../../src/store/database.ts';
+import { readHead, readLeaves } from '../../../src/store/log.ts';
+import { startBooks } from '../../support/books.ts';
+import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { appendRefusals, rootOfEvents, tell, testSigner, testVerifier } from '../../support/log.ts';
+import { busyLedger } from '../../support/synthetic-ledger.ts';
+import { eventually } from '../../support/wait.ts';
+
+async function auditToken(database: TestDatabase): Promise<Record<string, string>> {
+  const lane = openLane({ url: database.url, role: writerRole });
+  const { token } = await issueOperatorToken(
+    { ...database, lane },
+    { name: 'auditor', scopes: ['audit:read'] },
+  );
+  await lane.close();
+  return { authorization: `Bearer ${token}` };
+}
+
+async function sealedAt(url: string, size: number) {
+  return eventually(async () => {
+    const note = await (await fetch(`${url}/log/checkpoint`)).text();
+    const head = openCheckpoint(note, testVerifier);
+    expect(head.size).toBe(size);
+    return { ...head, note };
+  });
+}
+
+const bytesOf = async (response: Response) => Buffer.from(await response.arrayBuffer());
+const unbase64 = (text: string) => Buffer.from(text, 'base64');
+
+test('a stranger rebuilds the whole tree from the checkpoint and the tiles it names', async () => {
+  const database = await createDatabase();
+  await appendRefusals(database, 700);
+  const { url } = await startBooks(database);
+  const { root } = await sealedAt(url, 700);
+  const edge = new RightEdge();
+  const rows: Buffer[] = [];
+  for (const path of ['000', '001', '002.p/188']) {
+    const response = await fetch(`${url}/log/tile/0/${path}`);
+    expect(response.headers.get('content-type')).toBe('application/octet-stream');
+    expect(response.headers.get('cache-control')).toContain('immutable');
+    const hashes = splitHashes(await bytesOf(response));
+    rows.push(...hashes);
+    for (const hash of hashes) edge.append(hash);
+  }
+  expect(rows).toHaveLength(700);
+  expect(edge.root()).toEqual(root);
+  const above = splitHashes(await bytesOf(await fetch(`${url}/log/tile/1/000.p/2`)));
+  const perfect = (hashes: Buffer[]): Buffer =>
+    hashes.length === 1
+      ? hashes[0]!
+      : perfect(hashes.flatMap((hash, i) => (i % 2 ? [nodeHash(hashes[i - 1]!, hash)] : [])));
+  expect(above).toEqual([perfect(rows.slice(0, 256)), perfect(rows.slice(256, 512))]);
+});
+
+test('the entries are the events themselves, and only for who may read them', async () => {
+  const database = await createDatabase();
+  await tell(database, busyLedger().take(40).toArray());
+  const headers = await auditToken(database);
+  const { url } = await startBooks(database);
+  await sealedAt(url, 41);
+  const path = `${url}/log/tile/entries/000.p/41`;
+  expect((await fetch(path)).status).toBe(401);
+  const bundle = await bytesOf(await fetch(path, { headers }));
+  const leaves: Buffer[] = [];
+  for (let at = 0; at < bundle.length;) {
+    const length = bundle.readUInt16BE(at);
+    leaves.push(bundle.subarray(at + 2, at + 2 + length));
+    at += 2 + length;
+  }
+  expect(leaves).toEqual(await readLeaves(database.pool, 0, 41));
+});
+
+test.each([
+  'tile/0/000',
+  'tile/0/000.p/6',
+  'tile/0/001.p/1',
+  'tile/1/000.p/1',
+  'tile/0/x000/000.p/5',
+  'tile/0/000.p/05',
+  'tile/-1/000',
+  "tile/0/000';select",
+  'tile/0/%2e%2e/000.p/5',
+])('there is no %s', async (path) => {
+  const database = await createDatabase();
+  await appendRefusals(database, 5);
+  const { url } = await startBooks(database);
+  await sealedAt(url, 5);
+  expect((await fetch(`${url}/log/${path}`)).status).toBe(404);
+});
+
+test('a proof for one event, at the newest head and at an older one, and that nothing between was rewritten', async () => {
+  const database = await createDatabase();
+  await appendRefusals(database, 20);
+  const { url } = await startBooks(database);
+  const old = await sealedAt(url, 20);
+  await appendRefusals(database, 13);
+  const next = await sealedAt(url, 33);
+  const [leaf] = await readLeaves(database.pool, 10, 1);
+  for (const head of [old, next]) {
+    const answer = (await (await fetch(`${url}/log/proof?seq=11&size=${head.size}`)).json()) as LogProofs;
+    expect(answer).toMatchObject({ checkpoint: head.note, tree_size: head.size, pending: 0 });
+    const proof = answer.proofs[0]!;
+    expect(unbase64(proof.leaf_hash)).toEqual(leafHash(leaf!));
+    expect(isIncluded({ index: 10, ...head }, leafHash(leaf!), proof.hashes.map(unbase64))).toBe(true);
+    const text = ['c2sp.org/tlog-proof@v1', 'index 10', ...proof.hashes, '', head.note].join('\n');
+    expect(proof.tlog_proof).toBe(text);
+  }
+  const { hashes } = (await (await fetch(`${url}/log/consistency?from=20&to=33`)).json()) as LogConsistency;
+  expect(isConsistent(old, next, hashes.map(unbase64))).toBe(true);
+});
+
+test("every event of a receipt is proven; the payer's token shows the events themselves", async () => {
+  const database = await createDatabase();
+  const told = busyLedger().take(57).toArray();
+  await tell(database, told);
+  const { url } = await startBooks(database);
+  const head = await sealedAt(url, 57);
+  const digest = told[2]!.stream;
+  const answer = (await (await fetch(`${url}/log/proof?quote_digest=${digest}`)).json()) as LogProofs;
+  expect(answer.proofs).toHaveLength(7);
+  for (const { seq, leaf_hash, hashes } of answer.proofs)
+    expect(isIncluded({ index: seq - 1, ...head }, unbase64(leaf_hash), hashes.map(unbase64))).toBe(true);
+  expect(JSON.stringify(answer)).not.toContain('leaf_base64');
+  const { rows } = await database.pool.query<{ value: Buffer }>(
+    `select value from tollbook.secret where name = 'receipt_token'`,
+  );
+  const token = createHash('sha256').update('another').digest('base64url');
+  const ask = (bearer: string) =>
+    fetch(`${url}/log/proof?quote_digest=${digest}`, { headers: { authorization: `Bearer ${bearer}` } });
+  expect((await ask(token)).status).toBe(401);
+  const mine = (await (
+    await ask(receiptToken(createSecretKey(rows[0]!.value), digest as `0x${string}`))
+  ).json()) as LogProofs;
+  for (const { leaf_hash, leaf_base64 } of mine.proofs)
+    expect(unbase64(leaf_hash)).toEqual(leafHash(unbase64(leaf_base64 ?? '')));
+});
+
+test.each([
+  ['seq=0', 400],
+  ['seq=6', 404],
+  ['seq=1&size=4', 404],
+  ['seq=1&quote_digest=0x', 400],
+  ["seq=1'--", 400],
+  ['', 400],
+  [`quote_digest=0x${'1'.repeat(64)}`, 404],
+  [`quote_digest=0x${'1'.repeat(64)}&size=5`, 400],
+  ['seq=9007199254740993', 400],
+])('a proof of "%s" is %i', async (query, status) => {
+  const database = await createDatabase();
+  await appendRefusals(database, 5);
+  const { url } = await startBooks(database);
+  await sealedAt(url, 5);
+  expect((await fetch(`${url}/log/proof?${query}`)).status).toBe(status);
+});
+
+test('what is served is what was committed, also while it grows', async () => {
+  const database = await createDatabase();
+  const { url } = await startBooks(database);
+  for (let round = 0; round < 10; round++) {
+    await appendRefusals(database, 30);
+    const note = await (await fetch(`${url}/log/checkpoint`)).text().catch(() => '');
+    if (!note.startsWith(testSigner.name)) continue;
+    const { size, root } = openCheckpoint(note, testVerifier);
+    expect(await readHead(database.pool, testSigner.name, size)).toMatchObject({ note });
+    expect(root).toEqual(await rootOfEvents(database, size));
+  }
+});

@@ -1,0 +1,127 @@
+import { createConfig, lintFromString } from '@redocly/openapi-core';
+import { pino } from 'pino';
+import { expect, onTestFinished, test } from 'vitest';
+import packageJson from '../../../package.json' with { type: 'json' };
+import { refusals } from '../../../src/domain/errors/refusal.ts';
+import { composeBooks } from '../../../src/app/books.ts';
+import { createApp } from '../../../src/http/server/app.ts';
+import {
+  openApiDocument,
+  operationsOf,
+  type Part,
+  routelessCodes,
+} from '../../../src/http/openapi/document.ts';
+import { openLane } from '../../../src/store/lane.ts';
+import { composeChat } from '../../../src/app/chat.ts';
+import { referenceRoutes } from '../../../src/http/server/reference.ts';
+import { composeJobs } from '../../../src/app/jobs.ts';
+import { createDatabase } from '../../support/database.ts';
+import { useChain } from '../../support/devnet.ts';
+import { startTestGateway, testConfig } from '../../support/gateway.ts';
+import { identitySecret } from '../../support/identity.ts';
+import { testSeed } from '../../support/log.ts';
+import { oneModel } from '../../support/routing.ts';
+
+const chain = useChain();
+const all: Part[] = ['jobs', 'chat', 'identity', 'audit', 'log'];
+const served: Part[][] = [['jobs', 'audit'], ['chat', 'audit'], ['jobs', 'chat', 'audit', 'log'], all];
+
+/** Every route that these parts register, as OpenAPI writes it. */
+async function registeredRoutes(names: readonly Part[]): Promise<string[]> {
+  const database = await createDatabase();
+  const top = `features = ${JSON.stringify(names.filter((part) => part === 'jobs' || part === 'chat'))}`;
+  const people = names.includes('identity') ? '[identity]\nsecret_env = "IDENTITY_SECRET"' : '';
+  const log = names.includes('log') ? '[log]\norigin = "jobs.example/log"\nkey_env = "LOG_KEY"' : '';
+  const tables = `${oneModel('http://127.0.0.1:1/v1')}\n${people}\n${log}`;
+  const env = { IDENTITY_SECRET: identitySecret, LOG_KEY: testSeed.toString('hex') };
+  const config = await testConfig({ database, chain, top, tables, env });
+  const lane = openLane({ url: database.url });
+  const logger = pino({ level: 'silent' });
+  const app = createApp({ config, logger, stopping: () => false });
+  const parts = {
+    config,
+    databaseUrl: database.url,
+    ledger: { ...database, lane },
+    logger,
+    isStopping: () => false,
+    publicUrl: () => config.publicUrl,
+  };
+  const { jobs, chat } = config;
+  const composed = [
+    ...(jobs ? [await composeJobs({ ...parts, settings: jobs })] : []),
+    ...(chat ? [await composeChat({ ...parts, settings: chat })] : []),
+  ];
+  onTestFinished(async () => {
+    await app.close();
+    await Promise.all(composed.map((feature) => feature.stop()));
+    await lane.close();
+  });
+  const routes: string[] = [];
+  app.addHook('onRoute', ({ method, path }) => {
+    const methods = [method].flat().filter((name) => name !== 'HEAD');
+    const written = path
+      .replaceAll(/:(\w+)/g, '{$1}')
+      .replace('/models/*', '/models/{model}')
+      .replace('/auth/*', '/auth/{action}')
+      .replace('/tile/*', '/tile/{tile}');
+    routes.push(...methods.map((name) => `${name} ${written}`));
+  });
+  const books = await composeBooks({ config, ledger: database, logger });
+  for (const feature of composed) await feature.register(app);
+  await books.register(app);
+  await app.register(referenceRoutes(() => config.publicUrl, names));
+  await app.ready();
+  return routes;
+}
+
+test.each(served)('with %s %s every route is in the document, and nothing else is', async (...features) => {
+  const pages = ['GET /docs', 'GET /docs/scalar.js'];
+  const documented = operationsOf(features).map(({ method, path }) => `${method.toUpperCase()} ${path}`);
+  expect((await registeredRoutes(features)).toSorted()).toEqual([...documented, ...pages].toSorted());
+});
+
+test.each(served)('with %s %s the document is free of faults', async (...features) => {
+  // what has no input and needs no token refuses nobody
+  const rules = { 'operation-4xx-response': 'off' } as const;
+  const config = await createConfig({ extends: ['recommended-strict'], rules });
+  const source = JSON.stringify(openApiDocument('https://jobs.example', features));
+  const problems = await lintFromString({ source, config });
+  expect(problems.map(({ ruleId, message, location }) => [ruleId, message, location[0]?.pointer])).toEqual(
+    [],
+  );
+});
+
+test('the linter does find faults', async () => {
+  const config = await createConfig({ extends: ['recommended-strict'] });
+  const source = JSON.stringify(openApiDocument('https://jobs.example', all)).replace(
+    '"$ref":"#/components/schemas/Receipt"',
+    '"$ref":"#/components/schemas/NoSuch","type":"nonsense"',
+  );
+  expect(await lintFromString({ source, config })).not.toEqual([]);
+});
+
+test('every code of the closed table belongs to a route, or to what comes before one', () => {
+  const operations = operationsOf(all);
+  const told = new Set(operations.flatMap((operation) => operation.refusals));
+  const known = new Set([...told, ...routelessCodes]);
+  expect([...known].toSorted()).toEqual(Object.keys(refusals).toSorted());
+  for (const { refusals: codes, errors = [] } of operations) {
+    expect(new Set(codes).size).toBe(codes.length);
+    expect(new Set(errors).size).toBe(errors.length);
+  }
+});
+
+test('the document is of this version, and says where this gateway is reached', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain });
+  const { status, json, headers } = await gateway.get('/openapi.json');
+  expect(status).toBe(200);
+  expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+  expect(json).toMatchObject({
+    openapi: '3.1.0',
+    info: { version: packageJson.version },
+    servers: [{ url: gateway.url }],
+  });
+  const again = await gateway.get('/openapi.json', { 'if-none-match': headers.get('etag') ?? '' });
+  expect(again).toMatchObject({ status: 304, text: '' });
+});

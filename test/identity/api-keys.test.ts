@@ -1,0 +1,125 @@
+import { describe, expect, test } from 'vitest';
+import { isApiKey } from '../../src/domain/identity/api-key.ts';
+import { issueApiKey, revokeKey } from '../../src/identity/api-keys.ts';
+import { openCreditAccount } from '../../src/credit/credit.ts';
+import { listApiKeys, revokeApiKey } from '../../src/store/api-keys.ts';
+import { admission, codeOf, expectBooks, laneOn } from '../support/credit.ts';
+import { createDatabase } from '../support/database.ts';
+import { allEvents } from '../support/invariants.ts';
+
+async function withAccount() {
+  const database = await createDatabase();
+  const ledger = { ...database, lane: laneOn(database) };
+  return { database, ledger, accountId: await openCreditAccount(ledger, 'alice') };
+}
+
+describe('an issued key', () => {
+  test('is stored as asked for, and stands in the ledger by its id alone', async () => {
+    const { database, ledger, accountId } = await withAccount();
+    const expiresAt = new Date('2031-02-03T04:05:06.789Z');
+    const asked = {
+      name: 'my bot',
+      models: ['small', 'large'],
+      capMicros: 5_000_001n,
+      expiresAt,
+      tokenId: 3,
+    };
+    const { keyId, key } = await issueApiKey(ledger, { accountId, ...asked });
+    expect(isApiKey(key)).toBe(true);
+    expect(await listApiKeys(database.db)).toMatchObject([
+      {
+        keyId,
+        accountId,
+        account: 'alice',
+        prefix: key.slice(0, 13),
+        name: 'my bot',
+        models: ['small', 'large'],
+        capMicros: 5_000_001,
+        spentMicros: 0,
+        expiresAt,
+        revokedAt: undefined,
+        lastUsedAt: undefined,
+      },
+    ]);
+    const created = (await allEvents(database.db)).at(-1);
+    expect(created).toMatchObject({
+      stream: `key:${keyId}`,
+      type: 'key_created',
+      data: { key_id: keyId, account_id: accountId, token_id: 3 },
+    });
+  });
+
+  test('is nowhere in the database: only its hash is', async () => {
+    const { database, ledger, accountId } = await withAccount();
+    const { key } = await issueApiKey(ledger, { accountId, name: 'a' });
+    const { rows } = await database.pool.query<{ row: string }>(
+      `select row_to_json(k)::text as row from tollbook.api_key k
+       union all select convert_from(leaf, 'UTF8') from tollbook.event
+       union all select answer::text from tollbook.lane_batch`,
+    );
+    expect(rows.length).toBeGreaterThan(3);
+    for (const { row } of rows) expect(row).not.toContain(key.slice(13));
+  });
+
+  test('is one of many that are all different', async () => {
+    const { ledger, accountId } = await withAccount();
+    const issued = await Promise.all(
+      Array.from({ length: 20 }, () => issueApiKey(ledger, { accountId, name: 'a' })),
+    );
+    expect(new Set(issued.map(({ key }) => key)).size).toBe(20);
+    expect(new Set(issued.map(({ keyId }) => keyId)).size).toBe(20);
+  });
+});
+
+describe('a revoked key', () => {
+  test('has one event and admits nothing, however many revoke it at once in two processes', async () => {
+    const { database, ledger, accountId } = await withAccount();
+    const other = { ...database, lane: laneOn(database) };
+    const { keyId } = await issueApiKey(ledger, { accountId, name: 'a' });
+    const done = await Promise.all(
+      Array.from({ length: 10 }, (_, at) => revokeKey(at % 2 ? ledger : other, { keyId, tokenId: at })),
+    );
+    expect(done).toEqual(Array(10).fill(true));
+    expect(await revokeKey(ledger, { keyId })).toBe(true);
+    expect(codeOf(await ledger.lane.appendCredit(admission({ keyId })))).toBe('invalid_api_key');
+    const events = await expectBooks(database);
+    expect(events.filter(({ stream }) => stream === `key:${keyId}`).map(({ type }) => type)).toEqual([
+      'key_created',
+      'key_revoked',
+    ]);
+  });
+
+  test('is written down by the next who asks, where the first ended before it could', async () => {
+    const { database, ledger, accountId } = await withAccount();
+    const { keyId } = await issueApiKey(ledger, { accountId, name: 'a' });
+    await revokeApiKey(database.pool, keyId);
+    expect(await revokeKey(ledger, { keyId })).toBe(true);
+    expect((await allEvents(database.db)).at(-1)).toMatchObject({
+      type: 'key_revoked',
+      stream: `key:${keyId}`,
+    });
+  });
+
+  test('is never that of another account, or one that is not there', async () => {
+    const { database, ledger, accountId } = await withAccount();
+    const { keyId } = await issueApiKey(ledger, { accountId, name: 'a' });
+    const stranger = await openCreditAccount(ledger, 'mallory');
+    expect(await revokeKey(ledger, { keyId, accountId: stranger })).toBe(false);
+    expect(await revokeKey(ledger, { keyId: keyId + 1 })).toBe(false);
+    expect((await listApiKeys(database.db))[0]?.revokedAt).toBeUndefined();
+    expect(await revokeKey(ledger, { keyId, accountId })).toBe(true);
+  });
+});
+
+test('keys are listed by account and in pages, oldest first', async () => {
+  const { database, ledger, accountId } = await withAccount();
+  const other = await openCreditAccount(ledger, 'bob');
+  const ids: number[] = [];
+  for (const of of [accountId, other, accountId])
+    ids.push((await issueApiKey(ledger, { accountId: of, name: 'a' })).keyId);
+  const listed = async (asked: Parameters<typeof listApiKeys>[1]) =>
+    (await listApiKeys(database.db, asked)).map(({ keyId }) => keyId);
+  expect(await listed({})).toEqual(ids);
+  expect(await listed({ accountId })).toEqual([ids[0], ids[2]]);
+  expect(await listed({ after: ids[0]!, limit: 1 })).toEqual([ids[1]]);
+});

@@ -1,0 +1,247 @@
+import fc from 'fast-check';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { addressAsker, type Budget, createBudget, payerAsker } from '../../src/jobs/budget.ts';
+
+const minuteMs = 60_000;
+/** A full minute, so that the tests speak in milliseconds after it. */
+const startMs = 30_000_000 * minuteMs;
+
+let nowMs = startMs;
+const clock = () => nowMs;
+
+beforeEach(() => {
+  nowMs = startMs;
+});
+
+function chargeTimes(budget: Budget, asker: string, times: number): void {
+  for (let time = 0; time < times; time += 1) budget.charge([asker]);
+}
+
+/** How many requests an asker can make at this moment, at most `upTo`. */
+function roomOf(budget: Budget, asker: string, upTo = 100): number {
+  for (let room = 0; room < upTo; room += 1) {
+    if (budget.spent([asker]) !== undefined) return room;
+    budget.charge([asker]);
+  }
+  return upTo;
+}
+
+function chargeOthers(budget: Budget, count: number): void {
+  for (let other = 0; other < count; other += 1) budget.charge([`other ${other}`]);
+}
+
+describe('a budget', () => {
+  test('is spent at exactly its limit', () => {
+    const budget = createBudget(10, clock);
+    chargeTimes(budget, 'a', 9);
+    expect(budget.spent(['a'])).toBeUndefined();
+    budget.charge(['a']);
+    expect(budget.spent(['a'])).toBeTypeOf('number');
+  });
+
+  test('of one a minute is one', () => {
+    expect(roomOf(createBudget(1, clock), 'a')).toBe(1);
+  });
+
+  test('of 0 is no limit', () => {
+    const budget = createBudget(0, clock);
+    expect(roomOf(budget, 'a', 10_000)).toBe(10_000);
+  });
+
+  test('is not touched by asking whether it is spent', () => {
+    const budget = createBudget(1, clock);
+    for (let time = 0; time < 10; time += 1) expect(budget.spent(['a'])).toBeUndefined();
+  });
+
+  test('is every asker’s own', () => {
+    const budget = createBudget(1, clock);
+    budget.charge(['a']);
+    expect(budget.spent(['a'])).toBeTypeOf('number');
+    expect(budget.spent(['b'])).toBeUndefined();
+    expect(budget.spent([])).toBeUndefined();
+  });
+
+  test('of an address and a payer together is spent as soon as one of them is', () => {
+    const budget = createBudget(2, clock);
+    budget.charge(['ip', 'payer']);
+    budget.charge(['other ip', 'payer']);
+    expect(budget.spent(['ip'])).toBeUndefined();
+    expect(budget.spent(['payer', 'ip'])).toBeTypeOf('number');
+    expect(budget.spent(['ip', 'payer'])).toBeTypeOf('number');
+  });
+
+  test('tells a wait after which there is room, and not twice as long', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 50 }),
+        fc.array(fc.integer({ min: 0, max: 20_000 }), { minLength: 1, maxLength: 200 }),
+        (limit, pauses) => {
+          nowMs = startMs;
+          const budget = createBudget(limit, clock);
+          for (const pauseMs of pauses) {
+            nowMs += pauseMs;
+            budget.charge(['a']);
+          }
+          const waitSecs = budget.spent(['a']);
+          if (waitSecs === undefined) return;
+          const toldMs = nowMs + waitSecs * 1_000;
+          nowMs = toldMs - 2_000;
+          expect(waitSecs <= 2 || budget.spent(['a']) !== undefined).toBe(true);
+          nowMs = toldMs;
+          expect(budget.spent(['a'])).toBeUndefined();
+        },
+      ),
+    );
+  });
+});
+
+describe('the minute of a budget', () => {
+  test('does not start anew at the edge: what was spent just before still counts', () => {
+    const budget = createBudget(10, clock);
+    nowMs = startMs + minuteMs - 1;
+    chargeTimes(budget, 'a', 10);
+    nowMs = startMs + minuteMs;
+    expect(budget.spent(['a'])).toBeTypeOf('number');
+  });
+
+  test.each([
+    [6_000, 1],
+    [15_000, 3],
+    [30_000, 5],
+    [54_000, 9],
+    [60_000, 10],
+  ])('slides: %d ms after the edge there is room for %d of 10', (afterMs, room) => {
+    const budget = createBudget(10, clock);
+    chargeTimes(budget, 'a', 10);
+    nowMs = startMs + minuteMs + afterMs;
+    expect(roomOf(budget, 'a')).toBe(room);
+  });
+
+  test('counts both minutes together', () => {
+    const budget = createBudget(10, clock);
+    chargeTimes(budget, 'a', 10);
+    nowMs = startMs + minuteMs + 30_000;
+    chargeTimes(budget, 'a', 4);
+    expect(roomOf(budget, 'a')).toBe(1);
+  });
+
+  test('is forgotten after a minute without a request', () => {
+    const budget = createBudget(10, clock);
+    chargeTimes(budget, 'a', 1_000);
+    nowMs = startMs + 2 * minuteMs;
+    expect(roomOf(budget, 'a')).toBe(10);
+  });
+
+  test('never holds more than the limit, whenever they come', () => {
+    const anyWaits = fc.array(fc.integer({ min: 0, max: 40_000 }), { maxLength: 100 });
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 5 }), anyWaits, (perMinute, waits) => {
+        const budget = createBudget(perMinute, clock);
+        const admitted = new Map<number, number>();
+        nowMs = startMs;
+        for (const wait of waits) {
+          nowMs += wait;
+          if (budget.spent(['a']) !== undefined) continue;
+          budget.charge(['a']);
+          const minute = Math.floor(nowMs / minuteMs);
+          admitted.set(minute, (admitted.get(minute) ?? 0) + 1);
+        }
+        expect(Math.max(0, ...admitted.values())).toBeLessThanOrEqual(perMinute);
+      }),
+    );
+  });
+});
+
+describe('the memory of a budget', () => {
+  test('holds 100,000 askers', () => {
+    const budget = createBudget(1, clock);
+    budget.charge(['a']);
+    chargeOthers(budget, 99_999);
+    expect(budget.spent(['a'])).toBeTypeOf('number');
+    expect(budget.spent(['other 0'])).toBeTypeOf('number');
+  });
+
+  test('has an end: one more asker, and the one charged longest ago is forgotten', () => {
+    const budget = createBudget(1, clock);
+    budget.charge(['a']);
+    chargeOthers(budget, 100_000);
+    expect(budget.spent(['a'])).toBeUndefined();
+    expect(budget.spent(['other 0'])).toBeTypeOf('number');
+  });
+
+  test('keeps whoever goes on asking', () => {
+    const budget = createBudget(2, clock);
+    budget.charge(['a']);
+    chargeOthers(budget, 60_000);
+    budget.charge(['a']);
+    for (let other = 60_000; other < 120_000; other += 1) budget.charge([`other ${other}`]);
+    expect(budget.spent(['a'])).toBeTypeOf('number');
+  });
+});
+
+describe('the asker of an address', () => {
+  test.each([
+    ['an IPv4 address and itself in IPv6', '10.1.2.3', '::ffff:10.1.2.3'],
+    ['the same in upper case', '10.1.2.3', '::FFFF:10.1.2.3'],
+    ['two addresses of one /64', '2001:db8:1:2::1', '2001:db8:1:2:ffff:ffff:ffff:ffff'],
+    ['one address in long and in short form', '2001:db8::1', '2001:0db8:0000:0000:0000:0000:0000:0001'],
+    ['one address in both letter cases', '2001:DB8:A::1', '2001:db8:a::1'],
+    ['one address with zeros left out in the middle and at the end', '2001:db8:0:0:1::', '2001:db8::1:0:0:0'],
+    ['one address with and without its zone', 'fe80::1%eth0', 'fe80::1'],
+    ['an address and its network', '2001:db8:1:2::', '2001:db8:1:2::1'],
+  ])('is one for %s', (_, one, another) => {
+    expect(addressAsker(one)).toBe(addressAsker(another));
+  });
+
+  test.each([
+    ['two IPv4 addresses', '10.1.2.3', '10.1.2.4'],
+    ['two of them in IPv6', '::ffff:10.1.2.3', '::ffff:10.1.2.4'],
+    ['neighbouring /64s', '2001:db8:1:2::1', '2001:db8:1:3::1'],
+    ['a /64 and one with other groups left out', '2001:db8:1::1', '2001:db8::1:1'],
+    ['IPv4 and IPv6 on the same host', '127.0.0.1', '::1'],
+  ])('differs for %s', (_, one, another) => {
+    expect(addressAsker(one)).not.toBe(addressAsker(another));
+  });
+
+  test('is one for a /64 and differs between them, however the addresses are written', () => {
+    const anyGroup = fc.oneof(fc.constant(0), fc.nat(0xffff));
+    const anyNetwork = fc.tuple(fc.integer({ min: 0x2000, max: 0x3fff }), anyGroup, anyGroup, anyGroup);
+    const anyHost = fc.tuple(anyGroup, anyGroup, anyGroup, anyGroup);
+    fc.assert(
+      fc.property(anyNetwork, anyNetwork, anyHost, anyHost, (network, otherNetwork, host, otherHost) => {
+        const asker = addressAsker(long([...network, ...host]));
+        expect(addressAsker(short([...network, ...otherHost]))).toBe(asker);
+        const isSame = network.join(':') === otherNetwork.join(':');
+        expect(addressAsker(short([...otherNetwork, ...host])) === asker).toBe(isSame);
+      }),
+    );
+  });
+
+  test('is never that of a payer', () => {
+    const payer = `0x${'c3'.repeat(20)}`;
+    expect(payerAsker(payer)).not.toBe(addressAsker(payer));
+  });
+});
+
+/** All eight groups of four digits. */
+function long(groups: readonly number[]): string {
+  return groups.map((group) => group.toString(16).padStart(4, '0')).join(':');
+}
+
+/** The shortest form, as RFC 5952 has it. */
+function short(groups: readonly number[]): string {
+  return new URL(`http://[${long(groups)}]`).hostname.slice(1, -1);
+}
+
+test.each([
+  ['::ffff:10.1.2.3', 'ip:10.1.2.3'],
+  ['::ffff:a01:203', 'ip:10.1.2.3'],
+  ['0:0:0:0:0:ffff:10.1.2.3', 'ip:10.1.2.3'],
+  ['10.1.2.3:5000', 'ip:10.1.2.3'],
+  ['[2001:DB8::1]:443', 'ip:2001:db8:0:0:0:0:0:0/64'],
+  ['2001:0db8:0000:0000:1:2:3:4', 'ip:2001:db8:0:0:0:0:0:0/64'],
+  ['fe80::1%eth0', 'ip:fe80:0:0:0:0:0:0:0/64'],
+  ['::1', 'ip:0:0:0:0:0:0:0:0/64'],
+])('however an address is written, %s is counted as %s', (address, asker) => {
+  expect(addressAsker(address)).toBe(asker);
+});

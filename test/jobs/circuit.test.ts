@@ -1,0 +1,146 @@
+import { generateKeyPairSync, sign, verify } from 'node:crypto';
+import { expect, onTestFinished, test } from 'vitest';
+import { failuresToOpen } from '../../src/peers/facilitator/circuit-breaker.ts';
+import { createDatabase } from '../support/database.ts';
+import { useChain } from '../support/devnet.ts';
+import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
+import { payTo, startTestGateway, type TestGatewayOptions } from '../support/gateway.ts';
+import { allEvents, expectSoundLedger } from '../support/invariants.ts';
+import { logLines } from '../support/log-lines.ts';
+import { header, payFor, quoteAndSign, signOffer, offerOf } from '../support/payer.ts';
+import { eventually } from '../support/wait.ts';
+
+const chain = useChain();
+const job = '/x402/jobs/1/0';
+const refused = { status: 503, json: { code: 'facilitator_unavailable' } };
+
+async function behindProxy(options: Partial<TestGatewayOptions> = {}) {
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  onTestFinished(() => proxy.close());
+  const database = await createDatabase();
+  const { lines, logger } = logLines();
+  const gateway = await startTestGateway({ database, chain, facilitatorUrl: proxy.url, logger, ...options });
+  const count = (operation: string) => proxy.seen.filter((seen) => seen === operation).length;
+  const told = () => lines.filter(({ msg }) => /^the facilitator (gives no|answers again)/.test(msg));
+  return { proxy, database, gateway, count, told };
+}
+type Setup = Awaited<ReturnType<typeof behindProxy>>;
+
+/** Everything fails, `/supported` too, until payments have opened the circuit. Only `pass` lets it close again. */
+async function breakDown({ proxy, gateway }: Setup, operation: 'verify' | 'settle'): Promise<void> {
+  for (const each of ['supported', 'verify', 'settle'] as const) proxy.faults[each] = 'server_error';
+  if (operation === 'settle') proxy.faults.verify = 'pass';
+  for (let i = 0; i < failuresToOpen; i++) {
+    expect((await payFor(gateway, job)).status).toBe(503);
+  }
+}
+
+async function started({ db }: Setup['database']): Promise<number> {
+  return (await allEvents(db)).filter(({ type }) => type === 'settlement_started').length;
+}
+
+test('a facilitator that keeps failing is not asked any more: payments are 503 at once, until it answers again', async () => {
+  const setup = await behindProxy();
+  const { proxy, database, gateway, count, told } = setup;
+  await breakDown(setup, 'verify');
+  const asked = count('verify');
+  expect(asked).toBe(failuresToOpen);
+  const before = await chain.balance(payTo);
+  const payment = await quoteAndSign(gateway, job, 'x');
+  const answer = await gateway.post(job, { body: 'x', headers: header(payment) });
+  expect(answer).toMatchObject(refused);
+  expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+  expect(count('verify')).toBe(asked);
+  expect(await chain.balance(payTo)).toBe(before);
+  const ready = await gateway.get('/x402/ready');
+  expect(ready).toMatchObject({ status: 503, json: { status: 'not_ready', facilitator: { ok: false } } });
+  expect(ready.json.facilitator.detail).toContain('circuit open');
+  expect(told()).toMatchObject([{ level: 40, cause: 'status_502' }]);
+
+  for (const each of ['supported', 'verify', 'settle'] as const) proxy.faults[each] = 'pass';
+  await eventually(async () => {
+    const paid = await gateway.post(job, { body: 'x', headers: header(payment) });
+    expect(paid.status).toBe(202);
+  });
+  await eventually(async () => expect((await gateway.get('/x402/ready')).status).toBe(200));
+  expect(told()).toMatchObject([{ level: 40 }, { level: 30 }]);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('with verify skipped no payment is started behind an open circuit, and one that is verified closes it', async () => {
+  const setup = await behindProxy({ top: 'facilitator_verify = false' });
+  const { database, gateway, count } = setup;
+  await breakDown(setup, 'settle');
+  expect(count('verify')).toBe(0);
+  const payment = await quoteAndSign(gateway, job, 'x');
+  const answer = await gateway.post(job, { body: 'x', headers: header(payment) });
+  expect(answer).toMatchObject(refused);
+  expect(count('verify')).toBe(0);
+  expect(await started(database)).toBe(failuresToOpen);
+
+  // nothing else works yet: it is verifying this payment that closes the circuit
+  await eventually(async () => {
+    const again = await gateway.post(job, { body: 'x', headers: header(payment) });
+    expect(again.json.code).toBe('settlement_pending');
+  });
+  expect(count('verify')).toBe(1);
+  expect(await started(database)).toBe(failuresToOpen + 1);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('a payment that was verified before the circuit opened is settled all the same', async () => {
+  const setup = await behindProxy();
+  const { proxy, gateway, count } = setup;
+  const offer = offerOf(await gateway.post(job, { body: 'x' }));
+  proxy.faults.verify = {
+    change: async (answer) => {
+      await breakDown(setup, 'verify');
+      proxy.faults.settle = 'pass';
+      return answer;
+    },
+  };
+  const first = gateway.post(job, { body: 'x', headers: header(await signOffer(offer)) });
+  expect((await first).status).toBe(202);
+  expect(count('settle')).toBe(1);
+});
+
+const text = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+test('a program signs its facilitator calls itself, and what its signer says stays inside', async () => {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+  const signer = { isLocked: false };
+  const { proxy, database, gateway } = await behindProxy({
+    facilitatorAuth: async ({ method, host, path }) => {
+      if (signer.isLocked) throw new Error('the key is locked');
+      const signed = `${text({ alg: 'EdDSA', typ: 'JWT' })}.${text({ uri: `${method} ${host}${path}` })}`;
+      const signature = sign(null, Buffer.from(signed), privateKey).toString('base64url');
+      return { authorization: `Bearer ${signed}.${signature}` };
+    },
+  });
+  const admitted: unknown[] = [];
+  proxy.admits = ({ headers, method, url }) => {
+    const [head = '', body = '', signature = ''] = (headers.authorization ?? '')
+      .slice('Bearer '.length)
+      .split('.');
+    const isSigned = verify(
+      null,
+      Buffer.from(`${head}.${body}`),
+      publicKey,
+      Buffer.from(signature, 'base64url'),
+    );
+    const { uri } = JSON.parse(Buffer.from(body, 'base64url').toString()) as { uri: string };
+    admitted.push(uri);
+    return isSigned && uri === `${method} ${headers.host}${url}`;
+  };
+  expect((await payFor(gateway, job)).status).toBe(202);
+  const { host } = new URL(proxy.url);
+  expect(admitted).toEqual(expect.arrayContaining([`POST ${host}/verify`, `POST ${host}/settle`]));
+
+  signer.isLocked = true;
+  const before = proxy.seen.length;
+  const answer = await payFor(gateway, job);
+  expect(answer).toMatchObject(refused);
+  expect(answer.text).not.toContain('locked');
+  expect(proxy.seen).toHaveLength(before);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});

@@ -1,0 +1,73 @@
+import { once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished } from 'vitest';
+import type { EventType } from '../../src/domain/events/event.ts';
+import { createDatabase } from '../support/database.ts';
+import type { TestChain } from '../support/devnet.ts';
+import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
+import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { allEvents } from '../support/invariants.ts';
+import { header, type Payment } from '../support/payer.ts';
+import { startTestRunner } from '../support/runner.ts';
+import { eventually } from '../support/wait.ts';
+
+export const job = '/x402/jobs/1/0';
+export const price = 3_264_000n;
+const quick = 'facilitator_verify_timeout_ms = 300\nfacilitator_settle_timeout_ms = 1000';
+
+/** A gateway with a facilitator that misbehaves as it is told, and a runner, unless nobody serves the job. */
+export async function behindProxy(
+  chain: TestChain,
+  { top = '', tables = '', isServed = true, rpcUrl = chain.rpcUrl } = {},
+) {
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  onTestFinished(() => proxy.close());
+  const runner = await startTestRunner(({ body }) => ({ status: 200, body: `did ${body.toString('utf8')}` }));
+  const database = await createDatabase();
+  const setup = {
+    database,
+    chain: { ...chain, rpcUrl, token: chain.token, secondToken: chain.secondToken },
+    facilitatorUrl: proxy.url,
+    runnerUrl: isServed ? runner.url : undefined,
+    top: `${quick}\n${top}`,
+    tables,
+  };
+  const gateway = await startTestGateway(setup);
+  const typesOf = async (digest: string): Promise<EventType[]> =>
+    (await allEvents(database.db)).filter(({ stream }) => stream === digest).map(({ type }) => type);
+  // what is open is looked after at once, instead of seconds later
+  const hurry = () => database.moveClock(6);
+  return { proxy, runner, database, gateway, setup, typesOf, hurry };
+}
+
+export const digestOf = (payment: Payment): string => payment.accepted.extra['quoteDigest'] ?? '';
+export const pay = (gateway: TestGateway, payment: Payment) =>
+  gateway.post(job, { body: 'x', headers: header(payment) });
+
+export async function receiptOf(gateway: TestGateway, payment: Payment) {
+  return (await gateway.get(`/x402/receipts/${digestOf(payment)}`)).json;
+}
+
+export async function reaches(gateway: TestGateway, payment: Payment, state: string): Promise<void> {
+  await eventually(async () => expect((await receiptOf(gateway, payment)).state).toBe(state));
+}
+
+/** A webhook of the operator's. */
+export async function startReceiver() {
+  const alerts: { type: string; text: string; quote_digest: string }[] = [];
+  const server = http.createServer((request, response) => {
+    const receive = async (): Promise<void> => {
+      alerts.push(JSON.parse(Buffer.concat(await request.toArray()).toString('utf8')));
+      response.end();
+    };
+    void receive();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { alerts, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/alerts` };
+}

@@ -1,0 +1,282 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { tellAnchor } from '../../src/log/anchors.ts';
+import { openCheckpoint, parseVerifierKey } from '../../src/domain/log/checkpoint.ts';
+import { createAnchor } from '../../src/peers/anchors/anchor.ts';
+import { readHead, readHeads } from '../../src/store/log.ts';
+import { backUp } from '../support/backup.ts';
+import { booksConfig, booksEnv, startBooks } from '../support/books.ts';
+import { bucketKeys, startBucket } from '../support/bucket.ts';
+import { createDatabase } from '../support/database.ts';
+import { appendRefusals, rootOfEvents, sealAll, testSigner, testVerifier } from '../support/log.ts';
+import { logLines } from '../support/log-lines.ts';
+import { startTollbook, temporaryFolder, tollbook } from '../support/program.ts';
+import { eventually } from '../support/wait.ts';
+
+const origin = testSigner.name;
+const place = 'jobs.example_log';
+const folderTable = (folder: string) =>
+  `[[log.anchors]]\nkind = "folder"\nfolder = "${folder}"\nevery_ms = 20`;
+
+const newestIn = (folder: string) =>
+  openCheckpoint(readFileSync(path.join(folder, place, 'checkpoint'), 'utf8'), testVerifier);
+
+test('checkpoints reach a folder, each under its size, and every one is of the ledger', async () => {
+  const database = await createDatabase();
+  const folder = temporaryFolder();
+  await startBooks(database, { tables: folderTable(folder) });
+  for (const size of [120, 240]) {
+    await appendRefusals(database, 120);
+    await eventually(() => expect(newestIn(folder).size).toBe(size));
+  }
+  const names = readdirSync(path.join(folder, place)).filter((name) => name !== 'checkpoint');
+  expect(names.at(-1)).toBe('0000000000000240');
+  for (const name of names) {
+    const head = openCheckpoint(readFileSync(path.join(folder, place, name), 'utf8'), testVerifier);
+    expect(head.size).toBe(Number(name));
+    expect(head.root).toEqual(await rootOfEvents(database, head.size));
+  }
+});
+
+test('a restored older backup is refused, in words that say how to go on; under another name it starts', async () => {
+  const database = await createDatabase();
+  const folder = temporaryFolder();
+  const tables = folderTable(folder);
+  const first = await startBooks(database, { tables });
+  await appendRefusals(database, 30);
+  await eventually(() => expect(newestIn(folder).size).toBe(30));
+  await first.stop();
+  const restore = await backUp(database);
+  const second = await startBooks(database, { tables });
+  await appendRefusals(database, 12);
+  await eventually(() => expect(newestIn(folder).size).toBe(42));
+  await second.stop();
+  await restore();
+
+  await expect(startBooks(database, { tables })).rejects.toThrow(
+    /sealed up to event 30, but the folder .* holds a checkpoint of 42 events: it is a backup that forgot 12 of them\. To go on: restore a newer backup/,
+  );
+  const file = path.join(temporaryFolder(), 'gateway.toml');
+  writeFileSync(file, booksConfig({ tables }));
+  const refused = await tollbook(['serve', '--config', file], { ...booksEnv, DATABASE_URL: database.url });
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/forgot 12 of them/) });
+
+  await startBooks(database, { tables, origin: `${origin}/2` });
+  await eventually(async () =>
+    expect(await readHead(database.pool, `${origin}/2`)).toMatchObject({ size: 30 }),
+  );
+  expect(newestIn(folder).size).toBe(42);
+});
+
+test('a database that went another way from a backup is refused, however long it is', async () => {
+  const database = await createDatabase();
+  const folder = temporaryFolder();
+  const tables = folderTable(folder);
+  await appendRefusals(database, 10);
+  const restore = await backUp(database);
+  const gateway = await startBooks(database, { tables });
+  await appendRefusals(database, 5);
+  await eventually(() => expect(newestIn(folder).size).toBe(15));
+  await gateway.stop();
+  await restore();
+  await appendRefusals(database, 50);
+  await sealAll(database);
+  await expect(startBooks(database, { tables })).rejects.toThrow(
+    /first 15 events .* are not those .* another history/,
+  );
+});
+
+test('an anchor that cannot be read, or holds nonsense, stops nobody', async () => {
+  const database = await createDatabase();
+  const folder = temporaryFolder();
+  writeFileSync(path.join(folder, place), 'a file where a folder should be');
+  await appendRefusals(database, 1);
+  const gateway = await startBooks(database, { tables: folderTable(folder) });
+  await eventually(async () => expect((await fetch(`${gateway.url}/log/checkpoint`)).status).toBe(200));
+});
+
+test('a bucket is told with signed requests, is asked at the start, and a failure is made up for', async () => {
+  const database = await createDatabase();
+  const bucket = await startBucket();
+  bucket.fault = 503;
+  const tables = `[[log.anchors]]
+kind = "s3"
+endpoint = "${bucket.url}"
+bucket = "the-bucket"
+prefix = "books/"
+access_key_id = "${bucketKeys.accessKeyId}"
+secret_env = "S3_SECRET"
+every_ms = 20`;
+  const gateway = await startBooks(database, { tables });
+  await appendRefusals(database, 7);
+  bucket.fault = undefined;
+  const newest = `/the-bucket/books/${place}/checkpoint`;
+  await eventually(() => expect(openCheckpoint(bucket.objects.get(newest) ?? '', testVerifier).size).toBe(7));
+  expect(bucket.objects.has(`/the-bucket/books/${place}/0000000000000007`)).toBe(true);
+  await gateway.stop();
+  await expect(startBooks(await createDatabase(), { tables })).rejects.toThrow(
+    /the bucket the-bucket .* forgot 7 of them/,
+  );
+  await expect(
+    startBooks(await createDatabase(), { tables: tables.replace('AKIATEST', 'AKIAOTHER') }),
+  ).resolves.toBeDefined();
+});
+
+interface Told {
+  readonly checkpoint: string;
+  readonly size: number;
+}
+
+/** Whom a webhook tells; `onTold` runs before it answers. */
+async function startHook(onTold: () => void = () => {}): Promise<{ table: string; told: Told[] }> {
+  const told: Told[] = [];
+  const server = http.createServer((request, response) => {
+    const chunks: string[] = [];
+    request.setEncoding('utf8').on('data', (text: string) => chunks.push(text));
+    request.on('end', () => {
+      told.push(JSON.parse(chunks.join('')) as Told);
+      onTold();
+      response.end();
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+  return { table: `[[log.anchors]]\nkind = "webhook"\nurl = "${url}"\nevery_ms = 20`, told };
+}
+
+test('a webhook is told', async () => {
+  const database = await createDatabase();
+  const { table, told } = await startHook();
+  await appendRefusals(database, 3);
+  await startBooks(database, { tables: table });
+  await eventually(() => expect(told.length).toBeGreaterThan(0));
+  const last = told.at(-1)!;
+  expect(openCheckpoint(last.checkpoint, testVerifier)).toMatchObject({ origin, size: last.size });
+});
+
+test('two sealers killed between a commit and the end of its publication: one head of a size, told again as it was', async () => {
+  const database = await createDatabase();
+  let gateways: ReturnType<typeof startTollbook>[] = [];
+  let isDeadly = true;
+  const { table, told } = await startHook(() => {
+    if (isDeadly) for (const gateway of gateways) gateway.kill('SIGKILL');
+  });
+  const file = path.join(temporaryFolder(), 'gateway.toml');
+  writeFileSync(file, booksConfig({ tables: table }));
+  const start = () => startTollbook(['serve', '--config', file], { ...booksEnv, DATABASE_URL: database.url });
+  for (let round = 1; round <= 2; round++) {
+    await appendRefusals(database, 20);
+    gateways = [start(), start()];
+    await Promise.all(gateways.map((gateway) => gateway.exited));
+  }
+  isDeadly = false;
+  gateways = [start(), start()];
+  const unheard = told.length;
+  await eventually(() => expect(told.slice(unheard).at(-1)?.size).toBe(40));
+  for (const gateway of gateways) gateway.kill('SIGTERM');
+  await Promise.all(gateways.map((gateway) => gateway.exited));
+  const committed = new Map(
+    (await readHeads(database.pool, origin, -1, 10_000)).map(({ size, note }) => [size, note]),
+  );
+  expect(told.length).toBeGreaterThanOrEqual(3);
+  for (const { size, checkpoint } of told) expect(checkpoint).toBe(committed.get(size));
+  for (const [size, note] of committed)
+    expect(openCheckpoint(note, testVerifier).root).toEqual(await rootOfEvents(database, size));
+});
+
+test('an anchor is told once, by one of several, and never of less than before', async () => {
+  const database = await createDatabase();
+  const folder = temporaryFolder();
+  const anchor = createAnchor({ kind: 'folder', name: 'one', everyMs: 60_000, folder });
+  await appendRefusals(database, 3);
+  await sealAll(database);
+  const told = await Promise.all(Array.from({ length: 8 }, () => tellAnchor(database.pool, origin, anchor)));
+  expect(told.filter(({ kind }) => kind === 'done')).toHaveLength(1);
+  await appendRefusals(database, 3);
+  await sealAll(database);
+  expect(await tellAnchor(database.pool, origin, anchor)).toEqual({ kind: 'nothing' });
+  await database.moveClock(61);
+  expect(await tellAnchor(database.pool, origin, anchor)).toEqual({ kind: 'done', size: 6 });
+});
+
+test('a gateway that stops seals what is there and hands it out, whether its time has come or not', async () => {
+  const database = await createDatabase();
+  const folder = temporaryFolder();
+  const tables = folderTable(folder).replace('= 20', '= 86_400_000');
+  const gateway = await startBooks(database, { tables });
+  await eventually(() => expect(newestIn(folder).size).toBe(0));
+  await appendRefusals(database, 7);
+  await eventually(async () => expect((await readHead(database.pool, origin))?.size).toBe(7));
+  expect(newestIn(folder).size).toBe(0);
+  await appendRefusals(database, 4);
+  await gateway.stop();
+  expect(newestIn(folder).size).toBe(11);
+  expect(newestIn(folder).root).toEqual(await rootOfEvents(database, 11));
+});
+
+test('an anchor that is away holds up no stop, and a sealer that cannot seal neither', async () => {
+  const database = await createDatabase();
+  const folder = temporaryFolder();
+  writeFileSync(path.join(folder, place), 'a file where a folder should be');
+  const { logger, lines } = logLines();
+  const gateway = await startBooks(database, { tables: folderTable(folder), logger });
+  await appendRefusals(database, 3);
+  await database.asOwner(async (owner) => {
+    await owner.query('alter table tollbook.event disable trigger all');
+    await owner.query('delete from tollbook.event where seq = 3');
+  });
+  await gateway.stop();
+  expect(lines.map(({ msg }) => msg)).not.toContain('stopping did not go smoothly');
+});
+
+test('sealers killed again and again: never two heads of one size, and what was published is what was committed', async () => {
+  const database = await createDatabase();
+  const folder = temporaryFolder();
+  const file = path.join(temporaryFolder(), 'gateway.toml');
+  writeFileSync(
+    file,
+    booksConfig({ tables: folderTable(folder) })
+      .replace('"silent"', '"info"')
+      .replace('= 20', '= 10'),
+  );
+  const env = { ...booksEnv, DATABASE_URL: database.url };
+  for (let round = 0; round < 2; round++) {
+    const two = [1, 2].map(() => startTollbook(['serve', '--config', file], env));
+    await Promise.all(two.map((gateway) => gateway.says(/"msg":"listening"/)));
+    const before = (await readHead(database.pool, origin))?.size ?? 0;
+    await appendRefusals(database, 200);
+    await eventually(async () =>
+      expect((await readHead(database.pool, origin))?.size ?? 0).toBeGreaterThan(before),
+    );
+    for (const gateway of two) gateway.kill('SIGKILL');
+    await Promise.all(two.map((gateway) => gateway.exited));
+  }
+  await sealAll(database);
+  const heads = await readHeads(database.pool, origin, -1, 10_000);
+  expect(heads.at(-1)?.size).toBe(400);
+  for (const { size, root, note } of heads) {
+    expect(root).toEqual(await rootOfEvents(database, size));
+    expect(openCheckpoint(note, testVerifier).size).toBe(size);
+  }
+  const bySize = new Map(heads.map(({ size, note }) => [size, note]));
+  for (const name of readdirSync(path.join(folder, place)).filter((one) => /^\d+$/.test(one)))
+    expect(readFileSync(path.join(folder, place, name), 'utf8')).toBe(bySize.get(Number(name)));
+});
+
+test('a key is made for the shell', async () => {
+  const { code, stdout, stderr } = await tollbook(['log', 'key', 'jobs.example/log']);
+  expect(code).toBe(0);
+  expect(Buffer.from(stdout.trim(), 'base64')).toHaveLength(32);
+  expect(parseVerifierKey(/public key: (\S+)/.exec(stderr)?.[1] ?? '').name).toBe('jobs.example/log');
+  expect(stderr).not.toContain(stdout.trim());
+  expect(await tollbook(['log', 'key', 'two words'])).toMatchObject({ code: 64 });
+});

@@ -1,0 +1,23 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { createFolderMailer } from '../../../src/peers/mail/mailer.ts';
+
+test('a mail is a file that only its owner reads, and nobody adds a header to it', async () => {
+  const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-mailer-'));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  const mailer = createFolderMailer(path.join(dir, 'mail'));
+  await mailer.send({
+    to: 'a@b.example\r\nBcc: eve@example.org',
+    subject: 'Hello\nX: y',
+    text: 'One.\nTwo.',
+  });
+  const [name = '', ...more] = readdirSync(path.join(dir, 'mail'));
+  expect(more).toEqual([]);
+  const file = path.join(dir, 'mail', name);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(readFileSync(file, 'utf8')).toBe(
+    'To: a@b.example Bcc: eve@example.org\nSubject: Hello X: y\n\nOne.\nTwo.\n',
+  );
+});

@@ -1,0 +1,245 @@
+import { createTestClient, type Hex, http, publicActions, walletActions } from 'viem';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { beforeAll, describe, expect, it, onTestFinished, test } from 'vitest';
+import { devnetKeys } from '../../../src/devnet/accounts.ts';
+import { commitmentOf, creditsAddress, deployCredits, fundCredits } from '../../../src/devnet/credits.ts';
+import type { SpendAuth } from '../../../src/domain/spend/spend-auth.ts';
+import { spendAuthHash } from '../../../src/domain/spend/spend-auth.ts';
+import { createCredits, type CreditsOptions } from '../../../src/peers/prepaid/credits-contract.ts';
+import { useChain } from '../../support/devnet.ts';
+import { operator, signSpend } from '../../support/spend.ts';
+import { eventually } from '../../support/wait.ts';
+import { startRpcStub, succeed } from '../rpc/rpc-stub.ts';
+
+const chain = useChain();
+beforeAll(async () => void (await deployCredits(chain.chain, chain.token)));
+
+const waitMs = 20_000;
+const node = () =>
+  createTestClient({ mode: 'anvil', transport: http(chain.rpcUrl) })
+    .extend(publicActions)
+    .extend(walletActions);
+
+function creditsOn(change: Partial<CreditsOptions> = {}) {
+  const credits = createCredits({
+    chainId: chain.chain.chainId,
+    rpcUrl: chain.rpcUrl,
+    contract: creditsAddress,
+    privateKey: devnetKeys.operator,
+    timeoutMs: 5_000,
+    ...change,
+  });
+  onTestFinished(() => credits.close());
+  return credits;
+}
+
+async function account(amountAtoms = 1_000n): Promise<Hex> {
+  const spendingPrivateKey = generatePrivateKey();
+  await fundCredits(chain.chain, {
+    creditsContract: creditsAddress,
+    token: chain.token,
+    spendingPrivateKey,
+    amountAtoms,
+  });
+  return spendingPrivateKey;
+}
+const signed = (key: Hex, change: Partial<SpendAuth> = {}): Promise<SpendAuth> =>
+  signSpend({ chainId: chain.chain.chainId, contract: creditsAddress }, key, { amount: 100n, ...change });
+
+async function stalled<T>(work: () => Promise<T>): Promise<T> {
+  await node().setAutomine(false);
+  await node().setIntervalMining({ interval: 0 });
+  try {
+    return await work();
+  } finally {
+    await node().setAutomine(true);
+  }
+}
+
+test('an account and a spend are read as the contract has them', async () => {
+  const credits = creditsOn();
+  const key = await account();
+  const auth = await signed(key);
+  const nobody: Hex = `0x${'11'.repeat(32)}`;
+  expect(await credits.getAccount(nobody)).toEqual({ kind: 'answer', value: undefined });
+  expect(await credits.getSpendAuth(spendAuthHash(auth))).toEqual({ kind: 'answer', value: undefined });
+  expect(await credits.getAccount(commitmentOf(key))).toEqual({
+    kind: 'answer',
+    value: {
+      spendingKey: privateKeyToAddress(key).toLowerCase(),
+      token: chain.token,
+      balance: 1_000n,
+      nonce: 0n,
+    },
+  });
+  expect(await credits.authorizeSpend(auth, waitMs)).toMatchObject({ kind: 'landed' });
+  const { amount, expiry } = auth;
+  expect(await credits.getSpendAuth(spendAuthHash(auth))).toEqual({
+    kind: 'answer',
+    value: { amount, operator, expiry, claimed: false },
+  });
+});
+
+test('a spend is landed once and paid once, and each repetition is told what it ran into', async () => {
+  const credits = creditsOn();
+  const auth = await signed(await account());
+  const authHash = spendAuthHash(auth);
+  expect(await credits.claimPayment(authHash, operator, waitMs)).toEqual({
+    kind: 'reverted',
+    reason: 'auth_not_found',
+  });
+  const landed = await credits.authorizeSpend(auth, waitMs);
+  const { number, hash } = await node().getBlock();
+  expect(landed).toMatchObject({ kind: 'landed', block: { number, hash } });
+  expect(await credits.authorizeSpend(auth, waitMs)).toEqual({ kind: 'reverted', reason: 'invalid_nonce' });
+  const before = await chain.balance(operator);
+  expect(await credits.claimPayment(authHash, operator, waitMs)).toMatchObject({ kind: 'landed' });
+  expect(await credits.claimPayment(authHash, operator, waitMs)).toEqual({
+    kind: 'reverted',
+    reason: 'already_claimed',
+  });
+  expect(await chain.balance(operator)).toBe(before + auth.amount);
+});
+
+describe('what the contract does not take is never sent', () => {
+  const faults: [string, (key: Hex) => Promise<SpendAuth>, string][] = [
+    ['more than there is', (key) => signed(key, { amount: 1_001n }), 'insufficient_credits'],
+    ['a nonce ahead', (key) => signed(key, { nonce: 1n }), 'invalid_nonce'],
+    [
+      'a stranger',
+      async (key) => signed(generatePrivateKey(), { commitment: commitmentOf(key) }),
+      'invalid_signature',
+    ],
+    ['an expired one', (key) => signed(key, { expiry: 1n }), 'spend_expired'],
+    ['no account', (key) => signed(key, { commitment: `0x${'22'.repeat(32)}` }), 'account_not_found'],
+  ];
+  it.each(faults)('%s', async (_, make, reason) => {
+    const auth = await make(await account());
+    const count = await node().getTransactionCount({ address: operator });
+    expect(await creditsOn().authorizeSpend(auth, waitMs)).toEqual({ kind: 'reverted', reason });
+    expect(await node().getTransactionCount({ address: operator })).toBe(count);
+  });
+});
+
+test('many spends at once, by two processes with one key, all land, and no nonce is left out', async () => {
+  const keys = await Promise.all(Array.from({ length: 12 }, () => account()));
+  const auths = await Promise.all(keys.map((key) => signed(key)));
+  const [one, other] = [creditsOn(), creditsOn()];
+  const count = await node().getTransactionCount({ address: operator });
+  const answers = await Promise.all(
+    auths.map((auth, index) => (index % 2 === 0 ? one : other).authorizeSpend(auth, waitMs)),
+  );
+  expect(answers.map((answer) => answer.kind)).toEqual(auths.map(() => 'landed'));
+  expect(await node().getTransactionCount({ address: operator })).toBe(count + auths.length);
+});
+
+test('what does not land in time is unknown, and the chain tells later', async () => {
+  const auth = await signed(await account());
+  const other = await signed(await account());
+  const count = await node().getTransactionCount({ address: operator });
+  await stalled(async () => {
+    expect(await creditsOn().authorizeSpend(auth, 100)).toMatchObject({ kind: 'unknown' });
+    // another process, as after a restart: it goes on behind what is under way
+    expect(await creditsOn().authorizeSpend(other, 100)).toMatchObject({ kind: 'unknown' });
+  });
+  const credits = creditsOn();
+  for (const one of [auth, other])
+    await eventually(async () => {
+      const answer = await credits.getSpendAuth(spendAuthHash(one));
+      expect(answer).toMatchObject({ value: { amount: 100n, claimed: false } });
+    });
+  expect(await node().getTransactionCount({ address: operator })).toBe(count + 2);
+});
+
+test('a transaction that the node forgot is sent again before the next one', async () => {
+  const [first, second] = [await signed(await account()), await signed(await account())];
+  const credits = creditsOn();
+  await stalled(async () => {
+    const lost = await credits.authorizeSpend(first, 100);
+    const hash = lost.kind === 'unknown' ? lost.transaction : '0x';
+    await node().dropTransaction({ hash });
+  });
+  expect(await credits.authorizeSpend(second, waitMs)).toMatchObject({ kind: 'landed' });
+  expect(await credits.getSpendAuth(spendAuthHash(first))).toMatchObject({ value: { amount: 100n } });
+});
+
+test('a transaction whose nonce another one took is sent again under a new nonce', async () => {
+  const auth = await signed(await account());
+  const credits = creditsOn();
+  const sent = stalled(async () => {
+    const count = await node().getTransactionCount({ address: operator });
+    const answer = credits.authorizeSpend(auth, waitMs);
+    await eventually(async () => {
+      const pending = await node().getTransactionCount({ address: operator, blockTag: 'pending' });
+      expect(pending).toBe(count + 1);
+    });
+    await node().impersonateAccount({ address: operator });
+    // the same nonce for a higher fee
+    const fee = 10n ** 12n;
+    await node().sendTransaction({
+      account: operator,
+      chain: null,
+      to: operator,
+      nonce: count,
+      maxFeePerGas: fee,
+      maxPriorityFeePerGas: fee,
+    });
+    await node().stopImpersonatingAccount({ address: operator });
+    return () => answer;
+  });
+  expect(await (await sent)()).toMatchObject({ kind: 'landed' });
+});
+
+test('a transaction whose fee has fallen behind is sent again for a higher one, under its nonce', async () => {
+  const auth = await signed(await account());
+  const count = await node().getTransactionCount({ address: operator });
+  const sent = stalled(async () => {
+    const answer = creditsOn().authorizeSpend(auth, waitMs);
+    await eventually(async () => {
+      const pending = await node().getTransactionCount({ address: operator, blockTag: 'pending' });
+      expect(pending).toBe(count + 1);
+    });
+    await node().setNextBlockBaseFeePerGas({ baseFeePerGas: 10n ** 11n });
+    await node().mine({ blocks: 1 });
+    return () => answer;
+  });
+  expect(await (await sent)()).toMatchObject({ kind: 'landed' });
+  expect(await node().getTransactionCount({ address: operator })).toBe(count + 1);
+});
+
+test('a key without ether sends nothing, and says so', async () => {
+  const privateKey = generatePrivateKey();
+  const auth = await signed(await account());
+  const answer = await creditsOn({ privateKey }).authorizeSpend(auth, waitMs);
+  expect(answer).toMatchObject({ kind: 'not_sent' });
+});
+
+test('a node that is away, or where no contract stands, is never taken for a no', async () => {
+  const auth = await signed(await account());
+  const away = creditsOn({ rpcUrl: 'http://127.0.0.1:1' });
+  expect(await away.getAccount(auth.commitment)).toMatchObject({ kind: 'unavailable' });
+  expect(await away.authorizeSpend(auth, waitMs)).toMatchObject({ kind: 'unavailable' });
+  const nowhere = creditsOn({ contract: operator });
+  expect(await nowhere.getAccount(auth.commitment)).toMatchObject({
+    kind: 'unavailable',
+    cause: 'malformed',
+  });
+});
+
+test('a node that falls silent while it is sent to leaves it unknown', async () => {
+  const auth = await signed(await account());
+  const results: Record<string, unknown> = {
+    eth_estimateGas: '0x30d40',
+    eth_getBlockByNumber: { baseFeePerGas: '0x1' },
+    eth_maxPriorityFeePerGas: '0x1',
+    eth_getTransactionCount: '0x0',
+    eth_getTransactionReceipt: null,
+  };
+  const stub = await startRpcStub((request) => {
+    const { method } = request.body;
+    if (method === 'eth_sendRawTransaction') request.response.destroy();
+    else succeed(request, results[method] ?? null);
+  });
+  const answer = await creditsOn({ rpcUrl: stub.url }).authorizeSpend(auth, 200);
+  expect(answer).toMatchObject({ kind: 'unknown' });
+});

@@ -1,0 +1,135 @@
+import { encodeFunctionData, parseAbi } from 'viem';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  createContractSignatureChecker,
+  type ContractSignatureCheckerOptions,
+} from '../../../src/peers/rpc/contract-signature.ts';
+import type { Hex } from '../../../src/domain/values/primitives.ts';
+import {
+  type Answering,
+  halts,
+  nodeErrors,
+  refuse,
+  reverts,
+  startRpcStub,
+  succeed,
+  type RpcRequest,
+} from './rpc-stub.ts';
+
+const account = `0x${'ac'.repeat(20)}` as const;
+const digest = `0x${'d1'.repeat(32)}` as const;
+const magic = `0x1626ba7e${'0'.repeat(56)}`;
+const valid = { kind: 'answer', valid: true, isContract: true };
+const invalid = { kind: 'answer', valid: false, isContract: true };
+
+function checker(options: ContractSignatureCheckerOptions = {}) {
+  const created = createContractSignatureChecker(options);
+  onTestFinished(() => created.close());
+  return created;
+}
+
+/** A node with a contract at every address, whose calls are answered so. */
+function contractAnswering(answer: Answering) {
+  return startRpcStub((request, index) =>
+    request.body.method === 'eth_getCode' ? succeed(request, '0x60806040') : answer(request, index),
+  );
+}
+
+function ask(rpcUrl: string, signature: Hex = `0x${'51'.repeat(65)}`, options = {}) {
+  return checker(options).isValidSignature({ rpcUrl, account, digest, signature });
+}
+
+test.each([0, 1, 32, 65, 96, 1_000])('a contract is asked about %i bytes, with a gas cap', async (length) => {
+  const stub = await contractAnswering((request) => succeed(request, magic));
+  const signature: Hex = `0x${'5a'.repeat(length)}`;
+  expect(await ask(stub.url, signature)).toEqual(valid);
+  const abi = parseAbi(['function isValidSignature(bytes32, bytes) view returns (bytes4)']);
+  const data = encodeFunctionData({ abi, args: [digest, signature] });
+  expect(stub.requests.map(({ body }) => [body.method, body.params])).toEqual([
+    ['eth_getCode', [account, 'latest']],
+    ['eth_call', [{ to: account, data, gas: '0x7a120' }, 'latest']],
+  ]);
+});
+
+test('an account without code is not asked', async () => {
+  const stub = await startRpcStub((request) => succeed(request, '0x'));
+  expect(await ask(stub.url)).toEqual({ kind: 'answer', valid: false, isContract: false });
+  expect(stub.requests).toHaveLength(1);
+});
+
+describe('a contract says', () => {
+  test.each([
+    ['yes', magic, valid],
+    ['yes in upper case', magic.toUpperCase().replace('0X', '0x'), valid],
+    ['no', `0x${'f'.repeat(8)}${'0'.repeat(56)}`, invalid],
+    ['zero', `0x${'0'.repeat(64)}`, invalid],
+    ['true', `0x${'0'.repeat(63)}1`, invalid],
+    ['the magic value at the wrong end', `0x${'0'.repeat(56)}1626ba7e`, invalid],
+    ['the magic value and more', `0x1626ba7e${'0'.repeat(55)}1`, invalid],
+    ['the magic value alone', '0x1626ba7e', invalid],
+    ['two words', `${magic}${'0'.repeat(64)}`, invalid],
+    ['nothing', '0x', invalid],
+  ])('%s', async (_, result, answer) => {
+    const stub = await contractAnswering((request) => succeed(request, result));
+    expect(await ask(stub.url)).toEqual(answer);
+  });
+
+  test.each([...reverts, ...halts])('no by its failure: %s', async (_, error) => {
+    const stub = await contractAnswering((request) => refuse(request, error));
+    expect(await ask(stub.url)).toEqual(invalid);
+    expect(stub.requests).toHaveLength(2);
+  });
+});
+
+describe('nothing is known when', () => {
+  test.each(nodeErrors)('the node answers the call with %s', async (_, error) => {
+    const stub = await contractAnswering((request) => refuse(request, error));
+    expect(await ask(stub.url)).toMatchObject({ kind: 'unavailable', cause: 'rpc_error' });
+    expect(stub.requests).toHaveLength(2);
+  });
+
+  test.each<[string, (request: RpcRequest) => unknown, string]>([
+    ['a page', ({ response }) => response.end('<html>'), 'malformed'],
+    ['no hexadecimal', (request) => succeed(request, '0xyz'), 'malformed'],
+    ['half a byte', (request) => succeed(request, '0x1'), 'malformed'],
+    ['null', (request) => succeed(request, null), 'malformed'],
+    [
+      'another call',
+      ({ response }) => response.end(`{"jsonrpc":"2.0","id":2,"result":"${magic}"}`),
+      'malformed',
+    ],
+    ['a huge body', ({ response }) => response.end('x'.repeat(1024 * 1024 + 1)), 'too_large'],
+    ['a bad status', ({ response }) => response.writeHead(500).end(), 'status_500'],
+  ])('the node answers with %s, to the first call or the second', async (_, answer, cause) => {
+    const first = await startRpcStub(answer);
+    expect(await ask(first.url)).toMatchObject({ kind: 'unavailable', cause });
+    expect(first.requests).toHaveLength(1);
+    const second = await contractAnswering(answer);
+    expect(await ask(second.url)).toMatchObject({ kind: 'unavailable', cause });
+    expect(second.requests).toHaveLength(2);
+  });
+
+  test('the node hangs', async () => {
+    const stub = await contractAnswering(() => undefined);
+    const startMs = performance.now();
+    const answer = await ask(stub.url, undefined, { timeoutMs: 900 });
+    expect(answer).toMatchObject({ kind: 'unavailable', cause: 'timeout' });
+    expect(performance.now() - startMs).toBeLessThan(2_700);
+    expect(stub.requests).toHaveLength(3);
+  });
+});
+
+test('a broken connection is tried once more', async () => {
+  const stub = await contractAnswering((request, index) =>
+    index === 1 ? request.response.destroy() : succeed(request, magic),
+  );
+  expect(await ask(stub.url)).toEqual(valid);
+  expect(stub.requests).toHaveLength(3);
+});
+
+test('after close nothing is asked', async () => {
+  const checking = checker();
+  await checking.close();
+  const question = { rpcUrl: 'http://127.0.0.1:1', account, digest, signature: '0x' } as const;
+  expect(await checking.isValidSignature(question)).toEqual({ kind: 'unavailable', cause: 'closed' });
+});

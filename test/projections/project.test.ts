@@ -1,0 +1,240 @@
+import fc from 'fast-check';
+import { expect, onTestFinished, test } from 'vitest';
+import { projectNext, rebuildProjections } from '../../src/projections/project.ts';
+import { creditOf } from '../../src/projections/credit-model.ts';
+import { rowsOf } from '../../src/projections/read-model.ts';
+import { listAccountCredit } from '../../src/store/credit-projection.ts';
+import type { LedgerEvent } from '../../src/domain/events/event.ts';
+import { listJobDays, listPaidCalls, listPayments } from '../../src/store/payments.ts';
+import { readProjection } from '../../src/store/projection.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { allEvents } from '../support/invariants.ts';
+import { tell } from '../support/log.ts';
+import { tollbook } from '../support/program.ts';
+import { busyLedger, hex32Of, paidJob, refundOf, type Told } from '../support/synthetic-ledger.ts';
+import { customer } from '../support/synthetic-people.ts';
+
+const always = { from: '2000-01-01', to: '2100-01-01' };
+
+async function projectAll({ pool }: TestDatabase, max = 1_000): Promise<void> {
+  while ((await projectNext(pool, max)) > 0);
+}
+
+async function readAll({ pool }: TestDatabase) {
+  const payments = await listPayments(pool, {}, 0, 10_000);
+  const calls = await listPaidCalls(pool, {}, 0, 10_000);
+  const days = await listJobDays(pool, always, 10_000);
+  const credit = await listAccountCredit(pool, {}, 0, 10_000);
+  return {
+    asOfSeq: payments.asOfSeq,
+    creditAsOfSeq: credit.asOfSeq,
+    payments: payments.rows,
+    calls: calls.rows,
+    days: days.rows,
+    credit: credit.rows,
+  };
+}
+
+/** What the rows must be: every stream folded at once. */
+async function expected({ db }: TestDatabase) {
+  const all = await allEvents(db);
+  const streams = [...Map.groupBy(all, ({ stream }) => stream).values()].map(rowsOf);
+  const payments = streams.flatMap((rows) => rows.payments).toSorted((a, b) => a.seq - b.seq);
+  const calls = streams.flatMap((rows) => rows.calls).toSorted((a, b) => a.call_id - b.call_id);
+  return { payments, calls, credit: creditOf(all) };
+}
+
+function daysOf(payments: Awaited<ReturnType<typeof expected>>['payments']) {
+  const settled = payments.filter(({ settled_at }) => settled_at !== null);
+  const groups = Map.groupBy(
+    settled,
+    ({ settled_at, job_index }) => `${settled_at?.slice(0, 10)}/${job_index}`,
+  );
+  return [...groups]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, rows]) => ({
+      key,
+      payments: rows.length,
+      amount: String(rows.reduce((sum, { amount }) => sum + BigInt(amount), 0n)),
+      completed: rows.filter(({ state }) => state === 'completed').length,
+      dead_lettered: rows.filter(({ state }) => state === 'dead_lettered').length,
+      refunded: rows.filter(({ state }) => state === 'refunded').length,
+      refunded_amount: String(
+        rows.reduce((sum, { state, amount }) => sum + (state === 'refunded' ? BigInt(amount) : 0n), 0n),
+      ),
+    }));
+}
+
+const of = (n: number, change: (told: Told[], named: object) => LedgerEvent[]): Told[] => {
+  const told = paidJob(n);
+  const { network, asset, payer, payment_nonce } = told[3]!.event.data as unknown as Record<string, string>;
+  const events = change(told, { network, asset, payer, payment_nonce });
+  return events.map((event) => ({ stream: told[0]!.stream, event }));
+};
+const events = (told: Told[], ...which: number[]) => which.map((i) => told[i]!.event);
+const more = (type: string, data: object) => ({ type, data }) as LedgerEvent;
+
+/** Stories with unhappy ends: failed and paid again, taken back and settled again, dead and put back. */
+function stories(): Told[][] {
+  const transaction = hex32Of('transaction 900');
+  return [
+    ...Array.from({ length: 6 }, (_, n) => paidJob(n)),
+    of(100, (told, named) => [
+      ...events(told, 0, 1, 2),
+      more('settlement_failed', { ...named, reason: 'no_funds' }),
+    ]),
+    of(101, (told, named) => [
+      ...events(told, 0, 1, 2),
+      more('settlement_unknown', { ...named, reason: 'timeout' }),
+      ...events(told, 3, 4),
+    ]),
+    of(102, (told, named) => [
+      ...events(told, 0, 1, 2, 3, 4),
+      more('settlement_reorged', {
+        ...named,
+        transaction,
+        block_number: '1',
+        block_hash: transaction,
+        call: 'withdrawn',
+      }),
+      ...events(told, 3, 4, 5, 6),
+    ]),
+    of(103, (told, named) => [
+      ...events(told, 0, 1, 2, 3, 4, 5),
+      more('settlement_disproved', { ...named, transaction, reason: 'not_on_chain', call: 'kept' }),
+      ...events(told, 6),
+    ]),
+    of(104, (told) => [
+      ...events(told, 0, 1, 2, 3, 4, 5),
+      more('dead_lettered', { call_id: 105, attempt: 1, reason: 'attempts_exhausted' }),
+      more('operator_requeued', { call_id: 105 }),
+      more('delivered', { call_id: 105, attempt: 2 }),
+    ]),
+    of(105, (told) => [
+      ...events(told, 0, 1, 2, 3, 4),
+      more('dead_lettered', { call_id: 106, attempt: 1, reason: 'refused' }),
+    ]),
+    of(106, (told) => [
+      ...events(told, 0, 1, 2, 3, 4),
+      more('dead_lettered', { call_id: 107, attempt: 1, reason: 'refused' }),
+      refundOf(told, 1).event,
+    ]),
+    of(107, (told) => [...events(told, 0, 1, 2, 3, 4, 5, 6), refundOf(told, 2).event]),
+    of(108, (told) => [...events(told, 0, 1, 2, 3), refundOf(told, 3).event]),
+    of(109, (told) => events(told, 0, 1, 2, 3)),
+  ];
+}
+
+test('whatever the order of events and the length of the steps, the read models are the fold of the ledger', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.nat(18), { minLength: 100, maxLength: 130 }),
+      fc.integer({ min: 1, max: 40 }),
+      async (turns, step) => {
+        const database = await createDatabase();
+        const open = [...stories(), customer(0), customer(1), customer(2)];
+        const told = [...turns.flatMap((turn) => open[turn]!.shift() ?? []), ...open.flat()];
+        const middle = Math.floor(told.length / 2);
+        await tell(database, told.slice(0, middle));
+        await projectAll(database, step);
+        await tell(database, told.slice(middle));
+        // two at once: one of them is too late each time, and has written nothing
+        await Promise.all([projectAll(database, step), projectAll(database, step + 1)]);
+        await projectAll(database);
+        const read = await readAll(database);
+        const { payments, calls, credit } = await expected(database);
+        expect(read.asOfSeq).toBe(told.length);
+        expect(read.creditAsOfSeq).toBe(told.length);
+        expect(read.credit).toEqual(credit);
+        expect(read.payments).toEqual(payments);
+        expect(read.calls).toEqual(calls);
+        const days = read.days.map(({ day, job_index, ...counts }) => ({
+          key: `${day}/${job_index}`,
+          payments: counts.payments,
+          amount: counts.amount,
+          completed: counts.completed,
+          dead_lettered: counts.dead_lettered,
+          refunded: counts.refunded,
+          refunded_amount: counts.refunded_amount,
+        }));
+        expect(days).toEqual(daysOf(payments));
+      },
+    ),
+    { numRuns: 6 },
+  );
+});
+
+test('a rebuild gives the same rows, and readers and the projector never notice', async () => {
+  const database = await createDatabase();
+  const told = [...busyLedger().take(1_112), ...customer(0)];
+  await tell(database, told.slice(0, 570));
+  await projectAll(database);
+  let isOver = false;
+  onTestFinished(() => {
+    isOver = true;
+  });
+  const seen: number[] = [];
+  const reading = (async () => {
+    while (!isOver) {
+      const { asOfSeq, payments } = await readAll(database);
+      expect(payments.length).toBeGreaterThanOrEqual(80);
+      seen.push(asOfSeq);
+      await projectNext(database.pool, 100);
+    }
+  })();
+  const [rebuilt] = await Promise.all([
+    rebuildProjections(database.pool, 50, () => {}),
+    tell(database, told.slice(570)),
+  ]);
+  isOver = true;
+  await reading;
+  expect(rebuilt).toBeGreaterThanOrEqual(570);
+  expect(seen).toEqual(seen.toSorted((a, b) => a - b));
+  await projectAll(database);
+  const { payments, calls, credit } = await expected(database);
+  expect(await readAll(database)).toMatchObject({ asOfSeq: told.length, payments, calls, credit });
+  expect(credit).toHaveLength(1);
+  expect((await readProjection(database.pool)).generation).toBe(2);
+  const { rows } = await database.pool.query('select distinct generation from tollbook.payment');
+  expect(rows).toEqual([{ generation: 2 }]);
+});
+
+test('read models that were damaged are made anew from the shell', async () => {
+  const database = await createDatabase();
+  await tell(database, [...busyLedger().take(57), ...customer(0)]);
+  await projectAll(database);
+  const before = await readAll(database);
+  await database.asOwner((owner) =>
+    owner.query(
+      `update tollbook.payment set amount = 0, state = 'settled'; update tollbook.account_credit set held = 7`,
+    ),
+  );
+  expect(await tollbook(['projections', 'rebuild'], { DATABASE_URL: database.url })).toMatchObject({
+    code: 0,
+    stdout: 'The read models were made anew from 92 events.\n',
+  });
+  expect(await readAll(database)).toEqual(before);
+});
+
+test('credit catches up by itself in a database whose other read models are older', async () => {
+  const database = await createDatabase();
+  await tell(database, customer(0));
+  await projectAll(database);
+  const { credit } = await readAll(database);
+  // as the migration finds it: what was read before it knew no credit
+  await database.asOwner((owner) =>
+    owner.query('update tollbook.projection set credit_seq = 0; delete from tollbook.account_credit'),
+  );
+  expect(await readAll(database)).toMatchObject({ asOfSeq: 35, creditAsOfSeq: 0, credit: [] });
+  await projectAll(database, 10);
+  expect(await readAll(database)).toMatchObject({ creditAsOfSeq: 35, credit });
+  const [{ balance, held, granted, topped_up, captured, expired }] = credit as [(typeof credit)[number]];
+  expect({ balance, held, granted, topped_up, captured, expired }).toEqual({
+    balance: '1000',
+    held: '0',
+    granted: '1000',
+    topped_up: '500',
+    captured: '450',
+    expired: '50',
+  });
+});

@@ -1,0 +1,199 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { reconcile, type ReconcileOptions } from '../../src/reconcile/reconcile.ts';
+import { ledgerInDatabase } from '../../src/reconcile/ledger-source.ts';
+import { devnetAddress, devnetKeys } from '../../src/devnet/accounts.ts';
+import { reportText } from '../../src/domain/reconcile/report.ts';
+import { zeroAddress } from '../../src/domain/payments/quote.ts';
+import { createScanner } from '../../src/peers/chain/transfer-scan.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { useChain } from '../support/devnet.ts';
+import { payTo } from '../support/gateway.ts';
+import { testVerifier } from '../support/log.ts';
+import { endOfPeriod, exceptionsIn, itemsOf, paid } from '../support/reconcile.ts';
+import { type Lie, startRpcProxy } from '../support/rpc-proxy.ts';
+import { sendTokens, strewDust } from '../support/tokens.ts';
+
+const chain = useChain();
+const network = 'eip155:84532';
+
+interface Books {
+  readonly database: TestDatabase;
+  readonly from: string;
+  readonly to: string;
+}
+
+async function optionsOf({ database, from, to }: Books, rpcUrl = chain.rpcUrl): Promise<ReconcileOptions> {
+  const scanner = createScanner({ network, chainId: 84_532, rpcUrl, timeoutMs: 10_000 });
+  onTestFinished(() => scanner.close());
+  return {
+    period: { fromMs: Date.parse(from), toMs: Date.parse(to) },
+    source: await ledgerInDatabase(database.pool, testVerifier, undefined),
+    chains: new Map([[network, scanner]]),
+    accepted: [],
+    pinned: new Map(),
+    twice: false,
+    resumeFile: undefined,
+    onProgress: () => {},
+  };
+}
+
+const wrongChain: Lie = ({ method }) => (method === 'eth_chainId' ? { result: '0x1' } : undefined);
+const pruned: Lie = ({ method }) =>
+  method === 'eth_getLogs' ? { error: { code: -32_000, message: 'pruned history unavailable' } } : undefined;
+const silent: Lie = ({ method }) => (method === 'eth_getLogs' ? { result: [] } : undefined);
+const blockAsked = ({ method, params }: Parameters<Lie>[0]): string | undefined =>
+  method === 'eth_call' ? ((params[1] as { blockHash?: string }).blockHash ?? undefined) : undefined;
+const noState = { error: { code: -32_000, message: 'missing trie node' } };
+const withoutState: Lie = (question) => (blockAsked(question) === undefined ? undefined : noState);
+const silentWithoutState: Lie = (question) => silent(question) ?? withoutState(question);
+const silentAltogether: Lie = (question) =>
+  silentWithoutState(question) ?? (/Receipt|ByHash/.test(question.method) ? { result: null } : undefined);
+
+describe('six payments that were made, and a node', () => {
+  test('that cannot be believed is told as one, each in its own words', async () => {
+    const books = await paid(chain);
+    const proxy = await startRpcProxy(chain.rpcUrl);
+    const cases: [Lie, string, RegExp][] = [
+      [wrongChain, 'wrong_chain', /serves another chain/],
+      [
+        pruned,
+        'logs_refused',
+        /refuses the transfers of block \d+, asked for that block alone: rpc_error: pruned/,
+      ],
+      [silent, 'logs_incomplete', /but its balance changed by 9792000: the node lacks logs/],
+      [
+        silentWithoutState,
+        'logs_incomplete',
+        /has a receipt of 0x\w+ in block \d+, but its logs lack the transfer/,
+      ],
+      [silentAltogether, 'logs_incomplete', /neither its logs nor that receipt/],
+    ];
+    for (const [lie, fault, message] of cases) {
+      proxy.lie = lie;
+      await expect(reconcile(await optionsOf(books, proxy.url))).rejects.toMatchObject({
+        fault,
+        message: expect.stringMatching(message),
+      });
+    }
+    const nowhere = await optionsOf(books, 'http://127.0.0.1:9');
+    await expect(reconcile(nowhere)).rejects.toMatchObject({ fault: 'rpc_unavailable' });
+    const usual = await optionsOf(books);
+    const unknown = { ...usual, chains: new Map() };
+    await expect(reconcile(unknown)).rejects.toMatchObject({ fault: 'no_rpc' });
+    const early = { ...usual, pinned: new Map([[network, 99_999_999n]]) };
+    await expect(reconcile(early)).rejects.toMatchObject({ fault: 'block_not_final' });
+    await expect(ledgerInDatabase(books.database.pool, testVerifier, 999_999)).rejects.toMatchObject({
+      fault: 'no_checkpoint',
+    });
+  });
+
+  test('without the state of old blocks: balances are computed back from one that it has, or not known', async () => {
+    const books = await paid(chain);
+    const whole = await reconcile(await optionsOf(books));
+    const proxy = await startRpcProxy(chain.rpcUrl);
+    const end = whole.networks[0]?.to_hash;
+    const at = (side: 'opening' | 'closing', how: string) =>
+      whole.accounts.map((account) => ({ atoms: account[side].atoms, how }));
+    const seen = new Set<string>();
+    /** Of the balances that are asked for, the opening and the closing of each account come first. */
+    const firstTwo: Lie = (question) => {
+      const hash = blockAsked(question);
+      if (hash !== undefined && seen.size < 2) seen.add(hash);
+      return hash !== undefined && seen.has(hash) ? noState : undefined;
+    };
+    const onlyEnd: Lie = (question) => (blockAsked(question) === end ? undefined : withoutState(question));
+    const cases = [
+      [onlyEnd, at('opening', 'computed'), at('closing', 'chain')],
+      [firstTwo, at('opening', 'computed'), at('closing', 'computed')],
+      [
+        withoutState,
+        whole.accounts.map(() => ({ atoms: null, how: 'no_archive_state' })),
+        whole.accounts.map(() => ({ atoms: null, how: 'no_archive_state' })),
+      ],
+    ] as const;
+    for (const [lie, opening, closing] of cases) {
+      proxy.lie = lie;
+      const { accounts, networks, classes } = await reconcile(await optionsOf(books, proxy.url));
+      expect(accounts.map((account) => account.opening)).toEqual(opening);
+      expect(accounts.map((account) => account.closing)).toEqual(closing);
+      expect(networks).toMatchObject([{ completeness: 'sample' }]);
+      expect(classes).toEqual(whole.classes);
+    }
+    proxy.lie = withoutState;
+    const twice = await reconcile({ ...(await optionsOf(books, proxy.url)), twice: true });
+    expect(twice.networks).toMatchObject([{ completeness: 'two_passes' }]);
+  });
+
+  test('that gives little at a time, or a file to go on from: the report is the same to the byte', async () => {
+    const books = await paid(chain);
+    const proxy = await startRpcProxy(chain.rpcUrl);
+    const text = reportText(await reconcile(await optionsOf(books)));
+    proxy.lie = ({ method, params }) => {
+      const { fromBlock, toBlock } = (params[0] ?? {}) as { fromBlock?: string; toBlock?: string };
+      const isWide = BigInt(toBlock ?? 0) - BigInt(fromBlock ?? 0) > 1n;
+      return method === 'eth_getLogs' && isWide
+        ? { error: { code: -32_602, message: 'too wide' } }
+        : undefined;
+    };
+    expect(reportText(await reconcile(await optionsOf(books, proxy.url)))).toBe(text);
+  });
+});
+
+test('a token with other decimals than were said is a break', async () => {
+  const books = await paid(chain);
+  const usual = await optionsOf(books);
+  const said = { network, asset: chain.token, symbol: 'USDC', decimals: 18, payTo } as const;
+  const report = await reconcile({ ...usual, accepted: [said] });
+  expect(report).toMatchObject({ result: 'breaks', breaks: 1 });
+  expect(itemsOf(report, 'token_decimals_differ')).toEqual([
+    { of: 'token', network, asset: chain.token, decimals: 18, chain_decimals: 6 },
+  ]);
+});
+
+test('an accepted token of which the ledger knows nothing is looked after all the same', async () => {
+  const database = await createDatabase();
+  const from = new Date(Date.now() - 2_000).toISOString();
+  const [hash] = await sendTokens(chain.rpcUrl, devnetKeys.payer, chain.token, [
+    { to: devnetAddress('spare'), atoms: 7n },
+  ]);
+  const to = await endOfPeriod(chain.rpcUrl);
+  const usual = await optionsOf({ database, from, to }).catch((error: unknown) => error);
+  expect(usual).toMatchObject({ fault: 'no_checkpoint' });
+  const scanner = createScanner({ network, chainId: 84_532, rpcUrl: chain.rpcUrl, timeoutMs: 10_000 });
+  onTestFinished(() => scanner.close());
+  const accepted = [
+    { network, asset: chain.token, symbol: 'USDC', decimals: 6, payTo: devnetAddress('spare') },
+  ] as const;
+  const report = await reconcile({
+    period: { fromMs: Date.parse(from), toMs: Date.parse(to) },
+    source: await ledgerInDatabase(database.pool, undefined, undefined),
+    chains: new Map([[network, scanner]]),
+    accepted,
+    pinned: new Map(),
+    twice: false,
+    resumeFile: undefined,
+    onProgress: () => {},
+  });
+  expect(exceptionsIn(report)).toEqual([`on_chain_without_event ${hash}`]);
+  expect(report.ledger).toMatchObject({ size: 0, checkpoint: null });
+});
+
+test('dust by the thousands leaves a report that can be read, and every atom of it is found', async () => {
+  const books = await paid(chain);
+  await strewDust(chain.rpcUrl, devnetKeys.secondSpare, chain.token, payTo, 2_500);
+  const to = await endOfPeriod(chain.rpcUrl);
+  const options = await optionsOf({ ...books, to });
+  const report = await reconcile({ ...options, listed: 1_000 });
+  const found = report.classes.on_chain_without_event;
+  expect(found).toMatchObject({ kind: 'break', count: 2_500 });
+  expect(found?.items).toHaveLength(1_000);
+  expect(found?.groups).toMatchObject([{ count: 1_500, atoms: '1500', counterparty: zeroAddress }]);
+  expect(report.classes.matched?.count).toBe(6);
+  const usdc = report.accounts.find(({ asset }) => asset === chain.token);
+  expect(usdc?.movements).toContainEqual({
+    class: 'on_chain_without_event',
+    count: 2_500,
+    in: '2500',
+    out: '0',
+  });
+});

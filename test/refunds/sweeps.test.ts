@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest';
+import { devnetAddress, devnetKeys } from '../../src/devnet/accounts.ts';
+import { listSweeps } from '../../src/store/refunds.ts';
+import { useChain } from '../support/devnet.ts';
+import { payTo } from '../support/gateway.ts';
+import { allEvents, expectSoundLedger } from '../support/invariants.ts';
+import { chainsThatStandStill, giveBack, refunding } from './support.ts';
+
+const chain = useChain();
+const nowhere = `0x${'a'.repeat(64)}` as const;
+
+describe('a sweep', () => {
+  test('is recorded once, and a refund is none', async () => {
+    const { database, ledger, paid, record, sweep, final } = await refunding(chain);
+    const digest = await paid();
+    const refund = await final(await giveBack(chain));
+    expect(await sweep(refund)).toMatchObject({ code: 'refund_due', detail: digest });
+    expect(await listSweeps(ledger.pool, 10)).toEqual([]);
+    expect(await record(digest, refund)).toMatchObject({ kind: 'recorded' });
+    expect(await sweep(refund)).toMatchObject({ code: 'transfer_claimed', detail: digest });
+    expect(await sweep(refund, { isNoRefund: true })).toMatchObject({ code: 'transfer_claimed' });
+
+    const chains = await chainsThatStandStill(chain.rpcUrl);
+    const away = await final(await giveBack(chain, { to: devnetAddress('operator'), amount: 5n }));
+    expect(await sweep(away, {}, chains)).toMatchObject({ code: 'not_final' });
+    expect(await sweep(away)).toMatchObject({
+      kind: 'recorded',
+      recorded: [{ amount: '5', pay_to: payTo, swept_to: devnetAddress('operator'), symbol: 'USDC' }],
+    });
+    const both = await Promise.all([sweep(away), sweep(away)]);
+    expect(both).toMatchObject([
+      { recorded: [], repeated: [{ amount: '5' }] },
+      { repeated: [{ amount: '5' }] },
+    ]);
+    expect(await listSweeps(ledger.pool, 10)).toMatchObject([{ data: { transaction: away } }]);
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('that looks like a refund is one by the word of an operator only, and no refund any more', async () => {
+    const { database, paid, record, sweep, final } = await refunding(chain);
+    const digest = await paid();
+    const transaction = await final(await giveBack(chain));
+    expect(await sweep(transaction, { isNoRefund: true })).toMatchObject({ kind: 'recorded' });
+    expect(await record(digest, transaction)).toMatchObject({
+      code: 'transfer_claimed',
+      detail: expect.stringMatching(/^sweep:84532:/),
+    });
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('from an address that only the ledger still knows is one; from any other address it is none', async () => {
+    const { paid, sweep, final } = await refunding(chain);
+    await paid();
+    const away = await final(await giveBack(chain, { to: devnetAddress('operator'), amount: 7n }));
+    expect(await sweep(away, {}, undefined, [])).toMatchObject({ recorded: [{ amount: '7' }] });
+    const foreign = await giveBack(chain, { key: devnetKeys.thirdSpare, amount: 7n });
+    expect(await sweep(foreign)).toMatchObject({ code: 'no_sweep' });
+    expect(await sweep(nowhere)).toMatchObject({ code: 'transaction_unknown' });
+    expect(await sweep(nowhere, { network: 'eip155:1' })).toMatchObject({ code: 'network_unknown' });
+  });
+
+  test('recorded by two at once is recorded once', async () => {
+    const { database, sweep, final } = await refunding(chain);
+    const away = await final(await giveBack(chain, { to: devnetAddress('operator'), amount: 9n }));
+    await Promise.all([sweep(away), sweep(away), sweep(away)]);
+    const sweeps = (await allEvents(database.db)).filter(({ type }) => type === 'operator_sweep_recorded');
+    expect(sweeps).toHaveLength(1);
+  });
+});

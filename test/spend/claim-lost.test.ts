@@ -1,0 +1,106 @@
+import { createTestClient, http, publicActions, toFunctionSelector } from 'viem';
+import { expect, test } from 'vitest';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { creditsAddress } from '../../src/devnet/credits.ts';
+import type { Hex } from '../../src/domain/values/primitives.ts';
+import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
+import { claimSpend } from '../../src/spend/claim-spend.ts';
+import type { Spending } from '../../src/spend/spend.ts';
+import { exposeSpend } from '../../src/store/spend.ts';
+import { dueSpends, earned, finish, paid, setUpClaims, troubles, work } from '../support/claims.ts';
+import { type Lie, startRpcProxy } from '../support/rpc-proxy.ts';
+import { operator } from '../support/spend.ts';
+import { useSpendChain } from '../support/spend-gateway.ts';
+
+const spends = useSpendChain();
+const setUp = (change: Partial<Spending['settings']> = {}) => setUpClaims(spends, change);
+const node = () => createTestClient({ mode: 'anvil', transport: http(spends.chain.rpcUrl) });
+
+/** The next look at a spend, and no other, is answered by a node that is behind. */
+function answerOldOnce(proxy: { lie: Lie }, auth: SpendAuth, result: string): void {
+  let looks = 0;
+  proxy.lie = ({ method, params }) => {
+    const [call] = params as [{ readonly data?: string }];
+    const isFirst = method === 'eth_call' && call.data === spendCallOf(auth) && looks++ === 0;
+    return isFirst ? { result } : undefined;
+  };
+}
+const spendCallOf = (auth: SpendAuth): Hex =>
+  `${toFunctionSelector('getSpendAuth(bytes32)')}${spendAuthHash(auth).slice(2)}`;
+
+test('one that landed behind the look at it is not given up for the nonce that it has used itself', async () => {
+  const proxy = await startRpcProxy(spends.chain.rpcUrl);
+  const here = await setUp({ rpcUrl: proxy.url });
+  const auth = await (await spends.account()).sign();
+  await earned(here, auth);
+  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await node().mine({ blocks: 8 });
+  answerOldOnce(proxy, auth, `0x${'00'.repeat(5 * 32)}`);
+  await work(here);
+  expect(await troubles(here.database)).toEqual([['open', 1, 'invalid_nonce']]);
+  await here.database.moveClock(60);
+  expect(await finish(here, auth)).toEqual(paid);
+});
+
+test('a claim that a node behind does not show yet is not taken for lost, even behind the expiry', async () => {
+  const proxy = await startRpcProxy(spends.chain.rpcUrl);
+  const here = await setUp({ rpcUrl: proxy.url });
+  const auth = await (await spends.account()).sign();
+  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await earned(here, auth);
+  const call = { to: creditsAddress, data: spendCallOf(auth) };
+  const { data: unclaimed } = await node().extend(publicActions).call(call);
+  await here.spending.credits.claimPayment(spendAuthHash(auth), operator, 10_000);
+  await here.database.moveClock(7_200);
+  answerOldOnce(proxy, auth, unclaimed!);
+  await work(here);
+  expect(await troubles(here.database)).toEqual([['open', 1, 'already_claimed']]);
+  await here.database.moveClock(7_300);
+  expect(await finish(here, auth)).toEqual(paid);
+});
+
+test('many claims that wait ask together what is final', async () => {
+  const proxy = await startRpcProxy(spends.chain.rpcUrl);
+  const here = await setUp({ rpcUrl: proxy.url });
+  for (let at = 0; at < 6; at++) {
+    const auth = await (await spends.account()).sign();
+    await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+    await earned(here, auth);
+  }
+  expect(await work(here)).toBe(6);
+  await here.database.moveClock(60);
+  const asked: string[] = [];
+  proxy.lie = ({ method, params }) => void asked.push(`${method} ${String(params[0])}`);
+  expect(await work(here)).toBe(6);
+  expect(asked.filter((question) => question.startsWith('eth_getTransactionReceipt'))).toHaveLength(6);
+  expect(asked.filter((question) => question.endsWith('finalized'))).toHaveLength(1);
+});
+
+test('a claim is followed to its end also where the operator has another key by then', async () => {
+  const here = await setUp();
+  const auth = await (await spends.account()).sign();
+  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await earned(here, auth);
+  await work(here);
+  const { spending } = await setUp({ operatorKey: devnetKeys.thirdSpare });
+  await here.database.moveClock(7_200);
+  expect(await finish({ ...here, spending }, auth)).toEqual(paid);
+});
+
+test('the exposure of a spend ends with it, also where the process did that wrote its end down', async () => {
+  const here = await setUp();
+  const account = await spends.account();
+  const auth = await account.sign();
+  await earned(here, auth);
+  const [due] = await dueSpends(here);
+  expect(await finish(here, auth)).toEqual(paid);
+  // as that process left them
+  const { stream } = due!;
+  const asked = { stream, scope: 'a contract', commitment: auth.commitment, nonce: 0n, amount: 1n };
+  expect(await exposeSpend(here.database.pool, { ...asked, limit: 1n, nextNonce: 0n, balance: 1n })).toBe(
+    true,
+  );
+  await claimSpend(here.routing, here.spending, due!);
+  const { rows } = await here.database.pool.query('select from tollbook.spend_exposure');
+  expect(rows).toHaveLength(0);
+});

@@ -1,0 +1,269 @@
+import { createTestClient, http, publicActions } from 'viem';
+import { expect, test } from 'vitest';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { shieldedCredits } from '../../src/devnet/contracts.ts';
+import { creditsAddress } from '../../src/devnet/credits.ts';
+import { callAs } from '../../src/devnet/deploy.ts';
+import type { Hex } from '../../src/domain/values/primitives.ts';
+import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
+import type { CreditsAnswer } from '../../src/peers/prepaid/credits-contract.ts';
+import type { Spending } from '../../src/spend/spend.ts';
+import { collectSpends, takeSpends } from '../../src/store/spend.ts';
+import { readStream } from '../../src/store/streams.ts';
+import { startRpcStub } from '../peers/rpc/rpc-stub.ts';
+import { type Claims, earned, finish, lastOf, paid, setUpClaims, troubles, work } from '../support/claims.ts';
+import { tollbook } from '../support/program.ts';
+import { operator } from '../support/spend.ts';
+import { storyOf, useSpendChain } from '../support/spend-gateway.ts';
+
+type Landed = Extract<CreditsAnswer, { kind: 'landed' }>;
+
+const spends = useSpendChain();
+const setUp = (change: Partial<Spending['settings']> = {}) => setUpClaims(spends, change);
+const node = () => createTestClient({ mode: 'anvil', transport: http(spends.chain.rpcUrl) });
+
+/** Replaces all blocks from this one on by empty ones; a block that comes meanwhile makes that too few. */
+async function reorgFrom(block: Landed['block']): Promise<void> {
+  const client = node().extend(publicActions);
+  while ((await client.getBlock({ blockNumber: block.number })).hash === block.hash) {
+    const depth = (await chainNow()).number - block.number + 1n;
+    await node().request({ method: 'anvil_reorg', params: [Number(depth), []] } as never);
+  }
+}
+const chainNow = () => node().extend(publicActions).getBlock();
+
+test('an earned spend is paid once, whoever looks at it, and then nobody looks again', async () => {
+  const here = await setUp();
+  const auth = await (await spends.account()).sign();
+  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await earned(here, auth);
+  const before = await spends.chain.balance(operator);
+  const rounds = await Promise.all([work(here), work(here), work(here)]);
+  expect(rounds.reduce((sum, count) => sum + count)).toBe(1);
+  expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
+  expect(await finish(here, auth)).toEqual(paid);
+  expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
+  await here.database.moveClock(600);
+  expect(await work(here)).toBe(0);
+  expect(await troubles(here.database)).toEqual([]);
+});
+
+test('one that this operator has been paid for already is written down as paid', async () => {
+  const here = await setUp();
+  const auth = await (await spends.account()).sign();
+  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await here.spending.credits.claimPayment(spendAuthHash(auth), operator, 10_000);
+  await earned(here, auth);
+  expect(await finish(here, auth)).toEqual(paid);
+});
+
+test('what is paid goes to the recipient that the operator names', async () => {
+  const recipient = `0x${'ab'.repeat(20)}` as const;
+  const here = await setUp({ recipient });
+  const auth = await (await spends.account()).sign();
+  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await earned(here, auth);
+  await work(here);
+  expect(await spends.chain.balance(recipient)).toBe(auth.amount);
+});
+
+test('while the chain is away nothing is given up, not even behind the expiry; later it is paid', async () => {
+  const stub = await startRpcStub(({ response }) => response.destroy());
+  const away = await setUp({ rpcUrl: stub.url });
+  const auth = await (await spends.account()).sign();
+  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await earned(away, auth);
+  expect(await work(away)).toBe(1);
+  await away.database.moveClock(7_200);
+  expect(await work(away)).toBe(1);
+  expect(await troubles(away.database)).toEqual([['open', 2, 'chain_unavailable']]);
+  const listed = await tollbook(['spend', 'list'], { DATABASE_URL: away.database.url });
+  expect(listed.stdout).toContain(`tried again  chain_unavailable`);
+  expect(listed.stdout).toContain(spendAuthHash(auth));
+  const back = await setUp();
+  await away.database.moveClock(8_000);
+  expect(await finish({ ...away, spending: back.spending }, auth)).toEqual(paid);
+  expect(await troubles(away.database)).toEqual([]);
+});
+
+test('a key without ether tries again, and is not given up before the spend has expired', async () => {
+  const here = await setUp();
+  const auth = await (await spends.account()).sign();
+  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await earned(here, auth);
+  const value = await node().request({ method: 'eth_getBalance', params: [operator, 'latest'] } as never);
+  await node().setBalance({ address: operator, value: 0n });
+  await work(here);
+  expect(await troubles(here.database)).toEqual([['open', 1, 'not_sent']]);
+  await node().setBalance({ address: operator, value: BigInt(value) });
+  await here.database.moveClock(60);
+  expect(await finish(here, auth)).toEqual(paid);
+});
+
+test('one whose block is gone is landed again', async () => {
+  const here = await setUp();
+  const auth = await (await spends.account()).sign();
+  await earned(here, auth);
+  await work(here);
+  expect(await troubles(here.database)).toEqual([['open', 1, 'landed_again']]);
+  await here.database.moveClock(60);
+  expect(await finish(here, auth)).toEqual(paid);
+});
+
+test('one of another contract or operator waits for its own', async () => {
+  const here = await setUp({ operatorKey: devnetKeys.thirdSpare });
+  const auth = await (await spends.account()).sign();
+  await earned(here, auth);
+  await work(here);
+  expect(await troubles(here.database)).toEqual([['open', 1, 'other_operator']]);
+});
+
+/** The block that holds the claim of the only spend that is due. */
+async function claimBlock({ database, spending }: Claims): Promise<Landed['block']> {
+  const { rows } = await database.pool.query<{ claim: Hex }>('select claim from tollbook.spend_due');
+  const landed = await spending.credits.findLanded(rows[0]!.claim);
+  if (landed.kind !== 'answer' || !landed.value) throw new Error('the claim is in no block');
+  return landed.value.block;
+}
+
+test('a claim that went with its block is sent again; until one is final it is none', async () => {
+  const here = await setUp();
+  const auth = await (await spends.account()).sign();
+  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await earned(here, auth);
+  const before = await spends.chain.balance(operator);
+  await work(here);
+  expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
+  expect((await lastOf(here.database, auth)).type).toBe('spend_earned');
+  expect(await troubles(here.database)).toEqual([]);
+  await reorgFrom(await claimBlock(here));
+  expect(await spends.chain.balance(operator)).toBe(before);
+  expect(await finish(here, auth)).toEqual(paid);
+  expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
+  const claimed = (await storyOf(here.database, auth)).find(({ type }) => type === 'spend_claimed');
+  const { block_number: number, block_hash: hash } = claimed!.data as Record<string, string>;
+  const block = await node()
+    .extend(publicActions)
+    .getBlock({ blockNumber: BigInt(number!) });
+  expect(block.hash).toBe(hash);
+});
+
+/** A spend that was answered for, whose authorization went with its block, before anybody claimed it. */
+async function authorizedAndReorged(here: Claims, auth: SpendAuth): Promise<void> {
+  const landed = await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  if (landed.kind !== 'landed') throw new Error('the spend did not land');
+  await earned(here, auth, landed);
+  await reorgFrom(landed.block);
+  expect(await here.spending.credits.getSpendAuth(spendAuthHash(auth))).toMatchObject({ value: undefined });
+}
+
+test('an authorization that went with its block is landed again, and claimed', async () => {
+  const here = await setUp();
+  const auth = await (await spends.account()).sign();
+  await authorizedAndReorged(here, auth);
+  const before = await spends.chain.balance(operator);
+  expect(await finish(here, auth)).toEqual(paid);
+  expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
+});
+
+test('one whose account has used its nonce for something else meanwhile is lost, as soon as that is final', async () => {
+  const here = await setUp();
+  const account = await spends.account();
+  const auth = await account.sign();
+  await authorizedAndReorged(here, auth);
+  const other = await account.sign({ serviceId: 2n });
+  await spends.withCredits((credits) => credits.authorizeSpend(other, 10_000));
+  await work(here);
+  expect(await troubles(here.database)).toEqual([['open', 1, 'invalid_nonce']]);
+  expect(await finish(here, auth)).toEqual({ type: 'spend_failed', reason: 'authorization_reorged' });
+});
+
+test('of several that are due, the soonest to expire is taken first', async () => {
+  const here = await setUp();
+  const nowSecs = BigInt(Math.floor(Date.now() / 1_000));
+  const auths = await Promise.all(
+    [5_000n, 4_000n, 6_000n].map(async (secs) => (await spends.account()).sign({ expiry: nowSecs + secs })),
+  );
+  for (const auth of auths) {
+    await earned(here, auth);
+    await collectSpends(here.database.pool, 1_000);
+  }
+  const taken = async (max: number) =>
+    Promise.all(
+      (await takeSpends(here.database.pool, max, 60)).map(async ({ stream }) => {
+        const { events } = await readStream(here.database.pool, stream);
+        const [accepted] = events;
+        return accepted?.type === 'spend_accepted' ? BigInt(accepted.data.expiry) - nowSecs : undefined;
+      }),
+    );
+  expect(await taken(1)).toEqual([4_000n]);
+  expect(await taken(2)).toEqual([5_000n, 6_000n]);
+});
+
+// from here on the chain's clock is moved
+
+/** Past the expiry of what is signed for a minute. */
+async function expire({ database }: Claims): Promise<void> {
+  await node().increaseTime({ seconds: 100 });
+  await node().mine({ blocks: 4 });
+  await database.moveClock(7_200);
+}
+const forAMinute = async () => ({ expiry: (await chainNow()).timestamp + 60n });
+
+test('a claim that nobody saw land is written down as paid, however late', async () => {
+  const here = await setUp();
+  const auth = await (await spends.account()).sign(await forAMinute());
+  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await earned(here, auth);
+  const claim = await here.spending.credits.claimPayment(spendAuthHash(auth), operator, 10_000);
+  await expire(here);
+  await work(here);
+  const last = (await storyOf(here.database, auth)).at(-1);
+  const { transaction } = claim as { transaction: Hex };
+  expect(last).toMatchObject({ type: 'spend_claimed', data: { transaction } });
+});
+
+test('one that its account took back is lost, and told apart from a claim', async () => {
+  const here = await setUp();
+  const auth = await (await spends.account()).sign(await forAMinute());
+  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await earned(here, auth);
+  await expire(here);
+  await callAs(spends.chain.chain, devnetKeys.secondSpare, {
+    address: creditsAddress,
+    artifact: shieldedCredits,
+    functionName: 'reclaimExpiredAuth',
+    args: [spendAuthHash(auth), auth.commitment],
+  });
+  await work(here);
+  expect(await troubles(here.database)).toEqual([['open', 1, 'reclaimed']]);
+  await here.database.moveClock(7_300);
+  expect(await finish(here, auth)).toEqual({ type: 'spend_failed', reason: 'reclaimed' });
+});
+
+test('a claim that went with its block after the expiry is lost', async () => {
+  const here = await setUp();
+  const auth = await (await spends.account()).sign(await forAMinute());
+  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await earned(here, auth);
+  await work(here);
+  await reorgFrom(await claimBlock(here));
+  await expire(here);
+  expect(await finish(here, auth)).toEqual({ type: 'spend_failed', reason: 'spend_expired' });
+});
+
+test('one that has expired is lost, and its operator is told', async () => {
+  const here = await setUp();
+  const auth = await (await spends.account()).sign(await forAMinute());
+  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await earned(here, auth);
+  await node().increaseTime({ seconds: 100 });
+  await node().mine({ blocks: 1 });
+  await work(here);
+  expect(await lastOf(here.database, auth)).toEqual({ type: 'spend_failed', reason: 'spend_expired' });
+  expect(await troubles(here.database)).toEqual([['failed', 1, 'spend_expired']]);
+  const listed = await tollbook(['spend', 'list'], { DATABASE_URL: here.database.url });
+  expect(listed.stdout).toContain('lost  spend_expired');
+  await here.database.moveClock(7_200);
+  expect(await work(here)).toBe(0);
+});

@@ -1,0 +1,62 @@
+import { createTestClient, http } from 'viem';
+import { expect, onTestFinished, test } from 'vitest';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { creditsAddress } from '../../src/devnet/credits.ts';
+import { createCredits } from '../../src/peers/prepaid/credits-contract.ts';
+import { createOperatorFunds } from '../../src/spend/operator-funds.ts';
+import { documentOf } from '../support/documented.ts';
+import { logLines } from '../support/log-lines.ts';
+import { operator } from '../support/spend.ts';
+import { useSpendChain } from '../support/spend-gateway.ts';
+import { eventually } from '../support/wait.ts';
+
+const spends = useSpendChain();
+const node = () => createTestClient({ mode: 'anvil', transport: http(spends.chain.rpcUrl) });
+
+function creditsAt(rpcUrl: string) {
+  const { chainId } = spends.chain.chain;
+  const privateKey = devnetKeys.operator;
+  const credits = createCredits({ chainId, rpcUrl, contract: creditsAddress, privateKey, timeoutMs: 2_000 });
+  onTestFinished(() => credits.close());
+  return credits;
+}
+
+/** For one test only. */
+async function setBalance(value: bigint): Promise<void> {
+  await node().setBalance({ address: operator, value });
+  onTestFinished(() => node().setBalance({ address: operator, value: 10n ** 21n }));
+}
+
+test('the ether of an operator is low while it is not enough for some spends; a change is told once', async () => {
+  const funds = createOperatorFunds(creditsAt(spends.chain.rpcUrl));
+  expect([await funds.look(), funds.isLow()]).toEqual([false, false]);
+  // enough for a few
+  await setBalance(10n ** 15n);
+  expect([await funds.look(), funds.isLow()]).toEqual([true, true]);
+  expect([await funds.look(), funds.isLow()]).toEqual([false, true]);
+  await setBalance(10n ** 18n);
+  expect([await funds.look(), funds.isLow()]).toEqual([true, false]);
+});
+
+test('a chain that cannot be asked changes nothing', async () => {
+  const funds = createOperatorFunds(creditsAt('http://127.0.0.1:9'));
+  expect([await funds.look(), funds.isLow()]).toEqual([false, false]);
+});
+
+test('a gateway whose operator has no ether says so where it is asked, once in its log, and is ready', async () => {
+  await setBalance(0n);
+  const { lines, logger } = logLines();
+  const gateway = await spends.gateway({ logger });
+  const check = await documentOf(gateway);
+  const detail = 'the operator has too little ether to land and claim spends';
+  const answer = await eventually(async () => {
+    const response = await gateway.get('/v1/ready');
+    const text = await response.text();
+    expect(JSON.parse(text)).toMatchObject({ status: 'ready', spend_auth: { ok: false, detail } });
+    return { status: response.status, headers: response.headers, text };
+  });
+  expect([answer.status, check('GET', '/v1/ready', answer)]).toEqual([200, []]);
+  expect(lines.filter(({ msg }) => msg === detail)).toEqual([
+    expect.objectContaining({ level: 40, operator }),
+  ]);
+});

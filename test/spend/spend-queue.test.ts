@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { createSpendQueue } from '../../src/spend/spend-queue.ts';
+
+test('one nonce of an account at a time has its turn, the lowest of those who wait', async () => {
+  const queue = createSpendQueue(8);
+  const order: bigint[] = [];
+  const enter = async (nonce: bigint): Promise<void> => {
+    const leave = await queue.enter('one', nonce);
+    order.push(nonce);
+    await Promise.resolve();
+    leave?.();
+    leave?.();
+  };
+  await Promise.all([7n, 3n, 9n, 1n, 5n].map(enter));
+  expect(order).toEqual([7n, 1n, 3n, 5n, 9n]);
+  expect(await queue.enter('one', 0n)).toBeTypeOf('function');
+});
+
+test('accounts do not wait for each other, and too many of one account are sent away', async () => {
+  const queue = createSpendQueue(1);
+  expect(await queue.enter('one', 0n)).toBeTypeOf('function');
+  expect(await queue.enter('other', 0n)).toBeTypeOf('function');
+  const waiting = queue.enter('one', 1n);
+  expect(await queue.enter('one', 2n)).toBeUndefined();
+  expect(await Promise.race([waiting, Promise.resolve('waits')])).toBe('waits');
+});

@@ -1,0 +1,195 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { verifyDatabase } from '../../src/verify/verify-database.ts';
+import { noteSigner, signCheckpoint } from '../../src/domain/log/checkpoint.ts';
+import { busyLedger, refundOf, sweepOf, type Told } from '../support/synthetic-ledger.ts';
+import { createDatabase } from '../support/database.ts';
+import { expectIndependent } from '../support/independent.ts';
+import { exportTo, rootOfEvents, tell, testSigner, testVerifier } from '../support/log.ts';
+import { temporaryFolder, tollbook } from '../support/program.ts';
+import { tamperings } from '../support/tampering.ts';
+import { checkpointFiles, keepCheckpoint, sealedLedger, tamper, verifyBoth } from '../support/verify.ts';
+
+/** A ledger of 114 events that was sealed at 60 and at its end. */
+const busySealed = () => sealedLedger(busyLedger().take(114).toArray(), 60);
+
+test('an honest ledger is sound, says the export, the independent verifier and the database', async () => {
+  const { database, dir } = await busySealed();
+  await exportTo(path.join(dir, 'export.jsonl'), database);
+  const { isSound, text, independent } = await verifyBoth(dir);
+  expect(text).toContain('114 events');
+  expect(isSound).toBe(true);
+  expectIndependent(independent, true, (await rootOfEvents(database, 114)).toString('base64'));
+  const inside = await verifyDatabase(database.pool, [], testVerifier);
+  expect([inside.fault, inside.isSound, inside.hasCounters]).toEqual([undefined, true, true]);
+});
+
+test.each(tamperings)('$what: both find it offline and say what it is', async (tampering) => {
+  const { database, dir } = await busySealed();
+  await tamper(database, tampering);
+  await exportTo(path.join(dir, 'export.jsonl'), database);
+  const { isSound, text, independent } = await verifyBoth(dir);
+  expect(text).toMatch(tampering.words);
+  expect(isSound).toBe(false);
+  expectIndependent(independent, false, tampering.independently ?? tampering.words);
+  expect((await verifyDatabase(database.pool, [], testVerifier)).isSound).toBe(false);
+});
+
+test('a silent change is named to the event where the sealed hashes are at hand', async () => {
+  const { database } = await busySealed();
+  await tamper(
+    database,
+    tamperings.find(({ what }) => what.startsWith('a result'))!,
+  );
+  const { fault } = await verifyDatabase(database.pool, [], testVerifier);
+  expect(fault).toMatchObject({ seq: 50, words: expect.stringMatching(/not those that were sealed/) });
+});
+
+test('a column that no longer says what its leaf says is found in the database', async () => {
+  const { database } = await busySealed();
+  await database.asOwner(async (owner) => {
+    await owner.query('set session_replication_role = replica');
+    await owner.query(`update tollbook.event set type = 'delivered' where seq = 49`);
+  });
+  const { fault } = await verifyDatabase(database.pool, [], testVerifier);
+  expect(fault).toMatchObject({ seq: 49, words: 'its column type says delivered, its leaf completed' });
+});
+
+test('a history forked and sealed anew by the right key: the older checkpoint finds it, and both prove it', async () => {
+  const { dir } = await busySealed();
+  const forked = await createDatabase();
+  const without = busyLedger()
+    .take(114)
+    .toArray()
+    .filter((_, i) => i !== 56);
+  await tell(forked, without);
+  await keepCheckpoint(forked, path.join(dir, 'new.ckpt'));
+  await exportTo(path.join(dir, 'export.jsonl'), forked);
+  const { isSound, text, independent } = await verifyBoth(dir);
+  expect(isSound).toBe(false);
+  expect(text).toMatch(/ok .*new\.ckpt: the first 113 events/);
+  expect(text).toMatch(/WRONG .*old\.ckpt: of the events 1 to 60/);
+  expect(text).toMatch(/signed two histories/);
+  expectIndependent(independent, false, /old\.ckpt: the first 60/);
+});
+
+const damaged: readonly [string, (text: string) => string, RegExp][] = [
+  ['cut in the middle of a line', (text) => text.slice(0, -30), /first at event 115: .*middle of a line/],
+  [
+    'cut after a line',
+    (text) => text.split('\n').slice(0, 90).join('\n') + '\n',
+    /covers 114 events, and there are 90/,
+  ],
+  [
+    'with a line twice',
+    (text) => text.replace(/^(.*\n)/, '$1$1'),
+    /first at event 2: event 1 .*stands here again/,
+  ],
+  [
+    'with lines in another order',
+    (text) => text.replace(/^(.*\n)(.*\n)/, '$2$1'),
+    /first at event 1: event 2 .*stands where 1/,
+  ],
+  ['with a line that is no JSON', (text) => text.replace(/^.*\n/, 'x\n'), /first at event 1: .*not JSON/],
+  ['with blanks added', (text) => text.replace('"lane":1', '"lane": 1'), /first at event 1: .*canonical/],
+  [
+    'with an event of nobody knows what',
+    (text) => text.replace('"type":"completed"', '"type":"gifted"'),
+    /first at event 49: nobody knows events of the type gifted/,
+  ],
+];
+
+test.each(damaged)('an export %s is found out', async (_, damage, words) => {
+  const { database, dir } = await busySealed();
+  const file = path.join(dir, 'export.jsonl');
+  await exportTo(file, database);
+  writeFileSync(file, damage(readFileSync(file, 'utf8')));
+  const { isSound, text, independent } = await verifyBoth(dir);
+  expect(text).toMatch(words);
+  expect(isSound).toBe(false);
+  expectIndependent(independent, false);
+});
+
+const busy: Told[] = busyLedger().take(57).toArray();
+const jobOf = (n: number) => busy.filter(({ stream }) => stream === busy[n]!.stream);
+const placeOf = ({ event }: Told) => {
+  if (event.type !== 'operator_sweep_recorded') throw new Error('no sweep');
+  const { transaction, block_number, block_hash, log_index } = event.data;
+  return { transaction, block_number, block_hash, log_index };
+};
+
+test.each<[string, Told[], RegExp | undefined]>([
+  ['refunds and sweeps', [refundOf(jobOf(0), 1), sweepOf(1), refundOf(jobOf(1), 2), sweepOf(2)], undefined],
+  ['a refund twice', [refundOf(jobOf(0), 1), refundOf(jobOf(0), 2)], /refunded before/],
+  [
+    'a refund of more',
+    [refundOf(jobOf(0), 1, { amount: '1001' })],
+    /refunds? 1001 atoms|not what was signed/,
+  ],
+  [
+    'a refund to another',
+    [refundOf(jobOf(0), 1, { refunded_to: `0x${'7'.repeat(40)}` })],
+    /has paid|somebody else/,
+  ],
+  ['a sweep that is a refund', [refundOf(jobOf(0), 1, placeOf(sweepOf(1))), sweepOf(1)], /has paid before/],
+  ['a refund that is a sweep', [sweepOf(1), refundOf(jobOf(0), 1, placeOf(sweepOf(1)))], /has paid before/],
+  [
+    'a sweep of another name',
+    [{ ...sweepOf(1), stream: sweepOf(2).stream }],
+    /than its stream does|not alone/,
+  ],
+])('%s: both verifiers say the same of it', async (_, more, words) => {
+  const database = await createDatabase();
+  const dir = temporaryFolder();
+  await tell(database, [...busy, ...more]);
+  await keepCheckpoint(database, path.join(dir, 'new.ckpt'));
+  await exportTo(path.join(dir, 'export.jsonl'), database);
+  const { isSound, text, independent } = await verifyBoth(dir, ['new.ckpt']);
+  expect(isSound).toBe(words === undefined);
+  expect(text).toMatch(words ?? /60|61 events/);
+  expectIndependent(independent, words === undefined, words ?? /60|61 events/);
+});
+
+test.each([
+  ['of another log', noteSigner('other.example', Buffer.alloc(32, 42)), 114, /of the log other\.example/],
+  ['signed by another key', noteSigner(testSigner.name, Buffer.alloc(32, 1)), 114, /signed by another key/],
+  ['of a larger size than the export', testSigner, 115, /covers 115 events, and there are 114/],
+])('a checkpoint %s is refused', async (_, signer, size, words) => {
+  const { database, dir } = await busySealed();
+  await exportTo(path.join(dir, 'export.jsonl'), database);
+  const head = { origin: signer.name, size, root: await rootOfEvents(database, 114) };
+  writeFileSync(path.join(dir, 'new.ckpt'), signCheckpoint(head, signer));
+  const { isSound, text, independent } = await verifyBoth(dir);
+  expect(text).toMatch(words);
+  expect(isSound).toBe(false);
+  expectIndependent(independent, false);
+});
+
+test('from the shell: an export in pieces, verified offline, exit 0, 1 or 64', async () => {
+  const { database, dir } = await busySealed();
+  const file = path.join(dir, 'export.jsonl');
+  const env = { DATABASE_URL: database.url };
+  const whole = await tollbook(['export', '--format', 'jsonl'], env);
+  expect(whole).toMatchObject({ code: 0, stderr: '' });
+  await tollbook(['export', '--out', file], env);
+  expect(readFileSync(file, 'utf8')).toBe(whole.stdout);
+  await tell(database, busyLedger().take(171).toArray().slice(114));
+  expect((await tollbook(['export', '--from-seq', '115', '--out', file], env)).code).toBe(0);
+  const given = checkpointFiles.flatMap((name) => ['--checkpoint', path.join(dir, name)]);
+  const key = ['--pubkey', testSigner.verifierKey];
+  const sound = await tollbook(['verify', file, ...given, ...key]);
+  expect(sound.stdout).toContain('171 events');
+  expect(sound.stdout).toContain('events 115 to 171 are covered by no checkpoint');
+  expect(sound).toMatchObject({ code: 0, stderr: '' });
+  expect(await tollbook(['verify', ...key], env)).toMatchObject({ code: 0, stderr: '' });
+  expect(await tollbook(['verify', file, ...given])).toMatchObject({ code: 64 });
+  expect(await tollbook(['verify', file, ...given, '--pubkey', 'a+b+c'])).toMatchObject({ code: 64 });
+  expect(await tollbook(['export', '--format', 'csv'], env)).toMatchObject({ code: 64 });
+  expect(await tollbook(['export', '--from-seq', "1'; drop"], env)).toMatchObject({ code: 64 });
+  await tamper(database, tamperings[0]!);
+  expect(await tollbook(['verify', ...key], env)).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(/WRONG {2}first at event 25/),
+  });
+});
