@@ -10,7 +10,7 @@ import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
 import { exportLines } from '../src/books/export-leaves.ts';
 import { openLogReader } from '../src/log/log-reader.ts';
-import { auditStory } from '../src/projections/payment-history.ts';
+import { readPaymentHistory } from '../src/projections/payment-history.ts';
 import { fail, say } from '../src/cli/terminal.ts';
 import { readHead } from '../src/store/log.ts';
 import { paidJob } from '../test/support/synthetic-ledger.ts';
@@ -30,12 +30,12 @@ async function measureStories(ledger: Ledger, jobs: number): Promise<string> {
   const digestOf = (i: number) =>
     paidJob(Math.floor(((i * 7919) % stories) * (jobs / stories)))[0]?.stream ?? '';
   // a gateway that serves them has compiled the code long since
-  for (let i = 0; i < 100; i++) await auditStory(ledger.pool, reader, digestOf(3 * i + 1));
+  for (let i = 0; i < 100; i++) await readPaymentHistory(ledger.pool, reader, digestOf(3 * i + 1));
   const digests = Array.from({ length: stories }, (_, i) => digestOf(i));
   const cpu = process.cpuUsage();
   for (const digest of digests) {
     const start = performance.now();
-    const story = await auditStory(ledger.pool, reader, digest);
+    const story = await readPaymentHistory(ledger.pool, reader, digest);
     if (story?.events.some(({ proof }) => !proof)) throw new Error('a story without its proof');
     times.push(performance.now() - start);
   }

@@ -4,7 +4,7 @@ import type { Config, ChatConfig, UpstreamConfig } from '../config/config.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { operatorCreditRoutes } from '../http/credit/operator-credit.ts';
 import { routingRoutes } from '../http/chat/routes.ts';
-import { createCredits } from '../peers/prepaid/credits-contract.ts';
+import { createPrepaidContract } from '../peers/prepaid/prepaid-contract.ts';
 import { createUpstream, type Upstream } from '../peers/upstream/upstream.ts';
 import { createUpstreamHealth } from '../peers/upstream/health.ts';
 import { createCache } from '../identity/cache.ts';
@@ -23,7 +23,7 @@ import { beat, sweepRouting } from '../store/credit.ts';
 import { sweepExposures } from '../store/spend.ts';
 import { presence, startChatRecoverer } from '../workers/chat-recoverer.ts';
 import { startFundsWatcher } from '../workers/funds-watcher.ts';
-import { startJanitor } from '../workers/cleaner.ts';
+import { startCleaner } from '../workers/cleaner.ts';
 import { type Loop, startLoop } from '../workers/loop.ts';
 import { startSpendClaimer } from '../workers/spend-claimer.ts';
 
@@ -66,7 +66,7 @@ export async function composeChat(parts: Parts): Promise<RunningFeature> {
       if (spending) loops.push(startSpendClaimer(context, spending), startFundsWatcher(context, spending));
       // what the lane leaves behind somebody has to sweep
       const sweeps = [sweepRouting, sweepExposures];
-      loops.push(startJanitor(context, parts.config.jobs ? sweeps : [...sweeps, sweep]));
+      loops.push(startCleaner(context, parts.config.jobs ? sweeps : [...sweeps, sweep]));
     },
     prepareReload(next) {
       if (!next.chat) throw new Error('the feature chat cannot be switched off without a restart');
@@ -148,7 +148,7 @@ function createContext(
 function openSpending({ spend: spendAuth }: ChatConfig): Spending | undefined {
   if (!spendAuth) return undefined;
   const { chainId, rpcUrl, contract, operatorKey: privateKey } = spendAuth;
-  const credits = createCredits({ chainId, rpcUrl, contract, privateKey, timeoutMs: chainTimeoutMs });
+  const credits = createPrepaidContract({ chainId, rpcUrl, contract, privateKey, timeoutMs: chainTimeoutMs });
   const queue = createSpendQueue(maxWaitingSpends);
   return { settings: spendAuth, credits, queue, funds: createOperatorFunds(credits) };
 }

@@ -25,10 +25,10 @@ import { readReceiptKey } from '../store/secrets.ts';
 import { createWebhook, type Webhook } from '../peers/http/webhook.ts';
 import { startAlerter } from '../workers/alerter.ts';
 import { startConfirmer } from '../workers/confirmer.ts';
-import { startFollower } from '../workers/follow-up-collector.ts';
-import { startJanitor } from '../workers/cleaner.ts';
+import { startFollowUpCollector } from '../workers/follow-up-collector.ts';
+import { startCleaner } from '../workers/cleaner.ts';
 import type { Loop } from '../workers/loop.ts';
-import { startMonitor } from '../workers/readiness-checker.ts';
+import { startReadinessChecker } from '../workers/readiness-checker.ts';
 import { startRelay } from '../workers/relay.ts';
 import { startResolver } from '../workers/resolver.ts';
 
@@ -89,7 +89,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
   const current = (): JobsContext => context;
   const loops: Loop[] = [];
   const pending = (): Promise<readonly string[]> => pendingMigrations(databaseUrl);
-  const monitor = (): Loop => startMonitor(current, pending, (next) => (readiness = next));
+  const monitor = (): Loop => startReadinessChecker(current, pending, (next) => (readiness = next));
 
   return {
     async register(app) {
@@ -103,9 +103,9 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
     },
     startWorkers() {
       relays.push(...config.runners.filter(isPushed).map((runner) => startRelay(context, runner)));
-      loops.push(monitor(), startJanitor(context), ...relays);
+      loops.push(monitor(), startCleaner(context), ...relays);
       loops.push(
-        startFollower(context),
+        startFollowUpCollector(context),
         startResolver(current),
         startConfirmer(current),
         startAlerter(context, openWebhook(config)),

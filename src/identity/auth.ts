@@ -4,7 +4,7 @@ import { hashPassword, verifyPassword } from 'better-auth/crypto';
 import { getAdapter } from 'better-auth/db/adapter';
 import { genericOAuth } from 'better-auth/plugins/generic-oauth';
 import type { BetterAuthOptions } from 'better-auth/types';
-import { createGate } from '../peers/http/concurrency-limit.ts';
+import { createConcurrencyLimit } from '../peers/http/concurrency-limit.ts';
 import { markEmailProven, openIdentityDatabase } from '../store/identity.ts';
 import { guardAdapter } from './auth-adapter.ts';
 import { sendExistingMail, sendResetMail, sendVerificationMail } from './auth-mails.ts';
@@ -157,7 +157,7 @@ const passwordWaitMs = 3_000;
 
 /** Strangers with many addresses can send more passwords than there are threads, which lookups of names need as well. */
 function boundedPasswords() {
-  const gate = createGate(passwordsAtOnce);
+  const gate = createConcurrencyLimit(passwordsAtOnce);
   const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
     const done = await gate.run(passwordWaitMs, async () => ({ value: await work() }));
     if (!done) throw APIError.fromStatus('SERVICE_UNAVAILABLE');

@@ -1,7 +1,7 @@
 import type { EventData, LedgerEvent } from '../domain/events/event.ts';
 import { ofPayment, paymentFromData, type SignedPayment } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import { foldStory, type PaymentStory, paymentOf, type Settled } from '../domain/payments/payment-state.ts';
+import { foldQuote, type PaymentState, paymentOf, type Settled } from '../domain/payments/quote-state.ts';
 import { placeData, type PlacedTransfer } from '../domain/payments/transfer-place.ts';
 import type { Block, Chain } from '../peers/chain/chain.ts';
 import type { CallChange, Claim } from '../store/append-batch.ts';
@@ -23,7 +23,7 @@ interface SettledPayment {
   readonly digest: Hex;
   readonly version: number;
   readonly payment: SignedPayment;
-  readonly known: PaymentStory;
+  readonly known: PaymentState;
   readonly settled: Settled;
   readonly quotedAtSecs: number;
 }
@@ -36,7 +36,7 @@ async function readSettled(
   const { events } = await readStream(context.pool, stream);
   const event = events.find((candidate) => candidate.seq === seq);
   if (event?.type !== 'payment_settled' && event?.type !== 'settlement_confirmed') return undefined;
-  const story = foldStory(events);
+  const story = foldQuote(events);
   const known = paymentOf(story, { ...event.data, nonce: event.data.payment_nonce });
   if (!known?.settled || known.settled.transaction !== event.data.transaction) return undefined;
   return {

@@ -1,7 +1,7 @@
 import type { LedgerEvent } from '../domain/events/event.ts';
 import { ofPayment, paymentFromData, type SignedPayment } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import { foldStory, type PaymentStory } from '../domain/payments/payment-state.ts';
+import { foldQuote, type PaymentState } from '../domain/payments/quote-state.ts';
 import { placeData } from '../domain/payments/transfer-place.ts';
 import type { Chain } from '../peers/chain/chain.ts';
 import type { LaneCommand } from '../store/append-batch.ts';
@@ -26,7 +26,7 @@ export interface OpenSettlementRow {
   readonly isWithRunner: boolean;
   /** A machine word: why it is unknown, or `settling` where nothing has been said yet. */
   readonly reason: string;
-  readonly payment: PaymentStory['payment'] | undefined;
+  readonly payment: PaymentState['payment'] | undefined;
   /** Transactions that a facilitator named for it. */
   readonly hints: readonly string[];
 }
@@ -44,7 +44,7 @@ export async function listOpenSettlements(ledger: Ledger, limit: number): Promis
   return rows.toSorted((a, b) => a.since.getTime() - b.since.getTime());
 }
 
-function rowOf(digest: string, since: Date, known: PaymentStory | undefined): OpenSettlementRow {
+function rowOf(digest: string, since: Date, known: PaymentState | undefined): OpenSettlementRow {
   const reason = known?.reason ?? known?.status ?? 'not_in_the_ledger';
   return {
     digest,
@@ -92,7 +92,7 @@ export async function decideSettlement(
   decision: Decision,
   chainOf: (network: string) => Chain | undefined,
 ): Promise<Decided> {
-  const story = foldStory((await readStream(ledger.pool, digest)).events);
+  const story = foldQuote((await readStream(ledger.pool, digest)).events);
   const open = story.payments.filter(
     ({ status }) => status === 'settling' || status === 'settlement_unknown',
   );
@@ -113,7 +113,7 @@ export async function decideSettlement(
 }
 
 async function readPayment(ledger: Ledger, stream: string, key: string | null) {
-  const story = foldStory((await readStream(ledger.pool, stream)).events);
+  const story = foldQuote((await readStream(ledger.pool, stream)).events);
   const found = story.payments.find(({ payment }) => paymentKey(paymentFromData(payment)) === key);
   return found && { version: story.version, story: found };
 }

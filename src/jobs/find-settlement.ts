@@ -1,6 +1,6 @@
 import { isSignedByPayer, type SignedPayment } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import type { PaymentStory } from '../domain/payments/payment-state.ts';
+import type { PaymentState } from '../domain/payments/quote-state.ts';
 import type { Chain } from '../peers/chain/chain.ts';
 import type { JobsContext } from './context.ts';
 import { expectedTransfer } from './settle-payment.ts';
@@ -26,7 +26,7 @@ const signedEarlierSecs = 3_600;
 export async function findSettlement(
   chain: Chain,
   payment: SignedPayment,
-  hints: PaymentStory['hints'],
+  hints: PaymentState['hints'],
   quotedAtSecs: number,
 ): Promise<Finding> {
   const expected = expectedTransfer(payment);

@@ -2,15 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import { nameOf, paymentSummary } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import { foldStory, type PaymentStory, paymentOf, type Story } from '../domain/payments/payment-state.ts';
-import type { PaymentSighting } from '../store/payment-lookup.ts';
+import { foldQuote, type PaymentState, paymentOf, type QuoteState } from '../domain/payments/quote-state.ts';
+import type { KnownPayment } from '../store/payment-lookup.ts';
 import { readStream } from '../store/streams.ts';
 import type { JobAnswer } from './answer.ts';
 import type { JobsContext } from './context.ts';
 import { receiptToken } from './receipt.ts';
 
 /** What the ledger says about a payment that was claimed before. */
-export type Recalled =
+export type KnownPaymentAnswer =
   | JobAnswer
   /** It failed before broadcast: no money moved, and its payer may sign another. */
   | { readonly kind: 'failed'; readonly reason: string }
@@ -22,7 +22,7 @@ const pollMs = 250;
 const patienceMs = 20_000;
 
 /** What the ledger knows about a payment and the quote it names, in one look. */
-export function sightPayment(context: JobsContext, decoded: DecodedPayment): Promise<PaymentSighting> {
+export function lookUpPayment(context: JobsContext, decoded: DecodedPayment): Promise<KnownPayment> {
   return context.lookup.find(nameOf(decoded), decoded.terms?.quoteDigest);
 }
 
@@ -30,12 +30,12 @@ export function sightPayment(context: JobsContext, decoded: DecodedPayment): Pro
  * Answers a payment that is already known from that payment alone, whatever price, policy, quote or limit now says.
  * While it is being settled, here or in another process, waits for the outcome. Undefined for a payment never seen.
  */
-export async function recallPayment(
+export async function answerKnownPayment(
   context: JobsContext,
   decoded: DecodedPayment,
   binding: Hex,
-  { streams }: PaymentSighting,
-): Promise<Recalled | undefined> {
+  { streams }: KnownPayment,
+): Promise<KnownPaymentAnswer | undefined> {
   // one nonce may have been signed for two tokens: the one that paid for this request answers it
   const recalled = await Promise.all(
     streams.map((stream) => recallFrom(context, stream as Hex, decoded, binding)),
@@ -48,10 +48,10 @@ async function recallFrom(
   digest: Hex,
   decoded: DecodedPayment,
   binding: Hex,
-): Promise<Recalled> {
+): Promise<KnownPaymentAnswer> {
   const deadline = Date.now() + patienceMs;
   for (;;) {
-    const story = foldStory((await readStream(context.pool, digest)).events);
+    const story = foldQuote((await readStream(context.pool, digest)).events);
     const known = knownPayment(story, decoded);
     if (known.binding !== binding) return { kind: 'replay' };
     if (known.status !== 'settling' || Date.now() > deadline || context.stopping()) {
@@ -64,7 +64,7 @@ async function recallFrom(
   }
 }
 
-function knownPayment(story: Story, decoded: DecodedPayment): PaymentStory {
+function knownPayment(story: QuoteState, decoded: DecodedPayment): PaymentState {
   const known = paymentOf(story, nameOf(decoded));
   if (!known) throw new Error('a claimed payment is missing from its stream');
   return known;
@@ -73,10 +73,10 @@ function knownPayment(story: Story, decoded: DecodedPayment): PaymentStory {
 function toAnswer(
   context: JobsContext,
   digest: Hex,
-  story: Story,
-  known: PaymentStory,
+  story: QuoteState,
+  known: PaymentState,
   decoded: DecodedPayment,
-): Recalled {
+): KnownPaymentAnswer {
   switch (known.status) {
     case 'settling':
     case 'settlement_unknown':
@@ -97,8 +97,8 @@ function toAnswer(
 export function acceptedAnswer(
   context: JobsContext,
   digest: Hex,
-  story: Story,
-  known: PaymentStory,
+  story: QuoteState,
+  known: PaymentState,
   how: { readonly replayed: boolean; readonly showsQuote: boolean },
 ): Extract<JobAnswer, { kind: 'accepted' }> {
   if (!story.quote || !known.call || !known.settled) throw new Error('a settled payment without its call');

@@ -8,7 +8,7 @@ import {
 } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import { optionFromJson, quoteDigest, quoteToData, type SettlementOption } from '../domain/payments/quote.ts';
-import { emptyStory, foldStory, isOpen, type Story } from '../domain/payments/payment-state.ts';
+import { emptyQuoteState, foldQuote, isOpen, type QuoteState } from '../domain/payments/quote-state.ts';
 import { findLivePriceWei, type StreamReading } from '../store/streams.ts';
 import type { Job } from './catalog.ts';
 import { type JobsContext, nowSecs } from './context.ts';
@@ -17,7 +17,7 @@ import { newQuote } from './quote-job.ts';
 /** A payment that its quote, its option and its own spelling allow. */
 export interface MatchedPayment {
   readonly digest: Hex;
-  readonly story: Story;
+  readonly story: QuoteState;
   readonly payment: SignedPayment;
   /** The payer's own name for it, where it has one. */
   readonly paymentId: string | undefined;
@@ -75,7 +75,7 @@ function matchNamedQuote(
 ): Matched | Mismatch {
   if (digest === undefined) return rejected({ stage: 'match', reason: 'names_no_quote' });
   const named = { stage: 'match', quote_digest: digest } as const;
-  const story = foldStory(events);
+  const story = foldQuote(events);
   const { quote } = story;
   if (!quote || quote.service_id !== job.serviceId || quote.job_index !== job.jobIndex) {
     return rejected({ ...named, reason: 'unknown_quote' });
@@ -117,7 +117,7 @@ async function matchOwnQuote(
   if ('invalid' in payment) return rejected({ stage: 'shape', reason: payment.invalid });
   const quote = newQuote({ ...job, priceWei, options: [option] }, now, context.settings.quoteTtlSecs);
   const opening: LedgerEvent[] = [{ type: 'quote_issued', data: quoteToData(quote) }];
-  return { digest: quoteDigest(quote), story: emptyStory, payment, opening };
+  return { digest: quoteDigest(quote), story: emptyQuoteState, payment, opening };
 }
 
 /** The terms of a quote that holds from before the price changed. Only looked for while there can be one. */

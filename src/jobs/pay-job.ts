@@ -1,12 +1,12 @@
 import { type DecodedPayment, decodePayment } from '../domain/payments/decode-payment.ts';
 import { mediaTypeOf } from '../domain/payments/job-input.ts';
-import type { PaymentSighting } from '../store/payment-lookup.ts';
+import type { KnownPayment } from '../store/payment-lookup.ts';
 import type { JobAnswer, Refused } from './answer.ts';
 import { findJob, isSold, type Job } from './catalog.ts';
 import type { JobsContext } from './context.ts';
 import { bindRequest, type BoundRequest, type JobRequest } from './job-request.ts';
 import { quoteJob } from './quote-job.ts';
-import { recallPayment, sightPayment } from './known-payment.ts';
+import { answerKnownPayment, lookUpPayment } from './known-payment.ts';
 import { refuse, refuseReplay, rejectPayment } from './refuse.ts';
 import { takePayment } from './take-payment.ts';
 
@@ -39,8 +39,8 @@ async function answerPayment(
   request: BoundRequest,
   decoded: DecodedPayment,
 ): Promise<JobAnswer> {
-  const sighting = await sightPayment(context, decoded);
-  const recalled = await recallPayment(context, decoded, request.binding, sighting);
+  const sighting = await lookUpPayment(context, decoded);
+  const recalled = await answerKnownPayment(context, decoded, request.binding, sighting);
   if (!recalled) return sell(context, request, { decoded, sighting });
   if (recalled.kind === 'failed') return sell(context, request, recalled.reason);
   return recalled.kind === 'replay' ? refuseReplay(context, request, decoded) : recalled;
@@ -55,7 +55,7 @@ function isRefusal(answer: JobAnswer): boolean {
 async function sell(
   context: JobsContext,
   request: BoundRequest,
-  payment: { readonly decoded: DecodedPayment; readonly sighting: PaymentSighting } | string | undefined,
+  payment: { readonly decoded: DecodedPayment; readonly sighting: KnownPayment } | string | undefined,
 ): Promise<JobAnswer> {
   const job = soldJob(context, request);
   if (typeof job === 'string') return refuse(context, request, job);

@@ -2,12 +2,12 @@ import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { paymentSummary } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import {
-  type CallStory,
-  foldStory,
+  type CallState,
+  foldQuote,
   isPaid,
   paidPayment,
   receiptState,
-} from '../domain/payments/payment-state.ts';
+} from '../domain/payments/quote-state.ts';
 import { readResult } from '../store/calls.ts';
 import { readStream } from '../store/streams.ts';
 import type { JobsContext } from './context.ts';
@@ -26,7 +26,7 @@ export function isReceiptToken(key: KeyObject, digest: Hex, token: string): bool
 /** A quote's story for its payer. `withResult` adds what the runner answered. Undefined for an unknown digest. */
 export async function readReceipt(context: JobsContext, digest: Hex, withResult: boolean) {
   const { events, nowSecs } = await readStream(context.pool, digest);
-  const story = foldStory(events);
+  const story = foldQuote(events);
   if (!story.quote) return undefined;
   const paid = paidPayment(story);
   return {
@@ -43,7 +43,7 @@ export async function readReceipt(context: JobsContext, digest: Hex, withResult:
   };
 }
 
-async function resultOf(context: JobsContext, call: CallStory | undefined) {
+async function resultOf(context: JobsContext, call: CallState | undefined) {
   if (call?.status !== 'completed' || call.attempt === undefined) return null;
   const result = await readResult(context.db, call.callId, call.attempt);
   return result

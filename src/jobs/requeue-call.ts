@@ -1,4 +1,4 @@
-import { foldStory } from '../domain/payments/payment-state.ts';
+import { foldQuote } from '../domain/payments/quote-state.ts';
 import { findCall } from '../store/calls.ts';
 import { readStream } from '../store/streams.ts';
 import type { JobsContext } from './context.ts';
@@ -14,7 +14,7 @@ export async function requeueCall(
 ): Promise<Requeued> {
   const call = await findCall(context.db, callId);
   if (call?.status !== 'dead') return 'not_dead';
-  const story = foldStory((await readStream(context.pool, call.stream)).events);
+  const story = foldQuote((await readStream(context.pool, call.stream)).events);
   const payment = story.payments.find((paid) => paid.call?.callId === callId);
   if (payment?.refunded) return 'refunded';
   const { outcome } = await context.lane.append({

@@ -1,6 +1,6 @@
 import { ofPayment, paymentFromData, type SignedPayment } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import { foldStory, type PaymentStory, paymentOf, type Story } from '../domain/payments/payment-state.ts';
+import { foldQuote, type PaymentState, paymentOf, type QuoteState } from '../domain/payments/quote-state.ts';
 import type { FollowUp } from '../store/follow-ups.ts';
 import { paymentKey, readStream } from '../store/streams.ts';
 import { postponeUnsettled, type UnsettledCall } from '../store/unsettled.ts';
@@ -23,8 +23,8 @@ export interface SettleSlots {
 interface Unresolved {
   readonly open: OpenSettlement;
   readonly started: StartedPayment;
-  readonly story: Story;
-  readonly known: PaymentStory;
+  readonly story: QuoteState;
+  readonly known: PaymentState;
 }
 
 /** Facilitators refuse what expires within this: no use in settling it again. */
@@ -89,16 +89,16 @@ export async function findKept(
   context: Pick<JobsContext, 'pool'>,
   stream: string,
   seq: number,
-): Promise<PaymentStory | undefined> {
+): Promise<PaymentState | undefined> {
   const { events } = await readStream(context.pool, stream);
   const event = events.find((candidate) => candidate.seq === seq);
   if (event?.type !== 'settlement_disproved' && event?.type !== 'settlement_reorged') return undefined;
-  return paymentOf(foldStory(events), { ...event.data, nonce: event.data.payment_nonce });
+  return paymentOf(foldQuote(events), { ...event.data, nonce: event.data.payment_nonce });
 }
 
 async function readUnresolved(context: JobsContext, open: OpenSettlement): Promise<Unresolved | undefined> {
   const digest = open.stream as Hex;
-  const story = foldStory((await readStream(context.pool, digest)).events);
+  const story = foldQuote((await readStream(context.pool, digest)).events);
   const known = story.payments.find(({ payment }) => paymentKey(paymentFromData(payment)) === open.payment);
   if (!known) return undefined;
   if (known.status === 'settled') {

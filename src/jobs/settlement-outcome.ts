@@ -1,7 +1,7 @@
 import type { LedgerEvent } from '../domain/events/event.ts';
 import { ofPayment, type SignedPayment } from '../domain/payments/payment.ts';
 import type { Address, Hex } from '../domain/values/primitives.ts';
-import { foldStory, type PaymentStory, paymentOf } from '../domain/payments/payment-state.ts';
+import { foldQuote, type PaymentState, paymentOf } from '../domain/payments/quote-state.ts';
 import { placeData, type PlacedTransfer } from '../domain/payments/transfer-place.ts';
 import type { LaneCommand } from '../store/append-batch.ts';
 import { readStream, transferClaim } from '../store/streams.ts';
@@ -68,7 +68,7 @@ export async function recordOutcome(
     case 'same':
     case 'stale':
     case 'lease_lost': {
-      const story = foldStory((await readStream(context.pool, started.digest)).events);
+      const story = foldQuote((await readStream(context.pool, started.digest)).events);
       const known = paymentOf(story, started.payment);
       if (!known || isDecided(known, outcome) || story.version === started.version)
         return { kind: 'superseded' };
@@ -84,13 +84,13 @@ async function recordClaimed(
   context: Parameters<typeof recordOutcome>[0],
   started: StartedPayment,
 ): Promise<Outcome | Superseded> {
-  const story = foldStory((await readStream(context.pool, started.digest)).events);
+  const story = foldQuote((await readStream(context.pool, started.digest)).events);
   const known = paymentOf(story, started.payment);
   return known?.reason === claimed.reason ? claimed : recordOutcome(context, started, claimed);
 }
 
 /** Whether what is on record leaves nothing for this outcome to say. */
-function isDecided({ status }: PaymentStory, { kind }: Outcome): boolean {
+function isDecided({ status }: PaymentState, { kind }: Outcome): boolean {
   switch (status) {
     case 'settling':
       return false;

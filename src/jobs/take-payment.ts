@@ -4,10 +4,10 @@ import type { LedgerEvent } from '../domain/events/event.ts';
 import { ofPayment, paymentSummary, paymentToData, type SignedPayment } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import { refusals } from '../domain/errors/refusal.ts';
-import { foldStory, paymentOf } from '../domain/payments/payment-state.ts';
+import { foldQuote, paymentOf } from '../domain/payments/quote-state.ts';
 import type { AppendOutcome, CallChange, Claim, LaneCommand } from '../store/append-batch.ts';
 import { putBody } from '../store/calls.ts';
-import type { PaymentSighting } from '../store/payment-lookup.ts';
+import type { KnownPayment } from '../store/payment-lookup.ts';
 import { LaneFullError } from '../store/lane.ts';
 import {
   callerNonceClaim,
@@ -23,7 +23,7 @@ import { checkDecodedPayment, type CheckedPayment, type Objection } from './chec
 import type { JobsContext } from './context.ts';
 import type { BoundRequest } from './job-request.ts';
 import { quoteJob } from './quote-job.ts';
-import { acceptedAnswer, recallPayment, sightPayment } from './known-payment.ts';
+import { acceptedAnswer, answerKnownPayment, lookUpPayment } from './known-payment.ts';
 import { receiptToken } from './receipt.ts';
 import { record, refuse, refuseReplay, rejectPayment, requestStream } from './refuse.ts';
 import { settlePayment } from './settle-payment.ts';
@@ -47,15 +47,15 @@ export async function takePayment(
   request: BoundRequest,
   job: Job,
   decoded: DecodedPayment,
-  firstSighting: PaymentSighting,
+  firstSighting: KnownPayment,
 ): Promise<JobAnswer> {
   let sighting = firstSighting;
   for (let tries = 1; ; tries++) {
     const checked = await checkDecodedPayment(context, request, job, decoded, sighting.quote);
     const answer = checked.kind === 'good' ? await start(context, request, job, checked) : undefined;
     if (answer) return answer;
-    sighting = await sightPayment(context, decoded);
-    const recalled = await recallPayment(context, decoded, request.binding, sighting);
+    sighting = await lookUpPayment(context, decoded);
+    const recalled = await answerKnownPayment(context, decoded, request.binding, sighting);
     if (recalled?.kind === 'replay') return refuseReplay(context, request, decoded);
     if (recalled?.kind === 'failed') {
       return rejectPayment(context, request, job, { stage: 'match', reason: recalled.reason });
@@ -75,8 +75,8 @@ async function unlessStarted(
   told: JobAnswer,
 ): Promise<JobAnswer> {
   if (told.kind !== 'payment_required') return told;
-  const sighting = await sightPayment(context, decoded);
-  const recalled = await recallPayment(context, decoded, request.binding, sighting);
+  const sighting = await lookUpPayment(context, decoded);
+  const recalled = await answerKnownPayment(context, decoded, request.binding, sighting);
   return recalled === undefined || recalled.kind === 'replay' || recalled.kind === 'failed' ? told : recalled;
 }
 
@@ -330,7 +330,7 @@ async function answerOnRecord(
   job: Job,
   { digest, payment }: StartedPayment,
 ): Promise<JobAnswer> {
-  const story = foldStory((await readStream(context.pool, digest)).events);
+  const story = foldQuote((await readStream(context.pool, digest)).events);
   const known = paymentOf(story, payment);
   switch (known?.status) {
     case 'settled':

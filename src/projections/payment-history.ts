@@ -1,13 +1,13 @@
 import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
-import { foldStory, isPaid, receiptState } from '../domain/payments/payment-state.ts';
+import { foldQuote, isPaid, receiptState } from '../domain/payments/quote-state.ts';
 import type { StoredHead } from '../store/log.ts';
 import { readStreamLeaves } from '../store/streams.ts';
 import type { LogReader } from '../log/log-reader.ts';
 import type { InclusionProof } from '../log/prove.ts';
 
 /** All that the ledger holds of a quote, with proofs as far as it is sealed. */
-export interface AuditedStory {
+export interface PaymentHistory {
   readonly state: string;
   readonly paid: boolean | null;
   readonly head: StoredHead | undefined;
@@ -19,15 +19,15 @@ export interface AuditedStory {
 }
 
 /** Undefined for a digest that nothing was ever quoted under. */
-export async function auditStory(
+export async function readPaymentHistory(
   pool: pg.Pool,
   reader: LogReader | undefined,
   digest: string,
-): Promise<AuditedStory | undefined> {
+): Promise<PaymentHistory | undefined> {
   const [head, rows] = await Promise.all([reader?.newest(), readStreamLeaves(pool, digest)]);
   if (rows.length === 0) return undefined;
   const events = rows.map(({ leaf }) => decodeLeaf(leaf));
-  const story = foldStory(events);
+  const story = foldQuote(events);
   const seqs = rows.map(({ seq }) => seq);
   const proven = head && (await reader?.proveSealed(head, seqs));
   const proofOf = new Map(proven?.proofs.map((proof) => [proof.seq, proof]));

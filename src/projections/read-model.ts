@@ -1,6 +1,6 @@
 import type { EventType, RecordedEvent } from '../domain/events/event.ts';
 import { refundReason } from '../domain/payments/refund.ts';
-import { foldStory, type PaymentStory, type Story } from '../domain/payments/payment-state.ts';
+import { foldQuote, type PaymentState, type QuoteState } from '../domain/payments/quote-state.ts';
 import type { CallRow, PaymentRow } from '../store/projection.ts';
 
 /** The events that can change what is read of a payment. */
@@ -23,7 +23,7 @@ export const projectedTypes = [
 
 /** What finance reads of one stream: a fold over its events, as far as they are given. */
 export function rowsOf(events: readonly RecordedEvent[]): { payments: PaymentRow[]; calls: CallRow[] } {
-  const story = foldStory(events);
+  const story = foldQuote(events);
   const { quote } = story;
   const started = events.filter(({ type }) => type === 'settlement_started');
   const last = events.at(-1);
@@ -65,15 +65,15 @@ export function rowsOf(events: readonly RecordedEvent[]): { payments: PaymentRow
 }
 
 /** Where a payment stands: at its call, once there is one that is paid, and beyond that at its refund. */
-function stateOf({ status, call, refunded }: PaymentStory): string {
+function stateOf({ status, call, refunded }: PaymentState): string {
   if (status === 'settled' && refunded) return 'refunded';
   return status === 'settled' && call ? call.status : status;
 }
 
 /** Whether its money is owed back, and since when. */
 function dueOf(
-  story: Story,
-  payment: PaymentStory,
+  story: QuoteState,
+  payment: PaymentState,
   call: Pick<CallRow, 'ended_at'> | undefined,
   events: readonly RecordedEvent[],
 ): Pick<PaymentRow, 'refund_due' | 'refund_due_since'> {
@@ -84,7 +84,7 @@ function dueOf(
 }
 
 function callRow(
-  { call }: PaymentStory,
+  { call }: PaymentState,
   events: readonly RecordedEvent[],
   seq: number,
 ): Omit<CallRow, 'service_id' | 'job_index'> | undefined {

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { EventData } from '../domain/events/event.ts';
 import { ofPayment, paymentFromData, type SignedPayment } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import { foldStory, type PaymentStory, type Story } from '../domain/payments/payment-state.ts';
+import { foldQuote, type PaymentState, type QuoteState } from '../domain/payments/quote-state.ts';
 import { placeData } from '../domain/payments/transfer-place.ts';
 import type { Transfer } from '../peers/chain/chain.ts';
 import type { Lane } from '../store/lane.ts';
@@ -85,7 +85,7 @@ async function tryRefund(
   order: RefundOrder,
   chains: Chains,
 ): Promise<RefundAnswer | 'again'> {
-  const story = foldStory((await readStream(ledger.pool, order.quoteDigest)).events);
+  const story = foldQuote((await readStream(ledger.pool, order.quoteDigest)).events);
   const known = choosePayment(story, order.paymentNonce);
   if ('kind' in known) return known;
   const payment = paymentFromData(known.payment);
@@ -109,7 +109,7 @@ async function tryRefund(
 }
 
 /** The settled payment that is meant. */
-function choosePayment(story: Story, nonce: Hex | undefined): PaymentStory | Refused<RefundRefusal> {
+function choosePayment(story: QuoteState, nonce: Hex | undefined): PaymentState | Refused<RefundRefusal> {
   if (!story.quote) return refused('quote_unknown');
   const named = story.payments.filter(({ payment }) => nonce === undefined || payment.nonce === nonce);
   if (nonce !== undefined && named.length === 0) return refused('payment_unknown', nonce);
@@ -120,7 +120,7 @@ function choosePayment(story: Story, nonce: Hex | undefined): PaymentStory | Ref
   return refused('payment_ambiguous', nonces.join(' '));
 }
 
-function judgeCall({ call }: PaymentStory, isGoodwill: boolean): Refused<RefundRefusal> | undefined {
+function judgeCall({ call }: PaymentState, isGoodwill: boolean): Refused<RefundRefusal> | undefined {
   if (isGoodwill || !call || call.status === 'dead_lettered') return undefined;
   return refused(call.status === 'completed' ? 'delivered' : 'call_open', `call ${call.callId}`);
 }
@@ -148,7 +148,7 @@ function chooseTransfers(
 /** Money that never came is not given back, nor before it came. */
 async function judgePayment(
   chains: Chains,
-  { settled }: PaymentStory,
+  { settled }: PaymentState,
   payment: SignedPayment,
   { blockNumber }: MinedTransfers,
 ): Promise<Refused<RefundRefusal> | undefined> {
@@ -163,7 +163,7 @@ async function judgePayment(
 /** The block that has what only a facilitator told of. Undefined for an operator's word, which stands. */
 async function findFacilitatorsWord(
   chains: Chains,
-  settled: PaymentStory['settled'],
+  settled: PaymentState['settled'],
   payment: SignedPayment,
 ): Promise<bigint | Refused<RefundRefusal> | undefined> {
   if (settled?.evidence !== 'facilitator') return undefined;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openAiError } from '../domain/errors/openai-error.ts';
 import type { SpendAuth } from '../domain/spend/spend-auth.ts';
-import type { CreditsAnswer, SpendRecord } from '../peers/prepaid/credits-contract.ts';
+import type { CreditsAnswer, SpendRecord } from '../peers/prepaid/prepaid-contract.ts';
 import { type Refused, refuse } from '../chat/answer.ts';
 import type { ChatContext } from '../chat/context.ts';
 import { noteAuthorized } from './take-spend.ts';

@@ -1,7 +1,7 @@
 import type { EventData, RecordedEvent } from '../domain/events/event.ts';
 import { type SpendAuth, spendAuthHash } from '../domain/spend/spend-auth.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import type { Credits, CreditsAnswer, Landed, SpendEnd } from '../peers/prepaid/credits-contract.ts';
+import type { PrepaidContract, CreditsAnswer, Landed, SpendEnd } from '../peers/prepaid/prepaid-contract.ts';
 import { type DueSpend, endExposure, endSpend, postponeSpend, watchClaim } from '../store/spend.ts';
 import { readStream, type StreamReading } from '../store/streams.ts';
 import { isThisSpend } from './authorize-spend.ts';
@@ -171,7 +171,7 @@ function lostOrLater(isLost: boolean, reason: string): Outcome {
 
 const unavailable: Outcome = { kind: 'later', reason: 'chain_unavailable' };
 
-async function outcomeOf(credits: Credits, end: SpendEnd): Promise<Outcome> {
+async function outcomeOf(credits: PrepaidContract, end: SpendEnd): Promise<Outcome> {
   const finality = await credits.finalityOf(end);
   if (finality.kind === 'unavailable') return { kind: 'later', reason: 'finality_unknown' };
   if (finality.value === 'gone') return { kind: 'later', reason: 'claim_reorged' };
@@ -185,7 +185,7 @@ async function outcomeOf(credits: Credits, end: SpendEnd): Promise<Outcome> {
  * Whether its account has used its nonce for something else, in a block that stays. Not, where the node cannot tell. The spend
  * itself may have landed since it was looked for: anyone can land it.
  */
-async function isNonceUsed(credits: Credits, auth: SpendAuth): Promise<boolean> {
+async function isNonceUsed(credits: PrepaidContract, auth: SpendAuth): Promise<boolean> {
   const finalized = await credits.finalizedBlock();
   if (finalized.kind === 'unavailable') return false;
   const at = { blockHash: finalized.block.hash, requireCanonical: true } as const;

@@ -1,4 +1,4 @@
-import type { Credits } from '../peers/prepaid/credits-contract.ts';
+import type { PrepaidContract } from '../peers/prepaid/prepaid-contract.ts';
 
 /** Whether the key that lands and claims spends can pay for that, as far as was seen at the last look. */
 export interface OperatorFunds {
@@ -10,7 +10,7 @@ export interface OperatorFunds {
 /** How many spends there has to be ether for. */
 const spendsAhead = 10n;
 
-export function createOperatorFunds(credits: Pick<Credits, 'funds'>): OperatorFunds {
+export function createOperatorFunds(credits: Pick<PrepaidContract, 'funds'>): OperatorFunds {
   let isLow = false;
   return {
     isLow: () => isLow,

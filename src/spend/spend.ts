@@ -8,7 +8,7 @@ import {
   type SpendDomain,
 } from '../domain/spend/spend-auth.ts';
 import type { Address, Caip2, Hex } from '../domain/values/primitives.ts';
-import type { Credits } from '../peers/prepaid/credits-contract.ts';
+import type { PrepaidContract } from '../peers/prepaid/prepaid-contract.ts';
 import type { Claim } from '../store/append-batch.ts';
 import type { Lane } from '../store/lane.ts';
 import type { OperatorFunds } from './operator-funds.ts';
@@ -17,7 +17,7 @@ import type { SpendQueue } from './spend-queue.ts';
 /** What payment by spend authorizations works with. */
 export interface Spending {
   readonly settings: SpendConfig;
-  readonly credits: Credits;
+  readonly credits: PrepaidContract;
   readonly queue: SpendQueue;
   readonly funds: OperatorFunds;
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import { openAiError } from '../domain/errors/openai-error.ts';
 import { sha256 } from '../domain/payments/payment.ts';
-import type { CreditsAnswer } from '../peers/prepaid/credits-contract.ts';
+import type { CreditsAnswer } from '../peers/prepaid/prepaid-contract.ts';
 import type { Claim, LaneCommand } from '../store/append-batch.ts';
 import { LaneFullError } from '../store/lane.ts';
 import { endExposure, isProcessGone } from '../store/spend.ts';

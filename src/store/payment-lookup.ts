@@ -4,7 +4,7 @@ import type { PaymentName } from '../domain/payments/payment.ts';
 import { paymentScopes, type StreamReading } from './streams.ts';
 
 /** What the ledger knows about a payment as it arrives. */
-export interface PaymentSighting {
+export interface KnownPayment {
   /** The streams it was claimed by: none for one never seen, several only where it leaves its asset open. */
   readonly streams: readonly string[];
   /** The quote it names; without events where it names none, or none that was issued. */
@@ -13,13 +13,13 @@ export interface PaymentSighting {
 
 /** Looks up payments as they arrive, those that arrive together in one statement. */
 export interface PaymentLookup {
-  find(payment: PaymentName, quoteDigest: string | undefined): Promise<PaymentSighting>;
+  find(payment: PaymentName, quoteDigest: string | undefined): Promise<KnownPayment>;
 }
 
 interface Asked {
   readonly payment: PaymentName;
   readonly quoteDigest: string;
-  readonly resolve: (sighting: PaymentSighting) => void;
+  readonly resolve: (sighting: KnownPayment) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -102,7 +102,7 @@ async function answer(pool: pg.Pool, asked: readonly Asked[]): Promise<void> {
 }
 
 /** A story that this process cannot read, of a newer one perhaps, is the trouble of who named it, and of nobody else. */
-function settle({ resolve, reject }: Asked, read: () => PaymentSighting): void {
+function settle({ resolve, reject }: Asked, read: () => KnownPayment): void {
   try {
     resolve(read());
   } catch (error) {

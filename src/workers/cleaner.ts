@@ -11,7 +11,7 @@ const piece = 500;
 type Sweep = (pool: pg.Pool, max: number) => Promise<number>;
 
 /** Drops what nothing can need again, piece by piece. By default what calls and the lane leave behind. */
-export function startJanitor(
+export function startCleaner(
   { pool, log }: Pick<JobsContext, 'pool' | 'log'>,
   sweeps: readonly Sweep[] = [sweep, sweepFollowUps],
 ): Loop {

@@ -6,7 +6,7 @@ const pollMs = 500;
 const eventsAtOnce = 5_000;
 
 /** Reads the ledger as it grows, for all processes, and notes what is wanted beside it. */
-export function startFollower({ pool, log }: Pick<JobsContext, 'pool' | 'log'>): Loop {
+export function startFollowUpCollector({ pool, log }: Pick<JobsContext, 'pool' | 'log'>): Loop {
   return startLoop(
     async () => (await collectFollowUps(pool, eventsAtOnce)) === eventsAtOnce,
     pollMs,

@@ -8,7 +8,7 @@ const pollMs = 5_000;
  * Keeps the readiness that `/x402/ready` answers with, so that asking it costs nobody anything, and with it the process's
  * reading of the database's clock.
  */
-export function startMonitor(
+export function startReadinessChecker(
   current: () => JobsContext,
   pendingMigrations: () => Promise<readonly string[]>,
   onReadiness: (readiness: Readiness) => void,

@@ -2,7 +2,7 @@ import type { Config, TopUpConfig } from '../config/config.ts';
 import { currencyPerToken } from '../config/top-ups.ts';
 import { creditText } from '../domain/credit/price.ts';
 import { jobKey } from '../domain/payments/job.ts';
-import { foldStory, type PaymentStory, paymentOf, type Story } from '../domain/payments/payment-state.ts';
+import { foldQuote, type PaymentState, paymentOf, type QuoteState } from '../domain/payments/quote-state.ts';
 import { topUpMicros } from '../domain/credit/top-up.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import { type AttemptOutcome, isExhausted, recordAttempt } from '../jobs/record-attempt.ts';
@@ -122,7 +122,7 @@ type Look =
 
 /** How the payment of a call stands in the ledger now; undefined where no payment has it. */
 async function look(work: TopUps, { callId, quoteDigest }: HeldCall): Promise<Look | undefined> {
-  const story = foldStory((await readStream(work.pool, quoteDigest)).events);
+  const story = foldQuote((await readStream(work.pool, quoteDigest)).events);
   const known = story.payments.find(({ call }) => call?.callId === callId);
   const job = topUpOf(work, story);
   if (!known || !job) return undefined;
@@ -137,12 +137,12 @@ async function look(work: TopUps, { callId, quoteDigest }: HeldCall): Promise<Lo
   return { standing: 'paid', paid, worthMicros };
 }
 
-function topUpOf({ topUps }: TopUps, { quote }: Story): TopUpConfig | undefined {
+function topUpOf({ topUps }: TopUps, { quote }: QuoteState): TopUpConfig | undefined {
   const key = quote && jobKey({ serviceId: quote.service_id, jobIndex: quote.job_index });
   return topUps.find((job) => jobKey(job) === key);
 }
 
-function isBelieved({ confirm }: TopUps, { settled }: PaymentStory): boolean {
+function isBelieved({ confirm }: TopUps, { settled }: PaymentState): boolean {
   return confirm() === 'never' || (settled !== undefined && settled.evidence !== 'facilitator');
 }
 
@@ -170,7 +170,7 @@ async function undo(work: TopUps, { stream, seq }: FollowUp): Promise<void> {
   const { events } = await readStream(work.pool, stream);
   const told = events.find((event) => event.seq === seq);
   if (told?.type !== 'settlement_failed' && told?.type !== 'refunded') return;
-  const known = paymentOf(foldStory(events), { ...told.data, nonce: told.data.payment_nonce });
+  const known = paymentOf(foldQuote(events), { ...told.data, nonce: told.data.payment_nonce });
   const isOver = known?.status === 'settlement_failed' || known?.refunded !== undefined;
   if (!known?.call || !isOver) return;
   await takeBackTopUp(work, { call_id: known.call.callId, quote_digest: stream });

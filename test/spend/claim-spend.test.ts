@@ -6,7 +6,7 @@ import { creditsAddress } from '../../src/devnet/credits.ts';
 import { callAs } from '../../src/devnet/deploy.ts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
 import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
-import type { CreditsAnswer } from '../../src/peers/prepaid/credits-contract.ts';
+import type { CreditsAnswer } from '../../src/peers/prepaid/prepaid-contract.ts';
 import type { Spending } from '../../src/spend/spend.ts';
 import { collectSpends, takeSpends } from '../../src/store/spend.ts';
 import { readStream } from '../../src/store/streams.ts';

@@ -2,7 +2,7 @@ import { createTestClient, http } from 'viem';
 import { expect, onTestFinished, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { creditsAddress } from '../../src/devnet/credits.ts';
-import { createCredits } from '../../src/peers/prepaid/credits-contract.ts';
+import { createPrepaidContract } from '../../src/peers/prepaid/prepaid-contract.ts';
 import { createOperatorFunds } from '../../src/spend/operator-funds.ts';
 import { documentOf } from '../support/documented.ts';
 import { logLines } from '../support/log-lines.ts';
@@ -16,7 +16,13 @@ const node = () => createTestClient({ mode: 'anvil', transport: http(spends.chai
 function creditsAt(rpcUrl: string) {
   const { chainId } = spends.chain.chain;
   const privateKey = devnetKeys.operator;
-  const credits = createCredits({ chainId, rpcUrl, contract: creditsAddress, privateKey, timeoutMs: 2_000 });
+  const credits = createPrepaidContract({
+    chainId,
+    rpcUrl,
+    contract: creditsAddress,
+    privateKey,
+    timeoutMs: 2_000,
+  });
   onTestFinished(() => credits.close());
   return credits;
 }

@@ -5,7 +5,7 @@ import { expect, onTestFinished } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { creditsAddress } from '../../src/devnet/credits.ts';
 import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
-import { createCredits, type CreditsAnswer } from '../../src/peers/prepaid/credits-contract.ts';
+import { createPrepaidContract, type CreditsAnswer } from '../../src/peers/prepaid/prepaid-contract.ts';
 import { claimSpend } from '../../src/spend/claim-spend.ts';
 import { createOperatorFunds } from '../../src/spend/operator-funds.ts';
 import type { Spending } from '../../src/spend/spend.ts';
@@ -50,7 +50,7 @@ export async function setUpClaims({ chain }: SpendChain, change: Partial<Spendin
     ...change,
   };
   const { chainId, rpcUrl, contract, operatorKey: privateKey } = settings;
-  const credits = createCredits({ chainId, rpcUrl, contract, privateKey, timeoutMs: 2_000 });
+  const credits = createPrepaidContract({ chainId, rpcUrl, contract, privateKey, timeoutMs: 2_000 });
   onTestFinished(() => credits.close());
   const spending: Spending = {
     settings,

@@ -6,7 +6,7 @@ import { commitmentOf, creditsAddress, deployCredits, fundCredits } from '../../
 import type { RecordedEvent } from '../../src/domain/events/event.ts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
 import type { SpendAuth } from '../../src/domain/spend/spend-auth.ts';
-import { createCredits, type Credits } from '../../src/peers/prepaid/credits-contract.ts';
+import { createPrepaidContract, type PrepaidContract } from '../../src/peers/prepaid/prepaid-contract.ts';
 import { readEvents } from '../../src/store/streams.ts';
 import type { TestDatabase } from './database.ts';
 import { type TestChain, useChain } from './devnet.ts';
@@ -28,7 +28,7 @@ export interface SpendChain {
     options?: RoutingOptions & { readonly spend?: Readonly<Record<string, string>> },
   ): Promise<RoutingGateway>;
   /** The contract, by a key that is not the gateway's. */
-  withCredits<T>(use: (credits: Credits) => Promise<T>): Promise<T>;
+  withCredits<T>(use: (credits: PrepaidContract) => Promise<T>): Promise<T>;
   /** From here on nothing gets into a block; then, once it resumes, what comes does at once, and a block every second. */
   stall(): Promise<{ resume(): Promise<void> }>;
 }
@@ -87,7 +87,7 @@ export function useSpendChain(): SpendChain {
       };
     },
     async withCredits(use) {
-      const credits = createCredits({
+      const credits = createPrepaidContract({
         ...domain(),
         rpcUrl: chain.rpcUrl,
         privateKey: devnetKeys.secondSpare,

@@ -5,9 +5,9 @@ export type PaymentStatus = 'settling' | 'settlement_unknown' | 'settlement_fail
 export type CallStatus = 'none' | 'enqueued' | 'delivered' | 'completed' | 'dead_lettered';
 
 /** The streams of model chat, of people and of the operator: each holds the story of one thing, which its name names. */
-export type Story = 'chat' | 'account' | 'key' | 'spend' | 'user' | 'session' | 'sweep';
+export type EntityKind = 'chat' | 'account' | 'key' | 'spend' | 'user' | 'session' | 'sweep';
 /** Where such a story stands; `none` before its first event. */
-export type Step =
+export type EntityStep =
   | 'none'
   | 'admitted'
   | 'refused'
@@ -38,9 +38,9 @@ export type Transition =
   | { readonly of: 'call'; readonly from: readonly CallStatus[]; readonly to?: CallStatus }
   | {
       readonly of: 'step';
-      readonly story: Story;
-      readonly from: readonly Step[];
-      readonly to?: Step;
+      readonly story: EntityKind;
+      readonly from: readonly EntityStep[];
+      readonly to?: EntityStep;
     };
 
 const note = { of: 'note' } as const;

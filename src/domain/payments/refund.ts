@@ -1,4 +1,4 @@
-import type { PaymentStory, Story } from './payment-state.ts';
+import type { PaymentState, QuoteState } from './quote-state.ts';
 
 export const refundReasons = ['dead_lettered', 'never_enqueued', 'paid_twice'] as const;
 /**
@@ -8,7 +8,7 @@ export const refundReasons = ['dead_lettered', 'never_enqueued', 'paid_twice'] a
 export type RefundReason = (typeof refundReasons)[number];
 
 /** Why money is owed back for a payment of this story; undefined where none is, or none any more. */
-export function refundReason(story: Story, payment: PaymentStory): RefundReason | undefined {
+export function refundReason(story: QuoteState, payment: PaymentState): RefundReason | undefined {
   if (payment.status !== 'settled' || payment.refunded) return undefined;
   if (payment.call) return payment.call.status === 'dead_lettered' ? 'dead_lettered' : undefined;
   const isSecond = story.payments.some((other) => other !== payment && other.status === 'settled');

@@ -1,10 +1,10 @@
 import { type Posting, postingOf } from '../credit/postings.ts';
 import type { LedgerEvent } from '../events/event.ts';
-import { type Step, type Story, transitions } from '../events/transitions.ts';
+import { type EntityStep, type EntityKind, transitions } from '../events/transitions.ts';
 
 /** Where one stream of model chat, of people or of the operator stands: as little as is needed to tell what may come next. */
-export class StoryCheck {
-  #step: Step = 'none';
+export class EntityCheck {
+  #step: EntityStep = 'none';
   /** Of a chat: what is held for it, and what was taken of that. */
   #heldMicros = 0n;
   #takenMicros = 0n;
@@ -54,13 +54,13 @@ export function spendOf({ data }: LedgerEvent): string | undefined {
   return `${network}/${contract}/${commitment}/${nonce}`;
 }
 
-function isOfStream({ data }: LedgerEvent, story: Story, stream: string): boolean {
+function isOfStream({ data }: LedgerEvent, story: EntityKind, stream: string): boolean {
   const id = idOf(data, story);
   return id === undefined ? stream.startsWith(`${story}:`) : stream === `${story}:${id}`;
 }
 
 /** The id that the data name, where they do. */
-function idOf(data: LedgerEvent['data'], story: Story): string | number | undefined {
+function idOf(data: LedgerEvent['data'], story: EntityKind): string | number | undefined {
   switch (story) {
     case 'chat':
     case 'spend':

@@ -7,8 +7,8 @@ import {
   quoteFromData,
   type SettlementOption,
 } from '../payments/quote.ts';
-import { spendOf, StoryCheck } from './entity-check.ts';
-import { nameOf, StreamCheck } from './payment-check.ts';
+import { spendOf, EntityCheck } from './entity-check.ts';
+import { nameOf, QuoteCheck } from './payment-check.ts';
 import { TopUpCheck } from './top-up-check.ts';
 import { transitions } from '../events/transitions.ts';
 
@@ -44,8 +44,8 @@ export class LedgerCheck {
   readonly #counts = new Map<string, number>();
   /** Of streams without a quote only the version matters. */
   readonly #versions = new Map<string, number>();
-  readonly #streams = new Map<string, StreamCheck>();
-  readonly #stories = new Map<string, StoryCheck>();
+  readonly #streams = new Map<string, QuoteCheck>();
+  readonly #stories = new Map<string, EntityCheck>();
   readonly #credit = new CreditCheck();
   readonly #topUps = new TopUpCheck();
   readonly #options = new Map<string, readonly SettlementOption[]>();
@@ -97,7 +97,7 @@ export class LedgerCheck {
     return wrong === undefined ? undefined : `${type} of ${stream}: ${wrong}`;
   }
 
-  #apply(event: LedgerEvent, { stream, version }: Leaf, known: StreamCheck | undefined): string | undefined {
+  #apply(event: LedgerEvent, { stream, version }: Leaf, known: QuoteCheck | undefined): string | undefined {
     if (known) {
       known.version = version;
       return known.apply(event) ?? this.#claim(event, stream, known);
@@ -106,7 +106,7 @@ export class LedgerCheck {
       if (version !== 1) return 'a quote is the first of its stream';
       if (quoteDigest(this.#quoteOf(event.data)) !== stream)
         return 'its terms are not those that its digest names';
-      this.#streams.set(stream, new StreamCheck(event.data));
+      this.#streams.set(stream, new QuoteCheck(event.data));
       return undefined;
     }
     this.#versions.set(stream, version);
@@ -123,10 +123,10 @@ export class LedgerCheck {
   #tell(event: LedgerEvent, stream: string): string | undefined {
     let story = this.#stories.get(stream);
     if (!story && transitions[event.type].of === 'step') {
-      story = new StoryCheck();
+      story = new EntityCheck();
       this.#stories.set(stream, story);
     }
-    return story ? story.apply(event, stream) : StreamCheck.withoutQuote(event);
+    return story ? story.apply(event, stream) : QuoteCheck.withoutQuote(event);
   }
 
   #claimSpend(event: LedgerEvent): string | undefined {
@@ -151,7 +151,7 @@ export class LedgerCheck {
     return { ...quoteFromData({ ...data, options: [] }), options };
   }
 
-  #claim(event: LedgerEvent, stream: string, known: StreamCheck): string | undefined {
+  #claim(event: LedgerEvent, stream: string, known: QuoteCheck): string | undefined {
     switch (event.type) {
       case 'auth_passed':
         known.callerNonce = nonceKey(event.data, known.job);
@@ -174,7 +174,7 @@ export class LedgerCheck {
     }
   }
 
-  #start(stream: string, { started, callerNonce }: StreamCheck): string | undefined {
+  #start(stream: string, { started, callerNonce }: QuoteCheck): string | undefined {
     if (this.#payments.has(started)) return 'this payment was claimed before: one authorization pays once';
     this.#payments.add(started);
     if (callerNonce === undefined) return undefined;
@@ -202,7 +202,7 @@ export class LedgerCheck {
     if (key !== undefined && this.#paymentIds.get(key) === name) this.#paymentIds.delete(key);
   }
 
-  #freeNonce(stream: string, { callerNonce }: StreamCheck): void {
+  #freeNonce(stream: string, { callerNonce }: QuoteCheck): void {
     if (callerNonce !== undefined && this.#nonces.get(callerNonce) === stream)
       this.#nonces.delete(callerNonce);
   }

@@ -13,7 +13,7 @@ interface Payment {
 type Named = Pick<EventData<'settlement_failed'>, 'network' | 'asset' | 'payer' | 'payment_nonce'>;
 
 /** Where one quote's stream stands: as little as is needed to tell what may come next. */
-export class StreamCheck {
+export class QuoteCheck {
   version = 1;
   /** The job that was quoted. */
   job = '';

@@ -1,5 +1,5 @@
 import type { EventData, LedgerEvent } from '../events/event.ts';
-import type { StreamCheck } from './payment-check.ts';
+import type { QuoteCheck } from './payment-check.ts';
 
 interface Given {
   readonly accountId: number;
@@ -12,13 +12,13 @@ export class TopUpCheck {
   readonly #given = new Map<number, Given | undefined>();
 
   /** Takes the next event. What is wrong with it; undefined where nothing is. `quoteOf` finds the stream of a quote. */
-  apply(event: LedgerEvent, quoteOf: (digest: string) => StreamCheck | undefined): string | undefined {
+  apply(event: LedgerEvent, quoteOf: (digest: string) => QuoteCheck | undefined): string | undefined {
     if (event.type === 'credit_topped_up') return this.#give(event.data, quoteOf(event.data.quote_digest));
     if (event.type === 'credit_taken_back') return this.#takeBack(event.data);
     return undefined;
   }
 
-  #give(data: EventData<'credit_topped_up'>, quote: StreamCheck | undefined): string | undefined {
+  #give(data: EventData<'credit_topped_up'>, quote: QuoteCheck | undefined): string | undefined {
     const { call_id: callId, account_id: accountId, amount_micros: micros } = data;
     if (this.#given.has(callId)) return `call ${callId} has bought credit before: it does so once`;
     if (!quote?.hasPaid(data)) return `nobody has paid ${data.atoms} atoms for call ${callId} of that quote`;

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import type { z } from 'zod';
 import { makeCursor, readCursor } from '../../projections/page-cursor.ts';
 import type { LogReader } from '../../log/log-reader.ts';
-import { auditStory, type AuditedStory } from '../../projections/payment-history.ts';
+import { readPaymentHistory, type PaymentHistory } from '../../projections/payment-history.ts';
 import { creditText } from '../../domain/credit/price.ts';
 import { isHex32 } from '../../domain/values/primitives.ts';
 import { type AccountCredit, listAccountCredit } from '../../store/credit-projection.ts';
@@ -30,7 +30,7 @@ export function auditRoutes(ledger: Ledger, reader: LogReader | undefined) {
     app.get<{ Params: { quote_digest: string } }>('/audit/payments/:quote_digest', async (request, reply) => {
       if (!(await authorizeOperator(ledger, request, reply, 'audit:read'))) return reply;
       const digest = request.params.quote_digest.toLowerCase();
-      const story = isHex32(digest) ? await auditStory(ledger.pool, reader, digest) : undefined;
+      const story = isHex32(digest) ? await readPaymentHistory(ledger.pool, reader, digest) : undefined;
       if (!story) return sendRefusal(request, reply, 'payment_not_found');
       return reply.header('cache-control', 'no-store').send(storyJson(digest, story));
     });
@@ -193,7 +193,7 @@ export async function readAsked<Q extends { cursor?: string | undefined; limit: 
   };
 }
 
-function storyJson(digest: string, { state, paid, head, events }: AuditedStory): schemas.AuditedStoryJson {
+function storyJson(digest: string, { state, paid, head, events }: PaymentHistory): schemas.AuditedStoryJson {
   return {
     quote_digest: digest,
     state,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ReceiptState } from '../../domain/payments/payment-state.ts';
+import type { ReceiptState } from '../../domain/payments/quote-state.ts';
 import { paymentSummary } from './payment.ts';
 import { callId, contentType, jobName, quoteDigest, time } from './values.ts';
 

@@ -1,10 +1,10 @@
 /** Lets so many tasks run at once; the rest wait in line. */
-export interface Gate {
+export interface ConcurrencyLimit {
   /** Runs the task when there is room; undefined, without running it, when there was none for `waitMs`. */
   run<T>(waitMs: number, task: () => Promise<T>): Promise<T | undefined>;
 }
 
-export function createGate(places: number): Gate {
+export function createConcurrencyLimit(places: number): ConcurrencyLimit {
   let free = places;
   const waiting = new Set<() => void>();
 

@@ -1,4 +1,4 @@
-import { createGate, type Gate } from '../http/concurrency-limit.ts';
+import { createConcurrencyLimit, type ConcurrencyLimit } from '../http/concurrency-limit.ts';
 import { createRpc, unavailable, type Rpc, type RpcAnswer, type RpcCall } from './json-rpc.ts';
 
 /** JSON-RPC to all nodes that policies name, each with connections of its own that are kept alive. */
@@ -15,7 +15,7 @@ export interface RpcClients {
 
 interface Client {
   readonly rpc: Rpc;
-  readonly gate: Gate;
+  readonly gate: ConcurrencyLimit;
 }
 
 /** @param maxConcurrent most calls under way to one URL; more wait in line */
@@ -23,7 +23,10 @@ export function createRpcClients({ maxConcurrent }: { readonly maxConcurrent: nu
   const clients = new Map<string, Client>();
   let closed = false;
   const clientOf = (rpcUrl: string): Client => {
-    const client = clients.get(rpcUrl) ?? { rpc: createRpc(rpcUrl), gate: createGate(maxConcurrent) };
+    const client = clients.get(rpcUrl) ?? {
+      rpc: createRpc(rpcUrl),
+      gate: createConcurrencyLimit(maxConcurrent),
+    };
     clients.set(rpcUrl, client);
     return client;
   };

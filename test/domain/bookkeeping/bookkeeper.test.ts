@@ -5,7 +5,7 @@ import { Commodities } from '../../../src/domain/bookkeeping/commodity.ts';
 import { chatIncome } from '../../../src/domain/bookkeeping/account.ts';
 import type { RecordedEvent } from '../../../src/domain/events/event.ts';
 import type { LedgerEvent } from '../../../src/domain/events/event.ts';
-import { StreamCheck } from '../../../src/domain/verify/payment-check.ts';
+import { QuoteCheck } from '../../../src/domain/verify/payment-check.ts';
 import { Bookkeeper } from '../../../src/domain/bookkeeping/bookkeeper.ts';
 import {
   anyStory,
@@ -306,7 +306,7 @@ describe('of any legal ledger', () => {
   test('the stories told here are legal', () => {
     fc.assert(
       fc.property(anyStory, ({ quote }) => {
-        const check = new StreamCheck();
+        const check = new QuoteCheck();
         const wrong = quote.told.slice(1).map(({ event }) => check.apply(event as LedgerEvent));
         expect(wrong.filter((words) => words !== undefined)).toEqual([]);
       }),

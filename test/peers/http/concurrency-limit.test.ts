@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createGate } from '../../../src/peers/http/concurrency-limit.ts';
+import { createConcurrencyLimit } from '../../../src/peers/http/concurrency-limit.ts';
 
 /** Tasks that end when told, and who of them runs. */
 function tasks() {
@@ -21,7 +21,7 @@ function tasks() {
 const longMs = 60_000;
 
 test('who waits is let in by turns, and who comes late stands behind', async () => {
-  const gate = createGate(2);
+  const gate = createConcurrencyLimit(2);
   const { running, task, end } = tasks();
   const start = (name: string) => gate.run(longMs, task(name));
   const results = ['a', 'b', 'c', 'd'].map(start);
@@ -45,7 +45,7 @@ test('who waits is let in by turns, and who comes late stands behind', async () 
 });
 
 test('who waited long enough is turned away, and leaves no gap in the line', async () => {
-  const gate = createGate(1);
+  const gate = createConcurrencyLimit(1);
   const { running, task, end } = tasks();
   const first = gate.run(longMs, task('a'));
   const impatient = gate.run(1, task('b'));
@@ -58,7 +58,7 @@ test('who waited long enough is turned away, and leaves no gap in the line', asy
 });
 
 test('a task that fails gives its place back', async () => {
-  const gate = createGate(1);
+  const gate = createConcurrencyLimit(1);
   await expect(gate.run(longMs, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
   expect(await gate.run(0, () => Promise.resolve('yes'))).toBe('yes');
 });

@@ -4,7 +4,7 @@ import { identityEventSchemas } from '../events/identity-event.ts';
 import { spendEventSchemas } from '../events/spend-event.ts';
 
 /** One payment within a stream. A second one can only follow where the first failed before broadcast. */
-export interface PaymentStory {
+export interface PaymentState {
   readonly binding: string;
   readonly bodySha256: string;
   readonly payment: SignedPaymentData;
@@ -18,7 +18,7 @@ export interface PaymentStory {
   readonly hints: readonly string[];
   /** The operator was told that it takes too long. */
   readonly isOverdue: boolean;
-  readonly call?: CallStory | undefined;
+  readonly call?: CallState | undefined;
   /** Its money was given back, all of it: it stays settled. */
   readonly refunded?: Refunded | undefined;
 }
@@ -45,7 +45,7 @@ export interface TransferProof {
   readonly logIndex: number;
 }
 
-export interface CallStory {
+export interface CallState {
   readonly callId: number;
   readonly status: 'enqueued' | 'delivered' | 'completed' | 'dead_lettered';
   /** The attempt that completed it: its result is stored under this number. */
@@ -53,25 +53,25 @@ export interface CallStory {
 }
 
 /** All that a stream tells about its quote: a fold over its events and nothing else. */
-export interface Story {
+export interface QuoteState {
   readonly version: number;
   readonly quote?: EventData<'quote_issued'>;
   /** In the order they were started. */
-  readonly payments: readonly PaymentStory[];
+  readonly payments: readonly PaymentState[];
   /** A caller was refused and no payment was started since. */
   readonly refused: boolean;
 }
 
-export const emptyStory: Story = { version: 0, payments: [], refused: false };
+export const emptyQuoteState: QuoteState = { version: 0, payments: [], refused: false };
 
-export function foldStory(events: Iterable<RecordedEvent>): Story {
-  let story = emptyStory;
+export function foldQuote(events: Iterable<RecordedEvent>): QuoteState {
+  let story = emptyQuoteState;
   for (const event of events) story = evolve(story, event);
   return story;
 }
 
 /** The story after one more event. Pure; events that say nothing about the stream's state only move its version. */
-export function evolve(story: Story, event: RecordedEvent): Story {
+export function evolve(story: QuoteState, event: RecordedEvent): QuoteState {
   const next = { ...story, version: event.version };
   if (isOfPeople(event)) return next;
   switch (event.type) {
@@ -171,7 +171,7 @@ function isOfPeople(event: RecordedEvent): event is Extract<RecordedEvent, { typ
   );
 }
 
-function startedPayment({ at, data }: Extract<RecordedEvent, { type: 'settlement_started' }>): PaymentStory {
+function startedPayment({ at, data }: Extract<RecordedEvent, { type: 'settlement_started' }>): PaymentState {
   return {
     binding: data.binding,
     bodySha256: data.body_sha256,
@@ -214,9 +214,9 @@ function proofIn(
 
 /** A payment whose settlement turned out not to stand: open again, its call with it where no runner has it yet. */
 function unsettled(
-  payment: PaymentStory,
+  payment: PaymentState,
   { transaction, call }: Pick<EventData<'settlement_disproved'>, 'transaction' | 'call'>,
-): Pick<PaymentStory, 'settled' | 'hints' | 'call'> {
+): Pick<PaymentState, 'settled' | 'hints' | 'call'> {
   return {
     settled: undefined,
     hints: withHint(payment.hints, transaction),
@@ -225,10 +225,10 @@ function unsettled(
 }
 
 function withPayment(
-  story: Story,
+  story: QuoteState,
   of: Pick<EventData<'settlement_failed'>, 'network' | 'asset' | 'payer' | 'payment_nonce'>,
-  change: (payment: PaymentStory) => Partial<PaymentStory>,
-): Story {
+  change: (payment: PaymentState) => Partial<PaymentState>,
+): QuoteState {
   const name = { ...of, nonce: of.payment_nonce };
   return {
     ...story,
@@ -239,18 +239,21 @@ function withPayment(
 }
 
 /** The call belongs to the settled payment of that nonce that has none yet. */
-function withEnqueued(story: Story, { call_id: callId, payment_nonce: nonce }: EventData<'enqueued'>): Story {
+function withEnqueued(
+  story: QuoteState,
+  { call_id: callId, payment_nonce: nonce }: EventData<'enqueued'>,
+): QuoteState {
   const owner = story.payments.findLast(
     ({ status, payment, call }) => status === 'settled' && payment.nonce === nonce && !call,
   );
-  const call: CallStory = { callId, status: 'enqueued' };
+  const call: CallState = { callId, status: 'enqueued' };
   return {
     ...story,
     payments: story.payments.map((payment) => (payment === owner ? { ...payment, call } : payment)),
   };
 }
 
-function withCall(story: Story, call: CallStory): Story {
+function withCall(story: QuoteState, call: CallState): QuoteState {
   return {
     ...story,
     payments: story.payments.map((payment) =>
@@ -263,7 +266,7 @@ function withCall(story: Story, call: CallStory): Story {
  * The payment that a receipt speaks of: the first that settled and was not refunded, else the first that settled.
  * Undefined where none did; a second one in a stream is one that was believed to have failed and landed late.
  */
-export function paidPayment(story: Story): PaymentStory | undefined {
+export function paidPayment(story: QuoteState): PaymentState | undefined {
   const settled = story.payments.filter(({ status }) => status === 'settled');
   const inOrder = settled.toSorted((a, b) => (a.settled?.version ?? 0) - (b.settled?.version ?? 0));
   return inOrder.find(({ refunded }) => !refunded) ?? inOrder[0];
@@ -285,7 +288,7 @@ export type ReceiptState =
   | 'refunded';
 
 /** The one word for where a stream stands. `nowSecs` is the database's clock: only expiry needs it. */
-export function receiptState(story: Story, nowSecs: number): ReceiptState {
+export function receiptState(story: QuoteState, nowSecs: number): ReceiptState {
   const last = paidPayment(story) ?? story.payments.at(-1);
   if (last?.refunded && last.status === 'settled') return 'refunded';
   if (last?.call && last.status === 'settled') return last.call.status;
@@ -296,13 +299,13 @@ export function receiptState(story: Story, nowSecs: number): ReceiptState {
 }
 
 /** Whether money came, refunded or not: null while nobody can know. */
-export function isPaid(story: Story): boolean | null {
+export function isPaid(story: QuoteState): boolean | null {
   if (story.payments.some((payment) => payment.status === 'settled')) return true;
   return story.payments.some((payment) => payment.status !== 'settlement_failed') ? null : false;
 }
 
 /** Whether another payment may still take this stream's quote. */
-export function isOpen(story: Story, nowSecs: number): boolean {
+export function isOpen(story: QuoteState, nowSecs: number): boolean {
   return (
     story.quote !== undefined &&
     story.quote.expires_at > nowSecs &&
@@ -319,11 +322,11 @@ interface NamedPayment {
 }
 
 /** The payment of that name within a stream; where the name leaves the asset open, the last one that fits. */
-export function paymentOf(story: Story, name: NamedPayment): PaymentStory | undefined {
+export function paymentOf(story: QuoteState, name: NamedPayment): PaymentState | undefined {
   return story.payments.findLast((payment) => isNamed(payment, name));
 }
 
-function isNamed({ payment }: PaymentStory, { network, asset, payer, nonce }: NamedPayment): boolean {
+function isNamed({ payment }: PaymentState, { network, asset, payer, nonce }: NamedPayment): boolean {
   const isOfAsset = asset === undefined || payment.asset === asset;
   return isOfAsset && payment.network === network && payment.payer === payer && payment.nonce === nonce;
 }

@@ -49,7 +49,7 @@ export type CreditsAnswer =
   | RpcUnavailable;
 
 /** A credits contract, and the operator's key that it pays. */
-export interface Credits {
+export interface PrepaidContract {
   /** The address of the key. */
   readonly operator: Address;
   /** An account as of a block, the latest where left out; undefined in the answer where there is none. */
@@ -85,7 +85,7 @@ export interface CreditsOptions {
 }
 
 /** @throws TypeError when the URL is none: a mistake of the configuration */
-export function createCredits(options: CreditsOptions): Credits {
+export function createPrepaidContract(options: CreditsOptions): PrepaidContract {
   const { chainId, contract, privateKey, timeoutMs } = options;
   const rpc = createRpc(options.rpcUrl);
   const sender = createTransactionSender({ rpc, chainId, privateKey, timeoutMs });

@@ -5,7 +5,7 @@ import { devnetKeys } from '../../../src/devnet/accounts.ts';
 import { commitmentOf, creditsAddress, deployCredits, fundCredits } from '../../../src/devnet/credits.ts';
 import type { SpendAuth } from '../../../src/domain/spend/spend-auth.ts';
 import { spendAuthHash } from '../../../src/domain/spend/spend-auth.ts';
-import { createCredits, type CreditsOptions } from '../../../src/peers/prepaid/credits-contract.ts';
+import { createPrepaidContract, type CreditsOptions } from '../../../src/peers/prepaid/prepaid-contract.ts';
 import { useChain } from '../../support/devnet.ts';
 import { operator, signSpend } from '../../support/spend.ts';
 import { eventually } from '../../support/wait.ts';
@@ -21,7 +21,7 @@ const node = () =>
     .extend(walletActions);
 
 function creditsOn(change: Partial<CreditsOptions> = {}) {
-  const credits = createCredits({
+  const credits = createPrepaidContract({
     chainId: chain.chain.chainId,
     rpcUrl: chain.rpcUrl,
     contract: creditsAddress,

@@ -3,15 +3,15 @@ import type { LedgerEvent, RecordedEvent } from '../../../src/domain/events/even
 import { paymentToData } from '../../../src/domain/payments/payment.ts';
 import { optionJson } from '../../../src/domain/payments/quote.ts';
 import {
-  emptyStory,
+  emptyQuoteState,
   evolve,
-  foldStory,
+  foldQuote,
   isOpen,
   isPaid,
   paymentOf,
   receiptState,
-  type Story,
-} from '../../../src/domain/payments/payment-state.ts';
+  type QuoteState,
+} from '../../../src/domain/payments/quote-state.ts';
 import { signedPayment } from './payment-support.ts';
 import { bytesOf, nowSecs, option, payer } from './support.ts';
 
@@ -127,7 +127,7 @@ function recorded(events: readonly LedgerEvent[]): RecordedEvent[] {
   }));
 }
 
-const storyOf = (events: readonly LedgerEvent[]): Story => foldStory(recorded(events));
+const storyOf = (events: readonly LedgerEvent[]): QuoteState => foldQuote(recorded(events));
 
 const callOf = (events: readonly LedgerEvent[]) => storyOf(events).payments[0]?.call;
 
@@ -145,8 +145,8 @@ describe('a quote', () => {
   });
 
   test('that was never issued cannot be paid', () => {
-    expect(isOpen(emptyStory, 0)).toBe(false);
-    expect(isPaid(emptyStory)).toBe(false);
+    expect(isOpen(emptyQuoteState, 0)).toBe(false);
+    expect(isPaid(emptyQuoteState)).toBe(false);
   });
 
   test('that a used payment names expires all the same', () => {
@@ -359,7 +359,7 @@ describe('a paid call', () => {
 
 describe('a story', () => {
   test('has the version of its last event', () => {
-    expect(emptyStory.version).toBe(0);
+    expect(emptyQuoteState.version).toBe(0);
     expect(storyOf([quoted]).version).toBe(1);
     expect(storyOf([...paid, delivered, retried]).version).toBe(7);
   });
@@ -415,9 +415,9 @@ describe('a story', () => {
       completed,
     ]);
     for (const [at] of events.entries()) {
-      const before = foldStory(events.slice(0, at));
+      const before = foldQuote(events.slice(0, at));
       const frozen = structuredClone(before);
-      expect(events.slice(at).reduce(evolve, before)).toEqual(foldStory(events));
+      expect(events.slice(at).reduce(evolve, before)).toEqual(foldQuote(events));
       expect(before).toEqual(frozen);
     }
   });
