@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { Config, ModelConfig, ChatConfig } from '../config/config.ts';
 import type { Upstream } from '../peers/upstream/upstream.ts';
 import type { UpstreamHealth } from '../peers/upstream/health.ts';
+import type { OperatorLog } from '../domain/values/operator-log.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 import type { KeyCache } from './caller.ts';
@@ -9,13 +10,6 @@ import type { HoldStarts } from './hold-starts.ts';
 import type { Identity } from '../identity/context.ts';
 import type { RememberingLane } from './remember-refusals.ts';
 import type { Spending } from '../spend/spend.ts';
-
-/** Where a use case tells the operator what happened. Objects hold ids and machine words, never secrets. */
-export interface Log {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
 
 /** What the use cases of model chat work with. Handed to each of them; nothing here is looked up elsewhere. */
 export interface ChatContext {
@@ -42,5 +36,5 @@ export interface ChatContext {
   readonly running: Set<Promise<unknown>>;
   /** True once the process is going down: what was admitted is finished, nothing new is taken. */
   readonly stopping: () => boolean;
-  readonly log: Log;
+  readonly log: OperatorLog;
 }

@@ -3,7 +3,7 @@ import type { IdentityConfig } from '../config/config.ts';
 import type { ContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
 import type { Mailer } from '../peers/mail/mailer.ts';
 import type { Lane } from '../store/lane.ts';
-import type { Log } from '../chat/context.ts';
+import type { OperatorLog } from '../domain/values/operator-log.ts';
 
 /** What the use cases of people's accounts work with. */
 export interface Identity {
@@ -19,7 +19,7 @@ export interface Identity {
   readonly contractSignatures: ContractSignatureChecker;
   /** What goes on behind answers that were given: going down waits for it. */
   readonly running: Set<Promise<unknown>>;
-  readonly log: Log;
+  readonly log: OperatorLog;
 }
 
 /** Lets work go on behind an answer; a failure is only told to the operator. */

@@ -5,6 +5,7 @@ import type { Chain } from '../peers/chain/chain.ts';
 import type { ContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
 import type { Facilitator } from '../peers/facilitator/facilitator.ts';
 import type { PermissionChecker } from '../peers/rpc/permission.ts';
+import type { OperatorLog } from '../domain/values/operator-log.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 import type { PaymentLookup } from '../store/payment-lookup.ts';
@@ -12,13 +13,6 @@ import type pg from 'pg';
 import type { Budget } from './budget.ts';
 import type { Catalog } from './catalog.ts';
 import type { Offers } from './offers.ts';
-
-/** Where a use case tells the operator what happened. Objects hold ids and machine words, never secrets. */
-export interface Log {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
 
 /** What the use cases of paid jobs work with. Handed to each of them; nothing here is looked up elsewhere. */
 export interface JobsContext {
@@ -55,7 +49,7 @@ export interface JobsContext {
   readonly callReleased: (over: AbortSignal) => Promise<void>;
   /** True once the process is going down: what is paid is finished, nothing new is taken. */
   readonly stopping: () => boolean;
-  readonly log: Log;
+  readonly log: OperatorLog;
 }
 
 /** The database's clock as last seen, in Unix seconds. */

@@ -2,7 +2,8 @@ import type { Caip2 } from '../domain/values/primitives.ts';
 import type { SettlementOption } from '../domain/payments/quote.ts';
 import type { AcceptedToken } from '../domain/values/token.ts';
 import type { SupportedAnswer, SupportedKind } from '../peers/facilitator/facilitator.ts';
-import type { JobsContext, Log } from './context.ts';
+import type { OperatorLog } from '../domain/values/operator-log.ts';
+import type { JobsContext } from './context.ts';
 
 /**
  * What can be offered: options on networks that the facilitator settles, by its last word. Before its first word that is
@@ -19,7 +20,7 @@ export interface Offers {
 
 const nameOf = ({ network, asset }: AcceptedToken): string => `${network}/${asset}`;
 
-export function createOffers(log: Log): Offers {
+export function createOffers(log: OperatorLog): Offers {
   let settled: ReadonlySet<string> | undefined;
   let withdrawn = new Set<string>();
   // a quote's hash is remembered by its list of options: the same offer must be the same list

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { tellAnchor } from '../log/anchors.ts';
-import type { Log } from '../jobs/context.ts';
+import type { OperatorLog } from '../domain/values/operator-log.ts';
 import type { Anchor } from '../peers/anchors/anchor.ts';
 import { type Loop, startLoop } from './loop.ts';
 
@@ -8,7 +8,7 @@ const pollMs = 1_000;
 
 /** Hands every anchor its checkpoints: a slow one holds up no other. */
 export function startAnchorer(
-  { pool, log }: { readonly pool: pg.Pool; readonly log: Log },
+  { pool, log }: { readonly pool: pg.Pool; readonly log: OperatorLog },
   origin: string,
   anchors: readonly Anchor[],
 ): Loop {

@@ -1,12 +1,12 @@
 import type pg from 'pg';
 import { sealNext, type SealOptions } from '../log/seal.ts';
 import type { NoteSigner } from '../domain/log/checkpoint.ts';
-import type { Log } from '../jobs/context.ts';
+import type { OperatorLog } from '../domain/values/operator-log.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 /** Seals the ledger as it grows. `onSealed` runs after each round: what is committed may be published. */
 export function startSealer(
-  { pool, log }: { readonly pool: pg.Pool; readonly log: Log },
+  { pool, log }: { readonly pool: pg.Pool; readonly log: OperatorLog },
   signer: NoteSigner,
   options: SealOptions,
   onSealed: () => Promise<void>,
