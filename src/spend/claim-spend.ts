@@ -83,11 +83,11 @@ function growing(times: number): number {
 
 function isEnd(
   event: RecordedEvent,
-): event is Extract<RecordedEvent, { type: 'spend_claimed' | 'spend_failed' }> {
-  return event.type === 'spend_claimed' || event.type === 'spend_failed';
+): event is Extract<RecordedEvent, { type: 'spend_paid_out' | 'spend_failed' }> {
+  return event.type === 'spend_paid_out' || event.type === 'spend_failed';
 }
 
-function failureOf(end: Extract<RecordedEvent, { type: 'spend_claimed' | 'spend_failed' }>) {
+function failureOf(end: Extract<RecordedEvent, { type: 'spend_paid_out' | 'spend_failed' }>) {
   return end.type === 'spend_failed' ? end.data.reason : undefined;
 }
 
@@ -108,7 +108,7 @@ async function recordEnd(
     block_number: String(landed.block.number),
     block_hash: landed.block.hash,
   };
-  return record([{ type: 'spend_claimed', data: { ...facts, ...onChain } }]);
+  return record([{ type: 'spend_paid_out', data: { ...facts, ...onChain } }]);
 }
 
 function factsIn(data: EventData<'spend_accepted'>): SpendFacts {

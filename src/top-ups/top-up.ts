@@ -71,7 +71,7 @@ export async function takeBackTopUp(
   const taken = balance < amountMicros ? balance : amountMicros;
   const missing = amountMicros - taken;
   const event: LedgerEvent = {
-    type: 'credit_taken_back',
+    type: 'credit_reversed',
     data: { ...of, account_id: accountId, amount_micros: String(taken), missing_micros: String(missing) },
   };
   const credit = {

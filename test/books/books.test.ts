@@ -118,7 +118,7 @@ describe('as CSV', () => {
       'reversal',
       'payment',
       'credit_use',
-      'spend_claimed',
+      'spend_paid_out',
     ]);
   });
 

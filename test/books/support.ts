@@ -113,7 +113,7 @@ export function twoMonths(): { readonly first: RecordedEvent[]; readonly both: R
       },
     } as ToldToBooks,
     account('credit_captured', { ...chat, amount_micros: '400', is_estimate: false }, `chat:${chatId}`),
-    spend('spend_claimed'),
+    spend('spend_paid_out'),
   ];
   const atFebruary = Date.parse('2026-02-03T00:00:00Z');
   const both = placed([...first, ...second], booksStartMs).map((event, i) =>

@@ -239,7 +239,7 @@ STEPS = {
     "credit_account_opened": ("account", {None}, "opened"),
     "credit_granted": ("account", {"opened"}, None),
     "credit_topped_up": ("account", {"opened"}, None),
-    "credit_taken_back": ("account", {"opened"}, None),
+    "credit_reversed": ("account", {"opened"}, None),
     "credit_expired": ("account", {"opened"}, None),
     "key_created": ("key", {None, "revoked"}, "created"),
     "key_revoked": ("key", {None, "created"}, "revoked"),
@@ -247,8 +247,8 @@ STEPS = {
     "spend_authorized": ("spend", {"accepted", "earned"}, None),
     "spend_earned": ("spend", {"accepted"}, "earned"),
     "spend_released": ("spend", {"accepted"}, "released"),
-    "spend_claimed": ("spend", {"earned"}, "over"),
-    "spend_failed": ("spend", {"earned"}, "over"),
+    "spend_paid_out": ("spend", {"earned"}, "closed"),
+    "spend_failed": ("spend", {"earned"}, "closed"),
     "user_created": ("user", {None}, "created"),
     "session_started": ("session", {None}, "started"),
     "session_ended": ("session", {"started"}, "ended"),
@@ -258,7 +258,7 @@ IDS = {"chat": "chat_id", "spend": "chat_id", "account": "account_id", "key": "k
 POSTINGS = {
     "credit_granted": ("granted", "available"),
     "credit_topped_up": ("bought", "available"),
-    "credit_taken_back": ("available", "bought"),
+    "credit_reversed": ("available", "bought"),
     "credit_expired": ("available", "expired"),
     "credit_held": ("available", "held"),
     "credit_captured": ("held", "used"),
@@ -392,7 +392,7 @@ class Ledger:
             self.claim_transfer(stream, data)
         elif kind == "credit_topped_up":
             self.top_up(data)
-        elif kind == "credit_taken_back":
+        elif kind == "credit_reversed":
             if self.top_ups.get(data["call_id"]) != (data["account_id"], int(data["amount_micros"]) + int(data["missing_micros"])):
                 raise Wrong("credit is taken back that was not bought so")
             self.top_ups[data["call_id"]] = None

@@ -140,7 +140,7 @@ test('a claim that went with its block is sent again; until one is final it is n
   expect(await spends.chain.balance(operator)).toBe(before);
   expect(await finish(here, auth)).toEqual(paid);
   expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
-  const claimed = (await storyOf(here.database, auth)).find(({ type }) => type === 'spend_claimed');
+  const claimed = (await storyOf(here.database, auth)).find(({ type }) => type === 'spend_paid_out');
   const { block_number: number, block_hash: hash } = claimed!.data as Record<string, string>;
   const block = await node()
     .extend(publicActions)
@@ -220,7 +220,7 @@ test('a claim that nobody saw land is written down as paid, however late', async
   await work(here);
   const last = (await storyOf(here.database, auth)).at(-1);
   const { transaction } = claim as { transaction: Hex };
-  expect(last).toMatchObject({ type: 'spend_claimed', data: { transaction } });
+  expect(last).toMatchObject({ type: 'spend_paid_out', data: { transaction } });
 });
 
 test('one that its account took back is lost, and told apart from a claim', async () => {

@@ -45,7 +45,7 @@ test('within the exposure an answer does not wait for the chain; it is paid all 
   await eventually(async () => expect(await spends.chain.balance(operator)).toBe(before + auth.amount));
   await eventually(async () => expect(await openRows(gateway.database)).toEqual([]));
   await eventually(async () =>
-    expect((await storyOf(gateway.database, auth)).at(-1)?.type).toBe('spend_claimed'),
+    expect((await storyOf(gateway.database, auth)).at(-1)?.type).toBe('spend_paid_out'),
   );
   const story = (await storyOf(gateway.database, auth)).map(({ type }) => type);
   expect(story.slice(0, 2)).toEqual(['spend_accepted', 'spend_earned']);
@@ -130,7 +130,7 @@ test('what is delivered to nobody exposes nothing, and is not claimed', async ()
   const next = await account.sign({ nonce: 1n });
   await eventually(async () => expect((await ask(gateway, next)).status).toBe(200));
   const claimed = (await storyOf(gateway.database, auth)).filter(
-    ({ type, data }) => type === 'spend_claimed' && 'nonce' in data && data.nonce === '0',
+    ({ type, data }) => type === 'spend_paid_out' && 'nonce' in data && data.nonce === '0',
   );
   expect(claimed).toEqual([]);
   await soundLedger(gateway);

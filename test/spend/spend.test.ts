@@ -12,7 +12,7 @@ import { eventually } from '../support/wait.ts';
 
 const spends = useSpendChain();
 const node = () => createTestClient({ mode: 'anvil', transport: http(spends.chain.rpcUrl) });
-const served = ['spend_accepted', 'spend_authorized', 'spend_earned', 'spend_claimed'];
+const served = ['spend_accepted', 'spend_authorized', 'spend_earned', 'spend_paid_out'];
 
 test('a completion is paid on the chain: the operator has the amount, the account has not', async () => {
   const gateway = await spends.gateway();

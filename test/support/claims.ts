@@ -96,10 +96,10 @@ export const finish = (here: Claims, auth: SpendAuth) =>
     await nodeOf(here).mine({ blocks: 1 });
     await work(here);
     const last = await lastOf(here.database, auth);
-    expect(['spend_claimed', 'spend_failed']).toContain(last.type);
+    expect(['spend_paid_out', 'spend_failed']).toContain(last.type);
     return last;
   });
-export const paid = { type: 'spend_claimed', reason: undefined };
+export const paid = { type: 'spend_paid_out', reason: undefined };
 
 export const lastOf = async (database: TestDatabase, auth: SpendAuth) => {
   const story = await storyOf(database, auth);

@@ -119,6 +119,6 @@ function spend(chatId: string, n: number): Told[] {
     of('spend_accepted', accepted),
     of('spend_authorized', landed),
     of('spend_earned'),
-    of('spend_claimed', landed),
+    of('spend_paid_out', landed),
   ];
 }

@@ -74,9 +74,9 @@ export const peopleTamperings: readonly Tampering[] = [
   },
   {
     what: 'a spend is claimed that was never earned',
-    words: /first at event 31: spend_claimed of spend:\S+: the spend is accepted/,
-    independently: /first at event 31: spend_claimed of a spend that is accepted/,
-    change: rewrite('seq = 31', '"type":"spend_earned"', '"type":"spend_claimed"'),
+    words: /first at event 31: spend_paid_out of spend:\S+: the spend is accepted/,
+    independently: /first at event 31: spend_paid_out of a spend that is accepted/,
+    change: rewrite('seq = 31', '"type":"spend_earned"', '"type":"spend_paid_out"'),
   },
   {
     what: 'a spend is taken twice',

@@ -76,7 +76,7 @@ test.each([
   rpc.lie = isOtherHistory;
   await failsLate(gateway);
   await eventually(async () => {
-    const [event, ...more] = await eventsOf(gateway.database, 'credit_taken_back');
+    const [event, ...more] = await eventsOf(gateway.database, 'credit_reversed');
     expect([event?.data.amount_micros, event?.data.missing_micros]).toEqual(takenAndMissing);
     expect(event?.data).toMatchObject({ account_id: accountId, call_id: callId, quote_digest: digest });
     expect(more).toEqual([]);

@@ -198,7 +198,7 @@ describe('one payment gives credit once', () => {
     await eventually(async () => expect(await eventsOf(database, 'completed')).toHaveLength(1));
     await ledger.lane.append({ stream: facts.quote_digest, events: [await refundOf(database)] });
     await eventually(async () => {
-      const [taken] = await eventsOf(database, 'credit_taken_back');
+      const [taken] = await eventsOf(database, 'credit_reversed');
       expect(taken?.data).toMatchObject({ amount_micros: '10000000', missing_micros: '0' });
     });
     await expectBooks(database);

@@ -66,7 +66,7 @@ export class Bookkeeper {
       case 'operator_sweep_recorded':
         return this.#sweep(event);
       case 'credit_topped_up':
-      case 'credit_taken_back':
+      case 'credit_reversed':
         return this.#convert(event);
       case 'credit_granted':
       case 'credit_captured':
@@ -74,7 +74,7 @@ export class Bookkeeper {
       case 'credit_expired':
         return this.#moveCredit(event);
       case 'spend_earned':
-      case 'spend_claimed':
+      case 'spend_paid_out':
       case 'spend_failed':
         return this.#moveSpend(event);
       case 'chat_completed':
@@ -214,7 +214,7 @@ export class Bookkeeper {
   }
 
   /** Credit that was bought: what its payment's token was owed for is converted, or no longer. */
-  #convert(event: BooksEventOf<'credit_topped_up' | 'credit_taken_back'>): Entry | undefined {
+  #convert(event: BooksEventOf<'credit_topped_up' | 'credit_reversed'>): Entry | undefined {
     const { account_id, quote_digest, call_id } = event.data;
     const isTopUp = event.type === 'credit_topped_up';
     const category = isTopUp ? 'top_up' : 'top_up_reversal';
@@ -252,7 +252,7 @@ export class Bookkeeper {
     return entryOf(event, creditCategories[event.type], moves, { counterparty, memo: model });
   }
 
-  #moveSpend(event: BooksEventOf<'spend_earned' | 'spend_claimed' | 'spend_failed'>): Entry | undefined {
+  #moveSpend(event: BooksEventOf<'spend_earned' | 'spend_paid_out' | 'spend_failed'>): Entry | undefined {
     const moves = spendMoves(event, this.#commodities);
     return entryOf(event, spendCategories[event.type], moves, { counterparty: event.data.commitment });
   }
@@ -299,7 +299,7 @@ const creditCategories = {
 
 const spendCategories = {
   spend_earned: 'spend_earned',
-  spend_claimed: 'spend_claimed',
+  spend_paid_out: 'spend_paid_out',
   spend_failed: 'spend_lost',
 } as const;
 

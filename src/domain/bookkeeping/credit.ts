@@ -6,12 +6,12 @@ import type { BooksEventOf } from './event.ts';
 type CreditEvent = BooksEventOf<
   | 'credit_granted'
   | 'credit_topped_up'
-  | 'credit_taken_back'
+  | 'credit_reversed'
   | 'credit_captured'
   | 'credit_corrected'
   | 'credit_expired'
 >;
-type SpendEvent = BooksEventOf<'spend_earned' | 'spend_claimed' | 'spend_failed'>;
+type SpendEvent = BooksEventOf<'spend_earned' | 'spend_paid_out' | 'spend_failed'>;
 
 /**
  * What credit is to the books: a liability from when it is there until it is used, taken back or expires. Credit that is
@@ -26,7 +26,7 @@ export function creditMoves(event: CreditEvent, model: string | undefined): Move
       return moves(creditGrants, prepaidCredit, micros);
     case 'credit_topped_up':
       return moves(conversion, prepaidCredit, micros);
-    case 'credit_taken_back':
+    case 'credit_reversed':
       // what was used of it is lost
       return [
         ...moves(prepaidCredit, conversion, micros),
@@ -56,7 +56,7 @@ export function spendMoves({ type, data }: SpendEvent, commodities: Commodities)
   switch (type) {
     case 'spend_earned':
       return [{ debit: receivable, credit: accounts.spends, commodity, atoms }];
-    case 'spend_claimed':
+    case 'spend_paid_out':
       return [{ debit: chainAccount(commodity, operator), credit: receivable, commodity, atoms }];
     case 'spend_failed':
       return [{ debit: accounts.lostSpends, credit: receivable, commodity, atoms }];

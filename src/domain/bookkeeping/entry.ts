@@ -36,7 +36,7 @@ export type Category =
   | 'credit_correction'
   | 'credit_expiry'
   | 'spend_earned'
-  | 'spend_claimed'
+  | 'spend_paid_out'
   | 'spend_lost';
 
 /** What one event of the ledger means to the books. */

@@ -34,9 +34,9 @@ export class ReopenedQuotes {
         this.#reopened.add(stream);
         break;
       case 'credit_topped_up':
-      case 'credit_taken_back': {
+      case 'credit_reversed': {
         const digest = 'quote_digest' in data ? data.quote_digest : undefined;
-        if (typeof digest === 'string' && (type === 'credit_taken_back' || this.#completed.has(digest)))
+        if (typeof digest === 'string' && (type === 'credit_reversed' || this.#completed.has(digest)))
           this.#reopened.add(digest);
         break;
       }

@@ -14,7 +14,7 @@ export interface Posting {
 const sides = {
   credit_granted: ['granted', 'available'],
   credit_topped_up: ['bought', 'available'],
-  credit_taken_back: ['available', 'bought'],
+  credit_reversed: ['available', 'bought'],
   credit_expired: ['available', 'expired'],
   credit_held: ['available', 'held'],
   credit_captured: ['held', 'used'],

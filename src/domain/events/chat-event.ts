@@ -64,7 +64,7 @@ export const chatEventSchemas = {
     payer: address,
   }),
   /** Of a top-up whose payment did not last, what was still there; the rest is missing. */
-  credit_taken_back: z.strictObject({ ...ofAccount, ...ofTopUp, missing_micros: micros }),
+  credit_reversed: z.strictObject({ ...ofAccount, ...ofTopUp, missing_micros: micros }),
   credit_expired: z.strictObject({ ...ofAccount, token_id: id.optional() }),
   credit_held: z.strictObject(ofChat),
   credit_captured: z.strictObject({ ...ofChat, is_estimate: z.boolean() }),

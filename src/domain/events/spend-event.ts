@@ -43,7 +43,7 @@ export const spendEventSchemas = {
   /** Nothing was delivered for it, and nothing will be claimed. */
   spend_released: z.strictObject({ ...ofSpend, reason }),
   /** Its operator has the tokens. */
-  spend_claimed: z.strictObject({ ...ofSpend, ...onChain }),
+  spend_paid_out: z.strictObject({ ...ofSpend, ...onChain }),
   /** It was earned and will never be paid. */
   spend_failed: z.strictObject({ ...ofSpend, reason }),
 } as const;

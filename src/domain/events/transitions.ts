@@ -19,7 +19,7 @@ export type EntityStep =
   | 'accepted'
   | 'earned'
   | 'released'
-  | 'over'
+  | 'closed'
   | 'started'
   | 'ended'
   | 'recorded';
@@ -107,7 +107,7 @@ export const transitions: Readonly<Record<EventType, Transition>> = {
   credit_account_opened: { of: 'step', story: 'account', from: first, to: 'opened' },
   credit_granted: ofAccount,
   credit_topped_up: ofAccount,
-  credit_taken_back: ofAccount,
+  credit_reversed: ofAccount,
   credit_expired: ofAccount,
   // a key can be ended between the row that it is and the event that tells of it
   key_created: { ...ofKey, from: ['none', 'revoked'], to: 'created' },
@@ -117,8 +117,8 @@ export const transitions: Readonly<Record<EventType, Transition>> = {
   spend_authorized: { ...ofSpend, from: ['accepted', 'earned'] },
   spend_earned: { ...ofSpend, from: ['accepted'], to: 'earned' },
   spend_released: { ...ofSpend, from: ['accepted'], to: 'released' },
-  spend_claimed: { ...ofSpend, from: ['earned'], to: 'over' },
-  spend_failed: { ...ofSpend, from: ['earned'], to: 'over' },
+  spend_paid_out: { ...ofSpend, from: ['earned'], to: 'closed' },
+  spend_failed: { ...ofSpend, from: ['earned'], to: 'closed' },
   user_created: { of: 'step', story: 'user', from: first, to: 'created' },
   session_started: { ...ofSession, from: first, to: 'started' },
   operator_sweep_recorded: { of: 'step', story: 'sweep', from: first, to: 'recorded' },

@@ -33,7 +33,7 @@ export const reconciledTypes: ReadonlySet<string> = new Set<EventType>([
   'completed',
   'dead_lettered',
   'operator_sweep_recorded',
-  'spend_claimed',
+  'spend_paid_out',
 ]);
 
 interface Stream {
@@ -148,7 +148,7 @@ export class LedgerFacts {
         return change(this.#ofCall(event.stream, event.data.call_id), { call: event.type });
       case 'operator_sweep_recorded':
         return this.#sweepRecorded(event);
-      case 'spend_claimed':
+      case 'spend_paid_out':
         return this.#spend(event);
       default:
         return undefined;
@@ -274,7 +274,7 @@ export class LedgerFacts {
     if (fact.of === 'sweep') this.#sum({ ...fact, payTo: fact.to }, fact.amount);
   }
 
-  #spend({ seq, data }: Extract<RecordedEvent, { type: 'spend_claimed' }>): void {
+  #spend({ seq, data }: Extract<RecordedEvent, { type: 'spend_paid_out' }>): void {
     const { network, contract, operator, amount, transaction, block_number: block } = data;
     const recordedAt = this.#at;
     const position =

@@ -14,7 +14,7 @@ export class TopUpCheck {
   /** Takes the next event. What is wrong with it; undefined where nothing is. `quoteOf` finds the stream of a quote. */
   apply(event: LedgerEvent, quoteOf: (digest: string) => QuoteCheck | undefined): string | undefined {
     if (event.type === 'credit_topped_up') return this.#give(event.data, quoteOf(event.data.quote_digest));
-    if (event.type === 'credit_taken_back') return this.#takeBack(event.data);
+    if (event.type === 'credit_reversed') return this.#takeBack(event.data);
     return undefined;
   }
 
@@ -26,7 +26,7 @@ export class TopUpCheck {
     return undefined;
   }
 
-  #takeBack(data: EventData<'credit_taken_back'>): string | undefined {
+  #takeBack(data: EventData<'credit_reversed'>): string | undefined {
     const { call_id: callId, account_id: accountId, amount_micros: taken, missing_micros: missing } = data;
     const given = this.#given.get(callId);
     if (given?.accountId !== accountId) return `call ${callId} has bought that account no credit`;

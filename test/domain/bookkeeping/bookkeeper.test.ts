@@ -214,7 +214,7 @@ describe('a spend', () => {
   const tag = 'Eip155-84532:SPEND';
 
   test.each([
-    ['spend_claimed', `Assets:Chain:${tag}:0x909090-909090 SPEND-84532`],
+    ['spend_paid_out', `Assets:Chain:${tag}:0x909090-909090 SPEND-84532`],
     ['spend_failed', 'Expenses:LostSpends SPEND-84532'],
     ['spend_authorized', `Assets:Receivable:Spends:${tag}:0x909090-909090 SPEND-84532`],
   ])('is income once it is earned, and after %s', (type, account) => {

@@ -140,7 +140,7 @@ export function paying(n: number, token: object = {}) {
       told.push({
         stream: 'account:7',
         event: {
-          type: 'credit_taken_back',
+          type: 'credit_reversed',
           data: {
             account_id: 7,
             amount_micros: '2000000',

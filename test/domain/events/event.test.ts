@@ -146,7 +146,7 @@ const examples: { readonly [T in EventType]: EventData<T> } = {
   spend_authorized: { ...ofSpend, ...onChain },
   spend_earned: ofSpend,
   spend_released: { ...ofSpend, reason: 'upstream_busy' },
-  spend_claimed: { ...ofSpend, ...onChain },
+  spend_paid_out: { ...ofSpend, ...onChain },
   spend_failed: { ...ofSpend, reason: 'spend_expired' },
   operator_models_loaded: { models: 2, models_sha256: bytesOf('cd', 32) },
   operator_config_refused: { mistakes: 2 },
@@ -189,7 +189,7 @@ const examples: { readonly [T in EventType]: EventData<T> } = {
     atoms: '5000000',
     payer,
   },
-  credit_taken_back: {
+  credit_reversed: {
     account_id: 7,
     amount_micros: '2000000',
     call_id: 3,
@@ -217,7 +217,7 @@ const examples: { readonly [T in EventType]: EventData<T> } = {
 
 const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[] } = {
   spend_authorized: ['transaction', 'block_number', 'block_hash'],
-  spend_claimed: ['transaction', 'block_number', 'block_hash'],
+  spend_paid_out: ['transaction', 'block_number', 'block_hash'],
   payment_rejected: ['quote_digest', 'payer'],
   request_refused: ['service_id', 'job_index', 'quote_digest'],
   replay_denied: ['quote_digest', 'asset'],

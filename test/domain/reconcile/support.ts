@@ -129,7 +129,7 @@ function spendOf(
 ) {
   const place = { transaction, block_number: String(blockNumber), block_hash: blockHash };
   const data = { network, contract, operator, amount: String(amount), ...(isTold && place) };
-  return [{ stream: `spend:${transaction}`, event: make('spend_claimed', data), phase: 1 as const }];
+  return [{ stream: `spend:${transaction}`, event: make('spend_paid_out', data), phase: 1 as const }];
 }
 
 function refundOf(job: Job, out: ChainTransfer): LedgerEvent {

@@ -92,10 +92,10 @@ test.each<[string, Told[]]>([
     [...held, completed(), moved('credit_captured', 60), moved('credit_corrected', 60)],
   ],
   ['a completion of the free tier', [admitted(), completed()]],
-  ['a spend that was claimed', [accepted(), spend('spend_authorized'), earned, spend('spend_claimed')]],
+  ['a spend that was claimed', [accepted(), spend('spend_authorized'), earned, spend('spend_paid_out')]],
   [
     'a spend that landed behind its answer',
-    [accepted(), earned, spend('spend_authorized'), spend('spend_claimed')],
+    [accepted(), earned, spend('spend_authorized'), spend('spend_paid_out')],
   ],
   ['a spend given up, and its nonce used again', [accepted(), gaveUp, accepted(2)]],
   ['a key, a person and a session', [created, key('key_revoked'), user, started, ended]],
@@ -135,7 +135,7 @@ test.each<[string, Told[], RegExp]>([
   ],
   ['a nonce that pays twice', [accepted(), accepted(2)], /one nonce pays once/],
   ['a spend that was given up and earned', [accepted(), gaveUp, earned], /is released, which cannot/],
-  ['a claim of what was not earned', [accepted(), spend('spend_claimed')], /is accepted, which cannot/],
+  ['a claim of what was not earned', [accepted(), spend('spend_paid_out')], /is accepted, which cannot/],
   [
     'a spend that lands after it was given up',
     [accepted(), spend('spend_released', { reason: 'x' }), spend('spend_authorized')],

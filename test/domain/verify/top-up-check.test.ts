@@ -48,7 +48,7 @@ const given = (change: object = {}, accountId = 1): Told =>
     accountId,
   );
 const back = (taken: string, missing: string, change: object = {}, accountId = 1): Told =>
-  on('credit_taken_back', { ...quote, amount_micros: taken, missing_micros: missing, ...change }, accountId);
+  on('credit_reversed', { ...quote, amount_micros: taken, missing_micros: missing, ...change }, accountId);
 const paid = [...job, opened()];
 
 test.each<[string, Told[]]>([
