@@ -21,10 +21,10 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         file: 'src/jobs/take-payment.ts',
-        find: `return settled.kind === 'unknown' ? pending : await answerOnRecord(gateway, job, started);`,
+        find: `return settled.kind === 'unknown' ? pending : await answerOnRecord(context, job, started);`,
         replace: `if (settled.kind === 'unknown' && settled.reason === 'timeout')
-      return await quoteJob(gateway, job, 'payment_invalid', settled.reason);
-    return settled.kind === 'unknown' ? pending : await answerOnRecord(gateway, job, started);`,
+      return await quoteJob(context, job, 'payment_invalid', settled.reason);
+    return settled.kind === 'unknown' ? pending : await answerOnRecord(context, job, started);`,
       },
     ],
     caughtBy: ['refused_though_paid'],
@@ -34,8 +34,8 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         file: 'src/jobs/settle-payment.ts',
-        find: `  const outcome = await askToSettle(gateway, started);`,
-        replace: `  await gateway.lane.append(
+        find: `  const outcome = await askToSettle(context, started);`,
+        replace: `  await context.lane.append(
     {
       stream: started.digest,
       events: [{ type: 'enqueued', data: { call_id: started.callId, payment_nonce: started.payment.nonce } }],
@@ -43,9 +43,9 @@ export const plants: readonly Plant[] = [
     },
     { urgent: true },
   );
-  gateway.onCallReleased();
+  context.onCallReleased();
   started = { ...started, callId: undefined, version: started.version + 1 };
-  const outcome = await askToSettle(gateway, started);`,
+  const outcome = await askToSettle(context, started);`,
       },
     ],
     caughtBy: ['illegal_transition', 'call_without_transfer'],
@@ -92,10 +92,10 @@ export const plants: readonly Plant[] = [
         file: 'src/jobs/settlement-outcome.ts',
         find: `      if (!known || isDecided(known, outcome) || story.version === started.version)
         return { kind: 'superseded' };
-      return recordOutcome(gateway, { ...started, version: story.version }, outcome);`,
+      return recordOutcome(context, { ...started, version: story.version }, outcome);`,
         replace: `      if (!known || story.version === started.version) return { kind: 'superseded' };
       const { stream, events } = outcomeCommand(started, outcome);
-      await gateway.lane.append({ stream, events }, { urgent: true });
+      await context.lane.append({ stream, events }, { urgent: true });
       return outcome;`,
       },
     ],

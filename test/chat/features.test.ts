@@ -47,12 +47,12 @@ test('/x402/ready says how models stand, in a line of its own that payments do n
   const { gateway } = await startBoth(nowhere);
   const check = await documentOf(gateway);
   await eventually(async () =>
-    expect(await gateway.get('/x402/ready')).toMatchObject({ status: 200, json: { routing: { ok: true } } }),
+    expect(await gateway.get('/x402/ready')).toMatchObject({ status: 200, json: { chat: { ok: true } } }),
   );
   const body = JSON.stringify(ask('x', freeModel));
   for (let failures = 0; failures < 5; failures++) await gateway.post(chat, { body, headers: json });
   const ready = await gateway.get('/x402/ready');
-  expect(ready).toMatchObject({ status: 200, json: { status: 'ready', routing: { ok: false } } });
+  expect(ready).toMatchObject({ status: 200, json: { status: 'ready', chat: { ok: false } } });
   expect(check('GET', '/x402/ready', ready)).toEqual([]);
 });
 

@@ -18,5 +18,5 @@ async function packagesOf(module: string): Promise<string> {
 test('a gateway where people have no accounts does not even load what they need', async () => {
   for (const module of ['../../src/main.ts', '../../src/app/chat.ts', '../../src/app/jobs.ts'])
     expect(await packagesOf(module)).not.toContain('better-auth');
-  expect(await packagesOf('../../src/identity.ts')).toContain('better-auth');
+  expect(await packagesOf('../../src/app/identity.ts')).toContain('better-auth');
 });

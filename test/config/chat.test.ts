@@ -23,22 +23,22 @@ context_length = 8192
 max_output_tokens = 8192
 `;
 
-/** A gateway of the routing feature alone; `extra` goes before the first table. */
-function routing(tables = upstream + free + paid, extra = ''): string {
+/** A gateway of the feature chat alone; `extra` goes before the first table. */
+function chatConfig(tables = upstream + free + paid, extra = ''): string {
   return `bind_address = "127.0.0.1:8402"\nfeatures = ["chat"]\n${extra}${tables}`;
 }
 
-const servedBy = (list: string): string => routing(upstream + free.replace('["local"]', list));
+const servedBy = (list: string): string => chatConfig(upstream + free.replace('["local"]', list));
 
 async function read(text: string, variables = {}) {
   const { config } = await parse(text, { 'conf/key': 'key-of-a-file\n' }, variables);
-  if (config.chat === undefined) throw new Error('routing is off');
+  if (config.chat === undefined) throw new Error('the feature chat is off');
   return config.chat;
 }
 
 describe('chat', () => {
   it('needs nothing of x402, and has every default', async () => {
-    const { config, warnings } = await parse(routing());
+    const { config, warnings } = await parse(chatConfig());
     expect(warnings).toEqual([]);
     expect(config.jobs).toBeUndefined();
     expect(config.chat).toEqual({
@@ -95,9 +95,9 @@ describe('chat', () => {
   });
 
   it('needs a model', async () => {
-    expect(await wrongs(routing(''))).toEqual(['models: is missing: routing needs a model']);
-    expect(await wrongs(routing(upstream, 'models = []\n'))).toEqual([
-      'models: is missing: routing needs a model',
+    expect(await wrongs(chatConfig(''))).toEqual(['models: is missing: chat needs a model']);
+    expect(await wrongs(chatConfig(upstream, 'models = []\n'))).toEqual([
+      'models: is missing: chat needs a model',
     ]);
   });
 
@@ -154,13 +154,13 @@ max_output_tokens = 10
 
   it('warns of an upstream that no model uses', async () => {
     const idle = upstream.replace('local', 'idle');
-    expect((await parse(routing(idle + upstream + free))).warnings).toEqual([
+    expect((await parse(chatConfig(idle + upstream + free))).warnings).toEqual([
       'conf/gateway.toml:3  upstreams[0]: no model is served by idle',
     ]);
   });
 
   it('is frozen all the way down', async () => {
-    const config = await read(routing());
+    const config = await read(chatConfig());
     const unfrozen: string[] = [];
     const visit = (value: unknown, path: string): void => {
       if (typeof value !== 'object' || value === null) return;
@@ -182,8 +182,8 @@ max_output_tokens = 10
     'ipv6_prefix = 129',
     'currency = "US"',
   ])('refuses %s', async (line) => {
-    expect(await mistakesIn(routing(`[chat]\n${line}\n${upstream}${free}`))).toEqual([
-      expect.stringMatching(/^4 routing\./),
+    expect(await mistakesIn(chatConfig(`[chat]\n${line}\n${upstream}${free}`))).toEqual([
+      expect.stringMatching(/^4 chat\./),
     ]);
   });
 });
@@ -192,15 +192,15 @@ describe('upstreams', () => {
   it('get their key from the environment or a file', async () => {
     const second = upstream.replace('local', 'other');
     const { upstreams } = await read(
-      routing(`${upstream}key_env = "UPSTREAM_KEY"\n${second}key_file = "key"\n${free}`),
+      chatConfig(`${upstream}key_env = "UPSTREAM_KEY"\n${second}key_file = "key"\n${free}`),
       { UPSTREAM_KEY: 'key-of-a-variable' },
     );
     expect(upstreams.map(({ key }) => key)).toEqual(['key-of-a-variable', 'key-of-a-file']);
   });
 
   it('never have their key repeated in a message', async () => {
-    const pasted = await wrongs(routing(`${upstream}key_env = "sk-hush"\n${free}`));
-    const unfit = await wrongs(routing(`${upstream}key_env = "K"\n${free}`), {}, { K: 'hush hush' });
+    const pasted = await wrongs(chatConfig(`${upstream}key_env = "sk-hush"\n${free}`));
+    const unfit = await wrongs(chatConfig(`${upstream}key_env = "K"\n${free}`), {}, { K: 'hush hush' });
     expect([pasted, unfit].map((found) => found.length)).toEqual([1, 1]);
     expect([...pasted, ...unfit].join()).not.toContain('hush');
   });
@@ -208,9 +208,9 @@ describe('upstreams', () => {
   it.each(['http://127.0.0.1:8000/v1', 'http://localhost:11434/v1', 'http://[::1]/v1', 'https://a.example'])(
     'may be at %s',
     async (url) => {
-      expect(await wrongs(routing(upstream.replace(/base_url = .*/, `base_url = "${url}"`) + free))).toEqual(
-        [],
-      );
+      expect(
+        await wrongs(chatConfig(upstream.replace(/base_url = .*/, `base_url = "${url}"`) + free)),
+      ).toEqual([]);
     },
   );
 
@@ -218,14 +218,16 @@ describe('upstreams', () => {
     'may not be at %s',
     async (url) => {
       expect(
-        await mistakesIn(routing(upstream.replace(/base_url = .*/, `base_url = "${url}"`) + free)),
+        await mistakesIn(chatConfig(upstream.replace(/base_url = .*/, `base_url = "${url}"`) + free)),
       ).toEqual([expect.stringMatching(/^5 upstreams\[0\]\.base_url: /)]);
     },
   );
 
   it('carry their units over, and may not end before an answer must begin', async () => {
     const times = `connect_timeout_ms = 1\nfirst_byte_timeout_ms = 2\nidle_timeout_ms = 3\ntotal_timeout_ms = 4\n`;
-    const { upstreams } = await read(routing(`${upstream}${times}weight = 5\nmax_concurrent = 6\n${free}`));
+    const { upstreams } = await read(
+      chatConfig(`${upstream}${times}weight = 5\nmax_concurrent = 6\n${free}`),
+    );
     expect(upstreams[0]).toMatchObject({
       connectTimeoutMs: 1,
       firstByteTimeoutMs: 2,
@@ -234,7 +236,7 @@ describe('upstreams', () => {
       weight: 5,
       maxConcurrent: 6,
     });
-    expect(await mistakesIn(routing(`${upstream}total_timeout_ms = 119_999\n${free}`))).toEqual([
+    expect(await mistakesIn(chatConfig(`${upstream}total_timeout_ms = 119_999\n${free}`))).toEqual([
       '6 upstreams[0].total_timeout_ms: must not be below first_byte_timeout_ms (120000)',
     ]);
   });
@@ -261,22 +263,24 @@ describe('models', () => {
   });
 
   it.each(['"a b"', '""', '"ü"', `"${'m'.repeat(201)}"`, '7'])('are not named %s', async (name) => {
-    expect(await wrongs(routing(upstream + free.replace('"free"', name)))).toHaveLength(1);
+    expect(await wrongs(chatConfig(upstream + free.replace('"free"', name)))).toHaveLength(1);
   });
 
   it.each(['"0"', '"-1"', '2.5', '"2,5"', '"1000000"', '"0.0000000001"', 'true'])(
     'do not cost %s',
     async (price) => {
-      expect(await mistakesIn(routing(upstream + paid.replace('"2.50"', price)))).toEqual([
+      expect(await mistakesIn(chatConfig(upstream + paid.replace('"2.50"', price)))).toEqual([
         expect.stringMatching(/^9 models\[0\]\.input_price: /),
       ]);
     },
   );
 
   it('may take parameters beside the known ones', async () => {
-    const { models } = await read(routing(`${upstream}${free}allowed_parameters = ["thinking", "top-x"]\n`));
+    const { models } = await read(
+      chatConfig(`${upstream}${free}allowed_parameters = ["thinking", "top-x"]\n`),
+    );
     expect(models[0]?.allowedParameters).toEqual(['thinking', 'top-x']);
-    const wrong = routing(`${upstream}${free}allowed_parameters = ["a b"]\n`);
+    const wrong = chatConfig(`${upstream}${free}allowed_parameters = ["a b"]\n`);
     expect(await wrongs(wrong)).toEqual([
       expect.stringMatching(/^models\[0\]\.allowed_parameters\[0\]: must be 1 to 64 of/),
     ]);
@@ -284,6 +288,6 @@ describe('models', () => {
 
   it.each(['context_length', 'max_output_tokens'])('need %s', async (key) => {
     const without = free.replace(new RegExp(`^${key}.*\n`, 'm'), '');
-    expect(await wrongs(routing(upstream + without))).toEqual([`models[0].${key}: is missing`]);
+    expect(await wrongs(chatConfig(upstream + without))).toEqual([`models[0].${key}: is missing`]);
   });
 });

@@ -66,7 +66,7 @@ describe('top-ups', () => {
 
   const delegated = `auth_mode = "delegated_caller_signature"\nnet_rpc_url = "https://rpc.example"\nnet_contract = "0x${'ab'.repeat(20)}"`;
   const mistakes: [string, Parts, string][] = [
-    ['without x402', { top: 'features = ["chat"]' }, 'top_ups: needs the feature x402'],
+    ['without paid jobs', { top: 'features = ["chat"]' }, 'top_ups: needs the feature jobs'],
     ['without accounts', { people: '' }, 'top_ups: needs [identity]'],
     ['without a price', { prices: '' }, 'top_ups[0]: job 9/0 has no price'],
     ['of a disabled job', { policies: policy('disabled') }, 'job 9/0 is disabled'],
