@@ -3,9 +3,10 @@ import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import type { RootTable } from './root.ts';
 import { readSecret } from './secrets.ts';
+import { facilitatorMarginSecs } from '../domain/payments/facilitator-margin.ts';
 
-/** A payment must outlive the settlement by this much, or it may expire on its way into a block. */
-const settleMarginMs = 6_000;
+/** A payment must outlive the settlement by this much, or the facilitator refuses it. */
+const settleMarginMs = facilitatorMarginSecs * 1_000;
 
 /** Puts the `facilitator_*` keys together; undefined if any is wrong or the address is missing. */
 export async function readFacilitator(
@@ -46,13 +47,13 @@ function checkTimeouts(root: RootTable, report: Report): void {
     const leastSecs = Math.floor((settleTimeoutMs + settleMarginMs) / 1_000) + 1;
     report.mistake(
       ['max_timeout_secs'],
-      `must be at least ${leastSecs}: more than facilitator_settle_timeout_ms and 6 s`,
+      `must be at least ${leastSecs}: more than facilitator_settle_timeout_ms and ${facilitatorMarginSecs} s`,
     );
   } else {
     const mostMs = maxTimeoutSecs * 1_000 - settleMarginMs - 1;
     report.mistake(
       ['facilitator_settle_timeout_ms'],
-      `must be at most ${mostMs}: 6 s less than max_timeout_secs`,
+      `must be at most ${mostMs}: ${facilitatorMarginSecs} s less than max_timeout_secs`,
     );
   }
 }

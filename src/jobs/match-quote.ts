@@ -9,6 +9,7 @@ import {
 import type { Hex } from '../domain/values/primitives.ts';
 import { optionFromJson, quoteDigest, quoteToData, type SettlementOption } from '../domain/payments/quote.ts';
 import { emptyQuoteState, foldQuote, isOpen, type QuoteState } from '../domain/payments/quote-state.ts';
+import { facilitatorMarginSecs } from '../domain/payments/facilitator-margin.ts';
 import { findLivePriceWei, type StreamReading } from '../store/streams.ts';
 import type { Job } from './catalog.ts';
 import { type JobsContext, nowSecs } from './context.ts';
@@ -133,9 +134,6 @@ async function earlierTerms(
   const priceWei = await findLivePriceWei(context.db, { ...job, ...option }, quoteTtlSecs);
   return priceWei === undefined ? undefined : { option, priceWei };
 }
-
-/** The facilitator refuses what expires within this; settling may start no later. */
-const facilitatorMarginSecs = 6;
 
 export function paymentWindow(context: JobsContext, atSecs: number): PaymentWindow {
   const { maxTimeoutSecs, facilitator } = context.settings;

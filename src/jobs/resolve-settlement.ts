@@ -1,6 +1,7 @@
 import { ofPayment, paymentFromData, type SignedPayment } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import { foldQuote, type PaymentState, paymentOf, type QuoteState } from '../domain/payments/quote-state.ts';
+import { facilitatorMarginSecs } from '../domain/payments/facilitator-margin.ts';
 import type { FollowUp } from '../store/follow-ups.ts';
 import { paymentKey, readStream } from '../store/streams.ts';
 import { postponeUnsettled, type UnsettledCall } from '../store/unsettled.ts';
@@ -27,8 +28,6 @@ interface Unresolved {
   readonly known: PaymentState;
 }
 
-/** Facilitators refuse what expires within this: no use in settling it again. */
-const settleMarginSecs = 6;
 /** The settle that was just asked for has probably landed by then. */
 const soonMs = 1_000;
 /** The longest pause between two looks. */
@@ -178,7 +177,7 @@ function maySettle(context: JobsContext, { open, started, known }: Unresolved): 
 
 function isInTime(context: JobsContext, { validAfter, validBefore }: SignedPayment): boolean {
   const now = BigInt(nowSecs(context));
-  return validAfter < now && validBefore > now + BigInt(settleMarginSecs);
+  return validAfter < now && validBefore > now + BigInt(facilitatorMarginSecs);
 }
 
 /** Says once, in the ledger, that a payment takes too long: the operator is alerted from there. */

@@ -1,3 +1,4 @@
+import { maxJobIndex, maxServiceId } from '../domain/payments/job.ts';
 import type { JobCall, Trigger } from './call.ts';
 import type { AnySchema, OutputOf } from './input.ts';
 import { readInput } from './input.ts';
@@ -31,7 +32,6 @@ export interface Job {
 type WiredHandler = (call: JobCall) => Promise<Result>;
 
 const triggerForm = /^[a-z][a-z0-9_-]{0,63}$/;
-const maxJobIndex = 2 ** 32 - 1;
 
 /**
  * Wires a job's handlers, each to the trigger that may call it.
@@ -39,7 +39,7 @@ const maxJobIndex = 2 ** 32 - 1;
  */
 export function job<Schema extends AnySchema | undefined = undefined>(options: JobOptions<Schema>): Job {
   const { serviceId, jobIndex, on, input: schema, concurrency, timeoutMs } = options;
-  requireWhole('serviceId', serviceId, 0, Number.MAX_SAFE_INTEGER);
+  requireWhole('serviceId', serviceId, 0, maxServiceId);
   requireWhole('jobIndex', jobIndex, 0, maxJobIndex);
   if (concurrency !== undefined) requireWhole('concurrency', concurrency, 1, 10_000);
   if (timeoutMs !== undefined) requireTimeout(timeoutMs);
