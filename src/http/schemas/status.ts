@@ -21,7 +21,7 @@ export const readiness = z
       open_calls: count,
       oldest_due_ms: count.meta({ description: 'How long the oldest due call has been waiting.' }),
     }),
-    routing: readinessCheck.optional().meta({
+    chat: readinessCheck.optional().meta({
       description: 'Where models are served as well: no part of `status`, which is about payments.',
     }),
   })
