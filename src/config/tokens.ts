@@ -1,9 +1,10 @@
+import { transferMethods } from '../domain/payments/schemes/schemes.ts';
 import { chainIdOf } from '../domain/values/primitives.ts';
 import type { AcceptedToken, Rate } from '../domain/values/token.ts';
 import type { Report } from './report.ts';
 import type { RootTable } from './root.ts';
 import { readTables, type Table } from './table.ts';
-import { address, markupBps, matching, network, oneOf, rate, text, wholeNumber, Wrong } from './values.ts';
+import { address, markupBps, matching, network, oneOf, rate, wholeNumber } from './values.ts';
 
 const printable = matching(/^[\x20-\x7e]{1,64}$/, 'must be 1 to 64 printable ASCII characters');
 
@@ -13,9 +14,7 @@ const tokenShape = {
   symbol: matching(/^[A-Za-z0-9._-]{1,16}$/, 'must be 1 to 16 of A-Z, a-z, 0-9, ".", "_" and "-"'),
   decimals: wholeNumber(0, 36),
   pay_to: address,
-  transfer_method: text((raw) => (raw === 'permit2' ? new Wrong('permit2 is not built yet') : raw))
-    .pipe(oneOf(['eip3009']))
-    .default('eip3009'),
+  transfer_method: oneOf(transferMethods).default(transferMethods[0]),
   eip712_name: printable,
   eip712_version: printable,
   rate_per_native_unit: rate.optional(),

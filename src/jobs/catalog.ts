@@ -40,6 +40,7 @@ export function createCatalog(config: JobsConfig): Catalog {
       input: policy?.input && withCheck(policy.input),
       options: config.tokens.map((token) => ({
         network: token.network,
+        transferMethod: token.transferMethod,
         asset: token.asset,
         symbol: token.symbol,
         decimals: token.decimals,

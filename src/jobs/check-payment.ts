@@ -1,5 +1,6 @@
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
-import { isSignedByPayer, type SignedPayment, timeError } from '../domain/payments/payment.ts';
+import { isSignedByPayer, type SignedPayment } from '../domain/payments/payment.ts';
+import { windowError } from '../domain/payments/payment-window.ts';
 import type { AuthMode } from '../domain/payments/job.ts';
 import type { Address, Hex } from '../domain/values/primitives.ts';
 import type { RefusalCode } from '../domain/errors/refusal.ts';
@@ -84,7 +85,7 @@ export async function checkDecodedPayment(
     return { kind: 'no_room', digest, reason: 'outbox_full' };
   }
   // verifying took its time: settling must still fit into the authorization
-  const late = timeError(payment.validAfter, payment.validBefore, paymentWindow(context, nowSecs(context)));
+  const late = windowError(payment.validAfter, payment.validBefore, paymentWindow(context, nowSecs(context)));
   if (late && !verified.landed) return rejected({ stage: 'shape', reason: late, quote_digest: digest });
   const caller = job.restriction &&
     found && { mode: job.restriction.authMode, address: found.caller, nonce: found.claim?.nonce };

@@ -2,7 +2,7 @@ import { decodePayment, type DecodedPayment } from '../domain/payments/decode-pa
 import type { EventType } from '../domain/events/event.ts';
 import { parseCaller } from '../domain/payments/caller-signature.ts';
 import type { AuthMode } from '../domain/payments/job.ts';
-import { isSignedByPayer, signedAsTold } from '../domain/payments/payment.ts';
+import { isSignedByPayer, readSignedPayment } from '../domain/payments/payment.ts';
 import type { Address } from '../domain/values/primitives.ts';
 import { type RefusalCode, refusals } from '../domain/errors/refusal.ts';
 import { isNonceUsed } from '../store/streams.ts';
@@ -124,7 +124,7 @@ function provenPayer(decoded: DecodedPayment, job: Job): Address | undefined {
   const option = job.options.find(
     ({ network, asset }) => network === decoded.network && (!decoded.terms || decoded.terms.asset === asset),
   );
-  const payment = option && signedAsTold(decoded, option);
+  const payment = option && readSignedPayment(decoded, option);
   return payment && isSignedByPayer(payment) ? payment.payer : undefined;
 }
 

@@ -1,11 +1,7 @@
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import type { EventData, LedgerEvent } from '../domain/events/event.ts';
-import {
-  checkPayment,
-  matchOption,
-  type PaymentWindow,
-  type SignedPayment,
-} from '../domain/payments/payment.ts';
+import { checkPayment, matchOption, type SignedPayment } from '../domain/payments/payment.ts';
+import type { PaymentWindow } from '../domain/payments/payment-window.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import { optionFromJson, quoteDigest, quoteToData, type SettlementOption } from '../domain/payments/quote.ts';
 import { emptyQuoteState, foldQuote, isOpen, type QuoteState } from '../domain/payments/quote-state.ts';
@@ -109,7 +105,7 @@ async function matchOwnQuote(
   let [option, priceWei] = [offered, job.priceWei];
   let payment = checkPayment(decoded, option, window);
   if ('invalid' in payment && payment.invalid === 'authorization_value_mismatch') {
-    const earlier = await earlierTerms(context, job, offered, decoded.payload.authorization.value);
+    const earlier = await earlierTerms(context, job, offered, decoded.payload.value);
     if (earlier) {
       ({ option, priceWei } = earlier);
       payment = checkPayment(decoded, option, window);

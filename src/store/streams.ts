@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
 import { type JobId, jobKey } from '../domain/payments/job.ts';
-import type { Fingerprint, PaymentName } from '../domain/payments/payment.ts';
+import { type Fingerprint, nonceScope, type PaymentName } from '../domain/payments/payment.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
 import type { Claim } from './append-batch.ts';
 import type { LedgerDatabase } from './database.ts';
@@ -67,7 +67,7 @@ export function paymentClaim(payment: Fingerprint, binding: string): Claim {
   return {
     kind: 'payment',
     owner: payer,
-    scope: scopePrefix(payment) + asset,
+    scope: nonceScope(payment, asset),
     key: nonce,
     binding,
   };
@@ -84,15 +84,9 @@ export function quoteClaim(digest: string, payment: Fingerprint): Claim {
   return { kind: 'quote', owner: '', scope: '', key: digest, binding: paymentKey(payment) };
 }
 
-/** EIP-3009 is the only way that money moves until Permit2 is built. */
-function scopePrefix({ network }: Pick<Fingerprint, 'network'>): string {
-  return `${network}/eip3009/`;
-}
-
 /** The lowest and the highest scope of claims that a payment of this name can have made. */
 export function paymentScopes(name: PaymentName): [low: string, high: string] {
-  const prefix = scopePrefix(name);
-  return [prefix + (name.asset ?? '0x'), prefix + (name.asset ?? '0y')];
+  return [nonceScope(name, name.asset ?? '0x'), nonceScope(name, name.asset ?? '0y')];
 }
 
 /** A delegated nonce's place among the claims: unique within a caller and a job. Consumed ones are kept for ever. */
@@ -155,6 +149,7 @@ export interface OfferedTerms {
   readonly serviceId: number;
   readonly jobIndex: number;
   readonly network: string;
+  readonly transferMethod: string;
   readonly asset: string;
   readonly payTo: string;
   readonly amount: bigint;
@@ -169,8 +164,9 @@ export async function findLivePriceWei(
   terms: OfferedTerms,
   ttlSecs: number,
 ): Promise<bigint | undefined> {
-  const { network, asset, payTo, amount } = terms;
-  const option = JSON.stringify([{ network, asset, pay_to: payTo, amount: String(amount) }]);
+  const { network, transferMethod, asset, payTo, amount } = terms;
+  const offered = { network, transfer_method: transferMethod, asset, pay_to: payTo, amount: String(amount) };
+  const option = JSON.stringify([offered]);
   const { rows } = await sql<{ price_wei: string }>`
     select data->>'price_wei' as price_wei
     from tollbook.event cross join lateral (select convert_from(leaf, 'UTF8')::jsonb->'data' as data) content

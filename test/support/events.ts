@@ -15,6 +15,7 @@ export function quoteIssued(): LedgerEvent {
       options: [
         {
           network: 'eip155:84532',
+          transfer_method: 'eip3009',
           asset: randomAddress(),
           symbol: 'USDC',
           decimals: 6,

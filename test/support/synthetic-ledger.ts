@@ -28,13 +28,14 @@ export function paidJob(
   const issuedAt = Math.floor((options.startMs ?? startMs) / 1_000);
   const terms = {
     network,
+    transfer_method: 'eip3009',
     asset,
     symbol: 'USDC',
     decimals: 6,
     pay_to: payTo,
     eip712_name: 'USD Coin',
     eip712_version: '2',
-  };
+  } as const;
   const amount = String(1_000 * (1 + job));
   const quote: Extract<LedgerEvent, { type: 'quote_issued' }> = {
     type: 'quote_issued',
@@ -68,7 +69,6 @@ export function paidJob(
         payment: {
           ...terms,
           x402_version: 2,
-          transfer_method: 'eip3009',
           amount,
           payer,
           nonce,

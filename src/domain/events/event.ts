@@ -4,6 +4,7 @@ import { chatEventSchemas } from './chat-event.ts';
 import { identityEventSchemas } from './identity-event.ts';
 import { authModes } from '../payments/job.ts';
 import { operatorScopes } from '../identity/operator-scope.ts';
+import { transferMethods } from '../payments/schemes/schemes.ts';
 import { identifierForm } from '../payments/payment-identifier.ts';
 import { runnerName } from '../values/runner-name.ts';
 import { spendEventSchemas } from './spend-event.ts';
@@ -35,6 +36,7 @@ const tokenDomain = { eip712_name: domainText, eip712_version: domainText };
 
 const settlementOption = z.strictObject({
   network,
+  transfer_method: z.enum(transferMethods),
   asset: address,
   symbol,
   decimals: z.int().min(0).max(36),
@@ -74,7 +76,7 @@ const requestRefused = z.strictObject({
 
 const signedPayment = z.strictObject({
   x402_version: z.union([z.literal(1), z.literal(2)]),
-  transfer_method: z.literal('eip3009'),
+  transfer_method: z.enum(transferMethods),
   network,
   asset: address,
   symbol,

@@ -8,6 +8,8 @@ import {
   isHex32,
   parseAddress,
 } from '../values/primitives.ts';
+import type { ParsedPayload } from './schemes/scheme.ts';
+import { schemes, type TransferMethod, transferMethods } from './schemes/schemes.ts';
 import { networkOfV1 } from './x402-v1.ts';
 
 /** Longest payment header read: an honest one is under 2 KiB, ERC-1271 signatures included. */
@@ -23,10 +25,11 @@ export interface DecodedPayment {
   readonly nonce: Hex;
   /** A version 1 payment names no asset and no terms: it means the one token offered on its network. */
   readonly terms: PaymentTerms | undefined;
-  /** The payer's own name for it. A version 1 payment has no place for one. */
+  /** The payer's own id for it. Version 1 has no field for one. */
   readonly identifier: PaymentIdentifier | undefined;
-  /** The client's own spelling, for the strict check. */
-  readonly payload: z.infer<typeof exactPayload>;
+  /** By the payload's shape, whatever scheme the payment names. */
+  readonly transferMethod: TransferMethod;
+  readonly payload: ParsedPayload;
 }
 
 /** What a version 2 payment repeats of the offer it accepts. */
@@ -41,18 +44,7 @@ export interface PaymentTerms {
 export type UndecodablePayment = 'payment_header_too_large' | 'undecodable_payment';
 
 const text = z.string().max(10_000);
-const exactPayload = z.looseObject({
-  signature: text,
-  authorization: z.looseObject({
-    from: text,
-    to: text,
-    value: text,
-    validAfter: text,
-    validBefore: text,
-    nonce: text,
-  }),
-});
-const payloadV1 = z.object({ x402Version: z.literal(1), scheme: text, network: text, payload: exactPayload });
+const payloadV1 = z.object({ x402Version: z.literal(1), scheme: text, network: text, payload: z.unknown() });
 const payloadV2 = z.object({
   x402Version: z.literal(2),
   accepted: z.object({
@@ -63,8 +55,8 @@ const payloadV2 = z.object({
     payTo: text,
     extra: z.record(z.string(), z.unknown()).optional(),
   }),
-  payload: exactPayload,
-  // whatever stands here, a payment that is known must be recognised
+  payload: z.unknown(),
+  // a known payment is recognised whatever its extensions hold
   extensions: z
     .object({ [paymentIdentifierKey]: z.unknown() })
     .optional()
@@ -74,7 +66,7 @@ const payloadV2 = z.object({
 /**
  * Reads a payment header: standard base64 of UTF-8 JSON, `X-PAYMENT` in the form of version 1, `PAYMENT-SIGNATURE` in
  * that of version 2. Lenient about spelling, so that a payment we already know is recognised; the check against its quote
- * is strict. Returns a machine word where nothing can be recognised in it.
+ * is strict. Returns a reason code where it names no payment.
  */
 export function decodePayment(header: string, x402Version: 1 | 2): DecodedPayment | UndecodablePayment {
   if (header.length > maxPaymentHeaderBytes) return 'payment_header_too_large';
@@ -85,33 +77,35 @@ export function decodePayment(header: string, x402Version: 1 | 2): DecodedPaymen
 function decodeV1(json: unknown): DecodedPayment | undefined {
   const parsed = payloadV1.safeParse(json);
   const network = parsed.success ? networkOfV1(parsed.data.network) : undefined;
-  const party = parsed.success ? partyOf(parsed.data.payload) : undefined;
-  if (!parsed.success || !network || !party) return undefined;
-  const { scheme, payload } = parsed.data;
-  return { x402Version: 1, scheme, network, ...party, terms: undefined, identifier: undefined, payload };
+  const signed = parsed.success ? readPayload(parsed.data.payload) : undefined;
+  if (!parsed.success || !network || !signed) return undefined;
+  const { scheme } = parsed.data;
+  return { x402Version: 1, scheme, network, ...signed, terms: undefined, identifier: undefined };
 }
 
 function decodeV2(json: unknown): DecodedPayment | undefined {
   const parsed = payloadV2.safeParse(json);
   if (!parsed.success) return undefined;
   const { accepted, payload, extensions } = parsed.data;
-  const party = partyOf(payload);
+  const signed = readPayload(payload);
   const asset = parseAddress(accepted.asset);
-  if (chainIdOf(accepted.network) === undefined || !party || !asset) return undefined;
+  if (chainIdOf(accepted.network) === undefined || !signed || !asset) return undefined;
   const { scheme, amount, payTo } = accepted;
   const digest = accepted.extra?.['quoteDigest'];
   const quoteDigest = typeof digest === 'string' && isHex32(digest) ? digest : undefined;
   const terms = { asset, payTo, amount, quoteDigest };
   const identifier = readIdentifier(extensions?.[paymentIdentifierKey]);
-  return { x402Version: 2, scheme, network: accepted.network as Caip2, ...party, terms, identifier, payload };
+  return { x402Version: 2, scheme, network: accepted.network as Caip2, ...signed, terms, identifier };
 }
 
-function partyOf({
-  authorization,
-}: z.infer<typeof exactPayload>): { payer: Address; nonce: Hex } | undefined {
-  const payer = parseAddress(authorization.from);
-  const nonce = authorization.nonce.toLowerCase();
-  return payer && isHex32(nonce) ? { payer, nonce } : undefined;
+type SignedPart = Pick<DecodedPayment, 'transferMethod' | 'payload' | 'payer' | 'nonce'>;
+
+function readPayload(received: unknown): SignedPart | undefined {
+  for (const transferMethod of transferMethods) {
+    const payload = schemes[transferMethod].parse(received);
+    if (payload) return { transferMethod, payload, payer: payload.payer, nonce: payload.nonce };
+  }
+  return undefined;
 }
 
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;

@@ -1,60 +1,50 @@
 import { createHash } from 'node:crypto';
-import { authorizationDigest } from './schemes/eip3009/authorization-digest.ts';
 import { canonicalJson } from '../values/canonical-json.ts';
 import type { DecodedPayment } from './decode-payment.ts';
 import type { SignedPaymentData } from '../events/event.ts';
 import { type Address, type Caip2, type Hex, parseAddress } from '../values/primitives.ts';
+import type { PaymentWindow } from './payment-window.ts';
 import type { SettlementOption } from './quote.ts';
-import { parseSignature, recoverSigner } from '../values/ethereum-signature.ts';
+import type { InvalidPayment, SchemePayment, SchemeTransfer, SignedTerms } from './schemes/scheme.ts';
+import { schemes, type TransferMethod } from './schemes/schemes.ts';
+import { optionsForV1 } from './x402-v1.ts';
 
-/** The one name of an authorization, however its text was spelt: unique among the ledger's claims. */
+/** Identifies a payment, however its text was spelt: unique among the ledger's claims. */
 export interface Fingerprint {
   readonly network: Caip2;
-  readonly transferMethod: 'eip3009';
+  readonly transferMethod: TransferMethod;
   readonly asset: Address;
   readonly payer: Address;
   readonly nonce: Hex;
 }
 
 /** A payment whose every field was checked against its quote's option. Amounts and times as integers. */
-export interface SignedPayment extends Fingerprint {
+export interface SignedPayment extends Fingerprint, SchemePayment {
+  readonly network: Caip2;
+  readonly asset: Address;
+  readonly payer: Address;
+  readonly nonce: Hex;
   readonly x402Version: 1 | 2;
   readonly symbol: string;
   readonly decimals: number;
-  readonly payTo: Address;
-  readonly amount: bigint;
-  readonly validAfter: bigint;
-  readonly validBefore: bigint;
-  readonly signature: Hex;
   readonly maxTimeoutSecs: number;
-  readonly eip712Name: string;
-  readonly eip712Version: string;
 }
-
-/** The times a payment is held against, in Unix seconds and seconds. */
-export interface PaymentWindow {
-  readonly nowSecs: number;
-  readonly maxTimeoutSecs: number;
-  /** What settling may take, the facilitator's own margin included. */
-  readonly settleMarginSecs: number;
-}
-
-/** Clocks of honest payers run ahead by up to this. */
-const clockSkewSecs = 60;
 
 /**
  * The option that a payment means, however its addresses are spelt; undefined where it is none of them.
- * A version 1 payment can only mean the first option of its network.
+ * A version 1 payment can only mean the one option of its network that version 1 clients are offered.
  */
 export function matchOption(
   decoded: DecodedPayment,
   options: readonly SettlementOption[],
 ): SettlementOption | undefined {
-  const { terms } = decoded;
-  if (decoded.scheme !== 'exact') return undefined;
-  const ofNetwork = options.filter(({ network }) => network === decoded.network);
-  if (!terms) return ofNetwork[0];
-  return ofNetwork.find(
+  const { terms, network, transferMethod } = decoded;
+  if (decoded.scheme !== schemes[transferMethod].x402Scheme) return undefined;
+  const candidates = (terms ? options : optionsForV1(options)).filter(
+    (option) => option.network === network && option.transferMethod === transferMethod,
+  );
+  if (!terms) return candidates[0];
+  return candidates.find(
     (option) =>
       terms.asset === option.asset &&
       parseAddress(terms.payTo) === option.payTo &&
@@ -62,110 +52,67 @@ export function matchOption(
   );
 }
 
-const payloadKeys = new Set(['signature', 'authorization']);
-const authorizationKeys = new Set(['from', 'to', 'value', 'validAfter', 'validBefore', 'nonce']);
-const decimal = /^(?:0|[1-9]\d{0,77})$/;
-const signatureHex = /^0x(?:[0-9a-fA-F]{2}){65,4096}$/;
-
 /**
  * Checks a payment against the option it means: exact spelling, payee, value and time.
- * Returns the machine word of the first thing wrong.
+ * Returns the reason code of the first fault.
  */
 export function checkPayment(
   decoded: DecodedPayment,
   option: SettlementOption,
   window: PaymentWindow,
-): SignedPayment | { readonly invalid: string } {
-  const { payload, payer, nonce } = decoded;
-  const { authorization } = payload;
-  if (Object.keys(payload).some((key) => !payloadKeys.has(key))) return invalid('unknown_payload_field');
-  if (Object.keys(authorization).some((key) => !authorizationKeys.has(key)))
-    return invalid('unknown_payload_field');
-  if (authorization.nonce !== nonce) return invalid('nonce_not_lower_case');
-  for (const name of ['value', 'validAfter', 'validBefore'] as const) {
-    if (!decimal.test(authorization[name])) return invalid('not_a_decimal');
-  }
-  if (!signatureHex.test(payload.signature)) return invalid('malformed_signature');
-  if (parseAddress(authorization.to) !== option.payTo) return invalid('recipient_mismatch');
-  if (BigInt(authorization.value) !== option.amount) return invalid('authorization_value_mismatch');
-  const validAfter = BigInt(authorization.validAfter);
-  const validBefore = BigInt(authorization.validBefore);
-  const untimely = timeError(validAfter, validBefore, window);
-  if (untimely) return invalid(untimely);
-  return {
-    network: option.network,
-    transferMethod: 'eip3009',
-    asset: option.asset,
-    payer,
-    nonce,
-    x402Version: decoded.x402Version,
-    symbol: option.symbol,
-    decimals: option.decimals,
-    payTo: option.payTo,
-    amount: option.amount,
-    validAfter,
-    validBefore,
-    signature: payload.signature.toLowerCase() as Hex,
-    maxTimeoutSecs: window.maxTimeoutSecs,
-    eip712Name: option.eip712Name,
-    eip712Version: option.eip712Version,
-  };
+): SignedPayment | InvalidPayment {
+  const checked = schemes[decoded.transferMethod].check(decoded.payload, option, window);
+  return 'invalid' in checked ? checked : signedPayment(decoded, option, checked, window.maxTimeoutSecs);
 }
 
 /**
- * A payment as it was signed, whether or not it is worth anything: to tell whose signature it is.
- * Undefined where its numbers are none.
+ * A payment as it was signed, whether or not it is worth anything: to check whose signature it is.
+ * Undefined where its fields are malformed.
  */
-export function signedAsTold(decoded: DecodedPayment, option: SettlementOption): SignedPayment | undefined {
-  const { authorization, signature } = decoded.payload;
-  const payTo = parseAddress(authorization.to);
-  const numbers = [authorization.value, authorization.validAfter, authorization.validBefore];
-  if (!payTo || !numbers.every((text) => decimal.test(text)) || !signatureHex.test(signature))
-    return undefined;
-  return {
-    ...option,
-    x402Version: decoded.x402Version,
-    transferMethod: 'eip3009',
-    payer: decoded.payer,
-    nonce: decoded.nonce,
-    payTo,
-    amount: BigInt(authorization.value),
-    validAfter: BigInt(authorization.validAfter),
-    validBefore: BigInt(authorization.validBefore),
-    signature: signature.toLowerCase() as Hex,
-    maxTimeoutSecs: 0,
-  };
+export function readSignedPayment(
+  decoded: DecodedPayment,
+  option: SettlementOption,
+): SignedPayment | undefined {
+  const terms = schemes[decoded.transferMethod].readTerms(decoded.payload);
+  return terms && signedPayment(decoded, option, terms, 0);
 }
 
-const invalid = (word: string): { readonly invalid: string } => ({ invalid: word });
-
-/** Whether an authorization can still be settled, and not for longer than was offered. */
-export function timeError(
-  validAfter: bigint,
-  validBefore: bigint,
-  window: PaymentWindow,
-): string | undefined {
-  const now = BigInt(window.nowSecs);
-  // the token wants a block time beyond it, not at it
-  if (validAfter >= now) return 'authorization_not_yet_valid';
-  if (validBefore <= now) return 'authorization_expired';
-  if (validBefore < now + BigInt(window.settleMarginSecs)) return 'authorization_expires_too_soon';
-  if (validBefore > now + BigInt(window.maxTimeoutSecs + clockSkewSecs))
-    return 'authorization_valid_too_long';
-  return undefined;
+function signedPayment(
+  { transferMethod, payer, nonce, x402Version }: DecodedPayment,
+  option: SettlementOption,
+  terms: SignedTerms,
+  maxTimeoutSecs: number,
+): SignedPayment {
+  return { ...option, ...terms, transferMethod, payer, nonce, x402Version, maxTimeoutSecs };
 }
 
 /**
- * Whether an ordinary account's signature over this EIP-3009 authorization is the payer's own.
- * False also for contract accounts: only their contract could tell.
+ * Whether an ordinary account's signature is the payer's own. False also for contract accounts: only their contract can
+ * tell.
  */
 export function isSignedByPayer(payment: SignedPayment): boolean {
-  const signature = parseSignature(payment.signature);
-  if (!signature) return false;
-  return recoverSigner(authorizationDigest(payment), signature) === payment.payer;
+  return schemes[payment.transferMethod].isSignedByPayer(payment);
 }
 
-/** What a payment pays for. A signature binds money, not a request: this hash does. */
+/** The transfer that settles a payment, and how its payer authorized it. */
+export interface ExpectedTransfer extends SchemeTransfer {
+  readonly transferMethod: TransferMethod;
+}
+
+export function expectedTransfer(payment: SignedPayment): ExpectedTransfer {
+  const { transferMethod } = payment;
+  return { transferMethod, ...schemes[transferMethod].expectedTransfer(payment) };
+}
+
+/** The scope within which a payer's nonce is unique: network, transfer method and, where the scheme says so, the asset. */
+export function nonceScope(
+  { network, transferMethod }: Pick<Fingerprint, 'network' | 'transferMethod'>,
+  asset: string,
+): string {
+  return `${network}/${transferMethod}/${schemes[transferMethod].nonceScope(asset)}`;
+}
+
+/** The request that a payment pays for. A signature binds money, not a request: the hash of this does. */
 export interface RequestBinding {
   readonly method: string;
   readonly path: string;
@@ -205,7 +152,7 @@ export function paymentToData(payment: SignedPayment): SignedPaymentData {
   };
 }
 
-/** The inverse of {@link paymentToData}, for whoever finishes a payment from the ledger alone. */
+/** The inverse of {@link paymentToData}: a payment can be finished from the ledger alone. */
 export function paymentFromData(data: SignedPaymentData): SignedPayment {
   return {
     x402Version: data.x402_version,
@@ -228,20 +175,20 @@ export function paymentFromData(data: SignedPaymentData): SignedPayment {
 }
 
 /** A payment as its header names it: version 1 leaves the asset open. */
-export type PaymentName = Pick<Fingerprint, 'network' | 'payer' | 'nonce'> & {
+export type PaymentName = Omit<Fingerprint, 'asset'> & {
   readonly asset: Fingerprint['asset'] | undefined;
 };
 
-export function nameOf({ network, payer, nonce, terms }: DecodedPayment): PaymentName {
-  return { network, payer, nonce, asset: terms?.asset };
+export function nameOf({ network, transferMethod, payer, nonce, terms }: DecodedPayment): PaymentName {
+  return { network, transferMethod, payer, nonce, asset: terms?.asset };
 }
 
-/** Names a payment among the events of a stream. */
+/** The fields by which an event names a payment of its stream. */
 export function ofPayment({ network, asset, payer, nonce }: Fingerprint) {
   return { network, asset, payer, payment_nonce: nonce };
 }
 
-/** What a client is shown of its payment. */
+/** The part of a payment that its client sees. */
 export function paymentSummary(payment: SignedPaymentData, transaction: string) {
   const { network, asset, symbol, amount, payer } = payment;
   return { network, asset, symbol, amount, payer, transaction };

@@ -3,11 +3,13 @@ import { canonicalJson } from '../values/canonical-json.ts';
 import type { EventData } from '../events/event.ts';
 import type { JobId } from './job.ts';
 import { keccak256 } from '../values/keccak.ts';
+import type { TransferMethod } from './schemes/schemes.ts';
 import type { Address, Caip2, Hex } from '../values/primitives.ts';
 
 /** One way to pay a quote. `amount` is in the token's atoms. */
 export interface SettlementOption {
   readonly network: Caip2;
+  readonly transferMethod: TransferMethod;
   readonly asset: Address;
   readonly symbol: string;
   readonly decimals: number;
@@ -109,6 +111,7 @@ function optionsHash(options: readonly SettlementOption[]): Uint8Array {
 export function optionJson(option: SettlementOption) {
   return {
     network: option.network,
+    transfer_method: option.transferMethod,
     asset: option.asset,
     symbol: option.symbol,
     decimals: option.decimals,
@@ -123,6 +126,7 @@ export function optionJson(option: SettlementOption) {
 export function optionFromJson(json: EventData<'quote_issued'>['options'][number]): SettlementOption {
   return {
     network: json.network as Caip2,
+    transferMethod: json.transfer_method,
     asset: json.asset as Address,
     symbol: json.symbol,
     decimals: json.decimals,

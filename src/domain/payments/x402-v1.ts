@@ -1,7 +1,8 @@
 import type { Caip2 } from '../values/primitives.ts';
 import type { SettlementOption } from './quote.ts';
+import { schemes } from './schemes/schemes.ts';
 
-/** The network names of x402 version 1, which knows no others. */
+/** Every network name of x402 version 1. */
 const chainIds = new Map(
   Object.entries({
     base: 8453,
@@ -43,23 +44,31 @@ export interface OfferedResource {
 }
 
 /**
- * What version 1 clients are offered: one token a network, since their payments name no asset, and only on networks that
- * have a version 1 name.
+ * The options that version 1 clients are offered: one a network, since their payments name no asset, on networks that have
+ * a version 1 name, with schemes that version 1 has.
  */
+export function optionsForV1(options: readonly SettlementOption[]): SettlementOption[] {
+  const payable = options.filter(
+    (option) =>
+      v1NameOf(option.network) !== undefined &&
+      schemes[option.transferMethod].offerExtraV1(option) !== undefined,
+  );
+  return payable.filter(
+    ({ network }, index) => index === payable.findIndex((option) => option.network === network),
+  );
+}
+
+/** The offers to version 1 clients. */
 export function requirementsV1(
   options: readonly SettlementOption[],
   resource: OfferedResource,
   maxTimeoutSecs: number,
 ) {
-  const firsts = options.filter(
-    ({ network }, index) => index === options.findIndex((option) => option.network === network),
-  );
-  return firsts.flatMap((option) => {
-    const network = v1NameOf(option.network);
-    if (network === undefined) return [];
+  return optionsForV1(options).map((option) => {
+    const scheme = schemes[option.transferMethod];
     return {
-      scheme: 'exact',
-      network,
+      scheme: scheme.x402Scheme,
+      network: v1NameOf(option.network) ?? option.network,
       maxAmountRequired: String(option.amount),
       asset: option.asset,
       payTo: option.payTo,
@@ -67,7 +76,7 @@ export function requirementsV1(
       description: resource.description,
       mimeType: resource.mimeType,
       maxTimeoutSeconds: maxTimeoutSecs,
-      extra: { name: option.eip712Name, version: option.eip712Version },
+      extra: scheme.offerExtraV1(option) ?? {},
     };
   });
 }

@@ -1,10 +1,11 @@
 import type { Hex } from '../values/primitives.ts';
 import type { SettlementOption } from './quote.ts';
 import type { SignedPayment } from './payment.ts';
+import { schemes } from './schemes/schemes.ts';
 
-/** The wire forms of x402 version 2: what clients read, what the facilitator is asked. */
+/** One offer of x402 version 2, as clients and the facilitator read it. `amount` is in the token's atoms. */
 export type RequirementV2 = {
-  readonly scheme: 'exact';
+  readonly scheme: string;
   readonly network: string;
   readonly amount: string;
   readonly asset: string;
@@ -13,48 +14,31 @@ export type RequirementV2 = {
   readonly extra: Readonly<Record<string, string>>;
 };
 
-/** What an option asks of a payer. The digest in `extra` is echoed by clients: so a payment names its quote. */
+/** The offer of an option. Clients echo `extra`: so a payment names its quote by the digest in it. */
 export function requirementV2(
   option: Omit<SettlementOption, 'symbol' | 'decimals'>,
   digest: Hex,
   maxTimeoutSecs: number,
 ): RequirementV2 {
+  const scheme = schemes[option.transferMethod];
   return {
-    scheme: 'exact',
+    scheme: scheme.x402Scheme,
     network: option.network,
     amount: String(option.amount),
     asset: option.asset,
     payTo: option.payTo,
     maxTimeoutSeconds: maxTimeoutSecs,
-    extra: {
-      name: option.eip712Name,
-      version: option.eip712Version,
-      assetTransferMethod: 'eip3009',
-      quoteDigest: digest,
-    },
+    extra: { ...scheme.offerExtraV2(option), quoteDigest: digest },
   };
 }
 
-/** The question to `/verify` and `/settle`, rebuilt from checked fields: nothing of the client's text goes through. */
+/** The body of `/verify` and `/settle`, rebuilt from checked fields: none of the client's text is passed on. */
 export function facilitatorRequest(payment: SignedPayment, digest: Hex) {
   const requirement = requirementV2(payment, digest, payment.maxTimeoutSecs);
+  const payload = schemes[payment.transferMethod].facilitatorPayload(payment);
   return {
     x402Version: 2 as const,
-    paymentPayload: {
-      x402Version: 2,
-      accepted: requirement,
-      payload: {
-        signature: payment.signature,
-        authorization: {
-          from: payment.payer,
-          to: payment.payTo,
-          value: String(payment.amount),
-          validAfter: String(payment.validAfter),
-          validBefore: String(payment.validBefore),
-          nonce: payment.nonce,
-        },
-      },
-    },
+    paymentPayload: { x402Version: 2, accepted: requirement, payload },
     paymentRequirements: requirement,
   };
 }

@@ -1,7 +1,5 @@
+import type { TransferMethod } from '../payments/schemes/schemes.ts';
 import type { Address, Caip2 } from './primitives.ts';
-
-/** How the payer's money is moved. Permit2 is refused at start until it is built. */
-export type TransferMethod = 'eip3009';
 
 /** A stablecoin the operator takes, on one network, to one address. */
 export interface AcceptedToken {

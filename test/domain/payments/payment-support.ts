@@ -1,5 +1,6 @@
 import { type DecodedPayment, decodePayment } from '../../../src/domain/payments/decode-payment.ts';
-import type { PaymentWindow, SignedPayment } from '../../../src/domain/payments/payment.ts';
+import type { SignedPayment } from '../../../src/domain/payments/payment.ts';
+import type { PaymentWindow } from '../../../src/domain/payments/payment-window.ts';
 import { asset, bytesOf, nonce, nowSecs, option, payee, payer } from './support.ts';
 
 /** A payload as the official client sends it, with the keys that it adds and we do not read. */

@@ -48,13 +48,13 @@ function canonicalOption(of: SettlementOption): string {
   return (
     `{"amount":"${of.amount}","asset":"${of.asset}","decimals":${of.decimals},` +
     `"eip712_name":${text(of.eip712Name)},"eip712_version":${text(of.eip712Version)},` +
-    `"network":"${of.network}","pay_to":"${of.payTo}","symbol":"${of.symbol}"}`
+    `"network":"${of.network}","pay_to":"${of.payTo}","symbol":"${of.symbol}","transfer_method":"${of.transferMethod}"}`
   );
 }
 
 describe("a quote's digest", () => {
   test('is the one on record for a known quote', () => {
-    const digest = '0x814c44bfe130a50b180dad4bd7bf39c2380ac82354a0d52512dcf4ee5dfd2365';
+    const digest = '0x814e16171f3d3a83c349ee96270dacb4c9fb1c459d17a2d933d287b593582b25';
     expect(quoteDigest(quote)).toBe(digest);
     expect(digestByViem(quote)).toBe(digest);
   });
@@ -92,6 +92,7 @@ describe("a quote's digest", () => {
 
   const otherTerms: SettlementOption = {
     network: 'eip155:8453',
+    transferMethod: 'permit2' as 'eip3009',
     asset: bytesOf('a2', 20),
     symbol: 'EURC',
     decimals: 7,

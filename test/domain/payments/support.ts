@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import type { Address, Hex } from '../../../src/domain/values/primitives.ts';
+import { transferMethods } from '../../../src/domain/payments/schemes/schemes.ts';
 import type { Quote, SettlementOption } from '../../../src/domain/payments/quote.ts';
 
 /** The moment at which these tests play. */
@@ -15,6 +16,7 @@ export const nonce = bytesOf('d4', 32);
 
 export const option: SettlementOption = {
   network: 'eip155:84532',
+  transferMethod: 'eip3009',
   asset,
   symbol: 'USDC',
   decimals: 6,
@@ -39,6 +41,7 @@ export const anyOption: fc.Arbitrary<SettlementOption> = fc.record({
   network: fc
     .integer({ min: 1, max: Number.MAX_SAFE_INTEGER })
     .map((chainId) => `eip155:${chainId}` as const),
+  transferMethod: fc.constantFrom(...transferMethods),
   asset: anyAddress,
   symbol: fc.stringMatching(/^[A-Za-z0-9._-]{1,16}$/),
   decimals: fc.nat(36),

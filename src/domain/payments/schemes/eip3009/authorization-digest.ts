@@ -1,6 +1,6 @@
 import { concatBytes, numberToBytes, stringToBytes, toBytes } from 'viem/utils';
 import { keccak256 } from '../../../values/keccak.ts';
-import type { SignedPayment } from '../../payment.ts';
+import type { SchemePayment } from '../scheme.ts';
 import { chainIdOf } from '../../../values/primitives.ts';
 
 const hashOf = (text: string): Uint8Array => keccak256(stringToBytes(text));
@@ -18,7 +18,7 @@ const separators = new Map<string, Uint8Array>();
 /** Tokens are few; whatever a payment names, this remembers no more. */
 const maxSeparators = 256;
 
-function separatorOf({ eip712Name, eip712Version, network, asset }: SignedPayment): Uint8Array {
+function separatorOf({ eip712Name, eip712Version, network, asset }: SchemePayment): Uint8Array {
   const key = JSON.stringify([network, asset, eip712Name, eip712Version]);
   let separator = separators.get(key);
   if (!separator) {
@@ -35,7 +35,7 @@ function separatorOf({ eip712Name, eip712Version, network, asset }: SignedPaymen
  * What a payer signs (EIP-3009, EIP-712): encoded word by word, since it may stand in the way of every payment. A test
  * holds it against viem's own encoder.
  */
-export function authorizationDigest(payment: SignedPayment): Uint8Array {
+export function authorizationDigest(payment: SchemePayment): Uint8Array {
   const { payer, payTo, amount, validAfter, validBefore, nonce } = payment;
   const addresses = [payer, payTo].map((address) => word(BigInt(address)));
   const numbers = [amount, validAfter, validBefore].map(word);

@@ -1,0 +1,26 @@
+/** The times a payment is checked against, in Unix seconds and seconds. */
+export interface PaymentWindow {
+  readonly nowSecs: number;
+  readonly maxTimeoutSecs: number;
+  /** How long settling may take, the facilitator's own margin included. */
+  readonly settleMarginSecs: number;
+}
+
+/** Clocks of honest payers run ahead by up to this. */
+const clockSkewSecs = 60;
+
+/** Why a signature's validity (Unix seconds) does not fit the window: a reason code. Undefined where it fits. */
+export function windowError(
+  validAfter: bigint,
+  validBefore: bigint,
+  window: PaymentWindow,
+): string | undefined {
+  const now = BigInt(window.nowSecs);
+  // the token requires a block time after it, not at it
+  if (validAfter >= now) return 'authorization_not_yet_valid';
+  if (validBefore <= now) return 'authorization_expired';
+  if (validBefore < now + BigInt(window.settleMarginSecs)) return 'authorization_expires_too_soon';
+  if (validBefore > now + BigInt(window.maxTimeoutSecs + clockSkewSecs))
+    return 'authorization_valid_too_long';
+  return undefined;
+}
