@@ -1,5 +1,10 @@
 import type { LedgerEvent } from '../domain/events/event.ts';
-import { ofPayment, paymentFromData, type SignedPayment } from '../domain/payments/payment.ts';
+import {
+  expectedTransfer,
+  ofPayment,
+  paymentFromData,
+  type SignedPayment,
+} from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import { foldQuote, type PaymentState } from '../domain/payments/quote-state.ts';
 import { placeData } from '../domain/payments/transfer-place.ts';
@@ -10,7 +15,6 @@ import { findUnsettled, listUnsettled } from '../store/unsettled.ts';
 import { listKept } from '../store/follow-ups.ts';
 import type { JobsContext } from './context.ts';
 import { findKept } from './resolve-settlement.ts';
-import { expectedTransfer } from './settle-payment.ts';
 import type { Proof } from './settlement-outcome.ts';
 
 type Ledger = Pick<JobsContext, 'pool' | 'db' | 'lane'>;

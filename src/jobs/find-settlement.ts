@@ -1,9 +1,8 @@
-import { isSignedByPayer, type SignedPayment } from '../domain/payments/payment.ts';
+import { expectedTransfer, isSignedByPayer, type SignedPayment } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { PaymentState } from '../domain/payments/quote-state.ts';
 import type { Chain } from '../peers/chain/chain.ts';
 import type { JobsContext } from './context.ts';
-import { expectedTransfer } from './settle-payment.ts';
 import type { Proof, Settlement } from './settlement-outcome.ts';
 
 /** What the chain says of a payment whose outcome nobody knows. */

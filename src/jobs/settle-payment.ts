@@ -1,27 +1,9 @@
-import type { SignedPayment } from '../domain/payments/payment.ts';
+import { expectedTransfer, type SignedPayment } from '../domain/payments/payment.ts';
+import { schemes } from '../domain/payments/schemes/schemes.ts';
 import { facilitatorRequest } from '../domain/payments/x402.ts';
-import type { ExpectedTransfer } from '../peers/chain/chain.ts';
 import type { SettleAnswer, SettleOptions } from '../peers/facilitator/facilitator.ts';
 import type { JobsContext } from './context.ts';
 import { type Outcome, recordOutcome, type StartedPayment, type Superseded } from './settlement-outcome.ts';
-
-/**
- * Reasons a facilitator gives before it broadcasts anything. Only these can mean "not paid", and only while the chain
- * agrees: every other failure has been seen with the money gone.
- */
-const beforeBroadcast = new Set([
-  'insufficient_funds',
-  'invalid_exact_evm_signature',
-  'invalid_exact_evm_payload_signature',
-  'invalid_exact_evm_insufficient_balance',
-  'invalid_exact_evm_authorization_value',
-  'invalid_exact_evm_payload_authorization_value',
-  'invalid_exact_evm_payload_authorization_value_mismatch',
-  'invalid_exact_evm_payload_authorization_valid_after',
-  'invalid_exact_evm_payload_authorization_valid_before',
-  'invalid_exact_evm_recipient_mismatch',
-  'invalid_exact_evm_payload_recipient_mismatch',
-]);
 
 /**
  * Settles a started payment and records what became of it: paid and enqueued in one append, failed, or unknown.
@@ -107,13 +89,9 @@ async function judgeFailure(
   const { reason, transaction } = answer;
   const unknown: Outcome = { kind: 'unknown', reason, ...(transaction ? { transaction } : {}) };
   const chain = context.chains.get(payment.network);
-  if (transaction || !beforeBroadcast.has(reason) || !chain) return unknown;
+  // only these reasons can mean "not paid", and only while the chain agrees: with any other the money may have moved
+  const { failsBeforeBroadcast } = schemes[payment.transferMethod];
+  if (transaction || !failsBeforeBroadcast(reason) || !chain) return unknown;
   const state = await chain.authorizationState(payment.asset, payment.payer, payment.nonce);
   return state.kind === 'answer' && !state.used ? { kind: 'failed', reason } : unknown;
-}
-
-/** The transfer that this payment authorizes. */
-export function expectedTransfer(payment: SignedPayment): ExpectedTransfer {
-  const { asset, payer, payTo, amount, nonce } = payment;
-  return { asset, from: payer, payTo, value: amount, nonce };
 }

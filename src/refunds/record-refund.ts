@@ -1,6 +1,11 @@
 import type pg from 'pg';
 import type { EventData } from '../domain/events/event.ts';
-import { ofPayment, paymentFromData, type SignedPayment } from '../domain/payments/payment.ts';
+import {
+  expectedTransfer,
+  ofPayment,
+  paymentFromData,
+  type SignedPayment,
+} from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import { foldQuote, type PaymentState, type QuoteState } from '../domain/payments/quote-state.ts';
 import { placeData } from '../domain/payments/transfer-place.ts';
@@ -167,8 +172,7 @@ async function findFacilitatorsWord(
   payment: SignedPayment,
 ): Promise<bigint | Refused<RefundRefusal> | undefined> {
   if (settled?.evidence !== 'facilitator') return undefined;
-  const { asset, payer, payTo, amount, nonce } = payment;
-  const expected = { asset, from: payer, payTo, value: amount, nonce };
+  const expected = expectedTransfer(payment);
   const found = await chains.get(payment.network)?.findSettlement(settled.transaction as Hex, expected);
   if (found?.kind === 'unavailable') return refused('chain_unavailable', found.cause);
   return found?.kind === 'paid' ? found.blockNumber : refused('payment_unproven', settled.transaction);
