@@ -5,7 +5,7 @@ import { defineConfig, type OxlintOverride } from 'oxlint';
  * The layers of src/, bottom to top: each directory, and the directories it may import from. ARCHITECTURE.md draws the same
  * list. A directory that is missing here fails the lint run.
  */
-const base = ['domain', 'config', 'store', 'peers'];
+const base = ['domain', 'runtime', 'config', 'store', 'peers'];
 const useCases = {
   jobs: [...base],
   credit: [...base],
@@ -23,9 +23,11 @@ const useCases = {
 const below = [...base, ...Object.keys(useCases)];
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   domain: [],
+  // back-off, polling, time limits, promise tracking and the log interface: what every layer above needs and none owns
+  runtime: ['domain'],
   config: ['domain'],
-  store: ['domain'],
-  peers: ['domain', 'config'],
+  store: ['domain', 'runtime'],
+  peers: ['domain', 'runtime', 'config'],
   ...useCases,
   workers: below,
   http: below,
@@ -34,7 +36,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   devnet: [...base, 'credit', 'identity'],
   cli: [...below, 'workers', 'http', 'app', 'devnet', 'main.ts'],
   // a library of its own for runner authors: it must bring nothing else along
-  runner: ['domain'],
+  runner: ['domain', 'runtime'],
   'main.ts': [...below, 'app'],
 };
 const places = readdirSync('src');
@@ -67,6 +69,7 @@ const outside: Readonly<Record<string, readonly Restriction[]>> = {
   devnet: [],
   cli: [],
   runner: [noDependencies],
+  runtime: [noDependencies, sqlOnlyInStore],
   app: [],
 };
 

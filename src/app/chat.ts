@@ -26,6 +26,7 @@ import { startFundsWatcher } from '../workers/funds-watcher.ts';
 import { startCleaner } from '../workers/cleaner.ts';
 import { type Loop, startLoop } from '../workers/loop.ts';
 import { startSpendClaimer } from '../workers/spend-claimer.ts';
+import { createPromiseTracker } from '../runtime/promise-tracker.ts';
 
 interface Parts extends FeatureParts {
   readonly settings: ChatConfig;
@@ -48,7 +49,7 @@ export async function composeChat(parts: Parts): Promise<RunningFeature> {
   const cutShort = new AbortController();
   const loops: Loop[] = [];
   /** Upstreams that no configuration names any more, until their last answer is over. */
-  const closing = new Set<Promise<void>>();
+  const closing = createPromiseTracker();
   // before the first hold: nobody may take it for one of a process that is gone
   await beat(ledger.pool, context.processId, presence.silentSecs);
 
@@ -86,22 +87,22 @@ export async function composeChat(parts: Parts): Promise<RunningFeature> {
           const upstreams = openUpstreams(settings, context);
           const replaced = [...context.upstreams].filter(([name, old]) => upstreams.get(name) !== old);
           // who began with one of these may not have asked it yet
-          const underWay = [...context.running];
+          const underWay = context.running.settled();
           context = renew(context, settings, upstreams);
-          for (const [, upstream] of replaced) closeBehind(upstream, underWay, closing);
+          for (const [, upstream] of replaced) void closing.add(underWay.then(() => upstream.close()));
         },
       };
     },
     checks: () => ({ chat: chatCheck(context) }),
     async finish() {
-      while (context.running.size > 0) await Promise.all(context.running);
+      await context.running.drained();
       await people?.finish();
       await Promise.all(loops.map((loop) => loop.stop()));
     },
     cutShort: () => cutShort.abort(),
     async stop() {
       const open = [...context.upstreams.values()].map((upstream) => upstream.close());
-      await Promise.all([...open, ...closing, people?.stop(), context.spending?.credits.close()]);
+      await Promise.all([...open, closing.drained(), people?.stop(), context.spending?.credits.close()]);
     },
   };
 }
@@ -139,7 +140,7 @@ function createContext(
     keys: createCache(maxCachedKeys),
     identity,
     spending: openSpending(settings),
-    running: new Set(),
+    running: createPromiseTracker(),
     stopping: isStopping,
     log: logger,
   };
@@ -184,17 +185,6 @@ function openUpstreams(
 /** A weight is looked at where one is chosen. */
 function isSameServer(one: UpstreamConfig | undefined, other: UpstreamConfig): boolean {
   return isDeepStrictEqual({ ...one, weight: 0 }, { ...other, weight: 0 });
-}
-
-function closeBehind(
-  upstream: Upstream,
-  underWay: readonly Promise<unknown>[],
-  closing: Set<Promise<void>>,
-): void {
-  const closed = Promise.all(underWay)
-    .then(() => upstream.close())
-    .finally(() => closing.delete(closed));
-  closing.add(closed);
 }
 
 /** Keeps what is known of the lane, and the reading of the database's clock, up to date while nothing is appended. */

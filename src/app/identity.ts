@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { IdentityConfig, ChatConfig } from '../config/config.ts';
+import { createPromiseTracker } from '../runtime/promise-tracker.ts';
 import type { FeatureParts } from './feature.ts';
 import { identityRoutes } from '../http/identity/routes.ts';
 import { createContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
@@ -31,7 +32,7 @@ export function composeIdentity(
     ipv6Prefix: chat.ipv6Prefix,
     mailer: mailer ?? (mailDir === undefined ? undefined : createFolderMailer(mailDir)),
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
-    running: new Set(),
+    running: createPromiseTracker(),
     log: logger,
   };
   const door = createAuthDoor(identity, createAuth);
@@ -60,7 +61,7 @@ export function composeIdentity(
       );
     },
     async finish(): Promise<void> {
-      while (identity.running.size > 0) await Promise.all(identity.running);
+      await identity.running.drained();
       await Promise.all(loops.map((loop) => loop.stop()));
     },
     stop: (): Promise<void> => identity.contractSignatures.close(),

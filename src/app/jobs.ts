@@ -31,6 +31,7 @@ import type { Loop } from '../workers/loop.ts';
 import { startReadinessChecker } from '../workers/readiness-checker.ts';
 import { startRelay } from '../workers/relay.ts';
 import { startResolver } from '../workers/resolver.ts';
+import { createPromiseTracker } from '../runtime/promise-tracker.ts';
 
 interface Parts extends FeatureParts {
   readonly settings: JobsConfig;
@@ -73,7 +74,7 @@ async function createContext(parts: Parts, releases: Releases): Promise<JobsCont
     budget: createBudget(config.limits.requestsPerMinute),
     receiptKey: createSecretKey(await readReceiptKey(ledger.db)),
     settling: new Map(),
-    flows: new Set(),
+    flows: createPromiseTracker(),
     stopping: parts.isStopping,
     log: parts.logger,
   };
@@ -137,7 +138,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
     // what it has to tell stands in its own readiness
     checks: () => ({}),
     async finish() {
-      while (context.flows.size > 0) await Promise.all(context.flows);
+      await context.flows.drained();
       await Promise.all(loops.map((loop) => loop.stop()));
     },
     // money that moves is never cut short: whoever comes next finishes it

@@ -1,5 +1,4 @@
 import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Logger, pino } from 'pino';
 import type { Config } from '../config/config.ts';
 import { grantedWriterRole, openDatabase, openPool } from '../store/database.ts';
@@ -13,6 +12,7 @@ import type { FeatureParts, RunningFeature } from './feature.ts';
 import type { Part } from '../http/openapi/document.ts';
 import { referenceRoutes } from '../http/server/reference.ts';
 import { recordRefusedReload, reloadFeatures } from './reload.ts';
+import { within } from '../runtime/within.ts';
 
 /** A gateway that takes requests. */
 export interface RunningGateway {
@@ -97,7 +97,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       await Promise.all(features.map((feature) => feature.finish()));
       await books?.finish();
     })().catch((err: unknown) => logger.error({ err }, 'stopping did not go smoothly'));
-    const finishedWithin = (ms: number) => Promise.race([finished, sleep(ms, undefined, { ref: false })]);
+    const finishedWithin = (ms: number) => within(ms, finished);
     await finishedWithin(config.shutdownGraceMs - lastMomentMs(config));
     for (const feature of features) feature.cutShort();
     await finishedWithin(graceEndsAt - Date.now());

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { readChatRequest } from '../domain/chat/chat-request.ts';
 import { openAiError } from '../domain/errors/openai-error.ts';
 import type { StreamEnding, UpstreamCompleted, UpstreamStreaming } from '../peers/upstream/answer.ts';
@@ -12,6 +11,7 @@ import { mayLandLater } from '../spend/expose-spend.ts';
 import type { ChatContext } from './context.ts';
 import { asked, type AskedChat, releaseChat, settleChat } from './settle-chat.ts';
 import { earnSpend, releaseSpend } from '../spend/take-spend.ts';
+import { within } from '../runtime/within.ts';
 
 /** How long an answer waits for its hold to be marked: longer, and its client is told that the ledger is away. */
 const markTimeoutMs = 5_000;
@@ -114,15 +114,11 @@ async function paysForLeaving(
 }
 
 async function startHold(context: ChatContext, { chatId }: AdmittedChat): Promise<boolean> {
-  const timer = new AbortController();
-  const late = sleep(markTimeoutMs, false, { signal: timer.signal, ref: false }).catch(() => false);
   try {
-    return await Promise.race([context.holdStarts.start(chatId), late]);
+    return (await within(markTimeoutMs, context.holdStarts.start(chatId))) === true;
   } catch (err) {
     context.log.error({ err, chat_id: chatId }, 'a hold could not be marked as begun');
     return false;
-  } finally {
-    timer.abort();
   }
 }
 

@@ -9,6 +9,7 @@ import type { KeyCache } from './caller.ts';
 import type { HoldStarts } from './hold-starts.ts';
 import type { Identity } from '../identity/context.ts';
 import type { RememberingLane } from './remember-refusals.ts';
+import type { PromiseTracker } from '../runtime/promise-tracker.ts';
 import type { Spending } from '../spend/spend.ts';
 
 /** What the use cases of model chat work with. Handed to each of them; nothing here is looked up elsewhere. */
@@ -32,8 +33,8 @@ export interface ChatContext {
   readonly identity: Identity | undefined;
   /** Undefined where nobody can pay by spend authorizations. */
   readonly spending: Spending | undefined;
-  /** What goes on behind answers that were given: going down waits for it. */
-  readonly running: Set<Promise<unknown>>;
+  /** Work that no answer waits for; a shutdown does. */
+  readonly running: PromiseTracker;
   /** True once the process is going down: what was admitted is finished, nothing new is taken. */
   readonly stopping: () => boolean;
   readonly log: OperatorLog;

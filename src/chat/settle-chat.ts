@@ -7,6 +7,7 @@ import type { CreditCommand } from '../store/append-batch.ts';
 import type { AdmittedChat } from './admit-chat.ts';
 import { spendingOf } from './caller.ts';
 import type { ChatContext } from './context.ts';
+import { inBackground } from '../runtime/background.ts';
 
 /** A completion as far as the ledger is concerned. */
 type ChatInHand = Omit<AdmittedChat, 'request'>;
@@ -37,7 +38,7 @@ export interface ChatEnd {
  * this process end first, another takes the whole hold.
  */
 export function settleChat(context: ChatContext, chat: AskedChat, end: ChatEnd): void {
-  inBackground(context, chat, async () => {
+  recordInBackground(context, chat, async () => {
     const { usage, written } = end.progress;
     const counted = usage ?? (await estimateUsage(chat.prompt, [written]));
     await record(context, chat, completedStep(chat, end, counted, usage === undefined));
@@ -56,7 +57,9 @@ export function releaseChat(
     type: 'chat_failed',
     data: { reason, model: model.name, ...(upstream === undefined ? {} : { upstream }) },
   };
-  inBackground(context, chat, () => record(context, chat, moveStep(chat, [failed], 0n, holdMicros, false)));
+  recordInBackground(context, chat, () =>
+    record(context, chat, moveStep(chat, [failed], 0n, holdMicros, false)),
+  );
 }
 
 type Step = Pick<CreditCommand, 'events' | 'credit' | 'refused'>;
@@ -129,14 +132,8 @@ async function record(context: ChatContext, { chatId }: ChatInHand, step: Step):
     context.log.warn({ chat_id: chatId, code: outcome.code }, 'a completion was settled by somebody else');
 }
 
-function inBackground(context: ChatContext, { chatId }: ChatInHand, work: () => Promise<void>): void {
-  const running = work()
-    .catch((err: unknown) =>
-      context.log.error(
-        { err, chat_id: chatId },
-        'a completion could not be settled: its hold stays until it is recovered',
-      ),
-    )
-    .finally(() => context.running.delete(running));
-  context.running.add(running);
+function recordInBackground(context: ChatContext, { chatId }: ChatInHand, work: () => Promise<void>): void {
+  inBackground(context, work(), 'a completion could not be settled: its hold stays until it is recovered', {
+    chat_id: chatId,
+  });
 }

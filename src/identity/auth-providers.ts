@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { GenericOAuthConfig } from 'better-auth/plugins/generic-oauth';
 import { z } from 'zod';
 import type { ProviderConfig } from '../config/config.ts';
+import { late, within } from '../runtime/within.ts';
 import type { Auth } from './auth.ts';
 import type { Identity } from './context.ts';
 
@@ -39,10 +39,8 @@ export function createAuthDoor(
     const asked = providers.map((provider) => reach(identity, provider));
     const there = (await Promise.all(asked)).filter((provider) => provider !== undefined);
     missing = providers.length - there.length;
-    const withAll = createAuth(identity, there);
-    const late = sleep(setUpTimeoutMs, 'late' as const, { ref: false });
-    const first = await Promise.race([withAll, late]);
-    if (first !== 'late') return first;
+    const first = await within(setUpTimeoutMs, createAuth(identity, there));
+    if (first !== late) return first;
     missing = providers.length;
     return createAuth(
       identity,

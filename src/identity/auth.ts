@@ -9,7 +9,8 @@ import { markEmailProven, openIdentityDatabase } from '../store/identity.ts';
 import { guardAdapter } from './auth-adapter.ts';
 import { sendExistingMail, sendResetMail, sendVerificationMail } from './auth-mails.ts';
 import { tables } from './auth-tables.ts';
-import { type Identity, inBackground } from './context.ts';
+import type { Identity } from './context.ts';
+import { inBackground } from '../runtime/background.ts';
 import { githubIn, oidcIn, type ReachedProvider } from './auth-providers.ts';
 import { cookiePrefix, isHttps, openUser, recordSession } from './sessions.ts';
 import { isUnreachable } from './wallet-user.ts';
@@ -129,7 +130,9 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
       // named, or they would be off wherever NODE_ENV is "test"
       disableOriginCheck: false,
       disableCSRFCheck: false,
-      backgroundTasks: { handler: (work) => inBackground(identity, work) },
+      backgroundTasks: {
+        handler: (work) => inBackground(identity, work, 'a background task of sign-in failed'),
+      },
     },
   } satisfies BetterAuthOptions;
 }

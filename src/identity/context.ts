@@ -4,6 +4,7 @@ import type { ContractSignatureChecker } from '../peers/rpc/contract-signature.t
 import type { Mailer } from '../peers/mail/mailer.ts';
 import type { Lane } from '../store/lane.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
+import type { PromiseTracker } from '../runtime/promise-tracker.ts';
 
 /** What the use cases of people's accounts work with. */
 export interface Identity {
@@ -17,16 +18,7 @@ export interface Identity {
   /** Undefined where none are sent, and so nobody has a password. */
   readonly mailer: Mailer | undefined;
   readonly contractSignatures: ContractSignatureChecker;
-  /** What goes on behind answers that were given: going down waits for it. */
-  readonly running: Set<Promise<unknown>>;
+  /** Work that no answer waits for; a shutdown does. */
+  readonly running: PromiseTracker;
   readonly log: OperatorLog;
-}
-
-/** Lets work go on behind an answer; a failure is only told to the operator. */
-export function inBackground({ running, log }: Identity, work: Promise<unknown>): void {
-  const tracked = work.catch((error: unknown) =>
-    log.error({ err: error }, 'what was left to do behind an answer failed'),
-  );
-  running.add(tracked);
-  void tracked.finally(() => running.delete(tracked));
 }

@@ -10,6 +10,7 @@ import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 import type { PaymentLookup } from '../store/payment-lookup.ts';
 import type pg from 'pg';
+import type { PromiseTracker } from '../runtime/promise-tracker.ts';
 import type { Budget } from './budget.ts';
 import type { Catalog } from './catalog.ts';
 import type { Offers } from './offers.ts';
@@ -41,8 +42,8 @@ export interface JobsContext {
   readonly receiptKey: KeyObject;
   /** Payments that this process is settling now, by stream: who asks again waits for the same outcome. */
   readonly settling: Map<string, Promise<unknown>>;
-  /** Requests in the paid flow, their clients gone or not: going down waits for them. */
-  readonly flows: Set<Promise<unknown>>;
+  /** Requests in the paid flow, their clients gone or not: a shutdown waits for them. */
+  readonly flows: PromiseTracker;
   /** Called when a call was released: the relay looks at once instead of at its next poll. */
   readonly onCallReleased: () => void;
   /** Resolves when a call is released by this process, or when `over` ends the waiting. */

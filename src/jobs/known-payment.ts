@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import { nameOf, paymentSummary } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
@@ -8,6 +7,8 @@ import { readStream } from '../store/streams.ts';
 import type { JobAnswer } from './answer.ts';
 import type { JobsContext } from './context.ts';
 import { receiptToken } from './receipt.ts';
+import { pause } from '../runtime/pause.ts';
+import { within } from '../runtime/within.ts';
 
 /** What the ledger says about a payment that was claimed before. */
 export type KnownPaymentAnswer =
@@ -57,10 +58,8 @@ async function recallFrom(
     if (known.status !== 'settling' || Date.now() > deadline || context.stopping()) {
       return toAnswer(context, digest, story, known, decoded);
     }
-    await Promise.race([
-      context.settling.get(digest) ?? sleep(pollMs),
-      sleep(Math.max(0, deadline - Date.now())),
-    ]);
+    const remainingMs = Math.max(0, deadline - Date.now());
+    await within(remainingMs, context.settling.get(digest) ?? pause(pollMs));
   }
 }
 

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { RunnerConfig } from '../config/config.ts';
 import { extendLease, findLeasedCall, isCompletedBy, leaseCalls, type LeasedCall } from '../store/calls.ts';
+import { pause } from '../runtime/pause.ts';
 import type { JobsContext } from './context.ts';
 import { type AttemptOutcome, isExhausted, recordAttempt } from './record-attempt.ts';
 
@@ -67,20 +67,9 @@ function isThere<T>(value: T | undefined): value is T {
 
 async function callOrTime(context: JobsContext, ms: number, signal: AbortSignal): Promise<void> {
   const over = new AbortController();
-  const wakers = [
-    context.callReleased(over.signal),
-    sleep(ms, undefined, { signal: over.signal }),
-    aborted(signal, over.signal),
-  ];
-  await Promise.race(wakers.map((waker) => waker.catch(() => {})));
+  const either = AbortSignal.any([signal, over.signal]);
+  await Promise.race([context.callReleased(over.signal).catch(() => {}), pause(ms, either)]);
   over.abort();
-}
-
-function aborted(signal: AbortSignal, over: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener('abort', () => resolve(), { once: true, signal: over });
-  });
 }
 
 /** A lease as its holder names it. */

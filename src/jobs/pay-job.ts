@@ -16,10 +16,7 @@ import { takePayment } from './take-payment.ts';
  * Never throws for anything a client or a peer did; throws when the ledger cannot be reached.
  */
 export function payForJob(context: JobsContext, incoming: JobRequest): Promise<JobAnswer> {
-  const flow = answerRequest(context, bindRequest(incoming));
-  const kept = flow.catch(() => {}).finally(() => context.flows.delete(kept));
-  context.flows.add(kept);
-  return flow;
+  return context.flows.add(answerRequest(context, bindRequest(incoming)));
 }
 
 async function answerRequest(context: JobsContext, request: BoundRequest): Promise<JobAnswer> {

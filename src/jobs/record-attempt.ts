@@ -1,5 +1,6 @@
 import type { EventData, LedgerEvent } from '../domain/events/event.ts';
 import { sha256 } from '../domain/payments/payment.ts';
+import { backOffMs, withJitterMs } from '../domain/values/back-off.ts';
 import type { CallChange } from '../store/append-batch.ts';
 import { type HeldCall, putResult } from '../store/calls.ts';
 import { type JobsContext, nowSecs } from './context.ts';
@@ -117,8 +118,8 @@ function failedStep(
 /** Full jitter: many calls that failed together do not come back together. A runner's Retry-After is the least. */
 function retryDelayMs(context: Recording, failures: number, retryAfterMs = 0): number {
   const { backoffBaseMs, backoffCapMs } = context.config.delivery;
-  const ceiling = Math.min(backoffCapMs, backoffBaseMs * 2 ** Math.min(failures, 30));
-  return Math.max(retryAfterMs, Math.round(Math.random() * ceiling));
+  const waitMs = backOffMs({ firstMs: backoffBaseMs, longestMs: backoffCapMs }, failures);
+  return Math.max(retryAfterMs, Math.round(withJitterMs(waitMs, Math.random())));
 }
 
 function resultFacts(outcome: Extract<AttemptOutcome, { kind: 'completed' }>) {

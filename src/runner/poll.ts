@@ -7,7 +7,8 @@ import { createLeaseClient, type LeaseAnswer, type LeaseClient } from './lease-c
 import type { Outcome } from './outcome.ts';
 import type { Runs } from './runs.ts';
 import type { Slots } from './slots.ts';
-import { backoffMs, pause } from './wait.ts';
+import { backOffMs, withJitterMs } from '../domain/values/back-off.ts';
+import { pause } from '../runtime/pause.ts';
 
 export interface PollOptions {
   /** As `https://gateway.example`. */
@@ -42,10 +43,16 @@ type PollContext = Required<{ [K in keyof PollOptions]: NonNullable<PollOptions[
   PollParts & { readonly client: LeaseClient };
 
 const postTimeoutMs = 10_000;
-const pollBackoffCapMs = 30_000;
-const reportBackoffCapMs = 5_000;
+const firstWaitMs = 200;
+const longestPollWaitMs = 30_000;
+const longestReportWaitMs = 5_000;
 /** Between two answers that there is no call, whatever the gateway does about waiting. */
 const emptyPollMs = 1_000;
+
+/** Only the upper half is random: a gateway that is down is not asked again at once. */
+function retryWaitMs(failures: number, longestMs: number): number {
+  return withJitterMs(backOffMs({ firstMs: firstWaitMs, longestMs }, failures), Math.random(), 0.5);
+}
 
 /** @throws TypeError for what no gateway would take */
 export function preparePoll(options: PollOptions, parts: PollParts): () => Promise<void> {
@@ -83,7 +90,7 @@ async function pollUntilStopped(context: PollContext): Promise<void> {
     const reason = 'reason' in answer ? answer.reason : 'an answer that is no list of leases';
     tell.error(new RunnerError('gateway_unreachable', `polling ${gatewayUrl}: ${reason}`));
     const leastMs = answer.kind === 'again' ? answer.afterMs : 0;
-    await pause(Math.max(leastMs, backoffMs(failures, pollBackoffCapMs)), stopping);
+    await pause(Math.max(leastMs, retryWaitMs(failures, longestPollWaitMs)), stopping);
     failures += 1;
   }
 }
@@ -155,7 +162,7 @@ async function keepLease(
       waitMs = lastsMs / 3;
     } else if (answer.kind === 'again') {
       // the lease may still hold: only the gateway can say that it is lost
-      waitMs = Math.min(lastsMs / 6, reportBackoffCapMs);
+      waitMs = Math.min(lastsMs / 6, longestReportWaitMs);
     } else {
       const reason = answer.kind === 'lost' ? 'another attempt has it now' : answer.reason;
       tell.error(
@@ -181,7 +188,7 @@ async function report(
     if (answer.kind === 'ok') return;
     if (answer.kind === 'again') {
       if (failures === 0) tell.error(undelivered(lease, `trying again: ${answer.reason}`));
-      const waitMs = Math.max(answer.afterMs, backoffMs(failures, reportBackoffCapMs));
+      const waitMs = Math.max(answer.afterMs, retryWaitMs(failures, longestReportWaitMs));
       if (await pause(waitMs, AbortSignal.any([over, lost]))) continue;
       return tell.error(undelivered(lease, 'given up'));
     }

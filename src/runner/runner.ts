@@ -6,7 +6,8 @@ import { type PollOptions, preparePoll } from './poll.ts';
 import { answerPush, type PushAnswer, type PushRequest } from './push.ts';
 import { createRuns } from './runs.ts';
 import { createSlots } from './slots.ts';
-import { pause } from './wait.ts';
+import { pause } from '../runtime/pause.ts';
+import { createPromiseTracker } from '../runtime/promise-tracker.ts';
 
 export interface RunnerOptions extends Hooks {
   readonly jobs: readonly Job[];
@@ -60,16 +61,10 @@ export function createRunner(options: RunnerOptions): Runner {
   const stopping = new AbortController();
   const over = new AbortController();
   const servers: PushServer[] = [];
-  const serving = new Set<Promise<unknown>>();
+  const serving = createPromiseTracker();
 
-  const track = <T>(promise: Promise<T>): Promise<T> => {
-    serving.add(promise);
-    const forget = (): boolean => serving.delete(promise);
-    promise.then(forget, forget);
-    return promise;
-  };
   const answer = (request: PushRequest, secret: string): Promise<PushAnswer> =>
-    track(answerPush(request, { secret, runs, tell }));
+    serving.add(answerPush(request, { secret, runs, tell }));
   const requireRunning = (): void => {
     if (stopping.signal.aborted) throw new Error('the runner has been stopped');
   };
@@ -80,7 +75,7 @@ export function createRunner(options: RunnerOptions): Runner {
     const closed = Promise.all(servers.map((server) => server.close()));
     // a call that is answered may leave a connection to close, so both are waited for
     const finished = (async () => {
-      while (serving.size > 0) await Promise.allSettled(serving);
+      await serving.drained();
       await closed;
     })();
     const inTime = new AbortController();
@@ -120,15 +115,12 @@ export function createRunner(options: RunnerOptions): Runner {
     },
     async poll(pollOptions) {
       requireRunning();
-      const own = new Set<Promise<void>>();
+      const own = createPromiseTracker();
       const services = [...new Set(jobs.map(({ serviceId }) => serviceId))];
       const parts = { services, runs, slots, tell, stopping: stopping.signal, over: over.signal };
       const poll = preparePoll(pollOptions, {
         ...parts,
-        track: (promise) => {
-          own.add(track(promise));
-          void promise.then(() => own.delete(promise));
-        },
+        track: (promise) => void own.add(serving.add(promise)),
       });
       try {
         await poll();
@@ -136,7 +128,7 @@ export function createRunner(options: RunnerOptions): Runner {
         if (error instanceof RunnerError) tell.error(error);
         throw error;
       }
-      await Promise.all(own);
+      await own.drained();
     },
   };
 }

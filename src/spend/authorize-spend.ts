@@ -1,4 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { backOffMs } from '../domain/values/back-off.ts';
+import { pause } from '../runtime/pause.ts';
 import { openAiError } from '../domain/errors/openai-error.ts';
 import type { SpendAuth } from '../domain/spend/spend-auth.ts';
 import type { CreditsAnswer, SpendRecord } from '../peers/prepaid/prepaid-contract.ts';
@@ -20,8 +21,7 @@ interface Ahead {
   readonly next: bigint;
 }
 
-const firstAheadPauseMs = 100;
-const longestAheadPauseMs = 500;
+const aheadPauses = { firstMs: 100, longestMs: 500, factor: 1.5 };
 
 /**
  * Lands a spend before anything is done for it, in the order of its account's nonces. Waits for those before it as long as
@@ -38,7 +38,7 @@ export async function authorizeSpend(
   const refusedLate = () => (isAnswered ? undefined : refuseLate(context, spending, spend));
   const endMs = performance.now() + spending.settings.nonceWaitMs;
   const { commitment, nonce } = spend.auth;
-  for (let pauseMs = firstAheadPauseMs; ; pauseMs = Math.min(pauseMs * 1.5, longestAheadPauseMs)) {
+  for (let tries = 0; ; tries += 1) {
     const leave = await spending.queue.enter(commitment, nonce);
     if (!leave) return refuse(openAiError('overloaded'), { retryAfterSecs: 2 });
     let answer: Authorized | Ahead | Refused;
@@ -55,7 +55,7 @@ export async function authorizeSpend(
     if (answer.kind === 'refused') return answer;
     if (performance.now() >= endMs || signal.aborted)
       return refuse(spendError('authorization_failed', aheadText(answer.next)));
-    await sleep(pauseMs);
+    await pause(backOffMs(aheadPauses, tries));
   }
 }
 

@@ -1,5 +1,6 @@
 import type { EventData, RecordedEvent } from '../domain/events/event.ts';
 import { type SpendAuth, spendAuthHash } from '../domain/spend/spend-auth.ts';
+import { backOffMs } from '../domain/values/back-off.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { PrepaidContract, CreditsAnswer, Landed, SpendEnd } from '../peers/prepaid/prepaid-contract.ts';
 import { type DueSpend, endExposure, endSpend, postponeSpend, watchClaim } from '../store/spend.ts';
@@ -19,8 +20,7 @@ type Outcome =
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'later'; readonly reason: string };
 
-const firstPauseMs = 1_000;
-const longestPauseMs = 60_000;
+const pauses = { firstMs: 1_000, longestMs: 60_000 };
 const waitMs = 30_000;
 /** Beyond a spend's expiry, in which the chain's clock may be behind ours. */
 const graceSecs = 60;
@@ -49,7 +49,7 @@ export async function claimSpend(context: Claiming, spending: Spending, due: Due
       );
     // its account has been debited: nothing of it is under way there
     if (due.claim === undefined) await endExposure(context.pool, stream, false);
-    return watchClaim(context.pool, stream, outcome.transaction, growing(due.looks));
+    return watchClaim(context.pool, stream, outcome.transaction, backOffMs(pauses, due.looks));
   }
   if (outcome.kind === 'later') {
     const pauseMs = pauseAfter(outcome.reason, attempts);
@@ -59,7 +59,7 @@ export async function claimSpend(context: Claiming, spending: Spending, due: Due
   }
   // what the chain says of it is still there at the next look
   if (!(await recordEnd(context, stream, reading, factsIn(accepted.data), outcome)))
-    return postponeSpend(context.pool, stream, firstPauseMs, 'story_moved');
+    return postponeSpend(context.pool, stream, pauses.firstMs, 'story_moved');
   if (outcome.kind === 'failed')
     context.log.error({ ...told, reason: outcome.reason }, 'a spend was earned and is lost to the operator');
   return endDue(context, stream, outcome.kind === 'failed' ? outcome.reason : undefined);
@@ -74,11 +74,7 @@ async function endDue({ pool }: Claiming, stream: string, failure: string | unde
 /** A transaction that may land yet is given time: another one beside it would cost its fee for nothing. */
 function pauseAfter(reason: string, attempts: number): number {
   const isUnderWay = reason === 'transaction_unknown';
-  return isUnderWay ? longestPauseMs : growing(attempts);
-}
-
-function growing(times: number): number {
-  return Math.min(firstPauseMs * 2 ** Math.min(times, 10), longestPauseMs);
+  return isUnderWay ? pauses.longestMs : backOffMs(pauses, attempts);
 }
 
 function isEnd(

@@ -1,5 +1,6 @@
 import { endExposure, exposeSpend } from '../store/spend.ts';
 import type { Refused } from '../chat/answer.ts';
+import { inBackground } from '../runtime/background.ts';
 import { authorizeSpend } from './authorize-spend.ts';
 import type { ChatContext } from '../chat/context.ts';
 import { type Spending, spendStream, type TakenSpend } from './spend.ts';
@@ -49,10 +50,7 @@ function landBehind(context: ChatContext, spending: Spending, spend: TakenSpend,
     // what may land yet is left to whoever claims it
     if (code === undefined || losses.has(code)) await endExposure(pool, stream, code !== undefined);
   };
-  const work = land()
-    .catch((err: unknown) => log.error({ err, chat_id }, 'a spend could not be landed behind its answer'))
-    .finally(() => running.delete(work));
-  running.add(work);
+  inBackground({ running, log }, land(), 'a spend could not be landed behind its answer', { chat_id });
 }
 
 function codeOf({ error }: Refused): string {

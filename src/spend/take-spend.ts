@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import { openAiError } from '../domain/errors/openai-error.ts';
 import { sha256 } from '../domain/payments/payment.ts';
@@ -9,6 +8,8 @@ import { endExposure, isProcessGone } from '../store/spend.ts';
 import { readStream } from '../store/streams.ts';
 import { type Refused, refuse } from '../chat/answer.ts';
 import type { ChatContext } from '../chat/context.ts';
+import { inBackground } from '../runtime/background.ts';
+import { type late, within } from '../runtime/within.ts';
 import {
   claimOf,
   factsOf,
@@ -117,16 +118,18 @@ const patienceMs = 5_000;
 /** Gives a nonce up: nothing was delivered for it, and nothing will be claimed. */
 export async function releaseSpend(context: Recording, spend: TakenSpend, reason: string): Promise<void> {
   const { record, facts, claim } = spend;
-  await within(context, spend, record([{ type: 'spend_released', data: { ...facts, reason } }], [claim]));
+  await recordWithin(
+    context,
+    spend,
+    record([{ type: 'spend_released', data: { ...facts, reason } }], [claim]),
+  );
   endUnused(context, spend);
 }
 
 /** Of what is delivered to nobody, nothing can be lost. */
 function endUnused({ pool, running, log }: Recording, { facts }: TakenSpend): void {
-  const ended = endExposure(pool, spendStream(facts.chat_id), false)
-    .catch((err: unknown) => log.error({ err, chat_id: facts.chat_id }, 'an exposure could not be ended'))
-    .finally(() => running.delete(ended));
-  running.add(ended);
+  const ended = endExposure(pool, spendStream(facts.chat_id), false);
+  inBackground({ running, log }, ended, 'an exposure could not be ended', { chat_id: facts.chat_id });
 }
 
 /**
@@ -135,7 +138,7 @@ function endUnused({ pool, running, log }: Recording, { facts }: TakenSpend): vo
  */
 export async function earnSpend(context: Recording, spend: TakenSpend): Promise<boolean> {
   const { record, facts } = spend;
-  return (await within(context, spend, record([{ type: 'spend_earned', data: facts }]))) !== 'refused';
+  return (await recordWithin(context, spend, record([{ type: 'spend_earned', data: facts }]))) !== 'refused';
 }
 
 /** Notes where a spend has landed. Nobody waits for it: what comes after it is written down after it. */
@@ -150,30 +153,20 @@ export function noteAuthorized(
     block_hash: landed.block.hash,
   };
   const { record, facts } = spend;
-  void within(context, spend, record([{ type: 'spend_authorized', data: { ...facts, ...onChain } }]));
+  void recordWithin(context, spend, record([{ type: 'spend_authorized', data: { ...facts, ...onChain } }]));
 }
 
 /** Waits for a record within limits; going down waits for it to its end. */
-async function within(
+async function recordWithin(
   { running, log }: Recording,
   { facts }: TakenSpend,
   recorded: Promise<boolean>,
-): Promise<'ok' | 'refused' | 'late'> {
+): Promise<'ok' | 'refused' | typeof late> {
   const outcome = recorded
     .then((isOurs): 'ok' | 'refused' => (isOurs ? 'ok' : 'refused'))
     .catch((err: unknown): 'refused' => {
       log.error({ err, chat_id: facts.chat_id }, "a spend's story could not be written down");
       return 'refused';
-    })
-    .finally(() => running.delete(outcome));
-  running.add(outcome);
-  const timer = new AbortController();
-  const late = sleep(patienceMs, 'late' as const, { signal: timer.signal, ref: false }).catch(
-    () => 'late' as const,
-  );
-  try {
-    return await Promise.race([outcome, late]);
-  } finally {
-    timer.abort();
-  }
+    });
+  return within(patienceMs, running.add(outcome));
 }

@@ -1,5 +1,5 @@
-import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
+import { poll } from '../runtime/poll.ts';
 
 /** Where an export ends, and what the ledger itself counted there; read in one statement. */
 export interface ExportEnd {
@@ -40,14 +40,17 @@ export async function readPassedMoment(pool: pg.Pool): Promise<number> {
   const { ms = 0, replica_ms } = clock.rows[0] ?? {};
   if (replica_ms != null) return replica_ms;
   const drawn = await pool.query<{ own: string }>('select pg_current_xact_id()::text as own');
-  for (let waitedMs = 0; waitedMs < longestWaitMs; waitedMs += pauseMs) {
-    const { rows } = await pool.query<{ has_passed: boolean }>(
-      `select pg_snapshot_xmin(pg_current_snapshot()) >= $1::xid8 as has_passed`,
-      [drawn.rows[0]?.own],
-    );
-    if (rows[0]?.has_passed) return ms;
-    await setTimeout(pauseMs);
-  }
+  const hasPassed = await poll(
+    async () => {
+      const { rows } = await pool.query<{ has_passed: boolean }>(
+        `select pg_snapshot_xmin(pg_current_snapshot()) >= $1::xid8 as has_passed`,
+        [drawn.rows[0]?.own],
+      );
+      return rows[0]?.has_passed === true;
+    },
+    { until: (isOver) => isOver, timeoutMs: longestWaitMs, pauses: { firstMs: pauseMs, longestMs: pauseMs } },
+  );
+  if (hasPassed) return ms;
   throw new Error(
     'a transaction has been open on this database for too long: nobody can tell yet what is complete',
   );

@@ -1,6 +1,8 @@
 import pg from 'pg';
 import { type BatchAnswer, isPoison } from './append-batch.ts';
 import { type DatabaseOptions, sessionConfig } from './database.ts';
+import { late, within } from '../runtime/within.ts';
+import { pause } from '../runtime/pause.ts';
 
 /** Longer than the server's own statement time-out: past it the network, not the statement, is the trouble. */
 const answerTimeoutMs = 35_000;
@@ -13,16 +15,15 @@ interface AnswerRow {
 export interface LaneConnection {
   /** The answer of an append statement. Rejects where the connection or the statement failed. */
   append(statement: string): Promise<BatchAnswer>;
-  /** Waits, but not past close(). */
-  pause(ms: number): Promise<void>;
+  /** Waits; false where close() ended the wait. */
+  pause(ms: number): Promise<boolean>;
   readonly closed: boolean;
   close(): Promise<void>;
 }
 
 export function createLaneConnection(options: DatabaseOptions): LaneConnection {
   let client: pg.Client | undefined;
-  let closed = false;
-  let wake: (() => void) | undefined;
+  const closing = new AbortController();
 
   const drop = (broken: pg.Client): void => {
     if (client === broken) client = undefined;
@@ -41,19 +42,16 @@ export function createLaneConnection(options: DatabaseOptions): LaneConnection {
 
   return {
     get closed() {
-      return closed;
+      return closing.signal.aborted;
     },
     async append(statement) {
       const current = await connected();
-      let timer: NodeJS.Timeout | undefined;
       try {
-        const silence = new Promise<never>((_, reject) => {
-          timer = setTimeout(() => reject(new Error('the database did not answer in time')), answerTimeoutMs);
-        });
-        const answered: pg.QueryResult<AnswerRow> | pg.QueryResult<AnswerRow>[] = await Promise.race([
+        const answered: pg.QueryResult<AnswerRow> | pg.QueryResult<AnswerRow>[] | typeof late = await within(
+          answerTimeoutMs,
           current.query<AnswerRow>(statement),
-          silence,
-        ]);
+        );
+        if (answered === late) throw new Error(`The database did not answer within ${answerTimeoutMs} ms`);
         // several statements in one message are several results: the last one is asked for
         const row = (Array.isArray(answered) ? answered.at(-1) : answered)?.rows[0];
         if (!row) throw new Error('the statement returned no row');
@@ -62,23 +60,11 @@ export function createLaneConnection(options: DatabaseOptions): LaneConnection {
         // a poison row and a lock that took too long say nothing against the connection; all else may (a demoted primary)
         if (!isPoison(error) && !isContention(error)) drop(current);
         throw error;
-      } finally {
-        clearTimeout(timer);
       }
     },
-    async pause(ms) {
-      if (closed) return;
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, ms);
-        wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-    },
+    pause: (ms) => pause(ms, closing.signal),
     async close() {
-      closed = true;
-      wake?.();
+      closing.abort();
       await client?.end().catch(() => {});
     },
   };

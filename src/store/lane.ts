@@ -13,6 +13,11 @@ import {
 } from './append-batch.ts';
 import type { DatabaseOptions } from './database.ts';
 import { createLaneConnection, type LaneConnection } from './lane-connection.ts';
+import { backOffMs } from '../domain/values/back-off.ts';
+import { within } from '../runtime/within.ts';
+
+/** Before a batch is sent again. */
+const pauses = { firstMs: 20, longestMs: 1_000 };
 
 /** The lane's queue is full: nothing was recorded, and nothing will be. */
 export class LaneFullError extends Error {
@@ -130,9 +135,7 @@ class FlushedLane implements Lane {
     this.#closing = true;
     const done = new Promise<void>((resolve) => (this.#drained = resolve));
     this.#schedule();
-    const timer = setTimeout(() => this.#drained?.(), graceMs);
-    await done;
-    clearTimeout(timer);
+    await within(graceMs, done);
     this.#closed = true;
     for (const { reject } of [...this.#urgent.splice(0), ...this.#first.splice(0)]) {
       reject(new LaneClosedError('the ledger closed'));
@@ -260,7 +263,7 @@ function createFlusher(laneId: number, options: LaneOptions): Flusher {
             throw connection.closed ? new LaneClosedError('the ledger closed') : error;
           onBroken();
           options.onError?.(error instanceof Error ? error : new Error(String(error)));
-          await connection.pause(Math.min(1_000, 20 * 2 ** attempt));
+          await connection.pause(backOffMs(pauses, attempt));
         }
       }
     },

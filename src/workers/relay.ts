@@ -5,6 +5,7 @@ import { isRunnerPaused, pauseRunner } from '../jobs/pause-runner.ts';
 import { createPushRunner } from '../peers/runner/push-runner.ts';
 import { leaseCalls } from '../store/calls.ts';
 import { type Loop, startLoop } from './loop.ts';
+import { createPromiseTracker } from '../runtime/promise-tracker.ts';
 
 /** Calls are looked for at least this often; a released call wakes its relay at once. */
 const pollMs = 1_000;
@@ -13,7 +14,7 @@ const pollMs = 1_000;
 export function startRelay(context: JobsContext, runner: RunnerConfig & { readonly url: string }): Loop {
   const { timeoutMs, maxResultBytes, leaseSecs, concurrencyPerRunner } = context.config.delivery;
   const peer = createPushRunner({ url: runner.url, timeoutMs, maxResultBytes });
-  const running = new Set<Promise<void>>();
+  const running = createPromiseTracker();
 
   const deliver = async (call: Parameters<typeof deliverCall>[3]): Promise<void> => {
     try {
@@ -30,11 +31,7 @@ export function startRelay(context: JobsContext, runner: RunnerConfig & { readon
     if (free <= 0 || (await isRunnerPaused(context, runner))) return false;
     const calls = await leaseCalls(context.pool, runner.services, free, leaseSecs);
     for (const call of calls) {
-      const delivery = deliver(call).finally(() => {
-        running.delete(delivery);
-        loop.wake();
-      });
-      running.add(delivery);
+      void running.add(deliver(call)).then(() => loop.wake());
     }
     return false;
   };
@@ -46,7 +43,7 @@ export function startRelay(context: JobsContext, runner: RunnerConfig & { readon
     wake: () => loop.wake(),
     async stop() {
       await loop.stop();
-      await Promise.all(running);
+      await running.drained();
       await peer.close();
     },
   };

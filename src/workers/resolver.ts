@@ -3,6 +3,7 @@ import { resolveKept, resolveSettlement, type SettleSlots } from '../jobs/resolv
 import { endFollowUps, takeFollowUps } from '../store/follow-ups.ts';
 import { takeUnsettled } from '../store/unsettled.ts';
 import { type Loop, startLoop } from './loop.ts';
+import { createPromiseTracker } from '../runtime/promise-tracker.ts';
 
 const pollMs = 1_000;
 /** Looks at once. */
@@ -12,20 +13,15 @@ const settlesAtOnce = 4;
 
 /** Looks after settlements whose outcome nobody has recorded, until each is resolved. */
 export function startResolver(current: () => JobsContext): Loop {
-  const running = new Set<Promise<void>>();
+  const running = createPromiseTracker();
   const slots = createSlots(settlesAtOnce);
 
   const run = (stream: string, look: () => Promise<void>): void => {
-    const work = look()
-      .catch((error: unknown) =>
-        // it is due again by itself
-        current().log.error({ err: error, quote_digest: stream }, 'a settlement could not be looked after'),
-      )
-      .finally(() => {
-        running.delete(work);
-        if (running.size === atOnce - 1) loop.wake();
-      });
-    running.add(work);
+    const work = look().catch((error: unknown) =>
+      // it is due again by itself
+      current().log.error({ err: error, quote_digest: stream }, 'a settlement could not be looked after'),
+    );
+    void running.add(work).then(() => running.size === atOnce - 1 && loop.wake());
   };
 
   const step = async (): Promise<void> => {
@@ -49,7 +45,7 @@ export function startResolver(current: () => JobsContext): Loop {
     wake: () => loop.wake(),
     async stop() {
       await loop.stop();
-      await Promise.all(running);
+      await running.drained();
     },
   };
 }

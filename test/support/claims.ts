@@ -16,6 +16,7 @@ import { laneOn } from './credit.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
 import { type SpendChain, storyOf } from './spend-gateway.ts';
 import { eventually } from './wait.ts';
+import { createPromiseTracker } from '../../src/runtime/promise-tracker.ts';
 
 type LandedSpend = Extract<CreditsAnswer, { kind: 'landed' }>;
 const nodeOf = ({ chain }: Pick<SpendChain, 'chain'>) =>
@@ -29,7 +30,7 @@ export async function setUpClaims({ chain }: SpendChain, change: Partial<Spendin
     lane: laneOn(database),
     log: pino({ level: 'silent' }),
     processId: randomUUID(),
-    running: new Set<Promise<unknown>>(),
+    running: createPromiseTracker(),
   };
   const settings: Spending['settings'] = {
     network: 'eip155:84532',

@@ -71,7 +71,7 @@ export function chatRoutes(current: () => ChatContext, cutShort: AbortSignal) {
       const asked = admit(context, request);
       const flow = makeAdmitted(context, asked, client.signal);
       inFlight.keep(request, flow);
-      track(context, flow);
+      void context.running.add(flow);
       const admitted = await patience.within(asked);
       if (admitted === ledgerUnavailable) client.abort(gaveUp);
       const answer = admitted === ledgerUnavailable ? ledgerUnavailable : await flow;
@@ -106,13 +106,6 @@ async function admit(context: ChatContext, request: FastifyRequest): Promise<Adm
   return askForChat(context, caller, Buffer.isBuffer(body) ? body : Buffer.alloc(0));
 }
 
-/** Going down waits for it. */
-function track({ running }: ChatContext, work: Promise<unknown>): void {
-  const tracked = Promise.allSettled([work]);
-  running.add(tracked);
-  void tracked.finally(() => running.delete(tracked));
-}
-
 async function sendAnswer(
   context: ChatContext,
   request: FastifyRequest,
@@ -126,7 +119,7 @@ async function sendAnswer(
   reply.headers({ 'x-request-id': answer.chatId, 'cache-control': 'no-store' });
   if (answer.kind === 'whole') return reply.type('application/json').send(answer.body);
   const body = await eventStream(answer.chunks, { keepAliveMs, isCutShort: () => cutShort.aborted });
-  track(context, once(body, 'close'));
+  void context.running.add(once(body, 'close'));
   void endUnread(body, answer.ended);
   // no proxy on the way is to gather what is sent piece by piece
   return reply.headers({ 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }).send(body);

@@ -6,6 +6,7 @@ import { cookieOf, cookiePrefix, isHttps, sessionCookieName } from '../../identi
 import { type Attempt, deviceMark, recordRefusal, takeAttempt } from '../../identity/sign-in-limits.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { noteFacts } from '../server/request-log.ts';
+import { late, within } from '../../runtime/within.ts';
 
 const base = '/api/auth';
 /** A provider that does not answer holds nobody up for longer. */
@@ -72,9 +73,9 @@ async function answer(
   const auth = await door.open(wantsProviders);
   const isTelling = emailPaths[asked.path] !== undefined;
   const startedMs = performance.now();
-  const response = await within(auth.handler(toRequest(identity, request)));
+  const response = await within(timeoutMs, auth.handler(toRequest(identity, request)));
   if (isTelling) await sleep(stepMs - ((performance.now() - startedMs) % stepMs));
-  if (!response || response.status >= 500)
+  if (response === late || response.status >= 500)
     return sendRefusal(request, reply, 'sign_in_unavailable', { retryAfterSecs: 2 });
   return sendResponse(identity, asked, response, reply);
 }
@@ -128,10 +129,6 @@ function toRequest({ publicUrl }: Identity, { method, url, headers, body }: Fast
     headers: passed,
     ...(text !== undefined && { body: text }),
   });
-}
-
-function within(work: Promise<Response>): Promise<Response | undefined> {
-  return Promise.race([work, sleep(timeoutMs, undefined, { ref: false })]);
 }
 
 async function sendResponse(

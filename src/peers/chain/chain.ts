@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { toFunctionSelector } from 'viem';
 import { z } from 'zod';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
@@ -15,6 +14,7 @@ import {
   type SettlementAnswer,
   type TransfersAnswer,
 } from './transfer-logs.ts';
+import { poll } from '../../runtime/poll.ts';
 
 export type { Block, BlockAnswer, BlockHashAnswer } from './blocks.ts';
 export type { AuthorizationFound } from './find-authorization.ts';
@@ -100,7 +100,11 @@ export function createChain(options: ChainOptions): Chain {
       return answer.kind === 'answer' ? readTransfers(answer.value) : answer;
     },
     waitForSettlement: (transaction, expected, waitMs) =>
-      poll((leftMs) => find(transaction, expected, Math.min(timeoutMs, leftMs)), waitMs),
+      poll((remainingMs) => find(transaction, expected, Math.min(timeoutMs, remainingMs)), {
+        until: isConclusive,
+        timeoutMs: waitMs,
+        pauses,
+      }),
     findAuthorization: (expected, sinceSecs) => findAuthorization(ask, expected, sinceSecs),
     finalizedBlock: () => askTaggedBlock(ask, 'finalized'),
     latestBlock: () => askTaggedBlock(ask, 'latest'),
@@ -121,21 +125,13 @@ export function createChain(options: ChainOptions): Chain {
   };
 }
 
-const firstPauseMs = 50;
-const longestPauseMs = 500;
+const pauses = { firstMs: 50, longestMs: 500, factor: 1.5 };
 
-async function poll(
-  ask: (leftMs: number) => Promise<SettlementAnswer>,
-  waitMs: number,
-): Promise<SettlementAnswer> {
-  const endMs = performance.now() + waitMs;
-  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 1.5, longestPauseMs)) {
-    const answer = await ask(Math.max(endMs - performance.now(), 1));
-    if (answer.kind === 'paid' || answer.kind === 'contradicted') return answer;
-    if (answer.kind === 'unavailable' && answer.cause === 'closed') return answer;
-    if (performance.now() + pauseMs >= endMs) return answer;
-    await sleep(pauseMs);
-  }
+/** Another question could not change this answer. */
+function isConclusive(answer: SettlementAnswer): boolean {
+  return answer.kind === 'unavailable'
+    ? answer.cause === 'closed'
+    : answer.kind === 'paid' || answer.kind === 'contradicted';
 }
 
 /** Mined or waiting: what it says is of no interest here. */

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { keccak256 } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { z } from 'zod';
@@ -7,6 +6,8 @@ import { isExecutionFailure, smallAnswerBytes } from '../rpc/eth-call.ts';
 import { type Rpc, type RpcAnswer, type RpcCall, RpcError, type RpcUnavailable } from '../rpc/json-rpc.ts';
 import { bytes32, noBlockHash, quantity } from '../rpc/rpc-values.ts';
 import { receiptCall } from './transfer-logs.ts';
+import { backOffMs } from '../../domain/values/back-off.ts';
+import { pause } from '../../runtime/pause.ts';
 
 /** What became of a transaction. */
 export type SendAnswer =
@@ -60,8 +61,7 @@ type Fees =
 
 /** A key's nonces may be taken by another process at the same moment. */
 const maxTries = 8;
-const firstPollMs = 20;
-const slowestPollMs = 1_000;
+const pauses = { firstMs: 20, longestMs: 1_000, factor: 1.5 };
 /** How often a transaction that does not land is held against the fees of the day. */
 const raiseEveryMs = 3_000;
 
@@ -185,7 +185,7 @@ async function awaitReceipt(
   endMs: number,
   raise: (next: number) => Promise<void>,
 ): Promise<SendAnswer | { readonly kind: 'replaced' }> {
-  for (let pauseMs = firstPollMs; ; pauseMs = Math.min(pauseMs * 1.5, slowestPollMs)) {
+  for (let looks = 0; ; looks += 1) {
     // before the receipt: a transaction that lands between the two questions is not taken for replaced
     const mined = await ask(countCall(address, 'latest'));
     let isWithoutReceipt = true;
@@ -203,9 +203,10 @@ async function awaitReceipt(
     if (isGone && (await areForgotten(ask, sent.hashes))) return { kind: 'replaced' };
     // no more can be learned of it once the connections are closed
     const isClosed = mined.kind === 'unavailable' && mined.cause === 'closed';
+    const pauseMs = backOffMs(pauses, looks);
     if (isClosed || performance.now() + pauseMs >= endMs)
       return { kind: 'unknown', transaction: latestOf(sent) };
-    await sleep(pauseMs);
+    await pause(pauseMs);
     if (mined.kind === 'answer') await raise(mined.value);
   }
 }

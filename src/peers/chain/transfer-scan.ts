@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { toFunctionSelector } from 'viem';
 import { z } from 'zod';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
@@ -16,6 +15,8 @@ import {
 import { askRightChain } from '../rpc/chain-id.ts';
 import { bytes32, noBlockHash, quantity, toQuantity } from '../rpc/rpc-values.ts';
 import { logSchema, receiptCall, transferOf, transferred, usedAuthorizations } from './transfer-logs.ts';
+import { backOffMs } from '../../domain/values/back-off.ts';
+import { pause } from '../../runtime/pause.ts';
 
 /** Whose transfers are wanted: of these tokens, to or from these addresses. */
 export interface TransferQuery {
@@ -95,15 +96,15 @@ const word = hexBytes
   .refine((text) => text === '0x' || text.length === 66)
   .transform((text) => (text === '0x' ? undefined : BigInt(text)));
 
-const tries = 4;
-const firstPauseMs = 200;
+const maxRetries = 3;
+const pauses = { firstMs: 200, longestMs: 800 };
 
 /** Asks again where the node may only have been busy; what it said stands. */
 async function patiently<T>(askOnce: () => Promise<RpcAnswer<T>>): Promise<RpcAnswer<T>> {
-  for (let attempt = 1, pauseMs = firstPauseMs; ; attempt++, pauseMs *= 2) {
+  for (let failures = 0; ; failures += 1) {
     const answer = await askOnce();
-    if (answer.kind === 'answer' || attempt === tries || !isPassing(answer)) return answer;
-    await sleep(pauseMs);
+    if (answer.kind === 'answer' || failures === maxRetries || !isPassing(answer)) return answer;
+    await pause(backOffMs(pauses, failures));
   }
 }
 

@@ -1,3 +1,5 @@
+import { backOffMs } from '../../domain/values/back-off.ts';
+
 /** So many failures of `verify` and `settle` open the circuit. */
 export const failuresToOpen = 5;
 /** The first pause of an open circuit; each further one is twice as long, up to the longest. */
@@ -45,7 +47,8 @@ export function createCircuitBreaker({
 }: CircuitBreakerOptions = {}): CircuitBreaker {
   const failures = { verify: 0, settle: 0 };
   let isOpen = false;
-  let pauseMs = firstPauseMs;
+  /** Since the circuit was last closed for good. */
+  let pauses = 0;
   let pauseEndsAt = 0;
   let isProbing = false;
   /** Counts openings and closings: a call that began before the last one fails too late to tell anything. */
@@ -57,14 +60,14 @@ export function createCircuitBreaker({
     changes += 1;
   };
   const pause = (): void => {
-    pauseEndsAt = now() + pauseMs;
-    pauseMs = Math.min(pauseMs * 2, longestPauseMs);
+    pauseEndsAt = now() + backOffMs({ firstMs: firstPauseMs, longestMs: longestPauseMs }, pauses);
+    pauses += 1;
   };
 
   const succeed = (call: CircuitCall): void => {
     if (call !== 'supported') failures.verify = 0;
     if (call === 'settle' || call === 'settle_again') failures.settle = 0;
-    if (failures.verify + failures.settle === 0) pauseMs = firstPauseMs;
+    if (failures.verify + failures.settle === 0) pauses = 0;
     if (!isOpen) return;
     change(false);
     onCircuit({ state: 'closed' });

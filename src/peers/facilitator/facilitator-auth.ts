@@ -1,3 +1,5 @@
+import { late, within } from '../../runtime/within.ts';
+
 /** A request to the facilitator, as far as a signature over it needs to know. */
 export interface FacilitatorCall {
   readonly method: 'GET' | 'POST';
@@ -23,18 +25,12 @@ export async function authorizationHeaders(
   call: FacilitatorCall,
   endsAt: number,
 ): Promise<Readonly<Record<string, string>> | Error> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, endsAt - performance.now(), undefined);
-  });
   try {
-    const headers = await Promise.race([lowerCased(authorize, call), late]);
-    if (headers && performance.now() < endsAt) return headers;
+    const headers = await within(endsAt - performance.now(), lowerCased(authorize, call));
+    if (headers !== late && performance.now() < endsAt) return headers;
     return new Error('The signer of facilitator calls was late');
   } catch (error) {
     return error instanceof Error ? error : new Error('The signer of facilitator calls failed');
-  } finally {
-    clearTimeout(timer);
   }
 }
 

@@ -1,4 +1,5 @@
 import { errors, Pool, type Dispatcher } from 'undici';
+import { createPromiseTracker } from '../../runtime/promise-tracker.ts';
 
 /** Why an exchange gave no whole response, in our own words. */
 export type HttpFailure = 'timeout' | 'connection' | 'too_large' | 'malformed' | 'invalid_request' | 'closed';
@@ -54,19 +55,17 @@ export function createHttpPool(url: string, connections = 128): HttpPool {
   // The exchange's own deadline stands above undici's timers, which are per phase and coarse.
   const limits = { headersTimeout: 0, bodyTimeout: 0, allowH2: false };
   const pool = new Pool(origin, { connections, ...limits });
-  const running = new Set<Promise<HttpAnswer>>();
+  const running = createPromiseTracker();
   let closed = false;
 
   return {
     request(request) {
       if (closed) return Promise.resolve(closedAnswer());
-      const answer = exchange(pool, request).finally(() => running.delete(answer));
-      running.add(answer);
-      return answer;
+      return running.add(exchange(pool, request));
     },
     async close() {
       closed = true;
-      await Promise.allSettled(running);
+      await running.drained();
       await pool.destroy();
     },
   };

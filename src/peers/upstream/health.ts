@@ -1,4 +1,5 @@
 import type { StreamEnding, UpstreamAnswer, UpstreamCause } from './answer.ts';
+import { backOffMs } from '../../domain/values/back-off.ts';
 
 /** What an attempt says of its upstream, or of its model there. */
 export interface HealthSign {
@@ -108,8 +109,8 @@ export function createUpstreamHealth(options: HealthOptions): UpstreamHealth {
     state.era += 1;
     state.votes.clear();
     state.probingUntilMs = 0;
-    state.openUntilMs =
-      nowMs() + Math.min(options.firstPauseMs * 2 ** (state.openings - 1), options.maxPauseMs);
+    const pauses = { firstMs: options.firstPauseMs, longestMs: options.maxPauseMs };
+    state.openUntilMs = nowMs() + backOffMs(pauses, state.openings - 1);
   };
   const judge = (state: State, era: number, kind: HealthSign['kind'], voter: string | symbol): void => {
     if (kind === 'success') state.share += (1 - state.share) * shareStep;
