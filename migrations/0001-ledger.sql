@@ -1,22 +1,36 @@
--- The ledger: one lane of events in commit order, the claims they hold, the calls they release.
--- Everything here works on PostgreSQL 15 and newer.
--- the migrator keeps its own tables here and may have made it already
-create schema if not exists tollbook;
+-- The ledger: one lane of events in commit order, the claims they made, the calls they enqueued. PostgreSQL 15 or newer.
+-- Functions, with their grants and the triggers that run them, are in functions/. `tollbook migrate` has created the schema.
 
--- The only clock that decides about quotes, expiries and leases. Test databases replace it to move time.
-create function tollbook.clock() returns timestamptz language sql volatile as 'select clock_timestamp()';
+-- The gateway works as this role: it reads, and it writes through the functions only.
+do $$ begin
+  create role tollbook_writer nologin;
+exception
+  when duplicate_object or unique_violation then null;
+end $$;
+do $$ begin
+  execute format('grant tollbook_writer to %I', current_user);
+exception
+  when insufficient_privilege then
+    raise warning 'tollbook_writer cannot be granted to %: the gateway will work with the owner''s rights', current_user;
+end $$;
 
--- The head of a lane. Whoever holds this row's lock appends; nobody holds it across a round trip.
+-- The text of each file in functions/ that was applied last.
+create table tollbook.function_file (
+  name text collate "C" primary key,
+  sha256 bytea not null
+);
+
+-- The head of a lane. A process appends while it holds this row's lock, which never spans a round trip.
 create table tollbook.lane (
   lane_id smallint primary key,
   seq bigint not null,
   at timestamptz not null,
-  -- calls that are held, ready or leased: what the outbox limit is compared with, without counting rows
+  -- calls that are pending, ready or leased: compared with the outbox limit without counting rows
   open_calls bigint not null
 ) with (fillfactor = 10);
 insert into tollbook.lane values (1, 0, '-infinity', 0);
 
--- Exact by construction: moved in the transaction of the events they count, under the lane's lock.
+-- Exact: updated in the transaction of the events they count, under the lane's lock.
 create table tollbook.lane_counter (
   lane_id smallint not null references tollbook.lane,
   type text not null,
@@ -24,7 +38,7 @@ create table tollbook.lane_counter (
   primary key (lane_id, type)
 ) with (fillfactor = 10);
 
--- The last answer each flusher was given: a batch sent twice over a broken connection is done once.
+-- The last answer to each flusher: a batch that is sent again after a lost connection is applied once.
 create table tollbook.lane_batch (
   flusher_id uuid primary key,
   batch_no bigint not null,
@@ -32,7 +46,7 @@ create table tollbook.lane_batch (
   at timestamptz not null
 ) with (fillfactor = 50);
 
--- leaf is the event: canonical JSON (RFC 8785), the bytes the Merkle tree will hash. The other columns only find it.
+-- leaf is the event: canonical JSON (RFC 8785), the bytes that the Merkle tree hashes. The other columns only find it.
 create table tollbook.event (
   lane_id smallint not null,
   seq bigint not null,
@@ -45,19 +59,11 @@ create table tollbook.event (
   primary key (lane_id, seq),
   unique (stream, version)
 );
-
--- for whoever reads by time: costs the lane nothing
+-- for readers by time: a BRIN index costs the lane nothing
 create index event_at on tollbook.event using brin (at);
 
-create function tollbook.refuse_change() returns trigger language plpgsql as $$
-begin
-  raise exception 'the ledger is append-only: % on % refused', tg_op, tg_table_name using errcode = 'restrict_violation';
-end $$;
-create trigger event_is_immutable before update or delete or truncate on tollbook.event
-  for each statement execute function tollbook.refuse_change();
-
 -- What may be used once: a payment's authorization, a quote, a caller's nonce, a transfer's log entry.
--- Never partitioned by time: a unique index must see every row, and consumed nonces are kept for ever.
+-- Never partitioned by time: a unique index must cover every row, and consumed nonces are never deleted.
 create table tollbook.claim (
   kind text collate "C" not null,
   owner text collate "C" not null,
@@ -73,8 +79,9 @@ create table tollbook.call (
   stream text collate "C" not null,
   service_id bigint not null,
   job_index bigint not null,
-  -- held: paid for perhaps; ready: may be leased; leased: at a runner; dead: waits for the operator
-  status text collate "C" not null check (status in ('held', 'ready', 'leased', 'dead')),
+  -- pending: its settlement is unknown; watched: its payment failed but may still land, and it does not count as open;
+  -- ready: may be leased; leased: with a runner; dead: waits for the operator
+  status text collate "C" not null check (status in ('held', 'watched', 'ready', 'leased', 'dead')),
   body_id uuid not null,
   network text not null,
   symbol text not null,
@@ -82,32 +89,36 @@ create table tollbook.call (
   attempt int not null default 0,
   failures int not null default 0,
   lease_id uuid,
-  -- what a runner said of its last failure: for the operator, never in the ledger
+  -- a runner's message about its last failure: for the operator, never in the ledger
   last_error text,
   -- when it may be taken (again): for a leased call, the end of its lease
   due_at timestamptz not null,
-  created_at timestamptz not null
+  created_at timestamptz not null,
+  -- the payment of its stream that pays for it, and the claims that its command made beside the payment's own
+  payment text collate "C",
+  claims json
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
 create index call_due on tollbook.call (service_id, due_at) where status in ('ready', 'leased');
 create index call_dead on tollbook.call (call_id) where status = 'dead';
+create index call_unsettled on tollbook.call (status, due_at) where status in ('held', 'watched');
 
--- Written before the lane is asked, so that its lock never waits for a large body.
+-- Written before the command that needs it is sent, so that the lane's lock never waits for a large body.
 create table tollbook.call_body (
   body_id uuid primary key,
   content_type text,
   body bytea not null,
-  created_at timestamptz not null default tollbook.clock()
+  created_at timestamptz not null
 );
 create index call_body_age on tollbook.call_body using brin (created_at);
 
 create table tollbook.call_result (
   call_id bigint not null,
   attempt int not null,
-  -- who completed it: the same completion, sent again, is recognised by it
+  -- the lease that completed the call: the same completion, sent again, is recognised by it
   lease_id uuid not null,
   content_type text,
   body bytea not null,
-  created_at timestamptz not null default tollbook.clock(),
+  created_at timestamptz not null,
   primary key (call_id, attempt)
 );
 
@@ -118,3 +129,14 @@ create table tollbook.secret (
 );
 insert into tollbook.secret
   select 'receipt_token', sha256(convert_to(string_agg(gen_random_uuid()::text, ''), 'UTF8')) from generate_series(1, 4);
+
+-- Bearer tokens of operators and auditors: only their hashes, with their scopes.
+create table tollbook.operator_token (
+  token_id bigint generated always as identity primary key,
+  name text not null check (name ~ '^[A-Za-z0-9._-]{1,64}$'),
+  scopes text[] not null,
+  hash bytea not null unique,
+  created_at timestamptz not null,
+  expires_at timestamptz,
+  revoked_at timestamptz
+);

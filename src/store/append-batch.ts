@@ -229,7 +229,7 @@ function encodeAdmission(admit: Admission): string {
     key_id: admit.keyId,
     account_id: admit.accountId,
     hold: wholeMicros(admit.holdMicros),
-    least: admit.leastMicros === undefined ? undefined : wholeMicros(admit.leastMicros),
+    minimum: admit.leastMicros === undefined ? undefined : wholeMicros(admit.leastMicros),
   });
 }
 

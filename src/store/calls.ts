@@ -216,6 +216,6 @@ export async function oldestDueMs(pool: pg.Pool): Promise<number> {
 
 /** Drops up to `max` bodies without a call and answers nobody will ask for again. Returns how many went. */
 export async function sweep(pool: pg.Pool, max: number): Promise<number> {
-  const { rows } = await pool.query<{ sweep: number }>('select tollbook.sweep($1)', [max]);
-  return rows[0]?.sweep ?? 0;
+  const { rows } = await pool.query<{ pruned: number }>('select tollbook.prune_lane($1) as pruned', [max]);
+  return rows[0]?.pruned ?? 0;
 }

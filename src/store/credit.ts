@@ -100,7 +100,7 @@ export async function findOrphanedHolds(
      where created_at <= (select tollbook.clock()) - $2 * interval '1 second' and not chat_id = any ($4::uuid[])
        and process_id in (
          select process_id from (select distinct process_id from tollbook.chat_hold) holder
-         where tollbook.is_silent(process_id, $1, $2))
+         where tollbook.is_process_silent(process_id, $1, $2))
      order by created_at limit $3`,
     [processId, silentSecs, max, besides],
   );
@@ -118,14 +118,14 @@ export async function findOrphanedHolds(
  * first hold.
  */
 export async function beat(pool: pg.Pool, processId: string, silentSecs: number): Promise<void> {
-  await pool.query('select tollbook.beat($1, $2)', [processId, silentSecs / 2]);
+  await pool.query('select tollbook.heartbeat($1, $2)', [processId, silentSecs / 2]);
 }
 
 /** Drops up to `max` limits that nobody has used for two days, and processes that are long gone. Returns how many went. */
 export async function sweepRouting(pool: pg.Pool, max: number): Promise<number> {
   // one simple-protocol message: it locks rows that the lane may want
   const { rows } = await pool.query<{ swept: number }>(
-    `select tollbook.sweep_routing(${Math.trunc(max)}) as swept`,
+    `select tollbook.prune_chat(${Math.trunc(max)}) as swept`,
   );
   return rows[0]?.swept ?? 0;
 }
@@ -137,7 +137,7 @@ export async function sweepRouting(pool: pg.Pool, max: number): Promise<number> 
 export async function startHolds(pool: pg.Pool, chatIds: readonly string[]): Promise<ReadonlySet<string>> {
   const { rows } = await pool.query<{ chat_id: string }>({
     name: 'start_holds',
-    text: 'select start_holds as chat_id from tollbook.start_holds($1)',
+    text: 'select mark_holds_started as chat_id from tollbook.mark_holds_started($1)',
     values: [chatIds],
   });
   return new Set(rows.map((row) => row.chat_id));
@@ -162,7 +162,7 @@ export async function tryApiKey(
 ): Promise<KeyTry> {
   const { rows } = await pool.query<{ outcome: KeyTry['outcome']; retry_ms: number | null }>({
     name: 'try_api_key',
-    text: 'select code as outcome, retry_ms from tollbook.try_api_key($1, $2, $3)',
+    text: 'select code as outcome, retry_ms from tollbook.check_api_key($1, $2, $3)',
     values: [subject, perMinute, Buffer.from(hash, 'hex')],
   });
   const [row] = rows;
@@ -181,7 +181,7 @@ export async function mayAuthenticate(
 ): Promise<boolean> {
   const { rows } = await pool.query<{ may: boolean }>({
     name: 'note_auth_failure',
-    text: 'select tollbook.note_auth_failure($1, $2, $3) as may',
+    text: 'select tollbook.count_auth_failure($1, $2, $3) as may',
     values: [subject, perMinute, counts],
   });
   return rows[0]?.may ?? true;

@@ -49,7 +49,9 @@ export async function takeProven(
     stream: string;
     block_number: string;
     block_hash: string;
-  }>(`select * from tollbook.take_proven(${pg.escapeLiteral(network)}, ${finalized}, ${Math.trunc(max)})`);
+  }>(
+    `select * from tollbook.take_final_settlements(${pg.escapeLiteral(network)}, ${finalized}, ${Math.trunc(max)})`,
+  );
   return rows.map(({ seq, stream, block_number, block_hash }) => ({
     seq,
     stream,
@@ -70,20 +72,20 @@ export async function takeFollowUps(
     seq: number;
     stream: string;
     tries: number;
-    seen_at_block: string | null;
+    first_search_block: string | null;
     age_secs: number;
   }>(`select * from tollbook.take_follow_ups(${pg.escapeLiteral(topic)}, ${of}, ${Math.trunc(max)})`);
-  return rows.map(({ seq, stream, tries, seen_at_block, age_secs }) => ({
+  return rows.map(({ seq, stream, tries, first_search_block, age_secs }) => ({
     seq,
     stream,
     tries,
-    seenAtBlock: seen_at_block === null ? undefined : BigInt(seen_at_block),
+    seenAtBlock: first_search_block === null ? undefined : BigInt(first_search_block),
     ageSecs: age_secs,
   }));
 }
 
 export async function noteSeenBlock(pool: pg.Pool, seq: number, block: bigint): Promise<void> {
-  await pool.query(`select tollbook.note_seen_block(${Math.trunc(seq)}, ${block})`);
+  await pool.query(`select tollbook.note_first_search_block(${Math.trunc(seq)}, ${block})`);
 }
 
 /** Done with: nobody needs to look at these again. */
@@ -100,7 +102,7 @@ export async function endFollowUps(
 /** Gives up what is a month old. Returns how many went. */
 export async function sweepFollowUps(pool: pg.Pool, max: number): Promise<number> {
   const { rows } = await pool.query<{ swept: number }>(
-    `select tollbook.sweep_follow_ups(${Math.trunc(max)}) as swept`,
+    `select tollbook.prune_follow_ups(${Math.trunc(max)}) as swept`,
   );
   return rows[0]?.swept ?? 0;
 }

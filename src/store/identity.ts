@@ -98,7 +98,9 @@ export async function userOfWallet(
 }
 
 export async function storeNonce(pool: pg.Pool, nonce: string): Promise<void> {
-  await pool.query('insert into identity.siwe_nonce (nonce) values ($1)', [nonce]);
+  await pool.query('insert into identity.siwe_nonce (nonce, issued_at) values ($1, tollbook.clock())', [
+    nonce,
+  ]);
 }
 
 /** Uses a nonce up: of many who bring the same, one is told true. False for one that is unknown, or too old. */
@@ -127,7 +129,7 @@ export interface Turn {
 /** Counts an attempt in all processes together, against all of the subjects or none of them. */
 export async function takeTurn(pool: pg.Pool, allowances: readonly Allowance[]): Promise<Turn> {
   const { rows } = await pool.query<Turn>(
-    'select retry_ms as "retryMs", is_news as "isNews" from tollbook.take_turns($1, $2)',
+    'select retry_ms as "retryMs", is_first_refusal as "isNews" from tollbook.count_attempts($1, $2)',
     [allowances.map(({ subject }) => subject), allowances.map(({ perMinute }) => perMinute)],
   );
   const [turn] = rows;
@@ -137,7 +139,7 @@ export async function takeTurn(pool: pg.Pool, allowances: readonly Allowance[]):
 
 /** Drops up to `max` of each kind of what nobody can use any more; returns how many went. */
 export async function sweepIdentity(pool: pg.Pool, max: number): Promise<number> {
-  const { rows } = await pool.query<{ swept: number }>('select tollbook.sweep_identity($1) as swept', [max]);
+  const { rows } = await pool.query<{ swept: number }>('select tollbook.prune_identity($1) as swept', [max]);
   return rows[0]?.swept ?? 0;
 }
 

@@ -168,12 +168,12 @@ export async function hastenAnchor(
   afterMs: number,
 ): Promise<void> {
   await pool.query(
-    `select tollbook.hasten_anchor(${pg.escapeLiteral(origin)}, ${pg.escapeLiteral(name)}, ${Math.trunc(afterMs)})`,
+    `select tollbook.schedule_anchor(${pg.escapeLiteral(origin)}, ${pg.escapeLiteral(name)}, ${Math.trunc(afterMs)})`,
   );
 }
 
 export async function noteAnchor(pool: pg.Pool, origin: string, name: string, size: number): Promise<void> {
   await pool.query(
-    `select tollbook.note_anchor(${pg.escapeLiteral(origin)}, ${pg.escapeLiteral(name)}, ${Math.trunc(size)})`,
+    `select tollbook.record_anchor(${pg.escapeLiteral(origin)}, ${pg.escapeLiteral(name)}, ${Math.trunc(size)})`,
   );
 }

@@ -140,7 +140,7 @@ export async function activateProjection(pool: pg.Pool, generation: number): Pro
 /** Drops a piece of what nobody reads any more; returns how many rows went. */
 export async function sweepProjections(pool: pg.Pool, replaced: number, max: number): Promise<number> {
   const { rows } = await pool.query<{ swept: number }>(
-    `select tollbook.sweep_projections(${replaced}, ${max}) as swept`,
+    `select tollbook.prune_projections(${replaced}, ${max}) as swept`,
   );
   return rows[0]?.swept ?? 0;
 }

@@ -26,7 +26,7 @@ export interface OpenSpend extends Pick<DueSpend, 'stream' | 'attempts'> {
  */
 export async function collectSpends(pool: pg.Pool, max: number): Promise<number> {
   const { rows } = await pool.query<{ read: number }>(
-    `select tollbook.collect_spends(${Math.trunc(max)}) as read`,
+    `select tollbook.collect_payouts(${Math.trunc(max)}) as read`,
   );
   return rows[0]?.read ?? 0;
 }
@@ -34,7 +34,7 @@ export async function collectSpends(pool: pg.Pool, max: number): Promise<number>
 /** Takes up to `max` spends that are due, for so many seconds: the soonest to expire first. */
 export async function takeSpends(pool: pg.Pool, max: number, leaseSecs: number): Promise<DueSpend[]> {
   const { rows } = await pool.query<Omit<DueSpend, 'claim'> & { claim: Hex | null }>(
-    `select stream, attempts, claim, looks from tollbook.take_spends(${Math.trunc(max)}, ${Math.trunc(leaseSecs)})`,
+    `select stream, attempts, transaction as claim, checks as looks from tollbook.take_payouts(${Math.trunc(max)}, ${Math.trunc(leaseSecs)})`,
   );
   return rows.map(({ claim, ...spend }) => ({ ...spend, claim: claim ?? undefined }));
 }
@@ -47,7 +47,7 @@ export async function watchClaim(
   delayMs: number,
 ): Promise<void> {
   const texts = [pg.escapeLiteral(stream), pg.escapeLiteral(transaction), String(Math.trunc(delayMs))];
-  await pool.query(`select tollbook.watch_claim(${texts.join(', ')})`);
+  await pool.query(`select tollbook.watch_payout(${texts.join(', ')})`);
 }
 
 /** Tries a spend again after `delayMs`. */
@@ -58,19 +58,19 @@ export async function postponeSpend(
   reason: string,
 ): Promise<void> {
   const texts = [pg.escapeLiteral(stream), String(Math.trunc(delayMs)), pg.escapeLiteral(reason)];
-  await pool.query(`select tollbook.postpone_spend(${texts.join(', ')})`);
+  await pool.query(`select tollbook.postpone_payout(${texts.join(', ')})`);
 }
 
 /** Done with: paid, or, with a reason, given up. */
 export async function endSpend(pool: pg.Pool, stream: string, failure?: string): Promise<void> {
   const reason = failure === undefined ? 'null' : pg.escapeLiteral(failure);
-  await pool.query(`select tollbook.end_spend(${pg.escapeLiteral(stream)}, ${reason})`);
+  await pool.query(`select tollbook.end_payout(${pg.escapeLiteral(stream)}, ${reason})`);
 }
 
 /** Spends that could not be claimed so far, or never will be, oldest first. */
 export async function listTroubledSpends(pool: pg.Pool, limit: number): Promise<OpenSpend[]> {
   const { rows } = await pool.query<Omit<OpenSpend, 'reason'> & { last_reason: string | null }>(
-    `select stream, status, attempts, last_reason, created_at as since from tollbook.spend_due
+    `select stream, status, attempts, last_reason, created_at as since from tollbook.payout
      where attempts > 0 order by created_at limit $1`,
     [limit],
   );
@@ -87,8 +87,8 @@ export async function isProcessGone(
 ): Promise<boolean> {
   const { rows } = await pool.query<{ gone: boolean }>(
     `select exists (select from tollbook.process own where own.process_id = $2
-         and own.steady_since <= now - silence and own.seen_at > now - silence / 2)
-       and not exists (select from tollbook.process owner where owner.process_id = $1 and owner.seen_at > now - silence)
+         and own.alive_since <= now - silence and own.heartbeat_at > now - silence / 2)
+       and not exists (select from tollbook.process owner where owner.process_id = $1 and owner.heartbeat_at > now - silence)
        as gone
      from (select tollbook.clock() as now, $3 * interval '1 second' as silence) moment`,
     [asked.processId, asked.by, asked.silentSecs],
@@ -128,7 +128,7 @@ export async function endExposure(pool: pg.Pool, stream: string, hasFailed: bool
 /** Drops up to `max` exposures that came to nothing a day ago; returns how many went. */
 export async function sweepExposures(pool: pg.Pool, max: number): Promise<number> {
   const { rows } = await pool.query<{ swept: number }>(
-    `select tollbook.sweep_exposures(${Math.trunc(max)}) as swept`,
+    `select tollbook.prune_exposures(${Math.trunc(max)}) as swept`,
   );
   return rows[0]?.swept ?? 0;
 }

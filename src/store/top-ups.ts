@@ -38,7 +38,7 @@ export async function leaseTopUps(
  */
 export async function collectTakeBacks(pool: pg.Pool, max: number): Promise<number> {
   const { rows } = await pool.query<{ read: number }>(
-    `select tollbook.collect_take_backs(${Math.trunc(max)}) as read`,
+    `select tollbook.collect_top_up_reversals(${Math.trunc(max)}) as read`,
   );
   return rows[0]?.read ?? 0;
 }

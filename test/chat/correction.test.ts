@@ -34,9 +34,9 @@ test('a gateway that nobody saw for a while gives back what was taken too much f
     log: pino({ level: 'silent' }),
   };
   await database.asOwner(async (owner) => {
-    await owner.query(`create or replace function tollbook.beat(p_process uuid, p_pause_secs float8) returns void
+    await owner.query(`create or replace function tollbook.heartbeat(p_process uuid, p_gap_secs float8) returns void
       language sql as 'select'`);
-    await owner.query(`update tollbook.process set seen_at = seen_at - interval '1 minute'`);
+    await owner.query(`update tollbook.process set heartbeat_at = heartbeat_at - interval '1 minute'`);
     await owner.query(`update tollbook.chat_hold set created_at = created_at - interval '1 minute'`);
     await owner.query(
       `insert into tollbook.process values ($1, now() + interval '1 minute', now() - interval '1 minute')`,

@@ -5,9 +5,15 @@ import { expect, inject, onTestFinished, test } from 'vitest';
 import { startTollbook, tollbook } from '../support/program.ts';
 
 const serverUrl = inject('serverUrl');
-const all = readdirSync('migrations')
-  .map((file) => file.replace(/\.sql$/, ''))
-  .toSorted();
+const numbered = sqlFilesIn('migrations').filter((name) => name !== 'schema');
+const all = [...numbered, ...sqlFilesIn('migrations/functions').map((name) => `functions/${name}`)];
+
+function sqlFilesIn(folder: string): string[] {
+  return readdirSync(folder)
+    .filter((file) => file.endsWith('.sql'))
+    .map((file) => file.slice(0, -'.sql'.length))
+    .toSorted();
+}
 
 /** A database of its own with nothing in it. */
 async function emptyDatabase(): Promise<string> {
@@ -50,7 +56,7 @@ test('an empty database gets every migration, and a second time none', async () 
     stdout: `Ran ${all.join(', ')}.\n`,
     stderr: '',
   });
-  expect(await migrationsIn(url)).toEqual(all);
+  expect(await migrationsIn(url)).toEqual(numbered);
   expect(await tollbook(['migrate'], env)).toMatchObject({
     code: 0,
     stdout: 'The database is up to date.\n',
@@ -58,18 +64,18 @@ test('an empty database gets every migration, and a second time none', async () 
   });
 });
 
-test('several at once: each migration is run by one of them, and all of them are content', async () => {
+test('of several runs at once one applies everything, and all of them succeed', async () => {
   const url = await emptyDatabase();
   const ends = await Promise.all([1, 2, 3, 4].map(() => tollbook(['migrate'], { DATABASE_URL: url })));
   expect(ends.map(({ code, stderr }) => ({ code, stderr }))).toEqual(
     ends.map(() => ({ code: 0, stderr: '' })),
   );
   const ran = ends.flatMap(({ stdout }) => /^Ran (.*)\.$/m.exec(stdout)?.[1]?.split(', ') ?? []);
-  expect(ran.toSorted()).toEqual(all);
-  expect(await migrationsIn(url)).toEqual(all);
+  expect(ran).toEqual(all);
+  expect(await migrationsIn(url)).toEqual(numbered);
 });
 
-test('databases of one server can be migrated at once', async () => {
+test('several databases of one server can be migrated at once', async () => {
   const urls = [await emptyDatabase(), await emptyDatabase(), await emptyDatabase()];
   const ends = await Promise.all(urls.map((url) => tollbook(['migrate'], { DATABASE_URL: url })));
   expect(ends.map(({ code, stderr }) => ({ code, stderr }))).toEqual(
@@ -77,7 +83,7 @@ test('databases of one server can be migrated at once', async () => {
   );
 });
 
-test('a gateway refuses a database that was never migrated, and leaves it as it is', async () => {
+test('a gateway refuses a database that was never migrated, and changes nothing in it', async () => {
   const url = await emptyDatabase();
   const { code, stderr } = await serve(url).ended;
   expect(code).toBe(1);
@@ -89,14 +95,43 @@ test('a gateway refuses a database that was never migrated, and leaves it as it 
 test('a gateway refuses a database that lacks the latest migration', async () => {
   const url = await emptyDatabase();
   await tollbook(['migrate'], { DATABASE_URL: url });
-  const latest = all.at(-1) ?? '';
+  const latest = numbered.at(-1) ?? '';
   await query(url, `delete from tollbook.kysely_migration where name = '${latest}'`);
   const { code, stderr } = await serve(url).ended;
   expect(code).toBe(1);
   expect(stderr).toContain(`lacks migrations (${latest})`);
 });
 
-test('without a database there is a plain word', async () => {
+test('a function file whose text has changed is applied again, and a gateway refuses to start before that', async () => {
+  const url = await emptyDatabase();
+  const env = { DATABASE_URL: url };
+  await tollbook(['migrate'], env);
+  await query(
+    url,
+    `update tollbook.function_file set sha256 = '' where name = 'functions/lease_calls';
+     drop function tollbook.extend_lease;
+     create function tollbook.extend_lease(bigint, uuid, int) returns text language sql as $$ select 'old' $$;
+     create function tollbook.lease_calls(bigint[], int) returns int language sql as $$ select 1 $$;
+     create function tollbook.of_an_older_version() returns int language sql as $$ select 1 $$;`,
+  );
+  const { stderr } = await serve(url).ended;
+  expect(stderr).toContain('lacks migrations (functions/lease_calls)');
+  expect(await tollbook(['migrate'], env)).toMatchObject({ code: 0, stdout: 'Ran functions/lease_calls.\n' });
+  const { rows } = await query(
+    url,
+    `select oid::regprocedure::text || ' ' || pg_get_function_result(oid) as name from pg_proc
+     where proname in ('extend_lease', 'lease_calls', 'of_an_older_version')`,
+  );
+  expect(rows.map(({ name }: { name: string }) => name.split('TABLE')[0])).toEqual(
+    expect.arrayContaining([
+      'tollbook.extend_lease(bigint,uuid,integer) SETOF timestamp with time zone',
+      'tollbook.lease_calls(bigint[],integer,integer) ',
+    ]),
+  );
+  expect(rows).toHaveLength(2);
+});
+
+test('without a database, migrate names what is missing and never prints the password', async () => {
   expect(await tollbook(['migrate'])).toMatchObject({
     code: 78,
     stderr: expect.stringContaining('DATABASE_URL'),

@@ -120,7 +120,9 @@ test('one of another contract or operator waits for its own', async () => {
 
 /** The block that holds the claim of the only spend that is due. */
 async function claimBlock({ database, spending }: Claims): Promise<Landed['block']> {
-  const { rows } = await database.pool.query<{ claim: Hex }>('select claim from tollbook.spend_due');
+  const { rows } = await database.pool.query<{ claim: Hex }>(
+    'select transaction as claim from tollbook.payout',
+  );
   const landed = await spending.credits.findLanded(rows[0]!.claim);
   if (landed.kind !== 'answer' || !landed.value) throw new Error('the claim is in no block');
   return landed.value.block;

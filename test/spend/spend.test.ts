@@ -273,11 +273,11 @@ const released = ['spend_accepted', 'spend_authorized', 'spend_released'];
 async function forgetProcess({ asOwner }: TestDatabase, processId: string): Promise<void> {
   await asOwner((owner) =>
     owner.query(
-      `create or replace function tollbook.beat(p_process uuid, p_pause_secs float8) returns void language sql
-         security definer as $$ update tollbook.process set seen_at = tollbook.clock()
+      `create or replace function tollbook.heartbeat(p_process uuid, p_gap_secs float8) returns void language sql
+         security definer as $$ update tollbook.process set heartbeat_at = tollbook.clock()
          where process_id = p_process and process_id <> '${processId}' $$;
-       update tollbook.process set steady_since = steady_since - interval '1 minute';
-       update tollbook.process set seen_at = seen_at - interval '1 minute' where process_id = '${processId}'`,
+       update tollbook.process set alive_since = alive_since - interval '1 minute';
+       update tollbook.process set heartbeat_at = heartbeat_at - interval '1 minute' where process_id = '${processId}'`,
     ),
   );
 }

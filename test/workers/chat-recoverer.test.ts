@@ -46,7 +46,7 @@ const isHeld = async ({ pool }: TestDatabase) =>
 
 async function seenAt({ pool }: TestDatabase, processId: string): Promise<string | undefined> {
   const { rows } = await pool.query<{ at: string }>(
-    'select seen_at::text as at from tollbook.process where process_id = $1',
+    'select heartbeat_at::text as at from tollbook.process where process_id = $1',
     [processId],
   );
   return rows[0]?.at;

@@ -1,36 +1,9 @@
--- Refunds in what finance reads: of which payments the money went back, and of which it is owed back, why and since when.
-alter table tollbook.payment
-  add column refunded_at timestamptz,
-  add column refund_transaction text collate "C",
-  add column refund_due text collate "C",
-  add column refund_due_since timestamptz;
-alter table tollbook.job_day
-  add column refunded bigint not null default 0,
-  add column refunded_amount numeric not null default 0;
-
--- nobody was refunded before this: what is owed back is what has no call, or a dead one
-update tollbook.payment set refund_due = 'dead_lettered', refund_due_since = paid_call.ended_at
-from tollbook.paid_call
-where payment.state = 'dead_lettered'
-  and paid_call.generation = payment.generation and paid_call.call_id = payment.call_id;
-update tollbook.payment set
-  refund_due = case when exists (
-    select from tollbook.payment other
-    where other.generation = payment.generation and other.quote_digest = payment.quote_digest
-      and other.seq <> payment.seq and other.settled_at is not null) then 'paid_twice' else 'never_enqueued' end,
-  refund_due_since = payment.settled_at
-where payment.state = 'settled';
-
-create index payment_refund_due on tollbook.payment (generation, seq) where refund_due is not null;
--- which tokens were ever taken, and to which addresses
-create index payment_pay_to on tollbook.payment (generation, network, asset, pay_to);
-
--- Writes what the events after p_from up to p_to have changed, and moves the generation there; does nothing and says false
--- where it stands elsewhere. Rows are whole: written twice they are the same.
+-- Writes what the events after p_from up to p_to have changed and moves the generation's cursor there. False, with nothing
+-- changed, where the cursor is elsewhere. Rows are complete: writing them twice has no effect.
 create or replace function tollbook.apply_projection(p_generation int, p_from bigint, p_to bigint, p_payments json, p_calls json)
 returns boolean language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
 begin
-  -- a generation that was replaced gets no more
+  -- a generation that was replaced is not updated any more
   perform from projection where generation = p_generation and seq = p_from
     and generation >= (select active.generation from projection active where active.is_active) for update;
   if not found then return false; end if;
@@ -86,3 +59,48 @@ begin
   update projection set seq = p_to, touched_at = clock() where generation = p_generation;
   return true;
 end $$;
+
+-- Adds what the events after p_from up to p_to have moved and moves the generation's cursor there. False, with nothing
+-- changed, where the cursor is elsewhere: the same sums must not be added twice.
+create or replace function tollbook.apply_credit(p_generation int, p_from bigint, p_to bigint, p_accounts json)
+returns boolean language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
+begin
+  -- a generation that was replaced is not updated any more
+  perform from projection where generation = p_generation and credit_seq = p_from
+    and generation >= (select active.generation from projection active where active.is_active) for update;
+  if not found then return false; end if;
+  insert into account_credit as old
+  select p_generation, a.* from json_to_recordset(p_accounts) as a(
+    account_id bigint, name text, balance bigint, held bigint, granted bigint, topped_up bigint, captured bigint,
+    expired bigint, last_seq bigint)
+  on conflict (generation, account_id) do update set
+    name = coalesce(old.name, excluded.name), balance = old.balance + excluded.balance, held = old.held + excluded.held,
+    granted = old.granted + excluded.granted, topped_up = old.topped_up + excluded.topped_up,
+    captured = old.captured + excluded.captured, expired = old.expired + excluded.expired, last_seq = excluded.last_seq;
+  update projection set credit_seq = p_to, touched_at = clock() where generation = p_generation;
+  return true;
+end $$;
+
+-- Starts another generation; returns its number.
+create or replace function tollbook.begin_projection() returns int
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  insert into projection select max(generation) + 1, 0, false, clock() from projection returning generation
+$$;
+
+-- Makes a generation the active one, where it has caught up with it; returns the one it replaced, null where it has not.
+create or replace function tollbook.activate_projection(p_generation int) returns int
+language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
+declare
+  old projection;
+begin
+  select * into old from projection where is_active for update;
+  if not exists (select from projection where generation = p_generation and not is_active
+    and seq >= old.seq and credit_seq >= old.credit_seq) then
+    return null;
+  end if;
+  update projection set is_active = false where generation = old.generation;
+  update projection set is_active = true where generation = p_generation;
+  return old.generation;
+end $$;
+
+grant execute on function tollbook.apply_projection, tollbook.apply_credit, tollbook.begin_projection, tollbook.activate_projection to tollbook_writer;

@@ -1,8 +1,9 @@
--- The append function once more: with calls that are held back or watched, what a payment gives up when it fails, and the
--- credit and the limits of model chat, decided before the rest of the batch.
+-- The only way into the ledger: one call a micro-batch, one implicit transaction. Limits and credit of chats are decided
+-- first, then the batch against the committed state. Two commands of one batch that meet on a stream or a claim are not
+-- decided against each other: the later one is deferred, and its sender sends it again in the next batch.
 create or replace function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_commands json) returns json
 language plpgsql security definer set search_path = tollbook, pg_temp
--- one plan for ever, made of index look-ups: planned on an empty table or on guessed row counts it must be the same
+-- always the same plan of index look-ups, also when it was made for empty tables or from wrong row estimates
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 declare
@@ -20,12 +21,12 @@ begin
   select * into previous from lane_batch where flusher_id = p_flusher;
   if previous.batch_no >= p_batch_no then return previous.answer; end if;
 
-  -- a lane's times never run backwards, whatever the clock does
+  -- a lane's times never go backwards, even where the clock does
   stamp := greatest(date_trunc('milliseconds', clock()), head.at);
   stamp_text := to_char(stamp at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"');
 
-  -- a call that somebody is leasing this instant makes its command wait for the next batch, not the lane for the lease;
-  -- most batches name no call yet, and are not read twice for it
+  -- a call that is being leased at this moment defers its command to the next batch: the lane does not wait for it.
+  -- Most batches name no call, and are not parsed a second time for it.
   if position('"call_id"' in p_commands::text) > 0 then
     select coalesce(array_agg(locked.call_id), '{}') into lockable from (
       select call.call_id from call
@@ -60,7 +61,7 @@ begin
     ) with ordinality as k(kind, owner, scope, key, binding, pos)
     where command.claims is not null
   ),
-  -- the first of a command's claims that somebody already holds decides its answer
+  -- the first of a command's claims that is taken already decides its answer
   taken as (
     select distinct on (wanted.ord) wanted.ord, wanted.kind, holder.stream, holder.binding = wanted.binding as same
     from wanted cross join lateral (
@@ -70,10 +71,10 @@ begin
     ) holder
     order by wanted.ord, wanted.pos
   ),
-  -- what was decided about limits and credit; moved already, and told apart from the rest by its code
+  -- the decisions about limits and credit: applied already, recognised by their code
   verdict as materialized (
-    select v.ord, v.code, v.is_news, v.detail
-    from json_to_recordset(verdicts) as v(ord int, code text, is_news boolean, detail json)
+    select v.ord, v.code, v.is_recorded, v.detail
+    from json_to_recordset(verdicts) as v(ord int, code text, is_recorded boolean, detail json)
   ),
   waiting as (
     select ord from (
@@ -85,7 +86,7 @@ begin
   ),
   decided as materialized (
     select command.*, current.version as current_version, coalesce(verdict.code, taken.kind) as taken_kind,
-      taken.stream as taken_stream, verdict.detail, coalesce(verdict.is_news, true) as is_news,
+      taken.stream as taken_stream, verdict.detail, coalesce(verdict.is_recorded, true) as is_recorded,
       target.status as call_status, target.claims as call_claims,
       case
         when verdict.code = 'ok' then 'ok'
@@ -114,7 +115,7 @@ begin
     left join waiting using (ord)
     left join call target on target.call_id = command.call_id
   ),
-  -- what each decision writes, and where: the command's events in its stream, or its refusal in the loser's own
+  -- what each decision appends, and where: the command's events in its stream, or its refusal in the loser's own stream
   target as (
     select ord, stream, current_version as base, events from decided where outcome = 'ok'
     union all
@@ -122,7 +123,7 @@ begin
     from decided cross join lateral (
       select coalesce(max(event.version), 0) as version from event where event.stream = decided.lost_stream
     ) loser
-    where decided.outcome in ('lost', 'refused') and decided.is_news and (decided.lost->decided.taken_kind) is not null
+    where decided.outcome in ('lost', 'refused') and decided.is_recorded and (decided.lost->decided.taken_kind) is not null
   ),
   line as materialized (
     select target.ord, target.stream, target.base + e.pos as version, e.type, e.data,
@@ -148,7 +149,7 @@ begin
     select wanted.kind, wanted.owner, wanted.scope, wanted.key, wanted.binding, decided.stream
     from wanted join decided using (ord) where decided.outcome = 'ok'
   ),
-  -- what a command gives up, and what the payment of a call gives up with it: all but its own name
+  -- the claims that a command frees, and those that a call's payment made, except the payment's own
   freed as (
     delete from claim using (
       select decided.stream, f.kind, f.owner, f.scope, f.key, f.binding
@@ -160,9 +161,9 @@ begin
       from decided cross join lateral json_to_recordset(decided.call_claims)
         as f(kind text, owner text, scope text, key text, binding text)
       where decided.outcome = 'ok' and decided.op in ('watch', 'withdraw') and f.kind <> 'payment'
-    ) given_up
-    where claim.kind = given_up.kind and claim.owner = given_up.owner and claim.scope = given_up.scope
-      and claim.key = given_up.key and claim.stream = given_up.stream and claim.binding = given_up.binding
+    ) freed_claim
+    where claim.kind = freed_claim.kind and claim.owner = freed_claim.owner and claim.scope = freed_claim.scope
+      and claim.key = freed_claim.key and claim.stream = freed_claim.stream and claim.binding = freed_claim.binding
   ),
   held as (
     insert into call (stream, service_id, job_index, status, body_id, network, symbol, caller, payment, claims, due_at, created_at)
@@ -179,7 +180,8 @@ begin
       last_error = coalesce(decided.error, call.last_error),
       due_at = stamp + coalesce(decided.delay_ms, 0) * interval '1 millisecond'
     from decided
-    where decided.outcome = 'ok' and decided.op in ('release', 'watch', 'hold_back', 'retry', 'give_back', 'dead', 'requeue') and call.call_id = decided.call_id
+    where decided.outcome = 'ok' and call.call_id = decided.call_id
+      and decided.op in ('release', 'watch', 'hold_back', 'retry', 'give_back', 'dead', 'requeue')
   ),
   finished as (
     delete from call using decided
@@ -219,3 +221,5 @@ begin
   on conflict (flusher_id) do update set batch_no = excluded.batch_no, answer = excluded.answer, at = excluded.at;
   return answer;
 end $$;
+
+grant execute on function tollbook.append to tollbook_writer;

@@ -1,0 +1,64 @@
+-- Work that the background workers take from the events.
+
+-- How far each reader of the ledger has come.
+create table tollbook.ledger_cursor (
+  name text collate "C" primary key,
+  seq bigint not null
+);
+insert into tollbook.ledger_cursor values ('follow_up', 0), ('top_up_reversal', 0), ('payout', 0);
+
+-- What a worker still has to do because of an event. confirm: check a settlement on the chain until it is final;
+-- resolve: a settlement that failed while a runner has its call; alert: tell the operator; take_back: reverse the credit
+-- that a top-up bought, whose settlement failed after its call left the queue or whose payment was refunded.
+create table tollbook.follow_up (
+  topic text collate "C" not null check (topic in ('confirm', 'resolve', 'alert', 'take_back')),
+  seq bigint not null,
+  stream text collate "C" not null,
+  network text collate "C" not null,
+  -- the block that includes the settlement; null while it was not found on the chain
+  block_number numeric,
+  block_hash text,
+  -- the chain's head when a settlement without a block was first searched for
+  first_search_block numeric,
+  tries int not null default 0,
+  created_at timestamptz not null,
+  due_at timestamptz not null,
+  primary key (topic, seq)
+) with (autovacuum_vacuum_scale_factor = 0.01);
+create index follow_up_in_block on tollbook.follow_up (network, block_number) where block_number is not null;
+create index follow_up_due on tollbook.follow_up (topic, due_at) where block_number is null;
+
+-- Spends that an operator has earned and not yet been paid. The events define them; here is when each is tried next.
+create table tollbook.payout (
+  -- of the spend
+  stream text collate "C" primary key,
+  -- failed: it can no longer be paid out; the row stays so that the operator sees it
+  status text collate "C" not null default 'open' check (status in ('open', 'failed')),
+  attempts int not null default 0,
+  -- the error code of the last failed attempt
+  last_reason text,
+  due_at timestamptz not null,
+  created_at timestamptz not null,
+  -- Unix seconds: until then it can be paid out
+  expiry numeric,
+  -- the payout transaction, where one was sent or found: the spend stays due until its block is final
+  transaction text collate "C",
+  -- how often that transaction was checked
+  checks int not null default 0
+) with (autovacuum_vacuum_scale_factor = 0.01);
+create index payout_open on tollbook.payout (due_at) where status = 'open';
+
+-- Spends whose completion starts before they land: the exposure to one prepaid account, over all processes together.
+create table tollbook.spend_exposure (
+  -- of the spend
+  stream text collate "C" primary key,
+  -- the chain and its prepaid contract, and the account there
+  scope text collate "C" not null,
+  commitment text collate "C" not null,
+  nonce numeric not null,
+  amount numeric not null,
+  -- failed: it did not land, so its account gets no exposure any more
+  status text collate "C" not null default 'open' check (status in ('open', 'failed')),
+  created_at timestamptz not null
+);
+create index spend_exposure_account on tollbook.spend_exposure (commitment, scope);

@@ -1,0 +1,84 @@
+-- Chat: accounts of credit, the keys that spend it, the limits that hold over all processes together.
+
+-- The balance of each account, updated in the transaction of the credit_* events: their fold, kept.
+-- Amounts are micro-units of the currency.
+create table tollbook.account (
+  account_id bigint generated always as identity primary key,
+  name text collate "C" not null unique,
+  balance bigint not null default 0 check (balance >= 0),
+  held bigint not null default 0 check (held >= 0),
+  used bigint not null default 0 check (used >= 0),
+  created_at timestamptz not null
+) with (fillfactor = 50);
+
+-- A key is stored as its hash only. A revoked key stays for the audit.
+create table tollbook.api_key (
+  key_id bigint generated always as identity primary key,
+  account_id bigint not null references tollbook.account,
+  hash bytea not null unique,
+  -- the first characters, by which its owner recognises it
+  prefix text not null,
+  name text not null,
+  -- null: all models; null: no cap of its own
+  models text[],
+  cap bigint check (cap >= 0),
+  -- captured and held through this key: compared with the cap
+  spent bigint not null default 0 check (spent >= 0),
+  created_at timestamptz not null,
+  expires_at timestamptz,
+  revoked_at timestamptz,
+  last_used_at timestamptz
+) with (fillfactor = 50);
+create index api_key_account on tollbook.api_key (account_id);
+
+-- Credit that a completion may cost, from before its upstream is called until the cost is known. Each hold belongs to a
+-- live process.
+create table tollbook.chat_hold (
+  chat_id uuid primary key,
+  account_id bigint not null,
+  key_id bigint,
+  amount bigint not null check (amount >= 0),
+  process_id uuid not null,
+  -- when the upstream's first byte arrived: from then on the hold is captured even if the process ends
+  started_at timestamptz,
+  created_at timestamptz not null
+) with (fillfactor = 50);
+create index chat_hold_process on tollbook.chat_hold (process_id);
+
+-- Completions that were charged their whole hold because their process went silent. If that process settles after all, the
+-- excess is returned once.
+create table tollbook.recovered_chat (
+  chat_id uuid primary key,
+  account_id bigint not null,
+  key_id bigint,
+  amount bigint not null check (amount > 0),
+  recovered_at timestamptz not null
+);
+
+-- Heartbeats. The holds of a process without one are ended by another process.
+create table tollbook.process (
+  process_id uuid primary key,
+  heartbeat_at timestamptz not null,
+  -- since when its heartbeats had no long gap: a process with a gap of its own cannot judge others
+  alive_since timestamptz not null
+);
+
+-- The admissions of one subject: the last minute's in milliseconds, and how many in one UTC day.
+create table tollbook.rate_window (
+  subject text collate "C" primary key,
+  hits bigint[] not null,
+  day date not null,
+  day_hits int not null,
+  -- when a refusal was last recorded, in milliseconds: many refusals in a minute are one event
+  refused_at bigint not null default 0
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
+create index rate_window_day on tollbook.rate_window (day);
+
+-- Grants and expiries with a request id, and the balance after them: the same request id moves credit once. Never deleted.
+create table tollbook.credit_request (
+  request_id text collate "C" primary key,
+  op text collate "C" not null,
+  account_id bigint not null,
+  amount bigint not null,
+  balance bigint not null
+);

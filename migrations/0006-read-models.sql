@@ -1,0 +1,116 @@
+-- Read models for finance: derived from the events in their order, behind the lane. A rebuild fills another generation
+-- beside the active one and replaces it once it has caught up.
+create table tollbook.projection (
+  generation int primary key,
+  seq bigint not null,
+  is_active boolean not null,
+  touched_at timestamptz not null,
+  -- account_credit holds sums, so it has a cursor of its own
+  credit_seq bigint not null default 0
+);
+create unique index projection_active on tollbook.projection (is_active) where is_active;
+insert into tollbook.projection values (1, 0, true, now());
+
+-- A payment, identified by the event that started it.
+create table tollbook.payment (
+  generation int not null,
+  seq bigint not null,
+  quote_digest text collate "C" not null,
+  at timestamptz not null,
+  service_id bigint not null,
+  job_index bigint not null,
+  network text collate "C" not null,
+  asset text collate "C" not null,
+  symbol text collate "C" not null,
+  decimals int not null,
+  amount numeric not null,
+  payer text collate "C" not null,
+  pay_to text collate "C" not null,
+  state text collate "C" not null,
+  transaction text collate "C",
+  block_number numeric,
+  call_id bigint,
+  settled_at timestamptz,
+  last_seq bigint not null,
+  refunded_at timestamptz,
+  refund_transaction text collate "C",
+  -- why its money is owed back, and since when
+  refund_due text collate "C",
+  refund_due_since timestamptz,
+  primary key (generation, seq)
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
+create index payment_at on tollbook.payment (generation, at, seq);
+create index payment_payer on tollbook.payment (generation, payer, seq);
+create index payment_state on tollbook.payment (generation, state, seq);
+create index payment_job on tollbook.payment (generation, service_id, job_index, seq);
+create index payment_refund_due on tollbook.payment (generation, seq) where refund_due is not null;
+-- which tokens were ever taken, and to which addresses
+create index payment_pay_to on tollbook.payment (generation, network, asset, pay_to);
+
+-- A paid call, with the payment that paid for it.
+create table tollbook.paid_call (
+  generation int not null,
+  call_id bigint not null,
+  seq bigint not null,
+  quote_digest text collate "C" not null,
+  service_id bigint not null,
+  job_index bigint not null,
+  status text collate "C" not null,
+  attempts int not null,
+  enqueued_at timestamptz not null,
+  ended_at timestamptz,
+  primary key (generation, call_id)
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
+create index paid_call_status on tollbook.paid_call (generation, status, call_id);
+
+-- What each job earned on each day (UTC) of settlement, by token, and the outcome of those calls.
+create table tollbook.job_day (
+  generation int not null,
+  day date not null,
+  service_id bigint not null,
+  job_index bigint not null,
+  network text collate "C" not null,
+  asset text collate "C" not null,
+  symbol text collate "C" not null,
+  decimals int not null,
+  payments bigint not null,
+  amount numeric not null,
+  completed bigint not null,
+  dead_lettered bigint not null,
+  refunded bigint not null default 0,
+  refunded_amount numeric not null default 0,
+  primary key (generation, day, service_id, job_index, network, asset)
+) with (fillfactor = 50);
+
+-- Each account's credit: sums over the events.
+create table tollbook.account_credit (
+  generation int not null,
+  account_id bigint not null,
+  -- null where the account was opened without one
+  name text collate "C",
+  balance bigint not null,
+  held bigint not null,
+  granted bigint not null,
+  topped_up bigint not null,
+  -- less what was returned
+  captured bigint not null,
+  expired bigint not null,
+  last_seq bigint not null,
+  primary key (generation, account_id)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
+create index account_credit_name on tollbook.account_credit (generation, name);
+
+-- The result of reconciling a period with the chain. The report is kept byte for byte.
+create table tollbook.reconciliation (
+  id bigint generated always as identity primary key,
+  sha256 bytea not null unique,
+  period_from timestamptz not null,
+  period_to timestamptz not null,
+  size bigint not null,
+  root text collate "C" not null,
+  result text collate "C" not null check (result in ('clean', 'open_items', 'breaks')),
+  breaks int not null,
+  open_items int not null,
+  report text collate "C" not null,
+  at timestamptz not null
+);

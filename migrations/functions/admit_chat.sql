@@ -1,0 +1,70 @@
+-- Admits one completion or refuses it; a refusal charges nothing and is recorded once a minute. Only tollbook.append calls
+-- it, under the lane's lock: no other process changes what it reads.
+create or replace function tollbook.admit_chat(p_admission json, p_stamp timestamptz) returns json
+language plpgsql volatile set search_path = tollbook, pg_temp as $$
+declare
+  admission record;
+  key_row api_key;
+  past record;
+  now_ms bigint;
+  recent bigint[];
+  today_left_ms bigint;
+  refused text;
+  retry_ms bigint;
+  available bigint;
+  is_recorded boolean;
+begin
+  select * into admission from json_to_record(p_admission) as a(chat_id uuid, process_id uuid, subject text,
+    per_minute int, per_day int, key_id bigint, account_id bigint, hold bigint, minimum bigint);
+  past := open_rate_window(admission.subject, p_stamp, true);
+  now_ms := past.now_ms;
+  recent := past.recent;
+  today_left_ms := (extract(epoch from (past.today + 1)::timestamp) * 1000)::bigint - now_ms;
+
+  if admission.key_id is not null then
+    select * into key_row from api_key where key_id = admission.key_id
+      and revoked_at is null and (expires_at is null or expires_at > p_stamp);
+    if not found then refused := 'invalid_api_key'; end if;
+  end if;
+  if refused is null and past.today_hits >= admission.per_day then
+    refused := 'daily_quota_exceeded';
+    retry_ms := today_left_ms;
+  elsif refused is null and cardinality(recent) >= admission.per_minute then
+    refused := 'rate_limit_exceeded';
+    retry_ms := rate_retry_ms(recent, admission.per_minute, now_ms);
+  elsif refused is null and admission.hold > 0 then
+    select account.balance into available from account where account_id = admission.account_id for update;
+    available := coalesce(available, 0);
+    if available < admission.hold then
+      refused := 'insufficient_funds';
+    elsif key_row.cap is not null and key_row.spent + admission.hold > key_row.cap then
+      refused := 'key_cap_reached';
+      available := greatest(key_row.cap - key_row.spent, 0);
+    end if;
+  end if;
+  if refused is not null then
+    -- a caller that has at least the minimum asks again for less: that refusal is not recorded
+    is_recorded := past.refused_at <= now_ms - 60000 and coalesce(available < admission.minimum, true);
+    if is_recorded then update rate_window set refused_at = now_ms where subject = admission.subject; end if;
+    return json_build_object('code', refused, 'is_recorded', is_recorded, 'available', available, 'retry_ms', retry_ms,
+      'remaining', greatest(admission.per_minute - cardinality(recent), 0),
+      'reset_ms', coalesce(recent[greatest(1, 1 + cardinality(recent) - admission.per_minute)] + 60000 - now_ms, 0),
+      'remaining_today', case when admission.per_day is not null then greatest(admission.per_day - past.today_hits, 0) end,
+      'reset_today_ms', today_left_ms);
+  end if;
+
+  if admission.hold > 0 then
+    update account set balance = balance - admission.hold, held = held + admission.hold where account_id = admission.account_id;
+    insert into chat_hold (chat_id, account_id, key_id, amount, process_id, created_at)
+      values (admission.chat_id, admission.account_id, admission.key_id, admission.hold, admission.process_id, p_stamp);
+  end if;
+  if admission.key_id is not null
+    and (admission.hold > 0 or key_row.last_used_at is null or key_row.last_used_at < p_stamp - interval '1 minute') then
+    update api_key set spent = spent + admission.hold, last_used_at = p_stamp where key_id = admission.key_id;
+  end if;
+  update rate_window set hits = recent || now_ms, day = past.today, day_hits = past.today_hits + 1
+    where subject = admission.subject;
+  return json_build_object('code', 'ok',
+    'remaining', admission.per_minute - cardinality(recent) - 1, 'reset_ms', coalesce(recent[1], now_ms) + 60000 - now_ms,
+    'remaining_today', admission.per_day - past.today_hits - 1, 'reset_today_ms', today_left_ms);
+end $$;

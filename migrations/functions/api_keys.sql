@@ -1,0 +1,22 @@
+-- The id of an account that is about to be opened.
+create or replace function tollbook.next_account_id() returns bigint
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  select nextval(pg_get_serial_sequence('tollbook.account', 'account_id'))
+$$;
+
+create or replace function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_prefix text, p_name text, p_models text[],
+  p_cap bigint, p_expires_at timestamptz) returns bigint
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  insert into api_key (account_id, hash, prefix, name, models, cap, created_at, expires_at)
+  values (p_account_id, p_hash, p_prefix, p_name, p_models, p_cap, clock(), p_expires_at) returning key_id
+$$;
+
+-- False where there is no such key, or where it was revoked before.
+create or replace function tollbook.revoke_api_key(p_key_id bigint) returns boolean
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  with ended as (
+    update api_key set revoked_at = clock() where key_id = p_key_id and revoked_at is null returning 1)
+  select exists (select from ended)
+$$;
+
+grant execute on function tollbook.next_account_id, tollbook.create_api_key, tollbook.revoke_api_key to tollbook_writer;

@@ -1,0 +1,85 @@
+-- Moves a cursor over up to p_max events and returns the range that it passed: `previous` excluded, `last` included. `last`
+-- is null where there are no new events, or where another process is moving this cursor. The caller must process the range in the same
+-- transaction.
+create or replace function tollbook.advance_cursor(p_name text, p_max int, out previous bigint, out last bigint)
+language plpgsql volatile set search_path = tollbook, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+begin
+  select seq into previous from ledger_cursor where name = p_name for update skip locked;
+  if not found then return; end if;
+  select max(unread.seq) into last from (
+    select event.seq from event where lane_id = 1 and event.seq > previous order by event.seq limit p_max) unread;
+  if last is not null then update ledger_cursor set seq = last where name = p_name; end if;
+end $$;
+
+-- Reads up to p_max events that were not read yet, and inserts the follow-ups that they need. Returns how many it read.
+create or replace function tollbook.collect_follow_ups(p_max int) returns int
+language plpgsql volatile security definer set search_path = tollbook, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+declare
+  passed record;
+begin
+  passed := advance_cursor('follow_up', p_max);
+  if passed.last is null then return 0; end if;
+  insert into follow_up (topic, seq, stream, network, block_number, block_hash, created_at, due_at)
+  select topic, wanted.seq, wanted.stream, data->>'network',
+    case topic when 'confirm' then (data->>'block_number')::numeric end,
+    case topic when 'confirm' then data->>'block_hash' end, clock(), clock()
+  from (
+    select event.seq, event.stream, event.type, convert_from(event.leaf, 'UTF8')::json->'data' as data from event
+    where lane_id = 1 and event.seq > passed.previous and event.seq <= passed.last and event.type in (
+      'payment_settled', 'settlement_confirmed',
+      'settlement_disproved', 'settlement_reorged', 'payer_mismatch', 'settlement_overdue')
+  ) wanted
+  cross join lateral unnest(case
+    when wanted.type in ('payment_settled', 'settlement_confirmed') then array['confirm']
+    when data->>'call' = 'kept' then array['resolve', 'alert']
+    else array['alert'] end) as topic
+  where not (topic = 'confirm' and data->>'evidence' = 'operator' and data->>'block_number' is null)
+  on conflict do nothing;
+  return passed.last - passed.previous;
+end $$;
+
+-- The same for settlements that failed after they had been recorded as settled, and for refunds: the credit that they
+-- bought is reversed.
+create or replace function tollbook.collect_top_up_reversals(p_max int) returns int
+language plpgsql volatile security definer set search_path = tollbook, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+declare
+  passed record;
+begin
+  passed := advance_cursor('top_up_reversal', p_max);
+  if passed.last is null then return 0; end if;
+  insert into follow_up (topic, seq, stream, network, created_at, due_at)
+  select 'take_back', event.seq, event.stream, convert_from(event.leaf, 'UTF8')::json->'data'->>'network', clock(), clock()
+  from event
+  where lane_id = 1 and event.seq > passed.previous and event.seq <= passed.last and (
+    event.type = 'refunded' or event.type = 'settlement_failed' and exists (
+      select from event earlier where earlier.stream = event.stream
+        and earlier.type in ('settlement_disproved', 'settlement_reorged')))
+  on conflict do nothing;
+  return passed.last - passed.previous;
+end $$;
+
+-- The same for earned spends: each is to be paid out before the expiry that its first event names.
+create or replace function tollbook.collect_payouts(p_max int) returns int
+language plpgsql volatile security definer set search_path = tollbook, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+declare
+  passed record;
+begin
+  passed := advance_cursor('payout', p_max);
+  if passed.last is null then return 0; end if;
+  insert into payout (stream, expiry, due_at, created_at)
+  select event.stream, (
+      select (convert_from(accepted.leaf, 'UTF8')::json->'data'->>'expiry')::numeric from event accepted
+      where accepted.stream = event.stream and accepted.version = 1 and accepted.type = 'spend_accepted'),
+    clock(), clock()
+  from event
+  where lane_id = 1 and event.seq > passed.previous and event.seq <= passed.last and event.type = 'spend_earned'
+  on conflict do nothing;
+  return passed.last - passed.previous;
+end $$;
+
+grant execute on function tollbook.collect_follow_ups, tollbook.collect_top_up_reversals, tollbook.collect_payouts
+  to tollbook_writer;

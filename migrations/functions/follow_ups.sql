@@ -1,0 +1,44 @@
+-- Takes up to p_max settlements of a network whose block is final.
+create or replace function tollbook.take_final_settlements(p_network text, p_finalized numeric, p_max int)
+returns table (seq bigint, stream text, block_number numeric, block_hash text)
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  with due as materialized (
+    select follow_up.seq from follow_up
+    where topic = 'confirm' and network = p_network and follow_up.block_number <= p_finalized and due_at <= clock()
+    order by follow_up.block_number limit p_max for update skip locked
+  )
+  update follow_up set tries = tries + 1,
+    due_at = clock() + least(greatest((clock() - created_at) / 4, interval '1 second'), interval '10 minutes')
+  where topic = 'confirm' and follow_up.seq in (select due.seq from due)
+  returning follow_up.seq, follow_up.stream, follow_up.block_number, follow_up.block_hash
+$$;
+
+-- Takes up to p_max due follow-ups of a topic that have no block to wait for, of one network or of all. The older a
+-- follow-up is, the later its next try.
+create or replace function tollbook.take_follow_ups(p_topic text, p_network text, p_max int)
+returns table (seq bigint, stream text, tries int, first_search_block numeric, age_secs float8)
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  with due as materialized (
+    select follow_up.seq from follow_up
+    where topic = p_topic and (p_network is null or network = p_network) and block_number is null and due_at <= clock()
+    order by due_at limit p_max for update skip locked
+  )
+  update follow_up set tries = follow_up.tries + 1,
+    due_at = clock() + least(greatest((clock() - created_at) / 4, interval '2 seconds'), interval '10 minutes')
+  where topic = p_topic and follow_up.seq in (select due.seq from due)
+  returning follow_up.seq, follow_up.stream, follow_up.tries, follow_up.first_search_block,
+    extract(epoch from clock() - created_at)::float8
+$$;
+
+-- Records the chain's head when a settlement was first searched for and not found.
+create or replace function tollbook.note_first_search_block(p_seq bigint, p_block numeric) returns void
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  update follow_up set first_search_block = p_block where topic = 'confirm' and seq = p_seq and first_search_block is null
+$$;
+
+create or replace function tollbook.end_follow_ups(p_topic text, p_seqs bigint[]) returns void
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  delete from follow_up where topic = p_topic and seq = any (p_seqs)
+$$;
+
+grant execute on function tollbook.take_final_settlements, tollbook.take_follow_ups, tollbook.note_first_search_block, tollbook.end_follow_ups to tollbook_writer;

@@ -1,0 +1,38 @@
+-- Takes up to p_max calls that are due, for p_lease_secs, from each service in turn, so that one service's long queue does
+-- not delay the others. The lease id is the fencing token: it no longer matches once the call is leased anew. An expired
+-- lease makes its call due again.
+create or replace function tollbook.lease_calls(p_services bigint[], p_max int, p_lease_secs int)
+returns table (call_id bigint, lease_id uuid, attempt int, failures int, stream text, service_id bigint,
+  job_index bigint, network text, symbol text, caller text, lease_until timestamptz, content_type text, body bytea)
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  with due as materialized (
+    select oldest.call_id, oldest.turn
+    from unnest(p_services) as wanted(service_id) cross join lateral (
+      select locked.call_id, row_number() over (order by locked.due_at, locked.call_id) as turn from (
+        select call.call_id, call.due_at from call
+        where call.service_id = wanted.service_id and call.status in ('ready', 'leased') and call.due_at <= clock()
+        order by call.due_at limit p_max for update skip locked) locked
+    ) oldest
+  ), leased as (
+    update call set status = 'leased', attempt = call.attempt + 1, lease_id = gen_random_uuid(),
+      -- an expired lease is a failure that its runner did not report
+      failures = call.failures + case call.status when 'leased' then 1 else 0 end,
+      due_at = clock() + p_lease_secs * interval '1 second'
+    where call.call_id in (select due.call_id from due order by due.turn, due.call_id limit p_max)
+    returning call.*
+  )
+  select leased.call_id, leased.lease_id, leased.attempt, leased.failures, leased.stream, leased.service_id,
+    leased.job_index, leased.network, leased.symbol, leased.caller, leased.due_at, call_body.content_type, call_body.body
+  from leased left join call_body using (body_id)
+  order by leased.call_id
+$$;
+
+-- Moves the end of a lease that is still valid; returns no row where it is not.
+create or replace function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs int) returns setof timestamptz
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  update call set due_at = clock() + p_lease_secs * interval '1 second'
+  where call_id = p_call_id and lease_id = p_lease_id and status = 'leased'
+  returning due_at
+$$;
+
+grant execute on function tollbook.lease_calls, tollbook.extend_lease to tollbook_writer;

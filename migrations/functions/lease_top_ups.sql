@@ -1,0 +1,26 @@
+-- Takes up to p_max calls of these jobs that are due, for p_lease_secs, oldest first; where p_proven is true, only those
+-- whose payment was proven by the chain or confirmed by an operator, not by a facilitator's answer alone.
+create or replace function tollbook.lease_top_ups(p_jobs json, p_max int, p_lease_secs int, p_proven boolean)
+returns table (call_id bigint, lease_id uuid, attempt int, failures int, stream text)
+language sql volatile security definer set search_path = tollbook, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+  with due as materialized (
+    select call.call_id
+    from json_to_recordset(p_jobs) as job(service_id bigint, job_index bigint)
+    join call using (service_id, job_index)
+    where call.status in ('ready', 'leased') and call.due_at <= clock()
+      and (not p_proven or exists (
+        select from event cross join lateral (select convert_from(event.leaf, 'UTF8')::json->'data' as data) content
+        where event.stream = call.stream and event.type in ('payment_settled', 'settlement_confirmed')
+          and (data->>'block_number' is not null or data->>'evidence' = 'operator')))
+    order by call.due_at limit p_max for update of call skip locked
+  )
+  update call set status = 'leased', attempt = call.attempt + 1, lease_id = gen_random_uuid(),
+    -- an expired lease is an attempt that failed
+    failures = call.failures + case call.status when 'leased' then 1 else 0 end,
+    due_at = clock() + p_lease_secs * interval '1 second'
+  where call.call_id in (select due.call_id from due)
+  returning call.call_id, call.lease_id, call.attempt, call.failures, call.stream
+$$;
+
+grant execute on function tollbook.lease_top_ups to tollbook_writer;

@@ -1,0 +1,21 @@
+-- A heartbeat of a process. After a gap longer than p_gap_secs, alive_since starts anew.
+create or replace function tollbook.heartbeat(p_process uuid, p_gap_secs float8) returns void
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  insert into process (process_id, heartbeat_at, alive_since) select p_process, now, now from clock() as now
+  on conflict (process_id) do update set heartbeat_at = excluded.heartbeat_at, alive_since = case
+    when process.heartbeat_at >= excluded.heartbeat_at - p_gap_secs * interval '1 second' then process.alive_since
+    else excluded.heartbeat_at end
+$$;
+
+-- Whether p_process has sent no heartbeat for p_silent_secs, so that p_by may end its holds. False where p_by itself had a
+-- gap in that time: then it, or the database, was unreachable, and other processes may have been too.
+create or replace function tollbook.is_process_silent(p_process uuid, p_by uuid, p_silent_secs float8) returns boolean
+language sql volatile set search_path = tollbook, pg_temp as $$
+  select exists (select from process own
+      where own.process_id = p_by and own.alive_since <= since and own.heartbeat_at > lately)
+    and not exists (select from process owner where owner.process_id = p_process and owner.heartbeat_at > since)
+  from (select now - silence as since, now - silence / 2 as lately
+    from (select clock() as now, p_silent_secs * interval '1 second' as silence) moment) past
+$$;
+
+grant execute on function tollbook.heartbeat, tollbook.is_process_silent to tollbook_writer;

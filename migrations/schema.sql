@@ -1,0 +1,632 @@
+-- The schema that the migrations make, as a test reads it from a fresh database. Written by `npm run schema`.
+
+create table identity.credential (
+  id uuid not null default gen_random_uuid(),
+  user_id uuid not null,
+  provider_id text not null,
+  account_id text not null,
+  password text,
+  access_token text,
+  refresh_token text,
+  id_token text,
+  access_token_expires_at timestamp with time zone,
+  refresh_token_expires_at timestamp with time zone,
+  scope text,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint credential_access_token_check CHECK ((access_token IS NULL)),
+  constraint credential_id_token_check CHECK ((id_token IS NULL)),
+  constraint credential_pkey PRIMARY KEY (id),
+  constraint credential_provider_id_account_id_key UNIQUE (provider_id, account_id),
+  constraint credential_refresh_token_check CHECK ((refresh_token IS NULL)),
+  constraint credential_user_id_fkey FOREIGN KEY (user_id) REFERENCES identity."user"(id) ON DELETE CASCADE
+);
+CREATE INDEX credential_owner ON identity.credential USING btree (user_id);
+
+create table identity.session (
+  id uuid not null default gen_random_uuid(),
+  user_id uuid not null,
+  token text collate "C" not null,
+  expires_at timestamp with time zone not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  ip_address text,
+  user_agent text,
+  ended_reason text,
+  constraint session_ip_address_check CHECK ((ip_address = ''::text)),
+  constraint session_pkey PRIMARY KEY (id),
+  constraint session_token_key UNIQUE (token),
+  constraint session_user_agent_check CHECK ((user_agent = ''::text)),
+  constraint session_user_id_fkey FOREIGN KEY (user_id) REFERENCES identity."user"(id) ON DELETE CASCADE
+);
+CREATE INDEX session_expiry ON identity.session USING btree (expires_at);
+CREATE INDEX session_owner ON identity.session USING btree (user_id);
+
+create table identity.siwe_nonce (
+  nonce text collate "C" not null,
+  issued_at timestamp with time zone not null,
+  constraint siwe_nonce_pkey PRIMARY KEY (nonce)
+);
+CREATE INDEX siwe_nonce_age ON identity.siwe_nonce USING btree (issued_at);
+
+create table identity."user" (
+  id uuid not null default gen_random_uuid(),
+  name text not null,
+  email text not null,
+  email_verified boolean not null default false,
+  image text,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint user_email_key UNIQUE (email),
+  constraint user_pkey PRIMARY KEY (id)
+);
+
+create table identity.verification (
+  id uuid not null default gen_random_uuid(),
+  identifier text not null,
+  value text not null,
+  expires_at timestamp with time zone not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint verification_pkey PRIMARY KEY (id)
+);
+CREATE INDEX verification_expiry ON identity.verification USING btree (expires_at);
+CREATE INDEX verification_identifier ON identity.verification USING btree (identifier);
+
+create table identity.wallet (
+  address text collate "C" not null,
+  user_id uuid not null,
+  created_at timestamp with time zone not null,
+  constraint wallet_address_check CHECK ((address ~ '^0x[0-9a-f]{40}$'::text)),
+  constraint wallet_pkey PRIMARY KEY (address),
+  constraint wallet_user_id_fkey FOREIGN KEY (user_id) REFERENCES identity."user"(id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED
+);
+CREATE INDEX wallet_owner ON identity.wallet USING btree (user_id);
+
+create table tollbook.account (
+  account_id bigint not null generated always as identity,
+  name text collate "C" not null,
+  balance bigint not null default 0,
+  held bigint not null default 0,
+  used bigint not null default 0,
+  created_at timestamp with time zone not null,
+  constraint account_balance_check CHECK ((balance >= 0)),
+  constraint account_held_check CHECK ((held >= 0)),
+  constraint account_name_key UNIQUE (name),
+  constraint account_pkey PRIMARY KEY (account_id),
+  constraint account_used_check CHECK ((used >= 0))
+) with (fillfactor=50);
+
+create table tollbook.account_credit (
+  generation integer not null,
+  account_id bigint not null,
+  name text collate "C",
+  balance bigint not null,
+  held bigint not null,
+  granted bigint not null,
+  topped_up bigint not null,
+  captured bigint not null,
+  expired bigint not null,
+  last_seq bigint not null,
+  constraint account_credit_pkey PRIMARY KEY (generation, account_id)
+) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.02);
+CREATE INDEX account_credit_name ON tollbook.account_credit USING btree (generation, name);
+
+create table tollbook.api_key (
+  key_id bigint not null generated always as identity,
+  account_id bigint not null,
+  hash bytea not null,
+  prefix text not null,
+  name text not null,
+  models text[],
+  cap bigint,
+  spent bigint not null default 0,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  last_used_at timestamp with time zone,
+  constraint api_key_account_id_fkey FOREIGN KEY (account_id) REFERENCES tollbook.account(account_id),
+  constraint api_key_cap_check CHECK ((cap >= 0)),
+  constraint api_key_hash_key UNIQUE (hash),
+  constraint api_key_pkey PRIMARY KEY (key_id),
+  constraint api_key_spent_check CHECK ((spent >= 0))
+) with (fillfactor=50);
+CREATE INDEX api_key_account ON tollbook.api_key USING btree (account_id);
+
+create table tollbook.call (
+  call_id bigint not null generated always as identity,
+  stream text collate "C" not null,
+  service_id bigint not null,
+  job_index bigint not null,
+  status text collate "C" not null,
+  body_id uuid not null,
+  network text not null,
+  symbol text not null,
+  caller text,
+  attempt integer not null default 0,
+  failures integer not null default 0,
+  lease_id uuid,
+  last_error text,
+  due_at timestamp with time zone not null,
+  created_at timestamp with time zone not null,
+  payment text collate "C",
+  claims json,
+  constraint call_pkey PRIMARY KEY (call_id),
+  constraint call_status_check CHECK ((status = ANY (ARRAY['held'::text, 'watched'::text, 'ready'::text, 'leased'::text, 'dead'::text])))
+) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.01);
+CREATE INDEX call_dead ON tollbook.call USING btree (call_id) WHERE (status = 'dead'::text);
+CREATE INDEX call_due ON tollbook.call USING btree (service_id, due_at) WHERE (status = ANY (ARRAY['ready'::text, 'leased'::text]));
+CREATE INDEX call_unsettled ON tollbook.call USING btree (status, due_at) WHERE (status = ANY (ARRAY['held'::text, 'watched'::text]));
+
+create table tollbook.call_body (
+  body_id uuid not null,
+  content_type text,
+  body bytea not null,
+  created_at timestamp with time zone not null,
+  constraint call_body_pkey PRIMARY KEY (body_id)
+);
+CREATE INDEX call_body_age ON tollbook.call_body USING brin (created_at);
+
+create table tollbook.call_result (
+  call_id bigint not null,
+  attempt integer not null,
+  lease_id uuid not null,
+  content_type text,
+  body bytea not null,
+  created_at timestamp with time zone not null,
+  constraint call_result_pkey PRIMARY KEY (call_id, attempt)
+);
+
+create table tollbook.chat_hold (
+  chat_id uuid not null,
+  account_id bigint not null,
+  key_id bigint,
+  amount bigint not null,
+  process_id uuid not null,
+  started_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  constraint chat_hold_amount_check CHECK ((amount >= 0)),
+  constraint chat_hold_pkey PRIMARY KEY (chat_id)
+) with (fillfactor=50);
+CREATE INDEX chat_hold_process ON tollbook.chat_hold USING btree (process_id);
+
+create table tollbook.claim (
+  kind text collate "C" not null,
+  owner text collate "C" not null,
+  scope text collate "C" not null,
+  key text collate "C" not null,
+  binding text collate "C" not null,
+  stream text collate "C" not null,
+  constraint claim_pkey PRIMARY KEY (kind, owner, scope, key)
+);
+
+create table tollbook.credit_request (
+  request_id text collate "C" not null,
+  op text collate "C" not null,
+  account_id bigint not null,
+  amount bigint not null,
+  balance bigint not null,
+  constraint credit_request_pkey PRIMARY KEY (request_id)
+);
+
+create table tollbook.event (
+  lane_id smallint not null,
+  seq bigint not null,
+  version integer not null,
+  stream text collate "C" not null,
+  type text collate "C" not null,
+  at timestamp with time zone not null,
+  leaf bytea not null,
+  constraint event_pkey PRIMARY KEY (lane_id, seq),
+  constraint event_stream_check CHECK ((((octet_length(stream) >= 1) AND (octet_length(stream) <= 128)) AND (stream !~ '[^A-Za-z0-9:_.-]'::text))),
+  constraint event_stream_version_key UNIQUE (stream, version),
+  constraint event_type_check CHECK ((((octet_length(type) >= 1) AND (octet_length(type) <= 64)) AND (type !~ '[^a-z_]'::text)))
+);
+CREATE INDEX event_at ON tollbook.event USING brin (at);
+CREATE TRIGGER event_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON tollbook.event FOR EACH STATEMENT EXECUTE FUNCTION tollbook.refuse_change();
+
+create table tollbook.follow_up (
+  topic text collate "C" not null,
+  seq bigint not null,
+  stream text collate "C" not null,
+  network text collate "C" not null,
+  block_number numeric,
+  block_hash text,
+  first_search_block numeric,
+  tries integer not null default 0,
+  created_at timestamp with time zone not null,
+  due_at timestamp with time zone not null,
+  constraint follow_up_pkey PRIMARY KEY (topic, seq),
+  constraint follow_up_topic_check CHECK ((topic = ANY (ARRAY['confirm'::text, 'resolve'::text, 'alert'::text, 'take_back'::text])))
+) with (autovacuum_vacuum_scale_factor=0.01);
+CREATE INDEX follow_up_due ON tollbook.follow_up USING btree (topic, due_at) WHERE (block_number IS NULL);
+CREATE INDEX follow_up_in_block ON tollbook.follow_up USING btree (network, block_number) WHERE (block_number IS NOT NULL);
+
+create table tollbook.function_file (
+  name text collate "C" not null,
+  sha256 bytea not null,
+  constraint function_file_pkey PRIMARY KEY (name)
+);
+
+create table tollbook.job_day (
+  generation integer not null,
+  day date not null,
+  service_id bigint not null,
+  job_index bigint not null,
+  network text collate "C" not null,
+  asset text collate "C" not null,
+  symbol text collate "C" not null,
+  decimals integer not null,
+  payments bigint not null,
+  amount numeric not null,
+  completed bigint not null,
+  dead_lettered bigint not null,
+  refunded bigint not null default 0,
+  refunded_amount numeric not null default 0,
+  constraint job_day_pkey PRIMARY KEY (generation, day, service_id, job_index, network, asset)
+) with (fillfactor=50);
+
+create table tollbook.lane (
+  lane_id smallint not null,
+  seq bigint not null,
+  at timestamp with time zone not null,
+  open_calls bigint not null,
+  constraint lane_pkey PRIMARY KEY (lane_id)
+) with (fillfactor=10);
+
+create table tollbook.lane_batch (
+  flusher_id uuid not null,
+  batch_no bigint not null,
+  answer json not null,
+  at timestamp with time zone not null,
+  constraint lane_batch_pkey PRIMARY KEY (flusher_id)
+) with (fillfactor=50);
+
+create table tollbook.lane_counter (
+  lane_id smallint not null,
+  type text not null,
+  count bigint not null,
+  constraint lane_counter_lane_id_fkey FOREIGN KEY (lane_id) REFERENCES tollbook.lane(lane_id),
+  constraint lane_counter_pkey PRIMARY KEY (lane_id, type)
+) with (fillfactor=10);
+
+create table tollbook.ledger_cursor (
+  name text collate "C" not null,
+  seq bigint not null,
+  constraint ledger_cursor_pkey PRIMARY KEY (name)
+);
+
+create table tollbook.log_anchor (
+  origin text collate "C" not null,
+  name text collate "C" not null,
+  size bigint not null,
+  due_at timestamp with time zone not null,
+  constraint log_anchor_pkey PRIMARY KEY (origin, name)
+);
+
+create table tollbook.log_head (
+  origin text collate "C" not null,
+  size bigint not null,
+  lane_id smallint not null,
+  root bytea not null,
+  note text not null,
+  at timestamp with time zone not null,
+  constraint log_head_pkey PRIMARY KEY (origin, size)
+);
+CREATE TRIGGER log_head_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON tollbook.log_head FOR EACH STATEMENT EXECUTE FUNCTION tollbook.refuse_change();
+
+create table tollbook.log_tile (
+  lane_id smallint not null,
+  level smallint not null,
+  tile bigint not null,
+  hashes bytea storage e not null,
+  constraint log_tile_pkey PRIMARY KEY (lane_id, level, tile)
+);
+
+create table tollbook.log_tree (
+  lane_id smallint not null,
+  size bigint not null,
+  edge bytea not null,
+  constraint log_tree_lane_id_fkey FOREIGN KEY (lane_id) REFERENCES tollbook.lane(lane_id),
+  constraint log_tree_pkey PRIMARY KEY (lane_id)
+);
+
+create table tollbook.operator_token (
+  token_id bigint not null generated always as identity,
+  name text not null,
+  scopes text[] not null,
+  hash bytea not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  constraint operator_token_hash_key UNIQUE (hash),
+  constraint operator_token_name_check CHECK ((name ~ '^[A-Za-z0-9._-]{1,64}$'::text)),
+  constraint operator_token_pkey PRIMARY KEY (token_id)
+);
+
+create table tollbook.paid_call (
+  generation integer not null,
+  call_id bigint not null,
+  seq bigint not null,
+  quote_digest text collate "C" not null,
+  service_id bigint not null,
+  job_index bigint not null,
+  status text collate "C" not null,
+  attempts integer not null,
+  enqueued_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  constraint paid_call_pkey PRIMARY KEY (generation, call_id)
+) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.02);
+CREATE INDEX paid_call_status ON tollbook.paid_call USING btree (generation, status, call_id);
+
+create table tollbook.payment (
+  generation integer not null,
+  seq bigint not null,
+  quote_digest text collate "C" not null,
+  at timestamp with time zone not null,
+  service_id bigint not null,
+  job_index bigint not null,
+  network text collate "C" not null,
+  asset text collate "C" not null,
+  symbol text collate "C" not null,
+  decimals integer not null,
+  amount numeric not null,
+  payer text collate "C" not null,
+  pay_to text collate "C" not null,
+  state text collate "C" not null,
+  transaction text collate "C",
+  block_number numeric,
+  call_id bigint,
+  settled_at timestamp with time zone,
+  last_seq bigint not null,
+  refunded_at timestamp with time zone,
+  refund_transaction text collate "C",
+  refund_due text collate "C",
+  refund_due_since timestamp with time zone,
+  constraint payment_pkey PRIMARY KEY (generation, seq)
+) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.02);
+CREATE INDEX payment_at ON tollbook.payment USING btree (generation, at, seq);
+CREATE INDEX payment_job ON tollbook.payment USING btree (generation, service_id, job_index, seq);
+CREATE INDEX payment_pay_to ON tollbook.payment USING btree (generation, network, asset, pay_to);
+CREATE INDEX payment_payer ON tollbook.payment USING btree (generation, payer, seq);
+CREATE INDEX payment_refund_due ON tollbook.payment USING btree (generation, seq) WHERE (refund_due IS NOT NULL);
+CREATE INDEX payment_state ON tollbook.payment USING btree (generation, state, seq);
+
+create table tollbook.payout (
+  stream text collate "C" not null,
+  status text collate "C" not null default 'open'::text,
+  attempts integer not null default 0,
+  last_reason text,
+  due_at timestamp with time zone not null,
+  created_at timestamp with time zone not null,
+  expiry numeric,
+  transaction text collate "C",
+  checks integer not null default 0,
+  constraint payout_pkey PRIMARY KEY (stream),
+  constraint payout_status_check CHECK ((status = ANY (ARRAY['open'::text, 'failed'::text])))
+) with (autovacuum_vacuum_scale_factor=0.01);
+CREATE INDEX payout_open ON tollbook.payout USING btree (due_at) WHERE (status = 'open'::text);
+
+create table tollbook.process (
+  process_id uuid not null,
+  heartbeat_at timestamp with time zone not null,
+  alive_since timestamp with time zone not null,
+  constraint process_pkey PRIMARY KEY (process_id)
+);
+
+create table tollbook.projection (
+  generation integer not null,
+  seq bigint not null,
+  is_active boolean not null,
+  touched_at timestamp with time zone not null,
+  credit_seq bigint not null default 0,
+  constraint projection_pkey PRIMARY KEY (generation)
+);
+CREATE UNIQUE INDEX projection_active ON tollbook.projection USING btree (is_active) WHERE is_active;
+
+create table tollbook.rate_window (
+  subject text collate "C" not null,
+  hits bigint[] not null,
+  day date not null,
+  day_hits integer not null,
+  refused_at bigint not null default 0,
+  constraint rate_window_pkey PRIMARY KEY (subject)
+) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.01);
+CREATE INDEX rate_window_day ON tollbook.rate_window USING btree (day);
+
+create table tollbook.reconciliation (
+  id bigint not null generated always as identity,
+  sha256 bytea not null,
+  period_from timestamp with time zone not null,
+  period_to timestamp with time zone not null,
+  size bigint not null,
+  root text collate "C" not null,
+  result text collate "C" not null,
+  breaks integer not null,
+  open_items integer not null,
+  report text collate "C" not null,
+  at timestamp with time zone not null,
+  constraint reconciliation_pkey PRIMARY KEY (id),
+  constraint reconciliation_result_check CHECK ((result = ANY (ARRAY['clean'::text, 'open_items'::text, 'breaks'::text]))),
+  constraint reconciliation_sha256_key UNIQUE (sha256)
+);
+CREATE TRIGGER reconciliation_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON tollbook.reconciliation FOR EACH STATEMENT EXECUTE FUNCTION tollbook.refuse_change();
+
+create table tollbook.recovered_chat (
+  chat_id uuid not null,
+  account_id bigint not null,
+  key_id bigint,
+  amount bigint not null,
+  recovered_at timestamp with time zone not null,
+  constraint recovered_chat_amount_check CHECK ((amount > 0)),
+  constraint recovered_chat_pkey PRIMARY KEY (chat_id)
+);
+
+create table tollbook.secret (
+  name text not null,
+  value bytea not null,
+  constraint secret_pkey PRIMARY KEY (name)
+);
+
+create table tollbook.spend_exposure (
+  stream text collate "C" not null,
+  scope text collate "C" not null,
+  commitment text collate "C" not null,
+  nonce numeric not null,
+  amount numeric not null,
+  status text collate "C" not null default 'open'::text,
+  created_at timestamp with time zone not null,
+  constraint spend_exposure_pkey PRIMARY KEY (stream),
+  constraint spend_exposure_status_check CHECK ((status = ANY (ARRAY['open'::text, 'failed'::text])))
+);
+CREATE INDEX spend_exposure_account ON tollbook.spend_exposure USING btree (commitment, scope);
+
+create function identity.user_of_wallet(p_address text, p_user_id uuid, p_name text, p_email text) returns uuid language plpgsql volatile; -- b956dafcbe403e17
+create function tollbook.activate_projection(p_generation integer) returns integer language plpgsql volatile security definer; -- 19c2ba577732a9e4
+create function tollbook.admit_chat(p_admission json, p_stamp timestamp with time zone) returns json language plpgsql volatile; -- c82c7ee8d0a2a3fb
+create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_commands json) returns json language plpgsql volatile security definer; -- b9a2bf63407d192e
+create function tollbook.apply_credit(p_generation integer, p_from bigint, p_to bigint, p_accounts json) returns boolean language plpgsql volatile security definer; -- 49884a51ac7468e1
+create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json) returns boolean language plpgsql volatile security definer; -- eb90ada940dde420
+create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
+create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- 4665884074885403
+create function tollbook.clock() returns timestamp with time zone language sql volatile; -- 4c502774edf949ff
+create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- 2c57c57234959eb9
+create function tollbook.collect_payouts(p_max integer) returns integer language plpgsql volatile security definer; -- 92f299ec814574f4
+create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 0490ef0141c53ef5
+create function tollbook.count_attempts(p_subjects text[], p_per_minute integer[], OUT retry_ms bigint, OUT is_first_refusal boolean) returns record language plpgsql volatile security definer; -- 3c9a41a428174756
+create function tollbook.count_auth_failure(p_subject text, p_per_minute integer, p_counts boolean) returns boolean language plpgsql volatile security definer; -- ad743c8b3762fe23
+create function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_prefix text, p_name text, p_models text[], p_cap bigint, p_expires_at timestamp with time zone) returns bigint language sql volatile security definer; -- 043704fedab23b46
+create function tollbook.create_operator_token(p_name text, p_scopes text[], p_hash bytea, p_expires_at timestamp with time zone) returns bigint language sql volatile security definer; -- 50fbb40d3f329c7e
+create function tollbook.decide_credit(p_commands json, p_stamp timestamp with time zone) returns json language plpgsql volatile; -- d5f5a7b3daf5bd8f
+create function tollbook.end_exposure(p_stream text, p_failed boolean) returns void language plpgsql volatile security definer; -- d43496f5a5c79fc9
+create function tollbook.end_follow_ups(p_topic text, p_seqs bigint[]) returns void language sql volatile security definer; -- 7bda88c2a5508d10
+create function tollbook.end_payout(p_stream text, p_reason text) returns void language plpgsql volatile security definer; -- d40d6b410611a5b2
+create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment text, p_nonce numeric, p_amount numeric, p_limit numeric, p_next_nonce numeric, p_balance numeric) returns boolean language plpgsql volatile security definer; -- c708de2d52b0ff86
+create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs integer) returns SETOF timestamp with time zone language sql volatile security definer; -- d7caa6dfa98bcbbd
+create function tollbook.extend_log(p_lane smallint, p_origin text, p_from bigint, p_size bigint, p_edge bytea, p_root bytea, p_note text, p_rows json) returns boolean language plpgsql volatile security definer; -- 1be3bad87a30f464
+create function tollbook.heartbeat(p_process uuid, p_gap_secs double precision) returns void language sql volatile security definer; -- 6fa32d39470d0465
+create function tollbook.is_process_silent(p_process uuid, p_by uuid, p_silent_secs double precision) returns boolean language sql volatile; -- dd6b44b5c27f8f6e
+create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, symbol text, caller text, lease_until timestamp with time zone, content_type text, body bytea) language sql volatile security definer; -- d82335b0f2cd1ecf
+create function tollbook.lease_top_ups(p_jobs json, p_max integer, p_lease_secs integer, p_proven boolean) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text) language sql volatile security definer; -- fdc5a0868a5460c4
+create function tollbook.mark_holds_started(p_chats uuid[]) returns SETOF uuid language sql volatile security definer; -- ba20722ee87966f7
+create function tollbook.move_credit(p_move json, p_stamp timestamp with time zone) returns json language plpgsql volatile; -- 93eaaac1b8328133
+create function tollbook.next_account_id() returns bigint language sql volatile security definer; -- ea19fa8d466fbc1a
+create function tollbook.note_first_search_block(p_seq bigint, p_block numeric) returns void language sql volatile security definer; -- f46cf0b1f1b067f8
+create function tollbook.open_rate_window(p_subject text, p_now timestamp with time zone, p_create boolean, OUT recent bigint[], OUT today_hits integer, OUT refused_at bigint, OUT today date, OUT now_ms bigint) returns record language plpgsql volatile; -- b8b0577ef90cc401
+create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_reason text) returns void language sql volatile security definer; -- ddc702a6ef61c149
+create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- dc042aea39693166
+create function tollbook.prune_chat(p_max integer) returns integer language sql volatile security definer; -- af3f1f62cbac25d4
+create function tollbook.prune_exposures(p_max integer) returns integer language sql volatile security definer; -- d1f14a2e7662ca83
+create function tollbook.prune_follow_ups(p_max integer) returns integer language sql volatile security definer; -- 5f1e2d0cbacf9499
+create function tollbook.prune_identity(p_max integer) returns integer language sql volatile security definer; -- cf7ee47a81ccbf8f
+create function tollbook.prune_lane(p_max integer) returns integer language sql volatile security definer; -- 6286272e7f6032ec
+create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- df07d767a5ae1398
+create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
+create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 68b8dcb8556c3721
+create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 390bc394343197a8
+create function tollbook.rate_retry_ms(p_recent bigint[], p_per_minute integer, p_now_ms bigint) returns bigint language sql immutable; -- 2367230e30befd81
+create function tollbook.record_anchor(p_origin text, p_name text, p_size bigint) returns void language sql volatile security definer; -- 0bc78131535bdace
+create function tollbook.record_reconciliation(p_report text) returns bigint language plpgsql volatile security definer; -- a1edc2376a4ee182
+create function tollbook.refuse_change() returns trigger language plpgsql volatile; -- 0fd214a1ddf4d34e
+create function tollbook.revoke_api_key(p_key_id bigint) returns boolean language sql volatile security definer; -- 6a5586e07575b4cd
+create function tollbook.revoke_operator_token(p_token_id bigint) returns boolean language sql volatile security definer; -- 9029e9979c3726f3
+create function tollbook.schedule_anchor(p_origin text, p_name text, p_ms integer) returns void language sql volatile security definer; -- 924f8fb279b6c825
+create function tollbook.settle_chat(p_move json, p_stamp timestamp with time zone) returns json language plpgsql volatile; -- f15c1d6bff425be5
+create function tollbook.take_anchor(p_origin text, p_name text, p_every_ms integer) returns TABLE(size bigint, note text) language sql volatile security definer; -- 5c61288b51f9047e
+create function tollbook.take_final_settlements(p_network text, p_finalized numeric, p_max integer) returns TABLE(seq bigint, stream text, block_number numeric, block_hash text) language sql volatile security definer; -- 39bb5b7e4ed546b0
+create function tollbook.take_follow_ups(p_topic text, p_network text, p_max integer) returns TABLE(seq bigint, stream text, tries integer, first_search_block numeric, age_secs double precision) language sql volatile security definer; -- 34f9328144d31724
+create function tollbook.take_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer, transaction text, checks integer) language sql volatile security definer; -- 7cd4eb17df9b7a23
+create function tollbook.take_unsettled(p_max integer) returns TABLE(call_id bigint, stream text, status text, payment text, age_secs double precision) language sql volatile security definer; -- 9f55031c592994e3
+create function tollbook.watch_payout(p_stream text, p_transaction text, p_delay_ms integer) returns void language sql volatile security definer; -- 523d1e25bc633d89
+
+grant execute on function identity.user_of_wallet(text,uuid,text,text) to tollbook_writer;
+grant execute on function tollbook.activate_projection(integer) to tollbook_writer;
+grant execute on function tollbook.append(smallint,uuid,bigint,json) to tollbook_writer;
+grant execute on function tollbook.apply_credit(integer,bigint,bigint,json) to tollbook_writer;
+grant execute on function tollbook.apply_projection(integer,bigint,bigint,json,json) to tollbook_writer;
+grant execute on function tollbook.begin_projection() to tollbook_writer;
+grant execute on function tollbook.check_api_key(text,integer,bytea) to tollbook_writer;
+grant execute on function tollbook.clock() to tollbook_writer;
+grant execute on function tollbook.collect_follow_ups(integer) to tollbook_writer;
+grant execute on function tollbook.collect_payouts(integer) to tollbook_writer;
+grant execute on function tollbook.collect_top_up_reversals(integer) to tollbook_writer;
+grant execute on function tollbook.count_attempts(text[],integer[]) to tollbook_writer;
+grant execute on function tollbook.count_auth_failure(text,integer,boolean) to tollbook_writer;
+grant execute on function tollbook.create_api_key(bigint,bytea,text,text,text[],bigint,timestamp with time zone) to tollbook_writer;
+grant execute on function tollbook.create_operator_token(text,text[],bytea,timestamp with time zone) to tollbook_writer;
+grant execute on function tollbook.end_exposure(text,boolean) to tollbook_writer;
+grant execute on function tollbook.end_follow_ups(text,bigint[]) to tollbook_writer;
+grant execute on function tollbook.end_payout(text,text) to tollbook_writer;
+grant execute on function tollbook.expose_spend(text,text,text,numeric,numeric,numeric,numeric,numeric) to tollbook_writer;
+grant execute on function tollbook.extend_lease(bigint,uuid,integer) to tollbook_writer;
+grant execute on function tollbook.extend_log(smallint,text,bigint,bigint,bytea,bytea,text,json) to tollbook_writer;
+grant execute on function tollbook.heartbeat(uuid,double precision) to tollbook_writer;
+grant execute on function tollbook.is_process_silent(uuid,uuid,double precision) to tollbook_writer;
+grant execute on function tollbook.lease_calls(bigint[],integer,integer) to tollbook_writer;
+grant execute on function tollbook.lease_top_ups(json,integer,integer,boolean) to tollbook_writer;
+grant execute on function tollbook.mark_holds_started(uuid[]) to tollbook_writer;
+grant execute on function tollbook.next_account_id() to tollbook_writer;
+grant execute on function tollbook.note_first_search_block(bigint,numeric) to tollbook_writer;
+grant execute on function tollbook.postpone_payout(text,integer,text) to tollbook_writer;
+grant execute on function tollbook.postpone_unsettled(bigint,integer) to tollbook_writer;
+grant execute on function tollbook.prune_chat(integer) to tollbook_writer;
+grant execute on function tollbook.prune_exposures(integer) to tollbook_writer;
+grant execute on function tollbook.prune_follow_ups(integer) to tollbook_writer;
+grant execute on function tollbook.prune_identity(integer) to tollbook_writer;
+grant execute on function tollbook.prune_lane(integer) to tollbook_writer;
+grant execute on function tollbook.prune_projections(integer,integer) to tollbook_writer;
+grant execute on function tollbook.put_bodies(json) to tollbook_writer;
+grant execute on function tollbook.put_body(uuid,text,bytea) to tollbook_writer;
+grant execute on function tollbook.put_result(bigint,integer,uuid,text,bytea) to tollbook_writer;
+grant execute on function tollbook.record_anchor(text,text,bigint) to tollbook_writer;
+grant execute on function tollbook.record_reconciliation(text) to tollbook_writer;
+grant execute on function tollbook.revoke_api_key(bigint) to tollbook_writer;
+grant execute on function tollbook.revoke_operator_token(bigint) to tollbook_writer;
+grant execute on function tollbook.schedule_anchor(text,text,integer) to tollbook_writer;
+grant execute on function tollbook.take_anchor(text,text,integer) to tollbook_writer;
+grant execute on function tollbook.take_final_settlements(text,numeric,integer) to tollbook_writer;
+grant execute on function tollbook.take_follow_ups(text,text,integer) to tollbook_writer;
+grant execute on function tollbook.take_payouts(integer,integer) to tollbook_writer;
+grant execute on function tollbook.take_unsettled(integer) to tollbook_writer;
+grant execute on function tollbook.watch_payout(text,text,integer) to tollbook_writer;
+grant usage on schema identity to tollbook_writer;
+grant usage on schema tollbook to tollbook_writer;
+grant delete, insert, select, update on table identity."user" to tollbook_writer;
+grant delete, insert, select, update on table identity.credential to tollbook_writer;
+grant delete, insert, select, update on table identity.session to tollbook_writer;
+grant delete, insert, select, update on table identity.siwe_nonce to tollbook_writer;
+grant delete, insert, select, update on table identity.verification to tollbook_writer;
+grant delete, insert, select, update on table identity.wallet to tollbook_writer;
+grant select on table tollbook.account to tollbook_writer;
+grant select on table tollbook.account_credit to tollbook_writer;
+grant select on table tollbook.api_key to tollbook_writer;
+grant select on table tollbook.call to tollbook_writer;
+grant select on table tollbook.call_body to tollbook_writer;
+grant select on table tollbook.call_result to tollbook_writer;
+grant select on table tollbook.chat_hold to tollbook_writer;
+grant select on table tollbook.claim to tollbook_writer;
+grant select on table tollbook.credit_request to tollbook_writer;
+grant select on table tollbook.event to tollbook_writer;
+grant select on table tollbook.follow_up to tollbook_writer;
+grant select on table tollbook.function_file to tollbook_writer;
+grant select on table tollbook.job_day to tollbook_writer;
+grant select on table tollbook.lane to tollbook_writer;
+grant select on table tollbook.lane_batch to tollbook_writer;
+grant select on table tollbook.lane_counter to tollbook_writer;
+grant select on table tollbook.ledger_cursor to tollbook_writer;
+grant select on table tollbook.log_anchor to tollbook_writer;
+grant select on table tollbook.log_head to tollbook_writer;
+grant select on table tollbook.log_tile to tollbook_writer;
+grant select on table tollbook.log_tree to tollbook_writer;
+grant select on table tollbook.operator_token to tollbook_writer;
+grant select on table tollbook.paid_call to tollbook_writer;
+grant select on table tollbook.payment to tollbook_writer;
+grant select on table tollbook.payout to tollbook_writer;
+grant select on table tollbook.process to tollbook_writer;
+grant select on table tollbook.projection to tollbook_writer;
+grant select on table tollbook.rate_window to tollbook_writer;
+grant select on table tollbook.reconciliation to tollbook_writer;
+grant select on table tollbook.recovered_chat to tollbook_writer;
+grant select on table tollbook.secret to tollbook_writer;
+grant select on table tollbook.spend_exposure to tollbook_writer;
