@@ -70,25 +70,15 @@ export async function composeChat(parts: Parts): Promise<RunningFeature> {
       loops.push(startCleaner(context, parts.config.jobs ? sweeps : [...sweeps, sweep]));
     },
     prepareReload(next) {
-      if (!next.chat) throw new Error('the feature chat cannot be switched off without a restart');
-      // balances are numbers of the currency they were paid in, a key's transactions are sent by one sender, and runners,
-      // whose calls a top-up's must not be, stay as they are
-      const { currency, spend: spendAuth, topUps } = context.settings;
-      const settings = { ...next.chat, currency, spendAuth, topUps };
-      const changed = {
-        currency: next.chat.currency !== currency,
-        spend: !isDeepStrictEqual(next.chat.spend, spendAuth),
-        top_ups: !isDeepStrictEqual(next.chat.topUps, topUps),
-      };
+      const settings = next.chat ?? context.settings;
       return {
         events: [reloadEvent(settings)],
-        wantsRestart: Object.entries(changed).flatMap(([key, isChanged]) => (isChanged ? [key] : [])),
         putInForce() {
           const upstreams = openUpstreams(settings, context);
           const replaced = [...context.upstreams].filter(([name, old]) => upstreams.get(name) !== old);
           // who began with one of these may not have asked it yet
           const underWay = context.running.settled();
-          context = renew(context, settings, upstreams);
+          context = { ...context, config: next, settings, models: modelsOf(settings), upstreams };
           for (const [, upstream] of replaced) void closing.add(underWay.then(() => upstream.close()));
         },
       };
@@ -139,28 +129,19 @@ function createContext(
     holdStarts: createHoldStarts(ledger.pool),
     keys: createCache(maxCachedKeys),
     identity,
-    spending: openSpending(settings),
+    spending: openSpending(config),
     running: createPromiseTracker(),
     stopping: isStopping,
     log: logger,
   };
 }
 
-function openSpending({ spend: spendAuth }: ChatConfig): Spending | undefined {
-  if (!spendAuth) return undefined;
-  const { chainId, rpcUrl, contract, operatorKey: privateKey } = spendAuth;
+function openSpending({ spend: settings }: Config): Spending | undefined {
+  if (!settings) return undefined;
+  const { chainId, rpcUrl, contract, operatorKey: privateKey } = settings;
   const credits = createPrepaidContract({ chainId, rpcUrl, contract, privateKey, timeoutMs: chainTimeoutMs });
   const queue = createSpendQueue(maxWaitingSpends);
-  return { settings: spendAuth, credits, queue, funds: createOperatorFunds(credits) };
-}
-
-function renew(
-  context: ChatContext,
-  settings: ChatConfig,
-  upstreams: ReadonlyMap<string, Upstream>,
-): ChatContext {
-  const config: Config = { ...context.config, chat: settings };
-  return { ...context, config, settings, models: modelsOf(settings), upstreams };
+  return { settings, credits, queue, funds: createOperatorFunds(credits) };
 }
 
 function modelsOf({ models }: ChatConfig): ChatContext['models'] {

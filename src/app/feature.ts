@@ -31,9 +31,7 @@ export interface FeatureCheck {
 export interface RunningFeature {
   register(app: FastifyInstance): Promise<void>;
   startWorkers(): void;
-  /**
-   * Prepares another configuration's reloadable part; nothing changes yet. Throws where it cannot be put in force at all.
-   */
+  /** Prepares a new configuration, in which only reloadable keys differ; nothing changes yet. */
   prepareReload(next: Config): Reload;
   /** How it stands, by its own name. */
   checks(): Readonly<Record<string, FeatureCheck>>;
@@ -49,8 +47,6 @@ export interface RunningFeature {
 export interface Reload {
   /** What is written down before it comes into force. */
   readonly events: readonly LedgerEvent[];
-  /** Keys that have changed as well, and stay as they were. */
-  readonly wantsRestart: readonly string[];
   /** All at once: requests under way keep the configuration they began with. */
   putInForce(): void;
 }

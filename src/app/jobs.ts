@@ -6,7 +6,7 @@ import type { FeatureParts, RunningFeature } from './feature.ts';
 import { createBudget } from '../jobs/budget.ts';
 import { createCatalog } from '../jobs/catalog.ts';
 import type { JobsContext } from '../jobs/context.ts';
-import { mergeSettings, reloadEvent } from '../jobs/reload.ts';
+import { reloadEvent } from '../jobs/reload.ts';
 import { createOffers, refreshOffers } from '../jobs/offers.ts';
 import { notReadyYet, presentReadiness } from '../jobs/readiness.ts';
 import { leaseRoutes } from '../http/jobs/leases.ts';
@@ -113,11 +113,10 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       );
     },
     prepareReload(next) {
-      if (!next.jobs) throw new Error('the feature jobs cannot be switched off without a restart');
-      const { settings, wantsRestart } = mergeSettings(context.settings, next.jobs);
+      const settings = next.jobs ?? context.settings;
       const renewed = {
         ...context,
-        config: { ...context.config, jobs: settings },
+        config: next,
         settings,
         catalog: createCatalog(settings),
         configuredAtMs: Date.now(),
@@ -125,7 +124,6 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       };
       return {
         events: [reloadEvent(renewed.catalog)],
-        wantsRestart,
         putInForce() {
           const replaced = [...context.chains].filter(
             ([network, chain]) => renewed.chains.get(network) !== chain,
@@ -153,7 +151,10 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
 
 function openFacilitator({ settings, facilitatorAuth, logger }: Parts): Facilitator {
   return createFacilitator({
-    ...settings.facilitator,
+    url: settings.facilitatorUrl,
+    verifyTimeoutMs: settings.facilitatorVerifyTimeoutMs,
+    settleTimeoutMs: settings.facilitatorSettleTimeoutMs,
+    ...(settings.facilitatorToken !== undefined && { bearer: settings.facilitatorToken }),
     ...(facilitatorAuth && { authorize: facilitatorAuth }),
     onCircuit: (change) => {
       if (change.state === 'closed') logger.info('the facilitator answers again: payments are taken');
@@ -178,7 +179,9 @@ async function checkOffers(context: JobsContext): Promise<void> {
 }
 
 function openWebhook({ alerts }: Config): Webhook | undefined {
-  return alerts.webhook && createWebhook({ ...alerts.webhook, timeoutMs: 10_000 });
+  const { webhook: url, secret } = alerts;
+  if (url === undefined) return undefined;
+  return createWebhook({ url, ...(secret !== undefined && { secret }), timeoutMs: 10_000 });
 }
 
 function isPushed(runner: RunnerConfig): runner is RunnerConfig & { readonly url: string } {

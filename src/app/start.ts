@@ -20,7 +20,7 @@ export interface RunningGateway {
   readonly url: string;
   /**
    * Puts another configuration's prices, rates, policies, tokens and models in force, all or nothing.
-   * Returns the keys that changed as well and want a restart.
+   * Returns the TOML names of changed keys that require a restart.
    */
   reload(config: Config): Promise<readonly string[]>;
   /** Writes down that a configuration was refused for so many mistakes. */
@@ -91,14 +91,15 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
 
   const shutDown = async (): Promise<void> => {
     stopping = true;
-    const graceEndsAt = Date.now() + config.shutdownGraceMs;
+    const graceMs = config.shutdownGraceSecs * 1_000;
+    const graceEndsAt = Date.now() + graceMs;
     const finished = (async () => {
       await app.close();
       await Promise.all(features.map((feature) => feature.finish()));
       await books?.finish();
     })().catch((err: unknown) => logger.error({ err }, 'stopping did not go smoothly'));
     const finishedWithin = (ms: number) => within(ms, finished);
-    await finishedWithin(config.shutdownGraceMs - lastMomentMs(config));
+    await finishedWithin(graceMs - lastMomentMs(graceMs));
     for (const feature of features) feature.cutShort();
     await finishedWithin(graceEndsAt - Date.now());
     // past the grace, whoever still waits for the ledger is told that it closed, and so everything can end
@@ -144,10 +145,10 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
 
 /** A feature that is not listed is not even imported, and its paths are 404. */
 async function* composeFeatures(parts: FeatureParts): AsyncGenerator<RunningFeature> {
-  const { jobs, chat } = parts.config;
+  const { jobs, chat, topUps } = parts.config;
   if (jobs) yield (await import('./jobs.ts')).composeJobs({ ...parts, settings: jobs });
   if (chat) yield (await import('./chat.ts')).composeChat({ ...parts, settings: chat });
-  if (jobs && chat && chat.topUps.length > 0)
+  if (jobs && chat && topUps.length > 0)
     yield (await import('./top-ups.ts')).composeTopUps({ ...parts, jobs, chat });
 }
 
@@ -161,9 +162,9 @@ function partsOf({ features, identity, log }: Config): readonly Part[] {
   ];
 }
 
-/** What of the grace is kept for writing down how the last of it was cut short. */
-function lastMomentMs({ shutdownGraceMs }: Config): number {
-  return Math.min(1_000, shutdownGraceMs / 4);
+/** The part of the grace period that is kept for recording which requests were cut short. */
+function lastMomentMs(graceMs: number): number {
+  return Math.min(1_000, graceMs / 4);
 }
 
 async function refusePendingMigrations(databaseUrl: string): Promise<void> {

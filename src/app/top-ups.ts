@@ -10,7 +10,8 @@ interface Parts extends FeatureParts {
 
 /** Where paid jobs and model chat meet: paid calls that buy credit. Which they are stays as it is until a restart. */
 export function composeTopUps({ config, jobs, chat, ledger, logger: log }: Parts): RunningFeature {
-  const { topUps, currency } = chat;
+  const { currency } = chat;
+  const { topUps } = config;
   let { confirm } = jobs;
   const work = { ...ledger, config, topUps, currency, confirm: () => confirm, log, onCallReleased: () => {} };
   const loops: Loop[] = [];
@@ -21,7 +22,6 @@ export function composeTopUps({ config, jobs, chat, ledger, logger: log }: Parts
     },
     prepareReload: (next) => ({
       events: [],
-      wantsRestart: [],
       putInForce: () => (confirm = next.jobs?.confirm ?? confirm),
     }),
     checks: () => ({}),

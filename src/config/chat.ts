@@ -1,44 +1,49 @@
-import type { ChatConfig } from './config.ts';
-import { readModels } from './models.ts';
+import { type ModelConfig, readModels } from './models.ts';
 import type { Reading } from './reading.ts';
 import type { RootTable } from './root.ts';
-import { readSpend } from './spend.ts';
-import { readTable } from './table.ts';
-import { readUpstreams } from './upstreams.ts';
-import { readTopUps } from './top-ups.ts';
+import { type ConfigOf, readTable, reloadable } from './table.ts';
+import { readUpstreams, type UpstreamConfig } from './upstreams.ts';
 import { matching, wholeNumber } from './values.ts';
-import type { Offered } from './jobs.ts';
 
 const mebibyte = 1_048_576;
-/** Every admitted request of the last minute is remembered, so their number is bounded. */
+/** The gateway stores every admitted request of the last minute, so their number is bounded. */
 const perMinute = wholeNumber(1, 1_000);
 
-const shape = {
+/** Limits are of admitted completions, by minute unless their name says otherwise. */
+export const chatShape = {
+  /** The unit of credit and prices. Balances are numbers of it. */
   currency: matching(/^[A-Z]{3,8}$/, 'must be 3 to 8 capitals, such as "USD"').default('USD'),
-  anonymous_per_minute: perMinute.default(10),
-  anonymous_per_day: wholeNumber(1, 1_000_000).default(5),
-  session_per_minute: perMinute.default(30),
-  key_per_minute: perMinute.default(60),
-  spend_auth_per_minute: perMinute.default(120),
-  failed_auth_per_minute: perMinute.default(20),
-  max_body_bytes: wholeNumber(1, 64 * mebibyte).default(10 * mebibyte),
-  ipv6_prefix: wholeNumber(32, 128).default(64),
+  anonymous_per_minute: reloadable(perMinute.default(10)),
+  /** By UTC day. */
+  anonymous_per_day: reloadable(wholeNumber(1, 1_000_000).default(5)),
+  session_per_minute: reloadable(perMinute.default(30)),
+  key_per_minute: reloadable(perMinute.default(60)),
+  spend_auth_per_minute: reloadable(perMinute.default(120)),
+  /** Of requests with an invalid credential, by client address. */
+  failed_auth_per_minute: reloadable(perMinute.default(20)),
+  max_body_bytes: reloadable(wholeNumber(1, 64 * mebibyte).default(10 * mebibyte)),
+  /** How many leading bits make two IPv6 addresses one client. */
+  ipv6_prefix: reloadable(wholeNumber(32, 128).default(64)),
 } as const;
 
+export interface ChatConfig extends ConfigOf<typeof chatShape> {
+  /** Unique names, in the order of the file. */
+  readonly upstreams: readonly UpstreamConfig[];
+  /** At least one; unique names, in the order of the file. */
+  readonly models: readonly ModelConfig[];
+}
+
 /**
- * Reads all that the feature chat needs. When the feature is off nothing is missing, but what stands in the
- * file is checked all the same. Undefined if the feature is off or after a report.
+ * Reads `[chat]`, `[[upstreams]]` and `[[models]]`. When the feature is off nothing is missing, but what the file has is
+ * checked all the same. Undefined if the feature is off or after a report.
  */
 export async function readChat(
   root: RootTable,
-  offered: Offered,
+  isOn: boolean,
   reading: Reading,
 ): Promise<ChatConfig | undefined> {
   const { report } = reading;
-  const isOn = root.values.features?.includes('chat') ?? false;
-  const { whole } = readTable(shape, root.values.chat ?? {}, ['chat'], report);
-  const spendAuth = await readSpend(root.values.spend, reading);
-  const topUps = readTopUps(root.values.top_ups, root, offered, report);
+  const { whole } = readTable(chatShape, root.values.chat ?? {}, ['chat'], report);
   const upstreams = await readUpstreams(root.values.upstreams, reading);
   const models = readModels(root.values.models, upstreams.names, report);
   if (isOn && isEmpty(root.values.models)) report.mistake(['models'], 'is missing: chat needs a model');
@@ -47,21 +52,7 @@ export async function readChat(
   for (const [index, { name }] of upstreams.whole.entries()) {
     if (!used.has(name)) report.warning(['upstreams', index], `no model is served by ${name}`);
   }
-  return {
-    currency: whole.currency,
-    upstreams: upstreams.whole,
-    models,
-    anonymousPerMinute: whole.anonymous_per_minute,
-    anonymousPerDay: whole.anonymous_per_day,
-    sessionPerMinute: whole.session_per_minute,
-    keyPerMinute: whole.key_per_minute,
-    spendAuthPerMinute: whole.spend_auth_per_minute,
-    failedAuthPerMinute: whole.failed_auth_per_minute,
-    maxBodyBytes: whole.max_body_bytes,
-    ipv6Prefix: whole.ipv6_prefix,
-    spend: spendAuth,
-    topUps,
-  };
+  return { ...whole, upstreams: upstreams.whole, models };
 }
 
 function isEmpty(tables: unknown): boolean {

@@ -1,11 +1,12 @@
 import { compileSchema } from '../domain/payments/job-input.ts';
-import type { JsonSchema } from './config.ts';
 import { besideConfig, reasonOf } from './files.ts';
 import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
 import { isTable } from './table.ts';
 
-/** Reads a job's JSON Schema and compiles it once, so that what is wrong with it is known before anything listens. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** Reads a job's JSON Schema and compiles it once, so that a mistake in it is reported before the gateway starts. */
 export async function readInputSchema(
   path: string,
   at: Path,
@@ -14,12 +15,12 @@ export async function readInputSchema(
   const file = besideConfig(configFile, path);
   try {
     const schema: unknown = JSON.parse(await readFile(file));
-    if (!isTable(schema)) throw new TypeError('it is no JSON object');
+    if (!isTable(schema)) throw new TypeError('it is not a JSON object');
     compileSchema(schema);
     return schema;
   } catch (error) {
     const reason = error instanceof Error && !('code' in error) ? error.message : reasonOf(error);
-    report.mistake(at, `${file} is no JSON Schema (draft 2020-12) that can be used: ${reason}`);
+    report.mistake(at, `${file} is not a usable JSON Schema (draft 2020-12): ${reason}`);
     return undefined;
   }
 }

@@ -1,73 +1,86 @@
 import { tokenAmount } from '../domain/values/amount.ts';
 import { type InvocationMode, jobKey } from '../domain/payments/job.ts';
+import type { Caip2 } from '../domain/values/primitives.ts';
 import type { AcceptedToken } from '../domain/values/token.ts';
-import type { JobPolicy, JobsConfig } from './config.ts';
-import { readFacilitator } from './facilitator.ts';
+import { type FacilitatorAccess, readFacilitator } from './facilitator.ts';
 import { frozenMap } from './freeze.ts';
-import { chooseNetworks, readNetworks } from './networks.ts';
-import { readPolicies } from './policies.ts';
+import { chooseNetworks, type NetworkConfig, readNetworks } from './networks.ts';
+import { type JobPolicy, readPolicies } from './policies.ts';
 import { readPrices } from './prices.ts';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
-import type { RootTable } from './root.ts';
+import { jobsShape, type RootTable } from './root.ts';
+import { type ConfigOf, pick } from './table.ts';
 import { readTokens } from './tokens.ts';
 
-/** What the file offers, as far as it could be read: also where something else of it is wrong. */
-export interface Offered {
+type JobsKeys = Omit<ConfigOf<typeof jobsShape>, keyof FacilitatorAccess>;
+
+export interface JobsConfig extends JobsKeys, FacilitatorAccess {
+  /** At least one; never two of one (network, asset). */
+  readonly acceptedTokens: readonly AcceptedToken[];
+  /** By `jobKey()`. A job without one follows `defaultInvocationMode`. */
+  readonly jobPolicies: ReadonlyMap<string, JobPolicy>;
+  /** Wei above zero, by `jobKey()`. A job without one does not exist. */
+  readonly jobPrices: ReadonlyMap<string, bigint>;
+  /** The accepted tokens' networks that have an RPC. */
+  readonly networks: ReadonlyMap<Caip2, NetworkConfig>;
+}
+
+/** The keys and tables of paid jobs as far as they could be read, for checks of other tables. */
+export interface JobsTables {
   readonly isOn: boolean;
   readonly tokens: readonly AcceptedToken[];
   readonly policies: readonly JobPolicy[];
   readonly prices: ReadonlyMap<string, bigint>;
   readonly defaultMode: InvocationMode | undefined;
-  /** All of it; undefined if the feature is off or after a report. */
+  /** Undefined if the feature is off or after a report. */
   readonly whole: JobsConfig | undefined;
 }
 
 /**
- * Reads all that the x402 feature needs. When the feature is off nothing is missing, but what stands in the
- * file is checked all the same.
+ * Reads all keys and tables of paid jobs. When the feature is off nothing is missing, but what the file has is checked all the
+ * same.
  */
-export async function readJobs(root: RootTable, isOn: boolean, reading: Reading): Promise<Offered> {
+export async function readJobs(root: RootTable, isOn: boolean, reading: Reading): Promise<JobsTables> {
   const { report } = reading;
   const facilitator = await readFacilitator(root, isOn, reading);
   const tokens = readTokens(root, isOn, report);
-  const policies = await readPolicies(root.values.job_policies, reading);
+  const policies = await readPolicies(root.values.jobPolicies, reading);
   const rpcUrls = readNetworks(root.values.networks, report);
   const prices = await readPrices(root, reading);
   checkDefaultMode(root, policies, prices, report);
   checkAmounts(tokens, prices, report);
-  const defaultMode = root.values.default_invocation_mode;
-  const offered = { isOn, tokens, policies, prices, defaultMode, whole: undefined };
-  // Advice on a file that cannot be used would only bury its mistakes.
+  const tables = {
+    isOn,
+    tokens,
+    policies,
+    prices,
+    defaultMode: root.values.defaultInvocationMode,
+    whole: undefined,
+  };
+  // warnings about a file that cannot be used would hide its mistakes
   if (!isOn || reading.findings.mistakes.length > 0 || root.whole === undefined || facilitator === undefined)
-    return offered;
+    return tables;
   warnOfPrices(policies, prices, report);
   const whole: JobsConfig = {
-    facilitator,
-    tokens,
-    policies: frozenMap(policies.map((policy) => [jobKey(policy), policy])),
-    prices: frozenMap(prices),
-    defaultInvocationMode: root.whole.default_invocation_mode,
-    quoteTtlSecs: root.whole.quote_ttl_secs,
-    maxSignatureTtlSecs: root.whole.max_signature_ttl_secs,
-    parityCacheSecs: root.whole.parity_cache_secs,
-    maxTimeoutSecs: root.whole.max_timeout_secs,
-    paymentIdentifier: root.whole.payment_identifier,
-    confirm: root.whole.confirm,
-    confirmTimeoutMs: root.whole.confirm_timeout_ms,
+    ...pick(jobsShape, root.whole),
+    ...facilitator,
+    acceptedTokens: tokens,
+    jobPolicies: frozenMap(policies.map((policy) => [jobKey(policy), policy])),
+    jobPrices: frozenMap(prices),
     networks: frozenMap(await chooseNetworks(tokens, rpcUrls, report)),
   };
-  return { ...offered, whole };
+  return { ...tables, whole };
 }
 
-/** A restricted default says nothing of whom to ask, so every priced job must have a policy that does. */
+/** A restricted default names no contract to ask, so every priced job must have a policy that names one. */
 function checkDefaultMode(
   root: RootTable,
   policies: readonly JobPolicy[],
   prices: ReadonlyMap<string, bigint>,
   report: Report,
 ): void {
-  if (root.values.default_invocation_mode !== 'restricted_paid') return;
+  if (root.values.defaultInvocationMode !== 'restricted_paid') return;
   const keys = new Set(policies.map(jobKey));
   const bare = [...prices.keys()].find((key) => !keys.has(key));
   if (bare === undefined) return;
@@ -77,7 +90,7 @@ function checkDefaultMode(
   );
 }
 
-/** A contract's amounts have 256 bits: what does not fit can be quoted to nobody. */
+/** A token contract's amounts have 256 bits: a larger amount cannot be quoted. */
 function checkAmounts(
   tokens: readonly AcceptedToken[],
   prices: ReadonlyMap<string, bigint>,
@@ -85,13 +98,13 @@ function checkAmounts(
 ): void {
   for (const [index, token] of tokens.entries()) {
     const { ratePerNativeUnit, decimals, markupBps } = token;
-    const tooDear = [...prices].find(
+    const tooLarge = [...prices].find(
       ([, priceWei]) => tokenAmount(priceWei, ratePerNativeUnit, decimals, markupBps) >= 2n ** 256n,
     );
-    if (tooDear)
+    if (tooLarge)
       report.mistake(
         ['accepted_tokens', index],
-        `the price of job ${tooDear[0]} in ${token.symbol} is beyond 2^256`,
+        `the price of job ${tooLarge[0]} in ${token.symbol} is above 2^256`,
       );
   }
 }

@@ -1,21 +1,24 @@
 import { readFile } from 'node:fs/promises';
 import { jobKey } from '../domain/payments/job.ts';
 import { readAlerts } from './alerts.ts';
-import type { Config, JobsConfig } from './config.ts';
+import type { Config } from './config.ts';
+import { readDelivery } from './delivery.ts';
 import type { Environment } from './environment.ts';
 import { reasonOf } from './files.ts';
 import { deepFreeze } from './freeze.ts';
 import { readIdentity } from './identity.ts';
 import { ConfigError } from './mistakes.ts';
+import { readLimits } from './limits.ts';
 import { readLog } from './log.ts';
 import type { ReadFile, Reading } from './reading.ts';
 import { createReport, type Findings } from './report.ts';
 import { readChat } from './chat.ts';
-import { rootShape, type RootTable } from './root.ts';
+import { gatewayShape, rootShape, type RootTable } from './root.ts';
 import { readRunners } from './runners.ts';
-import { readTable } from './table.ts';
+import { readSpend } from './spend.ts';
+import { pick, readTable } from './table.ts';
 import { readToml } from './toml-source.ts';
-import { readDelivery, readLimits } from './tuning.ts';
+import { readTopUps } from './top-ups.ts';
 import { isLoopback, urlOfBind } from './urls.ts';
 import { readJobs } from './jobs.ts';
 
@@ -53,55 +56,56 @@ export async function parseConfig(
 }
 
 async function readConfig(root: RootTable, reading: Reading): Promise<Config | undefined> {
-  // A wrong list of features leaves the default on, so that what x402 misses is told in the same run.
-  const isJobsOn = root.values.features?.includes('jobs') ?? true;
-  const limits = readLimits(root.values.limits, reading.report);
-  const delivery = readDelivery(root.values.delivery, reading.report);
-  const alerts = await readAlerts(root.values.alerts, reading);
-  const log = await readLog(root.values.log, reading);
-  const runners = await readRunners(root.values.runners, reading);
-  const offered = await readJobs(root, isJobsOn, reading);
-  const chat = await readChat(root, offered, reading);
-  const identity = await readIdentity(root, reading);
-  const { whole } = root;
+  const { values, whole } = root;
+  // where the list of features is wrong, the default applies, so that missing keys of paid jobs are reported in the same run
+  const isJobsOn = values.features?.includes('jobs') ?? true;
+  const isChatOn = values.features?.includes('chat') ?? false;
+  const limits = readLimits(values.limits, reading.report);
+  const delivery = readDelivery(values.delivery, reading.report);
+  const alerts = await readAlerts(values.alerts, reading);
+  const log = await readLog(values.log, reading);
+  const runners = await readRunners(values.runners, reading);
+  const jobs = await readJobs(root, isJobsOn, reading);
+  const spend = await readSpend(values.spend, reading);
+  const topUps = readTopUps(root, jobs, reading.report);
+  const chat = await readChat(root, isChatOn, reading);
+  const identity = await readIdentity(root, isChatOn, reading);
   if (reading.findings.mistakes.length > 0 || !whole || !limits || !delivery || !alerts) return undefined;
   const config: Config = {
     file: reading.file,
-    bindAddress: whole.bind_address,
-    publicUrl: whole.public_url ?? urlOfBind(whole.bind_address),
-    features: whole.features,
-    jobs: offered.whole,
+    ...pick(gatewayShape, whole),
+    publicUrl: whole.publicUrl ?? urlOfBind(whole.bindAddress),
+    jobs: jobs.whole,
     chat,
+    spend: isChatOn ? spend : undefined,
+    topUps: isChatOn ? topUps : [],
     identity,
     runners,
     limits,
     delivery,
     alerts,
     log,
-    trustProxy: whole.trust_proxy,
-    logLevel: whole.log_level,
-    shutdownGraceMs: whole.shutdown_grace_secs * 1_000,
   };
   warnOfPublicUrl(root, config, reading);
-  warnOfMissingRunners(config.jobs, config, reading);
+  warnOfMissingRunners(config, reading);
   return config;
 }
 
 function warnOfPublicUrl(root: RootTable, config: Config, { report }: Reading): void {
   if (root.names('public_url') || isLoopback(config.bindAddress.host)) return;
-  report.warning(['public_url'], `is left out, so clients are told ${config.publicUrl}`);
+  report.warning(['public_url'], `is left out, so clients get the address ${config.publicUrl}`);
 }
 
-/** A call that nobody fetches is paid for and waits. */
-function warnOfMissingRunners(x402: JobsConfig | undefined, config: Config, { report }: Reading): void {
-  if (x402 === undefined) return;
-  const served = new Set(config.runners.flatMap((runner) => runner.services));
-  const topUps = new Set(config.chat?.topUps.map(jobKey));
+/** A call of a service without a runner is paid for and waits. */
+function warnOfMissingRunners({ jobs, runners, topUps }: Config, { report }: Reading): void {
+  if (jobs === undefined) return;
+  const served = new Set(runners.flatMap((runner) => runner.services));
+  const topUpJobs = new Set(topUps.map(jobKey));
   const orphans = new Set<number>();
-  for (const key of x402.prices.keys()) {
+  for (const key of jobs.jobPrices.keys()) {
     const service = Number(key.split('/', 1)[0]);
-    const mode = x402.policies.get(key)?.invocationMode ?? x402.defaultInvocationMode;
-    if (mode !== 'disabled' && !served.has(service) && !topUps.has(key)) orphans.add(service);
+    const mode = jobs.jobPolicies.get(key)?.invocationMode ?? jobs.defaultInvocationMode;
+    if (mode !== 'disabled' && !served.has(service) && !topUpJobs.has(key)) orphans.add(service);
   }
   for (const service of orphans) {
     report.warning(['runners'], `none serves service ${service}: its paid calls wait until one does`);

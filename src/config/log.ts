@@ -1,23 +1,23 @@
 import { originPattern, parseSeed } from '../domain/log/checkpoint.ts';
-import { chainIdOf } from '../domain/values/primitives.ts';
+import { type Address, type Caip2, chainIdOf, type Hex } from '../domain/values/primitives.ts';
 import { besideConfig } from './files.ts';
-import type { AnchorConfig, LogConfig } from './config.ts';
 import { readPrivateKey } from './private-key.ts';
 import type { Reading } from './reading.ts';
-import { readSecret } from './secrets.ts';
-import { readTable, readTables, type Table } from './table.ts';
+import { readSecret, secretKeys } from './secrets.ts';
+import { type ConfigOf, readTable, readTables, type Table } from './table.ts';
 import { rpcUrl, secureBaseUrl as endpointUrl, webhookUrl } from './urls.ts';
-import { address, filePath, matching, network, oneOf, variableName, wholeNumber } from './values.ts';
+import { address, filePath, matching, network, oneOf, wholeNumber } from './values.ts';
+import { z } from 'zod';
 
 const minSeedChars = 43;
 const minSecretChars = 16;
 
 const logShape = {
   origin: matching(originPattern, 'must name the log: visible ASCII without "+", such as "jobs.example/log"'),
-  key_env: variableName.optional(),
-  key_file: filePath.optional(),
+  ...secretKeys('key'),
   seal_every_ms: wholeNumber(10, 3_600_000).default(1_000),
   seal_every_events: wholeNumber(1, 100_000).default(10_000),
+  anchors: z.unknown(),
 } as const;
 
 const bucketName = matching(
@@ -37,13 +37,11 @@ const anchorShape = {
   prefix: matching(/^[A-Za-z0-9._/-]{0,200}$/, 'must be of A-Z, a-z, 0-9, ".", "_", "/" and "-"').default(''),
   region: matching(/^[a-z0-9-]{1,64}$/, 'must be of a-z, 0-9 and "-"').default('us-east-1'),
   access_key_id: keyText.optional(),
-  secret_env: variableName.optional(),
-  secret_file: filePath.optional(),
+  ...secretKeys('secret'),
   network: network.optional(),
   rpc_url: rpcUrl.optional(),
   contract: address.optional(),
-  key_env: variableName.optional(),
-  key_file: filePath.optional(),
+  ...secretKeys('key'),
 } as const;
 
 const defaultEveryMs = 10_000;
@@ -51,7 +49,38 @@ const defaultChainMs = 3_600_000;
 
 type AnchorTable = Table<typeof anchorShape>;
 
-/** What each kind needs, and what it may have beside. */
+/** The tamper-evident log over the ledger. */
+export interface LogConfig extends Omit<ConfigOf<typeof logShape>, 'anchors'> {
+  /** The Ed25519 seed. */
+  readonly seedHex: string;
+  readonly anchors: readonly AnchorConfig[];
+}
+
+/** Where checkpoints are copied to, at most once in `everyMs`; names are unique. */
+export type AnchorConfig = { readonly name: string; readonly everyMs: number } & (
+  | { readonly kind: 'folder'; readonly folder: string }
+  | { readonly kind: 'webhook'; readonly url: string; readonly secret?: string }
+  | {
+      readonly kind: 's3';
+      readonly endpoint: string;
+      readonly bucket: string;
+      readonly prefix: string;
+      readonly region: string;
+      readonly accessKeyId: string;
+      readonly secretKey: string;
+    }
+  | {
+      readonly kind: 'chain';
+      readonly network: Caip2;
+      readonly chainId: number;
+      readonly rpcUrl: string;
+      /** A CheckpointAnchor. */
+      readonly contract: Address;
+      readonly privateKey: Hex;
+    }
+);
+
+/** The keys that each kind needs, and those that it may have besides. */
 const keysOf = {
   folder: { needs: ['folder'], takes: [] },
   webhook: { needs: ['url'], takes: ['secret_env', 'secret_file'] },
@@ -65,41 +94,17 @@ const keysOf = {
   { needs: readonly (keyof typeof anchorShape)[]; takes: readonly (keyof typeof anchorShape)[] }
 >;
 
-/** Reads `[log]`, its key and its anchors; undefined where there is none, or after a report. */
+/** Reads `[log]`, its key and its anchors; undefined where the table is missing, or after a report. */
 export async function readLog(raw: unknown, reading: Reading): Promise<LogConfig | undefined> {
   if (raw === undefined) return undefined;
-  const { anchors: rawAnchors, ...rest }: Record<string, unknown> =
-    typeof raw === 'object' && raw !== null && !Array.isArray(raw) ? { ...raw } : {};
-  const isTable = typeof raw === 'object' && raw !== null && !Array.isArray(raw);
-  const { at, values, whole, names } = readTable(logShape, isTable ? rest : raw, ['log'], reading.report);
-  if (!names('key_env') && !names('key_file'))
-    reading.report.mistake(
-      [...at, 'key_env'],
-      'is missing: name it, or key_file; `tollbook log key` makes one',
-    );
-  const text = await readSecret(
-    {
-      at,
-      envKey: 'key_env',
-      envName: values.key_env,
-      fileKey: 'key_file',
-      filePath: values.key_file,
-      minChars: minSeedChars,
-    },
-    reading,
-  );
+  const table = readTable(logShape, raw, ['log'], reading.report);
+  const missing = 'is missing: name it, or key_file; `tollbook log key` makes one';
+  const text = await readSecret(table, 'key', { minChars: minSeedChars, missing }, reading);
   const seed = text === undefined ? undefined : parseSeed(text);
   if (text !== undefined && !seed)
-    reading.report.mistake(at, 'its key is not an Ed25519 seed: 32 bytes in hex or base64');
-  const anchors = await readAnchors(rawAnchors, reading);
-  if (!whole || !seed) return undefined;
-  return {
-    origin: whole.origin,
-    seedHex: seed.toString('hex'),
-    sealEveryMs: whole.seal_every_ms,
-    sealEveryEvents: whole.seal_every_events,
-    anchors,
-  };
+    reading.report.mistake(table.at, 'its key is not an Ed25519 seed: 32 bytes in hex or base64');
+  const anchors = await readAnchors(table.values.anchors, reading);
+  return table.whole && seed && { ...table.whole, seedHex: seed.toString('hex'), anchors };
 }
 
 async function readAnchors(raw: unknown, reading: Reading): Promise<AnchorConfig[]> {
@@ -108,7 +113,8 @@ async function readAnchors(raw: unknown, reading: Reading): Promise<AnchorConfig
   const taken = new Set<string>();
   for (const [index, table] of tables.entries()) {
     const name = table.values.name ?? `anchor-${index + 1}`;
-    if (taken.has(name)) reading.report.mistake([...table.at, 'name'], `"${name}" names another anchor too`);
+    if (taken.has(name))
+      reading.report.mistake([...table.at, 'name'], `"${name}" is the name of another anchor too`);
     taken.add(name);
     const anchor = await readAnchor(table, name, reading);
     if (anchor) anchors.push(anchor);
@@ -122,22 +128,12 @@ async function readAnchor(
   reading: Reading,
 ): Promise<AnchorConfig | undefined> {
   checkKeys(table, reading);
-  const { at, values, whole } = table;
+  const { values, whole } = table;
   if (values.kind === 'chain') return readChainAnchor(table, name, reading);
-  const secret = await readSecret(
-    {
-      at,
-      envKey: 'secret_env',
-      envName: values.secret_env,
-      fileKey: 'secret_file',
-      filePath: values.secret_file,
-      minChars: minSecretChars,
-    },
-    reading,
-  );
+  const secret = await readSecret(table, 'secret', { minChars: minSecretChars }, reading);
   if (!whole) return undefined;
-  const common = { name, everyMs: whole.every_ms ?? defaultEveryMs };
-  const { kind, folder, url, endpoint, bucket, access_key_id: accessKeyId, prefix, region } = whole;
+  const common = { name, everyMs: whole.everyMs ?? defaultEveryMs };
+  const { kind, folder, url, endpoint, bucket, accessKeyId, prefix, region } = whole;
   if (kind === 'folder' && folder !== undefined)
     return { ...common, kind, folder: besideConfig(reading.file, folder) };
   if (kind === 'webhook' && url !== undefined)
@@ -153,24 +149,15 @@ async function readAnchor(
   return undefined;
 }
 
-/** Each of its checkpoints costs a transaction. */
+/** Each checkpoint on a chain costs a transaction. */
 async function readChainAnchor(
-  { at, values, whole }: AnchorTable,
+  table: AnchorTable,
   name: string,
   reading: Reading,
 ): Promise<AnchorConfig | undefined> {
-  const privateKey = await readPrivateKey(
-    {
-      at,
-      envKey: 'key_env',
-      envName: values.key_env,
-      fileKey: 'key_file',
-      filePath: values.key_file,
-    },
-    'is missing: name it, or key_file; checkpoints go to the chain in transactions',
-    reading,
-  );
-  const { network: chain, rpc_url: rpc, contract, every_ms: everyMs = defaultChainMs } = whole ?? {};
+  const missing = 'is missing: name it, or key_file; a key signs the transactions with the checkpoints';
+  const privateKey = await readPrivateKey(table, 'key', missing, reading);
+  const { network: chain, rpcUrl: rpc, contract, everyMs = defaultChainMs } = table.whole ?? {};
   const chainId = chain && chainIdOf(chain);
   if (!chain || !chainId || !rpc || !contract || !privateKey) return undefined;
   return { name, everyMs, kind: 'chain', network: chain, chainId, rpcUrl: rpc, contract, privateKey };

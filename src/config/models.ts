@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import { parsePrice } from '../domain/credit/price.ts';
-import type { ModelConfig, ModelTarget } from './config.ts';
+import { type ModelPrice, parsePrice } from '../domain/credit/price.ts';
 import type { Path } from './mistakes.ts';
 import type { Report } from './report.ts';
 import { suggest } from './suggest.ts';
-import { readTables, type Table } from './table.ts';
+import { type ConfigOf, readTables, type Table } from './table.ts';
 import { decimal, flag, matching, plainName, wholeNumber, Wrong } from './values.ts';
 
 const maxTokens = 100_000_000;
@@ -20,7 +19,7 @@ const price = decimal(
     new Wrong('must be above 0 and below 1000000, with at most 9 decimals, such as "2.50"'),
 );
 
-/** A parameter that the gateway would refuse, by its name. */
+/** The name of a parameter that the gateway would otherwise refuse. */
 const parameter = matching(/^[A-Za-z0-9_.-]{1,64}$/, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"');
 
 const modelShape = {
@@ -30,11 +29,30 @@ const modelShape = {
   input_price: price.optional(),
   output_price: price.optional(),
   context_length: wholeNumber(1, maxTokens),
+  /** At most the context length. */
   max_output_tokens: wholeNumber(1, maxTokens),
+  /** Parameters passed on unchanged beside those that are known to cost no more than tokens. */
   allowed_parameters: z.array(parameter, 'must be an array of names').default([]),
 } as const;
 
 type ModelTable = Table<typeof modelShape>;
+type ModelKeys = ConfigOf<typeof modelShape>;
+
+export interface ModelConfig extends Omit<
+  ModelKeys,
+  'upstreams' | 'freeTier' | 'inputPrice' | 'outputPrice'
+> {
+  /** At least one; never the same twice. */
+  readonly targets: readonly ModelTarget[];
+  /** Undefined for a model of the free tier. */
+  readonly price: ModelPrice | undefined;
+}
+
+/** An upstream, and its name for the model. */
+export interface ModelTarget {
+  readonly upstream: string;
+  readonly model: string;
+}
 
 /** Reads `[[models]]`. Returns the whole ones; what is wrong with the others is reported. */
 export function readModels(raw: unknown, upstreams: readonly string[], report: Report): ModelConfig[] {
@@ -55,15 +73,15 @@ export function readModels(raw: unknown, upstreams: readonly string[], report: R
 
 function checkPrices({ at, values, names }: ModelTable, report: Report): void {
   for (const key of ['input_price', 'output_price'] as const) {
-    if (values.free_tier === true && names(key))
+    if (values.freeTier === true && names(key))
       report.mistake([...at, key], 'would be ignored: the model is of the free tier');
-    if (values.free_tier === false && !names(key))
+    if (values.freeTier === false && !names(key))
       report.mistake([...at, key], 'is missing: only a model with free_tier = true has no price');
   }
 }
 
 function checkLengths({ at, values }: ModelTable, report: Report): void {
-  const { context_length: context, max_output_tokens: output } = values;
+  const { contextLength: context, maxOutputTokens: output } = values;
   if (context === undefined || output === undefined || output <= context) return;
   report.mistake([...at, 'max_output_tokens'], `must not be above context_length (${context})`);
 }
@@ -84,20 +102,14 @@ function unknownUpstream(upstream: string, known: readonly string[]): string {
   return `no upstream is named ${upstream}${meant === undefined ? '' : `; did you mean ${meant}?`}`;
 }
 
-function toModel(whole: NonNullable<ModelTable['whole']>): ModelConfig {
-  const { input_price: input, output_price: output } = whole;
+function toModel(whole: ModelKeys): ModelConfig {
+  const { upstreams, freeTier: _, inputPrice: input, outputPrice: output, ...rest } = whole;
   return {
-    name: whole.name,
-    targets: whole.upstreams.map(({ name: upstream, model }): ModelTarget => ({
-      upstream,
-      model: model ?? whole.name,
-    })),
+    ...rest,
+    targets: upstreams.map(({ name: upstream, model }) => ({ upstream, model: model ?? whole.name })),
     price:
       input === undefined || output === undefined
         ? undefined
         : { inputNanosPerMillion: input, outputNanosPerMillion: output },
-    contextLength: whole.context_length,
-    maxOutputTokens: whole.max_output_tokens,
-    allowedParameters: whole.allowed_parameters,
   };
 }

@@ -1,11 +1,16 @@
 import type { Caip2 } from '../domain/values/primitives.ts';
 import type { AcceptedToken } from '../domain/values/token.ts';
-import type { NetworkConfig } from './config.ts';
 import { publicRpcUrls } from './public-rpcs.ts';
 import type { Report } from './report.ts';
 import { readTables } from './table.ts';
 import { rpcUrl } from './urls.ts';
 import { network } from './values.ts';
+
+export interface NetworkConfig {
+  readonly rpcUrl: string;
+  /** `public`: the operator named none, so it is the one that viem has for the chain. */
+  readonly source: 'configured' | 'public';
+}
 
 const networkShape = { id: network, rpc_url: rpcUrl } as const;
 
@@ -22,14 +27,14 @@ export function readNetworks(raw: unknown, report: Report): Map<Caip2, string> {
     const earlier = values.id && seen.get(values.id);
     if (earlier !== undefined) report.mistake([...at, 'id'], `repeats the id of networks[${earlier}]`);
     else if (values.id !== undefined) seen.set(values.id, index);
-    if (whole !== undefined) rpcUrls.set(whole.id, whole.rpc_url);
+    if (whole !== undefined) rpcUrls.set(whole.id, whole.rpcUrl);
   }
   return rpcUrls;
 }
 
 /**
  * The accepted tokens' networks with the RPC of each: the configured one, else the public one of the chain.
- * Warns where the operator did not choose, loudest where nothing can confirm a settlement.
+ * Warns where the operator did not choose, in capitals where nothing can confirm a settlement.
  */
 export async function chooseNetworks(
   tokens: readonly AcceptedToken[],
@@ -54,12 +59,12 @@ export async function chooseNetworks(
 }
 
 function withPublicRpc(id: Caip2, url: string): string {
-  return `none for ${id}, so the public RPC ${url} confirms its settlements: name your own before you rely on it`;
+  return `none for ${id}, so the public RPC ${url} confirms its settlements: name your own before production`;
 }
 
 function withoutRpc(id: Caip2): string {
   return (
-    `SETTLEMENTS ON ${id} ARE CONFIRMED BY NOBODY: no rpc_url is configured and no public one is known. ` +
-    'The facilitator is believed, and an unknown outcome that settling again does not close waits for you'
+    `SETTLEMENTS ON ${id} ARE NOT CONFIRMED ON THE CHAIN: no rpc_url is configured and no public one is known. ` +
+    'The gateway trusts the facilitator, and where settling again gives no result, the operator must decide'
   );
 }

@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import { authModes, invocationModes, jobKey } from '../domain/payments/job.ts';
-import type { JobPolicy } from './config.ts';
-import { readInputSchema } from './input-schema.ts';
+import { type JsonSchema, readInputSchema } from './input-schema.ts';
 import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
-import { readTables, type Table } from './table.ts';
+import { type ConfigOf, readTables, type Table } from './table.ts';
 import { rpcUrl } from './urls.ts';
 import { address, jobIndex, mediaType, oneOf, serviceId } from './values.ts';
 
@@ -24,6 +23,20 @@ const restrictedKeys = ['auth_mode', 'net_rpc_url', 'net_contract'] as const;
 
 type PolicyTable = Table<typeof policyShape>;
 
+/** Who may call a job. A `restricted_paid` policy always has the three restricted keys, `public_paid` none. */
+export interface JobPolicy extends ConfigOf<typeof policyShape> {
+  /** What a request must be to be accepted; anything where left out. */
+  readonly input: JobInput | undefined;
+}
+
+/** Checked before payment: no client pays for a request that the runner must reject. */
+export interface JobInput {
+  /** A media type without parameters, lower case. */
+  readonly contentType: string;
+  /** JSON Schema, draft 2020-12; known to compile. */
+  readonly schema?: JsonSchema;
+}
+
 /** Reads `[[job_policies]]` in the order of the file. Returns the whole ones; the rest is reported. */
 export async function readPolicies(raw: unknown, reading: Reading): Promise<JobPolicy[]> {
   const { report } = reading;
@@ -32,24 +45,24 @@ export async function readPolicies(raw: unknown, reading: Reading): Promise<JobP
   checkDuplicates(tables, report);
   const policies: JobPolicy[] = [];
   for (const { at, whole } of tables) {
-    if (whole !== undefined) policies.push({ ...toPolicy(whole), ...(await readInput(whole, at, reading)) });
+    if (whole !== undefined) policies.push({ ...whole, input: await readInput(whole, at, reading) });
   }
   return policies;
 }
 
-/** What a job takes: with a schema it is JSON, whatever else is left out. */
+/** What a job accepts. A schema without a content type means JSON. */
 async function readInput(
-  { content_type: contentType, input_schema_file: file }: NonNullable<PolicyTable['whole']>,
+  { contentType, inputSchemaFile: file }: NonNullable<PolicyTable['whole']>,
   at: Path,
   reading: Reading,
-): Promise<Pick<JobPolicy, 'input'>> {
-  if (file === undefined) return contentType === undefined ? {} : { input: { contentType } };
+): Promise<JobInput | undefined> {
+  if (file === undefined) return contentType === undefined ? undefined : { contentType };
   const schema = await readInputSchema(file, [...at, 'input_schema_file'], reading);
-  return schema ? { input: { contentType: contentType ?? 'application/json', schema } } : {};
+  return schema && { contentType: contentType ?? 'application/json', schema };
 }
 
 function checkRestrictedKeys(table: PolicyTable, report: Report): void {
-  const mode = table.values.invocation_mode;
+  const mode = table.values.invocationMode;
   const named = restrictedKeys.filter((key) => table.names(key));
   if (mode === 'public_paid') {
     for (const key of named)
@@ -66,22 +79,12 @@ function checkRestrictedKeys(table: PolicyTable, report: Report): void {
 
 function checkDuplicates(tables: readonly PolicyTable[], report: Report): void {
   const seen = new Map<string, number>();
-  for (const [index, { at, values }] of tables.entries()) {
-    if (values.service_id === undefined || values.job_index === undefined) continue;
-    const key = jobKey({ serviceId: values.service_id, jobIndex: values.job_index });
+  for (const [position, { at, values }] of tables.entries()) {
+    const { serviceId: service, jobIndex: index } = values;
+    if (service === undefined || index === undefined) continue;
+    const key = jobKey({ serviceId: service, jobIndex: index });
     const earlier = seen.get(key);
-    if (earlier === undefined) seen.set(key, index);
+    if (earlier === undefined) seen.set(key, position);
     else report.mistake(at, `repeats job ${key} of job_policies[${earlier}]`);
   }
-}
-
-function toPolicy(whole: NonNullable<PolicyTable['whole']>): JobPolicy {
-  return {
-    serviceId: whole.service_id,
-    jobIndex: whole.job_index,
-    invocationMode: whole.invocation_mode,
-    ...(whole.auth_mode && { authMode: whole.auth_mode }),
-    ...(whole.net_rpc_url && { netRpcUrl: whole.net_rpc_url }),
-    ...(whole.net_contract && { netContract: whole.net_contract }),
-  };
 }

@@ -10,7 +10,7 @@ import { priceWei } from './values.ts';
 
 /** Reads the price map, from `[job_prices]` or from `job_prices_file`: wei by `jobKey()`. */
 export async function readPrices(root: RootTable, reading: Reading): Promise<Map<string, bigint>> {
-  const { job_prices: inline, job_prices_file: file } = root.values;
+  const { jobPrices: inline, jobPricesFile: file } = root.values;
   const prices =
     inline === undefined ? new Map<string, bigint>() : readPriceMap(inline, ['job_prices'], reading.report);
   if (file === undefined) return prices;
@@ -36,7 +36,7 @@ function readPriceSource(source: string, file: string, reading: Reading): Map<st
     const toml = readToml(source, file);
     return readPriceMap(toml.root, [], createReport(toml, reading.findings));
   } catch (error) {
-    // Its syntax is one mistake among those of the operator's file, not the end of reading.
+    // a syntax error in it is one mistake among those of the operator's file: reading goes on
     if (!(error instanceof ConfigError)) throw error;
     reading.findings.mistakes.push(...error.mistakes);
     return new Map();

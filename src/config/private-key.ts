@@ -1,24 +1,24 @@
 import { type Hex, isHex32 } from '../domain/values/primitives.ts';
 import type { Reading } from './reading.ts';
-import { readSecret, type SecretPlace } from './secrets.ts';
+import { readSecret, type SecretName } from './secrets.ts';
+import type { Shape, Table } from './table.ts';
 
 const curveOrder = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
 /**
- * Fetches a private key of a chain's account. Undefined after a report; `missing` is said where neither place is named, and
- * no message ever holds the key.
+ * Reads the private key of an account on a chain. Undefined after a report; `missing` is the message where neither key of the
+ * secret is named. No message ever contains the private key.
  */
-export async function readPrivateKey(
-  place: Omit<SecretPlace, 'minChars'>,
+export async function readPrivateKey<S extends Shape>(
+  table: Table<S>,
+  name: SecretName<S>,
   missing: string,
   reading: Reading,
 ): Promise<Hex | undefined> {
-  const { at, envKey, envName, fileKey, filePath } = place;
-  if (envName === undefined && filePath === undefined) reading.report.mistake([...at, envKey], missing);
-  const text = (await readSecret({ ...place, minChars: 1 }, reading))?.toLowerCase();
+  const text = (await readSecret(table, name, { minChars: 1, missing }, reading))?.toLowerCase();
   if (text === undefined) return undefined;
   if (isHex32(text) && BigInt(text) > 0n && BigInt(text) < curveOrder) return text;
-  const key = envName === undefined ? fileKey : envKey;
-  reading.report.mistake([...at, key], 'names no private key (0x and 64 hex digits)');
+  const key = table.names(`${name}_env`) ? `${name}_env` : `${name}_file`;
+  reading.report.mistake([...table.at, key], 'names no private key (0x and 64 hex digits)');
   return undefined;
 }

@@ -1,64 +1,89 @@
 import { z } from 'zod';
 import { invocationModes } from '../domain/payments/job.ts';
 import { identifierModes } from '../domain/payments/payment-identifier.ts';
-import { confirmations, type Feature, features, logLevels } from './config.ts';
-import type { Table } from './table.ts';
+import { secretKeys } from './secrets.ts';
+import { reloadable, type Table } from './table.ts';
 import { baseUrl, bindAddress, proxyRange, secureBaseUrl } from './urls.ts';
-import { filePath, flag, markupBps, oneOf, rate, variableName, wholeNumber } from './values.ts';
+import { filePath, flag, markupBps, oneOf, rate, wholeNumber } from './values.ts';
 
+const features = ['jobs', 'chat', 'pricing'] as const;
+/** A part of the gateway that the operator switches on. */
+export type Feature = (typeof features)[number];
 const builtFeatures: readonly Feature[] = ['jobs', 'chat'];
 
 const feature = oneOf(features).refine((name) => builtFeatures.includes(name), {
   error: (issue) => `${String(issue.input)} is not built yet`,
 });
 
-/** The top level of the operator's file. Its tables are read by the parts they belong to. */
-export const rootShape = {
+/** The keys at the top level that belong to no feature. */
+export const gatewayShape = {
+  /** The host of an IPv6 address has no brackets. Port 0 lets the system choose. */
   bind_address: bindAddress,
+  /** The address that clients use. */
   public_url: baseUrl.optional(),
   features: z
     .array(feature, 'must be an array of feature names')
     .refine(allDiffer, 'names a feature twice')
     .default(['jobs']),
+  /** Addresses and CIDR ranges whose X-Forwarded-For is trusted. */
   trust_proxy: z.array(proxyRange, 'must be an array of addresses').default([]),
-  log_level: oneOf(logLevels).default('info'),
+  log_level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
   shutdown_grace_secs: wholeNumber(0, 3_600).default(30),
+} as const;
 
+/** The keys at the top level that belong to paid jobs. */
+export const jobsShape = {
   facilitator_url: secureBaseUrl.optional(),
+  /** Whether payments of public jobs are verified before they are settled. */
   facilitator_verify: flag.default(true),
   facilitator_verify_timeout_ms: wholeNumber(1, 120_000).default(10_000),
   facilitator_settle_timeout_ms: wholeNumber(1, 600_000).default(60_000),
-  facilitator_token_env: variableName.optional(),
-  facilitator_token_file: filePath.optional(),
+  ...secretKeys('facilitator_token'),
 
-  rate_per_native_unit: rate.optional(),
-  markup_bps: markupBps.default(0),
-  default_invocation_mode: oneOf(invocationModes).default('disabled'),
-  quote_ttl_secs: wholeNumber(10, 86_400).default(300),
-  max_signature_ttl_secs: wholeNumber(1, 31_536_000).default(86_400),
+  /** The rate of tokens that have none of their own. */
+  rate_per_native_unit: reloadable(rate.optional()),
+  /** The markup of tokens that have none of their own. */
+  markup_bps: reloadable(markupBps.default(0)),
+  /** For jobs without a policy. */
+  default_invocation_mode: reloadable(oneOf(invocationModes).default('disabled')),
+  quote_ttl_secs: reloadable(wholeNumber(10, 86_400).default(300)),
+  /** How far in the future a delegated caller's signature may expire. */
+  max_signature_ttl_secs: reloadable(wholeNumber(1, 31_536_000).default(86_400)),
+  /** How long an answer of the permission contract is reused; 0 asks the contract every time. */
   parity_cache_secs: wholeNumber(0, 3_600).default(0),
-  max_timeout_secs: wholeNumber(1, 86_400).default(300),
-  payment_identifier: oneOf(identifierModes).default('optional'),
-  confirm: oneOf(confirmations).default('before'),
-  confirm_timeout_ms: wholeNumber(1, 600_000).default(5_000),
-  job_prices_file: filePath.optional(),
+  /** x402's maxTimeoutSeconds. */
+  max_timeout_secs: reloadable(wholeNumber(1, 86_400).default(300)),
+  payment_identifier: reloadable(oneOf(identifierModes).default('optional')),
+  /** When a settlement is looked up on the chain: before the answer, after it, or never. */
+  confirm: reloadable(oneOf(['before', 'after', 'never']).default('before')),
+  confirm_timeout_ms: reloadable(wholeNumber(1, 600_000).default(5_000)),
+  job_prices_file: reloadable(filePath.optional()),
+} as const;
 
-  accepted_tokens: z.unknown(),
-  job_policies: z.unknown(),
-  job_prices: z.unknown(),
-  networks: z.unknown(),
+/** The tables of paid jobs. Each is read by the file that has its name. */
+export const jobsTables = {
+  accepted_tokens: reloadable(z.unknown()),
+  job_policies: reloadable(z.unknown()),
+  job_prices: reloadable(z.unknown()),
+  networks: reloadable(z.unknown()),
+} as const;
+
+/** The other tables. */
+export const tables = {
   runners: z.unknown(),
-  chat: z.unknown(),
-  spend: z.unknown(),
-  top_ups: z.unknown(),
-  upstreams: z.unknown(),
-  models: z.unknown(),
-  identity: z.unknown(),
   limits: z.unknown(),
   delivery: z.unknown(),
   alerts: z.unknown(),
   log: z.unknown(),
+  chat: z.unknown(),
+  spend: z.unknown(),
+  top_ups: z.unknown(),
+  upstreams: reloadable(z.unknown()),
+  models: reloadable(z.unknown()),
+  identity: z.unknown(),
 } as const;
+
+export const rootShape = { ...gatewayShape, ...jobsShape, ...jobsTables, ...tables } as const;
 
 export type RootTable = Table<typeof rootShape>;
 

@@ -1,11 +1,10 @@
 import { z } from 'zod';
-import type { RunnerConfig } from './config.ts';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
-import { readSecret } from './secrets.ts';
-import { readTables, type Table } from './table.ts';
+import { readSecret, secretKeys } from './secrets.ts';
+import { type ConfigOf, readTables, type Table } from './table.ts';
 import { isPlainOverNetwork, pushUrl } from './urls.ts';
-import { filePath, oneOf, plainName, serviceId, variableName } from './values.ts';
+import { oneOf, plainName, serviceId } from './values.ts';
 
 const minTokenChars = 16;
 
@@ -16,12 +15,19 @@ const runnerShape = {
     .min(1, 'must name at least one service')
     .refine((ids) => new Set(ids).size === ids.length, 'names a service twice'),
   mode: oneOf(['push', 'lease']),
+  /** Where calls are pushed to; always there for `push`, never for `lease`. */
   url: pushUrl.optional(),
-  token_env: variableName.optional(),
-  token_file: filePath.optional(),
+  ...secretKeys('token'),
 } as const;
 
 type RunnerTable = Table<typeof runnerShape>;
+
+export interface RunnerConfig extends ConfigOf<typeof runnerShape> {
+  /** Unique. */
+  readonly name: string;
+  /** The bearer token itself. */
+  readonly token: string;
+}
 
 /** Reads `[[runners]]` and their tokens. Returns the whole ones; what is wrong with the others is reported. */
 export async function readRunners(raw: unknown, reading: Reading): Promise<RunnerConfig[]> {
@@ -34,14 +40,15 @@ export async function readRunners(raw: unknown, reading: Reading): Promise<Runne
     const earlier = names.get(name);
     if (earlier === undefined) names.set(name, index);
     else reading.report.mistake([...table.at, 'name'], `"${name}" is the name of runners[${earlier}] too`);
-    const token = await readToken(table, reading);
-    if (table.whole !== undefined && token !== undefined) runners.push(toRunner(table.whole, name, token));
+    const missing = 'is missing: name it, or token_file';
+    const token = await readSecret(table, 'token', { minChars: minTokenChars, missing }, reading);
+    if (table.whole !== undefined && token !== undefined) runners.push({ ...table.whole, name, token });
   }
   checkTokens(runners, reading.report);
   return runners;
 }
 
-/** The lease API knows a runner by its token alone. */
+/** The lease API recognises a runner by its token alone. */
 function checkTokens(runners: readonly RunnerConfig[], report: Report): void {
   const owners = new Map<string, string>();
   for (const { name, mode, token } of runners) {
@@ -51,7 +58,7 @@ function checkTokens(runners: readonly RunnerConfig[], report: Report): void {
     else
       report.mistake(
         ['runners'],
-        `${owner} and ${name} lease with the same token, so nothing tells them apart`,
+        `${owner} and ${name} lease with the same token: the gateway could not tell them apart`,
       );
   }
 }
@@ -59,31 +66,9 @@ function checkTokens(runners: readonly RunnerConfig[], report: Report): void {
 function checkUrl({ at, values, names }: RunnerTable, report: Report): void {
   if (values.mode === 'push' && !names('url')) report.mistake([...at, 'url'], 'is missing: push needs it');
   if (values.mode === 'lease' && names('url')) {
-    report.mistake([...at, 'url'], 'would be ignored: a lease runner asks for its calls');
+    report.mistake([...at, 'url'], 'would be ignored: a lease runner fetches its calls');
   }
   if (values.url !== undefined && isPlainOverNetwork(values.url)) {
     report.warning([...at, 'url'], 'is plain http: calls and the bearer token cross the network unencrypted');
   }
-}
-
-async function readToken({ at, values, names }: RunnerTable, reading: Reading): Promise<string | undefined> {
-  if (!names('token_env') && !names('token_file')) {
-    reading.report.mistake([...at, 'token_env'], 'is missing: name it, or token_file');
-  }
-  return readSecret(
-    {
-      at,
-      envKey: 'token_env',
-      envName: values.token_env,
-      fileKey: 'token_file',
-      filePath: values.token_file,
-      minChars: minTokenChars,
-    },
-    reading,
-  );
-}
-
-function toRunner(whole: NonNullable<RunnerTable['whole']>, name: string, token: string): RunnerConfig {
-  const { services, mode, url } = whole;
-  return { name, services, mode, ...(url !== undefined && { url }), token };
 }

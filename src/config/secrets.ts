@@ -1,60 +1,81 @@
+import type { z } from 'zod';
 import { besideConfig, reasonOf } from './files.ts';
 import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
+import { camelCase, type Shape, type Table } from './table.ts';
+import { filePath, variableName } from './values.ts';
 
-/** Where a secret is, and the keys that said so. */
-export interface SecretPlace {
-  readonly at: Path;
-  readonly envKey: string;
-  readonly envName: string | undefined;
-  readonly fileKey: string;
-  readonly filePath: string | undefined;
+type SecretKeys<N extends string> = Readonly<
+  Record<`${N}_env` | `${N}_file`, z.ZodOptional<typeof variableName>>
+>;
+
+/** The names of a shape's secrets. */
+export type SecretName<S extends Shape> = {
+  [K in keyof S & string]: K extends `${infer N}_env` ? N : never;
+}[keyof S & string];
+
+interface SecretRules {
   readonly minChars: number;
+  /** The message where neither key is named; without it the secret is optional. */
+  readonly missing?: string;
+}
+
+/** The two keys that say where a secret is: `NAME_env`, an environment variable, or `NAME_file`, a file. */
+export function secretKeys<const N extends string>(name: N): SecretKeys<N> {
+  const keys = { [`${name}_env`]: variableName.optional(), [`${name}_file`]: filePath.optional() };
+  // computed keys lose their literal types
+  return keys as SecretKeys<N>;
 }
 
 /**
- * Fetches a secret from the environment or a file, without the line's end.
- * Undefined when neither is named, or after a report; no message ever holds the secret.
+ * Reads a secret from the environment or a file, without the line's end.
+ * Undefined when neither is named, or after a report; no message ever contains the secret.
  */
-export async function readSecret(place: SecretPlace, reading: Reading): Promise<string | undefined> {
-  const { envName, filePath } = place;
-  if (envName !== undefined && filePath !== undefined) {
-    reading.report.mistake(
-      [...place.at, place.fileKey],
-      `cannot stand beside ${place.envKey}: name one of them`,
-    );
+export async function readSecret<S extends Shape>(
+  { at, values, names }: Table<S>,
+  name: SecretName<S>,
+  { minChars, missing }: SecretRules,
+  reading: Reading,
+): Promise<string | undefined> {
+  const env = `${name}_env`;
+  const file = `${name}_file`;
+  const variable: unknown = Reflect.get(values, camelCase(env));
+  const path: unknown = Reflect.get(values, camelCase(file));
+  if (typeof variable === 'string' && typeof path === 'string') {
+    reading.report.mistake([...at, file], `cannot stand beside ${env}: name one of them`);
     return undefined;
   }
-  if (envName !== undefined) return readVariable(envName, place, reading);
-  return filePath === undefined ? undefined : readSecretFile(filePath, place, reading);
+  if (typeof variable === 'string') return readVariable(variable, [...at, env], minChars, reading);
+  if (typeof path === 'string') return readSecretFile(path, [...at, file], minChars, reading);
+  if (missing !== undefined && !names(env) && !names(file)) reading.report.mistake([...at, env], missing);
+  return undefined;
 }
 
-function readVariable(name: string, place: SecretPlace, reading: Reading): string | undefined {
-  const at = [...place.at, place.envKey];
+function readVariable(name: string, at: Path, minChars: number, reading: Reading): string | undefined {
   const value = Object.hasOwn(reading.env, name) ? reading.env[name]?.trim() : undefined;
   if (value === undefined || value === '') {
     reading.report.mistake(at, `the environment variable ${name} is not set`);
     return undefined;
   }
-  return checked(value, `the environment variable ${name}`, at, place.minChars, reading);
+  return checked(value, `the environment variable ${name}`, at, minChars, reading);
 }
 
 async function readSecretFile(
   path: string,
-  place: SecretPlace,
+  at: Path,
+  minChars: number,
   reading: Reading,
 ): Promise<string | undefined> {
-  const at = [...place.at, place.fileKey];
   const file = besideConfig(reading.file, path);
   try {
-    return checked((await reading.readFile(file)).trim(), file, at, place.minChars, reading);
+    return checked((await reading.readFile(file)).trim(), file, at, minChars, reading);
   } catch (error) {
     reading.report.mistake(at, `${file} cannot be read: ${reasonOf(error)}`);
     return undefined;
   }
 }
 
-/** Secrets travel as bearer tokens, so they must fit into a header. */
+/** Secrets are sent as bearer tokens, so they must fit into a header. */
 function checked(
   secret: string,
   source: string,
@@ -64,8 +85,8 @@ function checked(
 ): string | undefined {
   let wrong: string | undefined;
   if (secret === '') wrong = 'is empty';
-  else if (secret.length < minChars) wrong = `must hold at least ${minChars} characters`;
-  else if (!/^[\x21-\x7e]+$/.test(secret)) wrong = 'must hold only visible ASCII characters, no blanks';
+  else if (secret.length < minChars) wrong = `must have at least ${minChars} characters`;
+  else if (!/^[\x21-\x7e]+$/.test(secret)) wrong = 'must have only visible ASCII characters, no blanks';
   if (wrong === undefined) return secret;
   reading.report.mistake(at, `${source} ${wrong}`);
   return undefined;

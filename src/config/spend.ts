@@ -1,20 +1,10 @@
 import { chainIdOf, type Hex } from '../domain/values/primitives.ts';
-import type { SpendConfig } from './config.ts';
-import type { Path } from './mistakes.ts';
 import { readPrivateKey } from './private-key.ts';
 import type { Reading } from './reading.ts';
-import { readTable } from './table.ts';
+import { secretKeys } from './secrets.ts';
+import { type ConfigOf, readTable } from './table.ts';
 import { rpcUrl } from './urls.ts';
-import {
-  address,
-  decimal,
-  filePath,
-  network,
-  serviceId,
-  variableName,
-  wholeNumber,
-  Wrong,
-} from './values.ts';
+import { address, decimal, network, serviceId, wholeNumber, Wrong } from './values.ts';
 
 const atoms = decimal('1000000', (raw) =>
   /^[1-9]\d{0,77}$/.test(raw) && BigInt(raw) < 1n << 256n
@@ -28,64 +18,50 @@ const exposure = decimal('0', (raw) =>
     : new Wrong('must be atoms of the token, below 2^256; "0" for none'),
 );
 
-const shape = {
+export const spendShape = {
   network,
   rpc_url: rpcUrl,
   contract: address,
   token: address,
-  operator_key_env: variableName.optional(),
-  operator_key_file: filePath.optional(),
+  ...secretKeys('operator_key'),
+  /** Where the tokens go; the operator's own address where left out. */
   recipient: address.optional(),
   service_id: serviceId,
+  /** The bounds of the amount of one spend. */
   min_charge: atoms,
   max_spend: atoms,
+  /** The worth of a unit of the currency. */
   atoms_per_unit: atoms,
+  /** How long a spend must stay valid beyond the request, so that it can be paid out. */
   claim_margin_secs: wholeNumber(10, 86_400).default(300),
+  /** How long a request waits for its spend to land. */
   authorize_timeout_ms: wholeNumber(100, 300_000).default(30_000),
+  /** How long a spend waits for those before it. */
   nonce_wait_ms: wholeNumber(0, 60_000).default(5_000),
+  /** The most that one account may have answered before it has landed: what the operator can lose to it. 0: nothing. */
   exposure: exposure.default(0n),
 } as const;
 
-const at: Path = ['spend'];
+/** Payment by signed spends of the prepaid contract. Amounts are the token's atoms. */
+export interface SpendConfig extends ConfigOf<typeof spendShape> {
+  readonly chainId: number;
+  /** The operator's private key: lands spends and pays out earned ones. */
+  readonly operatorKey: Hex;
+}
 
-/** Reads `[spend]` and the operator's key; undefined where it is not there, or after a report. */
+/** Reads `[spend]` and the operator's key; undefined where the table is missing, or after a report. */
 export async function readSpend(raw: unknown, reading: Reading): Promise<SpendConfig | undefined> {
   if (raw === undefined) return undefined;
   const { report } = reading;
-  const { whole, values } = readTable(shape, raw, at, report);
-  const operatorKey = await readOperatorKey(values, reading);
-  const { min_charge: least, max_spend: most } = values;
-  if (least !== undefined && most !== undefined && most < least)
-    report.mistake([...at, 'max_spend'], `must not be below min_charge (${least})`);
-  const exposed = values.exposure ?? 0n;
-  if (least !== undefined && exposed > 0n && exposed < least)
-    report.mistake([...at, 'exposure'], `would never apply: no spend is below min_charge (${least})`);
+  const table = readTable(spendShape, raw, ['spend'], report);
+  const missing = 'is missing: a key lands the spends';
+  const operatorKey = await readPrivateKey(table, 'operator_key', missing, reading);
+  const { at, whole } = table;
+  const { minCharge, maxSpend, exposure: exposed = 0n } = table.values;
+  if (minCharge !== undefined && maxSpend !== undefined && maxSpend < minCharge)
+    report.mistake([...at, 'max_spend'], `must not be below min_charge (${minCharge})`);
+  if (minCharge !== undefined && exposed > 0n && exposed < minCharge)
+    report.mistake([...at, 'exposure'], `would never apply: no spend is below min_charge (${minCharge})`);
   const chainId = whole && chainIdOf(whole.network);
-  if (!whole || chainId === undefined || !operatorKey) return undefined;
-  return {
-    network: whole.network,
-    chainId,
-    rpcUrl: whole.rpc_url,
-    contract: whole.contract,
-    token: whole.token,
-    operatorKey,
-    recipient: whole.recipient,
-    serviceId: whole.service_id,
-    minCharge: whole.min_charge,
-    maxSpend: whole.max_spend,
-    atomsPerUnit: whole.atoms_per_unit,
-    claimMarginSecs: whole.claim_margin_secs,
-    authorizeTimeoutMs: whole.authorize_timeout_ms,
-    nonceWaitMs: whole.nonce_wait_ms,
-    exposure: whole.exposure,
-  };
-}
-
-function readOperatorKey(
-  values: { readonly operator_key_env?: string | undefined; readonly operator_key_file?: string | undefined },
-  reading: Reading,
-): Promise<Hex | undefined> {
-  const { operator_key_env: envName, operator_key_file: file } = values;
-  const place = { at, envKey: 'operator_key_env', envName, fileKey: 'operator_key_file', filePath: file };
-  return readPrivateKey(place, 'is missing: spends are landed with a key', reading);
+  return whole && chainId !== undefined && operatorKey ? { ...whole, chainId, operatorKey } : undefined;
 }

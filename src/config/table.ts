@@ -3,43 +3,79 @@ import type { Path } from './mistakes.ts';
 import type { Report } from './report.ts';
 import { suggest } from './suggest.ts';
 
-/** The keys a TOML table may have, each with its own schema. */
+/**
+ * The keys of a TOML table. A key is declared once: its name, its schema with the default, and whether a reload can change it
+ * (`reloadable`). Its name in the frozen configuration is the same name in camel case.
+ */
 export type Shape = Readonly<Record<string, z.ZodType>>;
-type Values<S extends Shape> = { readonly [K in keyof S]: z.output<S[K]> };
+
+type CamelCase<K extends string> = K extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<CamelCase<Tail>>}`
+  : K;
+
+type Frozen<T> = T extends readonly (infer E)[] ? readonly E[] : T;
+
+/** The values of a table in the frozen configuration. */
+export type ConfigOf<S extends Shape> = {
+  readonly [K in keyof S & string as CamelCase<K>]: Frozen<z.output<S[K]>>;
+};
 
 /**
  * A table read key by key. zod's own objects skip their cross-checks when one key fails, which would hide
- * mistakes until the next run; so rules over several keys look at `values`, and only `whole` is built from.
+ * mistakes until the next run; so rules over several keys use `values`, and only `whole` goes into the configuration.
  */
 export interface Table<S extends Shape> {
+  readonly shape: S;
   readonly at: Path;
-  readonly values: Partial<Values<S>>;
+  /** The values that are valid. */
+  readonly values: Partial<ConfigOf<S>>;
   /** All values; undefined if any key was wrong. */
-  readonly whole: Values<S> | undefined;
-  /** Whether the file names the key, rightly or wrongly. */
+  readonly whole: ConfigOf<S> | undefined;
+  /** Whether the file names the key, with a valid value or not. */
   readonly names: (key: keyof S & string) => boolean;
+}
+
+/** Marks a key that SIGHUP can change. A change of any other key requires a restart. */
+export function reloadable<T extends z.ZodType>(schema: T): T {
+  return schema.meta({ reloadable: true });
+}
+
+export function isReloadable(schema: z.ZodType): boolean {
+  return schema.meta()?.['reloadable'] === true;
+}
+
+/** The name of a TOML key in the frozen configuration: `quote_ttl_secs` → `quoteTtlSecs`. */
+export function camelCase(key: string): string {
+  return key.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** Takes the values of a shape's keys out of a table that has more. */
+export function pick<S extends Shape>(shape: S, whole: ConfigOf<S>): ConfigOf<S> {
+  const names = new Set(Object.keys(shape).map(camelCase));
+  // these are the names that ConfigOf has
+  return Object.fromEntries(Object.entries(whole).filter(([name]) => names.has(name))) as ConfigOf<S>;
 }
 
 /** Reads a table, reporting wrong, missing and unknown keys. */
 export function readTable<S extends Shape>(shape: S, raw: unknown, at: Path, report: Report): Table<S> {
   if (!isTable(raw)) {
     report.mistake(at, 'must be a table');
-    return { at, values: {}, whole: undefined, names: () => false };
+    return { shape, at, values: {}, whole: undefined, names: () => false };
   }
   const values: Record<string, unknown> = {};
   let isWhole = true;
   for (const [key, schema] of Object.entries(shape)) {
     const read = readValue(schema, raw[key], [...at, key], report);
     if (read === undefined) isWhole = false;
-    else values[key] = read.value;
+    else values[camelCase(key)] = read.value;
   }
   reportUnknownKeys(Object.keys(shape), raw, at, report);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each value came out of its key's schema above
-  const read = values as Values<S>;
+  // each value is the output of its key's schema
   return {
+    shape,
     at,
-    values: read,
-    whole: isWhole ? read : undefined,
+    values: values as Partial<ConfigOf<S>>,
+    whole: isWhole ? (values as ConfigOf<S>) : undefined,
     names: (key) => raw[key] !== undefined,
   };
 }

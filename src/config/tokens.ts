@@ -1,6 +1,6 @@
 import { transferMethods } from '../domain/payments/schemes/schemes.ts';
 import { chainIdOf } from '../domain/values/primitives.ts';
-import type { AcceptedToken, Rate } from '../domain/values/token.ts';
+import type { AcceptedToken } from '../domain/values/token.ts';
 import type { Report } from './report.ts';
 import type { RootTable } from './root.ts';
 import { readTables, type Table } from './table.ts';
@@ -25,7 +25,7 @@ type TokenTable = Table<typeof tokenShape>;
 
 /** Reads `[[accepted_tokens]]`. Returns the whole ones; what is wrong with the others is reported. */
 export function readTokens(root: RootTable, isRequired: boolean, report: Report): AcceptedToken[] {
-  const tables = readTables(tokenShape, root.values.accepted_tokens, ['accepted_tokens'], report);
+  const tables = readTables(tokenShape, root.values.acceptedTokens, ['accepted_tokens'], report);
   if (isRequired && tables.length === 0 && !isWrongKind(root)) {
     report.mistake(['accepted_tokens'], 'is missing: at least one token must be accepted');
   }
@@ -37,13 +37,13 @@ export function readTokens(root: RootTable, isRequired: boolean, report: Report)
 
 /** Already reported as not being an array. */
 function isWrongKind(root: RootTable): boolean {
-  return root.names('accepted_tokens') && !Array.isArray(root.values.accepted_tokens);
+  return root.names('accepted_tokens') && !Array.isArray(root.values.acceptedTokens);
 }
 
 function checkPayees(tables: readonly TokenTable[], report: Report): void {
   for (const { at, values } of tables) {
-    if (values.pay_to !== undefined && values.pay_to === values.asset) {
-      report.mistake([...at, 'pay_to'], 'is the token itself: what is sent there is lost');
+    if (values.payTo !== undefined && values.payTo === values.asset) {
+      report.mistake([...at, 'pay_to'], 'is the token itself: payments to it would be lost');
     }
   }
 }
@@ -68,21 +68,9 @@ function checkRates(tables: readonly TokenTable[], root: RootTable, report: Repo
 
 function toToken({ whole }: TokenTable, root: RootTable): AcceptedToken | undefined {
   const chainId = whole && chainIdOf(whole.network);
-  const ratePerNativeUnit: Rate | undefined = whole?.rate_per_native_unit ?? root.values.rate_per_native_unit;
-  const bps = whole?.markup_bps ?? root.values.markup_bps;
+  const ratePerNativeUnit = whole?.ratePerNativeUnit ?? root.values.ratePerNativeUnit;
+  const bps = whole?.markupBps ?? root.values.markupBps;
   if (whole === undefined || chainId === undefined || ratePerNativeUnit === undefined || bps === undefined)
     return undefined;
-  return {
-    network: whole.network,
-    chainId,
-    asset: whole.asset,
-    symbol: whole.symbol,
-    decimals: whole.decimals,
-    payTo: whole.pay_to,
-    transferMethod: whole.transfer_method,
-    eip712Name: whole.eip712_name,
-    eip712Version: whole.eip712_version,
-    ratePerNativeUnit,
-    markupBps: bps,
-  };
+  return { ...whole, chainId, ratePerNativeUnit, markupBps: bps };
 }

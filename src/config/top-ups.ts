@@ -3,17 +3,22 @@ import { tokenAmount } from '../domain/values/amount.ts';
 import { type JobId, jobKey } from '../domain/payments/job.ts';
 import { topUpMicros } from '../domain/credit/top-up.ts';
 import type { AcceptedToken, Rate } from '../domain/values/token.ts';
-import type { TopUpConfig } from './config.ts';
 import type { Path } from './mistakes.ts';
 import type { Report } from './report.ts';
 import type { RootTable } from './root.ts';
 import { isTable, readTables, readValue, type Table } from './table.ts';
 import { jobIndex, rate, serviceId } from './values.ts';
-import type { Offered } from './jobs.ts';
+import type { JobsTables } from './jobs.ts';
 
 const shape = { service_id: serviceId, job_index: jobIndex, currency_per_token: z.unknown() } as const;
 
 type TopUpTable = Table<typeof shape>;
+
+/** A priced job that adds its payment to the payer's credit; no runner gets its calls. */
+export interface TopUpConfig extends JobId {
+  /** Units of the currency that a token is worth, by symbol; one where it is not named. */
+  readonly currencyPerToken: Readonly<Record<string, Rate>>;
+}
 
 /** A token is worth one unit of the currency. */
 const par: Rate = { numerator: 1n, scale: 0 };
@@ -24,87 +29,90 @@ export function currencyPerToken(topUp: Pick<TopUpConfig, 'currencyPerToken'>, s
   return (Object.hasOwn(rates, symbol) ? rates[symbol] : undefined) ?? par;
 }
 
-/** Reads `[[top_ups]]`. Returns the whole ones; what is wrong with the others is reported. */
-export function readTopUps(raw: unknown, root: RootTable, offered: Offered, report: Report): TopUpConfig[] {
+/** Reads `[[top_ups]]`. Returns the valid ones; mistakes in the others are reported. */
+export function readTopUps(root: RootTable, jobs: JobsTables, report: Report): TopUpConfig[] {
   const at: Path = ['top_ups'];
-  const tables = readTables(shape, raw, at, report);
+  const tables = readTables(shape, root.values.topUps, at, report);
   if (tables.length > 0) {
-    checkFeatures(root, offered, at, report);
-    checkProof(offered, at, report);
+    checkFeatures(root, jobs, at, report);
+    checkProof(jobs, at, report);
   }
   const seen = new Map<string, number>();
   return tables.flatMap((table, index) => {
-    const rates = readRates(table, offered, report);
+    const rates = readRates(table, jobs, report);
     const job = jobOf(table);
     if (!job) return [];
     const earlier = seen.get(jobKey(job));
     if (earlier === undefined) seen.set(jobKey(job), index);
     else report.mistake(table.at, `repeats job ${jobKey(job)} of top_ups[${earlier}]`);
     const topUp = { ...job, currencyPerToken: rates };
-    checkJob(table.at, job, offered, report);
+    checkJob(table.at, job, jobs, report);
     checkRunners(table.at, job, root.values.runners, report);
-    checkWorth(table.at, topUp, offered, report);
+    checkWorth(table.at, topUp, jobs, report);
     return [topUp];
   });
 }
 
 function jobOf({ values }: TopUpTable): JobId | undefined {
-  const { service_id: service, job_index: index } = values;
+  const { serviceId: service, jobIndex: index } = values;
   return service === undefined || index === undefined ? undefined : { serviceId: service, jobIndex: index };
 }
 
-function checkFeatures(root: RootTable, { isOn }: Offered, at: Path, report: Report): void {
+function checkFeatures(root: RootTable, { isOn }: JobsTables, at: Path, report: Report): void {
   if (!isOn) report.mistake(at, 'needs the feature jobs: a top-up is a paid job');
   if (!root.names('identity'))
-    report.mistake(at, 'needs [identity]: credit that is bought is spent by signing in with the wallet');
+    report.mistake(at, 'needs [identity]: the payer signs in with the wallet to use the credit');
 }
 
-/** A facilitator's word alone makes nobody credit, unless the operator takes that word for everything. */
-function checkProof({ whole: x402 }: Offered, at: Path, report: Report): void {
-  if (!x402 || x402.confirm === 'never') return;
-  for (const network of new Set(x402.tokens.map((token) => token.network))) {
-    if (x402.networks.has(network)) continue;
-    report.mistake(at, `nothing proves payments on ${network}: name its rpc_url, or set confirm = "never"`);
+/** A facilitator's answer alone gives no credit, unless the operator trusts it for every payment. */
+function checkProof({ whole: jobs }: JobsTables, at: Path, report: Report): void {
+  if (!jobs || jobs.confirm === 'never') return;
+  for (const network of new Set(jobs.acceptedTokens.map((token) => token.network))) {
+    if (jobs.networks.has(network)) continue;
+    report.mistake(at, `no RPC proves payments on ${network}: name its rpc_url, or set confirm = "never"`);
   }
 }
 
 /** By symbol, since a token is worth the same on all networks. */
 function readRates(
   { at, values }: TopUpTable,
-  { tokens }: Offered,
+  { tokens }: JobsTables,
   report: Report,
 ): Readonly<Record<string, Rate>> {
-  const raw = values.currency_per_token;
+  const raw = values.currencyPerToken;
   if (raw === undefined) return {};
-  const here = [...at, 'currency_per_token'];
+  const keyAt = [...at, 'currency_per_token'];
   if (!isTable(raw)) {
-    report.mistake(here, 'must be a table of rates by symbol, such as { EURC = "1.08" }');
+    report.mistake(keyAt, 'must be a table of rates by symbol, such as { EURC = "1.08" }');
     return {};
   }
   const symbols = new Set(tokens.map(({ symbol }) => symbol));
   const rates: [string, Rate][] = [];
   for (const [symbol, text] of Object.entries(raw)) {
-    const read = readValue(rate, text, [...here, symbol], report);
+    const read = readValue(rate, text, [...keyAt, symbol], report);
     if (read) rates.push([symbol, read.value]);
     if (!symbols.has(symbol))
-      report.mistake([...here, symbol], `is no accepted token: those are ${[...symbols].join(', ')}`);
+      report.mistake([...keyAt, symbol], `is not an accepted token: those are ${[...symbols].join(', ')}`);
   }
   return Object.fromEntries(rates);
 }
 
-function checkJob(at: Path, job: JobId, offered: Offered, report: Report): void {
-  const { isOn, prices, policies, defaultMode } = offered;
+function checkJob(at: Path, job: JobId, jobs: JobsTables, report: Report): void {
+  const { isOn, prices, policies, defaultMode } = jobs;
   if (!isOn) return;
   const key = jobKey(job);
   if (!prices.has(key)) report.mistake(at, `job ${key} has no price`);
   const policy = policies.find((one) => jobKey(one) === key);
   const mode = policy?.invocationMode ?? defaultMode;
-  if (mode === 'disabled') report.mistake(at, `job ${key} is disabled, so nobody can pay for it`);
+  if (mode === 'disabled') report.mistake(at, `job ${key} is disabled, so no client can pay for it`);
   if (mode === 'restricted_paid' && policy?.authMode === 'delegated_caller_signature')
-    report.mistake(at, `job ${key} is called for others: a top-up is the payer's own (payer_is_caller)`);
+    report.mistake(
+      at,
+      `job ${key} is called for other callers: a top-up must belong to its payer (payer_is_caller)`,
+    );
 }
 
-/** A runner gets all calls of its services; read as they stand in the file, whatever else is wrong with them. */
+/** A runner gets all calls of its services. Reads the raw tables, so that a mistake in a runner does not hide this one. */
 function checkRunners(at: Path, { serviceId: service }: JobId, raw: unknown, report: Report): void {
   const runners: readonly unknown[] = Array.isArray(raw) ? raw : [];
   for (const [index, runner] of runners.entries()) {
@@ -117,15 +125,15 @@ function checkRunners(at: Path, { serviceId: service }: JobId, raw: unknown, rep
   }
 }
 
-/** What is paid has to be worth something, and no more than an account can hold. */
-function checkWorth(at: Path, topUp: TopUpConfig, { tokens, prices }: Offered, report: Report): void {
+/** The payment must be worth credit, and no more than an account can hold. */
+function checkWorth(at: Path, topUp: TopUpConfig, { tokens, prices }: JobsTables, report: Report): void {
   const priceWei = prices.get(jobKey(topUp));
   if (priceWei === undefined) return;
   for (const token of tokens) {
     const micros = worthOf(topUp, token, priceWei);
-    if (micros === 0n) report.mistake(at, `the price in ${token.symbol} is worth no credit at all`);
+    if (micros === 0n) report.mistake(at, `the price in ${token.symbol} is worth no credit`);
     if (micros > BigInt(Number.MAX_SAFE_INTEGER))
-      report.mistake(at, `the price in ${token.symbol} is worth more credit than can be counted`);
+      report.mistake(at, `the price in ${token.symbol} is worth more credit than an account can hold`);
   }
 }
 

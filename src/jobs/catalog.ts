@@ -28,9 +28,9 @@ export type Catalog = ReadonlyMap<string, Job>;
 
 export function createCatalog(config: JobsConfig): Catalog {
   const jobs = new Map<string, Job>();
-  for (const [key, priceWei] of config.prices) {
+  for (const [key, priceWei] of config.jobPrices) {
     const [serviceId, jobIndex] = key.split('/').map(Number) as [number, number];
-    const policy = config.policies.get(key);
+    const policy = config.jobPolicies.get(key);
     jobs.set(key, {
       serviceId,
       jobIndex,
@@ -38,7 +38,7 @@ export function createCatalog(config: JobsConfig): Catalog {
       restriction: policy && restrictionOf(policy),
       priceWei,
       input: policy?.input && withCheck(policy.input),
-      options: config.tokens.map((token) => ({
+      options: config.acceptedTokens.map((token) => ({
         network: token.network,
         transferMethod: token.transferMethod,
         asset: token.asset,

@@ -132,7 +132,7 @@ async function earlierTerms(
 }
 
 export function paymentWindow(context: JobsContext, atSecs: number): PaymentWindow {
-  const { maxTimeoutSecs, facilitator } = context.settings;
-  const settleMarginSecs = facilitatorMarginSecs + Math.ceil(facilitator.settleTimeoutMs / 1_000);
+  const { maxTimeoutSecs, facilitatorSettleTimeoutMs } = context.settings;
+  const settleMarginSecs = facilitatorMarginSecs + Math.ceil(facilitatorSettleTimeoutMs / 1_000);
   return { nowSecs: atSecs, maxTimeoutSecs, settleMarginSecs };
 }

@@ -70,6 +70,6 @@ export async function refreshOffers({
   settings,
 }: Pick<JobsContext, 'facilitator' | 'offers' | 'settings'>): Promise<SupportedAnswer> {
   const answer = await facilitator.supported();
-  if (answer.kind === 'kinds') offers.follow(answer.kinds, settings.tokens);
+  if (answer.kind === 'kinds') offers.follow(answer.kinds, settings.acceptedTokens);
   return answer;
 }

@@ -103,7 +103,7 @@ async function checkMigrations(pendingMigrations: () => Promise<readonly string[
 async function checkFacilitator(context: JobsContext): Promise<Check> {
   const answer = await refreshOffers(context);
   if (answer.kind === 'unavailable') return { ok: false, detail: `unavailable: ${answer.cause}` };
-  const missing = context.settings.tokens
+  const missing = context.settings.acceptedTokens
     .map(({ network }) => network)
     .filter((network) => !context.offers.isSettled(network));
   return missing.length === 0
@@ -112,7 +112,7 @@ async function checkFacilitator(context: JobsContext): Promise<Check> {
 }
 
 async function checkChains(context: JobsContext): Promise<Record<string, Check>> {
-  const networks = [...new Set(context.settings.tokens.map(({ network }) => network))];
+  const networks = [...new Set(context.settings.acceptedTokens.map(({ network }) => network))];
   const checks = networks.map(
     async (network) => [network, await checkChain(context.chains.get(network))] as const,
   );

@@ -149,7 +149,7 @@ async function findOutcome(
 }
 
 async function settleAgain(context: JobsContext, { open, started }: Unresolved): Promise<Outcome> {
-  const { settleTimeoutMs } = context.settings.facilitator;
+  const { facilitatorSettleTimeoutMs: settleTimeoutMs } = context.settings;
   const { callId, ageSecs } = open;
   // nobody else asks for the same meanwhile
   if (callId !== undefined) await postponeUnsettled(context.pool, callId, settleTimeoutMs + soonMs);
@@ -170,7 +170,7 @@ function maySettle(context: JobsContext, { open, started, known }: Unresolved): 
   if (known.status === 'settlement_failed' || context.stopping() || context.settling.has(digest))
     return false;
   if (context.facilitator.isCircuitOpen() || !isInTime(context, payment)) return false;
-  const { settleTimeoutMs } = context.settings.facilitator;
+  const { facilitatorSettleTimeoutMs: settleTimeoutMs } = context.settings;
   const underWaySecs = (settleTimeoutMs + context.settings.confirmTimeoutMs) / 1_000 + graceSecs;
   return known.status === 'settlement_unknown' || open.ageSecs > underWaySecs;
 }

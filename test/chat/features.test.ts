@@ -59,7 +59,7 @@ test('/x402/ready says how models stand, in a line of its own that payments do n
 test('a reload of both is all or nothing', async () => {
   const { gateway, database } = await startBoth();
   const jobsOnly = await testConfig({ database, chain });
-  await expect(gateway.reload(jobsOnly)).rejects.toThrow('cannot be switched off');
+  await expect(gateway.reload(jobsOnly)).rejects.toThrow('switching off the feature chat requires a restart');
   expect(await allEvents(database.db)).toEqual([]);
   const tables = oneModel(nowhere);
   expect(await gateway.reload(await testConfig({ database, chain, top: bothOn, tables }))).toEqual([]);

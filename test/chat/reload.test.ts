@@ -63,13 +63,13 @@ test('a model that is removed is unknown at once, limits and body sizes change t
   expect((await gateway.post(ask('x'.repeat(100), 'new-small'))).status).toBe(413);
 });
 
-test('a reload is written down with a hash of what is served; the currency wants a restart', async () => {
+test('a reload is recorded with a hash of what is served; a new currency requires a restart', async () => {
   const gateway = await startRoutingGateway();
   expect(await reload(gateway, {})).toEqual([]);
   expect(await reload(gateway, { change: dear })).toEqual([]);
   expect(await reload(gateway, { routing: 'currency = "EUR"', top: 'shutdown_grace_secs = 7' })).toEqual([
-    'shutdownGraceMs',
-    'currency',
+    'shutdown_grace_secs',
+    'chat.currency',
   ]);
   await gateway.refuseReload(2);
   const events = await allEvents(gateway.database.db);
@@ -85,6 +85,8 @@ test('a reload is written down with a hash of what is served; the currency wants
 
 test('a configuration without the feature is refused, and nothing changes', async () => {
   const gateway = await startRoutingGateway();
-  await expect(reload(gateway, { change: off })).rejects.toThrow('cannot be switched off');
+  await expect(reload(gateway, { change: off })).rejects.toThrow(
+    'switching off the feature chat requires a restart',
+  );
   expect((await gateway.post(ask('x', freeModel))).status).toBe(200);
 });

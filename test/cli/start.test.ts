@@ -150,7 +150,10 @@ describe('a running start', () => {
     const env = { TOLLBOOK_RUNNER_TOKEN: devnet.runner_token };
     const { config, warnings } = await loadConfig(devnet.config, env);
     expect(warnings).toEqual([]);
-    expect(config.jobs?.tokens.map(({ asset }) => asset)).toEqual([devnet.token, devnet.second_token]);
+    expect(config.jobs?.acceptedTokens.map(({ asset }) => asset)).toEqual([
+      devnet.token,
+      devnet.second_token,
+    ]);
   });
 
   test('shows a request of each kind of caller to a model, to copy as it is', async () => {

@@ -37,7 +37,7 @@ async function read(text: string, variables = {}) {
 }
 
 describe('chat', () => {
-  it('needs nothing of x402, and has every default', async () => {
+  it('needs no keys of paid jobs, and has every default', async () => {
     const { config, warnings } = await parse(chatConfig());
     expect(warnings).toEqual([]);
     expect(config.jobs).toBeUndefined();
@@ -81,8 +81,8 @@ describe('chat', () => {
       failedAuthPerMinute: 20,
       maxBodyBytes: 10_485_760,
       ipv6Prefix: 64,
-      topUps: [],
     });
+    expect(config.topUps).toEqual([]);
   });
 
   it('is undefined when it is off, and checked all the same', async () => {

@@ -17,8 +17,8 @@ describe('the configurations in config/', () => {
   it('example.toml loads without a warning', async () => {
     const { config, warnings } = await loadConfig('config/example.toml', exampleEnv);
     expect(warnings).toEqual([]);
-    expect(config.jobs?.facilitator.bearer).toBe('x');
-    expect([...(config.jobs?.policies.keys() ?? [])]).toEqual(['1/0', '1/1']);
+    expect(config.jobs?.facilitatorToken).toBe('x');
+    expect([...(config.jobs?.jobPolicies.keys() ?? [])]).toEqual(['1/0', '1/1']);
     expect(config.chat).toMatchObject({
       upstreams: [{ name: 'primary', key: 'an-upstream-key' }],
       models: [
@@ -48,7 +48,7 @@ describe('the configurations in config/', () => {
       { name: 'poller', services: [2], mode: 'lease' },
     ]);
     expect(
-      config.jobs?.tokens.map(({ symbol, ratePerNativeUnit, markupBps }) => [
+      config.jobs?.acceptedTokens.map(({ symbol, ratePerNativeUnit, markupBps }) => [
         symbol,
         ratePerNativeUnit,
         markupBps,
@@ -57,7 +57,7 @@ describe('the configurations in config/', () => {
       ['USDC', { numerator: 320_000n, scale: 2 }, 200],
       ['EURC', { numerator: 295_000n, scale: 2 }, 200],
     ]);
-    expect([...(config.jobs?.prices ?? [])]).toEqual([
+    expect([...(config.jobs?.jobPrices ?? [])]).toEqual([
       ['1/0', 1_000_000_000_000_000n],
       ['1/1', 1n],
       ['1/2', 1_000_000_000_000_000n],
@@ -68,7 +68,7 @@ describe('the configurations in config/', () => {
     ]);
     const registry = { netRpcUrl: 'http://127.0.0.1:8412', netContract: registryAddress };
     const delegated = { ...registry, authMode: 'delegated_caller_signature' };
-    expect([...(config.jobs?.policies ?? [])]).toMatchObject([
+    expect([...(config.jobs?.jobPolicies ?? [])]).toMatchObject([
       ['1/0', { invocationMode: 'public_paid' }],
       ['1/1', { invocationMode: 'public_paid' }],
       ['1/3', { invocationMode: 'restricted_paid', authMode: 'payer_is_caller', ...registry }],
@@ -87,13 +87,14 @@ describe('the configurations in config/', () => {
 });
 
 /** Maps compare by their entries. */
-function plain({ jobs: x402, ...rest }: Config): unknown {
-  const { prices, policies, networks, ...others } = x402 ?? {};
+function plain({ jobs, ...rest }: Config): unknown {
   return {
     ...rest,
-    ...others,
-    prices: [...(prices ?? [])],
-    policies: [...(policies ?? [])],
-    networks: [...(networks ?? [])],
+    jobs: {
+      ...jobs,
+      jobPrices: [...(jobs?.jobPrices ?? [])],
+      jobPolicies: [...(jobs?.jobPolicies ?? [])],
+      networks: [...(jobs?.networks ?? [])],
+    },
   };
 }

@@ -14,6 +14,7 @@ const secret = 'secret_env = "SECRET"\n';
 test('people have accounts where the table is there', async () => {
   const { config } = await parse(withPeople(`${secret}mailer = "folder"`), {}, variables);
   expect(config.identity).toEqual({
+    secretEnv: 'SECRET',
     secret: variables.SECRET,
     sessionDays: 7,
     siweDomain: undefined,

@@ -46,7 +46,7 @@ async function mistakeOf(policy: string, schema = '{}'): Promise<unknown> {
 
 test('a schema is read beside the config, and means JSON where no content type is named', async () => {
   const { config } = await load('input_schema_file = "in.json"', '{"type":"object"}');
-  expect(config.jobs?.policies.get('1/0')?.input).toEqual({
+  expect(config.jobs?.jobPolicies.get('1/0')?.input).toEqual({
     contentType: 'application/json',
     schema: { type: 'object' },
   });
@@ -55,7 +55,7 @@ test('a schema is read beside the config, and means JSON where no content type i
 test.each([
   ['a file that is not there', 'input_schema_file = "other.json"', '{}', /there is no such file/],
   ['a file that is no JSON', 'input_schema_file = "in.json"', '{', /JSON/],
-  ['a schema that is a list', 'input_schema_file = "in.json"', '[]', /no JSON object/],
+  ['a schema that is a list', 'input_schema_file = "in.json"', '[]', /it is not a JSON object/],
   ['a schema that does not compile', 'input_schema_file = "in.json"', '{"type":"objekt"}', /draft 2020-12/],
   ['a keyword nobody knows', 'input_schema_file = "in.json"', '{"requierd":["a"]}', /requierd/],
   [

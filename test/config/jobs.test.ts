@@ -18,8 +18,8 @@ function payingTo(payTo: string): string {
 describe('accepted tokens', () => {
   it('take the default rate and markup, or their own; addresses are lower-cased', async () => {
     const own = token.replace('8453', '1') + 'rate_per_native_unit = 7\nmarkup_bps = 5\n';
-    const { tokens } = await parseX402(minimal('markup_bps = 200') + own);
-    expect(tokens).toEqual([
+    const { acceptedTokens } = await parseX402(minimal('markup_bps = 200') + own);
+    expect(acceptedTokens).toEqual([
       {
         network: 'eip155:8453',
         chainId: 8453,
@@ -78,7 +78,7 @@ describe('accepted tokens', () => {
 
   it('may not pay to the token itself or to nobody', async () => {
     expect(await wrongs(payingTo('0x833589fcd6edb6e08f4c7c32d4f71b54bda02913'))).toEqual([
-      'accepted_tokens[0].pay_to: is the token itself: what is sent there is lost',
+      'accepted_tokens[0].pay_to: is the token itself: payments to it would be lost',
     ]);
     expect(await wrongs(payingTo(`0x${'0'.repeat(40)}`))).toEqual([
       'accepted_tokens[0].pay_to: is the zero address',
@@ -104,10 +104,10 @@ describe('accepted tokens', () => {
 describe('policies', () => {
   it('are found by job', async () => {
     const text = minimal() + policy('1/0', 'public_paid') + policy('1/1', 'restricted_paid', restricted);
-    const { policies } = await parseX402(text);
-    expect([...policies.keys()]).toEqual(['1/0', '1/1']);
-    expect(policies.get('1/0')).toEqual({ serviceId: 1, jobIndex: 0, invocationMode: 'public_paid' });
-    expect(policies.get('1/1')).toEqual({
+    const { jobPolicies } = await parseX402(text);
+    expect([...jobPolicies.keys()]).toEqual(['1/0', '1/1']);
+    expect(jobPolicies.get('1/0')).toEqual({ serviceId: 1, jobIndex: 0, invocationMode: 'public_paid' });
+    expect(jobPolicies.get('1/1')).toEqual({
       serviceId: 1,
       jobIndex: 1,
       invocationMode: 'restricted_paid',
@@ -173,18 +173,18 @@ describe('prices', () => {
   const file = minimal('job_prices_file = "prices.toml"') + networks;
 
   it('stand in the file, by service and job', async () => {
-    const { prices } = await parseX402(
+    const { jobPrices } = await parseX402(
       `${minimal()}[job_prices.1]\n0 = "1000000000000000"\n[job_prices]\n2.0 = "7"`,
     );
-    expect([...prices]).toEqual([
+    expect([...jobPrices]).toEqual([
       ['1/0', 1_000_000_000_000_000n],
       ['2/0', 7n],
     ]);
   });
 
   it('or in a file beside it', async () => {
-    const { prices } = await parseX402(file, { 'conf/prices.toml': '[1]\n0 = "1000"\n' });
-    expect([...prices]).toEqual([['1/0', 1_000n]]);
+    const { jobPrices } = await parseX402(file, { 'conf/prices.toml': '[1]\n0 = "1000"\n' });
+    expect([...jobPrices]).toEqual([['1/0', 1_000n]]);
   });
 
   it('but not in both', async () => {
@@ -259,10 +259,12 @@ describe('networks', () => {
     ]);
   });
 
-  it('warn loudly when nobody confirms', async () => {
+  it('warn in capitals when no RPC confirms settlements', async () => {
     const { config, warnings } = await parse(minimal().replace('eip155:8453', 'eip155:999999999999'));
     expect(config.jobs?.networks.size).toBe(0);
-    expect(warnings.join('\n')).toContain('SETTLEMENTS ON eip155:999999999999 ARE CONFIRMED BY NOBODY');
+    expect(warnings.join('\n')).toContain(
+      'SETTLEMENTS ON eip155:999999999999 ARE NOT CONFIRMED ON THE CHAIN',
+    );
   });
 });
 
@@ -271,21 +273,21 @@ describe('the facilitator', () => {
     const options =
       'facilitator_verify = false\nfacilitator_verify_timeout_ms = 1\nfacilitator_settle_timeout_ms = 2\n';
     const byEnv = await parseX402(minimal(`${options}facilitator_token_env = "FACILITATOR_TOKEN"`));
-    expect(byEnv.facilitator).toEqual({
-      url: 'https://facilitator.example/x402',
-      verify: false,
-      verifyTimeoutMs: 1,
-      settleTimeoutMs: 2,
-      bearer: 'secret',
+    expect(byEnv).toMatchObject({
+      facilitatorUrl: 'https://facilitator.example/x402',
+      facilitatorVerify: false,
+      facilitatorVerifyTimeoutMs: 1,
+      facilitatorSettleTimeoutMs: 2,
+      facilitatorToken: 'secret',
     });
     const byFile = await parseX402(minimal('facilitator_token_file = "/run/token"'), {
       '/run/token': 'from-file\n',
     });
-    expect(byFile.facilitator.bearer).toBe('from-file');
+    expect(byFile.facilitatorToken).toBe('from-file');
   });
 
   it('has no token when none is named', async () => {
-    expect((await parseX402(minimal())).facilitator).not.toHaveProperty('bearer');
+    expect((await parseX402(minimal())).facilitatorToken).toBeUndefined();
   });
 
   it('is told about a token that is missing', async () => {

@@ -42,14 +42,14 @@ invocation_mode = "public_paid"
     });
     expect(warnings).toEqual([
       expect.stringContaining('none for eip155:8453, so the public RPC'),
-      expect.stringContaining('clients are told http://127.0.0.1:8402'),
+      expect.stringContaining('clients get the address http://127.0.0.1:8402'),
       expect.stringContaining('none serves service 1'),
     ]);
   });
 
   it('has every default', async () => {
     const { config } = await parse(mission);
-    const { jobs: x402, ...rest } = config;
+    const { jobs, ...rest } = config;
     expect(rest).toEqual({
       file: 'conf/gateway.toml',
       bindAddress: { host: '0.0.0.0', port: 8402 },
@@ -74,15 +74,14 @@ invocation_mode = "public_paid"
       alerts: { unresolvedAfterSecs: 300 },
       trustProxy: [],
       logLevel: 'info',
-      shutdownGraceMs: 30_000,
+      shutdownGraceSecs: 30,
+      topUps: [],
     });
-    expect(x402).toMatchObject({
-      facilitator: {
-        url: 'http://127.0.0.1:9000',
-        verify: true,
-        verifyTimeoutMs: 10_000,
-        settleTimeoutMs: 60_000,
-      },
+    expect(jobs).toMatchObject({
+      facilitatorUrl: 'http://127.0.0.1:9000',
+      facilitatorVerify: true,
+      facilitatorVerifyTimeoutMs: 10_000,
+      facilitatorSettleTimeoutMs: 60_000,
       defaultInvocationMode: 'disabled',
       quoteTtlSecs: 300,
       maxTimeoutSecs: 300,
@@ -310,7 +309,7 @@ backoff_cap_ms = 10
     expect(config).toMatchObject({
       trustProxy: ['127.0.0.1/8', '::1', 'fd00::/8'],
       logLevel: 'debug',
-      shutdownGraceMs: 5_000,
+      shutdownGraceSecs: 5,
       limits: { maxBodyBytes: 10, requestsPerMinute: 0 },
       delivery: { backoffBaseMs: 10, backoffCapMs: 10 },
     });
@@ -363,7 +362,7 @@ describe('the result', () => {
     visit(config, 'config');
     for (const policy of config.jobs?.networks.values() ?? []) visit(policy, 'network');
     expect(unfrozen).toEqual([]);
-    const prices = config.jobs?.prices;
+    const prices = config.jobs?.jobPrices;
     expect(prices).not.toHaveProperty('set');
     expect(() => Map.prototype.set.call(prices, '1/0', 1n)).toThrow(TypeError);
     expect([...(prices ?? [])]).toEqual([['1/0', 5n]]);

@@ -21,8 +21,11 @@ test('a key in hex or base64, from the environment or a file', async () => {
     sealEveryEvents: 10_000,
     anchors: [],
   };
-  expect(await of(keyed())).toEqual(expected);
-  expect(await of(log('key_file = "k"'), { 'conf/k': `${base64}\n` })).toEqual(expected);
+  expect(await of(keyed())).toEqual({ ...expected, keyEnv: 'LOG_KEY' });
+  expect(await of(log('key_file = "k"'), { 'conf/k': `${base64}\n` })).toEqual({
+    ...expected,
+    keyFile: 'k',
+  });
 });
 
 test('anchors of every kind', async () => {
@@ -98,7 +101,7 @@ test.each([
   [
     'a chain without a key',
     keyed(`${onChain}\ncontract = "0x${'ab'.repeat(20)}"`),
-    /anchors\[0\]\.key_env: is missing: name it, or key_file; checkpoints go to the chain/,
+    /anchors\[0\]\.key_env: is missing: name it, or key_file; a key signs the transactions/,
   ],
   [
     'a chain with a key that is none',
@@ -127,7 +130,7 @@ test.each([
     keyed(
       '[[log.anchors]]\nkind = "folder"\nfolder = "a"\nname = "x"\n[[log.anchors]]\nkind = "folder"\nfolder = "b"\nname = "x"',
     ),
-    /names another anchor too/,
+    /is the name of another anchor too/,
   ],
   [
     'a bucket over plain http',

@@ -11,8 +11,15 @@ describe('runners', () => {
       '[[runners]]\nname = "b"\nservices = [2, 1]\nmode = "push"\nurl = "https://b.example/x"\ntoken_file = "t"';
     const { config } = await parse(bare(`${runner}${second}`), { 'conf/t': 'a-token-from-a-file\n' });
     expect(config.runners).toEqual([
-      { name: 'runner-1', services: [1], mode: 'lease', token: 'a-runner-token-of-length' },
-      { name: 'b', services: [2, 1], mode: 'push', url: 'https://b.example/x', token: 'a-token-from-a-file' },
+      { name: 'runner-1', services: [1], mode: 'lease', tokenEnv: 'RUNNER_TOKEN', token: env.RUNNER_TOKEN },
+      {
+        name: 'b',
+        services: [2, 1],
+        mode: 'push',
+        url: 'https://b.example/x',
+        tokenFile: 't',
+        token: 'a-token-from-a-file',
+      },
     ]);
   });
 
@@ -21,7 +28,7 @@ describe('runners', () => {
       'runners[0].url: is missing: push needs it',
     ]);
     expect(await wrongs(bare(`${runner}url = "https://r.example"`))).toEqual([
-      'runners[0].url: would be ignored: a lease runner asks for its calls',
+      'runners[0].url: would be ignored: a lease runner fetches its calls',
     ]);
   });
 
@@ -68,10 +75,10 @@ describe('runners', () => {
       'runners[0].token_env: the environment variable RUNNER_TOKEN is not set',
     ]);
     expect(await wrongs(one, {}, { RUNNER_TOKEN: 'fifteen-letters' })).toEqual([
-      'runners[0].token_env: the environment variable RUNNER_TOKEN must hold at least 16 characters',
+      'runners[0].token_env: the environment variable RUNNER_TOKEN must have at least 16 characters',
     ]);
     expect(await wrongs(one, {}, { RUNNER_TOKEN: 'sixteen letters or more' })).toEqual([
-      expect.stringContaining('must hold only visible ASCII characters'),
+      expect.stringContaining('must have only visible ASCII characters'),
     ]);
   });
 
@@ -88,7 +95,7 @@ describe('runners', () => {
       '8 runners[1].name: "runner-2" is the name of runners[0] too',
     ]);
     expect(await wrongs(bare(runner + runner))).toEqual([
-      'runners: runner-1 and runner-2 lease with the same token, so nothing tells them apart',
+      'runners: runner-1 and runner-2 lease with the same token: the gateway could not tell them apart',
     ]);
   });
 

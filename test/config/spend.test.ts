@@ -35,7 +35,7 @@ function config(change: Readonly<Record<string, string | undefined>> = {}): stri
 }
 
 async function read(text: string, variables: Record<string, string> = { OPERATOR_KEY: key }) {
-  return (await parse(text, { 'conf/key': `${key}\n` }, variables)).config.chat?.spend;
+  return (await parse(text, { 'conf/key': `${key}\n` }, variables)).config.spend;
 }
 
 const wrongsWith = (change: Readonly<Record<string, string | undefined>>, value = key) =>
@@ -49,6 +49,7 @@ describe('payment by spends', () => {
       rpcUrl: 'https://rpc.example',
       contract: address('ab'),
       token: address('cd'),
+      operatorKeyEnv: 'OPERATOR_KEY',
       operatorKey: key,
       recipient: undefined,
       serviceId: 1,

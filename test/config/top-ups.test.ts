@@ -46,12 +46,12 @@ describe('top-ups', () => {
   it('are jobs at par, or at a rate, and no runner is missed for them', async () => {
     const text = config({ topUps: topUp('currency_per_token = { USDC = "1.25" }') });
     const { config: read, warnings } = await parse(text, {}, variables);
-    expect(read.chat?.topUps).toEqual([
+    expect(read.topUps).toEqual([
       { serviceId: 9, jobIndex: 0, currencyPerToken: { USDC: { numerator: 125n, scale: 2 } } },
     ]);
     expect(warnings.join('\n')).not.toContain('service 9');
     const par = await parse(config(), {}, variables);
-    expect(par.config.chat?.topUps).toEqual([{ serviceId: 9, jobIndex: 0, currencyPerToken: {} }]);
+    expect(par.config.topUps).toEqual([{ serviceId: 9, jobIndex: 0, currencyPerToken: {} }]);
   });
 
   it('may be restricted where the payer is the caller', async () => {
@@ -61,7 +61,7 @@ describe('top-ups', () => {
       {},
       variables,
     );
-    expect(read.chat?.topUps).toHaveLength(1);
+    expect(read.topUps).toHaveLength(1);
   });
 
   const delegated = `auth_mode = "delegated_caller_signature"\nnet_rpc_url = "https://rpc.example"\nnet_contract = "0x${'ab'.repeat(20)}"`;
@@ -71,7 +71,11 @@ describe('top-ups', () => {
     ['without a price', { prices: '' }, 'top_ups[0]: job 9/0 has no price'],
     ['of a disabled job', { policies: policy('disabled') }, 'job 9/0 is disabled'],
     ['of a job that nothing enables', { policies: '' }, 'job 9/0 is disabled'],
-    ['of callers who are not payers', { policies: policy('restricted_paid', delegated) }, "the payer's own"],
+    [
+      'of callers who are not payers',
+      { policies: policy('restricted_paid', delegated) },
+      'must belong to its payer',
+    ],
     [
       'that a runner would take',
       { runners: runner.replace('[1]', '[1, 9]') },
@@ -81,7 +85,7 @@ describe('top-ups', () => {
     [
       'at the rate of another token',
       { topUps: topUp('currency_per_token = { USDCC = "1" }') },
-      'currency_per_token.USDCC: is no accepted token: those are USDC',
+      'currency_per_token.USDCC: is not an accepted token: those are USDC',
     ],
     ['at no rate', { topUps: topUp('currency_per_token = { USDC = "0" }') }, 'must be above 0'],
     ['at a float', { topUps: topUp('currency_per_token = { USDC = 1.1 }') }, 'a float is not exact'],
@@ -89,12 +93,12 @@ describe('top-ups', () => {
     [
       'worth nothing',
       { prices: price('1'), topUps: topUp('currency_per_token = { USDC = "0.1" }') },
-      'is worth no credit at all',
+      'is worth no credit',
     ],
     [
       'worth too much',
       { topUps: topUp('currency_per_token = { USDC = "9999999999" }') },
-      'more credit than can be counted',
+      'more credit than an account can hold',
     ],
     ['with a misspelt key', { topUps: topUp('job_indx = 1') }, 'did you mean job_index'],
   ];
@@ -105,9 +109,9 @@ describe('top-ups', () => {
 
   it('are refused where nothing proves a payment, unless nothing is to be', async () => {
     expect((await wrongs(unproven(''), {}, variables)).join('\n')).toContain(
-      'nothing proves payments on eip155:987654321',
+      'no RPC proves payments on eip155:987654321',
     );
-    expect((await parse(unproven('confirm = "never"'), {}, variables)).config.chat?.topUps).toHaveLength(1);
+    expect((await parse(unproven('confirm = "never"'), {}, variables)).config.topUps).toHaveLength(1);
   });
 
   it('are told all their mistakes at once, whatever else is wrong', async () => {

@@ -73,7 +73,7 @@ test('a job that is disabled by a reload is refused at once, and what was starte
   expect(answer).toMatchObject({ status: 403, json: { code: 'x402_disabled' } });
 });
 
-test('keys that a reload cannot change are named', async () => {
+test('a reload returns the TOML names of changed keys that require a restart', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain });
   const other = await testConfig({
@@ -82,7 +82,11 @@ test('keys that a reload cannot change are named', async () => {
     top: 'shutdown_grace_secs = 7\nparity_cache_secs = 60\nmax_signature_ttl_secs = 60\npayment_identifier = "required"',
     facilitatorUrl: 'http://127.0.0.1:9',
   });
-  expect(await gateway.reload(other)).toEqual(['shutdownGraceMs', 'facilitator', 'parityCacheSecs']);
+  expect(await gateway.reload(other)).toEqual([
+    'shutdown_grace_secs',
+    'facilitator_url',
+    'parity_cache_secs',
+  ]);
 });
 
 test('a refused configuration is written down, and changes nothing', async () => {

@@ -38,6 +38,8 @@ export async function setUpClaims({ chain }: SpendChain, change: Partial<Spendin
     rpcUrl: chain.rpcUrl,
     contract: creditsAddress,
     token: chain.token,
+    operatorKeyEnv: 'OPERATOR_KEY',
+    operatorKeyFile: undefined,
     operatorKey: devnetKeys.operator,
     recipient: undefined,
     serviceId: 1,

@@ -123,7 +123,7 @@ async function reconcileWith(values: Values, asked: Asked, source: LedgerSource)
       period: asked.period,
       source,
       chains,
-      accepted: asked.config?.jobs?.tokens ?? [],
+      accepted: asked.config?.jobs?.acceptedTokens ?? [],
       pinned: asked.pinned,
       twice: values.twice,
       resumeFile: values.resume,

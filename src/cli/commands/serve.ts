@@ -41,8 +41,13 @@ async function reload(gateway: RunningGateway, file: string, logger: Logger): Pr
   try {
     const { config, warnings } = await loadConfig(file, processEnvironment());
     for (const warning of warnings) logger.warn(warning);
-    const wantsRestart = await gateway.reload(config);
-    logger.info({ wants_restart: wantsRestart }, 'configuration loaded');
+    const requireRestart = await gateway.reload(config);
+    if (requireRestart.length === 0) logger.info('configuration loaded');
+    else
+      logger.warn(
+        { require_restart: requireRestart },
+        'configuration loaded, but changes of these keys require a restart',
+      );
   } catch (error) {
     if (!(error instanceof ConfigError))
       return logger.error({ err: error }, 'the configuration could not be loaded');

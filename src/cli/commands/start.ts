@@ -307,14 +307,14 @@ function describe(
   };
 }
 
-function describeJobs({ jobs: x402, chat: routing, runners }: Config): DevnetDescription['jobs'] {
+function describeJobs({ jobs, topUps, runners }: Config): DevnetDescription['jobs'] {
   const leased = new Set(runners.filter(({ mode }) => mode === 'lease').flatMap(({ services }) => services));
-  const topUps = new Set(routing?.topUps.map(jobKey));
+  const topUpJobs = new Set(topUps.map(jobKey));
   const deliveryOf = (key: string, serviceId: number) =>
-    topUps.has(key) ? 'top_up' : leased.has(serviceId) ? 'lease' : 'push';
-  return [...(x402?.prices.keys() ?? [])].map((key) => {
+    topUpJobs.has(key) ? 'top_up' : leased.has(serviceId) ? 'lease' : 'push';
+  return [...(jobs?.jobPrices.keys() ?? [])].map((key) => {
     const [serviceId, jobIndex] = key.split('/').map(Number) as [number, number];
-    const policy = x402?.policies.get(key);
+    const policy = jobs?.jobPolicies.get(key);
     return {
       service_id: serviceId,
       job_index: jobIndex,

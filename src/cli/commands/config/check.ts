@@ -9,9 +9,9 @@ export async function run([file]: readonly string[]): Promise<number> {
   }
   const { config, warnings } = await loadConfig(file, processEnvironment());
   for (const warning of warnings) fail(`warning: ${warning}`);
-  const jobs = config.jobs?.prices.size ?? 0;
+  const jobs = config.jobs?.jobPrices.size ?? 0;
   say(
-    `${file} is good: ${jobs} priced ${jobs === 1 ? 'job' : 'jobs'}, ${config.jobs?.tokens.length ?? 0} accepted tokens.`,
+    `${file} is good: ${jobs} priced ${jobs === 1 ? 'job' : 'jobs'}, ${config.jobs?.acceptedTokens.length ?? 0} accepted tokens.`,
   );
   return 0;
 }

@@ -29,7 +29,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const config = asked.config === undefined ? undefined : await readConfig(asked.config);
   const chains = openChains(config, asked.rpcUrls);
   try {
-    const tokens = config?.jobs?.tokens ?? [];
+    const tokens = config?.jobs?.acceptedTokens ?? [];
     const answer = await withLedger((ledger) => recordSweep(ledger, asked.order, chains, tokens));
     if (answer.kind === 'refused') {
       fail(words[answer.code] + (answer.detail === undefined ? '' : ` (${answer.detail})`));

@@ -1,0 +1,35 @@
+import type { Report } from './report.ts';
+import { type ConfigOf, readTable, type Table } from './table.ts';
+import { wholeNumber } from './values.ts';
+
+const mebibyte = 1_048_576;
+
+export const deliveryShape = {
+  max_attempts: wholeNumber(1, 1_000).default(12),
+  backoff_base_ms: wholeNumber(1, 3_600_000).default(1_000),
+  backoff_cap_ms: wholeNumber(1, 86_400_000).default(300_000),
+  timeout_ms: wholeNumber(1, 3_600_000).default(30_000),
+  lease_secs: wholeNumber(1, 86_400).default(60),
+  concurrency_per_runner: wholeNumber(1, 10_000).default(32),
+  max_result_bytes: wholeNumber(0, 64 * mebibyte).default(mebibyte),
+} as const;
+
+export type DeliveryConfig = ConfigOf<typeof deliveryShape>;
+
+/** Reads `[delivery]`; undefined after a report. */
+export function readDelivery(raw: unknown, report: Report): DeliveryConfig | undefined {
+  const table = readTable(deliveryShape, raw ?? {}, ['delivery'], report);
+  checkTimes(table, report);
+  return table.whole;
+}
+
+function checkTimes({ at, values }: Table<typeof deliveryShape>, report: Report): void {
+  const { backoffBaseMs, backoffCapMs, timeoutMs, leaseSecs } = values;
+  if (backoffBaseMs !== undefined && backoffCapMs !== undefined && backoffCapMs < backoffBaseMs)
+    report.mistake([...at, 'backoff_cap_ms'], `must not be below backoff_base_ms (${backoffBaseMs})`);
+  if (timeoutMs !== undefined && leaseSecs !== undefined && leaseSecs * 1_000 <= timeoutMs)
+    report.warning(
+      [...at, 'lease_secs'],
+      `ends before a push times out (${timeoutMs} ms): calls may be pushed twice`,
+    );
+}

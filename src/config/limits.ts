@@ -1,0 +1,20 @@
+import type { Report } from './report.ts';
+import { type ConfigOf, readTable } from './table.ts';
+import { wholeNumber } from './values.ts';
+
+const mebibyte = 1_048_576;
+
+export const limitsShape = {
+  max_body_bytes: wholeNumber(1, 64 * mebibyte).default(mebibyte),
+  /** 0 switches the limit off. */
+  requests_per_minute: wholeNumber(0, 1_000_000).default(600),
+  max_outstanding_calls: wholeNumber(1, 100_000_000).default(10_000),
+  max_in_flight_requests: wholeNumber(1, 1_000_000).default(2_000),
+} as const;
+
+export type LimitsConfig = ConfigOf<typeof limitsShape>;
+
+/** Reads `[limits]`; undefined after a report. */
+export function readLimits(raw: unknown, report: Report): LimitsConfig | undefined {
+  return readTable(limitsShape, raw ?? {}, ['limits'], report).whole;
+}

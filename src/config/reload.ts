@@ -1,0 +1,86 @@
+import { isDeepStrictEqual } from 'node:util';
+import { alertsShape } from './alerts.ts';
+import { chatShape } from './chat.ts';
+import type { Config } from './config.ts';
+import { deliveryShape } from './delivery.ts';
+import { identityShape } from './identity.ts';
+import { limitsShape } from './limits.ts';
+import { formatPath, type Path } from './mistakes.ts';
+import { gatewayShape, jobsShape, jobsTables, tables } from './root.ts';
+import { spendShape } from './spend.ts';
+import { camelCase, isReloadable, type Shape } from './table.ts';
+
+/** The tables whose keys are compared one by one. A change in any other table is reported with the table's name. */
+const shapes: Readonly<Record<string, Shape>> = {
+  limits: limitsShape,
+  delivery: deliveryShape,
+  alerts: alertsShape,
+  chat: chatShape,
+  spend: spendShape,
+  identity: identityShape,
+};
+const jobsKeys = { ...jobsShape, ...jobsTables };
+const otherKeys = { ...gatewayShape, ...tables };
+
+export interface ReloadedConfig {
+  /** The reloadable keys of the new configuration; all others as they were at the start. */
+  readonly config: Config;
+  /** The TOML names of the keys that differ and require a restart. */
+  readonly requireRestart: readonly string[];
+}
+
+/**
+ * Applies a new configuration to the one that the process started with, as far as the keys are reloadable.
+ * @throws where a feature would be switched off
+ */
+export function reloadConfig(started: Config, next: Config): ReloadedConfig {
+  for (const feature of ['jobs', 'chat'] as const)
+    if (started[feature] && !next[feature])
+      throw new Error(`switching off the feature ${feature} requires a restart: nothing was changed`);
+  const { jobs, chat } = started;
+  const config: Config = {
+    ...started,
+    jobs: jobs && next.jobs && mergeTable(jobsKeys, jobs, next.jobs),
+    chat: chat && next.chat && mergeTable(chatShape, chat, next.chat),
+  };
+  const jobsChanges = jobs && next.jobs ? changedKeys(jobsKeys, jobs, next.jobs, []) : [];
+  return { config, requireRestart: [...changedKeys(otherKeys, started, next, []), ...jobsChanges] };
+}
+
+function mergeTable<T extends object>(shape: Shape, started: T, next: T): T {
+  const names = fixedKeys(shape).flatMap((key) => [camelCase(key), secretName(key) ?? []].flat());
+  const kept = names.filter((name) => Object.hasOwn(started, name));
+  return { ...next, ...Object.fromEntries(kept.map((name) => [name, Reflect.get(started, name)])) };
+}
+
+function fixedKeys(shape: Shape): string[] {
+  return Object.entries(shape).flatMap(([key, schema]) => (isReloadable(schema) ? [] : [key]));
+}
+
+/** The keys that differ and are not reloadable. */
+function changedKeys(shape: Shape, started: object, next: object, at: Path): string[] {
+  return fixedKeys(shape).flatMap((key) => {
+    const [before, after] = [valueOf(key, started), valueOf(key, next)];
+    if (isDeepStrictEqual(before, after)) return [];
+    const inner = at.length === 0 ? shapes[key] : undefined;
+    if (inner && isObject(before) && isObject(after)) return changedKeys(inner, before, after, [key]);
+    return [formatPath([...at, key])];
+  });
+}
+
+/** The value of a key; for a key that names a secret, the secret as well, since its variable or file may have changed. */
+function valueOf(key: string, table: object): unknown {
+  const value: unknown = Reflect.get(table, camelCase(key));
+  const secret = secretName(key);
+  return value === undefined || secret === undefined ? value : [value, Reflect.get(table, secret)];
+}
+
+/** Where the frozen configuration has the secret that a key names: `token_env` → `token`. */
+function secretName(key: string): string | undefined {
+  const name = /^(.+)_(?:env|file)$/.exec(key)?.[1];
+  return name && camelCase(name);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}

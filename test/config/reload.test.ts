@@ -1,0 +1,111 @@
+import { expect, test } from 'vitest';
+import type { Config } from '../../src/config/config.ts';
+import { reloadConfig } from '../../src/config/reload.ts';
+import { env, minimal, networks, parse, runner, token } from './support.ts';
+
+const chat = `[[upstreams]]
+name = "one"
+base_url = "https://one.example/v1"
+[[models]]
+name = "free"
+upstreams = ["one"]
+free_tier = true
+context_length = 100
+max_output_tokens = 10
+`;
+
+async function read(top = '', tables = '', files = {}): Promise<Config> {
+  const features = top.includes('features') ? top : `features = ["jobs", "chat"]\n${top}`;
+  return (await parse(minimal(features) + networks + runner + chat + tables, files, env)).config;
+}
+
+test('an unchanged configuration requires no restart and reloads to itself', async () => {
+  const started = await read();
+  const { config, requireRestart } = reloadConfig(started, await read());
+  expect(requireRestart).toEqual([]);
+  expect({ ...config, jobs: undefined }).toEqual({ ...started, jobs: undefined });
+});
+
+test('a reload puts reloadable keys in force and names none of them', async () => {
+  const next = await read(
+    'quote_ttl_secs = 20\nmarkup_bps = 7',
+    '[chat]\nkey_per_minute = 3\n[job_prices.1]\n0 = "5"',
+  );
+  const { config, requireRestart } = reloadConfig(await read(), next);
+  expect(requireRestart).toEqual([]);
+  expect(config.jobs).toMatchObject({ quoteTtlSecs: 20, acceptedTokens: [{ markupBps: 7 }] });
+  expect([...(config.jobs?.jobPrices ?? [])]).toEqual([['1/0', 5n]]);
+  expect(config.chat?.keyPerMinute).toBe(3);
+});
+
+test('a reload keeps the other keys and returns their TOML names, with the table they are in', async () => {
+  const started = await read();
+  const top = 'log_level = "debug"\nfacilitator_verify = false\nquote_ttl_secs = 20';
+  const tables = `[chat]
+currency = "EUR"
+key_per_minute = 3
+[limits]
+requests_per_minute = 1
+[delivery]
+max_attempts = 2
+lease_secs = 90
+[alerts]
+unresolved_after_secs = 9
+[[runners]]
+services = [2]
+mode = "push"
+url = "https://runner.example"
+token_env = "RUNNER_TOKEN"
+[log]
+origin = "jobs.example/log"
+key_file = "key"
+`;
+  const next = await read(top, tables, { 'conf/key': '07'.repeat(32) });
+  const { config, requireRestart } = reloadConfig(started, next);
+  expect(requireRestart).toEqual([
+    'log_level',
+    'runners',
+    'limits.requests_per_minute',
+    'delivery.max_attempts',
+    'delivery.lease_secs',
+    'alerts.unresolved_after_secs',
+    'log',
+    'chat.currency',
+    'facilitator_verify',
+  ]);
+  const { logLevel, runners, limits, delivery, alerts, log } = started;
+  expect(config).toMatchObject({ logLevel, runners, limits, delivery, alerts, log });
+  expect(config.jobs).toMatchObject({ facilitatorVerify: true, quoteTtlSecs: 20 });
+  expect(config.chat).toMatchObject({ currency: 'USD', keyPerMinute: 3 });
+});
+
+test('a secret whose file has changed is named by its key, and stays as it was', async () => {
+  const top = 'facilitator_token_file = "token"';
+  const started = await read(top, '', { 'conf/token': 'first' });
+  const { config, requireRestart } = reloadConfig(started, await read(top, '', { 'conf/token': 'second' }));
+  expect(requireRestart).toEqual(['facilitator_token_file']);
+  expect(config.jobs?.facilitatorToken).toBe('first');
+});
+
+test('a feature that is switched on requires a restart', async () => {
+  const { config, requireRestart } = reloadConfig(await read('features = ["jobs"]'), await read());
+  expect(requireRestart).toEqual(['features', 'chat']);
+  expect(config.chat).toBeUndefined();
+});
+
+test('a feature cannot be switched off without a restart', async () => {
+  const started = await read();
+  const next = await read('features = ["jobs"]');
+  expect(() => reloadConfig(started, next)).toThrow('switching off the feature chat requires a restart');
+});
+
+test('the payee of a token is reloadable', async () => {
+  const next = minimal('features = ["jobs", "chat"]').replace(
+    token,
+    token.replace('0x70997970', '0x80997970'),
+  );
+  const { config } = await parse(next + networks + runner + chat);
+  const reloaded = reloadConfig(await read(), config);
+  expect(reloaded.requireRestart).toEqual([]);
+  expect(reloaded.config.jobs?.acceptedTokens[0]?.payTo).toBe('0x80997970c51812dc3a010c7d01b50e0d17dc79c8');
+});
