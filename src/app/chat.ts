@@ -170,9 +170,9 @@ function isSameServer(one: UpstreamConfig | undefined, other: UpstreamConfig): b
 
 /** Keeps what is known of the lane, and the reading of the database's clock, up to date while nothing is appended. */
 function startLaneWatch({ lane, log }: ChatContext): Loop {
-  return startLoop(
-    async () => void lane.refresh(),
-    refreshMs,
-    (error) => log.error({ err: error }, 'the ledger could not be looked at'),
-  );
+  return startLoop(async () => void lane.refresh(), {
+    pollMs: refreshMs,
+    log,
+    failureMessage: 'the state of the ledger could not be read',
+  });
 }

@@ -55,8 +55,7 @@ export function composeIdentity(
             const swept = await sweepSessions(identity, piece);
             return swept + (await sweepIdentity(identity.pool, piece)) > 0;
           },
-          sweepMs,
-          (err) => logger.error({ err }, 'what is over of sessions could not be swept'),
+          { pollMs: sweepMs, log: logger, failureMessage: 'expired sessions could not be pruned' },
         ),
       );
     },

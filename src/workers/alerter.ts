@@ -21,7 +21,7 @@ export function startAlerter(context: JobsContext, webhook: Webhook | undefined)
     return undefined;
   };
 
-  const loop = startLoop(
+  return startLoop(
     async () => {
       const due = await takeFollowUps(context.pool, 'alert', undefined, alertsAtOnce);
       const sent = await Promise.all(
@@ -37,14 +37,11 @@ export function startAlerter(context: JobsContext, webhook: Webhook | undefined)
       );
       return due.length === alertsAtOnce;
     },
-    pollMs,
-    (error) => context.log.error({ err: error }, 'alerts could not be read'),
-  );
-  return {
-    wake: () => loop.wake(),
-    async stop() {
-      await loop.stop();
-      await webhook?.close();
+    {
+      pollMs,
+      log: context.log,
+      failureMessage: 'alerts could not be read',
+      onStopped: async () => webhook?.close(),
     },
-  };
+  );
 }

@@ -16,10 +16,18 @@ export function startAnchorer(
     startLoop(
       async () => {
         const told = await tellAnchor(pool, origin, anchor);
-        if (told.kind === 'failed') log.warn({ anchor: anchor.name, ...told }, 'an anchor could not be told');
+        if (told.kind === 'failed')
+          log.warn(
+            { anchor: anchor.name, ...told },
+            'an anchor did not take the checkpoint: it is tried again',
+          );
       },
-      Math.min(pollMs, anchor.everyMs),
-      (error) => log.error({ err: error, anchor: anchor.name }, 'an anchor could not be looked after'),
+      {
+        pollMs: Math.min(pollMs, anchor.everyMs),
+        log,
+        failureMessage: 'the checkpoint for an anchor could not be read',
+        fields: { anchor: anchor.name },
+      },
     ),
   );
   return {

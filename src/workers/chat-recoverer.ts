@@ -23,17 +23,16 @@ export function startChatRecoverer(
   // a loop and a connection of its own: however long anything else takes, this process is seen. Should one beat go unanswered,
   // the next, on another connection, is in time
   const own = openBeside(context.pool, silentSecs * 250);
-  const pulse = startLoop(
-    () => beat(own, context.processId, silentSecs),
-    beatMs,
-    (error) => context.log.error({ err: error }, 'this process could not say that it lives'),
-  );
-  const recoverer = startLoop(
-    async () => void (await recoverChats(context, silentSecs)),
-    beatMs,
-    (error) =>
-      context.log.error({ err: error }, 'the holds of processes that are gone could not be looked for'),
-  );
+  const pulse = startLoop(() => beat(own, context.processId, silentSecs), {
+    pollMs: beatMs,
+    log: context.log,
+    failureMessage: 'the heartbeat could not be written',
+  });
+  const recoverer = startLoop(async () => void (await recoverChats(context, silentSecs)), {
+    pollMs: beatMs,
+    log: context.log,
+    failureMessage: 'the holds of dead processes could not be read',
+  });
   return {
     wake: () => recoverer.wake(),
     async stop() {

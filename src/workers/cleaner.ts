@@ -21,7 +21,6 @@ export function startCleaner(
       for (const dropSome of sweeps) swept += await dropSome(pool, piece);
       return swept > 0;
     },
-    pollMs,
-    (error) => log.error({ err: error }, 'the janitor could not sweep'),
+    { pollMs, log, failureMessage: 'old rows could not be pruned' },
   );
 }

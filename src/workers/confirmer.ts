@@ -23,23 +23,20 @@ export function startConfirmer(current: () => JobsContext): Loop {
     }
   };
 
-  const loop = startLoop(
+  return startLoop(
     async () => {
       const context = current();
       if (context.settings.confirm === 'never') return;
       for (const [network, chain] of context.chains)
         if (!running.has(network)) running.set(network, confirm(context, network, chain));
     },
-    pollMs,
-    (error) => current().log.error({ err: error }, 'settlements could not be looked for'),
-  );
-  return {
-    wake: () => loop.wake(),
-    async stop() {
-      await loop.stop();
-      await Promise.all(running.values());
+    {
+      pollMs,
+      log: current().log,
+      failureMessage: 'settlements that wait for confirmation could not be read',
+      onStopped: () => Promise.all(running.values()),
     },
-  };
+  );
 }
 
 /** True where more may be waiting. A chain that does not answer is asked again at the next step. */

@@ -7,9 +7,9 @@ const eventsAtOnce = 5_000;
 
 /** Reads the ledger as it grows, for all processes, and notes what is wanted beside it. */
 export function startFollowUpCollector({ pool, log }: Pick<JobsContext, 'pool' | 'log'>): Loop {
-  return startLoop(
-    async () => (await collectFollowUps(pool, eventsAtOnce)) === eventsAtOnce,
+  return startLoop(async () => (await collectFollowUps(pool, eventsAtOnce)) === eventsAtOnce, {
     pollMs,
-    (error) => log.error({ err: error }, 'the ledger could not be followed'),
-  );
+    log,
+    failureMessage: 'follow-ups could not be collected from the ledger',
+  });
 }

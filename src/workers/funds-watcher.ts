@@ -13,7 +13,6 @@ export function startFundsWatcher({ log }: Pick<ChatContext, 'log'>, { funds, cr
       if (funds.isLow()) log.warn({ operator }, 'the operator has too little ether to land and claim spends');
       else log.info({ operator }, 'the operator has ether again to land and claim spends');
     },
-    pollMs,
-    (error) => log.error({ err: error }, "the operator's ether could not be looked at"),
+    { pollMs, log, failureMessage: "the operator's ether balance could not be read" },
   );
 }

@@ -1,3 +1,5 @@
+import type { OperatorLog } from '../domain/values/operator-log.ts';
+
 /** A loop that runs one step after another until it is stopped. */
 export interface Loop {
   /** Looks again at once instead of at the next poll. */
@@ -6,14 +8,23 @@ export interface Loop {
   stop(): Promise<void>;
 }
 
+export interface LoopOptions {
+  readonly pollMs: number;
+  readonly log: Pick<OperatorLog, 'error'>;
+  /** Logged where a step throws, with these fields. */
+  readonly failureMessage: string;
+  readonly fields?: object;
+  /** Runs after the last step: for what the steps have started and opened. */
+  readonly onStopped?: () => Promise<unknown>;
+}
+
 /**
- * Runs `step` now, then whenever it asks to go on at once (true), is woken, or `pollMs` have passed.
- * A step that throws is reported and tried again at the next poll: a loop never ends by itself.
+ * Runs `step` now, then whenever it returns true, the loop is woken, or `pollMs` have passed.
+ * A step that throws is logged and repeated at the next poll: a loop never ends by itself.
  */
 export function startLoop(
   step: () => Promise<boolean | void>,
-  pollMs: number,
-  onError: (error: unknown) => void,
+  { pollMs, log, failureMessage, fields, onStopped }: LoopOptions,
 ): Loop {
   let stopping = false;
   let woken = false;
@@ -36,7 +47,7 @@ export function startLoop(
       try {
         again = await step();
       } catch (error) {
-        onError(error);
+        log.error({ err: error, ...fields }, failureMessage);
       }
       if (!again) await idle();
     }
@@ -53,6 +64,7 @@ export function startLoop(
       stopping = true;
       wake();
       await running;
+      await onStopped?.();
     },
   };
 }

@@ -8,9 +8,9 @@ const eventsAtOnce = 5_000;
 
 /** Keeps the read models behind the ledger, for all processes. */
 export function startProjector({ pool, log }: { readonly pool: pg.Pool; readonly log: OperatorLog }): Loop {
-  return startLoop(
-    async () => (await projectNext(pool, eventsAtOnce)) === eventsAtOnce,
+  return startLoop(async () => (await projectNext(pool, eventsAtOnce)) === eventsAtOnce, {
     pollMs,
-    (error) => log.error({ err: error }, 'the read models could not follow the ledger'),
-  );
+    log,
+    failureMessage: 'the read models could not be updated',
+  });
 }

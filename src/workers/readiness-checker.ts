@@ -23,7 +23,6 @@ export function startReadinessChecker(
       last = next;
       onReadiness(next);
     },
-    pollMs,
-    (error) => current().log.error({ err: error }, 'readiness could not be checked'),
+    { pollMs, log: current().log, failureMessage: 'readiness could not be checked' },
   );
 }

@@ -35,16 +35,14 @@ export function startRelay(context: JobsContext, runner: RunnerConfig & { readon
     }
     return false;
   };
-  const loop = startLoop(step, pollMs, (error) =>
-    context.log.error({ err: error }, 'the relay could not look for calls'),
-  );
-
-  return {
-    wake: () => loop.wake(),
-    async stop() {
-      await loop.stop();
+  const loop = startLoop(step, {
+    pollMs,
+    log: context.log,
+    failureMessage: 'due calls could not be read',
+    async onStopped() {
       await running.drained();
       await peer.close();
     },
-  };
+  });
+  return loop;
 }

@@ -18,8 +18,10 @@ export function startResolver(current: () => JobsContext): Loop {
 
   const run = (stream: string, look: () => Promise<void>): void => {
     const work = look().catch((error: unknown) =>
-      // it is due again by itself
-      current().log.error({ err: error, quote_digest: stream }, 'a settlement could not be looked after'),
+      current().log.error(
+        { err: error, quote_digest: stream },
+        'an open settlement could not be looked up: it is tried again',
+      ),
     );
     void running.add(work).then(() => running.size === atOnce - 1 && loop.wake());
   };
@@ -37,17 +39,15 @@ export function startResolver(current: () => JobsContext): Loop {
         if (isOver) await endFollowUps(pool, 'resolve', [followUp.seq]);
       });
   };
-  const loop = startLoop(step, pollMs, (error) =>
-    current().log.error({ err: error }, 'the resolver could not look for open settlements'),
-  );
-
-  return {
-    wake: () => loop.wake(),
-    async stop() {
-      await loop.stop();
+  const loop = startLoop(step, {
+    pollMs,
+    log: current().log,
+    failureMessage: 'open settlements could not be read',
+    async onStopped() {
       await running.drained();
     },
-  };
+  });
+  return loop;
 }
 
 function createSlots(count: number): SettleSlots {

@@ -19,7 +19,6 @@ export function startSealer(
       await onSealed();
       return sealed === 'again';
     },
-    pollMs,
-    (error) => log.error({ err: error }, 'the ledger could not be sealed'),
+    { pollMs, log, failureMessage: 'the ledger could not be sealed' },
   );
 }

@@ -30,7 +30,6 @@ export function startSpendClaimer(
       await Promise.all(spends.map(claim));
       return read === eventsAtOnce || spends.length === spendsAtOnce;
     },
-    pollMs,
-    (error) => context.log.error({ err: error }, 'earned spends could not be looked for'),
+    { pollMs, log: context.log, failureMessage: 'earned spends could not be read' },
   );
 }

@@ -54,8 +54,7 @@ export function startTopUps(work: TopUps): Loop {
       const isMore = [await serve(), await takeBack()];
       return isMore.includes(true);
     },
-    pollMs,
-    (error) => work.log.error({ err: error }, 'top-ups could not be looked for'),
+    { pollMs, log: work.log, failureMessage: 'due top-ups could not be read' },
   );
 }
 
