@@ -8,7 +8,8 @@ import { noteSigner, type NoteSigner, parseVerifierKey } from '../domain/log/che
 import { auditRoutes } from '../http/audit/audit.ts';
 import { logRoutes } from '../http/log/log.ts';
 import { reconciliationRoutes } from '../http/audit/reconciliations.ts';
-import { type Anchor, createAnchor } from '../peers/anchors/anchor.ts';
+import type { Anchor } from '../peers/anchors/anchor.ts';
+import { createAnchor } from '../peers/anchors/create-anchor.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import { startAnchorer } from '../workers/anchorer.ts';
 import type { Loop } from '../workers/loop.ts';

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { tellAnchor } from '../../src/log/anchors.ts';
 import { openCheckpoint, parseVerifierKey } from '../../src/domain/log/checkpoint.ts';
-import { createAnchor } from '../../src/peers/anchors/anchor.ts';
+import { createAnchor } from '../../src/peers/anchors/create-anchor.ts';
 import { readHead, readHeads } from '../../src/store/log.ts';
 import { backUp } from '../support/backup.ts';
 import { booksConfig, booksEnv, startBooks } from '../support/books.ts';

@@ -6,7 +6,7 @@ import { checkpointAnchor } from '../../src/devnet/contracts.ts';
 import { deployCredits } from '../../src/devnet/credits.ts';
 import { callAs, readAt } from '../../src/devnet/deploy.ts';
 import { sha256 } from '../../src/domain/payments/payment.ts';
-import { createAnchor } from '../../src/peers/anchors/anchor.ts';
+import { createAnchor } from '../../src/peers/anchors/create-anchor.ts';
 import { readHead } from '../../src/store/log.ts';
 import { backUp } from '../support/backup.ts';
 import { startBooks } from '../support/books.ts';
