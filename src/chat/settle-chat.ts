@@ -1,5 +1,5 @@
 import type { ChatProgress } from '../domain/chat/chat-answer.ts';
-import type { chatEndings } from '../domain/events/chat-event.ts';
+import type { chatEndings } from '../domain/events/chat-events.ts';
 import { costMicros } from '../domain/credit/price.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import { estimateUsage, type PromptSample, samplePrompt } from '../domain/chat/token-count.ts';

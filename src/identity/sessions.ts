@@ -1,5 +1,5 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
-import type { SignInMethod } from '../domain/events/identity-event.ts';
+import type { SignInMethod } from '../domain/events/identity-events.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import {
   accountNameOf,

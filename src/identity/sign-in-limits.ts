@@ -1,6 +1,6 @@
 import { createHash, createHmac, randomUUID, timingSafeEqual } from 'node:crypto';
 import { clientOf } from '../domain/values/client-address.ts';
-import type { SignInMethod } from '../domain/events/identity-event.ts';
+import type { SignInMethod } from '../domain/events/identity-events.ts';
 import { type Allowance, takeTurn } from '../store/identity.ts';
 import type { Identity } from './context.ts';
 

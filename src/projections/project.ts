@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { creditEventTypes } from '../domain/credit/postings.ts';
+import { typesListing } from '../domain/events/event.ts';
 import { readCounters } from '../store/counters.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import { applyCredit, readNextOfTypes } from '../store/credit-projection.ts';
@@ -13,10 +13,12 @@ import {
   sweepProjections,
 } from '../store/projection.ts';
 import { creditOf } from './credit-model.ts';
-import { projectedTypes, rowsOf } from './read-model.ts';
+import { rowsOf } from './read-model.ts';
 
 const readAtOnce = 1_000;
 const sweptAtOnce = 10_000;
+const paymentTypes = typesListing('readModels', 'payments');
+const creditTypes = typesListing('readModels', 'credit');
 
 /**
  * Takes the next events into a generation of the read models, the one that is read where none is named. Returns how many
@@ -29,7 +31,7 @@ export async function projectNext(pool: pg.Pool, max: number, generation?: numbe
 
 async function projectPayments(pool: pg.Pool, max: number, generation?: number): Promise<number> {
   const projection = await readProjection(pool, generation);
-  const touched = await readTouched(pool, projection.seq, max, projectedTypes);
+  const touched = await readTouched(pool, projection.seq, max, paymentTypes);
   if (!touched) return 0;
   const streams = await readStreamsUpTo(pool, touched.streams, touched.last);
   const rows = streams.map(rowsOf);
@@ -52,7 +54,7 @@ export async function projectToHead(ledger: {
 /** Credit has a place of its own in the ledger: it is a sum over events, where payments are folds of whole streams. */
 async function projectCredit(pool: pg.Pool, max: number, generation?: number): Promise<number> {
   const place = await readProjection(pool, generation, 'credit_seq');
-  const next = await readNextOfTypes(pool, place.seq, max, [...creditEventTypes, 'credit_account_opened']);
+  const next = await readNextOfTypes(pool, place.seq, max, creditTypes);
   if (!next) return 0;
   const isOurs = await applyCredit(pool, place, next.last, creditOf(next.events));
   return isOurs ? next.last - place.seq : 0;

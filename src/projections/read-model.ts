@@ -1,25 +1,7 @@
-import type { EventType, RecordedEvent } from '../domain/events/event.ts';
+import type { RecordedEvent } from '../domain/events/event.ts';
 import { refundReason } from '../domain/payments/refund.ts';
 import { foldQuote, type PaymentState, type QuoteState } from '../domain/payments/quote-state.ts';
 import type { CallRow, PaymentRow } from '../store/projection.ts';
-
-/** The events that can change what is read of a payment. */
-export const projectedTypes = [
-  'settlement_started',
-  'settlement_unknown',
-  'settlement_failed',
-  'payment_settled',
-  'settlement_confirmed',
-  'settlement_disproved',
-  'settlement_reorged',
-  'enqueued',
-  'delivered',
-  'delivery_failed',
-  'completed',
-  'dead_lettered',
-  'operator_requeued',
-  'refunded',
-] as const satisfies readonly EventType[];
 
 /** What finance reads of one stream: a fold over its events, as far as they are given. */
 export function rowsOf(events: readonly RecordedEvent[]): { payments: PaymentRow[]; calls: CallRow[] } {

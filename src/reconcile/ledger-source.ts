@@ -2,12 +2,8 @@ import { createReadStream } from 'node:fs';
 import type pg from 'pg';
 import { CheckpointError, type NoteVerifier, openCheckpoint } from '../domain/log/checkpoint.ts';
 import { ReopenedQuotes, type SkimmedEvent } from '../domain/bookkeeping/reopened-quotes.ts';
-import { decodeLeaf } from '../domain/events/event.ts';
-import {
-  type LedgerFacts,
-  reconciledTypes,
-  UnreadableLedgerError,
-} from '../domain/reconcile/ledger-facts.ts';
+import { decodeLeaf, eventDescriptors, isEventType } from '../domain/events/event.ts';
+import { type LedgerFacts, UnreadableLedgerError } from '../domain/reconcile/ledger-facts.ts';
 import type { PinnedLedger } from '../domain/reconcile/report.ts';
 import { readExportEnd } from '../store/export.ts';
 import { readHead, readLeaves } from '../store/log.ts';
@@ -137,7 +133,7 @@ export async function foldLedger(source: SurveyedLedger, facts: LedgerFacts): Pr
     if (tree.size === source.size) break;
     check.leaf(leaf);
     tree.append(leaf);
-    if (reconciledTypes.has(endOf(leaf).type)) takeLeaf(facts, leaf, tree.size);
+    if (isNeeded(endOf(leaf).type)) takeLeaf(facts, leaf, tree.size);
   }
   if (tree.size < source.size) throw tooShort(source.size, tree.size);
   const { fault, checkpoints } = check.finish(tree);
@@ -165,6 +161,10 @@ function endOf(leaf: Buffer): SkimmedEvent {
   const [, stream = '', type = ''] =
     leafEnd.exec(leaf.toString('utf8', Math.max(0, leaf.length - longestEnd))) ?? [];
   return { type, stream, data: {} };
+}
+
+function isNeeded(type: string): boolean {
+  return isEventType(type) && eventDescriptors[type].reconciliation !== 'none';
 }
 
 function takeLeaf(facts: LedgerFacts, leaf: Buffer, seq: number): void {

@@ -1,6 +1,6 @@
 import { Kysely, PostgresDialect } from 'kysely';
 import type pg from 'pg';
-import type { sessionEndings } from '../domain/events/identity-event.ts';
+import type { sessionEndings } from '../domain/events/identity-events.ts';
 
 /** A session that holds now, by the database's clock. */
 export interface Session {

@@ -5,7 +5,7 @@ import type { Category, Commodity, Entry, Move } from './entry.ts';
 import { type BooksEventOf, BooksFault } from './event.ts';
 import { type BookedPayment, movesBetween, positionOf } from './payment.ts';
 import { type BookedQuote, OpenQuotes } from './open-quotes.ts';
-import type { RecordedEvent } from '../events/event.ts';
+import { hasAspect, type RecordedEvent } from '../events/event.ts';
 
 interface PaymentName {
   readonly network: string;
@@ -40,6 +40,7 @@ export class Bookkeeper {
   /** The next event's entry; undefined where no money moves. Throws BooksFault where it fits nothing before it. */
   post(event: RecordedEvent): Entry | undefined {
     this.#quotes.tick(Date.parse(event.at));
+    if (!hasAspect(event, 'bookkeeping')) return undefined;
     switch (event.type) {
       case 'quote_issued': {
         const { service_id, job_index, expires_at } = event.data;
@@ -79,44 +80,6 @@ export class Bookkeeper {
         return this.#moveSpend(event);
       case 'chat_completed':
         this.#lastChat = { stream: event.stream, model: event.data.model };
-        return undefined;
-      case 'auth_denied':
-      case 'auth_passed':
-      case 'chat_admitted':
-      case 'chat_failed':
-      case 'chat_refused':
-      case 'credit_account_opened':
-      case 'credit_held':
-      case 'credit_released':
-      case 'delivered':
-      case 'delivery_failed':
-      case 'dry_run_allowed':
-      case 'dry_run_denied':
-      case 'dry_run_error':
-      case 'enqueue_failed':
-      case 'key_created':
-      case 'key_revoked':
-      case 'operator_config_loaded':
-      case 'operator_config_refused':
-      case 'operator_models_loaded':
-      case 'operator_runner_paused':
-      case 'operator_runner_resumed':
-      case 'operator_settlement_resolved':
-      case 'operator_token_created':
-      case 'operator_token_revoked':
-      case 'payer_mismatch':
-      case 'payment_rejected':
-      case 'payment_verified':
-      case 'replay_denied':
-      case 'request_refused':
-      case 'session_ended':
-      case 'session_started':
-      case 'settlement_overdue':
-      case 'sign_in_refused':
-      case 'spend_accepted':
-      case 'spend_authorized':
-      case 'spend_released':
-      case 'user_created':
         return undefined;
     }
   }

@@ -1,3 +1,6 @@
+import type { EventDescriptor } from '../events/descriptor.ts';
+import { eventDescriptors, isEventType } from '../events/event.ts';
+
 /** What is needed of an event to see whether it reopens something. */
 export interface SkimmedEvent {
   readonly type: string;
@@ -17,30 +20,20 @@ export class ReopenedQuotes {
 
   /** Takes the next event. */
   skim({ type, stream, data }: SkimmedEvent): void {
-    switch (type) {
-      case 'settlement_failed':
-        this.#failed.add(stream);
-        break;
-      case 'completed':
-        this.#completed.add(stream);
-        break;
-      case 'settlement_unknown':
-      case 'payment_settled':
-        if (this.#failed.has(stream)) this.#reopened.add(stream);
-        break;
-      case 'settlement_disproved':
-      case 'settlement_reorged':
-      case 'refunded':
-        this.#reopened.add(stream);
-        break;
-      case 'credit_topped_up':
-      case 'credit_reversed': {
-        const digest = 'quote_digest' in data ? data.quote_digest : undefined;
-        if (typeof digest === 'string' && (type === 'credit_reversed' || this.#completed.has(digest)))
-          this.#reopened.add(digest);
-        break;
-      }
-    }
+    if (!isEventType(type)) return;
+    const { transition, reopens }: EventDescriptor = eventDescriptors[type];
+    if (transition.of === 'payment' && transition.to === 'settlement_failed') this.#failed.add(stream);
+    if (transition.of === 'call' && transition.to === 'completed') this.#completed.add(stream);
+    if (reopens === 'none') return;
+    // an event of another stream names the quote
+    const digest =
+      'quote_digest' in data && typeof data.quote_digest === 'string' ? data.quote_digest : stream;
+    const mayReopen = {
+      always: () => true,
+      after_failure: () => this.#failed.has(digest),
+      after_completion: () => this.#completed.has(digest),
+    };
+    if (mayReopen[reopens]()) this.#reopened.add(digest);
   }
 
   has(digest: string): boolean {

@@ -1,7 +1,5 @@
-import type { LedgerEvent } from '../events/event.ts';
-
-/** The accounts that one customer's credit moves between; `granted`, `bought`, `expired` and `used` are the operator's side. */
-export type CreditSide = 'available' | 'held' | 'granted' | 'bought' | 'expired' | 'used';
+import type { CreditSide } from '../events/descriptor.ts';
+import { eventDescriptors, hasAspect, type LedgerEvent } from '../events/event.ts';
 
 /** One move of credit: what leaves one side arrives on the other. */
 export interface Posting {
@@ -11,30 +9,10 @@ export interface Posting {
   readonly amountMicros: bigint;
 }
 
-const sides = {
-  credit_granted: ['granted', 'available'],
-  credit_topped_up: ['bought', 'available'],
-  credit_reversed: ['available', 'bought'],
-  credit_expired: ['available', 'expired'],
-  credit_held: ['available', 'held'],
-  credit_captured: ['held', 'used'],
-  credit_released: ['held', 'available'],
-  credit_corrected: ['used', 'available'],
-} as const satisfies Record<string, readonly [from: CreditSide, to: CreditSide]>;
-
-/** The events that move credit. */
-export const creditEventTypes = Object.keys(sides) as readonly (keyof typeof sides)[];
-
-type CreditEvent = Extract<LedgerEvent, { type: keyof typeof sides }>;
-
-function isCreditEvent(event: LedgerEvent): event is CreditEvent {
-  return Object.hasOwn(sides, event.type);
-}
-
 /** The posting an event stands for; undefined where no credit moves. */
 export function postingOf(event: LedgerEvent): Posting | undefined {
-  if (!isCreditEvent(event)) return undefined;
-  const [from, to] = sides[event.type];
+  if (!hasAspect(event, 'credit')) return undefined;
+  const [from, to] = eventDescriptors[event.type].credit;
   return {
     accountId: event.data.account_id,
     from,

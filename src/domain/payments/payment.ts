@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../values/canonical-json.ts';
 import type { DecodedPayment } from './decode-payment.ts';
-import type { SignedPaymentData } from '../events/event.ts';
+import type { SignedPaymentData } from '../events/payment-events.ts';
 import { type Address, type Caip2, type Hex, parseAddress } from '../values/primitives.ts';
 import type { PaymentWindow } from './payment-window.ts';
 import type { SettlementOption } from './quote.ts';

@@ -1,7 +1,5 @@
-import { chatEventSchemas } from '../events/chat-event.ts';
-import type { EventData, RecordedEvent, SignedPaymentData } from '../events/event.ts';
-import { identityEventSchemas } from '../events/identity-event.ts';
-import { spendEventSchemas } from '../events/spend-event.ts';
+import { type EventData, hasAspect, type RecordedEvent } from '../events/event.ts';
+import type { SignedPaymentData } from '../events/payment-events.ts';
 
 /** One payment within a stream. A second one can only follow where the first failed before broadcast. */
 export interface PaymentState {
@@ -73,7 +71,7 @@ export function foldQuote(events: Iterable<RecordedEvent>): QuoteState {
 /** The story after one more event. Pure; events that say nothing about the stream's state only move its version. */
 export function evolve(story: QuoteState, event: RecordedEvent): QuoteState {
   const next = { ...story, version: event.version };
-  if (isOfPeople(event)) return next;
+  if (!hasAspect(event, 'quoteState')) return next;
   switch (event.type) {
     case 'quote_issued':
       return { ...next, quote: event.data };
@@ -135,40 +133,7 @@ export function evolve(story: QuoteState, event: RecordedEvent): QuoteState {
       });
     case 'dead_lettered':
       return withCall(next, { callId: event.data.call_id, status: 'dead_lettered' });
-    case 'auth_passed':
-    case 'dry_run_allowed':
-    case 'dry_run_denied':
-    case 'dry_run_error':
-    case 'payer_mismatch':
-    case 'delivery_failed':
-    case 'enqueue_failed':
-    case 'operator_config_loaded':
-    case 'operator_config_refused':
-    case 'operator_models_loaded':
-    case 'operator_runner_paused':
-    case 'operator_runner_resumed':
-    case 'operator_settlement_resolved':
-    case 'operator_sweep_recorded':
-    case 'operator_token_created':
-    case 'operator_token_revoked':
-    case 'payment_rejected':
-    case 'payment_verified':
-    case 'replay_denied':
-    case 'request_refused':
-      return next;
   }
-}
-
-type PeopleType =
-  | keyof typeof chatEventSchemas
-  | keyof typeof identityEventSchemas
-  | keyof typeof spendEventSchemas;
-
-/** Of model chat and of people: no payment's story. */
-function isOfPeople(event: RecordedEvent): event is Extract<RecordedEvent, { type: PeopleType }> {
-  return [chatEventSchemas, identityEventSchemas, spendEventSchemas].some((schemas) =>
-    Object.hasOwn(schemas, event.type),
-  );
 }
 
 function startedPayment({ at, data }: Extract<RecordedEvent, { type: 'settlement_started' }>): PaymentState {

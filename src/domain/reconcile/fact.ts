@@ -1,6 +1,6 @@
 import type { EventData } from '../events/event.ts';
 import type { Account } from './reconcile.ts';
-import type { CallStatus, PaymentStatus } from '../events/transitions.ts';
+import type { CallStatus, PaymentStatus } from '../events/descriptor.ts';
 
 /** Where on the chain a transfer stands. */
 export interface Place {

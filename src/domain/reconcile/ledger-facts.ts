@@ -1,4 +1,4 @@
-import type { EventData, EventType, RecordedEvent } from '../events/event.ts';
+import type { EventData, RecordedEvent } from '../events/event.ts';
 import {
   accountKey,
   type Account,
@@ -14,27 +14,7 @@ import {
   type SpendFact,
   termsDiffer,
 } from './fact.ts';
-import type { PaymentStatus } from '../events/transitions.ts';
-
-/** The events that are needed to reconcile. */
-export const reconciledTypes: ReadonlySet<string> = new Set<EventType>([
-  'quote_issued',
-  'settlement_started',
-  'settlement_unknown',
-  'settlement_failed',
-  'payment_settled',
-  'settlement_confirmed',
-  'settlement_disproved',
-  'settlement_reorged',
-  'refunded',
-  'enqueued',
-  'operator_requeued',
-  'delivered',
-  'completed',
-  'dead_lettered',
-  'operator_sweep_recorded',
-  'spend_paid_out',
-]);
+import type { PaymentStatus } from '../events/descriptor.ts';
 
 interface Stream {
   quote: EventData<'quote_issued'> | undefined;

@@ -1,6 +1,6 @@
 import { type Posting, postingOf } from '../credit/postings.ts';
-import type { LedgerEvent } from '../events/event.ts';
-import { type EntityStep, type EntityKind, transitions } from '../events/transitions.ts';
+import type { EntityKind, EntityStep, EventDescriptor } from '../events/descriptor.ts';
+import { eventDescriptors, type LedgerEvent } from '../events/event.ts';
 
 /** Where one stream of model chat, of people or of the operator stands: as little as is needed to tell what may come next. */
 export class EntityCheck {
@@ -13,19 +13,19 @@ export class EntityCheck {
 
   /** Takes the stream's next event. What is wrong with it; undefined where it is legal. */
   apply(event: LedgerEvent, stream: string): string | undefined {
-    const transition = transitions[event.type];
-    if (transition.of !== 'step')
+    const { transition }: EventDescriptor = eventDescriptors[event.type];
+    if (transition.of !== 'entity')
       return transition.of === 'note'
         ? undefined
         : 'it belongs to a quote, and this stream is none of a quote';
-    const { story, from, to } = transition;
-    if (!isOfStream(event, story, stream)) return 'its data name something else than its stream does';
+    const { kind, from, to } = transition;
+    if (!isOfStream(event, kind, stream)) return 'its data name something else than its stream does';
     if (!from.includes(this.#step))
       return this.#step === 'none'
         ? 'what has to come before it is not there'
-        : `the ${story} is ${this.#step}, which cannot be followed by ${event.type}`;
+        : `the ${kind} is ${this.#step}, which cannot be followed by ${event.type}`;
     if (to) this.#step = to;
-    const posting = story === 'chat' ? postingOf(event) : undefined;
+    const posting = kind === 'chat' ? postingOf(event) : undefined;
     return posting ? this.#move(posting) : this.#nameSpend(event);
   }
 
@@ -54,14 +54,14 @@ export function spendOf({ data }: LedgerEvent): string | undefined {
   return `${network}/${contract}/${commitment}/${nonce}`;
 }
 
-function isOfStream({ data }: LedgerEvent, story: EntityKind, stream: string): boolean {
-  const id = idOf(data, story);
-  return id === undefined ? stream.startsWith(`${story}:`) : stream === `${story}:${id}`;
+function isOfStream({ data }: LedgerEvent, kind: EntityKind, stream: string): boolean {
+  const id = idOf(data, kind);
+  return id === undefined ? stream.startsWith(`${kind}:`) : stream === `${kind}:${id}`;
 }
 
 /** The id that the data name, where they do. */
-function idOf(data: LedgerEvent['data'], story: EntityKind): string | number | undefined {
-  switch (story) {
+function idOf(data: LedgerEvent['data'], kind: EntityKind): string | number | undefined {
+  switch (kind) {
     case 'chat':
     case 'spend':
       return 'chat_id' in data ? data.chat_id : undefined;

@@ -1,5 +1,11 @@
 import { CreditCheck } from '../credit/postings.ts';
-import { type EventData, eventSchemas, type EventType, type LedgerEvent } from '../events/event.ts';
+import {
+  type EventData,
+  eventDescriptors,
+  isEventType,
+  type EventType,
+  type LedgerEvent,
+} from '../events/event.ts';
 import {
   optionFromJson,
   type Quote,
@@ -10,7 +16,6 @@ import {
 import { spendOf, EntityCheck } from './entity-check.ts';
 import { nameOf, QuoteCheck } from './payment-check.ts';
 import { TopUpCheck } from './top-up-check.ts';
-import { transitions } from '../events/transitions.ts';
 
 /** The first thing wrong with a ledger, in words. */
 export interface Fault {
@@ -86,7 +91,7 @@ export class LedgerCheck {
     if (at < this.#at)
       return `${type} of ${stream} says ${at}, but the event before it ${this.#at}: times were changed`;
     this.#at = at;
-    const parsed = eventSchemas[type].safeParse(leaf.data);
+    const parsed = eventDescriptors[type].schema.safeParse(leaf.data);
     if (!parsed.success) {
       const [issue] = parsed.error.issues;
       return `the data of ${type} is not what its schema allows: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`;
@@ -122,7 +127,7 @@ export class LedgerCheck {
 
   #tell(event: LedgerEvent, stream: string): string | undefined {
     let story = this.#stories.get(stream);
-    if (!story && transitions[event.type].of === 'step') {
+    if (!story && eventDescriptors[event.type].transition.of === 'entity') {
       story = new EntityCheck();
       this.#stories.set(stream, story);
     }
@@ -244,7 +249,7 @@ function readLeaf(bytes: Buffer): Leaf | string {
   if (!Number.isSafeInteger(seq) || !Number.isSafeInteger(version) || typeof stream !== 'string')
     return 'this is not an event: its place is not one';
   if (typeof at !== 'string' || !time.test(at)) return 'its time is not one';
-  if (!Object.hasOwn(eventSchemas, type)) return `nobody knows events of the type ${type}`;
+  if (!isEventType(type)) return `nobody knows events of the type ${String(type)}`;
   return leaf;
 }
 

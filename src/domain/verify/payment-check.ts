@@ -1,5 +1,5 @@
-import type { EventData, LedgerEvent } from '../events/event.ts';
-import { type CallStatus, type PaymentStatus, type Transition, transitions } from '../events/transitions.ts';
+import type { CallStatus, EventDescriptor, PaymentStatus, Transition } from '../events/descriptor.ts';
+import { type EventData, eventDescriptors, type LedgerEvent } from '../events/event.ts';
 
 interface Payment {
   readonly name: string;
@@ -31,7 +31,7 @@ export class QuoteCheck {
 
   /** What is wrong with an event of a stream that has no quote; undefined where it may stand there. */
   static withoutQuote({ type }: LedgerEvent): string | undefined {
-    return transitions[type].of === 'note'
+    return eventDescriptors[type].transition.of === 'note'
       ? undefined
       : 'it belongs to a quote, and there was none before it';
   }
@@ -51,13 +51,13 @@ export class QuoteCheck {
 
   /** Takes the stream's next event. What is wrong with it; undefined where it is legal. */
   apply(event: LedgerEvent): string | undefined {
-    const transition = transitions[event.type];
+    const { transition }: EventDescriptor = eventDescriptors[event.type];
     switch (transition.of) {
       case 'note':
         return undefined;
       case 'quote':
         return 'a quote is the first of its stream, and issued once';
-      case 'opens':
+      case 'unpaid_quote':
         return this.#open(event);
       case 'payment':
         return this.#movePayment(event, transition);
@@ -65,7 +65,7 @@ export class QuoteCheck {
         return this.#enqueue(event);
       case 'call':
         return this.#moveCall(event, transition);
-      case 'step':
+      case 'entity':
         return 'it belongs to a stream of its own, and this is the stream of a quote';
     }
   }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { apiKeyNamePattern } from '../../domain/identity/api-key.ts';
-import { modelNamePattern } from '../../domain/events/chat-event.ts';
+import { modelNamePattern } from '../../domain/events/fields.ts';
 import { accountNamePattern, parseCredit } from '../../domain/credit/price.ts';
 import { credit } from './credit.ts';
 import { time } from './values.ts';

@@ -4,7 +4,7 @@ import {
   decodeLeaf,
   encodeEventData,
   type EventData,
-  eventSchemas,
+  eventDescriptors,
   type EventType,
   type LedgerEvent,
 } from '../../../src/domain/events/event.ts';
@@ -278,7 +278,7 @@ function leafOf(type: string, data: string, change: object = {}): Buffer {
 
 describe('every event', () => {
   test('has a schema and an example', () => {
-    expect(types.toSorted()).toEqual(Object.keys(eventSchemas).toSorted());
+    expect(types.toSorted()).toEqual(Object.keys(eventDescriptors).toSorted());
   });
 
   test.each(types)('%s is read back as it was written', (type) => {

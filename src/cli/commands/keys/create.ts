@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { apiKeyNamePattern } from '../../../domain/identity/api-key.ts';
 import { accountNamePattern, parseCredit } from '../../../domain/credit/price.ts';
-import { modelNamePattern } from '../../../domain/events/chat-event.ts';
+import { modelNamePattern } from '../../../domain/events/fields.ts';
 import { issueApiKey } from '../../../identity/api-keys.ts';
 import { openCreditAccount } from '../../../credit/credit.ts';
 import { withLedger } from '../../ledger.ts';

@@ -1,0 +1,61 @@
+import { z } from 'zod';
+import { type EventFamily, recordOnly } from './descriptor.ts';
+import { count, micros, reason, visibleName } from './fields.ts';
+
+/** How a completion ended. `recovered`: its process ended first, and its cost is the upper bound. */
+export const chatEndings = ['completed', 'cut', 'client_left', 'recovered'] as const;
+
+const caller = {
+  caller: z.enum(['api_key', 'session', 'spend_auth', 'anonymous']),
+  key_id: count.optional(),
+  account_id: count.optional(),
+};
+const ofChat = { of: 'entity', kind: 'chat' } as const;
+
+/** Chat completions: never a prompt, an answer or a client's address. */
+export const chatEvents = {
+  chat_admitted: {
+    ...recordOnly,
+    schema: z.strictObject({ ...caller, model: visibleName, streaming: z.boolean() }),
+    transition: { ...ofChat, from: ['none'], to: 'admitted' },
+  },
+  chat_refused: {
+    ...recordOnly,
+    schema: z.strictObject({ ...caller, code: reason, model: visibleName.optional() }),
+    transition: { ...ofChat, from: ['none'], to: 'refused' },
+  },
+  /** Recorded twice where a process was taken for dead and reported the actual cost later. */
+  chat_completed: {
+    schema: z.strictObject({
+      ending: z.enum(chatEndings),
+      model: visibleName,
+      upstream: visibleName.optional(),
+      prompt_tokens: count,
+      completion_tokens: count,
+      /** Some tokens were counted or bounded by the gateway, not reported by the upstream. */
+      is_estimate: z.boolean(),
+      cost_micros: micros,
+      /** The part of the cost above the hold: the upstream wrote more than it was allowed to. */
+      uncovered_micros: micros.optional(),
+      first_byte_ms: count.optional(),
+      latency_ms: count.optional(),
+      reason: reason.optional(),
+    }),
+    transition: { ...ofChat, from: ['admitted', 'completed'], to: 'completed' },
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'context',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: 'none',
+    counters: 'none',
+    followUps: 'none',
+  },
+  /** Nothing was delivered and nothing is charged. */
+  chat_failed: {
+    ...recordOnly,
+    schema: z.strictObject({ reason, model: visibleName, upstream: visibleName.optional() }),
+    transition: { ...ofChat, from: ['admitted'], to: 'failed' },
+  },
+} as const satisfies EventFamily;

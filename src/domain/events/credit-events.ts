@@ -1,0 +1,144 @@
+import { z } from 'zod';
+import type { EventFamily } from './descriptor.ts';
+import { address, count, decimals, hex32, micros, network, symbol, uint256, visibleName } from './fields.ts';
+
+const ofAccount = { account_id: count, amount_micros: micros };
+/** The paid call that bought the credit, in its quote's stream. */
+const ofTopUp = { call_id: count, quote_digest: hex32 };
+const ofChat = { ...ofAccount, chat_id: z.uuid(), key_id: count.optional() };
+
+const inAccount = { of: 'entity', kind: 'account', from: ['opened'] } as const;
+const inChat = { of: 'entity', kind: 'chat' } as const;
+
+/** Accounts and their credit. Every move of credit is a posting between two sides of an account. */
+export const creditEvents = {
+  credit_account_opened: {
+    schema: z.strictObject({ account_id: count, name: visibleName }),
+    transition: { of: 'entity', kind: 'account', from: ['none'], to: 'opened' },
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: ['credit'],
+    counters: 'none',
+    followUps: 'none',
+  },
+  credit_granted: {
+    schema: z.strictObject({ ...ofAccount, token_id: count.optional() }),
+    transition: inAccount,
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: ['granted', 'available'],
+    bookkeeping: 'posts',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: ['credit'],
+    counters: 'none',
+    followUps: 'none',
+  },
+  /** Bought with `atoms` of a token. */
+  credit_topped_up: {
+    schema: z.strictObject({
+      ...ofAccount,
+      ...ofTopUp,
+      network,
+      asset: address,
+      symbol,
+      decimals,
+      atoms: uint256,
+      payer: address,
+    }),
+    transition: inAccount,
+    quoteState: 'none',
+    uniqueness: 'claims',
+    credit: ['bought', 'available'],
+    bookkeeping: 'posts',
+    reopens: 'after_completion',
+    reconciliation: 'none',
+    readModels: ['credit'],
+    counters: 'none',
+    followUps: 'none',
+  },
+  /** Credit was bought and its payment did not stand: what is left of it is taken back, the rest is `missing_micros`. */
+  credit_reversed: {
+    schema: z.strictObject({ ...ofAccount, ...ofTopUp, missing_micros: micros }),
+    transition: inAccount,
+    quoteState: 'none',
+    uniqueness: 'releases',
+    credit: ['available', 'bought'],
+    bookkeeping: 'posts',
+    reopens: 'always',
+    reconciliation: 'none',
+    readModels: ['credit'],
+    counters: 'none',
+    followUps: 'none',
+  },
+  credit_expired: {
+    schema: z.strictObject({ ...ofAccount, token_id: count.optional() }),
+    transition: inAccount,
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: ['available', 'expired'],
+    bookkeeping: 'posts',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: ['credit'],
+    counters: 'none',
+    followUps: 'none',
+  },
+  credit_held: {
+    schema: z.strictObject(ofChat),
+    transition: { ...inChat, from: ['admitted'] },
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: ['available', 'held'],
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: ['credit'],
+    counters: 'none',
+    followUps: 'none',
+  },
+  credit_captured: {
+    schema: z.strictObject({ ...ofChat, is_estimate: z.boolean() }),
+    transition: { ...inChat, from: ['completed'] },
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: ['held', 'used'],
+    bookkeeping: 'posts',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: ['credit'],
+    counters: 'none',
+    followUps: 'none',
+  },
+  credit_released: {
+    schema: z.strictObject(ofChat),
+    transition: { ...inChat, from: ['completed', 'failed'] },
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: ['held', 'available'],
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: ['credit'],
+    counters: 'none',
+    followUps: 'none',
+  },
+  /** The part of a capture that was too much. */
+  credit_corrected: {
+    schema: z.strictObject(ofChat),
+    transition: { ...inChat, from: ['completed'] },
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: ['used', 'available'],
+    bookkeeping: 'posts',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: ['credit'],
+    counters: 'none',
+    followUps: 'none',
+  },
+} as const satisfies EventFamily;

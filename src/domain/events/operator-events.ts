@@ -1,0 +1,78 @@
+import { z } from 'zod';
+import { operatorScopes } from '../identity/operator-scope.ts';
+import { type EventFamily, note, recordOnly } from './descriptor.ts';
+import {
+  address,
+  count,
+  hex32,
+  ofTransfer,
+  operatorName,
+  reason,
+  runner,
+  settlementTerms,
+} from './fields.ts';
+
+const { network, asset, symbol, decimals, amount, pay_to } = settlementTerms;
+
+/** What an operator does beside payments: tokens, the configuration, runners and sweeps. */
+export const operatorEvents = {
+  operator_token_created: {
+    ...recordOnly,
+    schema: z.strictObject({ token_id: count, scopes: z.array(z.enum(operatorScopes)) }),
+    transition: note,
+  },
+  operator_token_revoked: {
+    ...recordOnly,
+    schema: z.strictObject({ token_id: count }),
+    transition: note,
+  },
+  operator_config_loaded: {
+    ...recordOnly,
+    schema: z.strictObject({ jobs: count, catalog_sha256: hex32 }),
+    transition: note,
+  },
+  operator_config_refused: {
+    ...recordOnly,
+    schema: z.strictObject({ mistakes: count }),
+    transition: note,
+  },
+  operator_models_loaded: {
+    ...recordOnly,
+    schema: z.strictObject({ models: count, models_sha256: hex32 }),
+    transition: note,
+  },
+  operator_runner_paused: {
+    ...recordOnly,
+    schema: z.strictObject({ runner, reason }),
+    transition: note,
+  },
+  operator_runner_resumed: {
+    ...recordOnly,
+    schema: z.strictObject({ runner }),
+    transition: note,
+  },
+  /** A transfer from a payee to another account of the operator. */
+  operator_sweep_recorded: {
+    schema: z.strictObject({
+      network,
+      asset,
+      symbol,
+      decimals,
+      pay_to,
+      swept_to: address,
+      amount,
+      ...ofTransfer,
+      operator: operatorName,
+    }),
+    transition: { of: 'entity', kind: 'sweep', from: ['none'], to: 'recorded' },
+    quoteState: 'none',
+    uniqueness: 'claims',
+    credit: 'none',
+    bookkeeping: 'posts',
+    reopens: 'none',
+    reconciliation: 'needed',
+    readModels: 'none',
+    counters: 'none',
+    followUps: 'none',
+  },
+} as const satisfies EventFamily;

@@ -1,0 +1,272 @@
+import { z } from 'zod';
+import { authModes } from '../payments/job.ts';
+import { identifierForm } from '../payments/payment-identifier.ts';
+import { type EventFamily, recordOnly } from './descriptor.ts';
+import {
+  address,
+  blockTime,
+  count,
+  hex32,
+  ofJob,
+  ofPayment,
+  ofTransfer,
+  operatorName,
+  reason,
+  settlementTerms,
+  uint256,
+} from './fields.ts';
+
+const hexBytes = z
+  .string()
+  .regex(/^0x(?:[0-9a-f]{2})*$/)
+  .max(8194);
+
+const signedPayment = z.strictObject({
+  x402_version: z.union([z.literal(1), z.literal(2)]),
+  ...settlementTerms,
+  payer: address,
+  nonce: hex32,
+  valid_after: uint256,
+  valid_before: uint256,
+  signature: hexBytes,
+  max_timeout_secs: count,
+});
+export type SignedPaymentData = z.infer<typeof signedPayment>;
+
+/** Free text of a caller, limited to visible ASCII without a colon. */
+const callerNonce = z.string().regex(/^[!-9;-~]{1,128}$/);
+
+/** Free text of an operator, for auditors: visible ASCII and spaces. */
+const evidenceText = z.string().regex(/^[ -~]{1,200}$/);
+
+/** The call of a settlement that did not stand: withdrawn, or kept because a runner has it already. */
+const callOutcome = z.enum(['withdrawn', 'kept']);
+
+const unpaidQuote = { of: 'unpaid_quote' } as const;
+/** A settlement reported as failed may land late, so a failed payment may still change. */
+const unsettled = ['settling', 'settlement_unknown', 'settlement_failed'] as const;
+const undecided = ['settling', 'settlement_unknown'] as const;
+const settled = ['settled'] as const;
+
+/** The events of a quote's stream up to its settlement, and those that change a settlement afterwards. */
+export const paymentEvents = {
+  quote_issued: {
+    schema: z.strictObject({
+      ...ofJob,
+      price_wei: uint256,
+      options: z.array(z.strictObject(settlementTerms)).min(1),
+      requester: address,
+      inputs_hash: hex32,
+      issued_at: count,
+      expires_at: count,
+      salt: hex32,
+    }),
+    transition: { of: 'quote' },
+    quoteState: 'changes',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'context',
+    reopens: 'none',
+    reconciliation: 'needed',
+    readModels: 'none',
+    counters: ['quoted'],
+    followUps: 'none',
+  },
+  payment_verified: {
+    ...recordOnly,
+    schema: z.strictObject({ ...ofPayment, by: z.enum(['facilitator', 'signature', 'chain']) }),
+    transition: unpaidQuote,
+  },
+  auth_passed: {
+    schema: z.strictObject({
+      caller: address,
+      mode: z.enum(authModes),
+      caller_nonce: callerNonce.optional(),
+    }),
+    transition: unpaidQuote,
+    quoteState: 'none',
+    uniqueness: 'claims',
+    credit: 'none',
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: 'none',
+    counters: 'none',
+    followUps: 'none',
+  },
+  settlement_started: {
+    schema: z.strictObject({
+      request_id: z.uuid(),
+      /** Hash of what the payment pays for: method, path, body, caller and caller nonce. */
+      binding: hex32,
+      body_sha256: hex32,
+      body_bytes: count,
+      payment: signedPayment,
+      /** The payer's own id for this payment, where it gave one: unique like its nonce. */
+      payment_id: z.string().regex(identifierForm).optional(),
+    }),
+    transition: unpaidQuote,
+    quoteState: 'changes',
+    uniqueness: 'claims',
+    credit: 'none',
+    bookkeeping: 'context',
+    reopens: 'none',
+    reconciliation: 'needed',
+    readModels: ['payments'],
+    counters: 'none',
+    followUps: 'none',
+  },
+  payer_mismatch: {
+    schema: z.strictObject({ ...ofPayment, settled_payer: address }),
+    transition: { of: 'payment', from: unsettled },
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: 'none',
+    counters: 'none',
+    followUps: ['alert'],
+  },
+  settlement_unknown: {
+    schema: z.strictObject({ ...ofPayment, reason, transaction: hex32.optional() }),
+    transition: { of: 'payment', from: unsettled, to: 'settlement_unknown' },
+    quoteState: 'changes',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'context',
+    reopens: 'after_failure',
+    reconciliation: 'needed',
+    readModels: ['payments'],
+    counters: ['settlement_unknown'],
+    followUps: 'none',
+  },
+  settlement_failed: {
+    schema: z.strictObject({ ...ofPayment, reason }),
+    transition: { of: 'payment', from: unsettled, to: 'settlement_failed' },
+    quoteState: 'changes',
+    uniqueness: 'releases',
+    credit: 'none',
+    bookkeeping: 'context',
+    reopens: 'none',
+    reconciliation: 'needed',
+    readModels: ['payments'],
+    counters: ['settlement_failed'],
+    followUps: ['take_back'],
+  },
+  payment_settled: {
+    schema: z.strictObject({
+      ...ofPayment,
+      amount: uint256,
+      transaction: hex32,
+      /** An operator's stands beside an `operator_settlement_resolved`. */
+      evidence: z.enum(['facilitator', 'chain', 'operator']),
+      block_number: uint256.optional(),
+      block_hash: hex32.optional(),
+      block_time: blockTime,
+      log_index: count.optional(),
+    }),
+    transition: { of: 'payment', from: unsettled, to: 'settled' },
+    quoteState: 'changes',
+    uniqueness: 'claims',
+    credit: 'none',
+    bookkeeping: 'posts',
+    reopens: 'after_failure',
+    reconciliation: 'needed',
+    readModels: ['payments'],
+    counters: ['settled'],
+    followUps: ['confirm'],
+  },
+  /** The chain shows the transfer that a facilitator had reported: from here on the payment is proven. */
+  settlement_confirmed: {
+    schema: z.strictObject({ ...ofPayment, ...ofTransfer }),
+    transition: { of: 'payment', from: settled },
+    quoteState: 'changes',
+    uniqueness: 'claims',
+    credit: 'none',
+    bookkeeping: 'posts',
+    reopens: 'none',
+    reconciliation: 'needed',
+    readModels: ['payments'],
+    counters: 'none',
+    followUps: ['confirm'],
+  },
+  settlement_disproved: {
+    schema: z.strictObject({ ...ofPayment, transaction: hex32, reason, call: callOutcome }),
+    transition: { of: 'payment', from: settled, to: 'settlement_unknown' },
+    quoteState: 'changes',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'posts',
+    reopens: 'always',
+    reconciliation: 'needed',
+    readModels: ['payments'],
+    counters: ['settlement_disproved'],
+    followUps: ['resolve', 'alert'],
+  },
+  settlement_reorged: {
+    schema: z.strictObject({
+      ...ofPayment,
+      transaction: hex32,
+      block_number: uint256,
+      block_hash: hex32,
+      call: callOutcome,
+    }),
+    transition: { of: 'payment', from: settled, to: 'settling' },
+    quoteState: 'changes',
+    uniqueness: 'releases',
+    credit: 'none',
+    bookkeeping: 'posts',
+    reopens: 'always',
+    reconciliation: 'needed',
+    readModels: ['payments'],
+    counters: ['settlement_reorged'],
+    followUps: ['resolve', 'alert'],
+  },
+  settlement_overdue: {
+    schema: z.strictObject({ ...ofPayment, age_secs: count, reason }),
+    transition: { of: 'payment', from: undecided },
+    quoteState: 'changes',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: 'none',
+    counters: 'none',
+    followUps: ['alert'],
+  },
+  operator_settlement_resolved: {
+    ...recordOnly,
+    schema: z.strictObject({
+      ...ofPayment,
+      paid: z.boolean(),
+      transaction: hex32.optional(),
+      evidence: evidenceText,
+      operator: operatorName,
+    }),
+    transition: { of: 'payment', from: undecided },
+  },
+  /** The whole payment was returned to its payer, from the payee or another account of the operator. It stays settled. */
+  refunded: {
+    schema: z.strictObject({
+      ...ofPayment,
+      amount: uint256,
+      refunded_from: address,
+      refunded_to: address,
+      ...ofTransfer,
+      operator: operatorName,
+    }),
+    transition: { of: 'payment', from: settled },
+    quoteState: 'changes',
+    uniqueness: 'claims',
+    credit: 'none',
+    bookkeeping: 'posts',
+    reopens: 'always',
+    reconciliation: 'needed',
+    readModels: ['payments'],
+    counters: 'none',
+    followUps: ['take_back'],
+  },
+} as const satisfies EventFamily;

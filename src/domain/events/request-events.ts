@@ -1,0 +1,127 @@
+import { z } from 'zod';
+import { authModes } from '../payments/job.ts';
+import { type EventFamily, note, recordOnly } from './descriptor.ts';
+import { address, count, hex32, ofJob, ofPayment, reason } from './fields.ts';
+
+/** One trial of a job's authorization; `code` says why it was not allowed. */
+const dryRun = z.strictObject({
+  ...ofJob,
+  mode: z.enum(authModes).optional(),
+  caller: address.optional(),
+  code: reason.optional(),
+});
+
+/** Requests that were refused, in streams of their own; a caller can also be refused in its quote's stream. */
+export const requestEvents = {
+  /** A payment was refused before any uniqueness claim was taken. */
+  payment_rejected: {
+    ...recordOnly,
+    schema: z.strictObject({
+      ...ofJob,
+      stage: z.enum(['decode', 'match', 'shape', 'verify']),
+      reason,
+      quote_digest: hex32.optional(),
+      payer: address.optional(),
+    }),
+    transition: note,
+  },
+  request_refused: {
+    ...recordOnly,
+    schema: z.strictObject({
+      code: reason,
+      service_id: count.optional(),
+      job_index: count.optional(),
+      quote_digest: hex32.optional(),
+    }),
+    transition: note,
+  },
+  auth_denied: {
+    schema: z.strictObject({
+      code: reason,
+      ...ofJob,
+      caller: address.optional(),
+      quote_digest: hex32.optional(),
+    }),
+    transition: note,
+    quoteState: 'changes',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: 'none',
+    counters: ['denied'],
+    followUps: 'none',
+  },
+  replay_denied: {
+    schema: z.strictObject({
+      claim: z.enum(['payment', 'quote', 'caller_nonce', 'payment_identifier']),
+      ...ofPayment,
+      // a version 1 payment names no asset
+      asset: address.optional(),
+      quote_digest: hex32.optional(),
+    }),
+    transition: note,
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: 'none',
+    counters: ['replay_denied'],
+    followUps: 'none',
+  },
+  enqueue_failed: {
+    schema: z.strictObject({ reason, ...ofJob, quote_digest: hex32.optional() }),
+    transition: note,
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: 'none',
+    counters: ['enqueue_failed'],
+    followUps: 'none',
+  },
+  dry_run_allowed: {
+    schema: dryRun,
+    transition: note,
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: 'none',
+    counters: ['dry_run', 'dry_run_allowed'],
+    followUps: 'none',
+  },
+  dry_run_denied: {
+    schema: dryRun,
+    transition: note,
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: 'none',
+    counters: ['dry_run', 'dry_run_denied'],
+    followUps: 'none',
+  },
+  dry_run_error: {
+    schema: dryRun,
+    transition: note,
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: 'none',
+    counters: ['dry_run', 'dry_run_error'],
+    followUps: 'none',
+  },
+} as const satisfies EventFamily;

@@ -1,0 +1,112 @@
+import { z } from 'zod';
+import { type EventFamily, recordOnly } from './descriptor.ts';
+import { address, hex32, network, reason, uint256 } from './fields.ts';
+
+const spend = {
+  chat_id: z.uuid(),
+  network,
+  contract: address,
+  commitment: hex32,
+  nonce: uint256,
+  auth_hash: hex32,
+  operator: address,
+  /** In the token's atoms. */
+  amount: uint256,
+};
+/** Absent where another party landed the spend: then it has no transaction of ours. */
+const onChain = {
+  transaction: hex32.optional(),
+  block_number: uint256.optional(),
+  block_hash: hex32.optional(),
+};
+
+const ofSpend = { of: 'entity', kind: 'spend' } as const;
+
+/** Spends of prepaid credits on a chain. */
+export const spendEvents = {
+  /** Accepted for one request. Holds everything that landing it takes. */
+  spend_accepted: {
+    schema: z.strictObject({
+      ...spend,
+      service_id: uint256,
+      job_index: z.int().min(0).max(255),
+      expiry: uint256,
+      signature: z.string().regex(/^0x[0-9a-f]{130}$/),
+      /** Hash of what it pays for: its own digest, method, path and body. */
+      binding: hex32,
+      process_id: z.uuid(),
+    }),
+    transition: { ...ofSpend, from: ['none'], to: 'accepted' },
+    quoteState: 'none',
+    uniqueness: 'claims',
+    credit: 'none',
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: 'none',
+    counters: 'none',
+    followUps: 'none',
+  },
+  /** The contract has debited its account. Within an exposure the answer starts first, so it may follow `spend_earned`. */
+  spend_authorized: {
+    ...recordOnly,
+    schema: z.strictObject({ ...spend, ...onChain }),
+    transition: { ...ofSpend, from: ['accepted', 'earned'] },
+  },
+  /** An answer has started: from here on the amount is the operator's. */
+  spend_earned: {
+    schema: z.strictObject(spend),
+    transition: { ...ofSpend, from: ['accepted'], to: 'earned' },
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'posts',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: 'none',
+    counters: 'none',
+    followUps: ['pay_out'],
+  },
+  /** Nothing was delivered for it, and it will not be paid out. */
+  spend_released: {
+    schema: z.strictObject({ ...spend, reason }),
+    transition: { ...ofSpend, from: ['accepted'], to: 'released' },
+    quoteState: 'none',
+    uniqueness: 'releases',
+    credit: 'none',
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: 'none',
+    counters: 'none',
+    followUps: 'none',
+  },
+  /** Its operator has the tokens. */
+  spend_paid_out: {
+    schema: z.strictObject({ ...spend, ...onChain }),
+    transition: { ...ofSpend, from: ['earned'], to: 'closed' },
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'posts',
+    reopens: 'none',
+    reconciliation: 'needed',
+    readModels: 'none',
+    counters: 'none',
+    followUps: 'none',
+  },
+  /** It was earned and will never be paid out. */
+  spend_failed: {
+    schema: z.strictObject({ ...spend, reason }),
+    transition: { ...ofSpend, from: ['earned'], to: 'closed' },
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'posts',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: 'none',
+    counters: 'none',
+    followUps: 'none',
+  },
+} as const satisfies EventFamily;
