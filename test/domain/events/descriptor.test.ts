@@ -15,8 +15,14 @@ const descriptorOf = (type: keyof typeof eventDescriptors): EventDescriptor => e
 describe('the event descriptors', () => {
   test('belong to one family each: no type is defined twice', () => {
     const families = [
-      ...[paymentEvents, callEvents, requestEvents, operatorEvents],
-      ...[chatEvents, creditEvents, identityEvents, spendEvents],
+      paymentEvents,
+      callEvents,
+      requestEvents,
+      operatorEvents,
+      chatEvents,
+      creditEvents,
+      identityEvents,
+      spendEvents,
     ];
     expect(families.flatMap((family) => Object.keys(family)).toSorted()).toEqual(eventTypes.toSorted());
   });
