@@ -6,7 +6,7 @@ test('money and calls agree after kills, cuts and lies, with one gateway and wit
   const reports = await makeRuns({
     runs: 2,
     seed: 'npm test',
-    visits: 10,
+    scenarios: 10,
     loadMs: 1_000,
     say: (line) => told.push(line),
   });

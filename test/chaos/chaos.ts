@@ -6,19 +6,19 @@ import { createRandom } from './random.ts';
 import { makeRun, type RunReport } from './run.ts';
 import { describeSchedule } from './schedule.ts';
 import { gatewaySteps } from './steps.ts';
-import { startWorld } from './world.ts';
+import { startEnvironment } from './environment.ts';
 
 export interface ChaosOptions {
   readonly runs: number;
   readonly seed: string;
-  /** How many gateways share the database; left out, one and two in turn. */
+  /** The number of gateways on one database; default: one and two in turn. */
   readonly processes?: number | undefined;
-  readonly visits?: number | undefined;
-  /** How long clients keep coming; left out, 2.5 s. */
+  readonly scenarios?: number | undefined;
+  /** Clients start within this time; default 2.5 s. */
   readonly loadMs?: number | undefined;
   /** Only this run, counted from 1. */
   readonly only?: number | undefined;
-  /** The folder of the program under test; left out, this repository. */
+  /** The directory of the program under test; default: this repository. */
   readonly root?: string | undefined;
   /** Keep the details of every run, not only of those with violations. */
   readonly keepsAll?: boolean;
@@ -28,46 +28,47 @@ export interface ChaosOptions {
 }
 
 const signals = ['SIGINT', 'SIGTERM'] as const;
-const usualVisits = 24;
-const usualLoadMs = 2_500;
-const toldViolations = 12;
+const defaultScenarios = 24;
+const defaultLoadMs = 2_500;
+const maxPrintedViolations = 12;
 
-/** Makes the runs one after the other and tells of each on a line. */
+/** Makes the runs one after the other and prints a line for each. */
 export async function makeRuns(options: ChaosOptions): Promise<RunReport[]> {
   const { runs, seed, only, say } = options;
   const random = createRandom(seed);
   const rotation = random.fork('rotation').shuffled(gatewaySteps);
-  const world = await startWorld(random.fork('world'), options.root);
+  const environment = await startEnvironment(random.fork('world'), options.root);
   const reports: RunReport[] = [];
-  const onSignal = (): void => void world.close().finally(() => process.exit(130));
+  const onSignal = (): void => void environment.close().finally(() => process.exit(130));
   for (const signal of signals) process.once(signal, onSignal);
   try {
     for (let run = (only ?? 1) - 1; run < (only ?? runs); run++) {
       const processes = options.processes ?? 1 + (run % 2);
-      const visits = options.visits ?? usualVisits;
+      const scenarios = options.scenarios ?? defaultScenarios;
       const report = await makeRun({
-        world,
+        environment,
         seed,
         run,
         rotation,
         processes,
-        visits,
-        loadMs: options.loadMs ?? usualLoadMs,
+        scenarioCount: scenarios,
+        loadMs: options.loadMs ?? defaultLoadMs,
       });
       reports.push(report);
       say(progressLine(report, processes, only ?? runs));
       if (report.violations.length === 0 && !options.keepsAll) continue;
-      for (const { kind, words } of report.violations.slice(0, toldViolations)) say(`  ${kind}: ${words}`);
-      if (report.violations.length > toldViolations) say(`  … ${report.violations.length} in all`);
+      for (const { kind, words } of report.violations.slice(0, maxPrintedViolations))
+        say(`  ${kind}: ${words}`);
+      if (report.violations.length > maxPrintedViolations) say(`  … ${report.violations.length} in all`);
       say(`  details: ${keepReport(report, seed)}`);
       say(
-        `  replay: npm run chaos -- --seed ${seed} --only ${run + 1} --processes ${processes} --visits ${visits}`,
+        `  replay: npm run chaos -- --seed ${seed} --only ${run + 1} --processes ${processes} --scenarios ${scenarios}`,
       );
       if (report.violations.some(({ kind }) => options.stopsAt?.includes(kind))) break;
     }
   } finally {
     for (const signal of signals) process.off(signal, onSignal);
-    await world.close();
+    await environment.close();
   }
   return reports;
 }
@@ -79,7 +80,7 @@ function progressLine(
 ): string {
   const { signed, landed, accepted } = payments;
   const faults = [...counts.values()].reduce((sum, count) => sum + count, 0);
-  const strikes = [...schedule.strikes, ...schedule.mishaps].map((one) =>
+  const strikes = [...schedule.strikes, ...schedule.databaseFaults].map((one) =>
     'step' in one ? `${one.what} ${one.step}#${one.nth}` : `${one.what} at ${one.atMs} ms`,
   );
   const verdict = violations.length === 0 ? 'sound' : `${violations.length} VIOLATIONS`;
@@ -89,7 +90,7 @@ function progressLine(
   );
 }
 
-/** Everything about a run, for whoever looks for the reason. */
+/** Writes everything about a run to a directory, to find the cause of a violation. */
 function keepReport(report: RunReport, seed: string): string {
   const dir = path.join(tmpdir(), `tollbook-chaos-report-${seed.replaceAll(/[^\w-]/g, '_')}-${report.run}`);
   mkdirSync(dir, { recursive: true });
@@ -100,14 +101,14 @@ function keepReport(report: RunReport, seed: string): string {
     report.violations.map(({ kind, words }) => `${kind}: ${words}`),
   );
   write('schedule.txt', describeSchedule(report.schedule));
-  write('diary.txt', report.diary);
+  write('trace.txt', report.traceLines);
   write('clients.jsonl', report.clients);
   write('ledger.jsonl', [report.ledger]);
   write('processes.log', [report.log]);
   return dir;
 }
 
-/** What was done to the gateways, over all runs, and what came of it. */
+/** The faults of all runs, and their results. */
 export function summarize(reports: readonly RunReport[]): string[] {
   const counts = new Map<string, number>();
   for (const report of reports)

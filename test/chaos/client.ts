@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { header, type Offer, offerOf } from '../support/payer.ts';
-import type { Attempt, Presentation, SignedOnce } from './book.ts';
+import type { Attempt, Presentation, SignedOnce } from './records.ts';
 import type { Random } from './random.ts';
 
-/** What a client needs to reach the gateways. */
+/** The gateways that a client may ask, and when it stops. */
 export interface ClientParts {
   readonly urls: readonly string[];
-  /** Aborts when nobody waits any longer. */
+  /** Aborts when the run is over. */
   readonly deadline: AbortSignal;
 }
 
@@ -24,7 +24,7 @@ const answerShape = z.object({
   quote_digest: z.string().optional(),
 });
 
-/** Asks for a quote until there is one. Undefined where none came in time. */
+/** Asks for an offer until there is one. Undefined when none arrives in time. */
 export async function askForOffer(
   { urls, deadline }: ClientParts,
   random: Random,
@@ -37,14 +37,14 @@ export async function askForOffer(
       if (response.status === 402)
         return offerOf({ status: 402, headers: response.headers, text, json: undefined });
     } catch {
-      // a gateway that is being killed
+      // the gateway was killed: ask again
     }
-    await rest(random, deadline);
+    await pauseBriefly(random, deadline);
   }
   return undefined;
 }
 
-/** The header of a payment, in either version. */
+/** The payment header in x402 version 1 or 2. */
 export function paymentHeader({ payment }: SignedOnce, version: 1 | 2): Record<string, string> {
   if (version === 2) return header(payment);
   const v1 = { x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload: payment.payload };
@@ -52,8 +52,8 @@ export function paymentHeader({ payment }: SignedOnce, version: 1 | 2): Record<s
 }
 
 /**
- * Sends the same payment with the same request until it is accepted or refused for good, as a client must that was told
- * to: after broken connections, its own impatience, and every 5xx.
+ * Sends the same payment with the same request until it is accepted or definitely refused, as the contract asks: after
+ * broken connections, client time-outs, and every 5xx.
  */
 export async function present(
   { urls, deadline }: ClientParts,
@@ -67,23 +67,23 @@ export async function present(
     presentation.attempts.push(attempt);
     if (attempt.status === 202) return (presentation.end = 'accepted');
     if (isDefinite(attempt)) return (presentation.end = 'refused');
-    await rest(random, deadline);
+    await pauseBriefly(random, deadline);
   }
   return presentation.end;
 }
 
-/** Whether a client takes this answer for the last word that nothing was bought. */
+/** Whether a client takes this answer as definite: nothing was bought. */
 export function isDefinite({ status }: Attempt): boolean {
   return status !== undefined && status >= 400 && status < 500 && status !== 408 && status !== 429;
 }
 
-/** One request, and what came of it. */
+/** Sends one request and returns its result. */
 export async function sendOnce(gateway: string, request: JobRequest, signal: AbortSignal): Promise<Attempt> {
   const sentAt = Date.now();
   try {
     const response = await post(gateway + request.path, request.body, request.headers, signal);
-    const told = answerShape.safeParse(await response.json().catch(() => ({})));
-    const { code, reason, call_id: callId, quote_digest: digest } = told.data ?? {};
+    const answer = answerShape.safeParse(await response.json().catch(() => ({})));
+    const { code, reason, call_id: callId, quote_digest: digest } = answer.data ?? {};
     return { gateway, sentAt, endedAt: Date.now(), status: response.status, code, reason, callId, digest };
   } catch {
     return { gateway, sentAt, endedAt: Date.now(), status: undefined };
@@ -103,6 +103,6 @@ export function timeLimit(ms: number, deadline: AbortSignal): AbortSignal {
   return AbortSignal.any([AbortSignal.timeout(ms), deadline]);
 }
 
-async function rest(random: Random, deadline: AbortSignal): Promise<void> {
+async function pauseBriefly(random: Random, deadline: AbortSignal): Promise<void> {
   await sleep(random.between(80, 300), undefined, { signal: deadline }).catch(() => {});
 }

@@ -1,9 +1,9 @@
 import type { Random } from './random.ts';
 
-/** What can happen to one operation on its way to a peer. `before` and `after` are of its effect. */
+/** A fault of one operation of a peer. `before` and `after` refer to the operation's effect. */
 export interface Fault {
   readonly kind: FaultKind;
-  /** How long it takes, where it takes time. */
+  /** Duration in milliseconds, for kinds that take time. */
   readonly ms: number;
 }
 
@@ -19,24 +19,24 @@ export type FaultKind =
   | 'garbage_after'
   | 'hang_before'
   | 'hang_after'
-  /** The effect comes when nobody waits for it any more. */
+  /** The effect happens after the caller's time-out. */
   | 'late'
   /** `success: true` without a transfer. */
   | 'lie_success'
   /** `success: true` with the transaction of another payment. */
   | 'lie_replay'
-  /** A failure before broadcast, told after the money moved. */
+  /** A failure before broadcast is reported although the transfer landed. */
   | 'lie_failed'
-  /** A good payment is called invalid. */
+  /** A valid payment is reported as invalid. */
   | 'lie_invalid'
-  /** A node that lags: no receipt, no logs. */
+  /** A lagging node: no receipt, no logs. */
   | 'stale'
-  /** Half of a message, and then the sender is gone. */
+  /** Half of a message arrives, then the connection closes. */
   | 'half'
-  /** The answer is kept back for a while. */
+  /** The answer is delayed. */
   | 'hold';
 
-/** The ways to a peer: each has its own misfortunes. */
+/** The operations that have faults of their own. */
 export type Place =
   | 'verify'
   | 'settle'
@@ -48,7 +48,7 @@ export type Place =
   | 'append'
   | 'query';
 
-/** How often each fault comes, out of a thousand operations. */
+/** Probabilities of the faults, per thousand operations. */
 const perMille: Readonly<Record<Place, Partial<Record<FaultKind, number>>>> = {
   verify: {
     delay: 40,
@@ -122,7 +122,7 @@ const msOf: Partial<Record<FaultKind, readonly [number, number]>> = {
   hold: [50, 800],
 };
 
-/** The fault of one operation at a place. */
+/** Draws the fault of one operation at a place. */
 export function drawFault(random: Random, place: Place): Fault {
   let rest = random.next() * 1_000;
   for (const [kind, share] of Object.entries(perMille[place])) {

@@ -1,9 +1,9 @@
 import { send } from './guarded-child.ts';
 
-/** Stops processes of the database for a while. */
+/** Suspends server processes of the database with SIGSTOP. */
 export interface Freezer {
   freeze(pid: number, ms: number): void;
-  /** All of them go on: before the server is asked to end, and when the misfortune is over. */
+  /** Resumes all of them: before the server is stopped, and when the faults end. */
   thaw(): void;
 }
 

@@ -2,7 +2,7 @@ import { testToken } from '../../src/devnet/contracts.ts';
 import { callAsAnyone, type ChainLocation } from '../../src/devnet/deploy.ts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
 import type { Payment } from '../support/payer.ts';
-import type { Misfortune } from './misfortune.ts';
+import type { FaultInjector } from './fault-injector.ts';
 
 type Moment = 'before_verify' | 'before_settle';
 
@@ -16,7 +16,7 @@ export interface FrontRunner {
   submit(payment: Payment): Promise<boolean>;
 }
 
-export function createFrontRunner(chain: ChainLocation, misfortune: Misfortune): FrontRunner {
+export function createFrontRunner(chain: ChainLocation, faults: FaultInjector): FrontRunner {
   const planned = new Map<string, { payment: Payment; moment: Moment }>();
 
   const submit = async (payment: Payment): Promise<boolean> => {
@@ -42,7 +42,7 @@ export function createFrontRunner(chain: ChainLocation, misfortune: Misfortune):
       const due = planned.get(nonce);
       if (due?.moment !== moment) return;
       planned.delete(nonce);
-      if (await submit(due.payment)) misfortune.note(`front-run ${moment}`, nonce.slice(0, 10));
+      if (await submit(due.payment)) faults.count(`front-run ${moment}`, nonce.slice(0, 10));
     },
     submit,
   };

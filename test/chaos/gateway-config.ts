@@ -11,7 +11,7 @@ export interface GatewayConfigValues {
   readonly payTo: Address;
 }
 
-/** How long a payer's signature holds at most: what can never be settled is given up some seconds after. */
+/** The longest validity of a payer's signature; a payment that cannot be settled ends some seconds later. */
 const maxTimeoutSecs = 60;
 
 const token = (asset: Address, symbol: string, name: string, payTo: Address): string => `
@@ -25,7 +25,7 @@ eip712_name = "${name}"
 eip712_version = "2"
 `;
 
-/** An operator's file with time-outs so short that outcomes become unknown within seconds. */
+/** A configuration with short time-outs, so that settlements become unknown within seconds. */
 export function gatewayConfig(values: GatewayConfigValues): string {
   const { port, facilitatorUrl, rpcUrl, pushUrl, payTo } = values;
   return `

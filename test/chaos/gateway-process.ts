@@ -65,7 +65,7 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
     logs = `${logs}${started.log()}--- ended with ${code} ---\n`.slice(-2_000_000);
     const isExcused = isKilled || isStopping || (!wasUp && options.isExcused());
     if (!isExcused)
-      faults.push(`gateway ${options.name} ended by itself with ${code}: ${lastWords(started.log())}`);
+      faults.push(`gateway ${options.name} ended by itself with ${code}: ${lastLines(started.log())}`);
   };
 
   const run = async (): Promise<void> => {
@@ -109,6 +109,6 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
   };
 }
 
-function lastWords(log: string): string {
+function lastLines(log: string): string {
   return log.trim().split('\n').slice(-3).join(' | ').slice(-1_500);
 }

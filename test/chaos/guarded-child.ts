@@ -6,12 +6,12 @@ import { processEnvironment } from '../../src/config/environment.ts';
 export interface GuardedChild {
   /** Of the command itself, not of its guard. */
   readonly pid: number;
-  /** The end of what it has said so far, on both outputs. */
+  /** The last part of its output so far, standard output and standard error together. */
   readonly log: () => string;
-  /** Told of each line on standard output. */
+  /** Calls the listener with each line of standard output. */
   onLine(listener: (line: string) => void): void;
   signal(name: NodeJS.Signals): void;
-  /** The exit code of the command; 128 and the signal's number where one ended it. */
+  /** The exit code of the command; 128 plus the signal's number when a signal ended it. */
   readonly ended: Promise<number>;
 }
 
@@ -22,8 +22,8 @@ export interface GuardedChildOptions {
 }
 
 /**
- * Ends the command when descriptor 0 does, which is when this process is gone, however it went: a gateway that is left
- * behind would write into the next run.
+ * Kills the command when descriptor 0 closes, which happens when this process ends for any reason: an orphaned gateway would
+ * write into the next run.
  */
 const guard = `
 exec 3<&0 0</dev/null
@@ -72,7 +72,7 @@ export async function startGuardedChild({ args, cwd, env = {} }: GuardedChildOpt
       });
     },
     signal(name) {
-      // a number that is free again may be somebody else's by now
+      // a process id that is free again may belong to another process
       if (!isOver) send(pid, name);
     },
     ended,
@@ -84,6 +84,6 @@ export function send(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {
-    // it was faster
+    // the process had ended already
   }
 }

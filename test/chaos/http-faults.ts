@@ -1,6 +1,6 @@
 import type { Fault } from './faults.ts';
 import type { Answer, Reply } from './http-proxy.ts';
-import type { Misfortune } from './misfortune.ts';
+import type { FaultInjector } from './fault-injector.ts';
 
 const badGateway: Answer = {
   status: 502,
@@ -14,14 +14,14 @@ const garbage: Answer = {
 };
 
 /** Lets an exchange suffer a fault that any peer can have. */
-export async function sufferFault(
+export async function applyFault(
   fault: Fault,
   forward: () => Promise<Answer>,
-  misfortune: Misfortune,
+  faults: FaultInjector,
 ): Promise<Reply> {
   switch (fault.kind) {
     case 'delay':
-      await misfortune.pause(fault.ms);
+      await faults.pause(fault.ms);
       return forward();
     case 'duplicate': {
       const [, second] = await Promise.all([forward(), forward()]);
@@ -34,9 +34,9 @@ export async function sufferFault(
     case 'garbage_before':
       return garbage;
     case 'hang_before':
-      return silence(misfortune);
+      return silence(faults);
     case 'late':
-      await misfortune.pause(fault.ms);
+      await faults.pause(fault.ms);
       await forward();
       return 'cut';
     case 'cut_after':
@@ -50,14 +50,14 @@ export async function sufferFault(
       return garbage;
     case 'hang_after':
       await forward();
-      return silence(misfortune);
+      return silence(faults);
     default:
       return forward();
   }
 }
 
 /** Says nothing while the misfortune lasts. */
-async function silence(misfortune: Misfortune): Promise<Reply> {
-  await misfortune.pause(60_000);
+async function silence(faults: FaultInjector): Promise<Reply> {
+  await faults.pause(60_000);
   return 'cut';
 }

@@ -12,14 +12,14 @@ function readOptions() {
       runs: { type: 'string' },
       seed: { type: 'string' },
       processes: { type: 'string' },
-      visits: { type: 'string' },
+      scenarios: { type: 'string' },
       only: { type: 'string' },
       plant: { type: 'string' },
       planted: { type: 'boolean', default: false },
       keep: { type: 'boolean', default: false },
     },
   });
-  const whole = (name: 'runs' | 'processes' | 'visits' | 'only', least: number, most: number) => {
+  const whole = (name: 'runs' | 'processes' | 'scenarios' | 'only', least: number, most: number) => {
     const text = values[name];
     if (text === undefined) return undefined;
     const number = Number(text);
@@ -31,7 +31,7 @@ function readOptions() {
     runs: whole('runs', 1, 10_000),
     seed: values.seed ?? String(Date.now() % 1_000_000),
     processes: whole('processes', 1, 8),
-    visits: whole('visits', 1, 500),
+    scenarios: whole('scenarios', 1, 500),
     only: whole('only', 1, 10_000),
     keepsAll: values.keep,
     say,

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { toFunctionSelector } from 'viem';
-import type { Book } from './book.ts';
+import type { Records } from './records.ts';
 import type { Place } from './faults.ts';
 import type { FrontRunner } from './front-runner.ts';
-import { sufferFault } from './http-faults.ts';
+import { applyFault } from './http-faults.ts';
 import {
   type Answer,
   type Exchange,
@@ -12,14 +12,14 @@ import {
   type Reply,
   startHttpProxy,
 } from './http-proxy.ts';
-import type { Misfortune } from './misfortune.ts';
+import type { FaultInjector } from './fault-injector.ts';
 import type { Step } from './steps.ts';
 
-/** What strikes at a step; true where it killed the gateway that was there, so that nobody waits for an answer. */
+/** Applies the strike of a step; true when it killed the gateway, so that the answer need not be sent. */
 export type StrikeHere = (step: Step) => Promise<boolean>;
 
 export interface PeerParts {
-  readonly misfortune: Misfortune;
+  readonly faults: FaultInjector;
   readonly strike: StrikeHere;
 }
 
@@ -33,11 +33,11 @@ const settleCall = z.object({
 });
 const settled = z.object({ success: z.literal(true), transaction: z.string() });
 
-/** Before the facilitator: faults, lies, front-running, and the steps around verifying and settling. */
+/** The proxy in front of the facilitator: faults, false answers, front-running, and the steps around verify and settle. */
 export function startFacilitatorProxy(
   target: string,
-  { misfortune, strike }: PeerParts,
-  book: Book,
+  { faults, strike }: PeerParts,
+  records: Records,
   frontRunner: FrontRunner,
 ): Promise<HttpProxy> {
   const lie = async (
@@ -55,16 +55,16 @@ export function startFacilitatorProxy(
         await forward();
         return jsonAnswer({ success: false, errorReason: 'insufficient_funds', transaction: '', ...about });
       case 'lie_success':
-        book.noteLie(asset, from, nonce);
+        records.addLie(asset, from, nonce);
         return jsonAnswer({
           success: true,
           transaction: `0x${nonce.slice(2).split('').toReversed().join('')}`,
           ...about,
         });
       case 'lie_replay': {
-        const transaction = book.transactions.get(`${asset}/${from}`);
+        const transaction = records.transactions.get(`${asset}/${from}`);
         if (transaction === undefined) return undefined;
-        book.noteLie(asset, from, nonce);
+        records.addLie(asset, from, nonce);
         return jsonAnswer({ success: true, transaction, ...about });
       }
       default:
@@ -77,14 +77,14 @@ export function startFacilitatorProxy(
     const { from, nonce } = call.paymentPayload.payload.authorization;
     if (await strike(`before_${place}`)) return 'cut';
     await frontRunner.run(nonce, `before_${place}`);
-    const fault = misfortune.draw(place);
+    const fault = faults.draw(place);
     const lied = await lie(fault.kind, call, forward);
-    if (fault.kind !== 'none') misfortune.note(`${place}: ${fault.kind}`, nonce.slice(0, 10));
-    const reply = lied ?? (await sufferFault(fault, forward, misfortune));
+    if (fault.kind !== 'none') faults.count(`${place}: ${fault.kind}`, nonce.slice(0, 10));
+    const reply = lied ?? (await applyFault(fault, forward, faults));
     if (reply !== 'cut' && !lied && place === 'settle') {
       const read = settled.safeParse(parseJson(reply.body));
       const { asset } = call.paymentRequirements;
-      if (read.success) book.transactions.set(`${asset}/${from}`, read.data.transaction);
+      if (read.success) records.transactions.set(`${asset}/${from}`, read.data.transaction);
     }
     return (await strike(`after_${place}`)) ? 'cut' : reply;
   };
@@ -94,15 +94,15 @@ export function startFacilitatorProxy(
     async (exchange, forward) => {
       if (exchange.path === '/verify') return behave(exchange, forward, 'verify');
       if (exchange.path === '/settle') return behave(exchange, forward, 'settle');
-      return plainFault('supported', forward, misfortune);
+      return plainFault('supported', forward, faults);
     },
   );
 }
 
 const authorizationState = toFunctionSelector('authorizationState(address,bytes32)');
 
-/** Before the chain: faults, and the steps at which a settlement is looked up. */
-export function startRpcProxy(target: string, { misfortune, strike }: PeerParts): Promise<HttpProxy> {
+/** The proxy in front of the chain: faults, and the steps at which a settlement is looked up. */
+export function startRpcProxy(target: string, { faults, strike }: PeerParts): Promise<HttpProxy> {
   return startHttpProxy(
     () => target,
     async ({ body }, forward) => {
@@ -111,19 +111,19 @@ export function startRpcProxy(target: string, { misfortune, strike }: PeerParts)
       const isLogs = text.includes('eth_getLogs');
       if (isReceipt && (await strike('during_confirmation'))) return 'cut';
       if ((isLogs || text.includes(authorizationState)) && (await strike('during_resolution'))) return 'cut';
-      const fault = misfortune.draw('rpc');
-      if (fault.kind !== 'stale') return plainFault('rpc', forward, misfortune, fault);
+      const fault = faults.draw('rpc');
+      if (fault.kind !== 'stale') return plainFault('rpc', forward, faults, fault);
       if (!isReceipt && !isLogs) return forward();
-      misfortune.note('rpc: stale');
+      faults.count('rpc: stale');
       return jsonAnswer({ jsonrpc: '2.0', id: 1, result: isLogs ? [] : null });
     },
   );
 }
 
-/** Before the runner that calls are pushed to. */
+/** The proxy in front of the push runner. */
 export function startPushProxy(
   target: string,
-  { misfortune, strike }: PeerParts,
+  { faults, strike }: PeerParts,
   strikeRunner: (step: 'pushed') => void,
 ): Promise<HttpProxy> {
   return startHttpProxy(
@@ -137,22 +137,22 @@ export function startPushProxy(
           strikeRunner('pushed');
           return answered;
         },
-        misfortune,
+        faults,
       );
       return (await strike('after_push')) ? 'cut' : reply;
     },
   );
 }
 
-/** Between a polling runner and the gateways. */
+/** The proxy between the lease runner and the gateways. */
 export function startLeaseProxy(
   target: () => string,
-  misfortune: Misfortune,
+  faults: FaultInjector,
   strikeRunner: (step: 'leased') => void,
 ): Promise<HttpProxy> {
   return startHttpProxy(target, async ({ path }, forward) => {
-    if (path !== '/runner/leases') return plainFault('report', forward, misfortune);
-    const reply = await plainFault('lease', forward, misfortune);
+    if (path !== '/runner/leases') return plainFault('report', forward, faults);
+    const reply = await plainFault('lease', forward, faults);
     if (reply !== 'cut' && reply.body.includes('"lease_id"')) strikeRunner('leased');
     return reply;
   });
@@ -161,11 +161,11 @@ export function startLeaseProxy(
 async function plainFault(
   place: Place,
   forward: Forward,
-  misfortune: Misfortune,
-  fault = misfortune.draw(place),
+  faults: FaultInjector,
+  fault = faults.draw(place),
 ): Promise<Reply> {
-  if (fault.kind !== 'none') misfortune.note(`${place}: ${fault.kind}`);
-  return sufferFault(fault, forward, misfortune);
+  if (fault.kind !== 'none') faults.count(`${place}: ${fault.kind}`);
+  return applyFault(fault, forward, faults);
 }
 
 function parseJson(body: Buffer): unknown {

@@ -2,12 +2,13 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Edit, Plant } from './plants.ts';
-import { repositoryRoot } from './world.ts';
+import { repositoryRoot } from './environment.ts';
 
-/** The text after an edit. Throws where what it looks for does not stand there exactly once. */
+/** The text after an edit. Throws unless the text to replace occurs exactly once. */
 export function applyEdit(text: string, { file, find, replace }: Edit): string {
   const times = text.split(find).length - 1;
-  if (times !== 1) throw new Error(`a plant looks for what stands ${times} times in ${file}: ${find}`);
+  if (times !== 1)
+    throw new Error(`the text of a planted bug occurs ${times} times in ${file}, not once: ${find}`);
   return text.replace(find, () => replace);
 }
 
@@ -16,7 +17,7 @@ export interface PlantedCopy {
   remove(): void;
 }
 
-/** A copy of the program with a bug in it, outside the repository. */
+/** A copy of the program with a planted bug, outside the repository. */
 export function makePlantedCopy({ name, edits }: Plant): PlantedCopy {
   const root = mkdtempSync(path.join(tmpdir(), `tollbook-plant-${name}-`));
   for (const part of ['src', 'migrations', 'scripts', 'package.json']) {

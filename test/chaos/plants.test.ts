@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { applyEdit } from './planted-copy.ts';
 import { plants } from './plants.ts';
-import { repositoryRoot } from './world.ts';
+import { repositoryRoot } from './environment.ts';
 
 test.each(plants)('the bug $name can still be planted: each of its edits fits exactly once', ({ edits }) => {
   for (const edit of edits) {

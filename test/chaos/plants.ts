@@ -7,17 +7,17 @@ export interface Edit {
   readonly replace: string;
 }
 
-/** A bug that somebody could make, put into a copy of the program to see that the harness finds it. */
+/** A plausible bug. The harness puts it into a copy of the program and must find it. */
 export interface Plant {
   readonly name: string;
   readonly edits: readonly Edit[];
-  /** The invariants that must catch it: one of them is enough. */
+  /** The invariants of which at least one must report it. */
   readonly caughtBy: readonly ViolationKind[];
 }
 
 export const plants: readonly Plant[] = [
   {
-    name: 'told-402-on-time-out',
+    name: '402-on-settle-timeout',
     edits: [
       {
         file: 'src/jobs/take-payment.ts',
@@ -83,7 +83,7 @@ export const plants: readonly Plant[] = [
     name: 'resolver-and-request-both-enqueue',
     edits: [
       {
-        // so that they meet often
+        // makes resolver and request meet often
         file: 'src/jobs/take-payment.ts',
         find: `const firstLookMs = 5_000;`,
         replace: `const firstLookMs = 0;`,

@@ -3,20 +3,20 @@ import pg from 'pg';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/devnet/postgres.ts';
 import { send } from './guarded-child.ts';
 
-/** A durable PostgreSQL of our own that can go away in the middle of everything and comes back. */
+/** A durable PostgreSQL server that can be stopped, crashed and restarted during a run. */
 export interface PostgresServer {
   readonly socketPath: string;
   url(database: string): string;
-  /** True while it is going down or coming up. */
+  /** True while it stops or starts. */
   readonly isAway: () => boolean;
-  /** Ends it, in order or at once, and starts it again. */
+  /** Stops it, with or without an orderly shutdown, and starts it again. */
   restart(how: 'in_order' | 'at_once'): Promise<void>;
   /** Runs a statement in the database `postgres`. */
   run(statement: string): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** After a crash it need not look at every file of every database that other runs left. */
+/** Shortens crash recovery: it does not sync each file of the databases of other runs. */
 const settings = { recovery_init_sync_method: 'syncfs' };
 
 export async function startPostgresServer(dir: string): Promise<PostgresServer> {
@@ -30,7 +30,7 @@ export async function startPostgresServer(dir: string): Promise<PostgresServer> 
     isAway: () => isAway,
     async restart(how) {
       isAway = true;
-      // an immediate shutdown: no checkpoint, what was committed comes back from the log
+      // immediate shutdown: no checkpoint, so recovery replays the WAL
       if (how === 'at_once') send(server.pid, 'SIGQUIT');
       await server.stop();
       server = await start();

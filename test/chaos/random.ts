@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** Numbers that follow from a seed alone: the same seed, the same numbers. */
+/** A deterministic random source: the same seed gives the same numbers. */
 export interface Random {
   /** At least 0, below 1. */
   next(): number;
@@ -10,7 +10,7 @@ export interface Random {
   pick<T>(list: readonly T[]): T;
   shuffled<T>(list: readonly T[]): T[];
   hex32(): `0x${string}`;
-  /** Numbers of their own for a part of the work, so that what another part draws does not move them. */
+  /** An independent source for a part of the run, so that draws of other parts do not change it. */
   fork(name: string): Random;
 }
 
@@ -38,7 +38,7 @@ export function createRandom(seed: string): Random {
   };
 }
 
-/** Mulberry32: small, and good enough to deal out misfortune. */
+/** Mulberry32: small, and good enough for fault injection. */
 function mulberry(start: number): () => number {
   let state = start >>> 0;
   return () => {

@@ -3,21 +3,21 @@ import pg from 'pg';
 import { privateKeyToAddress } from 'viem/accounts';
 import { createPublicClient, http } from 'viem';
 import { lowerCase } from '../../src/devnet/accounts.ts';
-import { createBook, type Book, type SignedOnce } from './book.ts';
-import { type Cast, startCast } from './cast.ts';
+import { createRecords, type Records, type SignedOnce } from './records.ts';
+import { type Participants, startParticipants } from './participants.ts';
 import { type Checked, checkRun } from './checks/check-run.ts';
 import type { Violation } from './checks/violation.ts';
 import { createFreezer, type Freezer } from './freezer.ts';
 import { createFrontRunner } from './front-runner.ts';
-import { createMisfortune, type Misfortune } from './misfortune.ts';
-import { moveClock, openCalls, waitForQuiet } from './quiet.ts';
+import { createFaultInjector, type FaultInjector } from './fault-injector.ts';
+import { moveClock, openCalls, waitUntilIdle } from './idle.ts';
 import { createRandom } from './random.ts';
-import { makeSchedule, type Mishap, type Schedule, type ScheduleOptions } from './schedule.ts';
-import { makeVisit } from './visits.ts';
-import type { World } from './world.ts';
+import { makeSchedule, type DatabaseFault, type Schedule, type ScheduleOptions } from './schedule.ts';
+import { runScenario } from './scenarios.ts';
+import type { Environment } from './environment.ts';
 
 export interface RunOptions extends ScheduleOptions {
-  readonly world: World;
+  readonly environment: Environment;
   readonly seed: string;
   readonly processes: number;
 }
@@ -27,12 +27,12 @@ export interface RunReport {
   readonly schedule: Schedule;
   readonly violations: readonly Violation[];
   readonly counts: ReadonlyMap<string, number>;
-  readonly diary: readonly string[];
-  /** Payments that were signed, that landed, that were accepted, that were refused. */
+  readonly traceLines: readonly string[];
+  /** Numbers of payments by outcome. */
   readonly payments: PaymentCounts;
   readonly log: string;
   readonly ledger: string;
-  /** What each client sent and was told, a line each. */
+  /** What each client sent and received, one JSON line each. */
   readonly clients: readonly string[];
   readonly ms: number;
 }
@@ -42,156 +42,170 @@ export interface PaymentCounts {
   readonly landed: number;
   readonly accepted: number;
   readonly refused: number;
-  /** Refusals of payments that another request of the same client started later. */
+  /** Refused payments that a later request of the same client started after all. */
   readonly excused: number;
 }
 
-/** Retries of clients still suffer for a while when the last has come: as long again, times this at least, and at most. */
-const tail = { least: 0.6, most: 3 };
-/** Where gateways are up again late, it goes on until so many settlements a visit have had their chance to go wrong. */
-const settlesEach = 0.7;
-/** Longer than a lease, and than the grace that a settle of a dead process is given. */
-const movedSecs = 9;
-const patienceMs = 30_000;
+/** Faults continue after the last client has started, for these multiples of the load time: at least, and at most. */
+const faultTail = { min: 0.6, max: 3 };
+/** The tail ends early once this number of settlements per scenario could have failed. */
+const settlesPerScenario = 0.7;
+/** Longer than a lease and than the time for which a settle of a dead process is left alone. */
+const clockStepSecs = 9;
+const idleTimeoutMs = 30_000;
 
-/** One run: everybody comes, everything goes wrong, quiet returns, and the books are compared. */
+/** One run: clients pay while faults happen; the faults end; when all work is done, ledger, chain and records are compared. */
 export async function makeRun(options: RunOptions): Promise<RunReport> {
-  const { world, run, processes } = options;
+  const { environment, run, processes } = options;
   const startedAt = performance.now();
   const random = createRandom(`${options.seed}/${run}`);
   const schedule = makeSchedule(random.fork('schedule'), options);
-  const misfortune = createMisfortune(random.fork('faults'), schedule.strikes);
+  const faults = createFaultInjector(random.fork('faults'), schedule.strikes);
   const database = `run_${run}`;
   const payTo = lowerCase(privateKeyToAddress(random.fork('pay to').hex32()));
-  const book = createBook();
+  const records = createRecords();
   const freezer = createFreezer();
-  const frontRunner = createFrontRunner(world.chain, misfortune);
-  const fromBlock = await createPublicClient({ transport: http(world.chain.url) }).getBlockNumber();
-  await world.createDatabase(database);
-  const cast = await startCast({ world, misfortune, freezer, book, frontRunner, database, payTo, processes });
+  const frontRunner = createFrontRunner(environment.chain, faults);
+  const fromBlock = await createPublicClient({ transport: http(environment.chain.url) }).getBlockNumber();
+  await environment.createDatabase(database);
+  const participants = await startParticipants({
+    environment,
+    faults,
+    freezer,
+    records,
+    frontRunner,
+    database,
+    payTo,
+    processes,
+  });
   const deadline = new AbortController();
   try {
-    await Promise.all(cast.gateways.map((gateway) => gateway.untilUp()));
-    const urls = cast.gateways.map(({ url }) => url);
+    await Promise.all(participants.gateways.map((gateway) => gateway.untilUp()));
+    const urls = participants.gateways.map(({ url }) => url);
     const isStarted = (signed: SignedOnce) =>
-      isInLedger(world.postgres.url(database), signed, deadline.signal);
-    const visitParts = { urls, deadline: deadline.signal, world, book, frontRunner, isStarted };
+      isInLedger(environment.postgres.url(database), signed, deadline.signal);
+    const scenarioParts = { urls, deadline: deadline.signal, environment, records, frontRunner, isStarted };
     let isLoadOver = false;
-    const visits = Promise.all(
-      schedule.visits.map((visit) => makeVisit(visitParts, visit, random.fork(visit.id))),
+    const scenarios = Promise.all(
+      schedule.scenarios.map((scenario) => runScenario(scenarioParts, scenario, random.fork(scenario.id))),
     ).finally(() => (isLoadOver = true));
-    // nobody may be left behind by a client's own mistake
-    visits.catch(() => {});
+    // a rejection is reported by the await below
+    scenarios.catch(() => {});
     await Promise.all([
-      suffer(misfortune, options),
-      ...schedule.mishaps.map((mishap) => befall(mishap, world, freezer, misfortune)),
+      waitForLoad(faults, options),
+      ...schedule.databaseFaults.map((databaseFault) =>
+        restartDatabase(databaseFault, environment, freezer, faults),
+      ),
     ]);
-    const left = await calmDown({
-      world,
+    const left = await waitUntilSettled({
+      environment,
       database,
-      cast,
-      book,
-      misfortune,
+      participants,
+      records,
+      faults,
       freezer,
       isLoadOver: () => isLoadOver,
     });
     deadline.abort();
-    await visits;
-    const found = await checkRun({ world, database, cast, book, payTo, fromBlock, left });
+    await scenarios;
+    const found = await checkRun({ environment, database, participants, records, payTo, fromBlock, left });
     return {
       run,
       schedule,
       violations: found.violations,
-      counts: misfortune.counts,
-      diary: misfortune.diary,
-      payments: countPayments(book, found),
-      log: [...cast.gateways, ...cast.runners].map(({ log }) => log()).join('\n'),
+      counts: faults.counts,
+      traceLines: faults.traceLines,
+      payments: countPayments(records, found),
+      log: [...participants.gateways, ...participants.runners].map(({ log }) => log()).join('\n'),
       ledger: found.ledger,
-      clients: book.presentations.map((one) => JSON.stringify(one)),
+      clients: records.presentations.map((one) => JSON.stringify(one)),
       ms: performance.now() - startedAt,
     };
   } finally {
     deadline.abort();
     freezer.thaw();
-    await cast.stop();
-    await world.dropDatabase(database);
+    await participants.stop();
+    await environment.dropDatabase(database);
   }
 }
 
-async function suffer(misfortune: Misfortune, { loadMs, visits }: ScheduleOptions): Promise<void> {
+async function waitForLoad(
+  faults: FaultInjector,
+  { loadMs, scenarioCount: scenarios }: ScheduleOptions,
+): Promise<void> {
   const startedAt = performance.now();
-  await sleep(loadMs * (1 + tail.least));
-  const isEnough = (): boolean =>
-    misfortune.drawn('settle') >= visits * settlesEach ||
-    performance.now() - startedAt > loadMs * (1 + tail.most);
-  while (!isEnough()) await sleep(50);
+  await sleep(loadMs * (1 + faultTail.min));
+  const isTailOver = (): boolean =>
+    faults.drawn('settle') >= scenarios * settlesPerScenario ||
+    performance.now() - startedAt > loadMs * (1 + faultTail.max);
+  while (!isTailOver()) await sleep(50);
 }
 
-async function befall(
-  { atMs, what }: Mishap,
-  world: World,
+async function restartDatabase(
+  { atMs, what }: DatabaseFault,
+  environment: Environment,
   freezer: Freezer,
-  misfortune: Misfortune,
+  faults: FaultInjector,
 ): Promise<void> {
   await sleep(atMs);
-  misfortune.note(what);
+  faults.count(what);
   freezer.thaw();
-  await world.postgres.restart(what === 'crash_postgres' ? 'at_once' : 'in_order');
+  await environment.postgres.restart(what === 'crash_postgres' ? 'at_once' : 'in_order');
 }
 
-interface CalmParts {
-  readonly world: World;
+interface SettleParts {
+  readonly environment: Environment;
   readonly database: string;
-  readonly cast: Cast;
-  readonly book: Book;
-  readonly misfortune: Misfortune;
+  readonly participants: Participants;
+  readonly records: Records;
+  readonly faults: FaultInjector;
   readonly freezer: Freezer;
   readonly isLoadOver: () => boolean;
 }
 
-/** Ends the misfortune and waits until nothing moves. Returns what still does when the patience is over. */
-async function calmDown({
-  world,
+/** Ends the faults and waits until all work is done. Returns what is left when the time-out has passed. */
+async function waitUntilSettled({
+  environment,
   database,
-  cast,
-  book,
-  misfortune,
+  participants,
+  records,
+  faults,
   freezer,
   isLoadOver,
-}: CalmParts): Promise<string[]> {
-  misfortune.end();
-  misfortune.remark('the misfortune is over');
+}: SettleParts): Promise<string[]> {
+  faults.end();
+  faults.trace('faults end');
   freezer.thaw();
-  for (const gateway of cast.gateways) gateway.thaw();
-  await Promise.all(cast.gateways.map((gateway) => gateway.untilUp()));
-  const owner = new pg.Client(world.postgres.url(database));
+  for (const gateway of participants.gateways) gateway.thaw();
+  await Promise.all(participants.gateways.map((gateway) => gateway.untilUp()));
+  const owner = new pg.Client(environment.postgres.url(database));
   await owner.connect();
   try {
-    // what was held back arrives first: the clock must not overtake it
-    await waitForQuiet(
-      async () => (cast.pending() > 0 ? ['peers are being asked'] : []),
+    // delayed messages arrive before the clock steps forward
+    await waitUntilIdle(
+      async () => (participants.pending() > 0 ? ['requests to peers are in flight'] : []),
       2_000,
-      misfortune.remark,
+      faults.trace,
     );
-    await moveClock(owner, movedSecs);
-    return await waitForQuiet(
+    await moveClock(owner, clockStepSecs);
+    return await waitUntilIdle(
       async () => [
-        ...(isLoadOver() ? [] : ['clients are waiting']),
-        ...(await openCalls(owner, landedLate(book))),
+        ...(isLoadOver() ? [] : ['clients wait for answers']),
+        ...(await openCalls(owner, landedLate(records))),
       ],
-      patienceMs,
-      misfortune.remark,
+      idleTimeoutMs,
+      faults.trace,
     );
   } finally {
     await owner.end();
   }
 }
 
-function landedLate(book: Book): string[] {
-  return [...book.landedLate].flatMap((key) => book.signed.get(key)?.nonce ?? []);
+function landedLate(records: Records): string[] {
+  return [...records.landedLate].flatMap((key) => records.signed.get(key)?.nonce ?? []);
 }
 
-/** Asks until the database answers: it may be away. */
+/** Whether the payment's claim exists. Repeats the query while the database is down. */
 async function isInLedger(url: string, { nonce }: SignedOnce, deadline: AbortSignal): Promise<boolean> {
   while (!deadline.aborted) {
     const client = new pg.Client(url);
@@ -212,10 +226,10 @@ async function isInLedger(url: string, { nonce }: SignedOnce, deadline: AbortSig
   return false;
 }
 
-function countPayments(book: Book, { landed, excused }: Checked): PaymentCounts {
-  const ended = (end: string): number => book.presentations.filter((one) => one.end === end).length;
+function countPayments(records: Records, { landed, excused }: Checked): PaymentCounts {
+  const ended = (end: string): number => records.presentations.filter((one) => one.end === end).length;
   return {
-    signed: book.signed.size,
+    signed: records.signed.size,
     landed,
     accepted: ended('accepted'),
     refused: ended('refused'),

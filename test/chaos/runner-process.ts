@@ -1,16 +1,16 @@
-/** A runner as a process of its own, so that it can die: `push PORT` or `lease GATEWAY_URL`. Tells each run on a line. */
+/** A runner as a process of its own, so that it can die: `push PORT` or `lease GATEWAY_URL`. Prints one line per run. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRunner, type Job, job, type JobCall, Refuse, RetryLater } from '../../src/runner/index.ts';
 import { sha256 } from '../../src/domain/payments/payment.ts';
 
 const [mode = '', where = '', secret = ''] = process.argv.slice(2);
 
-/** Some calls take a while, some fail at first, a few for good: which ones, their ids and attempts decide. */
+/** Call id and attempt decide how long a call takes, and whether it fails once or for good. */
 async function run({ callId, attempt, quoteDigest, body }: JobCall): Promise<string> {
   process.stdout.write(`${JSON.stringify({ callId, attempt, quoteDigest, bodySha256: sha256(body) })}\n`);
   await sleep((callId * 37) % 120);
   if (callId % 7 === 0 && attempt === 1) throw new RetryLater();
-  if (callId % 29 === 0) throw new Refuse("this call is not to anybody's taste");
+  if (callId % 29 === 0) throw new Refuse('this call is always refused');
   return `done: ${callId}`;
 }
 

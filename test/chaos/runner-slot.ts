@@ -9,10 +9,10 @@ const runShape = z.object({
   quoteDigest: z.string(),
   bodySha256: z.string(),
 });
-/** One run of a call, as the runner itself tells it. */
+/** One run of a call, as the runner reports it. */
 export type RunnerRun = z.infer<typeof runShape>;
 
-/** One place for a runner: when the process in it dies, the next one is started. */
+/** Keeps one runner process alive: when it dies, the next one is started. */
 export interface RunnerSlot {
   kill(): void;
   stop(): Promise<void>;

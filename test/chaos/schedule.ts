@@ -1,42 +1,43 @@
 import type { Random } from './random.ts';
 import { gatewaySteps, type Step } from './steps.ts';
 
-/** Something that strikes when a step is reached for the nth time. */
+/** A fault of one process when it reaches a step for the nth time. */
 export interface Strike {
   readonly step: Step;
   readonly nth: number;
   readonly what: 'kill_gateway' | 'freeze_gateway' | 'freeze_backend' | 'kill_runner';
-  /** Of a freeze; of a kill: how late what is on its way arrives. */
+  /** Milliseconds: the length of a freeze; after a kill, the delay of messages that the process had sent. */
   readonly ms: number;
 }
 
-/** Something that happens to everybody at a time. */
-export interface Mishap {
+/** A fault of the database server, at a time since the start of the run. */
+export interface DatabaseFault {
   readonly atMs: number;
   readonly what: 'restart_postgres' | 'crash_postgres';
 }
 
-export type VisitKind =
+export type ScenarioKind =
   | 'honest'
-  /** Drops the connection and never returns. */
+  /** Drops the connection and does not return. */
   | 'quitter'
-  /** Signs a new payment for each 402, as clients do. */
+  /** Signs a new payment after each 402, as official clients do. */
   | 'signs_again'
-  /** Several that send one payment with one request. */
+  /** Several clients send the same payment with the same request. */
   | 'twins'
-  /** One payment with two requests. */
+  /** One payment is sent with two different requests. */
   | 'impostor'
-  /** Two payments with one delegated nonce. */
+  /** Two payments carry the same delegated nonce. */
   | 'nonce_rivals'
+  /** Two payments name the same quote. */
   | 'quote_rivals'
-  /** Two payments and money for one. */
+  /** Two payments, and a balance for one. */
   | 'poor'
-  /** Money for one payment, which somebody else submits. */
+  /** A balance for exactly one payment, which a third party submits. */
   | 'exact'
-  /** Poor at first: what was refused is paid after all, by somebody else. */
+  /** A balance that comes late: a third party lands the payment after its refusal. */
   | 'late_landing';
 
-/** The jobs that are sold: how they are delivered, and who may call them. */
+/** The jobs on sale, by how they are delivered and authorized. */
 export const jobs = {
   pushed: { path: '/x402/jobs/1/0' },
   delegated: { path: '/x402/jobs/1/1' },
@@ -44,39 +45,39 @@ export const jobs = {
 } as const;
 export type JobName = keyof typeof jobs;
 
-/** One client, or a few that belong together. */
-export interface Visit {
+/** What one client, or a few clients together, do. */
+export interface Scenario {
   readonly id: string;
   readonly atMs: number;
-  readonly kind: VisitKind;
+  readonly kind: ScenarioKind;
   readonly job: JobName;
   readonly version: 1 | 2;
-  /** Which token is paid with: 0 is USDC, 1 is EURC. */
+  /** The token of the payment: 0 is USDC, 1 is EURC. */
   readonly option: 0 | 1;
-  /** When somebody else submits the authorization. */
+  /** When a third party submits the authorization. */
   readonly frontRun: 'before_verify' | 'before_settle' | undefined;
   readonly bodyBytes: number;
 }
 
-/** All that is decided about a run before it begins. */
+/** Everything about a run that is decided before it starts. */
 export interface Schedule {
   readonly strikes: readonly Strike[];
-  readonly mishaps: readonly Mishap[];
-  readonly visits: readonly Visit[];
+  readonly databaseFaults: readonly DatabaseFault[];
+  readonly scenarios: readonly Scenario[];
 }
 
-/** What decides a schedule, beside the seed. */
+/** The inputs of a schedule besides the seed. */
 export interface ScheduleOptions {
   readonly run: number;
-  /** All runs go through these steps in turn. */
+  /** Successive runs kill a gateway at these steps in turn. */
   readonly rotation: readonly Step[];
-  readonly visits: number;
-  /** How long clients keep coming. */
+  readonly scenarioCount: number;
+  /** Clients start within this time. */
   readonly loadMs: number;
 }
 
-/** How many of a hundred visits are of which kind. The poor come to every third run: they take long. */
-const kindShares: Readonly<Record<Exclude<VisitKind, 'poor' | 'late_landing'>, number>> = {
+/** Shares of the scenario kinds, in per cent. `poor` and `late_landing` are part of every third run only: they take long. */
+const kindShares: Readonly<Record<Exclude<ScenarioKind, 'poor' | 'late_landing'>, number>> = {
   honest: 38,
   quitter: 13,
   signs_again: 8,
@@ -87,19 +88,19 @@ const kindShares: Readonly<Record<Exclude<VisitKind, 'poor' | 'late_landing'>, n
   exact: 6,
 };
 
-/** What happens in a run: it follows from the seed and the options alone. */
+/** The schedule of a run: a function of the seed and the options alone. */
 export function makeSchedule(random: Random, options: ScheduleOptions): Schedule {
-  const { visits } = options;
+  const { scenarioCount: scenarios } = options;
   return {
     strikes: makeStrikes(random.fork('strikes'), options),
-    mishaps: makeMishaps(random.fork('mishaps'), options),
-    visits: Array.from({ length: visits }, (_, index) =>
-      makeVisit(random.fork(`visit ${index}`), index, options),
+    databaseFaults: makeDatabaseFaults(random.fork('mishaps'), options),
+    scenarios: Array.from({ length: scenarios }, (_, index) =>
+      makeScenario(random.fork(`visit ${index}`), index, options),
     ),
   };
 }
 
-/** Two kills a run, so that a few runs have been through all steps. */
+/** Two kills a run, so that a few runs cover all steps. */
 function makeStrikes(random: Random, { rotation, run }: ScheduleOptions): Strike[] {
   const killed = [0, 1].flatMap((offset) => rotation[(2 * run + offset) % rotation.length] ?? []);
   const strikes: Strike[] = killed.map((step) => ({
@@ -132,24 +133,24 @@ function makeStrikes(random: Random, { rotation, run }: ScheduleOptions): Strike
   return strikes;
 }
 
-function makeMishaps(random: Random, { loadMs }: ScheduleOptions): Mishap[] {
+function makeDatabaseFaults(random: Random, { loadMs }: ScheduleOptions): DatabaseFault[] {
   if (!random.chance(0.5)) return [];
   const what = random.pick(['restart_postgres', 'crash_postgres'] as const);
   return [{ atMs: random.between(loadMs >> 2, loadMs), what }];
 }
 
-function makeVisit(random: Random, index: number, { run, loadMs }: ScheduleOptions): Visit {
+function makeScenario(random: Random, index: number, { run, loadMs }: ScheduleOptions): Scenario {
   const poor = run % 3 === 2 ? (['poor', 'late_landing'] as const)[index] : undefined;
   const kind = poor ?? pickKind(random);
   const job =
     kind === 'nonce_rivals'
       ? 'delegated'
       : random.pick(['pushed', 'pushed', 'leased', 'leased', 'delegated'] as const);
-  // a version 1 payment names no quote, and means the first token
+  // a version 1 payment names no quote and always uses the first token
   const version = kind !== 'quote_rivals' && random.chance(0.15) ? 1 : 2;
   return {
     id: `v${index}`,
-    // what the poor cannot pay is over only when its time is
+    // a payment without balance ends only when its authorization expires, so it starts early
     atMs: random.between(0, poor ? 300 : loadMs),
     kind,
     job,
@@ -160,29 +161,33 @@ function makeVisit(random: Random, index: number, { run, loadMs }: ScheduleOptio
   };
 }
 
-function frontRunOf(random: Random, kind: VisitKind): Visit['frontRun'] {
+function frontRunOf(random: Random, kind: ScenarioKind): Scenario['frontRun'] {
   if (kind === 'exact') return 'before_settle';
   if (kind !== 'honest' && kind !== 'quitter' && kind !== 'twins') return undefined;
   if (random.chance(0.08)) return 'before_settle';
-  // who pays before anything is claimed, and then never asks again, cannot be known
+  // a payment that lands before anything is claimed, from a client that never asks again, leaves no trace to find
   return kind !== 'quitter' && random.chance(0.06) ? 'before_verify' : undefined;
 }
 
-function pickKind(random: Random): VisitKind {
+function pickKind(random: Random): ScenarioKind {
   let rest = random.between(0, 99);
   for (const [kind, share] of Object.entries(kindShares)) {
     rest -= share;
-    if (rest < 0) return kind as VisitKind;
+    if (rest < 0) return kind as ScenarioKind;
   }
   return 'honest';
 }
 
-/** The schedule in words. */
-export function describeSchedule({ strikes, mishaps, visits }: Schedule): string[] {
+/** The schedule as text, a line for each item. */
+export function describeSchedule({
+  strikes,
+  databaseFaults: databaseFaults,
+  scenarios: scenarios,
+}: Schedule): string[] {
   return [
     ...strikes.map(({ what, step, nth, ms }) => `${what} ${step}#${nth} (${ms} ms)`),
-    ...mishaps.map(({ what, atMs }) => `${what} at ${atMs} ms`),
-    ...visits.map(
+    ...databaseFaults.map(({ what, atMs }) => `${what} at ${atMs} ms`),
+    ...scenarios.map(
       ({ id, atMs, kind, job, version, option, frontRun, bodyBytes }) =>
         `${id} at ${atMs} ms: ${kind}, ${job}, version ${version}, option ${option}, ${bodyBytes} bytes` +
         (frontRun ? `, front-run ${frontRun}` : ''),

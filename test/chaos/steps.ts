@@ -1,4 +1,4 @@
-/** The named steps of the paid flow at which a process can be struck. */
+/** The named steps of the paid flow at which a process can be killed or frozen. */
 export const gatewaySteps = [
   'before_verify',
   'after_verify',
@@ -22,7 +22,7 @@ export const gatewaySteps = [
   'after_completion_append',
 ] as const;
 
-/** Where a runner has a call in its hands and has not answered. */
+/** Where a runner has a call and has not answered yet. */
 export type RunnerStep = 'pushed' | 'leased';
 
 export type Step = (typeof gatewaySteps)[number] | RunnerStep;
@@ -39,7 +39,7 @@ const phaseOf: Readonly<Record<string, Phase>> = {
   delivered: 'handout',
 };
 
-/** Which steps an append is, by the types of its events. A pushed call is delivered and completed in one. */
+/** The phases that an append belongs to, by its event types. A pushed call is delivered and completed in one append. */
 export function phasesOf(types: ReadonlySet<string>): ReadonlySet<Phase> {
   const phases = new Set([...types].flatMap((type) => phaseOf[type] ?? []));
   if (phases.has('completion')) phases.delete('handout');

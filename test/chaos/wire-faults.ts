@@ -1,26 +1,26 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Freezer } from './freezer.ts';
 import type { GatewaySlot } from './gateway-process.ts';
-import type { Misfortune } from './misfortune.ts';
+import type { FaultInjector } from './fault-injector.ts';
 import type { StrikeHere } from './peers.ts';
 import type { Behave, Message } from './postgres-proxy.ts';
 import { type Phase, phasesOf } from './steps.ts';
 
 export interface WireParts {
-  readonly misfortune: Misfortune;
+  readonly faults: FaultInjector;
   readonly strike: StrikeHere;
   readonly slot: Pick<GatewaySlot, 'kill' | 'freeze' | 'name'>;
   readonly freezer: Freezer;
 }
 
-/** What happens to a gateway's messages to the database, appends above all. */
-export function misbehaveOnWire(parts: WireParts): Behave {
+/** Injects faults into a gateway's messages to the database, appends above all. */
+export function injectWireFaults(parts: WireParts): Behave {
   return async (message) => {
-    if (!message.appends) return askBadly(parts.misfortune, message);
+    if (!message.appends) return injectQueryFault(parts.faults, message);
     const phases = [...phasesOf(message.appends)];
     for (const phase of phases) if (await parts.strike(`before_${phase}_append`)) return message.cut();
     for (const phase of phases) if (await strikeDuring(parts, phase, message)) return;
-    const isDone = await appendBadly(parts.misfortune, message);
+    const isDone = await injectAppendFault(parts.faults, message);
     if (isDone) return;
     await message.send();
     for (const phase of phases) if (await parts.strike(`after_${phase}_append`)) return message.cut();
@@ -29,40 +29,40 @@ export function misbehaveOnWire(parts: WireParts): Behave {
 }
 
 /**
- * Strikes while the append is on its way. One whose gateway was killed arrives all the same, perhaps when the next gateway
- * is up: nobody waits for its answer. True where the message has been dealt with.
+ * Applies a strike while the append is in flight. The append of a killed gateway still arrives, perhaps when the next
+ * gateway process is up. True when the message has been handled.
  */
 async function strikeDuring(
-  { misfortune, slot, freezer }: WireParts,
+  { faults, slot, freezer }: WireParts,
   phase: Phase,
   message: Message,
 ): Promise<boolean> {
   const step = `during_${phase}_append` as const;
-  const strike = misfortune.strike(step);
+  const strike = faults.takeStrike(step);
   if (!strike) return false;
   if (strike.what === 'kill_gateway') {
     if (!slot.kill()) return false;
-    misfortune.note(`kill ${step}`, `gateway ${slot.name}`);
+    faults.count(`kill ${step}`, `gateway ${slot.name}`);
     await sleep(strike.ms);
     await message.send();
     message.cut();
     return true;
   }
-  misfortune.note(`${strike.what} ${step}`, `gateway ${slot.name}, ${strike.ms} ms`);
+  faults.count(`${strike.what} ${step}`, `gateway ${slot.name}, ${strike.ms} ms`);
   if (strike.what === 'freeze_gateway') slot.freeze(strike.ms);
   message.pass();
   if (strike.what === 'freeze_backend' && message.backendPid) freezer.freeze(message.backendPid, strike.ms);
   return true;
 }
 
-/** True where a fault has dealt with the message. */
-async function appendBadly(misfortune: Misfortune, message: Message): Promise<boolean> {
-  const fault = misfortune.draw('append');
+/** True when a fault has handled the message. */
+async function injectAppendFault(faults: FaultInjector, message: Message): Promise<boolean> {
+  const fault = faults.draw('append');
   if (fault.kind === 'none') return false;
-  misfortune.note(`append: ${fault.kind}`, [...(message.appends ?? [])].join(' '));
+  faults.count(`append: ${fault.kind}`, [...(message.appends ?? [])].join(' '));
   switch (fault.kind) {
     case 'delay':
-      await misfortune.pause(fault.ms);
+      await faults.pause(fault.ms);
       return false;
     case 'cut_before':
       message.cut();
@@ -80,7 +80,7 @@ async function appendBadly(misfortune: Misfortune, message: Message): Promise<bo
       return true;
     case 'half':
       message.sendHalf();
-      await misfortune.pause(300);
+      await faults.pause(300);
       message.cut();
       return true;
     case 'duplicate':
@@ -89,7 +89,7 @@ async function appendBadly(misfortune: Misfortune, message: Message): Promise<bo
       return true;
     case 'hold':
       await message.send();
-      await misfortune.pause(fault.ms);
+      await faults.pause(fault.ms);
       message.deliver();
       return true;
     default:
@@ -97,12 +97,12 @@ async function appendBadly(misfortune: Misfortune, message: Message): Promise<bo
   }
 }
 
-async function askBadly(misfortune: Misfortune, message: Message): Promise<void> {
-  const fault = misfortune.draw('query');
-  if (fault.kind !== 'none') misfortune.note(`query: ${fault.kind}`);
+async function injectQueryFault(faults: FaultInjector, message: Message): Promise<void> {
+  const fault = faults.draw('query');
+  if (fault.kind !== 'none') faults.count(`query: ${fault.kind}`);
   switch (fault.kind) {
     case 'delay':
-      await misfortune.pause(fault.ms);
+      await faults.pause(fault.ms);
       return message.pass();
     case 'cut_before':
       return message.cut();
@@ -114,7 +114,7 @@ async function askBadly(misfortune: Misfortune, message: Message): Promise<void>
       return message.refuse();
     case 'hold':
       await message.send();
-      await misfortune.pause(fault.ms);
+      await faults.pause(fault.ms);
       return message.deliver();
     default:
       return message.pass();

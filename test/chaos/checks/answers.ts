@@ -1,52 +1,52 @@
 import type { RecordedEvent } from '../../../src/domain/events/event.ts';
 import { sha256 } from '../../../src/domain/payments/payment.ts';
-import type { Attempt, Book, Presentation } from '../book.ts';
+import type { Attempt, Records, Presentation } from '../records.ts';
 import { isDefinite } from '../client.ts';
 import type { RecordedPayment } from './payments.ts';
 import type { Landed } from './transfers.ts';
 import type { Violation } from './violation.ts';
 
 interface Facts {
-  readonly book: Book;
+  readonly records: Records;
   readonly transfers: readonly Landed[];
   readonly payments: ReadonlyMap<string, RecordedPayment>;
   readonly events: readonly RecordedEvent[];
 }
 
-/** What clients were told, held against what happened to their money. */
+/** Compares the answers that clients received with what happened to their money. */
 export function* answerViolations(facts: Facts): Generator<Violation> {
-  const { book, transfers, payments } = facts;
+  const { records, transfers, payments } = facts;
   const landed = new Set(transfers.map(({ key }) => key));
-  for (const presentation of book.presentations) {
+  for (const presentation of records.presentations) {
     const payment = payments.get(presentation.signed.key);
     const isOwn = isOwnRequest(payment, presentation);
     yield* acceptanceViolations(presentation, payment, isOwn);
     if (isOwn && landed.has(presentation.signed.key) && presentation.end === 'unanswered') {
-      yield { kind: 'never_answered', words: `${presentation.visit}: ${presentation.signed.key} is paid` };
+      yield { kind: 'never_answered', words: `${presentation.scenario}: ${presentation.signed.key} is paid` };
     }
   }
   for (const { presentation, attempt, isExcused } of refusalsOfPaid(facts)) {
     if (isExcused) continue;
-    const { visit, signed } = presentation;
-    const words = `${visit}: ${signed.key} is paid, and was answered ${attempt.status} ${attempt.code ?? ''} ${attempt.reason ?? ''}`;
+    const { scenario, signed } = presentation;
+    const words = `${scenario}: ${signed.key} is paid, and was answered ${attempt.status} ${attempt.code ?? ''} ${attempt.reason ?? ''}`;
     yield { kind: 'refused_though_paid', words };
   }
 }
 
-/** How many refusals of payments that landed had been decided before those were started. */
+/** The number of refusals of landed payments that were decided before the payment was started. */
 export function countExcused(facts: Facts): number {
   return [...refusalsOfPaid(facts)].filter(({ isExcused }) => isExcused).length;
 }
 
-/** Every last word that nothing was bought, told to somebody whose payment landed. */
-function* refusalsOfPaid({ book, transfers, payments, events }: Facts) {
+/** Definite refusals that went to the payer of a landed payment. */
+function* refusalsOfPaid({ records, transfers, payments, events }: Facts) {
   const landed = new Set(transfers.map(({ key }) => key));
   const refusals = events.filter(isRefusal);
-  for (const presentation of book.presentations) {
+  for (const presentation of records.presentations) {
     const { key } = presentation.signed;
     const payment = payments.get(key);
-    // a payer who was told when it was true, and whose payment somebody submitted afterwards, was told no lie
-    if (!landed.has(key) || book.landedLate.has(key) || !isOwnRequest(payment, presentation)) continue;
+    // a refusal that was true when it was sent is no violation: a third party landed the payment afterwards
+    if (!landed.has(key) || records.landedLate.has(key) || !isOwnRequest(payment, presentation)) continue;
     for (const attempt of presentation.attempts.filter(isDefinite)) {
       const isExcused = payment !== undefined && wasDecidedBefore(payment, presentation, attempt, refusals);
       yield { presentation, attempt, isExcused };
@@ -55,13 +55,13 @@ function* refusalsOfPaid({ book, transfers, payments, events }: Facts) {
 }
 
 function* acceptanceViolations(
-  { visit, signed, attempts }: Presentation,
+  { scenario, signed, attempts }: Presentation,
   payment: RecordedPayment | undefined,
   isOwn: boolean,
 ): Generator<Violation> {
   for (const { status, callId } of attempts) {
     if (status !== 202) continue;
-    const words = `${visit}: ${signed.key} was answered 202 with call ${callId}`;
+    const words = `${scenario}: ${signed.key} was answered 202 with call ${callId}`;
     if (!isOwn) yield { kind: 'accepted_for_another_request', words };
     else if (callId === undefined || !payment?.calls.includes(callId))
       yield { kind: 'accepted_without_call', words };
@@ -82,8 +82,8 @@ function isRefusal(event: RecordedEvent): event is Refusal {
 }
 
 /**
- * A refusal that was decided before this payment was started stood when it was told: another request of the same client
- * started it later. Where the answer came after the start, the ledger has to show that.
+ * A refusal that was decided before the payment was started was true when it was sent: another request of the same client
+ * started the payment later. When the answer arrived after the start, the ledger must show that order.
  */
 function wasDecidedBefore(
   { started, stream }: RecordedPayment,
@@ -93,8 +93,8 @@ function wasDecidedBefore(
 ): boolean {
   if (attempt.endedAt < Date.parse(started.at)) return true;
   return refusals.some(({ seq, at, data }) => {
-    const word = 'code' in data ? data.code : data.reason;
-    const isSame = word === attempt.reason || word === attempt.code;
+    const reported = 'code' in data ? data.code : data.reason;
+    const isSame = reported === attempt.reason || reported === attempt.code;
     // a version 1 payment gets a quote of its own with each request
     const isOfQuote = version === 1 || data.quote_digest === stream;
     return isSame && isOfQuote && seq < started.seq && Date.parse(at) >= attempt.sentAt - 1;

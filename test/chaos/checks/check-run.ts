@@ -4,9 +4,9 @@ import type { Address } from '../../../src/domain/values/primitives.ts';
 import { countersFrom } from '../../../src/domain/events/counters.ts';
 import { openDatabase, openPool } from '../../../src/store/database.ts';
 import { ledgerFaults } from '../../support/ledger-faults.ts';
-import type { Book } from '../book.ts';
-import type { Cast } from '../cast.ts';
-import type { World } from '../world.ts';
+import type { Records } from '../records.ts';
+import type { Participants } from '../participants.ts';
+import type { Environment } from '../environment.ts';
 import { answerViolations, countExcused } from './answers.ts';
 import { moneyViolations } from './money.ts';
 import { recordedPayments } from './payments.ts';
@@ -16,13 +16,13 @@ import type { Violation } from './violation.ts';
 import { workViolations } from './work.ts';
 
 export interface CheckParts {
-  readonly world: World;
+  readonly environment: Environment;
   readonly database: string;
-  readonly cast: Cast;
-  readonly book: Book;
+  readonly participants: Participants;
+  readonly records: Records;
   readonly payTo: Address;
   readonly fromBlock: bigint;
-  /** What did not come to rest. */
+  /** Work that was still open after the time-out. */
   readonly left: readonly string[];
 }
 
@@ -31,28 +31,33 @@ export interface Checked {
   readonly landed: number;
   /** Refusals of payments that another request of the same client started later. */
   readonly excused: number;
-  /** The ledger as text, for whoever looks at a violation. */
+  /** The ledger as text, to examine a violation. */
   readonly ledger: string;
 }
 
-/** Compares the chain, the ledger, what clients were told and what runners did. */
+/** Compares the chain, the ledger, the answers to clients and the work of runners. */
 export async function checkRun(parts: CheckParts): Promise<Checked> {
-  const { world, cast, book } = parts;
-  const told = await askForStats(cast);
-  // nobody writes while the books are compared
-  await Promise.all(cast.gateways.map((gateway) => gateway.stop()));
-  const { events, faults } = await readLedger(world.postgres.url(parts.database));
-  const transfers = await readTransfers(world.chain.url, world.tokens, parts.payTo, parts.fromBlock);
+  const { environment, participants, records } = parts;
+  const stats = await askForStats(participants);
+  // gateways stop first, so that the ledger does not change during the comparison
+  await Promise.all(participants.gateways.map((gateway) => gateway.stop()));
+  const { events, faults } = await readLedger(environment.postgres.url(parts.database));
+  const transfers = await readTransfers(
+    environment.chain.url,
+    environment.tokens,
+    parts.payTo,
+    parts.fromBlock,
+  );
   const payments = recordedPayments(events);
-  const facts = { book, transfers, payments, events };
-  const runs = cast.runners.flatMap((runner) => runner.runs);
-  const deaths = cast.gateways.flatMap((gateway) => gateway.faults);
+  const facts = { records, transfers, payments, events };
+  const runs = participants.runners.flatMap((runner) => runner.runs);
+  const deaths = participants.gateways.flatMap((gateway) => gateway.faults);
   const violations = [
-    ...moneyViolations(transfers, payments, book),
+    ...moneyViolations(transfers, payments, records),
     ...answerViolations(facts),
     ...workViolations(payments, events, runs),
     ...transitionViolations(events),
-    ...[...faults, ...statsFaults(told, events)].map(violation('ledger_unsound')),
+    ...[...faults, ...statsFaults(stats, events)].map(violation('ledger_unsound')),
     ...parts.left.map(violation('settlement_left_open')),
     ...deaths.map(violation('gateway_died')),
   ];
@@ -86,9 +91,9 @@ interface Stats {
   readonly counters: object;
 }
 
-async function askForStats(cast: Cast): Promise<Stats[]> {
+async function askForStats(participants: Participants): Promise<Stats[]> {
   return Promise.all(
-    cast.gateways.map(async ({ url, name, untilUp }) => {
+    participants.gateways.map(async ({ url, name, untilUp }) => {
       await untilUp();
       const stats = (await (await fetch(`${url}/x402/stats`)).json()) as Omit<Stats, 'gateway'>;
       return { ...stats, gateway: name };
@@ -96,14 +101,14 @@ async function askForStats(cast: Cast): Promise<Stats[]> {
   );
 }
 
-/** What anybody can ask for must be the fold of the events, whichever gateway answers. */
-function* statsFaults(told: readonly Stats[], events: readonly RecordedEvent[]): Generator<string> {
-  for (const { gateway, as_of_seq: head, counters } of told) {
+/** The public counters of every gateway must equal the fold of the events. */
+function* statsFaults(stats: readonly Stats[], events: readonly RecordedEvent[]): Generator<string> {
+  for (const { gateway, as_of_seq: head, counters } of stats) {
     const countOf = new Map<string, number>();
     for (const { type, seq } of events) if (seq <= head) countOf.set(type, (countOf.get(type) ?? 0) + 1);
     const expected = JSON.stringify(sorted(countersFrom(countOf)));
     const found = JSON.stringify(sorted(counters));
-    if (found !== expected) yield `gateway ${gateway} tells ${found}, the events say ${expected}`;
+    if (found !== expected) yield `gateway ${gateway} reports ${found}, the events give ${expected}`;
   }
 }
 

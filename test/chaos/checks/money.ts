@@ -1,13 +1,13 @@
-import type { Book } from '../book.ts';
+import type { Records } from '../records.ts';
 import type { RecordedPayment } from './payments.ts';
 import type { Landed } from './transfers.ts';
 import type { Violation } from './violation.ts';
 
-/** One transfer, one call: in both directions, and the ledger names the very log that paid. */
+/** Each transfer has one call and each call one transfer, and the ledger names the log that paid. */
 export function* moneyViolations(
   transfers: readonly Landed[],
   payments: ReadonlyMap<string, RecordedPayment>,
-  book: Book,
+  records: Records,
 ): Generator<Violation> {
   const landed = new Map(transfers.map((transfer) => [transfer.key, transfer]));
   for (const { key, transaction } of transfers) {
@@ -23,7 +23,7 @@ export function* moneyViolations(
   }
   for (const payment of payments.values()) {
     const transfer = landed.get(payment.key);
-    if (!transfer && payment.calls.length > 0 && !isBelievedLie(payment, book)) {
+    if (!transfer && payment.calls.length > 0 && !isExcusedByLie(payment, records)) {
       yield { kind: 'call_without_transfer', words: `${payment.key}: call ${payment.calls.join(', ')}` };
     }
     if (transfer) yield* evidenceViolations(payment, transfer);
@@ -32,11 +32,11 @@ export function* moneyViolations(
 }
 
 /**
- * A facilitator that lies while the chain cannot be asked is believed until the chain can: a call may have gone out by then.
- * Where the ledger names a log as proof, nobody's lie excuses it.
+ * While the chain cannot be reached, the gateway takes the facilitator's answer, true or false; a call may go out meanwhile.
+ * A log that the ledger names as proof is not excused by that.
  */
-function isBelievedLie({ key, settled }: RecordedPayment, book: Book): boolean {
-  return book.lies.has(key) && settled.every(({ data }) => data.log_index === undefined);
+function isExcusedByLie({ key, settled }: RecordedPayment, records: Records): boolean {
+  return records.lies.has(key) && settled.every(({ data }) => data.log_index === undefined);
 }
 
 function* evidenceViolations({ key, settled }: RecordedPayment, transfer: Landed): Generator<Violation> {

@@ -1,9 +1,9 @@
 import type { EventData, RecordedEvent } from '../../../src/domain/events/event.ts';
-import { paymentKey } from '../book.ts';
+import { paymentKey } from '../records.ts';
 
 type Started = Extract<RecordedEvent, { type: 'settlement_started' }>;
 
-/** What the ledger tells about one payment, gathered from its events without the product's own fold. */
+/** One payment's events, read without the product's own fold, so that the check is independent of it. */
 export interface RecordedPayment {
   readonly key: string;
   readonly stream: string;

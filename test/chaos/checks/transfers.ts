@@ -1,6 +1,6 @@
 import { createPublicClient, http, parseAbi } from 'viem';
 import type { Address } from '../../../src/domain/values/primitives.ts';
-import { paymentKey } from '../book.ts';
+import { paymentKey } from '../records.ts';
 
 /** Money that reached the operator, and the authorization that moved it. */
 export interface Landed {
@@ -30,7 +30,7 @@ export async function readTransfers(
   const uses = await client.getLogs({ ...range, event: used });
   const transfers = await client.getLogs({ ...range, event: transferred, args: { to: payTo } });
   return transfers.map(({ address, transactionHash, logIndex, args }) => {
-    // the devnet's token says which authorization it uses right before it moves the money
+    // the devnet's token emits AuthorizationUsed directly before Transfer
     const use = uses.find((log) => log.transactionHash === transactionHash && log.logIndex === logIndex - 1);
     if (!use) throw new Error(`a transfer to the operator without an authorization, in ${transactionHash}`);
     const { nonce } = use.args;

@@ -1,5 +1,5 @@
 import type { EventType, RecordedEvent } from '../../../src/domain/events/event.ts';
-import { paymentKey } from '../book.ts';
+import { paymentKey } from '../records.ts';
 import { keyOf } from './payments.ts';
 import type { Violation } from './violation.ts';
 

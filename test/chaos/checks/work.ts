@@ -3,7 +3,7 @@ import type { RunnerRun } from '../runner-slot.ts';
 import type { RecordedPayment } from './payments.ts';
 import type { Violation } from './violation.ts';
 
-/** Every call ends, and runners did the work that was paid for. */
+/** Every call ends, and runners received the bytes that were paid for. */
 export function* workViolations(
   payments: ReadonlyMap<string, RecordedPayment>,
   events: readonly RecordedEvent[],
@@ -34,7 +34,7 @@ function* runViolations(
   for (const { callId, quoteDigest, bodySha256 } of runs) {
     const words = `a runner got call ${callId} of ${quoteDigest}`;
     const paid = bodies.get(callId);
-    if (paid === undefined) yield { kind: 'wrong_work', words: `${words}, which nobody paid for` };
+    if (paid === undefined) yield { kind: 'wrong_work', words: `${words}, which was not paid for` };
     else if (paid !== bodySha256)
       yield { kind: 'wrong_work', words: `${words} with another body than was paid for` };
   }

@@ -4,36 +4,36 @@ import type { Random } from './random.ts';
 import type { Strike } from './schedule.ts';
 import type { Step } from './steps.ts';
 
-/** What goes wrong in one run. Until it is over; then everything is well, and what was held back goes on. */
-export interface Misfortune {
+/** Decides the faults of one run. After `end()` there are no further faults, and delayed messages continue. */
+export interface FaultInjector {
   /** The fault of the next operation at a place. */
   draw(place: Place): Fault;
-  /** How many operations at a place had their fault drawn. */
+  /** The number of operations at a place so far. */
   drawn(place: Place): number;
-  /** What strikes whoever is at this step now. */
-  strike(step: Step): Strike | undefined;
-  /** Waits, but no longer than the misfortune lasts. */
+  /** The strike that is scheduled for this occurrence of a step. */
+  takeStrike(step: Step): Strike | undefined;
+  /** Waits, but not beyond `end()`. */
   pause(ms: number): Promise<void>;
-  /** Notes what happened, for the summary and for whoever looks at a violation. */
-  note(what: string, about?: string): void;
-  /** Only for the latter. */
-  remark(words: string): void;
+  /** Counts an occurrence for the summary and adds it to the trace. */
+  count(kind: string, details?: string): void;
+  /** Adds a line to the trace only. */
+  trace(text: string): void;
   readonly over: AbortSignal;
   end(): void;
-  /** How often each thing happened. */
+  /** Occurrences by kind. */
   readonly counts: ReadonlyMap<string, number>;
-  readonly diary: readonly string[];
+  readonly traceLines: readonly string[];
 }
 
-const fine: Fault = { kind: 'none', ms: 0 };
+const noFault: Fault = { kind: 'none', ms: 0 };
 
-export function createMisfortune(random: Random, strikes: readonly Strike[]): Misfortune {
+export function createFaultInjector(random: Random, strikes: readonly Strike[]): FaultInjector {
   const over = new AbortController();
   const places = new Map<Place, Random>();
   const operations = new Map<Place, number>();
   const reached = new Map<Step, number>();
   const counts = new Map<string, number>();
-  const diary: string[] = [];
+  const traceLines: string[] = [];
   const startedAt = performance.now();
 
   const randomOf = (place: Place): Random => {
@@ -41,22 +41,22 @@ export function createMisfortune(random: Random, strikes: readonly Strike[]): Mi
     places.set(place, known);
     return known;
   };
-  const remark = (words: string): void => {
-    diary.push(`${String(Math.round(performance.now() - startedAt)).padStart(6)} ms  ${words}`.trimEnd());
+  const trace = (text: string): void => {
+    traceLines.push(`${String(Math.round(performance.now() - startedAt)).padStart(6)} ms  ${text}`.trimEnd());
   };
-  const note = (what: string, about = ''): void => {
-    counts.set(what, (counts.get(what) ?? 0) + 1);
-    remark(`${what} ${about}`);
+  const count = (kind: string, details = ''): void => {
+    counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    trace(`${kind} ${details}`);
   };
 
   return {
     draw(place) {
-      if (over.signal.aborted) return fine;
+      if (over.signal.aborted) return noFault;
       operations.set(place, (operations.get(place) ?? 0) + 1);
       return drawFault(randomOf(place), place);
     },
     drawn: (place) => operations.get(place) ?? 0,
-    strike(step) {
+    takeStrike(step) {
       if (over.signal.aborted) return undefined;
       const times = (reached.get(step) ?? 0) + 1;
       reached.set(step, times);
@@ -65,11 +65,11 @@ export function createMisfortune(random: Random, strikes: readonly Strike[]): Mi
     async pause(ms) {
       await sleep(ms, undefined, { signal: over.signal }).catch(() => {});
     },
-    note,
-    remark,
+    count,
+    trace,
     over: over.signal,
     end: () => over.abort(),
     counts,
-    diary,
+    traceLines,
   };
 }

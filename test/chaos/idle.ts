@@ -1,34 +1,34 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 
-/** What keeps a run from being quiet, in words; empty when nothing moves any more. */
-export type Unrest = () => Promise<string[]>;
+/** Descriptions of the work that is left; empty when there is none. */
+export type ListOpenWork = () => Promise<string[]>;
 
-const lookEveryMs = 100;
+const pollMs = 100;
 
-/** Waits until nothing is left to do, and returns what is left when the patience is over. */
-export async function waitForQuiet(
-  unrest: Unrest,
-  patienceMs: number,
-  remark: (words: string) => void,
+/** Waits until no work is left, and returns what is left after the time-out. */
+export async function waitUntilIdle(
+  listOpenWork: ListOpenWork,
+  timeoutMs: number,
+  trace: (text: string) => void,
 ): Promise<string[]> {
-  const deadline = performance.now() + patienceMs;
+  const deadline = performance.now() + timeoutMs;
   for (let before = ''; ;) {
-    const left = await unrest();
+    const left = await listOpenWork();
     const words =
       left.length === 0
-        ? 'it is quiet'
+        ? 'idle'
         : `waiting: ${left.slice(0, 4).join(', ')}${left.length > 4 ? `, ${left.length} in all` : ''}`;
-    if (words !== before) remark(words);
+    if (words !== before) trace(words);
     before = words;
     if (left.length === 0 || performance.now() > deadline) return left;
-    await sleep(lookEveryMs);
+    await sleep(pollMs);
   }
 }
 
 /**
- * Calls that are neither finished nor dead: each is somebody's money, or might be. A payment that failed is only watched,
- * and nothing is left to do for it, unless it landed all the same.
+ * Calls that are neither finished nor dead. A watched call counts only when its payment landed although it was reported as
+ * failed.
  */
 export async function openCalls(owner: pg.Client, landedNonces: readonly string[]): Promise<string[]> {
   const { rows } = await owner.query<{ call_id: string; status: string; stream: string; attempt: number }>(
@@ -44,8 +44,7 @@ export async function openCalls(owner: pg.Client, landedNonces: readonly string[
 }
 
 /**
- * Moves the only clock that decides anything, so that leases of the dead and graces of the departed end now instead of
- * being waited for.
+ * Moves the ledger's clock forward, so that leases and grace times of dead processes end at once.
  */
 export async function moveClock(owner: pg.Client, seconds: number): Promise<void> {
   await owner.query(

@@ -2,13 +2,13 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { freePort } from '../../src/devnet/ports.ts';
 import type { Address } from '../../src/domain/values/primitives.ts';
-import type { Book } from './book.ts';
+import type { Records } from './records.ts';
 import type { Freezer } from './freezer.ts';
 import type { FrontRunner } from './front-runner.ts';
 import { gatewayConfig } from './gateway-config.ts';
 import { createGatewaySlot, type GatewaySlot, runnerToken } from './gateway-process.ts';
 import type { HttpProxy } from './http-proxy.ts';
-import type { Misfortune } from './misfortune.ts';
+import type { FaultInjector } from './fault-injector.ts';
 import {
   startFacilitatorProxy,
   startLeaseProxy,
@@ -18,42 +18,42 @@ import {
 } from './peers.ts';
 import { type PostgresProxy, startPostgresProxy } from './postgres-proxy.ts';
 import { createRunnerSlot, type RunnerSlot } from './runner-slot.ts';
-import { misbehaveOnWire } from './wire-faults.ts';
-import type { World } from './world.ts';
+import { injectWireFaults } from './wire-faults.ts';
+import type { Environment } from './environment.ts';
 
-/** Everybody who takes part in a run, apart from the clients. */
-export interface Cast {
+/** The processes and proxies of one run, without the clients. */
+export interface Participants {
   readonly gateways: readonly GatewaySlot[];
   readonly runners: readonly RunnerSlot[];
-  /** Requests and messages of gateways that are under way in any proxy. */
+  /** The number of gateway requests and messages in flight in all proxies. */
   readonly pending: () => number;
   stop(): Promise<void>;
 }
 
-export interface CastParts {
-  readonly world: World;
-  readonly misfortune: Misfortune;
+export interface ParticipantsOptions {
+  readonly environment: Environment;
+  readonly faults: FaultInjector;
   readonly freezer: Freezer;
-  readonly book: Book;
+  readonly records: Records;
   readonly frontRunner: FrontRunner;
   readonly database: string;
   readonly payTo: Address;
   readonly processes: number;
 }
 
-export async function startCast(parts: CastParts): Promise<Cast> {
-  const { misfortune, processes } = parts;
+export async function startParticipants(parts: ParticipantsOptions): Promise<Participants> {
+  const { faults, processes } = parts;
   const proxies: (HttpProxy | PostgresProxy)[] = [];
   const pushPort = await freePort();
   const pusher = createRunnerSlot(['push', String(pushPort), runnerToken]);
   const gateways = await Promise.all(
-    Array.from({ length: processes }, (_, index) => startPlace(parts, index, pushPort, pusher, proxies)),
+    Array.from({ length: processes }, (_, index) =>
+      startGatewayWithProxies(parts, index, pushPort, pusher, proxies),
+    ),
   );
   let turn = 0;
   const anyGateway = (): string => gateways[turn++ % gateways.length]?.url ?? '';
-  const leaseProxy = await startLeaseProxy(anyGateway, misfortune, (step) =>
-    strikeRunner(parts, poller, step),
-  );
+  const leaseProxy = await startLeaseProxy(anyGateway, faults, (step) => strikeRunner(parts, poller, step));
   const poller: RunnerSlot = createRunnerSlot(['lease', leaseProxy.url, runnerToken]);
   return {
     gateways,
@@ -66,63 +66,63 @@ export async function startCast(parts: CastParts): Promise<Cast> {
   };
 }
 
-/** One gateway with its own proxies, so that whoever sees an exchange knows whose it is. */
-async function startPlace(
-  parts: CastParts,
+/** One gateway with proxies of its own, so that each exchange belongs to a known gateway. */
+async function startGatewayWithProxies(
+  parts: ParticipantsOptions,
   index: number,
   pushPort: number,
   pusher: RunnerSlot,
   proxies: (HttpProxy | PostgresProxy)[],
 ): Promise<GatewaySlot> {
-  const { world, misfortune, freezer, book, frontRunner, database, payTo } = parts;
+  const { environment, faults, freezer, records, frontRunner, database, payTo } = parts;
   const name = String(index + 1);
-  const strike = (step: Parameters<StrikeHere>[0]) => strikeGateway(misfortune, slot, step);
-  const peer = { misfortune, strike };
-  const facilitator = await startFacilitatorProxy(world.facilitatorUrl, peer, book, frontRunner);
-  const rpc = await startRpcProxy(world.chain.url, peer);
+  const strike = (step: Parameters<StrikeHere>[0]) => strikeGateway(faults, slot, step);
+  const peer = { faults, strike };
+  const facilitator = await startFacilitatorProxy(environment.facilitatorUrl, peer, records, frontRunner);
+  const rpc = await startRpcProxy(environment.chain.url, peer);
   const push = await startPushProxy(`http://127.0.0.1:${pushPort}`, peer, (step) =>
     strikeRunner(parts, pusher, step),
   );
-  const wire = await startPostgresProxy(world.postgres.socketPath, (message) =>
-    misbehaveOnWire({ ...peer, slot, freezer })(message),
+  const wire = await startPostgresProxy(environment.postgres.socketPath, (message) =>
+    injectWireFaults({ ...peer, slot, freezer })(message),
   );
   proxies.push(facilitator, rpc, push, wire);
   const port = await freePort();
-  const configFile = path.join(world.dir, `${database}-${name}.toml`);
-  const [token, secondToken] = world.tokens;
-  const { registry } = world;
+  const configFile = path.join(environment.dir, `${database}-${name}.toml`);
+  const [token, secondToken] = environment.tokens;
+  const { registry } = environment;
   const urls = { facilitatorUrl: facilitator.url, rpcUrl: rpc.url, pushUrl: push.url };
   writeFileSync(configFile, gatewayConfig({ port, ...urls, token, secondToken, registry, payTo }));
   const slot: GatewaySlot = createGatewaySlot({
     name,
     url: `http://127.0.0.1:${port}`,
-    root: world.root,
+    root: environment.root,
     configFile,
     databaseUrl: `postgresql://postgres@127.0.0.1:${wire.port}/${database}`,
-    // a database that is away, or a connection that a fault cut
-    isExcused: () => world.postgres.isAway() || !misfortune.over.aborted,
+    // the gateway may end when the database is down or a fault cuts its connection
+    isExcused: () => environment.postgres.isAway() || !faults.over.aborted,
   });
   return slot;
 }
 
 async function strikeGateway(
-  misfortune: Misfortune,
+  faults: FaultInjector,
   slot: GatewaySlot,
   step: Parameters<StrikeHere>[0],
 ): Promise<boolean> {
-  const strike = misfortune.strike(step);
+  const strike = faults.takeStrike(step);
   if (strike?.what === 'freeze_gateway') {
-    misfortune.note(`freeze_gateway ${step}`, `gateway ${slot.name}, ${strike.ms} ms`);
+    faults.count(`freeze_gateway ${step}`, `gateway ${slot.name}, ${strike.ms} ms`);
     slot.freeze(strike.ms);
   }
   if (strike?.what !== 'kill_gateway' || !slot.kill()) return false;
-  misfortune.note(`kill ${step}`, `gateway ${slot.name}`);
+  faults.count(`kill ${step}`, `gateway ${slot.name}`);
   return true;
 }
 
-function strikeRunner({ misfortune }: CastParts, runner: RunnerSlot, step: 'pushed' | 'leased'): void {
-  const strike = misfortune.strike(step);
+function strikeRunner({ faults }: ParticipantsOptions, runner: RunnerSlot, step: 'pushed' | 'leased'): void {
+  const strike = faults.takeStrike(step);
   if (strike?.what !== 'kill_runner') return;
-  misfortune.note(`kill_runner ${step}`);
+  faults.count(`kill_runner ${step}`);
   setTimeout(() => runner.kill(), strike.ms);
 }

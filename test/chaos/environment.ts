@@ -14,15 +14,15 @@ import type { Address } from '../../src/domain/values/primitives.ts';
 import { type PostgresServer, startPostgresServer } from './postgres-server.ts';
 import type { Random } from './random.ts';
 
-/** What every run of an invocation shares: a database server, a chain with its tokens, a facilitator, payers with money. */
-export interface World {
+/** What all runs of one invocation share: a database server, a chain with its tokens, a facilitator, funded payers. */
+export interface Environment {
   /** For configs and logs. */
   readonly dir: string;
-  /** The program under test: the folder that holds its `src/`. */
+  /** The directory of the program under test; it contains `src/`. */
   readonly root: string;
   readonly postgres: PostgresServer;
   readonly chain: Chain;
-  /** In the order in which they are offered. */
+  /** In the order of the offers. */
   readonly tokens: readonly [Address, Address];
   readonly registry: Address;
   readonly facilitatorUrl: string;
@@ -33,13 +33,13 @@ export interface World {
   close(): Promise<void>;
 }
 
-/** Few, so that a facilitator that confuses payments finds others of the same payer. */
+/** Few payers, so that a facilitator that confuses payments finds other payments of the same payer. */
 const payerCount = 3;
-const plenty = 10n ** 15n;
+const initialAtoms = 10n ** 15n;
 const template = 'chaos_template';
 export const repositoryRoot = path.resolve(import.meta.dirname, '../..');
 
-export async function startWorld(random: Random, root = repositoryRoot): Promise<World> {
+export async function startEnvironment(random: Random, root = repositoryRoot): Promise<Environment> {
   const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-chaos-'));
   chmodSync(dir, 0o755);
   const closing: (() => Promise<unknown>)[] = [async () => rmSync(dir, { recursive: true, force: true })];
@@ -62,10 +62,10 @@ export async function startWorld(random: Random, root = repositoryRoot): Promise
     });
     closing.push(() => facilitator.close());
     const payers = Array.from({ length: payerCount }, () => privateKeyToAccount(random.hex32()));
-    const endowments = payers.flatMap(({ address }) =>
-      [token, secondToken].map((asset) => mint(chain, asset, address, plenty)),
+    const mints = payers.flatMap(({ address }) =>
+      [token, secondToken].map((asset) => mint(chain, asset, address, initialAtoms)),
     );
-    await Promise.all(endowments);
+    await Promise.all(mints);
     return {
       dir,
       root,
@@ -85,7 +85,7 @@ export async function startWorld(random: Random, root = repositoryRoot): Promise
   }
 }
 
-/** With the program's own migrations: a planted bug may sit there. */
+/** Uses the migrations of the program under test: a planted bug may be in them. */
 async function migrate(root: string, url: string): Promise<void> {
   const child = spawn(process.execPath, ['src/cli/tollbook.ts', 'migrate'], {
     cwd: root,

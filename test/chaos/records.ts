@@ -1,8 +1,8 @@
 import type { Payment } from '../support/payer.ts';
 
-/** One signed authorization, however often it is presented. */
+/** One signed authorization; it may be sent many times. */
 export interface SignedOnce {
-  /** `asset/payer/nonce`, lower case: how chain and ledger name it too. */
+  /** `asset/payer/nonce` in lower case. */
   readonly key: string;
   readonly asset: string;
   readonly payer: string;
@@ -10,12 +10,12 @@ export interface SignedOnce {
   readonly payment: Payment;
 }
 
-/** One request with one answer, or none. Times are this machine's, in milliseconds. */
+/** One request and its answer, if there was one. Times are in milliseconds of this machine's clock. */
 export interface Attempt {
   readonly gateway: string;
   readonly sentAt: number;
   readonly endedAt: number;
-  /** Undefined where the connection broke or the client would not wait. */
+  /** Undefined when the connection broke or the client timed out. */
   readonly status: number | undefined;
   readonly code?: string | undefined;
   readonly reason?: string | undefined;
@@ -23,9 +23,9 @@ export interface Attempt {
   readonly digest?: string | undefined;
 }
 
-/** A client that sends one payment with one request until it is told. */
+/** A client that repeats one payment with one request until the answer is definite. */
 export interface Presentation {
-  readonly visit: string;
+  readonly scenario: string;
   readonly signed: SignedOnce;
   readonly version: 1 | 2;
   readonly path: string;
@@ -34,17 +34,17 @@ export interface Presentation {
   end: 'accepted' | 'refused' | 'left' | 'unanswered';
 }
 
-/** What clients and peers know of a run, apart from the gateway's own word. */
-export interface Book {
+/** What clients and peers observed in a run, independent of the gateway. */
+export interface Records {
   readonly presentations: Presentation[];
   readonly signed: Map<string, SignedOnce>;
-  /** Payments of which the facilitator once said, falsely, that they were settled. */
+  /** Payments that the facilitator falsely reported as settled. */
   readonly lies: Set<string>;
-  /** The last transaction that settled a payment of a token's payer, as the facilitator told it: `asset/payer`. */
+  /** The last settling transaction that the facilitator reported, by `asset/payer`. */
   readonly transactions: Map<string, string>;
-  /** Payments that were submitted only after their payer had been told that they failed. */
+  /** Payments that a third party landed after the gateway had reported failure. */
   readonly landedLate: Set<string>;
-  noteLie(asset: string, payer: string, nonce: string): void;
+  addLie(asset: string, payer: string, nonce: string): void;
   add(payment: Payment): SignedOnce;
 }
 
@@ -52,7 +52,7 @@ export function paymentKey(asset: string, payer: string, nonce: string): string 
   return `${asset}/${payer}/${nonce}`.toLowerCase();
 }
 
-export function createBook(): Book {
+export function createRecords(): Records {
   const signed = new Map<string, SignedOnce>();
   const lies = new Set<string>();
   return {
@@ -61,7 +61,7 @@ export function createBook(): Book {
     lies,
     transactions: new Map(),
     landedLate: new Set(),
-    noteLie: (asset, payer, nonce) => void lies.add(paymentKey(asset, payer, nonce)),
+    addLie: (asset, payer, nonce) => void lies.add(paymentKey(asset, payer, nonce)),
     add(payment) {
       const { from, nonce } = payment.payload.authorization;
       const { asset } = payment.accepted;
