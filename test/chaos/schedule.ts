@@ -179,11 +179,7 @@ function pickKind(random: Random): ScenarioKind {
 }
 
 /** The schedule as text, a line for each item. */
-export function describeSchedule({
-  strikes,
-  databaseFaults: databaseFaults,
-  scenarios: scenarios,
-}: Schedule): string[] {
+export function describeSchedule({ strikes, databaseFaults, scenarios }: Schedule): string[] {
   return [
     ...strikes.map(({ what, step, nth, ms }) => `${what} ${step}#${nth} (${ms} ms)`),
     ...databaseFaults.map(({ what, atMs }) => `${what} at ${atMs} ms`),
