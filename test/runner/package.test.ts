@@ -11,6 +11,7 @@ import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { type Answer, runnerSecret, startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
+import { readPage } from '../support/pages.ts';
 import { payFor } from '../support/payer.ts';
 import { eventually } from '../support/wait.ts';
 
@@ -105,11 +106,10 @@ async function* linesOf(child: ChildProcess): AsyncGenerator<string> {
   if (child.stdout) yield* createInterface({ input: child.stdout });
 }
 
-/** The program of the README's section about runners, as it came with the package. */
-async function readmeRunner(): Promise<string> {
-  const readme = await readFile(path.join(consumer, 'node_modules/tollbook/README.md'), 'utf8');
-  const [, program] = /## Write a runner[^]*?```js\n([^]*?)```/.exec(readme) ?? [];
-  return program ?? 'throw new Error("the README has no runner")';
+/** The program of docs/runners.md. */
+function documentedRunner(): string {
+  const program = readPage('docs/runners.md').blocks.find(({ language }) => language === 'js');
+  return program?.text ?? 'throw new Error("docs/runners.md has no runner")';
 }
 
 /** Takes leases, and nothing comes of them. */
@@ -200,9 +200,9 @@ describe('the packed package', () => {
     await run('sh', ['-c', scripts.postinstall], { cwd: installed, env: quietEnvironment() });
   });
 
-  test('runs the runner of its README where calls are pushed', async () => {
+  test('runs the runner of docs/runners.md where calls are pushed', async () => {
     const env = { RUNNER_TOKEN: runnerSecret, PORT: '0' };
-    const child = await startProgram('runner.mjs', await readmeRunner(), env);
+    const child = await startProgram('runner.mjs', documentedRunner(), env);
     const { value: runnerUrl } = (await linesOf(child).next()) as { value: string };
     const gateway = await startTestGateway({ database: await createDatabase(), chain, runnerUrl });
     const paid = [
@@ -230,7 +230,7 @@ describe('the packed package', () => {
     expect(taken).toEqual(new Set(paid.map(({ json }) => `began ${json.call_id}`)));
     hanging.kill('SIGKILL');
     await once(hanging, 'exit');
-    const child = await startProgram('runner.mjs', await readmeRunner(), env);
+    const child = await startProgram('runner.mjs', documentedRunner(), env);
     // the leases of the dead run out
     await database.moveClock(10);
     await eventually(async () =>

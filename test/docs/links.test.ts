@@ -1,0 +1,99 @@
+import { existsSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { commands } from '../../src/cli/commands.ts';
+import { type Page, pages, proseOf, readPage, root } from '../support/pages.ts';
+
+/** As GitHub makes them. */
+function anchorsOf({ text }: Page): string[] {
+  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+function brokenLinks(page: Page): string[] {
+  const targets = [...proseOf(page).matchAll(/\]\((?!https?:)([^)]+)\)/g)].map(([, target = '']) => target);
+  return targets.filter((target) => {
+    const [file = '', anchor] = target.split('#');
+    const place = file === '' ? page.file : path.join(path.dirname(page.file), file);
+    if (!existsSync(path.join(root, place))) return true;
+    return anchor !== undefined && !anchorsOf(readPage(place)).includes(anchor);
+  });
+}
+
+const familiar = ['src', 'test', 'docs', 'config', 'migrations', 'examples', 'bench', 'scripts'];
+
+/** Paths of this repository as a page names them: whole, below src/, or beside the page. */
+function missingPaths(page: Page): string[] {
+  const text = page.text.replaceAll(/\]\([^)]*\)/g, '');
+  const whole = new RegExp(String.raw`(?<![\w./-])(?:${familiar.join('|')})/[\w./-]*\w`, 'g');
+  const files = /(?<![\w./:-])[a-z][\w-]*(?:\/[\w-]+)+\.(?:ts|sql|toml|json|md|py)\b/g;
+  const named = [...text.matchAll(whole), ...text.matchAll(files)].map(([name]) => name);
+  const places = (name: string) => [name, `src/${name}`, path.join(path.dirname(page.file), name)];
+  return named.filter((name) => !places(name).some((place) => existsSync(path.join(root, place))));
+}
+
+/** What a page calls: `tollbook NAME …`, in prose and in commands, with its options. */
+function calls({ text }: Page): { readonly call: string; readonly options: readonly string[] }[] {
+  const called =
+    /(?<=^|[`$(|;& ])(?:npm run (?:-s )?tollbook --|tollbook) +([a-z][^`|;&>)\n]*(?:\\\n[^`|;&>)\n]*)*)/gm;
+  return [...text.matchAll(called)].map(([, call = '']) => ({
+    call,
+    options: [...call.matchAll(/(?<= )--[a-z][a-z-]*/g)].map(([option]) => option),
+  }));
+}
+
+const commandOf = (call: string) => {
+  const [first = '', second = ''] = call.trim().split(/\s+/);
+  return commands[`${first} ${second}`] ?? commands[first];
+};
+
+describe.each(pages)('$file', (page) => {
+  test('links lead to pages and headings that exist', () => expect(brokenLinks(page)).toEqual([]));
+
+  test('paths that it names exist', () => expect(missingPaths(page)).toEqual([]));
+
+  test('every fenced block is of a language that a test runs, loads or checks, or is an output', () => {
+    const languages = new Set(page.blocks.map(({ language }) => language));
+    expect(
+      [...languages].filter((language) => !['sh', 'text', 'toml', 'js', 'sql'].includes(language)),
+    ).toEqual([]);
+    const outputs = page.blocks.filter(({ language }) => language === 'text');
+    const commandLines = /^(?:\$ |npm |npx |node |tollbook |curl |docker |kill |export )/m;
+    expect(outputs.filter(({ text }) => commandLines.test(text))).toEqual([]);
+  });
+});
+
+/** Prose that begins with the product's name is no command: only backticks and shell blocks call one. */
+test('commands and options on the pages exist', () => {
+  const unknown = pages.flatMap((page) => {
+    const code = page.blocks.filter(({ language }) => language === 'sh').map(({ text }) => text);
+    const inline = [...proseOf(page).matchAll(/`([^`]+)`/g)].map(([, text = '']) => text);
+    return calls({ ...page, text: [...code, ...inline].join('\n') })
+      .filter(({ call, options }) => {
+        const usage = commandOf(call)?.usage;
+        return usage === undefined || options.some((option) => !usage.includes(option));
+      })
+      .map(({ call }) => `${page.file}: tollbook ${call}`);
+  });
+  expect(unknown).toEqual([]);
+});
+
+test('docs/operations.md lists every command once', () => {
+  const [, list = ''] = readPage('docs/operations.md').text.split('## All commands');
+  const listed = [...list.matchAll(/^\| (`.+?) \|/gm)].flatMap(
+    ([, names = '']) => names.match(/(?<=`)[a-z -]+(?=`)/g) ?? [],
+  );
+  expect(listed.filter((name) => name.trim() !== '' && name !== ', ').toSorted()).toEqual(
+    Object.keys(commands).toSorted(),
+  );
+});
+
+test('docs/README.md leads to every page of docs/', () => {
+  const { text } = readPage('docs/README.md');
+  const names = readdirSync(path.join(root, 'docs')).filter((name) => name !== 'README.md');
+  expect(names.filter((name) => !text.includes(`](${name}`) && !text.includes(`](${name}/)`))).toEqual([]);
+});

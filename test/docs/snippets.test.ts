@@ -1,0 +1,88 @@
+import { execFile } from 'node:child_process';
+import { globSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { parse, stringify, type TomlTable } from 'smol-toml';
+import { describe, expect, test } from 'vitest';
+import { parseConfig } from '../../src/config/load.ts';
+import { pages, root } from '../support/pages.ts';
+import { temporaryFolder } from '../support/program.ts';
+
+const snippets = (language: string) =>
+  pages.flatMap(({ file, blocks }) =>
+    blocks
+      .filter((block) => block.language === language)
+      .map(({ text, line }) => ({ text, name: `${file}:${line}` })),
+  );
+
+/** 64 hexadecimal digits: a seed, and longer than any secret must be. With 0x they are a private key. */
+const secret = '1f'.repeat(32);
+
+/** Tables are merged; everything else of a snippet replaces what the example has. */
+function merge(example: TomlTable, snippet: TomlTable): TomlTable {
+  const merged = { ...example };
+  for (const [key, value] of Object.entries(snippet)) {
+    const present = merged[key];
+    merged[key] = isTable(value) && isTable(present) ? merge(present, value) : value;
+  }
+  return merged;
+}
+
+function isTable(value: unknown): value is TomlTable {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+}
+
+describe('configuration on the pages', () => {
+  const example = parse(readFileSync(path.join(root, 'config/example.toml'), 'utf8'));
+
+  test.each(snippets('toml'))('$name loads, over config/example.toml', async ({ text }) => {
+    const whole = stringify(merge(example, parse(text)));
+    const variables = [...whole.matchAll(/(\w+)_env = "(\w+)"/g)].map(
+      ([, key, name = '']) => [name, key === 'operator_key' ? `0x${secret}` : secret] as const,
+    );
+    const source = { file: 'gateway.toml', env: Object.fromEntries(variables), readFile: async () => '{}' };
+    const { warnings } = await parseConfig(whole, source);
+    expect(warnings).toEqual([]);
+  });
+});
+
+test('the programs on the pages pass the type checker', async () => {
+  const folder = temporaryFolder();
+  symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'));
+  mkdirSync(path.join(folder, 'pages'));
+  const programs = snippets('js');
+  for (const { name, text } of programs)
+    writeFileSync(path.join(folder, 'pages', `${name.replaceAll(/\W/g, '-')}.mjs`), text);
+  // the pages say which variables must be set
+  const variables = ['DATABASE_URL', 'FACILITATOR_KEY', 'GATEWAY_URL', 'KEY', 'PORT', 'RUNNER_TOKEN'];
+  const declared = variables.map((name) => `${name}: string;`).join(' ');
+  writeFileSync(
+    path.join(folder, 'pages/environment.d.ts'),
+    `declare namespace NodeJS { interface ProcessEnv { ${declared} } }`,
+  );
+  const options = {
+    extends: path.join(root, 'tsconfig.json'),
+    compilerOptions: {
+      allowJs: true,
+      checkJs: true,
+      // a program on a page states no types, and need not use all that it is given
+      noImplicitAny: false,
+      noUnusedLocals: false,
+      noUnusedParameters: false,
+      noPropertyAccessFromIndexSignature: false,
+      typeRoots: [path.join(root, 'node_modules/@types')],
+      paths: {
+        tollbook: [path.join(root, 'src/main.ts')],
+        'tollbook/runner': [path.join(root, 'src/runner/index.ts')],
+      },
+    },
+    include: ['pages'],
+  };
+  writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(options));
+  const compiler = path.join(root, 'node_modules/.bin/tsc');
+  const { stdout } = await promisify(execFile)(compiler, ['-p', folder]).catch(
+    (error: { stdout: string }) => error,
+  );
+  expect(stdout).toBe('');
+  expect(globSync('*.mjs', { cwd: path.join(folder, 'pages') })).toHaveLength(programs.length);
+});
