@@ -81,7 +81,7 @@ create table tollbook.call (
   job_index bigint not null,
   -- pending: its settlement is unknown; watched: its payment failed but may still land, and it does not count as open;
   -- ready: may be leased; leased: with a runner; dead: waits for the operator
-  status text collate "C" not null check (status in ('held', 'watched', 'ready', 'leased', 'dead')),
+  status text collate "C" not null check (status in ('pending', 'watched', 'ready', 'leased', 'dead')),
   body_id uuid not null,
   network text not null,
   symbol text not null,
@@ -100,7 +100,7 @@ create table tollbook.call (
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
 create index call_due on tollbook.call (service_id, due_at) where status in ('ready', 'leased');
 create index call_dead on tollbook.call (call_id) where status = 'dead';
-create index call_unsettled on tollbook.call (status, due_at) where status in ('held', 'watched');
+create index call_unsettled on tollbook.call (status, due_at) where status in ('pending', 'watched');
 
 -- Written before the command that needs it is sent, so that the lane's lock never waits for a large body.
 create table tollbook.call_body (

@@ -8,10 +8,10 @@ create table tollbook.ledger_cursor (
 insert into tollbook.ledger_cursor values ('follow_up', 0), ('top_up_reversal', 0), ('payout', 0);
 
 -- What a worker still has to do because of an event. confirm: check a settlement on the chain until it is final;
--- resolve: a settlement that failed while a runner has its call; alert: tell the operator; take_back: reverse the credit
+-- resolve: a settlement that failed while a runner has its call; alert: tell the operator; reverse_top_up: reverse the credit
 -- that a top-up bought, whose settlement failed after its call left the queue or whose payment was refunded.
 create table tollbook.follow_up (
-  topic text collate "C" not null check (topic in ('confirm', 'resolve', 'alert', 'take_back')),
+  topic text collate "C" not null check (topic in ('confirm', 'resolve', 'alert', 'reverse_top_up')),
   seq bigint not null,
   stream text collate "C" not null,
   network text collate "C" not null,

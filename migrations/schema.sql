@@ -152,11 +152,11 @@ create table tollbook.call (
   payment text collate "C",
   claims json,
   constraint call_pkey PRIMARY KEY (call_id),
-  constraint call_status_check CHECK ((status = ANY (ARRAY['held'::text, 'watched'::text, 'ready'::text, 'leased'::text, 'dead'::text])))
+  constraint call_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'watched'::text, 'ready'::text, 'leased'::text, 'dead'::text])))
 ) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.01);
 CREATE INDEX call_dead ON tollbook.call USING btree (call_id) WHERE (status = 'dead'::text);
 CREATE INDEX call_due ON tollbook.call USING btree (service_id, due_at) WHERE (status = ANY (ARRAY['ready'::text, 'leased'::text]));
-CREATE INDEX call_unsettled ON tollbook.call USING btree (status, due_at) WHERE (status = ANY (ARRAY['held'::text, 'watched'::text]));
+CREATE INDEX call_unsettled ON tollbook.call USING btree (status, due_at) WHERE (status = ANY (ARRAY['pending'::text, 'watched'::text]));
 
 create table tollbook.call_body (
   body_id uuid not null,
@@ -237,7 +237,7 @@ create table tollbook.follow_up (
   created_at timestamp with time zone not null,
   due_at timestamp with time zone not null,
   constraint follow_up_pkey PRIMARY KEY (topic, seq),
-  constraint follow_up_topic_check CHECK ((topic = ANY (ARRAY['confirm'::text, 'resolve'::text, 'alert'::text, 'take_back'::text])))
+  constraint follow_up_topic_check CHECK ((topic = ANY (ARRAY['confirm'::text, 'resolve'::text, 'alert'::text, 'reverse_top_up'::text])))
 ) with (autovacuum_vacuum_scale_factor=0.01);
 CREATE INDEX follow_up_due ON tollbook.follow_up USING btree (topic, due_at) WHERE (block_number IS NULL);
 CREATE INDEX follow_up_in_block ON tollbook.follow_up USING btree (network, block_number) WHERE (block_number IS NOT NULL);
@@ -485,7 +485,7 @@ create function identity.user_of_wallet(p_address text, p_user_id uuid, p_name t
 create function tollbook.activate_projection(p_generation integer) returns integer language plpgsql volatile security definer; -- 19c2ba577732a9e4
 create function tollbook.admit_chat(p_admission json, p_stamp timestamp with time zone) returns json language plpgsql volatile; -- c82c7ee8d0a2a3fb
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
-create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_commands json) returns json language plpgsql volatile security definer; -- b9a2bf63407d192e
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_commands json) returns json language plpgsql volatile security definer; -- df28dbe305a657f0
 create function tollbook.apply_credit(p_generation integer, p_from bigint, p_to bigint, p_accounts json) returns boolean language plpgsql volatile security definer; -- 49884a51ac7468e1
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json) returns boolean language plpgsql volatile security definer; -- eb90ada940dde420
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
@@ -493,7 +493,7 @@ create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_h
 create function tollbook.clock() returns timestamp with time zone language sql volatile; -- 4c502774edf949ff
 create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- 2c57c57234959eb9
 create function tollbook.collect_payouts(p_max integer) returns integer language plpgsql volatile security definer; -- 92f299ec814574f4
-create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 0490ef0141c53ef5
+create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 2c02e7b472a82cf4
 create function tollbook.count_attempts(p_subjects text[], p_per_minute integer[], OUT retry_ms bigint, OUT is_first_refusal boolean) returns record language plpgsql volatile security definer; -- 3c9a41a428174756
 create function tollbook.count_auth_failure(p_subject text, p_per_minute integer, p_counts boolean) returns boolean language plpgsql volatile security definer; -- ad743c8b3762fe23
 create function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_prefix text, p_name text, p_models text[], p_cap bigint, p_expires_at timestamp with time zone) returns bigint language sql volatile security definer; -- 043704fedab23b46
@@ -515,7 +515,7 @@ create function tollbook.next_account_id() returns bigint language sql volatile 
 create function tollbook.note_first_search_block(p_seq bigint, p_block numeric) returns void language sql volatile security definer; -- f46cf0b1f1b067f8
 create function tollbook.open_rate_window(p_subject text, p_now timestamp with time zone, p_create boolean, OUT recent bigint[], OUT today_hits integer, OUT refused_at bigint, OUT today date, OUT now_ms bigint) returns record language plpgsql volatile; -- b8b0577ef90cc401
 create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_reason text) returns void language sql volatile security definer; -- ddc702a6ef61c149
-create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- dc042aea39693166
+create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- 40a089ca39a38959
 create function tollbook.prune_chat(p_max integer) returns integer language sql volatile security definer; -- af3f1f62cbac25d4
 create function tollbook.prune_exposures(p_max integer) returns integer language sql volatile security definer; -- d1f14a2e7662ca83
 create function tollbook.prune_follow_ups(p_max integer) returns integer language sql volatile security definer; -- 5f1e2d0cbacf9499
@@ -537,7 +537,7 @@ create function tollbook.take_anchor(p_origin text, p_name text, p_every_ms inte
 create function tollbook.take_final_settlements(p_network text, p_finalized numeric, p_max integer) returns TABLE(seq bigint, stream text, block_number numeric, block_hash text) language sql volatile security definer; -- 39bb5b7e4ed546b0
 create function tollbook.take_follow_ups(p_topic text, p_network text, p_max integer) returns TABLE(seq bigint, stream text, tries integer, first_search_block numeric, age_secs double precision) language sql volatile security definer; -- 34f9328144d31724
 create function tollbook.take_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer, transaction text, checks integer) language sql volatile security definer; -- 7cd4eb17df9b7a23
-create function tollbook.take_unsettled(p_max integer) returns TABLE(call_id bigint, stream text, status text, payment text, age_secs double precision) language sql volatile security definer; -- 9f55031c592994e3
+create function tollbook.take_unsettled(p_max integer) returns TABLE(call_id bigint, stream text, status text, payment text, age_secs double precision) language sql volatile security definer; -- a958dc58c02cdf37
 create function tollbook.watch_payout(p_stream text, p_transaction text, p_delay_ms integer) returns void language sql volatile security definer; -- 523d1e25bc633d89
 
 grant execute on function identity.user_of_wallet(text,uuid,text,text) to tollbook_writer;

@@ -97,10 +97,10 @@ begin
         when taken.ord is not null then 'lost'
         when command.expect <> current.version then 'stale'
         when command.call_id is not null and not coalesce(case command.op
-          when 'release' then target.status in ('held', 'watched')
-          when 'withdraw' then target.status in ('held', 'watched')
-          when 'watch' then target.status = 'held'
-          when 'hold_back' then target.status = 'ready' and target.attempt = 0
+          when 'release' then target.status in ('pending', 'watched')
+          when 'remove' then target.status in ('pending', 'watched')
+          when 'watch' then target.status = 'pending'
+          when 'suspend' then target.status = 'ready' and target.attempt = 0
           when 'requeue' then target.status = 'dead'
           else target.status = 'leased' and target.lease_id = command.lease_id end, false
         ) then 'lease_lost'
@@ -160,40 +160,40 @@ begin
       select decided.stream, f.kind, f.owner, f.scope, f.key, f.binding
       from decided cross join lateral json_to_recordset(decided.call_claims)
         as f(kind text, owner text, scope text, key text, binding text)
-      where decided.outcome = 'ok' and decided.op in ('watch', 'withdraw') and f.kind <> 'payment'
+      where decided.outcome = 'ok' and decided.op in ('watch', 'remove') and f.kind <> 'payment'
     ) freed_claim
     where claim.kind = freed_claim.kind and claim.owner = freed_claim.owner and claim.scope = freed_claim.scope
       and claim.key = freed_claim.key and claim.stream = freed_claim.stream and claim.binding = freed_claim.binding
   ),
-  held as (
+  added as (
     insert into call (stream, service_id, job_index, status, body_id, network, symbol, caller, payment, claims, due_at, created_at)
-    select stream, service_id, job_index, 'held', body_id, network, symbol, caller, payment, claims,
+    select stream, service_id, job_index, 'pending', body_id, network, symbol, caller, payment, claims,
       stamp + coalesce(delay_ms, 0) * interval '1 millisecond', stamp
-    from decided where outcome = 'ok' and op = 'hold' order by ord
+    from decided where outcome = 'ok' and op = 'add' order by ord
     returning call_id, stream
   ),
   moved as (
     update call set
-      status = case decided.op when 'dead' then 'dead' when 'watch' then 'watched' when 'hold_back' then 'held' else 'ready' end,
+      status = case decided.op when 'dead_letter' then 'dead' when 'watch' then 'watched' when 'suspend' then 'pending' else 'ready' end,
       lease_id = null,
       failures = case decided.op when 'retry' then call.failures + 1 when 'requeue' then 0 else call.failures end,
       last_error = coalesce(decided.error, call.last_error),
       due_at = stamp + coalesce(decided.delay_ms, 0) * interval '1 millisecond'
     from decided
     where decided.outcome = 'ok' and call.call_id = decided.call_id
-      and decided.op in ('release', 'watch', 'hold_back', 'retry', 'give_back', 'dead', 'requeue')
+      and decided.op in ('release', 'watch', 'suspend', 'retry', 'return_lease', 'dead_letter', 'requeue')
   ),
   finished as (
     delete from call using decided
-    where decided.outcome = 'ok' and decided.op in ('complete', 'withdraw') and call.call_id = decided.call_id
+    where decided.outcome = 'ok' and decided.op in ('complete', 'remove') and call.call_id = decided.call_id
   ),
   advanced as (
     update lane set
       seq = head.seq + (select count(*) from line),
       at = stamp,
       open_calls = head.open_calls + (
-        select count(*) filter (where op in ('hold', 'requeue') or op = 'release' and call_status = 'watched')
-          - count(*) filter (where op in ('complete', 'watch', 'dead') or op = 'withdraw' and call_status = 'held')
+        select count(*) filter (where op in ('add', 'requeue') or op = 'release' and call_status = 'watched')
+          - count(*) filter (where op in ('complete', 'watch', 'dead_letter') or op = 'remove' and call_status = 'pending')
         from decided where outcome = 'ok')
     where lane_id = p_lane
     returning seq, open_calls
@@ -206,7 +206,7 @@ begin
       select json_agg(
         case decided.outcome
           when 'ok' then json_build_object('outcome', 'ok', 'version', coalesce(last.version, decided.current_version),
-            'seq', last.seq, 'call_id', held.call_id, 'detail', decided.detail)
+            'seq', last.seq, 'call_id', added.call_id, 'detail', decided.detail)
           when 'lost' then json_build_object('outcome', 'lost', 'claim', decided.taken_kind, 'stream', decided.taken_stream)
           when 'refused' then json_build_object('outcome', 'refused', 'code', decided.taken_kind, 'detail', decided.detail)
           when 'same' then json_build_object('outcome', 'same', 'claim', decided.taken_kind, 'stream', decided.taken_stream)
@@ -214,7 +214,7 @@ begin
         end order by decided.ord)
       from decided
       left join (select ord, max(version) as version, max(seq) as seq from line group by ord) last using (ord)
-      left join held on held.stream = decided.stream and decided.op = 'hold'), '[]')
+      left join added on added.stream = decided.stream and decided.op = 'add'), '[]')
   ) into answer;
 
   insert into lane_batch (flusher_id, batch_no, answer, at) values (p_flusher, p_batch_no, answer, stamp)

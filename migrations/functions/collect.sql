@@ -51,7 +51,7 @@ begin
   passed := advance_cursor('top_up_reversal', p_max);
   if passed.last is null then return 0; end if;
   insert into follow_up (topic, seq, stream, network, created_at, due_at)
-  select 'take_back', event.seq, event.stream, convert_from(event.leaf, 'UTF8')::json->'data'->>'network', clock(), clock()
+  select 'reverse_top_up', event.seq, event.stream, convert_from(event.leaf, 'UTF8')::json->'data'->>'network', clock(), clock()
   from event
   where lane_id = 1 and event.seq > passed.previous and event.seq <= passed.last and (
     event.type = 'refunded' or event.type = 'settlement_failed' and exists (

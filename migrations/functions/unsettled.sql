@@ -5,11 +5,11 @@ returns table (call_id bigint, stream text, status text, payment text, age_secs 
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with due as materialized (
     select call.call_id from call
-    where call.status in ('held', 'watched') and call.due_at <= clock()
+    where call.status in ('pending', 'watched') and call.due_at <= clock()
     order by call.status, call.due_at limit p_max for update skip locked
   )
   update call set due_at = clock() + case call.status
-    when 'held' then least(greatest((clock() - created_at) / 4, interval '1 second'), interval '1 minute')
+    when 'pending' then least(greatest((clock() - created_at) / 4, interval '1 second'), interval '1 minute')
     else least(greatest((clock() - created_at) / 2, interval '5 seconds'), interval '2 minutes') end
   where call.call_id in (select due.call_id from due)
   returning call.call_id, call.stream, call.status, call.payment, extract(epoch from clock() - call.created_at)::float8
@@ -19,7 +19,7 @@ $$;
 create or replace function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms int) returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   update call set due_at = clock() + p_delay_ms * interval '1 millisecond'
-  where call_id = p_call_id and status in ('held', 'watched')
+  where call_id = p_call_id and status in ('pending', 'watched')
 $$;
 
 grant execute on function tollbook.take_unsettled, tollbook.postpone_unsettled to tollbook_writer;

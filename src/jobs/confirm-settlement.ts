@@ -170,7 +170,7 @@ async function takeBack(
       'a settlement does not stand on the chain',
     );
   if (known.call?.status === 'enqueued') {
-    const { outcome } = await attempt('withdrawn', { op: 'hold_back', callId: known.call.callId });
+    const { outcome } = await attempt('withdrawn', { op: 'suspend', callId: known.call.callId });
     if (outcome === 'ok') tell('withdrawn');
     if (outcome !== 'lease_lost') return outcome === 'ok';
   }

@@ -67,13 +67,13 @@ function attemptStep(
     case 'dead': {
       const { reason, error } = outcome;
       const events: LedgerEvent[] = [{ type: 'dead_lettered', data: { ...attempt, reason } }];
-      return { events, call: { op: 'dead', callId, leaseId, error } };
+      return { events, call: { op: 'dead_letter', callId, leaseId, error } };
     }
     case 'gone':
       // not the call's fault: it costs no attempt, and waits for the runner's return
       return outcome.reason
-        ? failedStep(context, call, { reason: outcome.reason }, 'give_back', 0)
-        : failedStep(context, call, { reason: 'runner_gone' }, 'give_back', 1_000);
+        ? failedStep(context, call, { reason: outcome.reason }, 'return_lease', 0)
+        : failedStep(context, call, { reason: 'runner_gone' }, 'return_lease', 1_000);
     case 'retry':
       return call.failures + 1 >= context.config.delivery.maxAttempts
         ? exhaustedStep(call, outcome)
@@ -94,14 +94,14 @@ function exhaustedStep(call: HeldCall, { reason, error }: { reason: string; erro
     { type: 'delivery_failed', data: { ...attempt, reason } },
     { type: 'dead_lettered', data: { ...attempt, reason: 'attempts_exhausted' } },
   ];
-  return { events, call: { op: 'dead', callId, leaseId, error } as const };
+  return { events, call: { op: 'dead_letter', callId, leaseId, error } as const };
 }
 
 function failedStep(
   context: Recording,
   call: HeldCall,
   { reason, error }: { reason: string; error?: string },
-  op: 'retry' | 'give_back',
+  op: 'retry' | 'return_lease',
   delayMs: number,
 ) {
   const { callId, leaseId, attempt } = call;

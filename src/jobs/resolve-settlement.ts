@@ -57,7 +57,7 @@ export async function resolveSettlement(
     const { digest, callId } = started;
     if (callId !== undefined)
       await context.lane.append(
-        { stream: digest, events: [], call: { op: 'withdraw', callId } },
+        { stream: digest, events: [], call: { op: 'remove', callId } },
         { urgent: true },
       );
     return;

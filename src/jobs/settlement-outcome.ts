@@ -126,7 +126,7 @@ function outcomeCommand({ digest, payment, callId, version }: StartedPayment, ou
         type: 'settlement_failed',
         data: { ...named, reason: outcome.reason },
       };
-      const op = outcome.kind === 'failed' ? 'watch' : 'withdraw';
+      const op = outcome.kind === 'failed' ? 'watch' : 'remove';
       return { ...base, events: [failed], ...(callId === undefined ? {} : { call: { op, callId } }) };
     }
     case 'unknown': {

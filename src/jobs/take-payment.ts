@@ -80,7 +80,7 @@ async function unlessStarted(
   return recalled === undefined || recalled.kind === 'replay' || recalled.kind === 'failed' ? told : recalled;
 }
 
-type HeldCall = Extract<CallChange, { op: 'hold' }>;
+type HeldCall = Extract<CallChange, { op: 'add' }>;
 
 /** Records an objection and answers with it. */
 async function tell(
@@ -231,7 +231,7 @@ function startCommand(
       },
     },
     call: {
-      op: 'hold',
+      op: 'add',
       serviceId,
       jobIndex,
       ...stored,

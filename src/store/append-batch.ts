@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { encodeEventData, type LedgerEvent } from '../domain/events/event.ts';
 
-/** Something that may be held once; `binding` tells a holder who comes back from a stranger. */
+/** Something that may be claimed once; by `binding` a holder that repeats its claim is told from another claimant. */
 export interface Claim {
   readonly kind: 'payment' | 'quote' | 'caller_nonce' | 'payment_id' | 'transfer' | 'spend_auth';
   readonly owner: string;
@@ -19,7 +19,7 @@ export interface CallBody {
 /** What happens to the call that belongs to a stream. Changes of a leased call carry its lease: the fencing token. */
 export type CallChange =
   | {
-      readonly op: 'hold';
+      readonly op: 'add';
       readonly serviceId: number;
       readonly jobIndex: number;
       readonly bodyId: string;
@@ -28,26 +28,26 @@ export type CallChange =
       readonly network: string;
       readonly symbol: string;
       readonly caller: string | undefined;
-      /** The payment that pays for it, by its claim's name. What the command claims beside it is given up with it. */
+      /** The payment that pays for it, as `paymentKey()` names it. The command's other claims are freed with it. */
       readonly payment: string;
-      /** When its settlement is looked after, should nobody have recorded an outcome by then. */
+      /** When the resolver first checks its settlement, where no outcome was recorded by then. */
       readonly delayMs: number;
     }
   /**
-   * `watch`: its payment failed, but may land yet; `withdraw`: it never will. `hold_back`: its settlement does not stand,
-   * and no runner has it yet.
+   * `watch`: its payment failed, but may still land; `remove`: it never will. `suspend`: its settlement was disproved, and
+   * no runner has the call yet.
    */
-  | { readonly op: 'release' | 'watch' | 'withdraw' | 'hold_back' | 'requeue'; readonly callId: number }
+  | { readonly op: 'release' | 'watch' | 'remove' | 'suspend' | 'requeue'; readonly callId: number }
   | { readonly op: 'complete' | 'check'; readonly callId: number; readonly leaseId: string }
-  /** `error` is a runner's own word for the operator: it stands beside the call, never in the ledger. */
+  /** `error` is the runner's message for the operator: stored with the call, never in the ledger. */
   | {
-      readonly op: 'dead';
+      readonly op: 'dead_letter';
       readonly callId: number;
       readonly leaseId: string;
       readonly error?: string | undefined;
     }
   | {
-      readonly op: 'retry' | 'give_back';
+      readonly op: 'retry' | 'return_lease';
       readonly callId: number;
       readonly leaseId: string;
       readonly delayMs: number;
@@ -58,13 +58,13 @@ export type CallChange =
 export interface LaneCommand {
   /** A quote's digest, or a request's id. */
   readonly stream: string;
-  /** The version the stream must be at; left out, wherever it is. */
+  /** The version that the stream must have; any where left out. */
   readonly expect?: number | undefined;
   readonly events: readonly LedgerEvent[];
   readonly claims?: readonly Claim[];
-  /** Claims of this stream to give up. */
+  /** Claims of this stream to free. */
   readonly freed?: readonly Claim[];
-  /** What to append where somebody else holds a claim of that kind: in the loser's own stream, never in a payment's. */
+  /** What to append where another stream holds a claim of that kind: in the loser's own stream, never in a payment's. */
   readonly lost?: {
     readonly stream: string;
     readonly events: Readonly<Partial<Record<Claim['kind'], readonly LedgerEvent[]>>>;
@@ -81,39 +81,39 @@ export type AppendOutcome =
       /** When it was recorded, by the database's clock: RFC 3339 UTC. */
       readonly at: string;
     }
-  /** `same`: the holder has the same binding, so it is this very request, come again. */
+  /** `same`: the holder has the same binding, so this request was made before. */
   | { readonly outcome: 'lost' | 'same'; readonly claim: Claim['kind']; readonly stream: string }
   | { readonly outcome: 'stale' | 'lease_lost' };
 
-/** Asks for one completion to be admitted: key, limits and credit together, or nothing of it. */
+/** Admission of one completion: key, limits and credit together, or none of them. */
 export interface Admission {
   readonly chatId: string;
-  /** The process that will bring it to its end. */
+  /** The process that will settle it. */
   readonly processId: string;
-  /** Whose limit it counts against. */
+  /** The subject of the rate limit that it counts against. */
   readonly subject: string;
   readonly perMinute: number;
   readonly perDay: number | undefined;
   readonly keyId: number | undefined;
   readonly accountId: number | undefined;
-  /** Micros it may cost at most; 0 for a free model. */
+  /** The most micros that it may cost; 0 for a free model. */
   readonly holdMicros: bigint;
-  /** Where there are so many micros the same will be asked for less: nothing is recorded of the refusal. */
+  /** Where so many micros are available the caller will retry with a smaller hold: the refusal is not recorded. */
   readonly leastMicros?: bigint | undefined;
 }
 
-/** What moves on an account; the command's events say the same. */
+/** A move of credit on an account; the command's events record the same. */
 export type CreditMove =
   | { readonly op: 'open'; readonly accountId: number; readonly name: string }
   | {
-      /** `expire` takes away, the others add. */
+      /** `expire` subtracts, the others add. */
       readonly op: 'grant' | 'top_up' | 'expire';
       readonly accountId: number;
       readonly amountMicros: bigint;
-      /** What is asked for under a name is done once. */
+      /** A request id moves credit once. */
       readonly requestId?: string | undefined;
     }
-  /** Ends a chat's hold: what it cost is taken, the rest is free again. */
+  /** Ends a chat's hold: its cost is captured, the rest released. */
   | {
       readonly op: 'settle';
       readonly chatId: string;
@@ -121,15 +121,15 @@ export type CreditMove =
       readonly releasedMicros: bigint;
       /** Only where its upstream has not begun to answer. */
       readonly isUnstarted?: boolean;
-      /** Ended for a process that is not seen: only while it is not. */
+      /** Ended for a silent process: only while it is still silent. */
       readonly recovery?: { readonly processId: string; readonly silentSecs: number };
     };
 
 /**
- * `gone`: the hold was ended by another process, or has begun to cost, or its process is seen again; an account of that name
- * is open already, has not so much to take away, or cannot have more. A settlement that brings events for it is a correction
- * too: where the whole hold was taken for this process, what it would have released comes back, and they are recorded.
- * `repeated`: the same was done under this request id before; `request_id_taken`: something else was.
+ * `gone`: another process ended the hold, or the upstream has started to answer, or the hold's process sends heartbeats
+ * again; an account of that name exists already, has too little to subtract, or would have too much. A settlement with
+ * events for `gone` is a correction too: where the whole hold was captured for this process, the excess is returned and
+ * the events are recorded. `repeated`: this request id has made the same move before; `request_id_taken`: another move.
  */
 export type CreditRefusal =
   | 'invalid_api_key'
@@ -141,26 +141,26 @@ export type CreditRefusal =
   | 'repeated'
   | 'request_id_taken';
 
-/** A step of model chat: its limits and its credit are decided where they are counted, in the lane. */
+/** A step of a chat: the lane, which counts its limits and its credit, decides it. */
 export interface CreditCommand {
   readonly stream: string;
   readonly events: readonly LedgerEvent[];
   readonly admit?: Admission;
   readonly credit?: CreditMove;
-  /** What is recorded instead, by why. */
+  /** What is recorded instead, by refusal. */
   readonly refused?: Readonly<Partial<Record<CreditRefusal, readonly LedgerEvent[]>>>;
 }
 
-/** Numbers beside a verdict, each where it has a meaning: milliseconds, admissions, micros. */
+/** Numbers of a decision, where they apply: milliseconds, admissions, micros. */
 export interface CreditDetail {
   readonly remaining?: number | null;
-  /** Until there is room for one more in the minute. */
+  /** Until the minute admits one more. */
   readonly reset_ms?: number | null;
   readonly remaining_today?: number | null;
   readonly reset_today_ms?: number | null;
   /** Until the limit that refused admits one more. */
   readonly retry_ms?: number | null;
-  /** What could have been held; after a move, what can be spent. */
+  /** What could have been held; after a move, the balance. */
   readonly available?: number | null;
 }
 
@@ -183,8 +183,8 @@ export interface EncodedCommand {
 }
 
 /**
- * A command as the JSON the append function reads. Event data goes in as canonical text and is stored to the byte.
- * Throws where an event breaks its schema, so a poison row is refused before it can spoil a batch.
+ * A command as the JSON that the append function reads. Event data is canonical text, stored byte for byte.
+ * Throws where an event breaks its schema, so that it cannot fail a whole batch.
  */
 export function encodeCommand(command: LaneCommand): EncodedCommand {
   const parts = [`"stream":${JSON.stringify(command.stream)}`, `"events":${encodeEvents(command.events)}`];
@@ -201,7 +201,7 @@ export function encodeCommand(command: LaneCommand): EncodedCommand {
   return { text: `{${parts.join(',')}}`, body: encodeBody(command.call) };
 }
 
-/** The same for a step of model chat. Throws where an amount is not a whole one that fits the database. */
+/** The same for a step of a chat. Throws where an amount is negative or exceeds 2^53. */
 export function encodeCreditCommand({
   stream,
   events,
@@ -213,7 +213,7 @@ export function encodeCreditCommand({
   if (admit) parts.push(`"admit":${encodeAdmission(admit)}`);
   if (credit) parts.push(`"credit":${encodeMove(credit, refused?.gone !== undefined)}`);
   if (refused) {
-    const byCode = Object.entries(refused).map(([code, told]) => `"${code}":${encodeEvents(told)}`);
+    const byCode = Object.entries(refused).map(([code, instead]) => `"${code}":${encodeEvents(instead)}`);
     parts.push(`"lost":{${byCode.join(',')}}`, `"lost_stream":${JSON.stringify(stream)}`);
   }
   return { text: `{${parts.join(',')}}`, body: undefined };
@@ -256,7 +256,7 @@ function encodeMove(move: CreditMove, corrects: boolean): string {
   });
 }
 
-/** Micros as JSON's number: whatever anybody has is far below 2^53. */
+/** Micros as a JSON number: balances are far below 2^53. */
 function wholeMicros(amount: bigint): number {
   if (amount < 0n || amount > BigInt(Number.MAX_SAFE_INTEGER))
     throw new RangeError('an amount of credit beyond 2^53');
@@ -264,7 +264,7 @@ function wholeMicros(amount: bigint): number {
 }
 
 function encodeBody(call: CallChange | undefined): string | undefined {
-  if (call?.op !== 'hold' || !call.body) return undefined;
+  if (call?.op !== 'add' || !call.body) return undefined;
   const { contentType, bytes } = call.body;
   return JSON.stringify({
     body_id: call.bodyId,
@@ -279,7 +279,7 @@ function encodeEvents(events: readonly LedgerEvent[]): string {
 
 function encodeCall(call: CallChange): string {
   switch (call.op) {
-    case 'hold': {
+    case 'add': {
       const { op, serviceId, jobIndex, bodyId, network, symbol, caller, payment, delayMs } = call;
       return JSON.stringify({
         op,
@@ -295,17 +295,17 @@ function encodeCall(call: CallChange): string {
     }
     case 'release':
     case 'watch':
-    case 'withdraw':
-    case 'hold_back':
+    case 'remove':
+    case 'suspend':
     case 'requeue':
       return JSON.stringify({ op: call.op, call_id: call.callId });
     case 'complete':
     case 'check':
       return JSON.stringify({ op: call.op, call_id: call.callId, lease_id: call.leaseId });
-    case 'dead':
+    case 'dead_letter':
       return JSON.stringify({ op: call.op, call_id: call.callId, lease_id: call.leaseId, error: call.error });
     case 'retry':
-    case 'give_back': {
+    case 'return_lease': {
       const { op, callId, leaseId, delayMs, error } = call;
       return JSON.stringify({ op, call_id: callId, lease_id: leaseId, delay_ms: delayMs, error });
     }
@@ -314,8 +314,8 @@ function encodeCall(call: CallChange): string {
 
 /**
  * The batch as one text, for one simple-protocol message: with Parse, Bind and Execute apart, a client that vanishes
- * before Sync would keep the lane's lock past every statement time-out. Its bodies go before it, in the same transaction
- * and the same round trip, so that the lock is asked for only once they are written.
+ * before Sync would keep the lane's lock past every statement time-out. Its bodies precede it, in the same transaction
+ * and the same round trip, so that the lock is requested only once they are written.
  */
 export function appendStatement(
   laneId: number,
@@ -331,8 +331,8 @@ export function appendStatement(
 }
 
 /**
- * Whether an error of the database means that something in the batch can never be recorded.
- * Anything else (lost connection, lock time-out, shutdown, full disk) may pass when sent again.
+ * Whether a database error means that something in the batch can never be recorded.
+ * Other errors (lost connection, lock time-out, shutdown, full disk) may pass when the batch is sent again.
  */
 export function isPoison(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError) || error.code === undefined) return false;

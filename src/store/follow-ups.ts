@@ -4,10 +4,10 @@ import type { LedgerDatabase } from './database.ts';
 
 /**
  * What is still wanted for an event: `confirm` a settlement until it is final, `resolve` one that does not stand while a
- * runner has its call, `alert` the operator, `take_back` credit that it has bought. The statements here are simple-protocol
+ * runner has its call, `alert` the operator, `reverse_top_up` credit that it has bought. The statements here are simple-protocol
  * messages: they lock rows, and a client that vanishes must not keep them.
  */
-export type FollowUpTopic = 'confirm' | 'resolve' | 'alert' | 'take_back';
+export type FollowUpTopic = 'confirm' | 'resolve' | 'alert' | 'reverse_top_up';
 
 /** Something to do about one event. */
 export interface FollowUp {

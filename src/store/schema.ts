@@ -33,7 +33,7 @@ export interface LedgerSchema {
     stream: ReadOnly<string>;
     service_id: ReadOnly<number>;
     job_index: ReadOnly<number>;
-    status: ReadOnly<'held' | 'watched' | 'ready' | 'leased' | 'dead'>;
+    status: ReadOnly<'pending' | 'watched' | 'ready' | 'leased' | 'dead'>;
     payment: ReadOnly<string | null>;
     lease_id: ReadOnly<string | null>;
     last_error: ReadOnly<string | null>;
@@ -81,7 +81,7 @@ export interface LedgerSchema {
     revoked_at: ReadOnly<Date | null>;
   };
   'tollbook.follow_up': {
-    topic: ReadOnly<'confirm' | 'resolve' | 'alert' | 'take_back'>;
+    topic: ReadOnly<'confirm' | 'resolve' | 'alert' | 'reverse_top_up'>;
     seq: ReadOnly<number>;
     stream: ReadOnly<string>;
     created_at: ReadOnly<Date>;

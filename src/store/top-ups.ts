@@ -34,7 +34,7 @@ export async function leaseTopUps(
 
 /**
  * Looks through up to `max` events that no process has looked through for settlements that failed late, and notes those as
- * follow-ups `take_back`. Returns how many events that were.
+ * follow-ups `reverse_top_up`. Returns how many events that were.
  */
 export async function collectTakeBacks(pool: pg.Pool, max: number): Promise<number> {
   const { rows } = await pool.query<{ read: number }>(

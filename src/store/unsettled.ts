@@ -1,12 +1,12 @@
 import type pg from 'pg';
 import type { LedgerDatabase } from './database.ts';
 
-/** A call whose settlement is open: `held` while nobody knows, `watched` where it is said to have failed. */
+/** A call whose settlement is unknown (`pending`), or failed but may still land (`watched`). */
 export interface UnsettledCall {
   readonly callId: number;
   /** The quote's digest. */
   readonly stream: string;
-  readonly status: 'held' | 'watched';
+  readonly status: 'pending' | 'watched';
   /** As `paymentKey()` names it. */
   readonly payment: string;
   readonly ageSecs: number;
@@ -15,14 +15,14 @@ export interface UnsettledCall {
 interface UnsettledRow {
   call_id: number;
   stream: string;
-  status: 'held' | 'watched';
+  status: 'pending' | 'watched';
   payment: string;
   age_secs: number;
 }
 
 /**
- * Takes up to `max` open settlements that are due, oldest first. Others find them again soon, whatever becomes of this
- * process. Sent as one simple-protocol message: it locks rows that the lane may want.
+ * Takes up to `max` unsettled calls that are due, oldest first. They become due again soon, even if this process ends.
+ * One simple-protocol message: it locks rows that the lane may need.
  */
 export async function takeUnsettled(pool: pg.Pool, max: number): Promise<UnsettledCall[]> {
   const { rows } = await pool.query<UnsettledRow>(
@@ -37,28 +37,28 @@ export async function takeUnsettled(pool: pg.Pool, max: number): Promise<Unsettl
   }));
 }
 
-/** Moves the next look at an open settlement to `delayMs` from now. */
+/** Moves the next check of an unsettled call to `delayMs` from now. */
 export async function postponeUnsettled(pool: pg.Pool, callId: number, delayMs: number): Promise<void> {
   await pool.query(`select tollbook.postpone_unsettled(${Math.trunc(callId)}, ${Math.trunc(delayMs)})`);
 }
 
-/** Settlements that nobody knows the outcome of, oldest first. */
+/** Calls whose settlement is unknown, oldest first. */
 export async function listUnsettled(db: LedgerDatabase, limit: number) {
   return db
     .selectFrom('tollbook.call')
     .select(['call_id', 'stream', 'payment', 'created_at'])
-    .where('status', '=', 'held')
+    .where('status', '=', 'pending')
     .orderBy('created_at')
     .limit(limit)
     .execute();
 }
 
-/** The calls of a quote that wait for a settlement. */
+/** The calls of a quote that are not settled. */
 export async function findUnsettled(db: LedgerDatabase, stream: string) {
   return db
     .selectFrom('tollbook.call')
     .select(['call_id', 'payment', 'status'])
-    .where('status', 'in', ['held', 'watched'])
+    .where('status', 'in', ['pending', 'watched'])
     .where('stream', '=', stream)
     .execute();
 }

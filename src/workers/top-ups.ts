@@ -44,9 +44,9 @@ export function startTopUps(work: TopUps): Loop {
   };
   const takeBack = async (): Promise<boolean> => {
     const read = await collectTakeBacks(work.pool, eventsAtOnce);
-    const due = await takeFollowUps(work.pool, 'take_back', undefined, atOnce);
+    const due = await takeFollowUps(work.pool, 'reverse_top_up', undefined, atOnce);
     const done = await Promise.all(due.map((followUp) => undoGuarded(work, followUp)));
-    await endFollowUps(work.pool, 'take_back', done.flat());
+    await endFollowUps(work.pool, 'reverse_top_up', done.flat());
     return read === eventsAtOnce || due.length === atOnce;
   };
   return startLoop(
@@ -160,7 +160,7 @@ async function end(work: TopUps, call: HeldCall, outcome: AttemptOutcome): Promi
 
 /** It costs no attempt, and is nothing that anybody has to know of. */
 async function giveBack(work: TopUps, { quoteDigest, callId, leaseId }: HeldCall): Promise<void> {
-  const call = { op: 'give_back', callId, leaseId, delayMs: openPauseMs } as const;
+  const call = { op: 'return_lease', callId, leaseId, delayMs: openPauseMs } as const;
   await work.lane.append({ stream: quoteDigest, events: [], call }, { urgent: true });
 }
 

@@ -171,7 +171,7 @@ test.each(unknowns)(
     const { rows } = await database.pool.query<{ status: string; body: Buffer }>(
       'select status, body from tollbook.call join tollbook.call_body using (body_id)',
     );
-    expect(rows).toEqual([{ status: 'held', body: Buffer.from('x') }]);
+    expect(rows).toEqual([{ status: 'pending', body: Buffer.from('x') }]);
   },
 );
 

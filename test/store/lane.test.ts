@@ -329,7 +329,7 @@ test('a held call cannot be leased before it is released, and a lost lease fence
     stream,
     events: [refused()],
     call: {
-      op: 'hold',
+      op: 'add',
       serviceId: 1,
       jobIndex: 0,
       bodyId,
@@ -367,7 +367,7 @@ test('a call that somebody is leasing this instant delays its own command, not t
     stream,
     events: [refused()],
     call: {
-      op: 'hold',
+      op: 'add',
       serviceId: 1,
       jobIndex: 0,
       bodyId: randomUUID(),

@@ -84,7 +84,7 @@ test.each([
   expect((await browser.get('/v1/credits')).json.balance).toBe('0');
   await eventually(async () => {
     const { rows } = await gateway.database.pool.query(
-      "select from tollbook.follow_up where topic = 'take_back'",
+      "select from tollbook.follow_up where topic = 'reverse_top_up'",
     );
     expect(rows).toEqual([]);
   });
