@@ -1,5 +1,10 @@
 import type { EventData, LedgerEvent } from '../domain/events/event.ts';
-import { ofPayment, paymentFromData, type SignedPayment } from '../domain/payments/payment.ts';
+import {
+  expectedTransfer,
+  ofPayment,
+  paymentFromData,
+  type SignedPayment,
+} from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import { foldQuote, type PaymentState, paymentOf, type Settled } from '../domain/payments/quote-state.ts';
 import { placeData, type PlacedTransfer } from '../domain/payments/transfer-place.ts';
@@ -138,8 +143,7 @@ async function isOnItsWay(
   if (ageSecs < patienceSecs || finalized.number <= seenAtBlock) return true;
   const heard = await chain.knowsTransaction(settled.transaction as Hex);
   if (heard.kind === 'unavailable' || heard.isKnown) return true;
-  const { asset, payer, nonce } = payment;
-  const state = await chain.authorizationStateAt(asset, payer, nonce, finalized.hash);
+  const state = await chain.isUsed(expectedTransfer(payment), finalized.hash);
   return state.kind === 'unavailable' || state.used;
 }
 

@@ -133,7 +133,7 @@ async function prove(
     if (found.kind === 'paid') return found;
     return found.kind === 'unavailable' ? 'chain_unavailable' : 'contradicted';
   }
-  const state = await chain.authorizationState(payment.asset, payment.payer, payment.nonce);
+  const state = await chain.isUsed(expectedTransfer(payment));
   if (state.kind === 'unavailable') return 'chain_unavailable';
   return state.used ? 'contradicted' : undefined;
 }

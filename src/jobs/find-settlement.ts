@@ -33,7 +33,7 @@ export async function findSettlement(
     const found = await chain.findSettlement(transaction, expected);
     if (found.kind === 'paid') return { kind: 'paid', transaction, proof: found };
   }
-  const state = await chain.authorizationState(payment.asset, payment.payer, payment.nonce);
+  const state = await chain.isUsed(expectedTransfer(payment));
   if (state.kind === 'unavailable') return undecided(state.cause);
   return state.used ? findUse(chain, payment, quotedAtSecs) : judgeUnused(chain, payment);
 }
@@ -50,7 +50,7 @@ export async function findLanded(
 ): Promise<Settlement | 'unsure' | undefined> {
   const chain = context.chains.get(payment.network);
   if (!chain) return undefined;
-  const state = await chain.authorizationState(payment.asset, payment.payer, payment.nonce);
+  const state = await chain.isUsed(expectedTransfer(payment));
   if (state.kind === 'unavailable') return 'unsure';
   if (!state.used) return undefined;
   const found = await findUse(chain, payment, quotedAtSecs);
@@ -92,7 +92,7 @@ async function judgeUnused(chain: Chain, payment: SignedPayment): Promise<Findin
   if (finalized.kind === 'unavailable') return { kind: 'unused' };
   const { hash, timestampSecs } = finalized.block;
   if (BigInt(timestampSecs) < payment.validBefore) return { kind: 'unused' };
-  const state = await chain.authorizationStateAt(payment.asset, payment.payer, payment.nonce, hash);
+  const state = await chain.isUsed(expectedTransfer(payment), hash);
   if (state.kind === 'unavailable') return undecided(state.cause);
   return state.used ? undecided('used_meanwhile') : { kind: 'void', reason: 'authorization_expired' };
 }

@@ -92,6 +92,6 @@ async function judgeFailure(
   // only these reasons can mean "not paid", and only while the chain agrees: with any other the money may have moved
   const { failsBeforeBroadcast } = schemes[payment.transferMethod];
   if (transaction || !failsBeforeBroadcast(reason) || !chain) return unknown;
-  const state = await chain.authorizationState(payment.asset, payment.payer, payment.nonce);
+  const state = await chain.isUsed(expectedTransfer(payment));
   return state.kind === 'answer' && !state.used ? { kind: 'failed', reason } : unknown;
 }

@@ -67,7 +67,7 @@ export const plants: readonly Plant[] = [
     name: 'one-log-proves-two-payments',
     edits: [
       {
-        file: 'src/peers/chain/transfer-logs.ts',
+        file: 'src/peers/chain/schemes/eip3009/authorization-logs.ts',
         find: `return log.topics[1] === addressWord(from) && log.topics[2] === nonce;`,
         replace: `return log.topics[1] === addressWord(from) && nonce !== undefined;`,
       },

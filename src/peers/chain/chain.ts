@@ -1,41 +1,30 @@
-import { toFunctionSelector } from 'viem';
-import { z } from 'zod';
-import type { Address, Hex } from '../../domain/values/primitives.ts';
+import type { ExpectedTransfer } from '../../domain/payments/payment.ts';
+import type { Hex } from '../../domain/values/primitives.ts';
 import { type Ask, askBlock, askTaggedBlock, type BlockAnswer, type BlockHashAnswer } from './blocks.ts';
-import { abiFalse, abiTrue, addressWord, type BlockTag, ethCall } from '../rpc/eth-call.ts';
-import { type AuthorizationFound, findAuthorization } from './find-authorization.ts';
-import { createRpc, type RpcCall, type RpcUnavailable } from '../rpc/json-rpc.ts';
+import { createRpc, type RpcUnavailable } from '../rpc/json-rpc.ts';
 import { askRightChain, chainIdCall } from '../rpc/chain-id.ts';
-import {
-  type ExpectedTransfer,
-  readSettlement,
-  readTransfers,
-  receiptCall,
-  type SettlementAnswer,
-  type TransfersAnswer,
-} from './transfer-logs.ts';
+import { receiptCall } from './receipt.ts';
+import type { AuthorizationFound, SettlementAnswer } from './schemes/scheme.ts';
+import { chainSchemes } from './schemes/schemes.ts';
+import { knownTransactionCall } from './known-transaction.ts';
+import { readTransfers, type TransfersAnswer } from './transfers.ts';
 import { poll } from '../../runtime/poll.ts';
 
 export type { Block, BlockAnswer, BlockHashAnswer } from './blocks.ts';
-export type { AuthorizationFound } from './find-authorization.ts';
-export type { ExpectedTransfer, SettlementAnswer, Transfer } from './transfer-logs.ts';
+export type { AuthorizationFound, SettlementAnswer } from './schemes/scheme.ts';
+export type { Transfer } from './transfers.ts';
 
 export type AuthorizationAnswer = { readonly kind: 'answer'; readonly used: boolean } | RpcUnavailable;
 
 export type ChainIdAnswer = { readonly kind: 'answer'; readonly matches: boolean } | RpcUnavailable;
 
 export interface Chain {
-  /** Where it is asked. */
   readonly rpcUrl: string;
-  /** `authorizationState(from, nonce)` at latest. True also for a canceled authorization. */
-  authorizationState(asset: Address, from: Address, nonce: Hex): Promise<AuthorizationAnswer>;
-  /** The same as of exactly this block; unavailable where the node does not have it, or not as canonical. */
-  authorizationStateAt(
-    asset: Address,
-    from: Address,
-    nonce: Hex,
-    blockHash: Hex,
-  ): Promise<AuthorizationAnswer>;
+  /**
+   * Whether the payer's authorization is used up, settled or canceled: at the latest block, or at exactly this one.
+   * Unavailable where the node does not have that block, or not as canonical.
+   */
+  isUsed(expected: ExpectedTransfer, blockHash?: Hex): Promise<AuthorizationAnswer>;
   /** Whether this transaction (lower-case hash) carries the expected transfer. */
   findSettlement(transaction: Hex, expected: ExpectedTransfer): Promise<SettlementAnswer>;
   /** Every ERC-20 transfer of this transaction (lower-case hash), in the order of their logs. */
@@ -80,20 +69,20 @@ export function createChain(options: ChainOptions): Chain {
   const { timeoutMs } = options;
   const askWithin = askRightChain(rpc, options.chainId);
   const ask: Ask = (asked) => askWithin(asked, timeoutMs);
-  const askState = async (call: RpcCall<boolean>): Promise<AuthorizationAnswer> => {
-    const answer = await ask(call);
-    return answer.kind === 'answer' ? { kind: 'answer', used: answer.value } : answer;
-  };
   const find = async (transaction: Hex, expected: ExpectedTransfer, limitMs: number) => {
     const answer = await askWithin(receiptCall(transaction), limitMs);
-    return answer.kind === 'answer' ? readSettlement(answer.value, expected) : answer;
+    return answer.kind === 'answer'
+      ? chainSchemes[expected.transferMethod].readSettlement(answer.value, expected)
+      : answer;
   };
 
   return {
     rpcUrl: options.rpcUrl,
-    authorizationState: (asset, from, nonce) => askState(stateCall(asset, from, nonce, 'latest')),
-    authorizationStateAt: (asset, from, nonce, blockHash) =>
-      askState(stateCall(asset, from, nonce, { blockHash, requireCanonical: true })),
+    async isUsed(expected, blockHash) {
+      const at = blockHash === undefined ? 'latest' : ({ blockHash, requireCanonical: true } as const);
+      const answer = await ask(chainSchemes[expected.transferMethod].isUsedCall(expected, at));
+      return answer.kind === 'answer' ? { kind: 'answer', used: answer.value } : answer;
+    },
     findSettlement: (transaction, expected) => find(transaction, expected, timeoutMs),
     async readTransfers(transaction) {
       const answer = await ask(receiptCall(transaction));
@@ -105,7 +94,8 @@ export function createChain(options: ChainOptions): Chain {
         timeoutMs: waitMs,
         pauses,
       }),
-    findAuthorization: (expected, sinceSecs) => findAuthorization(ask, expected, sinceSecs),
+    findAuthorization: (expected, sinceSecs) =>
+      chainSchemes[expected.transferMethod].findAuthorization(ask, expected, sinceSecs),
     finalizedBlock: () => askTaggedBlock(ask, 'finalized'),
     latestBlock: () => askTaggedBlock(ask, 'latest'),
     async blockHashAt(number) {
@@ -113,7 +103,7 @@ export function createChain(options: ChainOptions): Chain {
       return answer.kind === 'answer' ? { kind: 'answer', hash: answer.value?.hash } : answer;
     },
     async knowsTransaction(transaction) {
-      const answer = await ask(transactionCall(transaction));
+      const answer = await ask(knownTransactionCall(transaction));
       return answer.kind === 'answer' ? { kind: 'answer', isKnown: answer.value } : answer;
     },
     async checkChainId() {
@@ -132,28 +122,4 @@ function isConclusive(answer: SettlementAnswer): boolean {
   return answer.kind === 'unavailable'
     ? answer.cause === 'closed'
     : answer.kind === 'paid' || answer.kind === 'contradicted';
-}
-
-/** Mined or waiting: what it says is of no interest here. */
-function transactionCall(transaction: Hex): RpcCall<boolean> {
-  return {
-    method: 'eth_getTransactionByHash',
-    params: [transaction],
-    result: z
-      .object({})
-      .nullable()
-      .transform((found) => found !== null),
-    maxResponseBytes: transactionBytes,
-  };
-}
-
-/** The largest that nodes relay. */
-const transactionBytes = 512 * 1024;
-
-const stateSelector = toFunctionSelector('authorizationState(address,bytes32)');
-
-function stateCall(asset: Address, from: Address, nonce: Hex, at: BlockTag): RpcCall<boolean> {
-  const data = `${stateSelector}${addressWord(from).slice(2)}${nonce.slice(2)}` as const;
-  const result = z.enum([abiFalse, abiTrue]).transform((text) => text === abiTrue);
-  return ethCall({ to: asset, data }, result, at);
 }

@@ -5,7 +5,7 @@ import type { Address, Hex } from '../../domain/values/primitives.ts';
 import { isExecutionFailure, smallAnswerBytes } from '../rpc/eth-call.ts';
 import { type Rpc, type RpcAnswer, type RpcCall, RpcError, type RpcUnavailable } from '../rpc/json-rpc.ts';
 import { bytes32, noBlockHash, quantity } from '../rpc/rpc-values.ts';
-import { receiptCall } from './transfer-logs.ts';
+import { receiptCall } from './receipt.ts';
 import { backOffMs } from '../../domain/values/back-off.ts';
 import { pause } from '../../runtime/pause.ts';
 

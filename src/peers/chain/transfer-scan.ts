@@ -14,7 +14,10 @@ import {
 } from '../rpc/json-rpc.ts';
 import { askRightChain } from '../rpc/chain-id.ts';
 import { bytes32, noBlockHash, quantity, toQuantity } from '../rpc/rpc-values.ts';
-import { logSchema, receiptCall, transferOf, transferred, usedAuthorizations } from './transfer-logs.ts';
+import { knownTransactionCall } from './known-transaction.ts';
+import { logSchema, receiptCall } from './receipt.ts';
+import { chainSchemes } from './schemes/schemes.ts';
+import { transferOf, transferred } from './transfers.ts';
 import { backOffMs } from '../../domain/values/back-off.ts';
 import { pause } from '../../runtime/pause.ts';
 
@@ -232,21 +235,13 @@ async function readEvidence(ask: Ask, network: string, transaction: Hex): Promis
       blockNumber,
       isReverted: receipt.status === '0x0',
       transfers: receipt.logs.flatMap((log) => transferIn(network, { ...log, blockNumber, blockHash })),
-      authorizations: usedAuthorizations(receipt),
+      authorizations: Object.values(chainSchemes).flatMap((scheme) => scheme.usedAuthorizations(receipt)),
     },
   };
 }
 
-/** The largest that nodes relay. */
-const transactionBytes = 512 * 1024;
-
 async function knownOrAbsent(ask: Ask, transaction: Hex): Promise<RpcAnswer<Evidence>> {
-  const known = await ask({
-    method: 'eth_getTransactionByHash',
-    params: [transaction],
-    result: z.object({}).nullable(),
-    maxResponseBytes: transactionBytes,
-  });
+  const known = await ask(knownTransactionCall(transaction));
   if (known.kind === 'unavailable') return known;
-  return { kind: 'answer', value: { kind: known.value === null ? 'absent' : 'pending' } };
+  return { kind: 'answer', value: { kind: known.value ? 'pending' : 'absent' } };
 }

@@ -6,7 +6,7 @@ import { smallAnswerBytes } from '../rpc/eth-call.ts';
 import { findLog } from '../chain/find-log.ts';
 import type { RpcAnswer, RpcCall, RpcUnavailable } from '../rpc/json-rpc.ts';
 import { bytes32, noBlockHash, quantity, toQuantity } from '../rpc/rpc-values.ts';
-import { logSchema, receiptCall } from '../chain/transfer-logs.ts';
+import { logSchema, receiptCall } from '../chain/receipt.ts';
 
 /** A transaction, in a block that was right when it was asked. */
 export interface Landed {

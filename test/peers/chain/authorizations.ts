@@ -5,7 +5,7 @@ import { startChain, type Chain } from '../../../src/devnet/chain.ts';
 import { testToken } from '../../../src/devnet/contracts.ts';
 import { deployTokens, devnetTokens } from '../../../src/devnet/token.ts';
 import type { Address, Hex } from '../../../src/domain/values/primitives.ts';
-import type { ExpectedTransfer } from '../../../src/peers/chain/chain.ts';
+import type { ExpectedTransfer } from '../../../src/domain/payments/payment.ts';
 
 const payer = privateKeyToAccount(devnetKeys.payer);
 const sender = privateKeyToAccount(devnetKeys.spare);
@@ -44,6 +44,7 @@ export async function startAuthorizationChain(): Promise<AuthorizationChain> {
     url: chain.url,
     token,
     expected: () => ({
+      transferMethod: 'eip3009',
       asset: token,
       from: lowerCase(payer.address),
       payTo: devnetAddress('payTo'),

@@ -1,12 +1,8 @@
 import fc from 'fast-check';
 import { createPublicClient, http } from 'viem';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import {
-  createChain,
-  type AuthorizationFound,
-  type Chain,
-  type ExpectedTransfer,
-} from '../../../src/peers/chain/chain.ts';
+import { createChain, type AuthorizationFound, type Chain } from '../../../src/peers/chain/chain.ts';
+import type { ExpectedTransfer } from '../../../src/domain/payments/payment.ts';
 import { type AuthorizationChain, placeOf, rpc, startAuthorizationChain } from './authorizations.ts';
 import { refuse, type RpcRequest, type RpcStub, startRpcStub, succeed } from '../rpc/rpc-stub.ts';
 

@@ -55,8 +55,7 @@ describe('on a real chain', () => {
     const chain = open(devnet.url);
     const expected = devnet.expected();
     const { blockHash, blockNumber } = await devnet.use(expected);
-    const at = (hash: `0x${string}`) =>
-      chain.authorizationStateAt(expected.asset, expected.from, expected.nonce, hash);
+    const at = (hash: `0x${string}`) => chain.isUsed(expected, hash);
     const before = await node().getBlock({ blockNumber: blockNumber - 1n });
     expect(await at(before.hash)).toEqual({ kind: 'answer', used: false });
     expect(await at(blockHash)).toEqual({ kind: 'answer', used: true });
@@ -64,11 +63,11 @@ describe('on a real chain', () => {
 
   test('nothing is said as of a block that the chain does not have, or before there was the token', async () => {
     const chain = open(devnet.url);
-    const { asset, from, nonce } = devnet.expected();
-    const nowhere = await chain.authorizationStateAt(asset, from, nonce, `0x${'12'.repeat(32)}`);
+    const expected = devnet.expected();
+    const nowhere = await chain.isUsed(expected, `0x${'12'.repeat(32)}`);
     expect(nowhere).toMatchObject({ kind: 'unavailable', cause: 'rpc_error' });
     const genesis = await node().getBlock({ blockNumber: 0n });
-    const early = await chain.authorizationStateAt(asset, from, nonce, genesis.hash);
+    const early = await chain.isUsed(expected, genesis.hash);
     expect(early).toMatchObject({ kind: 'unavailable', cause: 'malformed' });
   });
 
@@ -82,7 +81,7 @@ describe('on a real chain', () => {
     const { hash } = await node().getBlock({ blockNumber });
     expect(hash).not.toBe(blockHash);
     expect(await chain.blockHashAt(blockNumber)).toEqual({ kind: 'answer', hash });
-    const stale = await chain.authorizationStateAt(expected.asset, expected.from, expected.nonce, blockHash);
+    const stale = await chain.isUsed(expected, blockHash);
     expect(stale).toMatchObject({ kind: 'unavailable', cause: 'rpc_error' });
   });
 });
@@ -141,14 +140,14 @@ describe('a block', () => {
 
 test('a state is asked of one block by its hash, which must be canonical', async () => {
   const stub = await resulting(`0x${'0'.repeat(63)}1`);
-  const { asset, from, nonce } = devnet.expected();
+  const expected = devnet.expected();
   const blockHash = `0x${'cd'.repeat(32)}` as const;
   const chain = open(stub.url);
-  expect(await chain.authorizationStateAt(asset, from, nonce, blockHash)).toEqual({
+  expect(await chain.isUsed(expected, blockHash)).toEqual({
     kind: 'answer',
     used: true,
   });
-  await chain.authorizationState(asset, from, nonce);
+  await chain.isUsed(expected);
   const [pinned, latest] = stub.requests.map(({ body }) => body.params);
   expect(pinned).toEqual([latest?.[0], { blockHash, requireCanonical: true }]);
   expect(latest?.[1]).toBe('latest');

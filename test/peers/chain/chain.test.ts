@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { encodeFunctionData, parseAbi, toEventSelector } from 'viem';
 import { afterEach, describe, expect, test } from 'vitest';
+import type { ExpectedTransfer } from '../../../src/domain/payments/payment.ts';
 import { createChain, type Chain } from '../../../src/peers/chain/chain.ts';
 
 const cleanups: (() => unknown)[] = [];
@@ -48,7 +49,14 @@ const nonce = `0x${'4e'.repeat(32)}` as const;
 const otherNonce = `0x${'4f'.repeat(32)}` as const;
 const transaction = `0x${'77'.repeat(32)}` as const;
 const blockHash = `0x${'bb'.repeat(32)}` as const;
-const expected = { asset, from, payTo, value: 1_000_000n, nonce };
+const expected: ExpectedTransfer = {
+  transferMethod: 'eip3009',
+  asset,
+  from,
+  payTo,
+  value: 1_000_000n,
+  nonce,
+};
 
 const abiFalse = `0x${'0'.repeat(64)}`;
 const abiTrue = `0x${'0'.repeat(63)}1`;
@@ -250,14 +258,14 @@ describe('a receipt is malformed', () => {
   });
 });
 
-describe('authorizationState', () => {
+describe('whether an authorization is used', () => {
   test('asks the token at the latest block, on the path of the URL', async () => {
     const seen: unknown[] = [];
     const chain = await serve((request, response, text) => {
       seen.push(request.url, JSON.parse(text));
       response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: abiTrue, error: null }));
     });
-    expect(await chain.authorizationState(asset, from, nonce)).toEqual({
+    expect(await chain.isUsed(expected)).toEqual({
       kind: 'answer',
       used: true,
     });
@@ -269,7 +277,7 @@ describe('authorizationState', () => {
 
   test('is unused on zero', async () => {
     const chain = await resulting(abiFalse);
-    expect(await chain.authorizationState(asset, from, nonce)).toEqual({
+    expect(await chain.isUsed(expected)).toEqual({
       kind: 'answer',
       used: false,
     });
@@ -278,7 +286,7 @@ describe('authorizationState', () => {
   test.each(['0x', '0x1', word('2'), `${abiTrue}00`, null, true, undefined])(
     'is unavailable on %j',
     async (result) => {
-      const answer = await (await resulting(result)).authorizationState(asset, from, nonce);
+      const answer = await (await resulting(result)).isUsed(expected);
       expect(answer).toMatchObject({ kind: 'unavailable', cause: 'malformed' });
     },
   );
@@ -295,7 +303,7 @@ describe('the chain id', () => {
       true,
     );
     expect(await chain.checkChainId()).toEqual({ kind: 'answer', matches });
-    const state = await chain.authorizationState(asset, from, nonce);
+    const state = await chain.isUsed(expected);
     expect(state).toMatchObject({ kind: 'unavailable', cause: matches ? 'malformed' : 'wrong_chain' });
   });
 });

@@ -1,38 +1,14 @@
 import { toEventSelector } from 'viem';
 import { z } from 'zod';
-import type { Hex } from '../../domain/values/primitives.ts';
-import type { Ask } from './blocks.ts';
-import { addressWord, smallAnswerBytes } from '../rpc/eth-call.ts';
-import { findLog } from './find-log.ts';
-import { unavailable, type RpcCall, type RpcUnavailable } from '../rpc/json-rpc.ts';
-import { bytes32, noBlockHash, quantity, toQuantity } from '../rpc/rpc-values.ts';
-import {
-  authorizationUsed,
-  hasTransferBetween,
-  type ExpectedTransfer,
-  type LogPlace,
-  logSchema,
-  readSettlement,
-  type Receipt,
-  receiptCall,
-} from './transfer-logs.ts';
-
-/** Where a transaction stands in the chain. */
-interface TransactionPlace {
-  readonly transaction: Hex;
-  readonly blockNumber: bigint;
-  readonly blockHash: Hex;
-}
-
-export type AuthorizationFound =
-  | ({ readonly kind: 'paid' } & LogPlace & TransactionPlace)
-  /** Its payer withdrew it. */
-  | ({ readonly kind: 'canceled' } & TransactionPlace)
-  /** Used, but not for the expected transfer. */
-  | ({ readonly kind: 'used_otherwise' } & TransactionPlace)
-  /** The node has no such log where it looked; one that lags behind says so too. */
-  | { readonly kind: 'absent' }
-  | RpcUnavailable;
+import type { ExpectedTransfer } from '../../../../domain/payments/payment.ts';
+import { addressWord, smallAnswerBytes } from '../../../rpc/eth-call.ts';
+import { type RpcCall, unavailable } from '../../../rpc/json-rpc.ts';
+import { bytes32, noBlockHash, quantity, toQuantity } from '../../../rpc/rpc-values.ts';
+import type { Ask } from '../../blocks.ts';
+import { findLog } from '../../find-log.ts';
+import { logSchema, type Receipt, receiptCall } from '../../receipt.ts';
+import type { AuthorizationFound } from '../scheme.ts';
+import { authorizationUsed, hasTransferBetween, readSettlement } from './authorization-logs.ts';
 
 /** What became of an authorization since a time, asked by its logs; newest blocks first. */
 export async function findAuthorization(

@@ -1,0 +1,58 @@
+import { toEventSelector } from 'viem';
+import type { Address, Hex } from '../../domain/values/primitives.ts';
+import type { RpcUnavailable } from '../rpc/json-rpc.ts';
+import { type BlockPlace, blockOf, type Log, type Receipt } from './receipt.ts';
+
+export const transferred = toEventSelector('Transfer(address,address,uint256)');
+
+/** A log's place in its block: with chain and transaction, what one payment claims. */
+export interface LogPlace {
+  readonly logIndex: number;
+  /** The block's time, where the node sends it. */
+  readonly blockTimeSecs?: number;
+}
+
+/** One ERC-20 transfer. `value` is in the token's atoms. */
+export interface Transfer extends LogPlace {
+  readonly asset: Address;
+  readonly from: Address;
+  readonly to: Address;
+  readonly value: bigint;
+}
+
+export type TransfersAnswer =
+  | ({ readonly kind: 'mined'; readonly transfers: readonly Transfer[] } & BlockPlace)
+  /** No receipt, or none in a block yet. */
+  | { readonly kind: 'absent' }
+  | ({ readonly kind: 'reverted' } & BlockPlace)
+  | RpcUnavailable;
+
+/** Every ERC-20 transfer that a receipt shows. */
+export function readTransfers(receipt: Receipt | null): Exclude<TransfersAnswer, RpcUnavailable> {
+  const place = blockOf(receipt);
+  if (!receipt || !place) return { kind: 'absent' };
+  if (receipt.status === '0x0') return { kind: 'reverted', ...place };
+  return { kind: 'mined', ...place, transfers: receipt.logs.flatMap((log) => transferOf(log) ?? []) };
+}
+
+/** Undefined for what is no ERC-20 Transfer, and for one whose encoding no token uses. */
+export function transferOf(log: Log): Transfer | undefined {
+  const [, from, to] = log.topics.map(addressIn);
+  if (!isTransfer(log) || !from || !to || !/^0x[0-9a-f]{64}$/.test(log.data)) return undefined;
+  return { asset: log.address, from, to, value: BigInt(log.data), ...placeOf(log) };
+}
+
+/** Three topics: an ERC-721 Transfer has four. */
+export function isTransfer(log: Log | undefined): boolean {
+  return log?.topics[0] === transferred && log.topics.length === 3;
+}
+
+export function placeOf({ logIndex, blockTimestamp }: Log): LogPlace {
+  const time = blockTimestamp == null ? {} : { blockTimeSecs: Number(blockTimestamp) };
+  return { logIndex: Number(logIndex), ...time };
+}
+
+/** The address in a topic; undefined where the topic is no address. */
+export function addressIn(topic: Hex): Address | undefined {
+  return topic.startsWith(`0x${'0'.repeat(24)}`) ? `0x${topic.slice(26)}` : undefined;
+}
