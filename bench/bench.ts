@@ -1,13 +1,13 @@
-/** How much is measured, and where: the same for all parts. */
+/** How long to measure and where files go: the same for all parts. */
 export interface Bench {
   readonly rounds: number;
   readonly runSecs: number;
-  /** Of the runs before the first round, until the code is warm and its rate is known. */
+  /** Length of the warm-up before the first round, which also finds the request rate. */
   readonly warmSecs: readonly number[];
-  /** Gone when the bench ends. */
+  /** Removed when the bench ends. */
   readonly dir: string;
-  /** Stays. */
+  /** Kept after the bench. */
   readonly homeDir: string;
-  /** Remembers what was started, so that it is stopped. */
+  /** Registers a started program, so that the bench stops it. */
   keep<T extends { stop(): Promise<void> }>(starting: Promise<T>): Promise<T>;
 }

@@ -1,6 +1,6 @@
 /**
- * A facilitator that moves nothing: every well-formed payment is valid, every settlement succeeds with a transaction
- * hash of its own. A process of its own; tells its parent where it listens.
+ * A stub facilitator without a chain: every well-formed payment is valid, every settlement succeeds with a transaction
+ * hash of its own. Runs as a process of its own and reports its address to its parent.
  */
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:net';
@@ -40,7 +40,7 @@ const answers: Readonly<Record<string, (body: Buffer) => object>> = {
     signers: {},
   }),
   '/count': () => count,
-  // a chain's RPC as far as a readiness check asks it
+  // answers the RPC methods that a readiness check calls
   '/rpc': (body) => ({
     jsonrpc: '2.0',
     id: (JSON.parse(body.toString()) as { id: number }).id,

@@ -41,7 +41,7 @@ async function prepare(postgres: EmbeddedPostgres): Promise<Ledger> {
   };
 }
 
-/** How many events of a type the ledger holds. Throws where its sequence has a gap or its counters are not its events. */
+/** The number of events of a type. Throws when `seq` has a gap or the counters differ from the events. */
 export async function countEvents({ pool }: Ledger, type: string): Promise<number> {
   const { rows } = await pool.query<
     Record<'events' | 'first' | 'last' | 'head' | 'ofType' | 'counted', number>
@@ -61,7 +61,7 @@ export async function countEvents({ pool }: Ledger, type: string): Promise<numbe
   return row.ofType;
 }
 
-/** How many batches the lane has appended so far. */
+/** The number of batches that the lane has appended so far. */
 export async function countBatches({ pool }: Ledger): Promise<number> {
   const { rows } = await pool.query<{ batches: number }>(
     'select coalesce(sum(batch_no), 0)::bigint as batches from tollbook.lane_batch',

@@ -1,6 +1,6 @@
 /**
- * The load generator: a process of its own that its parent tells what to send. Requests are made before the clock
- * starts; then each connection sends the next one as soon as its last was answered.
+ * The load generator: a process of its own that sends what its parent asks for. Requests are built before the clock
+ * starts; then each connection sends its next request as soon as the previous one is answered.
  */
 import { connect, type Socket } from 'node:net';
 import { lastEvent, lastWord, path as chatPath, requestBody } from './chat/terms.ts';
@@ -11,10 +11,10 @@ import { headerOf, splitMessages } from './wire.ts';
 export type Order =
   | {
       readonly op: 'make_payments';
-      /** Where the offers come from, before the clock starts. */
+      /** The server that issues the offers, before the clock starts. */
       readonly url: string;
       readonly count: number;
-      /** A payment of Tollbook's names a quote, and a quote is paid once. */
+      /** A payment to Tollbook names a quote, and a quote is paid once. */
       readonly offers: 'one' | 'one_each';
       readonly signed: boolean;
     }
@@ -30,7 +30,7 @@ export type Order =
   | {
       readonly op: 'send_chats';
       readonly url: string;
-      /** Of a request each, in turn. */
+      /** One for each request, in turn. */
       readonly headers: readonly string[];
       readonly stream: boolean;
       readonly count: number;
@@ -43,10 +43,10 @@ export interface Quantiles {
   readonly p99Ms: number;
 }
 
-/** How long answers took, to their last byte. */
+/** Latencies up to the last byte of each answer. */
 export interface Sent extends Quantiles {
   readonly seconds: number;
-  /** To the first event of a stream. */
+  /** Latencies up to the first event of a stream. */
   readonly firstEvent: Quantiles;
 }
 
@@ -67,7 +67,7 @@ function requestBytes(url: string, paymentHeader?: string): Buffer {
   );
 }
 
-/** Takes an answer; throws where it is not the one that was wanted. */
+/** Checks an answer; throws when it is not the expected one. */
 type OnAnswer = (head: string, body: Buffer) => void;
 
 interface Latencies {
@@ -75,7 +75,7 @@ interface Latencies {
   readonly firstEventMs: number[];
 }
 
-/** Sends what `next` gives over `concurrency` connections until it gives no more. */
+/** Sends the requests of `next` over `concurrency` connections until it returns none. */
 async function send(
   url: string,
   concurrency: number,

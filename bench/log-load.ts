@@ -8,17 +8,17 @@ import { readProjection } from '../src/store/projection.ts';
 import { paidJob, type Told } from '../test/support/synthetic-ledger.ts';
 import type { Ledger } from './ledger.ts';
 
-/** What the ledger is told of one paid job, in three appends. */
+/** The events of one paid job, in three appends. */
 export const eventsAJob = 7;
 export const signer = noteSigner('bench.example/log', Buffer.alloc(32, 1));
-/** The defaults of a gateway. */
+/** The gateway's defaults. */
 export const sealOptions: SealOptions = { everyMs: 1_000, everyEvents: 10_000 };
 const projectedAtOnce = 5_000;
 const projectEveryMs = 500;
 
 export const secondsSince = (start: number): number => (performance.now() - start) / 1_000;
 
-/** Appends paid jobs as a gateway does. Returns events a second. */
+/** Appends paid jobs as a gateway does. Returns events per second. */
 export async function loadJobs(
   { url }: Ledger,
   { first, count, inFlight }: { readonly first: number; readonly count: number; readonly inFlight: number },
@@ -46,7 +46,7 @@ function commandOf(told: readonly Told[]) {
   return { stream: told[0]?.stream ?? '', events: told.map(({ event }) => event) };
 }
 
-/** Runs a step as its worker does until `isOver`; returns how many events it was behind at most, looking between two steps. */
+/** Repeats a worker's step until `isOver`. Returns the largest number of events that it was behind, measured between steps. */
 async function runBeside(
   step: () => Promise<boolean>,
   pauseMs: number,
@@ -61,7 +61,7 @@ async function runBeside(
   return Math.max(most, await readBehind());
 }
 
-/** Seals as a gateway does beside the lane. Returns the most events that were not sealed yet. */
+/** Seals while the lane appends, as a gateway does. Returns the largest number of unsealed events. */
 export function sealBeside({ pool }: Ledger, isOver: () => boolean): Promise<number> {
   return runBeside(
     async () => (await sealNext(pool, signer, sealOptions)) === 'again',
@@ -74,7 +74,7 @@ export function sealBeside({ pool }: Ledger, isOver: () => boolean): Promise<num
   );
 }
 
-/** Keeps the read models behind the lane as a gateway does. Returns the most events that they lacked. */
+/** Updates the read models while the lane appends, as a gateway does. Returns the largest number of events they lagged behind. */
 export function projectBeside({ pool }: Ledger, isOver: () => boolean): Promise<number> {
   return runBeside(
     async () => (await projectNext(pool, projectedAtOnce)) === projectedAtOnce,
@@ -84,7 +84,7 @@ export function projectBeside({ pool }: Ledger, isOver: () => boolean): Promise<
   );
 }
 
-/** Seals all that is there; returns events a second. */
+/** Seals all events; returns events per second. */
 export async function sealRest({ pool }: Ledger): Promise<number> {
   const { size } = await readLogTip(pool, signer.name);
   const start = performance.now();
@@ -93,7 +93,7 @@ export async function sealRest({ pool }: Ledger): Promise<number> {
   return (after.size - size) / secondsSince(start);
 }
 
-/** Takes all that is there into the read models; returns events a second. */
+/** Projects all events into the read models; returns events per second. */
 export async function projectRest({ pool }: Ledger): Promise<number> {
   const start = performance.now();
   let projected = 0;

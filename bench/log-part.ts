@@ -30,10 +30,10 @@ interface LogScenario {
 
 interface LogMeasurement {
   readonly perSec: number;
-  /** Events that were not sealed, and not read yet, at most; 0 where nobody did so beside. */
+  /** The largest numbers of unsealed and unprojected events; 0 when sealer or projector did not run. */
   readonly unsealed: number;
   readonly unread: number;
-  /** Events a second of sealing what was left, with nothing beside; 0 where next to nothing was. */
+  /** Events per second of sealing the rest without other load; 0 when almost nothing was left. */
   readonly sealedPerSec: number;
   readonly foreignCores: number;
 }
@@ -55,7 +55,7 @@ const columns = [
 ];
 const leastSealed = 2_000;
 
-/** The log beside the lane at full load: by how much sealing keeps up. */
+/** Measures how far sealing falls behind while the lane runs at full load. */
 export const logPart = {
   async compare(bench: Bench): Promise<string> {
     const ledger = await bench.keep(startLedger(path.join(bench.dir, 'pg'), {}));
@@ -106,7 +106,7 @@ async function measureLog(
   const left = await readLogTip(ledger.pool, signer.name);
   if (left.seq - before.seq !== jobs.count * eventsAJob) throw new Error('the ledger lacks events');
   const rate = await sealRest(ledger);
-  // the next one begins with nothing to catch up
+  // the next measurement starts without a backlog
   await projectRest(ledger);
   return {
     perSec,
@@ -117,7 +117,7 @@ async function measureLog(
   };
 }
 
-/** Processor seconds that were neither PostgreSQL's nor ours. */
+/** Processor seconds used by other programs than PostgreSQL and this process. */
 function readCpu({ postmasterPid }: Ledger): number {
   return machineBusySecs() - cpuSecs(postmasterPid, true) - cpuSecs(process.pid);
 }

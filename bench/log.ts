@@ -1,6 +1,6 @@
 /**
  * `node bench/log.ts [--events 1000000]` measures the log: sealing beside the lane at full load and alone, the read models,
- * export, verify with its memory, and a payment's story with its proof.
+ * export, verify with its memory, and a payment's history with its proof.
  */
 import { execFile } from 'node:child_process';
 import { createWriteStream, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -29,7 +29,7 @@ async function measureStories(ledger: Ledger, jobs: number): Promise<string> {
   const times: number[] = [];
   const digestOf = (i: number) =>
     paidJob(Math.floor(((i * 7919) % stories) * (jobs / stories)))[0]?.stream ?? '';
-  // a gateway that serves them has compiled the code long since
+  // warm up: a running gateway has compiled this code
   for (let i = 0; i < 100; i++) await readPaymentHistory(ledger.pool, reader, digestOf(3 * i + 1));
   const digests = Array.from({ length: stories }, (_, i) => digestOf(i));
   const cpu = process.cpuUsage();

@@ -8,9 +8,9 @@ export interface Target {
   readonly isPeer: boolean;
   readonly pid: number;
   readonly url: string;
-  /** Where its payments' offers come from. */
+  /** The server that issues the offers of its payments. */
   readonly offersUrl: string;
-  /** Whether it looks at the payer's signature itself. */
+  /** Whether the server itself verifies the payer's signature. */
   readonly signed: boolean;
 }
 
@@ -25,14 +25,14 @@ export interface Measurement {
   readonly perSec: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** Processor microseconds a request. */
+  /** Processor microseconds per request. */
   readonly serverCpuUs: number;
   readonly databaseCpuUs: number;
-  /** The stub's and the load generator's together. */
+  /** Of the stub and the load generator together. */
   readonly benchCpuUs: number;
-  /** Processors that programs of somebody else kept busy meanwhile. */
+  /** Processors that other programs kept busy during the measurement. */
   readonly foreignCores: number;
-  /** Commands that the lane appended at a time; 0 for a peer. */
+  /** Commands per batch of the lane; 0 for a peer. */
   readonly batchSize: number;
 }
 
@@ -42,14 +42,14 @@ export interface Stage {
   readonly load: Program;
 }
 
-/** Has the load generator do something. */
+/** Sends one order to the load generator and returns its result. */
 export async function order(load: Program, what: Order): Promise<Sent> {
   const answer = await load.ask<{ readonly sent: Sent } | { readonly error: string }>(what);
   if ('error' in answer) throw new Error(answer.error);
   return answer.sent;
 }
 
-/** Sends `count` requests and measures; throws where one of them failed, or where the books do not show all of them. */
+/** Sends `count` requests and measures. Throws when a request fails or the ledger does not show all of them. */
 export async function measure(
   stage: Stage,
   target: Target,
@@ -109,7 +109,7 @@ function readCpu({ ledger, stub, load }: Stage, { pid }: Target) {
   };
 }
 
-/** One exchange with the stub alone, at concurrency 1. */
+/** The latency of one exchange with the stub alone, at concurrency 1. */
 export async function measureExchange({ load, stub }: Stage): Promise<Sent> {
   return order(load, { op: 'ask_facilitator', url: stub.url, count: 2_000 });
 }

@@ -15,7 +15,7 @@ async function startStage({ keep, dir }: Bench, settings: Readonly<Record<string
   return { ledger, stub, load };
 }
 
-/** Paid jobs: Tollbook beside x402's own middlewares. */
+/** Paid jobs: Tollbook compared with the official x402 middlewares. */
 export const paymentPart = {
   async compare(bench: Bench): Promise<string> {
     const { runSecs: secs } = bench;
@@ -30,7 +30,7 @@ export const paymentPart = {
     const findings = await interleave(bench, {
       targets,
       scenarios,
-      // a 402 has nothing to verify
+      // a 402 involves no verification
       isOf: ({ what }, { signed }) => what === 'payments' || !signed,
       measure: (target, scenario, count) => measure(stage, target, scenario, count),
     });

@@ -5,7 +5,7 @@ import { terms } from './terms.ts';
 import type { TollbookOptions } from './tollbook.ts';
 import { startTollbook } from './tollbook.ts';
 
-/** Tollbook twice, and x402's own middlewares. */
+/** Tollbook in two configurations, and the official x402 middlewares. */
 export async function startPaymentTargets({ keep, dir }: Bench, stage: Stage): Promise<Target[]> {
   const targets: Target[] = [];
   for (const verify of [true, false]) {
@@ -20,7 +20,7 @@ export async function startPaymentTargets({ keep, dir }: Bench, stage: Stage): P
   return targets;
 }
 
-/** A gateway that takes payments and does nothing else. */
+/** A gateway with the feature jobs only. */
 export function paymentGateway({ ledger, stub }: Stage, verify: boolean, dir: string): TollbookOptions {
   return {
     databaseUrl: ledger.url,
@@ -30,7 +30,7 @@ export function paymentGateway({ ledger, stub }: Stage, verify: boolean, dir: st
   };
 }
 
-/** The mission's keys and no more, but for what the stub calls for: it moves no money, so no chain could confirm it. */
+/** The required keys only, and `confirm = "never"`: the stub moves no money, so no chain could confirm it. */
 function configText(facilitatorUrl: string, verify: boolean) {
   return (port: number): string => `
 bind_address = "127.0.0.1:${port}"

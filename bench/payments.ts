@@ -3,7 +3,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { devnetKeys } from '../src/devnet/accounts.ts';
 import { terms } from './terms.ts';
 
-/** One way to pay, as a 402 of version 2 offers it. */
+/** One settlement option of a version 2 offer. */
 export interface Offer {
   readonly payTo: string;
   readonly amount: string;
@@ -22,7 +22,7 @@ export function firstOffer(paymentRequired: string): Offer {
   return offer;
 }
 
-/** A payment header for this offer, with a nonce of its own. Signed where somebody will look: signing takes its time. */
+/** A payment header for this offer, with a fresh nonce. Signed only when a server verifies signatures, since signing is slow. */
 export async function payFor(offer: Offer, isSigned: boolean): Promise<string> {
   const nowSecs = Math.floor(Date.now() / 1_000);
   const authorization = {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** A program of this bench. It ends with its parent, however that ends. */
+/** A program of this bench. It ends when its parent ends for any reason. */
 export interface Program {
   readonly pid: number;
   readonly url: string;
@@ -48,7 +48,7 @@ function nextMessage(child: ChildProcess, file: string): Promise<unknown> {
 /** Linux counts processor time in hundredths of a second. */
 const ticksPerSec = 100;
 
-/** Processor seconds that a process, or with its children's a whole server, has used so far. */
+/** Processor seconds that a process, or a server with its child processes, has used so far. */
 export function cpuSecs(pid: number, withChildren = false): number {
   const own = readStat(pid);
   if (!own) return 0;
@@ -57,11 +57,11 @@ export function cpuSecs(pid: number, withChildren = false): number {
     .filter((name) => /^\d+$/.test(name))
     .map((name) => readStat(Number(name)))
     .filter((stat) => stat?.parent === pid);
-  // what children that have ended used is their parent's to tell
+  // the parent's counters include children that have ended
   return children.reduce((sum, stat) => sum + (stat?.secs ?? 0), own.secs + own.endedChildrenSecs);
 }
 
-/** Processor seconds that the whole machine has been busy so far. */
+/** Processor seconds that the whole machine has used so far. */
 export function machineBusySecs(): number {
   const [, user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = readFileSync('/proc/stat', 'utf8')
     .slice(0, 200)
@@ -77,7 +77,7 @@ function readStat(pid: number) {
   } catch {
     return undefined;
   }
-  // the name in parentheses may hold anything; after it come state, parent, …, utime, stime, cutime, cstime
+  // the name in parentheses may contain any character; after it come state, parent, …, utime, stime, cutime, cstime
   const fields = text
     .slice(text.lastIndexOf(')') + 2)
     .split(' ')

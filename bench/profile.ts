@@ -5,10 +5,10 @@ import { paymentGateway } from './payment-targets.ts';
 import { topOf } from './top.ts';
 import { startTollbook, type TollbookOptions, type TollbookProcess } from './tollbook.ts';
 
-/** Of a PostgreSQL whose functions are timed. */
+/** Settings of a PostgreSQL that times its functions. */
 export const profileSettings = { track_functions: 'all', track_io_timing: 'on' };
 
-/** CPU profiles of a gateway under one kind of load each; another gateway issues the quotes. Returns what to read. */
+/** Writes CPU profiles of a gateway, one per kind of load; another gateway issues the quotes. Returns the file names. */
 export async function profilePayments(stage: Stage, bench: Bench): Promise<string> {
   const gateway = paymentGateway(stage, true, bench.dir);
   const quoting = await bench.keep(startTollbook(gateway));
@@ -25,7 +25,7 @@ export async function profilePayments(stage: Stage, bench: Bench): Promise<strin
 
 type Costs = Pick<Measurement, 'perSec' | 'serverCpuUs' | 'databaseCpuUs' | 'batchSize'>;
 
-/** One profile: of a gateway of its own, under a load that lasts some seconds. */
+/** Writes one profile of a separate gateway under some seconds of load. */
 export async function profileOne(
   stage: Stage,
   { homeDir, runSecs }: Bench,

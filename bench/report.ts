@@ -30,7 +30,7 @@ export function tableOf(findings: readonly PaymentFindings[]): string {
   return lines.join('\n');
 }
 
-/** Where and how it was measured: the same lines under every table. */
+/** The machine and the method: the same lines under every table. */
 export function circumstancesOf(
   { rounds, dir }: Bench,
   findings: readonly Findings<unknown, unknown, { readonly foreignCores: number }>[],
@@ -46,7 +46,7 @@ export function circumstancesOf(
   ].join('\n');
 }
 
-/** How many processors somebody else kept busy, at the median and at worst: no more than a little, or the table says little. */
+/** Processors used by other programs, median and maximum: a table with more than a small value is not reliable. */
 function foreignCores(
   findings: readonly Findings<unknown, unknown, { readonly foreignCores: number }>[],
 ): string {
@@ -54,7 +54,7 @@ function foreignCores(
   return `${median(seen).toFixed(2)} cores (worst ${Math.max(...seen).toFixed(2)})`;
 }
 
-/** What Tollbook is held against: the peers' best median, throughput or, at concurrency 1, latency. */
+/** The reference of the ratios: the peers' best median throughput or, at concurrency 1, latency. */
 function betterPeer(scenario: Scenario, rounds: PaymentFindings['rounds']): number {
   const peers = [...rounds]
     .filter(([{ isPeer }]) => isPeer)

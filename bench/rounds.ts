@@ -20,7 +20,7 @@ export interface Findings<Target, Scenario, Measurement> {
 interface Comparison<Target, Scenario, Measurement> {
   readonly targets: readonly Target[];
   readonly scenarios: readonly Scenario[];
-  /** Whether a scenario is of interest at a target. */
+  /** Whether a scenario applies to a target. */
   isOf(scenario: Scenario, target: Target): boolean;
   measure(target: Target, scenario: Scenario, count: number): Promise<Measurement>;
 }
@@ -30,7 +30,7 @@ export async function interleave<T extends Named, S extends Timed, M extends { r
   { rounds, warmSecs }: Bench,
   { targets, scenarios, isOf, measure }: Comparison<T, S, M>,
 ): Promise<Findings<T, S, M>[]> {
-  /** Requests a second as last seen: a run gets as many requests as it takes `secs` to answer. */
+  /** The last measured rate in requests per second: a run gets the number of requests that fills `secs`. */
   const rates = new Map<string, number>();
   const run = async (target: T, scenario: S): Promise<M> => {
     const key = `${target.name}/${scenario.title}`;
@@ -53,7 +53,7 @@ export async function interleave<T extends Named, S extends Timed, M extends { r
   }));
   for (let round = 0; round < rounds; round++) {
     for (const { scenario, rounds: measured } of findings) {
-      // another one begins each time, so that nobody always follows the same
+      // the order rotates, so that no target always follows the same other target
       const order = [...measured.keys()];
       order.push(...order.splice(0, round % order.length));
       for (const target of order) measured.get(target)?.push(await run(target, scenario));

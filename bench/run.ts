@@ -1,5 +1,5 @@
 /**
- * `npm run bench` measures Tollbook beside x402's own middlewares, beside Portkey's gateway, and its log beside its lane, and
+ * `npm run bench` compares Tollbook with the official x402 middlewares and with Portkey's gateway, measures the log, and
  * prints a Markdown table of each; `-- --only payments`, `chat` or `log` one of them; `-- --quick` takes half a minute each; `-- --profile`
  * writes CPU profiles of Tollbook alone instead. Everything it starts it ends.
  */
@@ -22,7 +22,7 @@ const { values: flags } = parseArgs({
 const parts = { payments: paymentPart, chat: chatPart, log: logPart };
 const mostSecs = 900;
 
-/** What has to be stopped, the last started first. */
+/** Started programs; they are stopped in reverse order. */
 const started: { stop(): Promise<void> }[] = [];
 const homeDir = path.join(import.meta.dirname, '.tollbook');
 const dir = path.join(homeDir, `run-${process.pid}`);
@@ -45,7 +45,7 @@ async function stopAll(): Promise<void> {
   rmSync(dir, { recursive: true, force: true });
 }
 
-/** With what went wrong inside it. */
+/** The error with its causes. */
 function tell(error: unknown): void {
   fail(inspect(error));
 }
@@ -59,16 +59,16 @@ async function main(): Promise<void> {
     if (only !== undefined && only !== name) continue;
     mkdirSync(dir, { recursive: true });
     say(`${await (flags.profile ? part.profile(bench) : part.compare(bench))}\n`);
-    // nothing of one part is there while another is measured
+    // everything of one part stops before the next part is measured
     await stopAll();
   }
 }
 
 let stopping: Promise<void> | undefined;
 
-/** Stops everything once, whoever asks first: npm delivers Ctrl-C twice. */
+/** Stops everything once: npm delivers Ctrl-C twice. */
 async function end(error?: unknown): Promise<void> {
-  // what breaks while stopping broke because of it
+  // errors during the stop are caused by the stop
   if (error !== undefined && stopping === undefined) {
     tell(error);
     process.exitCode = 1;

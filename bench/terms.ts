@@ -1,4 +1,4 @@
-/** What is sold, the same at every server. */
+/** The job on sale, the same on every server. */
 export const terms = {
   network: 'eip155:84532',
   chainId: 84_532,

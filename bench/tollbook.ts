@@ -8,7 +8,7 @@ export interface TollbookOptions {
   readonly databaseUrl: string;
   readonly configText: (port: number) => string;
   readonly readyPath: '/x402/ready' | '/v1/ready';
-  /** Where its configuration is written. */
+  /** The path of its configuration file. */
   readonly dir: string;
   readonly nodeOptions?: readonly string[];
 }
@@ -19,7 +19,7 @@ export interface TollbookProcess {
   stop(): Promise<void>;
 }
 
-/** A gateway as an operator runs it: `tollbook serve`, in a process of its own, its log of one line a request to /dev/null. */
+/** A gateway as an operator runs it: `tollbook serve` in a process of its own, with one log line per request to /dev/null. */
 export async function startTollbook(options: TollbookOptions): Promise<TollbookProcess> {
   const port = await freePort();
   const file = path.join(options.dir, `gateway-${port}.toml`);

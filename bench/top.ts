@@ -1,4 +1,4 @@
-/** `node bench/top.ts FILE [ROWS]`: where a CPU profile's time went, by function. */
+/** `node bench/top.ts FILE [ROWS]`: the time of a CPU profile by function. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { say } from '../src/cli/terminal.ts';
@@ -16,7 +16,7 @@ interface CpuProfile {
 
 const root = path.join(import.meta.dirname, '..');
 
-/** The functions with the most time of their own, and our own with the most time in all that they call. */
+/** The functions with the most self time, and Tollbook's functions with the most total time. */
 export function topOf(file: string, rows = 40): string {
   const profile = JSON.parse(readFileSync(file, 'utf8')) as CpuProfile;
   const nodes = new Map(profile.nodes.map((node) => [node.id, node]));

@@ -1,12 +1,12 @@
-/** Takes one connection's bytes as they come. */
+/** Receives the bytes of one connection. */
 export type TakeBytes = (chunk: Buffer) => void;
 
 const endOfHead = Buffer.from('\r\n\r\n');
 const endOfChunks = Buffer.from('\r\n0\r\n\r\n');
 
 /**
- * Cuts a connection's bytes into HTTP/1.1 messages. Only as much of HTTP as the programs of this bench speak: it keeps
- * the load generator and the stub small beside the servers that share their cores.
+ * Splits a connection's bytes into HTTP/1.1 messages. Supports only the HTTP that the programs of this bench use: it keeps
+ * the load generator and the stub cheap compared with the servers that share their cores.
  */
 export function splitMessages(onMessage: (head: string, body: Buffer) => void): TakeBytes {
   let pieces: Buffer[] = [];
@@ -33,7 +33,7 @@ export function splitMessages(onMessage: (head: string, body: Buffer) => void): 
   };
 }
 
-/** Whether a message that is not whole yet may end in the chunk that comes: else it need not be looked at again. */
+/** Whether an incomplete message may end in the next chunk; if not, parsing it again is skipped. */
 type MayEndIn = (chunk: Buffer) => boolean;
 
 const always: MayEndIn = () => true;
@@ -54,12 +54,12 @@ function endsChunks(bytes: Buffer): MayEndIn {
   };
 }
 
-/** Where the message ends; undefined where that is not known yet. A chunked body is passed on as it came. */
+/** The end of the message; undefined when it is not known yet. A chunked body is passed on unchanged. */
 function endOfMessage(head: string, bytes: Buffer, bodyStarts: number): number | undefined {
   const length = headerOf(head, 'content-length');
   if (length !== undefined) return bodyStarts + Number(length);
   if (headerOf(head, 'transfer-encoding') === undefined) return bodyStarts;
-  // from the head's own line end, so that an empty body's only chunk is found too
+  // starts at the line end of the head, so that the only chunk of an empty body is found too
   const at = bytes.indexOf(endOfChunks, bodyStarts - 2);
   return at < 0 ? undefined : at + endOfChunks.length;
 }

@@ -5,17 +5,17 @@ import type { Ledger } from '../ledger.ts';
 import type { TollbookOptions } from '../tollbook.ts';
 import { model, price } from './terms.ts';
 
-/** A key may start 1,000 completions a minute, which is the most that a configuration can say: so many take turns. */
+/** A key may start at most 1,000 completions a minute, so several keys take turns. */
 const customers = 512;
 const customersAtOnce = 32;
 const fundsMicros = 1_000_000_000_000n;
 
-/** A gateway that routes to the model's upstream and does nothing else. */
+/** A gateway with the feature chat only, in front of the model upstream. */
 export function chatGateway({ url }: Ledger, modelUrl: string, dir: string): TollbookOptions {
   return { databaseUrl: url, configText: configText(modelUrl), readyPath: '/v1/ready', dir };
 }
 
-/** All as it comes, but for the limit. */
+/** Defaults, except for the limit. */
 function configText(modelUrl: string) {
   return (port: number): string => `
 bind_address = "127.0.0.1:${port}"
@@ -38,7 +38,7 @@ max_output_tokens = 16_384
 `;
 }
 
-/** Makes accounts with credit, and one key of each. */
+/** Creates accounts with credit and one key each. */
 export async function fundKeys({ url, pool }: Ledger): Promise<string[]> {
   const lane = openLane({ url });
   const fundKey = async (name: string): Promise<string> => {

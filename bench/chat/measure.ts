@@ -6,15 +6,15 @@ import { expectGrowth, order, type Stage } from '../measure.ts';
 import { cpuSecs, machineBusySecs } from '../processes.ts';
 import { price, usage } from './terms.ts';
 
-/** Whom the load is sent to. */
+/** The server under load. */
 export interface ChatTarget {
   readonly name: string;
-  /** `direct`: no gateway between, which is what the others' added latency is counted from. */
+  /** `direct`: the upstream without a gateway, the reference of added latency. */
   readonly kind: 'direct' | 'tollbook' | 'peer';
-  /** Undefined where the upstream itself is the server. */
+  /** Undefined when the upstream itself is the server. */
   readonly pid: number | undefined;
   readonly url: string;
-  /** Of a request each, in turn. */
+  /** One for each request, in turn. */
   readonly headers: readonly string[];
 }
 
@@ -28,22 +28,22 @@ export interface ChatScenario {
 export interface ChatMeasurement extends Quantiles {
   readonly perSec: number;
   readonly firstEvent: Quantiles;
-  /** Processor microseconds a request. */
+  /** Processor microseconds per request. */
   readonly serverCpuUs: number;
   readonly databaseCpuUs: number;
-  /** The upstream's and the load generator's together. */
+  /** Of the upstream and the load generator together. */
   readonly benchCpuUs: number;
-  /** Processors that programs of somebody else kept busy meanwhile. */
+  /** Processors that other programs kept busy during the measurement. */
   readonly foreignCores: number;
-  /** Commands that the lane appended at a time; 0 where there is no lane. */
+  /** Commands per batch of the lane; 0 without a lane. */
   readonly batchSize: number;
 }
 
-/** Admitted, settled. */
+/** Numbers of admitted and settled completions. */
 const appendsEach = 2;
 const settleMs = 10_000;
 
-/** Sends `count` requests and measures; throws where one of them failed, or where the books do not show all of them. */
+/** Sends `count` requests and measures. Throws when a request fails or the ledger does not show all of them. */
 export async function measureChat(
   stage: Stage,
   target: ChatTarget,
@@ -57,7 +57,7 @@ export async function measureChat(
     const cpuBefore = readCpu(stage, target);
     const startedAt = performance.now();
     const sent = await order(stage.load, { op: 'send_chats', url, headers, stream, count, concurrency });
-    // what an answer leaves to be done behind it is part of what it costs
+    // work that continues after the answer is part of its cost
     await settled(stage);
     const secs = (performance.now() - startedAt) / 1_000;
     const cpuAfter = readCpu(stage, target);

@@ -22,7 +22,7 @@ async function startTargets({ keep, dir }: Bench, { ledger, stub }: Stage): Prom
   const tollbook = await keep(startTollbook(chatGateway(ledger, stub.url, dir)));
   const portkey = await keep(startProgram('peers/portkey.mjs'));
   const headers = bearers(await fundKeys(ledger));
-  // the same length, so that nobody reads less
+  // the same length, so that every server reads the same number of bytes
   const stranger = headers[0]?.replaceAll(/\w(?=\w*$)/g, 'x') ?? '';
   const route = `x-portkey-provider: openai\r\nx-portkey-custom-host: ${stub.url}/v1`;
   return [
@@ -36,7 +36,7 @@ function bearers(keys: readonly string[]): string[] {
   return keys.map((key) => `Authorization: Bearer ${key}`);
 }
 
-/** Model chat: Tollbook beside Portkey's gateway, both in front of the same upstream, and the upstream alone. */
+/** Model chat: Tollbook compared with Portkey's gateway, both in front of the same upstream, and with the upstream alone. */
 export const chatPart = {
   async compare(bench: Bench): Promise<string> {
     const { runSecs: secs } = bench;

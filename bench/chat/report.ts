@@ -20,7 +20,7 @@ const columns = [
   'appends a batch',
 ];
 
-/** One Markdown table: medians over the rounds. What a gateway adds is counted from the same round without one. */
+/** One Markdown table: medians over the rounds. Added latency is relative to the same round without a gateway. */
 export function chatTableOf(findings: readonly ChatFindings[]): string {
   const lines = [row(columns), ruler(columns)];
   for (const one of findings) {
@@ -54,7 +54,7 @@ function sectionOf(
     row([`**${title}**`, ...columns.slice(1).map(() => '')]),
     ...latencies.map(({ target, runs }) => {
       const { rate, costs } = costsOf(rounds.get(target) ?? []);
-      // both sections of a stream are of the same runs
+      // both sections of a stream come from the same runs
       return row([
         target.name,
         isFirst ? rate : '',

@@ -1,4 +1,4 @@
-/** What is asked and answered, the same of every server. */
+/** The request and the answer, the same for every server. */
 import {
   answerOf,
   bodyOf,
@@ -9,13 +9,13 @@ import {
 
 export const path = '/v1/chat/completions';
 export const model = 'bench-large';
-/** In the currency, for a million tokens. */
+/** In the currency, per million tokens. */
 export const price = { input: '2.50', output: '10.00' };
 
 const answerWords = 64;
 const instruction = 'You answer in the style of the house, in few words, and you never invent a source. ';
 
-/** About 800 bytes. Usage is asked for in a stream too, so that the upstream says the same to everybody. */
+/** About 800 bytes. Streams include usage, so that the upstream sends the same to every server. */
 function request(stream: boolean): ModelRequest {
   return {
     model,
@@ -33,11 +33,11 @@ export const requestBody = { whole: JSON.stringify(request(false)), stream: JSON
 const answer = answerOf(request(false));
 export const { usage } = answer;
 export const answerBody = JSON.stringify(bodyOf(answer));
-/** A stream's events: who answers, a token each, the end, the usage, and the word that it was all. */
+/** A stream's events: the role, one event per token, the end, the usage and `[DONE]`. */
 export const answerEvents = [...chunksOf(answer), usageChunkOf(answer)]
   .map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`)
   .concat('data: [DONE]\n\n');
 
-/** What the last token of an answer says, and behind it what a stream ends with: a server may not leave them out. */
+/** The last token of an answer and the end of a stream: a server must pass both on. */
 export const lastWord = `word${answerWords}`;
 export const lastEvent = 'data: [DONE]';

@@ -1,4 +1,4 @@
-// As `npx @portkey-ai/gateway` starts it, without its page of logs. It listens on every interface: it has no other way.
+// Starts it as `npx @portkey-ai/gateway` does, without its log page. It always listens on every interface.
 import { freePort } from '../../src/devnet/ports.ts';
 
 const port = await freePort();

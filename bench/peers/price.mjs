@@ -2,7 +2,7 @@ import { HTTPFacilitatorClient, x402ResourceServer } from '@x402/core/server';
 import { ExactEvmScheme } from '@x402/evm/exact/server';
 import { terms } from '../terms.ts';
 
-/** What x402's middlewares are given: one route and its price in the token itself, which spares them converting it. */
+/** The configuration of the x402 middlewares: one route and its price in the token, so that they convert nothing. */
 export const routes = {
   [`POST ${terms.path}`]: {
     accepts: {
@@ -17,7 +17,7 @@ export const routes = {
   },
 };
 
-/** Their answer to a paid request: the handler does nothing else. */
+/** The answer to a paid request: the handler does nothing else. */
 export const accepted = { status: 'accepted' };
 
 /** @param {string} facilitatorUrl */

@@ -9,7 +9,7 @@ const admin = async (...statements: string[]) => {
   await client.end();
 };
 
-/** A copy of a database as it stands: a backup. Returns what restores it. */
+/** Makes a backup copy of a database. Returns a function that restores it. */
 export async function backUp(database: TestDatabase): Promise<() => Promise<void>> {
   const { rows } = await database.pool.query<{ name: string }>('select current_database() as name');
   const name = rows[0]!.name;

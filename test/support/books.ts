@@ -16,7 +16,7 @@ export interface BooksOptions {
   readonly logger?: Logger;
 }
 
-/** The text of a configuration that sells nothing and keeps the books. */
+/** The text of a configuration without features: ledger, log and read models only. */
 export function booksConfig({ origin = testSigner.name, log = '', tables = '' }: BooksOptions = {}): string {
   return `bind_address = "127.0.0.1:0"
 features = []
@@ -31,7 +31,7 @@ ${tables}`;
 
 export const booksEnv = { LOG_KEY: testSeed.toString('hex'), S3_SECRET: 'a-secret-of-the-bucket' };
 
-/** A gateway without features: only the ledger's books. Stopped when the test ends. */
+/** A gateway without features: ledger, log and read models only. Stopped when the test ends. */
 export async function startBooks(
   database: TestDatabase,
   options: BooksOptions = {},

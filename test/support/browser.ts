@@ -2,10 +2,10 @@ import chromium from '@sparticuz/chromium';
 import { type Browser, chromium as playwright } from 'playwright-core';
 import { afterAll, beforeAll } from 'vitest';
 
-/** The browser comes as a package for this platform alone. */
+/** The npm package has a browser for this platform only. */
 export const hasBrowser = process.platform === 'linux' && process.arch === 'x64';
 
-/** A real browser without a window, for all tests of one file. It calls nobody by itself. */
+/** A headless browser for all tests of one file. It sends no requests of its own. */
 export function useBrowser(): { readonly browser: Browser } {
   let browser: Browser | undefined;
   beforeAll(async () => {
@@ -13,7 +13,7 @@ export function useBrowser(): { readonly browser: Browser } {
     const quiet = ['--disable-background-networking', '--disable-component-update', '--disable-sync'];
     browser = await playwright.launch({
       executablePath: await chromium.executablePath(),
-      // without the package's own flags: they switch the rules between origins off. No sandbox: containers run this as root
+      // not the package's own flags: they disable the same-origin policy. No sandbox: containers run this as root
       args: [...quiet, '--no-first-run', '--no-sandbox'],
     });
   });

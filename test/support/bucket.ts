@@ -13,7 +13,7 @@ export interface Bucket {
 
 export const bucketKeys = { accessKeyId: 'AKIATEST', secretKey: 'a-secret-of-the-bucket' };
 
-/** A tiny object store that believes nobody without a right AWS signature. */
+/** A small object store that refuses requests without a valid AWS signature. */
 export async function startBucket(): Promise<Bucket> {
   const objects = new Map<string, string>();
   const bucket: { url: string; objects: Map<string, string>; fault: number | undefined } = {

@@ -8,11 +8,11 @@ export interface TestDatabase {
   readonly url: string;
   readonly pool: pg.Pool;
   readonly db: LedgerDatabase;
-  /** Connects as the database's owner, for what the gateway may not do. */
+  /** Connects as the database's owner, for changes that the gateway's role may not make. */
   asOwner<T>(use: (client: pg.Client) => Promise<T>): Promise<T>;
-  /** Moves the database's clock: the only time that decides anything. */
+  /** Moves the ledger's clock (`tollbook.clock()`). */
   moveClock(seconds: number): Promise<void>;
-  /** Ends every connection and lets none in again, until it is told to. */
+  /** Ends every connection and refuses new ones until the returned function is called. */
   away(isAway: boolean): Promise<void>;
   drop(): Promise<void>;
 }

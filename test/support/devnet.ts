@@ -15,7 +15,7 @@ export interface TestChain {
   readonly facilitatorUrl: string;
   readonly token: Address;
   readonly secondToken: Address;
-  /** The contract that permits callers. */
+  /** The permission contract. */
   readonly registry: Address;
   readonly chain: Chain;
   mint(to: Address, atoms: bigint): Promise<void>;

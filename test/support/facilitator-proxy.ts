@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 
 type Operation = 'verify' | 'settle' | 'supported';
 
-/** What the proxy does with one operation instead of passing it on. */
+/** What the proxy does with one operation instead of forwarding it. */
 export type Fault =
   | 'pass'
   | 'html'
@@ -13,15 +13,15 @@ export type Fault =
   | 'cut_before'
   | 'cut_after'
   | { readonly answer: object }
-  /** Passes it on and changes what comes back. */
+  /** Forwards it and changes the answer. */
   | { readonly change: (answer: Record<string, unknown>) => object | Promise<object> };
 
-/** Stands between a gateway and a real facilitator and misbehaves on command. */
+/** A proxy between a gateway and a real facilitator that injects faults on command. */
 export interface FacilitatorProxy {
   readonly url: string;
   readonly faults: Partial<Record<Operation, Fault>>;
   readonly seen: Operation[];
-  /** Whom it lets in; everybody else is told 401. */
+  /** The accepted bearer token; other requests get 401. */
   admits: (request: IncomingMessage) => boolean;
   close(): Promise<void>;
 }

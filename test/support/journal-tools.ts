@@ -1,7 +1,7 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { processEnvironment } from '../../src/config/environment.ts';
 
-/** How each tool is asked whether a journal is right, its assertions among it. */
+/** The command by which each tool checks a journal, including its balance assertions. */
 const checks = {
   beancount: (file: string) => ['bean-check', file],
   hledger: (file: string) => ['hledger', '-f', file, 'check', '--strict'],
@@ -9,7 +9,7 @@ const checks = {
 
 export type JournalTool = keyof typeof checks;
 
-/** What the tool says against a journal; empty where it accepts it. */
+/** The tool's objections to a journal; empty when it accepts it. */
 export async function complaintsOf(tool: JournalTool, file: string): Promise<string> {
   const [command = '', ...args] = checks[tool](file);
   return new Promise((resolve) => {
@@ -19,7 +19,7 @@ export async function complaintsOf(tool: JournalTool, file: string): Promise<str
   });
 }
 
-/** What hledger has on every account at the end, as CSV. */
+/** hledger's closing balance of every account, as CSV. */
 export function hledgerBalances(file: string): string {
   const args = ['-f', file, 'balance', '--flat', '--no-total', '--layout=bare', '-O', 'csv'];
   const [command = ''] = checks.hledger(file);
@@ -35,7 +35,7 @@ export function isAbsent(tool: JournalTool): boolean {
   return absent.has(tool);
 }
 
-/** What stands behind the name of a test that wants the tool: nobody shall take it for checked where it was skipped. */
+/** A suffix for the name of a test that needs the tool: it says that the check was skipped where the tool is missing. */
 export function absence(tool: JournalTool): string {
   return absent.has(tool) ? `: NOT CHECKED, ${tool.toUpperCase()} IS NOT INSTALLED` : '';
 }

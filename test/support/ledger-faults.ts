@@ -15,7 +15,7 @@ export async function allEvents(db: LedgerDatabase): Promise<RecordedEvent[]> {
   }
 }
 
-/** What is wrong with a ledger, read from its tables alone, in words: gaps, wrong versions, counters that do not add up. */
+/** Descriptions of what is wrong with a ledger, from its tables alone: gaps, wrong versions, wrong counters. */
 export async function ledgerFaults(
   db: LedgerDatabase,
   owner: pg.Client,
@@ -42,7 +42,7 @@ export async function ledgerFaults(
   return { events, faults };
 }
 
-/** What the ledger's own check says of a gateway's ledger: bytes, claims, legal transitions. */
+/** The result of the ledger check for a gateway's ledger: bytes, claims, legal transitions. */
 export async function checkedFaults(owner: pg.Client): Promise<string[]> {
   const check = new LedgerCheck();
   const { rows } = await owner.query<{ leaf: Buffer }>('select leaf from tollbook.event order by seq');

@@ -6,7 +6,7 @@ interface LogLine {
   readonly [field: string]: unknown;
 }
 
-/** A logger, and all that it was told so far. Level 30 is info, 40 is a warning. */
+/** A logger and its lines so far. Level 30 is info, 40 is warn. */
 export function logLines(): { readonly lines: readonly LogLine[]; readonly logger: Logger } {
   const lines: LogLine[] = [];
   const write = (line: string): void => void lines.push(JSON.parse(line) as LogLine);

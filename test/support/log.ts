@@ -15,7 +15,7 @@ export const testSigner = noteSigner('jobs.example/log', testSeed);
 export const testVerifier = parseVerifierKey(testSigner.verifierKey);
 export const atOnce = { everyMs: 0, everyEvents: 10_000 };
 
-/** Appends events that mean nothing, many a command. */
+/** Appends meaningless events, many per command. */
 export async function appendRefusals(database: TestDatabase, count: number): Promise<void> {
   const lane = openLane({ url: database.url, role: writerRole });
   for (let left = count; left > 0; left -= 100)
@@ -26,19 +26,19 @@ export async function appendRefusals(database: TestDatabase, count: number): Pro
   await lane.close();
 }
 
-/** Seals all that is there. */
+/** Seals all events. */
 export async function sealAll(database: TestDatabase, signer = testSigner): Promise<void> {
   while ((await sealNext(database.pool, signer, atOnce)) === 'again');
 }
 
-/** The root over the first `size` events, from their bytes alone. */
+/** The root over the first `size` events, computed from their bytes alone. */
 export async function rootOfEvents({ pool }: TestDatabase, size: number): Promise<Buffer> {
   const edge = new RightEdge();
   for (const leaf of await readLeaves(pool, 0, size)) edge.append(leafHash(leaf));
   return edge.root();
 }
 
-/** Appends what a synthetic ledger tells, in its order. */
+/** Appends the events of a synthetic ledger, in order. */
 export async function tell(database: TestDatabase, told: readonly Told[]): Promise<void> {
   const lane = openLane({ url: database.url, role: writerRole });
   for (const { stream, event } of told) await lane.append({ stream, events: [event] });

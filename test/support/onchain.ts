@@ -7,7 +7,7 @@ import { payer, type Payment } from './payer.ts';
 
 const stranger = privateKeyToAccount(devnetKeys.spare);
 
-/** Lands a signed payment on the chain without any facilitator, as anybody may. Returns its transaction. */
+/** Lands a signed payment without a facilitator, as any account may. Returns its transaction. */
 export async function landPayment(rpcUrl: string, payment: Payment): Promise<Hex> {
   const { from, to, value, validAfter, validBefore, nonce } = payment.payload.authorization;
   const numbers = [BigInt(value), BigInt(validAfter), BigInt(validBefore)];
@@ -20,7 +20,7 @@ export async function landPayment(rpcUrl: string, payment: Payment): Promise<Hex
   ]);
 }
 
-/** Withdraws an authorization, as its payer may. */
+/** Cancels an authorization, as its payer may. */
 export async function cancelPayment(rpcUrl: string, payment: Payment): Promise<Hex> {
   const { accepted, payload } = payment;
   const nonce = payload.authorization.nonce as Hex;
@@ -44,7 +44,7 @@ export async function cancelPayment(rpcUrl: string, payment: Payment): Promise<H
   return send(rpcUrl, accepted.asset, 'cancelAuthorization', [payer.address, nonce, 27 + yParity, r, s]);
 }
 
-/** Moves tokens by a plain transfer. `gas` lets one be sent that reverts. */
+/** Sends a plain token transfer. With `gas`, a transfer that reverts is sent as well. */
 export function transferToken(
   rpcUrl: string,
   { key, asset, to, amount, gas }: { key: Hex; asset: Hex; to: Hex; amount: bigint; gas?: bigint },

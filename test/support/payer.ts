@@ -4,7 +4,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import type { Answer, TestGateway } from './gateway.ts';
 
-/** The v2 offer of a 402, as far as a payer needs it. */
+/** The parts of a version 2 offer that a payer needs. */
 export interface Offer {
   readonly x402Version: number;
   readonly error: string;
@@ -41,14 +41,14 @@ export function offerOf(answer: Answer): Offer {
 
 export interface SignOptions {
   readonly account?: typeof payer;
-  /** Which offer is paid: 0 is USDC, 1 is EURC. */
+  /** The settlement option to pay: 0 is USDC, 1 is EURC. */
   readonly option?: number;
-  /** What is signed instead of what was offered. */
+  /** Fields that are signed in place of the offered ones. */
   readonly signed?: Partial<Authorization>;
   readonly nowSecs?: number;
 }
 
-/** A payment payload for an offer, honestly signed (over `signed`, where that says otherwise). */
+/** A payment payload for an offer, correctly signed; fields of `signed` replace the offered ones. */
 export async function signOffer(offer: Offer, options: SignOptions = {}) {
   const { account = payer, option = 0, signed = {}, nowSecs = Math.floor(Date.now() / 1_000) } = options;
   const accepted = offer.accepts[option];
@@ -113,7 +113,7 @@ export async function quoteAndSign(
   return signOffer(offerOf(asked), options);
 }
 
-/** The whole way of an honest client: ask, sign, pay. */
+/** What an honest client does: ask, sign, pay. */
 export async function payFor(
   gateway: TestGateway,
   path: string,

@@ -23,7 +23,7 @@ interface TestServer {
 
 export const templateDatabase = 'tollbook_template';
 
-/** One PostgreSQL for all tests: a given one, else Docker's where Docker answers, else the embedded one. */
+/** One PostgreSQL for all tests: TEST_DATABASE_URL, else a container where Docker answers, else the embedded one. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await startServer();
   await makeTemplate(server.url);

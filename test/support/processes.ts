@@ -4,20 +4,20 @@ import { expect, vi } from 'vitest';
 interface ProcessFacts {
   readonly pid: number;
   readonly parent: number;
-  /** With the number it names a process for good: numbers are used again. */
+  /** Start time: with the process id it identifies a process, since ids are reused. */
   readonly startedAt: string;
   readonly words: string;
 }
 
 /**
- * The live processes that name a folder in their command line or environment, or work below it, and all their
- * descendants, each with a name of its own. Zombies do not count; a system without /proc tells of none.
+ * The live processes that have a directory in their command line, environment or working directory, and all their
+ * descendants, by id and start time. Zombies do not count. Empty on a system without /proc.
  */
 export function processesAround(folder: string): string[] {
   return factsAround(folder).map(nameOf);
 }
 
-/** Ends all of them: what a failed test left behind must not outlive it. They end by themselves where all is well. */
+/** Kills all of them, so that processes of a failed test do not outlive it. After a successful test there are none. */
 export async function endProcessesAround(folder: string): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     for (const { pid } of factsAround(folder)) send(pid, signal);
@@ -30,7 +30,7 @@ function send(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // it was faster
+    // the process had ended already
   }
 }
 
@@ -44,7 +44,7 @@ function factsAround(folder: string): ProcessFacts[] {
   return all.filter(({ pid }) => found.has(pid));
 }
 
-/** Which of these processes, as named above, still live. */
+/** The processes of the list that are still alive. */
 export function stillAlive(names: readonly string[]): string[] {
   const all = new Set(readProcesses().map(nameOf));
   return names.filter((name) => all.has(name));
@@ -64,7 +64,7 @@ function readProcesses(): ProcessFacts[] {
 function readProcess(pid: string): ProcessFacts | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // the name in parentheses may hold anything, so what follows is counted from its end
+    // the name in parentheses may contain any character, so fields are counted from its end
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const [state, parent] = fields;
     if (state === 'Z') return undefined;
@@ -72,7 +72,7 @@ function readProcess(pid: string): ProcessFacts | undefined {
     words.push(readlinkSync(`/proc/${pid}/cwd`));
     return { pid: Number(pid), parent: Number(parent), startedAt: fields[19] ?? '', words: words.join('\0') };
   } catch {
-    // it ended while we looked, or is somebody else's
+    // the process ended meanwhile, or belongs to another user
     return undefined;
   }
 }

@@ -18,9 +18,9 @@ export interface Program {
   readonly pid: number;
   readonly stdout: () => string;
   kill(signal: NodeJS.Signals): void;
-  /** The match in what it said on standard output, as soon as there is one. Throws where it ends without. */
+  /** The first match in its standard output. Throws when the process ends without one. */
   says(pattern: RegExp): Promise<RegExpExecArray>;
-  /** Only once whatever else holds its output has ended too. */
+  /** Resolves when all processes that hold its output have ended. */
   readonly ended: Promise<Ended>;
   readonly exited: Promise<void>;
 }
@@ -29,7 +29,7 @@ type Variables = Readonly<Record<string, string>>;
 
 const root = path.resolve(import.meta.dirname, '../..');
 
-/** Starts a command with no variables but PATH and those given. Whoever starts it here kills it. */
+/** Starts a command with PATH and the given variables only. The caller stops it. */
 export function spawnTollbook(args: readonly string[], env: Variables = {}): Program {
   const argv = ['--import', './scripts/check-node.mjs', 'src/cli/tollbook.ts', ...args];
   const child = spawn(process.execPath, argv, {
@@ -58,7 +58,7 @@ export function spawnTollbook(args: readonly string[], env: Variables = {}): Pro
   };
 }
 
-/** The same for one test: killed when it ends. */
+/** The same for one test: the command is killed when the test ends. */
 export function startTollbook(args: readonly string[], env: Variables = {}): Program {
   const program = spawnTollbook(args, env);
   onTestFinished(() => destroy(program));
@@ -75,7 +75,7 @@ export async function destroy(program: Program): Promise<void> {
   await program.exited;
 }
 
-/** A folder that every account can reach: a database works in it as another one. Whoever makes it removes it. */
+/** A directory that every user account can read: the database runs as another user. The caller removes it. */
 export function makeFolder(): string {
   const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-test-'));
   chmodSync(dir, 0o755);

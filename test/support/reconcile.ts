@@ -18,14 +18,14 @@ import { eventually } from './wait.ts';
 const logTable = `[log]\norigin = "${testSigner.name}"\nkey_env = "LOG_KEY"\nseal_every_ms = 20`;
 const logEnv = { LOG_KEY: testSeed.toString('hex') };
 
-/** What `tollbook reconcile` needs of a gateway: its configuration in a file, and the variables that it names. */
+/** A gateway's configuration file for `tollbook reconcile`, and the variables that it names. */
 function reconcileConfig(options: TestGatewayOptions): { file: string; env: Record<string, string> } {
   const file = path.join(temporaryFolder(), 'tollbook.toml');
   writeFileSync(file, configText({ ...options, runnerUrl: undefined, tables: logTable }));
   return { file, env: { ...logEnv, DATABASE_URL: options.database.url } };
 }
 
-/** Seals the ledger and writes it out, with its newest checkpoint. */
+/** Seals the ledger and writes its export and newest checkpoint. */
 export async function exportSealed(database: TestDatabase): Promise<{ file: string; checkpoint: string }> {
   await sealAll(database);
   const dir = temporaryFolder();
@@ -41,7 +41,7 @@ interface Block {
   readonly timestamp: string;
 }
 
-/** A time that the chain has left behind with a final block: the end of a period that is covered. */
+/** A time before a final block of the chain: the end of a period that is fully covered. */
 export async function endOfPeriod(rpcUrl: string): Promise<string> {
   const latest = (await askNode(rpcUrl, 'eth_getBlockByNumber', ['latest', false])) as Block;
   const end = Number(latest.timestamp) + 1;
@@ -52,7 +52,7 @@ export async function endOfPeriod(rpcUrl: string): Promise<string> {
   return new Date(end * 1_000).toISOString();
 }
 
-/** Class and name of all that is not simply matched. */
+/** Class and name of every item that is not `matched`. */
 export function exceptionsIn(report: ReportJson): string[] {
   const found = Object.entries(report.classes).filter(([name]) => name !== 'matched');
   return found
@@ -68,7 +68,7 @@ export function itemsOf(report: ReportJson, name: ItemClass): readonly ItemField
 
 const job = '/x402/jobs/1/0';
 
-/** A gateway over a ledger that is sealed, and six payments over two tokens, done and final. */
+/** A gateway with a sealed ledger and six completed, final payments in two tokens. */
 export async function paid(chain: TestChain) {
   const database = await createDatabase();
   const runner = await startTestRunner(() => ({ status: 200, body: 'done' }));

@@ -9,10 +9,10 @@ export interface RpcQuestion {
   readonly params: readonly unknown[];
 }
 
-/** What a node says instead of the truth: `{result}` or `{error}`; undefined passes the question on. */
+/** A false answer of the node, `{result}` or `{error}`; undefined forwards the request. */
 export type Lie = (question: RpcQuestion) => object | undefined;
 
-/** A node before the real one, which lies as it is told. Gone when the test ends. */
+/** A proxy in front of the real node that gives false answers on request. Closed when the test ends. */
 export async function startRpcProxy(rpcUrl: string): Promise<{ readonly url: string; lie: Lie }> {
   const proxy: { url: string; lie: Lie } = { url: '', lie: () => undefined };
   const pass = async (body: string): Promise<string> => {

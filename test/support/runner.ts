@@ -3,7 +3,7 @@ import { type IncomingHttpHeaders, type Server, createServer } from 'node:http';
 import { onTestFinished } from 'vitest';
 import { boundPort } from '../../src/devnet/ports.ts';
 
-/** A call as it reached the runner; nothing of it is verified. */
+/** A call as it reached the runner, unverified. */
 export interface Delivery {
   /** The webhook id. */
   readonly id: string;
@@ -26,13 +26,13 @@ export type Reaction =
 
 export interface TestRunner {
   readonly url: string;
-  /** In the order they came. */
+  /** In order of arrival. */
   readonly deliveries: readonly Delivery[];
-  /** The most deliveries that were under way at one time. */
+  /** The largest number of deliveries in progress at one time. */
   readonly mostAtOnce: () => number;
 }
 
-/** A real runner that behaves as it is told, call by call. Gone when the test ends. */
+/** A real runner whose behaviour is set call by call. Closed when the test ends. */
 export async function startTestRunner(
   behave: (delivery: Delivery) => Reaction | Promise<Reaction>,
   port = 0,

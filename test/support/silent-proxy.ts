@@ -6,8 +6,8 @@ import { boundPort } from '../../src/devnet/ports.ts';
 import type { TestDatabase } from './database.ts';
 
 /**
- * Stands between a process and PostgreSQL. What it is told to silence stays open and says nothing more, as a connection does
- * whose way through the network was forgotten; new ones pass.
+ * A proxy between a process and PostgreSQL. A silenced connection stays open without further data, like one whose
+ * network state was lost; new connections pass.
  */
 export async function startSilentProxy(database: TestDatabase) {
   const { host, port, user = '', password, database: name = '' } = new pg.Client(database.url);
@@ -40,7 +40,7 @@ export async function startSilentProxy(database: TestDatabase) {
   return {
     url: `postgres://${credentials}@127.0.0.1:${boundPort(server)}/${name}`,
     connections: () => open.size,
-    /** Of all that are open now. */
+    /** Silences all connections that are open now. */
     silence(): void {
       for (const [client, upstream] of open) {
         client.unpipe(upstream);

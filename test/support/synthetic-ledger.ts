@@ -8,13 +8,13 @@ const asset = `0x${'5f'.repeat(20)}`;
 const payTo = `0x${'90'.repeat(20)}`;
 const startMs = Date.parse('2026-11-20T06:00:00.000Z');
 
-/** An event with its stream, before it has a place. */
+/** An event with its stream, before it has a `seq`. */
 export interface Told {
   readonly stream: string;
   readonly event: LedgerEvent;
 }
 
-/** 32 bytes of their own for a name: every run tells the same story. */
+/** 32 bytes derived from a name, the same in every run. */
 export function hex32Of(name: string): Hex {
   return `0x${createHash('sha256').update(name).digest('hex')}`;
 }
@@ -145,7 +145,7 @@ function awayIn(name: string) {
   };
 }
 
-/** Paid jobs, eight under way at once, and now and then a refused request. */
+/** Paid jobs, eight in progress at once, with an occasional refused request. */
 export function* busyLedger(): Generator<Told> {
   for (let n = 0; ; n += 8) {
     const jobs = Array.from({ length: 8 }, (_, i) => paidJob(n + i));
@@ -155,7 +155,7 @@ export function* busyLedger(): Generator<Told> {
   }
 }
 
-/** The leaves of the first `count` events, as the ledger would write them. */
+/** The leaf bytes of the first `count` events, as the ledger would write them. */
 export function* leavesOf(told: Iterable<Told>, count: number): Generator<string> {
   const versions = new Map<string, number>();
   let seq = 0;

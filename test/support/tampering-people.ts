@@ -18,7 +18,7 @@ function identified(told: readonly Told[], id: string): Told[] {
   });
 }
 
-/** Ways to falsify what is told of credit, chats, keys, spends and people, and of payers' own names. */
+/** Ways to falsify events of credit, chats, keys, spends, people and payment identifiers. */
 export const peopleTamperings: readonly Tampering[] = [
   {
     what: 'a grant is raised, consistently',

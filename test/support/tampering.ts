@@ -1,11 +1,11 @@
 import type pg from 'pg';
 
-/** Ten and more ways to falsify a ledger as a superuser, and the words by which each is found. */
+/** Ways to falsify a ledger as a superuser, and the message that reports each. */
 export interface Tampering {
   readonly what: string;
-  /** What the verifier says of it. */
+  /** The verifier's message. */
   readonly words: RegExp;
-  /** What the independent verifier says of it, where that differs. */
+  /** The independent verifier's message, when it differs. */
   readonly independently?: RegExp;
   change(owner: pg.Client): Promise<unknown>;
 }

@@ -4,7 +4,7 @@ import { multicall3Address } from '../../src/devnet/chain.ts';
 import { multicall3, testToken } from '../../src/devnet/contracts.ts';
 import type { Address } from '../../src/domain/values/primitives.ts';
 
-/** Asks the node itself; throws what it answers with an error. */
+/** Calls the node directly; throws the node's error. */
 export async function askNode(rpcUrl: string, method: string, params: readonly unknown[]): Promise<unknown> {
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
   const headers = { 'content-type': 'application/json' };
@@ -14,7 +14,7 @@ export async function askNode(rpcUrl: string, method: string, params: readonly u
   return result;
 }
 
-/** Sends plain transfers of a token from one account, one after the other in as few blocks as the chain makes. */
+/** Sends plain token transfers from one account, one after the other, in as few blocks as possible. */
 export async function sendTokens(
   rpcUrl: string,
   privateKey: Hex,
@@ -45,7 +45,7 @@ export async function sendTokens(
   return hashes;
 }
 
-/** Makes atoms out of nothing for an address, one a transfer and 500 transfers a transaction: dust. */
+/** Mints dust: one atom per transfer, 500 transfers per transaction. */
 export async function strewDust(
   rpcUrl: string,
   privateKey: Hex,

@@ -12,7 +12,7 @@ import type { Tampering } from './tampering.ts';
 
 export const checkpointFiles = ['old.ckpt', 'new.ckpt'] as const;
 
-/** A ledger that tells this and was sealed after some of its events and at its end, in a folder with both checkpoints. */
+/** A ledger with these events, sealed after some of them and at its end, with both checkpoints in a directory. */
 export async function sealedLedger(
   all: readonly Told[],
   sealedAt: number,
@@ -44,7 +44,7 @@ export async function tamper(database: TestDatabase, { change }: Tampering): Pro
   });
 }
 
-/** What both verifiers say of `export.jsonl`, with nothing but the checkpoints and the key. */
+/** The results of both verifiers for `export.jsonl`, given only the checkpoints and the key. */
 export async function verifyBoth(dir: string, checkpoints: readonly string[] = checkpointFiles) {
   const file = path.join(dir, 'export.jsonl');
   const given = checkpoints.map((source) => ({ source, note: readFileSync(path.join(dir, source), 'utf8') }));
