@@ -3,16 +3,16 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Config, ChatConfig, UpstreamConfig } from '../config/config.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { operatorCreditRoutes } from '../http/credit/operator-credit.ts';
-import { routingRoutes } from '../http/chat/routes.ts';
+import { chatRoutes } from '../http/chat/routes.ts';
 import { createPrepaidContract } from '../peers/prepaid/prepaid-contract.ts';
 import { createUpstream, type Upstream } from '../peers/upstream/upstream.ts';
 import { createUpstreamHealth } from '../peers/upstream/health.ts';
-import { createCache } from '../identity/cache.ts';
-import { createHoldStarts } from '../chat/hold-starts.ts';
-import { createOperatorFunds } from '../spend/operator-funds.ts';
+import { createCache } from '../domain/values/bounded-cache.ts';
+import { createHoldMarker } from '../chat/hold-marker.ts';
+import { createOperatorBalance } from '../spend/operator-balance.ts';
 import { chatCheck } from '../chat/readiness.ts';
 import { reloadEvent } from '../chat/reload.ts';
-import { rememberRefusals } from '../chat/remember-refusals.ts';
+import { cacheRefusals } from '../chat/refusal-cache.ts';
 import type { ChatContext } from '../chat/context.ts';
 import type { Identity } from '../identity/context.ts';
 import type { RunningIdentity } from './identity.ts';
@@ -22,10 +22,10 @@ import { sweep } from '../store/calls.ts';
 import { beat, sweepRouting } from '../store/credit.ts';
 import { sweepExposures } from '../store/spend.ts';
 import { presence, startChatRecoverer } from '../workers/chat-recoverer.ts';
-import { startFundsWatcher } from '../workers/funds-watcher.ts';
+import { startOperatorBalanceChecker } from '../workers/operator-balance-checker.ts';
 import { startCleaner } from '../workers/cleaner.ts';
 import { type Loop, startLoop } from '../workers/loop.ts';
-import { startSpendClaimer } from '../workers/spend-claimer.ts';
+import { startSpendPayouts } from '../workers/spend-payouts.ts';
 import { createPromiseTracker } from '../runtime/promise-tracker.ts';
 
 interface Parts extends FeatureParts {
@@ -55,7 +55,7 @@ export async function composeChat(parts: Parts): Promise<RunningFeature> {
 
   return {
     async register(app) {
-      await app.register(routingRoutes(current, cutShort.signal));
+      await app.register(chatRoutes(current, cutShort.signal));
       // what it grants must be heard of where refusals are remembered
       await app.register(operatorCreditRoutes(context));
       await people?.register(app, current);
@@ -64,7 +64,8 @@ export async function composeChat(parts: Parts): Promise<RunningFeature> {
       people?.startWorkers();
       loops.push(startChatRecoverer(context), startLaneWatch(context));
       const { spending } = context;
-      if (spending) loops.push(startSpendClaimer(context, spending), startFundsWatcher(context, spending));
+      if (spending)
+        loops.push(startSpendPayouts(context, spending), startOperatorBalanceChecker(context, spending));
       // what the lane leaves behind somebody has to sweep
       const sweeps = [sweepRouting, sweepExposures];
       loops.push(startCleaner(context, parts.config.jobs ? sweeps : [...sweeps, sweep]));
@@ -92,7 +93,7 @@ export async function composeChat(parts: Parts): Promise<RunningFeature> {
     cutShort: () => cutShort.abort(),
     async stop() {
       const open = [...context.upstreams.values()].map((upstream) => upstream.close());
-      await Promise.all([...open, closing.drained(), people?.stop(), context.spending?.credits.close()]);
+      await Promise.all([...open, closing.drained(), people?.stop(), context.spending?.prepaid.close()]);
     },
   };
 }
@@ -109,11 +110,11 @@ function createContext(
   { config, settings, ledger, logger, isStopping }: Parts,
   identity: Identity | undefined,
 ): ChatContext {
-  const lane = rememberRefusals(ledger.lane, () => performance.now());
+  const lane = cacheRefusals(ledger.lane, () => performance.now());
   return {
     ...ledger,
     lane,
-    recallFull: lane.recallFull,
+    findFullLimit: lane.findFullLimit,
     config,
     settings,
     models: modelsOf(settings),
@@ -126,7 +127,7 @@ function createContext(
       random: Math.random,
     }),
     processId: randomUUID(),
-    holdStarts: createHoldStarts(ledger.pool),
+    holdMarker: createHoldMarker(ledger.pool),
     keys: createCache(maxCachedKeys),
     identity,
     spending: openSpending(config),
@@ -139,9 +140,9 @@ function createContext(
 function openSpending({ spend: settings }: Config): Spending | undefined {
   if (!settings) return undefined;
   const { chainId, rpcUrl, contract, operatorKey: privateKey } = settings;
-  const credits = createPrepaidContract({ chainId, rpcUrl, contract, privateKey, timeoutMs: chainTimeoutMs });
+  const prepaid = createPrepaidContract({ chainId, rpcUrl, contract, privateKey, timeoutMs: chainTimeoutMs });
   const queue = createSpendQueue(maxWaitingSpends);
-  return { settings, credits, queue, funds: createOperatorFunds(credits) };
+  return { settings, prepaid, queue, operatorBalance: createOperatorBalance(prepaid) };
 }
 
 function modelsOf({ models }: ChatConfig): ChatContext['models'] {

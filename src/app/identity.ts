@@ -6,10 +6,10 @@ import { identityRoutes } from '../http/identity/routes.ts';
 import { createContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
 import { createFolderMailer } from '../peers/mail/mailer.ts';
 import { createAuth } from '../identity/auth.ts';
-import { createAuthDoor } from '../identity/auth-providers.ts';
+import { createAuthLoader } from '../identity/auth-loader.ts';
 import type { Identity } from '../identity/context.ts';
 import type { ChatContext } from '../chat/context.ts';
-import { sweepSessions } from '../identity/sessions.ts';
+import { pruneSessions } from '../identity/sessions.ts';
 import { sweepIdentity } from '../store/identity.ts';
 import { type Loop, startLoop } from '../workers/loop.ts';
 
@@ -35,7 +35,7 @@ export function composeIdentity(
     running: createPromiseTracker(),
     log: logger,
   };
-  const door = createAuthDoor(identity, createAuth);
+  const door = createAuthLoader(identity, createAuth);
   const loops: Loop[] = [];
   return {
     identity,
@@ -45,14 +45,14 @@ export function composeIdentity(
     startWorkers(): void {
       // providers are asked who they are before the first person comes
       door
-        .open(false)
+        .load(false)
         .catch((err: unknown) =>
           logger.error({ err }, 'signing in could not be set up: tried again when wanted'),
         );
       loops.push(
         startLoop(
           async () => {
-            const swept = await sweepSessions(identity, piece);
+            const swept = await pruneSessions(identity, piece);
             return swept + (await sweepIdentity(identity.pool, piece)) > 0;
           },
           { pollMs: sweepMs, log: logger, failureMessage: 'expired sessions could not be pruned' },

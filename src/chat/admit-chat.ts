@@ -110,7 +110,7 @@ async function admitSpend(
     return refuse(spendError('below_min_charge', `This request may cost up to ${amount} atoms.`));
   }
   // no nonce is taken and given up again for each that comes too soon
-  const tooSoon = recallFull(context, caller, coveredMicros);
+  const tooSoon = refuseFullLimit(context, caller, coveredMicros);
   if (tooSoon) return tooSoon;
   const chatId = randomUUID();
   const spend = await takeSpend(context, spending, caller.spend, chatId, body);
@@ -130,9 +130,9 @@ async function admitSpend(
   return refused;
 }
 
-function recallFull(context: ChatContext, caller: Caller, holdMicros: bigint): Refused | undefined {
+function refuseFullLimit(context: ChatContext, caller: Caller, holdMicros: bigint): Refused | undefined {
   const limits = limitsOf(context, caller);
-  const full = context.recallFull(limits);
+  const full = context.findFullLimit(limits);
   if (!full) return undefined;
   const told = refusal(context, full.code, full.detail, holdMicros, limitState(limits, full.detail));
   return told.kind === 'short' ? told.refused : told;

@@ -4,7 +4,7 @@ import { openAiError } from '../domain/errors/openai-error.ts';
 import { type ApiKey, findApiKey } from '../store/api-keys.ts';
 import { mayAuthenticate, tryApiKey } from '../store/credit.ts';
 import { type Refused, refuse } from './answer.ts';
-import type { Cache } from '../identity/cache.ts';
+import type { Cache } from '../domain/values/bounded-cache.ts';
 import type { ChatContext } from './context.ts';
 import { resolveSession } from '../identity/sessions.ts';
 import type { VerifiedSpend } from '../spend/spend.ts';

@@ -7,7 +7,7 @@ import { type ChatAnswer, type Refused, refuse } from './answer.ts';
 import { authorizeSpend } from '../spend/authorize-spend.ts';
 import { type Begun, callUpstream } from './call-upstream.ts';
 import type { Caller } from './caller.ts';
-import { mayLandLater } from '../spend/expose-spend.ts';
+import { mayAnswerBeforeLanding } from '../spend/exposure.ts';
 import type { ChatContext } from './context.ts';
 import { asked, type AskedChat, releaseChat, settleChat } from './settle-chat.ts';
 import { earnSpend, releaseSpend } from '../spend/take-spend.ts';
@@ -91,7 +91,8 @@ async function landSpend(
   signal: AbortSignal,
 ): Promise<Refused | undefined> {
   const { spending } = context;
-  if (!chat.spend || !spending || (await mayLandLater(context, spending, chat.spend))) return undefined;
+  if (!chat.spend || !spending || (await mayAnswerBeforeLanding(context, spending, chat.spend)))
+    return undefined;
   const refused = await authorizeSpend(context, spending, chat.spend, signal);
   if (!refused) return undefined;
   const { code } = refused.error.body.error;
@@ -115,7 +116,7 @@ async function paysForLeaving(
 
 async function startHold(context: ChatContext, { chatId }: AdmittedChat): Promise<boolean> {
   try {
-    return (await within(markTimeoutMs, context.holdStarts.start(chatId))) === true;
+    return (await within(markTimeoutMs, context.holdMarker.mark(chatId))) === true;
   } catch (err) {
     context.log.error({ err, chat_id: chatId }, 'a hold could not be marked as begun');
     return false;

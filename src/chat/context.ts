@@ -6,9 +6,9 @@ import type { OperatorLog } from '../domain/values/operator-log.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 import type { KeyCache } from './caller.ts';
-import type { HoldStarts } from './hold-starts.ts';
+import type { HoldMarker } from './hold-marker.ts';
 import type { Identity } from '../identity/context.ts';
-import type { RememberingLane } from './remember-refusals.ts';
+import type { RefusalCachingLane } from './refusal-cache.ts';
 import type { PromiseTracker } from '../runtime/promise-tracker.ts';
 import type { Spending } from '../spend/spend.ts';
 
@@ -22,12 +22,12 @@ export interface ChatContext {
   readonly health: UpstreamHealth;
   readonly lane: Lane;
   /** Answers without the ledger where a limit is known to be full. */
-  readonly recallFull: RememberingLane['recallFull'];
+  readonly findFullLimit: RefusalCachingLane['findFullLimit'];
   readonly pool: pg.Pool;
   readonly db: LedgerDatabase;
   /** What this process holds credit as, until it is not seen any more. */
   readonly processId: string;
-  readonly holdStarts: HoldStarts;
+  readonly holdMarker: HoldMarker;
   readonly keys: KeyCache;
   /** Undefined where people have no accounts here: cookies mean nothing then. */
   readonly identity: Identity | undefined;

@@ -8,7 +8,7 @@ interface Check {
 }
 
 /** Whether completions can be made here, from what is known without asking anybody. */
-export interface RoutingReadiness {
+export interface ChatReadiness {
   readonly status: 'ready' | 'not_ready';
   readonly database: Check;
   /** By the name that clients use. */
@@ -18,7 +18,7 @@ export interface RoutingReadiness {
 }
 
 /** Ready while the ledger answers and some model has an upstream that may be asked. */
-export function routingReadiness(context: ChatContext): RoutingReadiness {
+export function chatReadiness(context: ChatContext): ChatReadiness {
   const { models, health, lane, spending, stopping } = context;
   const database: Check =
     lane.state.brokenSince === undefined ? { ok: true } : { ok: false, detail: 'cannot be reached' };
@@ -37,7 +37,7 @@ export function routingReadiness(context: ChatContext): RoutingReadiness {
   };
 }
 
-function spendCheck({ funds }: Spending): Check {
+function spendCheck({ operatorBalance: funds }: Spending): Check {
   return funds.isLow()
     ? { ok: false, detail: 'the operator has too little ether to land and claim spends' }
     : { ok: true };
@@ -45,7 +45,7 @@ function spendCheck({ funds }: Spending): Check {
 
 /** The same in one line: which models cannot be served, and whether spends can be paid. */
 export function chatCheck(context: ChatContext): Check {
-  const { models, spend_auth: spends } = routingReadiness(context);
+  const { models, spend_auth: spends } = chatReadiness(context);
   const failing = Object.entries(models).filter(([, { ok }]) => !ok);
   const details = spends?.detail === undefined ? [] : [spends.detail];
   if (failing.length > 0)

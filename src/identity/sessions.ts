@@ -133,7 +133,7 @@ export async function endUserSessions(
 }
 
 /** Writes down the end of up to `max` sessions that expired, or whose end nobody came to write down; returns how many. */
-export async function sweepSessions(identity: Pick<Identity, 'pool' | 'lane'>, max: number): Promise<number> {
+export async function pruneSessions(identity: Pick<Identity, 'pool' | 'lane'>, max: number): Promise<number> {
   const ended = await findEndedSessions(identity.pool, max);
   await recordEnds(identity, ended);
   return ended.length;

@@ -76,19 +76,19 @@ function gone(): Refused {
 
 async function land(
   { log }: ChatContext,
-  { credits, settings }: Spending,
+  { prepaid, settings }: Spending,
   { auth, authHash, facts }: TakenSpend,
 ): Promise<Authorized | Ahead | Refused> {
-  const account = await credits.getAccount(auth.commitment);
+  const account = await prepaid.getAccount(auth.commitment);
   if (account.kind === 'unavailable') return unavailable();
   const { nonce = 0n, balance = 0n } = account.value ?? {};
-  if (nonce > auth.nonce) return (await isDebited(credits, { auth, authHash })) ?? passed(auth);
+  if (nonce > auth.nonce) return (await isDebited(prepaid, { auth, authHash })) ?? passed(auth);
   if (nonce < auth.nonce) return { kind: 'ahead', next: nonce };
   if (balance < auth.amount) return refuse(spendError('insufficient_balance'));
-  const answer = await credits.authorizeSpend(auth, settings.authorizeTimeoutMs);
+  const answer = await prepaid.authorizeSpend(auth, settings.authorizeTimeoutMs);
   if (answer.kind === 'landed') return { kind: 'authorized', landed: answer };
   // anyone may land it, and may have been faster; or it has landed, and nobody told us in time
-  const debited = await isDebited(credits, { auth, authHash });
+  const debited = await isDebited(prepaid, { auth, authHash });
   if (debited) return debited;
   log.warn({ chat_id: facts.chat_id, ...wordsOf(answer) }, 'a spend authorization did not land');
   return answer.kind === 'reverted' ? refuseReverted(answer.reason, auth) : unavailable();
@@ -130,10 +130,10 @@ function unavailable(): Refused {
 
 /** Whether the contract holds this very spend for its operator; undefined where it does not. */
 async function isDebited(
-  credits: Spending['credits'],
+  prepaid: Spending['prepaid'],
   { auth, authHash }: Pick<VerifiedSpend, 'auth' | 'authHash'>,
 ): Promise<Authorized | Refused | undefined> {
-  const answer = await credits.getSpendAuth(authHash);
+  const answer = await prepaid.getSpendAuth(authHash);
   if (answer.kind === 'unavailable') return unavailable();
   return answer.value && isThisSpend(auth, answer.value) && !answer.value.claimed
     ? { kind: 'authorized' }

@@ -11,15 +11,15 @@ import type { Address, Caip2, Hex } from '../domain/values/primitives.ts';
 import type { PrepaidContract } from '../peers/prepaid/prepaid-contract.ts';
 import type { Claim } from '../store/append-batch.ts';
 import type { Lane } from '../store/lane.ts';
-import type { OperatorFunds } from './operator-funds.ts';
+import type { OperatorBalance } from './operator-balance.ts';
 import type { SpendQueue } from './spend-queue.ts';
 
 /** What payment by spend authorizations works with. */
 export interface Spending {
   readonly settings: SpendConfig;
-  readonly credits: PrepaidContract;
+  readonly prepaid: PrepaidContract;
   readonly queue: SpendQueue;
-  readonly funds: OperatorFunds;
+  readonly operatorBalance: OperatorBalance;
 }
 
 /** A spend that is signed by its account's key and keeps to the operator's terms. */
@@ -143,10 +143,10 @@ export interface PaymentOffer {
   readonly network: Caip2;
 }
 
-export function offerOf({ settings, credits }: Spending, costMicros: bigint): PaymentOffer {
+export function offerOf({ settings, prepaid }: Spending, costMicros: bigint): PaymentOffer {
   const { token, network, minCharge, atomsPerUnit } = settings;
   const atoms = atomsOfMicros(costMicros, atomsPerUnit);
-  return { amount: atoms > minCharge ? atoms : minCharge, token, recipient: credits.operator, network };
+  return { amount: atoms > minCharge ? atoms : minCharge, token, recipient: prepaid.operator, network };
 }
 
 /** A fault with a sentence that says more where there is one. */

@@ -35,7 +35,7 @@ export async function verifySpend(
   const perMinute = context.settings.failedAuthPerMinute;
   if (!(await mayAuthenticate(context.pool, failures, perMinute, false)))
     return refuse(openAiError('rate_limit_exceeded'), { retryAfterSecs: 60 });
-  const account = await spending.credits.getAccount(auth.commitment);
+  const account = await spending.prepaid.getAccount(auth.commitment);
   if (account.kind === 'unavailable') {
     context.log.warn({ cause: account.cause, err: account.error }, 'the credits contract could not be asked');
     return refuse(openAiError('chain_unavailable'), { retryAfterSecs: 2 });
@@ -54,17 +54,17 @@ export async function verifySpend(
 
 function checkTerms(
   context: ChatContext,
-  { settings: spend, credits }: Spending,
+  { settings: spend, prepaid }: Spending,
   auth: SpendAuth,
 ): Refused | undefined {
   const { serviceId, minCharge, maxSpend } = spend;
   const untilSecs =
     neededUntilSecs(context, spend) + Math.ceil((spend.authorizeTimeoutMs + spend.nonceWaitMs) / 1_000);
-  const terms = { operator: credits.operator, serviceId: BigInt(serviceId), minCharge, maxSpend };
+  const terms = { operator: prepaid.operator, serviceId: BigInt(serviceId), minCharge, maxSpend };
   const fault = spendTermsFault(auth, terms, untilSecs);
   if (!fault) return undefined;
   const messages: Partial<Record<typeof fault, string>> = {
-    operator_mismatch: `The operator here is ${credits.operator}.`,
+    operator_mismatch: `The operator here is ${prepaid.operator}.`,
     service_id_mismatch: `The service here is ${serviceId}.`,
     below_min_charge: `The least charge is ${minCharge} atoms.`,
     exceeds_max_spend: `One spend authorization may be of ${maxSpend} atoms at most.`,

@@ -7,10 +7,10 @@ import { type Loop, startLoop } from './loop.ts';
 /** After how much silence a process counts as gone, and how often it says that it is not. */
 export interface Presence {
   readonly silentSecs: number;
-  readonly beatMs: number;
+  readonly heartbeatMs: number;
 }
 
-export const presence: Presence = { silentSecs: 15, beatMs: 3_000 };
+export const presence: Presence = { silentSecs: 15, heartbeatMs: 3_000 };
 
 /**
  * Says that this process lives, and brings to an end what others held who do not any more. To be stopped last: while its
@@ -18,7 +18,7 @@ export const presence: Presence = { silentSecs: 15, beatMs: 3_000 };
  */
 export function startChatRecoverer(
   context: Pick<ChatContext, 'pool' | 'lane' | 'processId' | 'log'>,
-  { silentSecs, beatMs }: Presence = presence,
+  { silentSecs, heartbeatMs: beatMs }: Presence = presence,
 ): Loop {
   // a loop and a connection of its own: however long anything else takes, this process is seen. Should one beat go unanswered,
   // the next, on another connection, is in time

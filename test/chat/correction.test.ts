@@ -4,13 +4,13 @@ import { expect, test } from 'vitest';
 import { recoverChats } from '../../src/chat/recover-chats.ts';
 import { findAccount } from '../../src/store/credit.ts';
 import { expectBooks, laneOn } from '../support/credit.ts';
-import { ask, startRoutingGateway } from '../support/routing.ts';
+import { ask, startChatGateway } from '../support/chat-gateway.ts';
 import { eventually } from '../support/wait.ts';
 
 const silentSecs = 15;
 
 test('a gateway that nobody saw for a while gives back what was taken too much for a stream it ends itself', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const { database } = gateway;
   const key = await gateway.key();
   const gone = new AbortController();

@@ -4,7 +4,7 @@ import { type Fault, faultNames } from '../../src/devnet/model-faults.ts';
 import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
 import { allEvents } from '../support/invariants.ts';
 import { expectBooks } from '../support/credit.ts';
-import { ask, freeModel, startRoutingGateway, type RoutingGateway } from '../support/routing.ts';
+import { ask, freeModel, startChatGateway, type ChatGateway } from '../support/chat-gateway.ts';
 import { eventually } from '../support/wait.ts';
 
 /** How a completion ends for its client, and in the ledger. */
@@ -56,7 +56,7 @@ const endings: Readonly<Record<Fault, Ending>> = {
 const limits = 'first_byte_timeout_ms = 400\nidle_timeout_ms = 300';
 
 /** Every completion has its end in the ledger, and no credit is held. */
-async function settled(gateway: RoutingGateway): Promise<EventData<'chat_completed'> | undefined> {
+async function settled(gateway: ChatGateway): Promise<EventData<'chat_completed'> | undefined> {
   const { database } = gateway;
   await eventually(async () => {
     const events = await allEvents(database.db);
@@ -97,7 +97,7 @@ async function streamOf(answer: Response): Promise<Ending['stream']> {
 }
 
 async function startOne() {
-  const gateway = await startRoutingGateway({ upstream: limits, model: { slowMs: 100 } });
+  const gateway = await startChatGateway({ upstream: limits, model: { slowMs: 100 } });
   return { gateway, key: { authorization: `Bearer ${await gateway.key()}` } };
 }
 
@@ -123,7 +123,7 @@ describe.each(Object.entries(endings))('an upstream that has %s', (fault, ending
 
 async function startTwo() {
   const second = await startModelUpstream({ name: 'second', port: 0 });
-  const gateway = await startRoutingGateway({
+  const gateway = await startChatGateway({
     upstream: limits,
     model: { name: 'first' },
     tables: `
@@ -169,7 +169,7 @@ describe('with a second upstream', () => {
 });
 
 test('one caller whose requests fail closes a model to nobody else', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const [mallory, ann] = [await gateway.key(), await gateway.key()].map((key) => ({
     authorization: `Bearer ${key}`,
   }));
@@ -179,7 +179,7 @@ test('one caller whose requests fail closes a model to nobody else', async () =>
 });
 
 test('a model whose limits are used up leaves the others of its upstream alone', async () => {
-  const gateway = await startRoutingGateway({ model: { retryAfterSecs: 60 } });
+  const gateway = await startChatGateway({ model: { retryAfterSecs: 60 } });
   const key = { authorization: `Bearer ${await gateway.key()}` };
   expect((await gateway.post(ask('fault:rate_limited'), key)).status).toBe(503);
   const refused = await gateway.post(ask('hello'), key);

@@ -6,7 +6,7 @@ import { documentOf } from '../support/documented.ts';
 import { startTestGateway, testConfig } from '../support/gateway.ts';
 import { allEvents } from '../support/invariants.ts';
 import { header, quoteAndSign } from '../support/payer.ts';
-import { ask, freeModel, oneModel, startRoutingGateway } from '../support/routing.ts';
+import { ask, freeModel, oneModel, startChatGateway } from '../support/chat-gateway.ts';
 import { eventually } from '../support/wait.ts';
 
 const chain = useChain();
@@ -76,7 +76,7 @@ test('a feature that is off has no paths, and its shape of errors is nowhere', a
     expect(answer.json).toEqual({ error: expect.any(String), code: expect.any(String) });
     expect(answer.headers.get('access-control-allow-origin')).toBeNull();
   }
-  const models = await startRoutingGateway();
+  const models = await startChatGateway();
   for (const path of ['/x402/health', '/x402/ready', '/x402/stats', '/x402/jobs/1/0/price', '/runner/leases'])
     expect((await models.get(path)).status).toBe(404);
   const { paths } = (await (await models.get('/openapi.json')).json()) as { paths: object };

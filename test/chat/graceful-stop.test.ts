@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { expectBooks } from '../support/credit.ts';
-import { paidModel, startRoutingGateway } from '../support/routing.ts';
+import { paidModel, startChatGateway } from '../support/chat-gateway.ts';
 import { eventually } from '../support/wait.ts';
 
 const holdsOf = 'select started_at from tollbook.chat_hold';
 
 test('a gateway that is stopped leaves no holds: what can be finished is, the rest is paid for as far as it came', async () => {
-  const gateway = await startRoutingGateway({
+  const gateway = await startChatGateway({
     top: 'shutdown_grace_secs = 2',
     model: { slowMs: 700 },
   });

@@ -8,7 +8,7 @@ import { expectBooks, fund, laneOn } from '../support/credit.ts';
 import { createDatabase } from '../support/database.ts';
 import { allEvents } from '../support/invariants.ts';
 import { startTollbook, temporaryFolder } from '../support/program.ts';
-import { ask, oneModel, paidModel, startRoutingGateway } from '../support/routing.ts';
+import { ask, oneModel, paidModel, startChatGateway } from '../support/chat-gateway.ts';
 import { eventually } from '../support/wait.ts';
 
 async function errorOf(answer: Response): Promise<{ readonly code: string; readonly message: string }> {
@@ -16,7 +16,7 @@ async function errorOf(answer: Response): Promise<{ readonly code: string; reado
 }
 
 /** What a completion of this request may cost at most, in micros, as its own refusal says. */
-async function boundOf(gateway: Awaited<ReturnType<typeof startRoutingGateway>>, body: object) {
+async function boundOf(gateway: Awaited<ReturnType<typeof startChatGateway>>, body: object) {
   const answer = await gateway.post(body, { authorization: `Bearer ${await gateway.key(0n)}` });
   expect(answer.status).toBe(402);
   const { message } = await errorOf(answer);
@@ -28,7 +28,7 @@ const body = { ...ask('words:3'), max_tokens: 50 };
 
 describe('credit', () => {
   test('for fourteen lets exactly fourteen of two hundred at once through', async () => {
-    const gateway = await startRoutingGateway({ routing: 'key_per_minute = 1000' });
+    const gateway = await startChatGateway({ routing: 'key_per_minute = 1000' });
     const hanging = { ...ask('words:3 fault:hang'), max_tokens: 50 };
     const bound = await boundOf(gateway, hanging);
     const key = { authorization: `Bearer ${await gateway.key(bound * 14n + bound - 1n)}` };
@@ -60,7 +60,7 @@ describe('credit', () => {
   });
 
   test('that covers less than the longest answer buys a shorter one', async () => {
-    const gateway = await startRoutingGateway();
+    const gateway = await startChatGateway();
     const open = ask('words:400');
     const bound = await boundOf(gateway, { ...open, max_tokens: 100 });
     const answer = await gateway.post(open, { authorization: `Bearer ${await gateway.key(bound)}` });
@@ -73,7 +73,7 @@ describe('credit', () => {
   });
 
   test('that is nothing refuses a paid model by both figures, and no free one', async () => {
-    const gateway = await startRoutingGateway();
+    const gateway = await startChatGateway();
     const key = { authorization: `Bearer ${await gateway.key(0n)}` };
     const refused = await gateway.post(body, key);
     expect(refused.status).toBe(402);
@@ -85,7 +85,7 @@ describe('credit', () => {
   });
 
   test('of a stream that its client leaves is taken for what was written, and no more', async () => {
-    const gateway = await startRoutingGateway({ model: { pieceMs: 20 } });
+    const gateway = await startChatGateway({ model: { pieceMs: 20 } });
     const key = { authorization: `Bearer ${await gateway.key(1_000_000n)}` };
     const leaving = new AbortController();
     const answer = await fetch(`${gateway.url}/v1/chat/completions`, {

@@ -6,22 +6,22 @@ import {
   ask,
   freeModel,
   paidModel,
-  type RoutingGateway,
-  type RoutingOptions,
-  routingConfig,
-  startRoutingGateway,
-} from '../support/routing.ts';
+  type ChatGateway,
+  type ChatGatewayOptions,
+  chatConfigText,
+  startChatGateway,
+} from '../support/chat-gateway.ts';
 import { eventually } from '../support/wait.ts';
 
 /** Another configuration of the same gateway, with its text changed. */
-const reload = async (gateway: RoutingGateway, options: Partial<RoutingOptions>) =>
-  gateway.reload(await routingConfig({ upstreamUrl: gateway.model.url, ...options }));
+const reload = async (gateway: ChatGateway, options: Partial<ChatGatewayOptions>) =>
+  gateway.reload(await chatConfigText({ upstreamUrl: gateway.model.url, ...options }));
 
 const off = (text: string) => text.replace('["chat"]', '[]');
 const dear = (text: string) => text.replace('"10.00"', '"10000.00"');
 
 test('a completion under way keeps its price over a reload, the next one has the new one', async () => {
-  const gateway = await startRoutingGateway({ model: { pieceMs: 20 } });
+  const gateway = await startChatGateway({ model: { pieceMs: 20 } });
   const key = await gateway.key();
   const client = gateway.client(key);
   const body = { ...ask('one two three four five'), stream: true, max_tokens: 100 } as const;
@@ -38,7 +38,7 @@ test('a completion under way keeps its price over a reload, the next one has the
 });
 
 test('a stream from an upstream that is no longer configured comes to its end', async () => {
-  const gateway = await startRoutingGateway({ model: { pieceMs: 20 } });
+  const gateway = await startChatGateway({ model: { pieceMs: 20 } });
   const other = await startModelUpstream({ port: 0 });
   const client = gateway.client(await gateway.key());
   const stream = await client.chat.completions.create({ ...ask('words:30'), stream: true });
@@ -52,7 +52,7 @@ test('a stream from an upstream that is no longer configured comes to its end', 
 });
 
 test('a model that is removed is unknown at once, limits and body sizes change too', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   await reload(gateway, {
     change: (text) => text.replace(freeModel, 'new-small'),
     routing: 'anonymous_per_minute = 3\nmax_body_bytes = 100',
@@ -64,7 +64,7 @@ test('a model that is removed is unknown at once, limits and body sizes change t
 });
 
 test('a reload is recorded with a hash of what is served; a new currency requires a restart', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   expect(await reload(gateway, {})).toEqual([]);
   expect(await reload(gateway, { change: dear })).toEqual([]);
   expect(await reload(gateway, { routing: 'currency = "EUR"', top: 'shutdown_grace_secs = 7' })).toEqual([
@@ -84,7 +84,7 @@ test('a reload is recorded with a hash of what is served; a new currency require
 });
 
 test('a configuration without the feature is refused, and nothing changes', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   await expect(reload(gateway, { change: off })).rejects.toThrow(
     'switching off the feature chat requires a restart',
   );

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { oneModel } from '../support/routing.ts';
+import { oneModel } from '../support/chat-gateway.ts';
 import { mistakesIn, parse } from './support.ts';
 
 const variables = { SECRET: 'a-secret-of-thirty-two-characters', CLIENT: 'a-client-secret', SHORT: 'short' };

@@ -4,7 +4,7 @@ import type { SpendAuth } from '../../src/domain/spend/spend-auth.ts';
 import { endExposure, exposeSpend, sweepExposures } from '../../src/store/spend.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
-import type { RoutingGateway } from '../support/routing.ts';
+import type { ChatGateway } from '../support/chat-gateway.ts';
 import { operator } from '../support/spend.ts';
 import { ask, chat, codeOf, storyOf, useSpendChain } from '../support/spend-gateway.ts';
 import { eventually } from '../support/wait.ts';
@@ -28,7 +28,7 @@ async function openRows({ pool }: TestDatabase): Promise<unknown[]> {
 }
 
 /** The ledger that gateways leave behind. */
-async function soundLedger(...gateways: readonly [RoutingGateway, ...RoutingGateway[]]): Promise<void> {
+async function soundLedger(...gateways: readonly [ChatGateway, ...ChatGateway[]]): Promise<void> {
   await Promise.all(gateways.map((gateway) => gateway.stop()));
   const [{ database }] = gateways;
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));

@@ -3,7 +3,7 @@ import { generatePrivateKey } from 'viem/accounts';
 import { describe, expect, it, test } from 'vitest';
 import { commitmentOf, creditsAddress, fundCredits } from '../../src/devnet/credits.ts';
 import type { SpendAuth } from '../../src/domain/spend/spend-auth.ts';
-import { paidModel, startRoutingGateway } from '../support/routing.ts';
+import { paidModel, startChatGateway } from '../support/chat-gateway.ts';
 import { operator, signSpend, spendHeader } from '../support/spend.ts';
 import {
   ask,
@@ -144,7 +144,7 @@ test('while the chain is away a spend is refused for now, and stays unspent', as
 });
 
 test('where nobody takes spends they are no credential', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const auth = await (await spends.account()).sign();
   expect(await codeOf(await ask(gateway, auth))).toBe('401 invalid_api_key');
 });
@@ -166,7 +166,7 @@ describe('who sends nothing for a model that costs', () => {
   });
 
   it('is told nothing where nobody takes spends', async () => {
-    const gateway = await startRoutingGateway();
+    const gateway = await startChatGateway();
     const response = await gateway.post({ model: paidModel, messages: says('hello') });
     expect(response.status).toBe(402);
     expect(offerOf(response)).toEqual([null, null, null, null]);

@@ -3,7 +3,7 @@ import { generatePrivateKey } from 'viem/accounts';
 import { expect, test } from 'vitest';
 import { creditsAddress } from '../../src/devnet/credits.ts';
 import { spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
-import { freeModel, paidModel } from '../support/routing.ts';
+import { freeModel, paidModel } from '../support/chat-gateway.ts';
 import { operator, signSpend, spendHeader } from '../support/spend.ts';
 import { startRpcProxy } from '../support/rpc-proxy.ts';
 import type { TestDatabase } from '../support/database.ts';

@@ -6,19 +6,19 @@ import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 
 import { onTestFinished } from 'vitest';
 import type { Address } from '../../src/domain/values/primitives.ts';
 import { siweMessage, type SiweMessage } from '../../src/domain/identity/siwe.ts';
-import { type RoutingGateway, type RoutingOptions, startRoutingGateway } from './routing.ts';
+import { type ChatGateway, type ChatGatewayOptions, startChatGateway } from './chat-gateway.ts';
 import { eventually } from './wait.ts';
 
 export const identitySecret = 'a secret of thirty-two characters, or more'.replaceAll(' ', '-');
 
-export interface IdentityOptions extends RoutingOptions {
+export interface IdentityOptions extends ChatGatewayOptions {
   /** TOML: keys of `[identity]`, and tables below it. */
   readonly identity?: string;
   /** Default: true. */
   readonly mails?: boolean;
 }
 
-export interface IdentityGateway extends RoutingGateway {
+export interface IdentityGateway extends ChatGateway {
   readonly mailDir: string;
   /** A browser of its own, at this client address. */
   browser(address?: string): Browser;
@@ -30,7 +30,7 @@ export interface IdentityGateway extends RoutingGateway {
 export async function startIdentityGateway(options: IdentityOptions = {}): Promise<IdentityGateway> {
   const mailDir = mkdtempSync(path.join(tmpdir(), 'tollbook-mail-'));
   onTestFinished(() => rmSync(mailDir, { recursive: true, force: true }));
-  const gateway = await startRoutingGateway({
+  const gateway = await startChatGateway({
     ...options,
     env: { IDENTITY_SECRET: identitySecret, ...options.env },
     tables: `

@@ -10,7 +10,7 @@ import { createPrepaidContract, type PrepaidContract } from '../../src/peers/pre
 import { readEvents } from '../../src/store/streams.ts';
 import type { TestDatabase } from './database.ts';
 import { type TestChain, useChain } from './devnet.ts';
-import { paidModel, type RoutingGateway, type RoutingOptions, startRoutingGateway } from './routing.ts';
+import { paidModel, type ChatGateway, type ChatGatewayOptions, startChatGateway } from './chat-gateway.ts';
 import { signSpend, spendHeader } from './spend.ts';
 
 export interface SpendAccount {
@@ -25,8 +25,8 @@ export interface SpendChain {
   account(amountAtoms?: bigint): Promise<SpendAccount>;
   /** A gateway that is paid by spends; `spend` changes keys of its table. */
   gateway(
-    options?: RoutingOptions & { readonly spend?: Readonly<Record<string, string>> },
-  ): Promise<RoutingGateway>;
+    options?: ChatGatewayOptions & { readonly spend?: Readonly<Record<string, string>> },
+  ): Promise<ChatGateway>;
   /** The contract, by a key that is not the gateway's. */
   withCredits<T>(use: (credits: PrepaidContract) => Promise<T>): Promise<T>;
   /** From here on nothing gets into a block; then, once it resumes, what comes does at once, and a block every second. */
@@ -67,7 +67,7 @@ export function useSpendChain(): SpendChain {
       };
     },
     gateway: ({ spend = {}, tables = '', env = {}, ...options } = {}) =>
-      startRoutingGateway({
+      startChatGateway({
         ...options,
         tables: `${spendTable(chain, spend)}\n${tables}`,
         env: { OPERATOR_KEY: devnetKeys.operator, ...env },
@@ -132,7 +132,7 @@ export const chat = (words = 'one two three', more: object = {}) => ({
 });
 
 /** Asks for a completion that a spend pays for. */
-export function ask(gateway: RoutingGateway, auth: SpendAuth, body: unknown = chat()): Promise<Response> {
+export function ask(gateway: ChatGateway, auth: SpendAuth, body: unknown = chat()): Promise<Response> {
   return gateway.post(body, { 'x-payment-signature': spendHeader(auth) });
 }
 
@@ -151,7 +151,7 @@ export async function storyOf(
 }
 
 export async function expectStory(
-  gateway: RoutingGateway,
+  gateway: ChatGateway,
   auth: Pick<SpendAuth, 'commitment'>,
   types: readonly string[],
 ): Promise<void> {

@@ -9,7 +9,7 @@ import type { TestChain } from './devnet.ts';
 import { startTestGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 import { type Browser, createBrowser, identitySecret, signInByWallet } from './identity.ts';
 import { allEvents } from './invariants.ts';
-import { oneModel } from './routing.ts';
+import { oneModel } from './chat-gateway.ts';
 
 /** Job 9/0 is sold for 10 USDC, or as much EURC, of more worth; 9/1 for 1.000001 USDC. */
 const topUpJobs = `

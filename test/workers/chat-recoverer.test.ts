@@ -14,7 +14,7 @@ import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { startSilentProxy } from '../support/silent-proxy.ts';
 import { eventually } from '../support/wait.ts';
 
-const presence = { silentSecs: 3, beatMs: 100 };
+const presence = { silentSecs: 3, heartbeatMs: 100 };
 const holderScript = path.join(import.meta.dirname, '../chat/fixtures/chat-holder.ts');
 
 /** A process of its own that holds 100 micros for a completion whose upstream has begun to answer. */

@@ -13,7 +13,7 @@ import { configText, payTo, testConfig } from '../support/gateway.ts';
 import { identitySecret, newWallet, signInByWallet } from '../support/identity.ts';
 import { header, offerOf, quoteAndSign, signOffer } from '../support/payer.ts';
 import { startTollbook, temporaryFolder } from '../support/program.ts';
-import { ask, paidModel } from '../support/routing.ts';
+import { ask, paidModel } from '../support/chat-gateway.ts';
 import {
   buyCredit,
   eventsOf,

@@ -1,17 +1,17 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { openAiError } from '../../domain/errors/openai-error.ts';
 import type { ChatContext } from '../../chat/context.ts';
-import { chatRoutes } from './chat.ts';
+import { completionRoutes } from './completions.ts';
 import { creditRoutes } from '../credit/credits.ts';
 import { modelRoutes } from './models.ts';
 import { sendOpenAiError, sendThrown } from './openai-errors.ts';
-import { routingStatusRoutes } from './status.ts';
+import { readyRoutes } from './ready.ts';
 
 /**
  * The routing API: everything below `/v1`, where every answer has an `x-request-id` and every error is OpenAI's.
  * @param cutShort its abort ends all completions that are under way
  */
-export function routingRoutes(current: () => ChatContext, cutShort: AbortSignal) {
+export function chatRoutes(current: () => ChatContext, cutShort: AbortSignal) {
   const below = async (app: FastifyInstance): Promise<void> => {
     app.removeAllContentTypeParsers();
     app.addHook('onRequest', async (request, reply) => {
@@ -19,10 +19,10 @@ export function routingRoutes(current: () => ChatContext, cutShort: AbortSignal)
     });
     app.setErrorHandler((error: Error, request, reply) => sendThrown(error, request, reply));
     refuseUnknown(app);
-    await app.register(chatRoutes(current, cutShort));
+    await app.register(completionRoutes(current, cutShort));
     await app.register(modelRoutes(current));
     await app.register(creditRoutes(current));
-    await app.register(routingStatusRoutes(current));
+    await app.register(readyRoutes(current));
   };
   return async (app: FastifyInstance): Promise<void> => {
     await app.register(below, { prefix: '/v1' });

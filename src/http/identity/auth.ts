@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { AuthDoor } from '../../identity/auth-providers.ts';
+import type { AuthLoader } from '../../identity/auth-loader.ts';
 import type { Identity } from '../../identity/context.ts';
 import { cookieOf, cookiePrefix, isHttps, sessionCookieName } from '../../identity/sessions.ts';
 import { type Attempt, deviceMark, recordRefusal, takeAttempt } from '../../identity/sign-in-limits.ts';
@@ -25,7 +25,7 @@ const tokenPaths = ['/reset-password', '/change-password'];
 const providerPaths = ['/sign-in/social', '/link-social'];
 
 /** better-auth below `/api/auth`, with the limits and the silence that it does not keep itself. */
-export function authRoutes(identity: Identity, door: AuthDoor) {
+export function authRoutes(identity: Identity, door: AuthLoader) {
   return async (app: FastifyInstance): Promise<void> => {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) =>
@@ -55,7 +55,7 @@ interface Asked {
 
 async function answer(
   identity: Identity,
-  door: AuthDoor,
+  door: AuthLoader,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
@@ -70,7 +70,7 @@ async function answer(
   if (retryAfterSecs !== undefined)
     return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
   const wantsProviders = asked.provider !== undefined || providerPaths.includes(asked.path);
-  const auth = await door.open(wantsProviders);
+  const auth = await door.load(wantsProviders);
   const isTelling = emailPaths[asked.path] !== undefined;
   const startedMs = performance.now();
   const response = await within(timeoutMs, auth.handler(toRequest(identity, request)));

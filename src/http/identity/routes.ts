@@ -1,17 +1,17 @@
 import type { FastifyInstance } from 'fastify';
-import type { AuthDoor } from '../../identity/auth-providers.ts';
+import type { AuthLoader } from '../../identity/auth-loader.ts';
 import type { Identity } from '../../identity/context.ts';
 import type { ChatContext } from '../../chat/context.ts';
 import { authRoutes } from './auth.ts';
 import { sendRefusal } from '../server/errors.ts';
-import { keyRoutes } from './keys.ts';
+import { apiKeyRoutes } from './api-keys.ts';
 import { isOfOwnPages } from './own-origin.ts';
 import { siweRoutes } from './siwe.ts';
 
 const bodyLimit = 32_768;
 
 /** People: who they are, and what is theirs. Everything below `/api`; nothing here is for pages of other origins. */
-export function identityRoutes(identity: Identity, door: AuthDoor, current: () => ChatContext) {
+export function identityRoutes(identity: Identity, door: AuthLoader, current: () => ChatContext) {
   const below = async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', async (request, reply) => {
       if (!isOfOwnPages(request, identity.publicUrl())) return sendRefusal(request, reply, 'wrong_origin');
@@ -21,7 +21,7 @@ export function identityRoutes(identity: Identity, door: AuthDoor, current: () =
     });
     await app.register(authRoutes(identity, door));
     await app.register(siweRoutes(identity, door));
-    await app.register(keyRoutes(identity, current));
+    await app.register(apiKeyRoutes(identity, current));
   };
   return async (app: FastifyInstance): Promise<void> => {
     await app.register(below, { prefix: '/api' });

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { AuthDoor } from '../../identity/auth-providers.ts';
+import type { AuthLoader } from '../../identity/auth-loader.ts';
 import type { Identity } from '../../identity/context.ts';
 import { isHttps, sessionCookieName, signedValue } from '../../identity/sessions.ts';
 import { takeAttempt } from '../../identity/sign-in-limits.ts';
@@ -8,7 +8,7 @@ import { sendRefusal } from '../server/errors.ts';
 import { type SignedInJson, type SiweTermsJson, siweVerify } from '../schemas/identity.ts';
 
 /** Sign-In with Ethereum: a nonce to sign, and a session for whoever signed it. */
-export function siweRoutes(identity: Identity, door: AuthDoor) {
+export function siweRoutes(identity: Identity, door: AuthLoader) {
   return async (app: FastifyInstance): Promise<void> => {
     app.post('/siwe/nonce', async (request, reply) => {
       const retryAfterSecs = await takeAttempt(identity, request.ip, { kind: 'nonce' });
@@ -22,7 +22,7 @@ export function siweRoutes(identity: Identity, door: AuthDoor) {
     app.post('/siwe/verify', async (request, reply) => {
       const body = siweVerify.safeParse(request.body);
       if (!body.success) return sendRefusal(request, reply, 'invalid_request');
-      const auth = await door.open(false);
+      const auth = await door.load(false);
       const answer = await signInByWallet(identity, auth, body.data, request.ip);
       return sendAnswer(identity, request, reply, answer);
     });

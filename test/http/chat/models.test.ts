@@ -1,12 +1,6 @@
 import { expect, test } from 'vitest';
 import { documentOf } from '../../support/documented.ts';
-import {
-  ask,
-  freeModel,
-  paidModel,
-  type RoutingGateway,
-  startRoutingGateway,
-} from '../../support/routing.ts';
+import { ask, freeModel, paidModel, type ChatGateway, startChatGateway } from '../../support/chat-gateway.ts';
 import { eventually } from '../../support/wait.ts';
 
 const free = {
@@ -29,7 +23,7 @@ const paid = {
 };
 
 /** Reads a path, and holds what comes against the gateway's own document. */
-async function documented(gateway: RoutingGateway) {
+async function documented(gateway: ChatGateway) {
   const check = await documentOf(gateway);
   return async (path: string, key?: string) => {
     const { status, headers, ...rest } = await gateway.get(path, key).then(async (answer) => ({
@@ -43,7 +37,7 @@ async function documented(gateway: RoutingGateway) {
 }
 
 test("OpenAI's client lists the models, with prices and lengths beside them", async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const get = await documented(gateway);
   expect((await get('/v1/models')).json).toEqual({ object: 'list', data: [free, paid] });
   const listed = await Array.fromAsync(gateway.client(await gateway.key()).models.list());
@@ -51,7 +45,7 @@ test("OpenAI's client lists the models, with prices and lengths beside them", as
 });
 
 test('a model is found by its name, slashes and all, written out or escaped', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   expect(await gateway.client().models.retrieve(paidModel)).toEqual(paid);
   for (const path of [paidModel, encodeURIComponent(paidModel)])
     expect(await (await gateway.get(`/v1/models/${path}`)).json()).toEqual(paid);
@@ -61,7 +55,7 @@ test('a model is found by its name, slashes and all, written out or escaped', as
 });
 
 test('a key sees the models that it may use, and no other', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const key = await gateway.key(1_000n, { models: [freeModel] });
   const get = await documented(gateway);
   expect((await get('/v1/models', key)).json.data).toEqual([free]);
@@ -70,7 +64,7 @@ test('a key sees the models that it may use, and no other', async () => {
 });
 
 test('a key tells what is left of it', async () => {
-  const gateway = await startRoutingGateway({ routing: 'key_per_minute = 7\ncurrency = "EUR"' });
+  const gateway = await startChatGateway({ routing: 'key_per_minute = 7\ncurrency = "EUR"' });
   const expiresAt = new Date(Date.now() + 3_600_000);
   const key = await gateway.key(5_000_000n, { capMicros: 1_000_000n, expiresAt });
   const get = await documented(gateway);
@@ -105,7 +99,7 @@ test('a key tells what is left of it', async () => {
 });
 
 test('what is held for a completion is not spent twice, and comes back', async () => {
-  const gateway = await startRoutingGateway({ model: { pieceMs: 20 } });
+  const gateway = await startChatGateway({ model: { pieceMs: 20 } });
   const key = await gateway.key(1_000_000n);
   const get = await documented(gateway);
   const body = { ...ask('words:10'), max_tokens: 1_000 };
@@ -119,7 +113,7 @@ test('what is held for a completion is not spent twice, and comes back', async (
 });
 
 test('a completion is told to its own account and to nobody else', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const [key, other] = [await gateway.key(), await gateway.key()];
   const get = await documented(gateway);
   const { request_id: id } = await gateway
@@ -153,7 +147,7 @@ test('a completion is told to its own account and to nobody else', async () => {
 });
 
 test('whether models can be served is told of each', async () => {
-  const gateway = await startRoutingGateway({ routing: 'key_per_minute = 1_000' });
+  const gateway = await startChatGateway({ routing: 'key_per_minute = 1_000' });
   const get = await documented(gateway);
   const well = { ok: true };
   expect(await get('/v1/ready')).toEqual({
@@ -182,7 +176,7 @@ test('whether models can be served is told of each', async () => {
 });
 
 test('what is answered to a chat request is as the document says', async () => {
-  const gateway = await startRoutingGateway({
+  const gateway = await startChatGateway({
     upstream: 'first_byte_timeout_ms = 200\ntotal_timeout_ms = 500',
   });
   const check = await documentOf(gateway);

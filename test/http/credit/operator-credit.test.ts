@@ -3,13 +3,13 @@ import type { OperatorScope } from '../../../src/domain/identity/operator-scope.
 import { issueOperatorToken } from '../../../src/identity/operator-tokens.ts';
 import { admission, expectBooks, fund, laneOn } from '../../support/credit.ts';
 import { documentOf } from '../../support/documented.ts';
-import { paidModel, startRoutingGateway } from '../../support/routing.ts';
+import { paidModel, startChatGateway } from '../../support/chat-gateway.ts';
 
 const all: OperatorScope[] = ['keys:read', 'keys:write', 'credit:read', 'credit:write'];
 
 /** A gateway that serves models alone, asked by an operator; every answer is held against the gateway's own document. */
 async function start(scopes: readonly OperatorScope[] = all) {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const { database } = gateway;
   const lane = laneOn(database);
   const { token, tokenId } = await issueOperatorToken({ ...database, lane }, { name: 'ops', scopes });

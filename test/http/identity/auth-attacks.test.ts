@@ -351,8 +351,8 @@ describe('what is not offered', () => {
   });
 
   test('anything where people have no accounts', async () => {
-    const { startRoutingGateway } = await import('../../support/routing.ts');
-    const gateway = await startRoutingGateway();
+    const { startChatGateway } = await import('../../support/chat-gateway.ts');
+    const gateway = await startChatGateway();
     for (const path of ['/api/auth/get-session', '/api/siwe/nonce', '/api/keys'])
       expect((await fetch(gateway.url + path)).status).toBe(404);
     const cookie = 'tollbook.session_token=whatever';

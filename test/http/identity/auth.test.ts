@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { freePort } from '../../../src/devnet/ports.ts';
-import { signedValue, sweepSessions } from '../../../src/identity/sessions.ts';
+import { signedValue, pruneSessions } from '../../../src/identity/sessions.ts';
 import { endSessions } from '../../../src/store/identity.ts';
 import { laneOn } from '../../support/credit.ts';
 import {
@@ -264,8 +264,8 @@ describe('the end of a session', () => {
     await signInByWallet(gateway.browser());
     await gateway.database.moveClock(8 * 86_400);
     const ledger = { pool: gateway.database.pool, lane: laneOn(gateway.database) };
-    await Promise.all([sweepSessions(ledger, 10), sweepSessions(ledger, 10)]);
-    expect(await sweepSessions(ledger, 10)).toBe(0);
+    await Promise.all([pruneSessions(ledger, 10), pruneSessions(ledger, 10)]);
+    expect(await pruneSessions(ledger, 10)).toBe(0);
     expect(await endings(gateway)).toEqual(['expired']);
   });
 
@@ -279,7 +279,7 @@ describe('the end of a session', () => {
       rows.map(({ id }) => id),
     );
     expect(await endings(gateway)).toEqual([]);
-    await sweepSessions({ pool, lane: laneOn(gateway.database) }, 10);
+    await pruneSessions({ pool, lane: laneOn(gateway.database) }, 10);
     expect(await endings(gateway)).toEqual(['ended']);
   });
 });

@@ -20,7 +20,7 @@ import { useChain } from '../../support/devnet.ts';
 import { startTestGateway, testConfig } from '../../support/gateway.ts';
 import { identitySecret } from '../../support/identity.ts';
 import { testSeed } from '../../support/log.ts';
-import { oneModel } from '../../support/routing.ts';
+import { oneModel } from '../../support/chat-gateway.ts';
 
 const chain = useChain();
 const all: Part[] = ['jobs', 'chat', 'identity', 'audit', 'log'];

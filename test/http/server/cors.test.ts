@@ -7,7 +7,7 @@ import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { startTestGateway } from '../../support/gateway.ts';
 import { header, offerOf, signOffer } from '../../support/payer.ts';
-import { ask as question, freeModel, startRoutingGateway } from '../../support/routing.ts';
+import { ask as question, freeModel, startChatGateway } from '../../support/chat-gateway.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
@@ -85,7 +85,7 @@ const chatCall = '/v1/chat/completions';
 test.each(['authorization', 'content-type', 'x-payment-signature'])(
   'a page of any origin may send %s to a model',
   async (name) => {
-    const gateway = await startRoutingGateway();
+    const gateway = await startChatGateway();
     const answer = await preflight(gateway.url + chatCall, name);
     expect([answer.status, await answer.text()]).toEqual([204, '']);
     expect(answer.headers.get('access-control-allow-origin')).toBe('*');
@@ -96,7 +96,7 @@ test.each(['authorization', 'content-type', 'x-payment-signature'])(
 );
 
 test('every answer below /v1 can be read by a page, with its limits, refusals too', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const answers = [
     await gateway.post(question('x', freeModel), origin),
     await gateway.post('{', origin),
@@ -172,7 +172,7 @@ test.skipIf(!hasBrowser)('a page in a browser reads an offer, pays it and follow
 });
 
 test.skipIf(!hasBrowser)("a page in a browser asks a model with the headers of OpenAI's client", async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const shop = await openShop();
   const answer = await shop.evaluate(
     async ([url, body, key]) => {

@@ -3,7 +3,7 @@ import { creditText, parseCredit } from '../../domain/credit/price.ts';
 import type { Identity } from '../../identity/context.ts';
 import type { ChatContext } from '../../chat/context.ts';
 import { resolveSession, type SessionUser } from '../../identity/sessions.ts';
-import { createUserKey, listUserKeys, revokeUserKey } from '../../identity/user-keys.ts';
+import { createUserApiKey, listUserApiKeys, revokeUserApiKey } from '../../identity/user-api-keys.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
 import { takeTurn } from '../../store/identity.ts';
 import { sendRefusal } from '../server/errors.ts';
@@ -13,7 +13,7 @@ import { keyRequest, type MadeKeyJson, type UserKeyJson } from '../schemas/ident
 const createsPerMinute = 20;
 
 /** The keys of whoever has a session. Whose they are is never taken from anything else. */
-export function keyRoutes(identity: Identity, current: () => ChatContext) {
+export function apiKeyRoutes(identity: Identity, current: () => ChatContext) {
   return async (app: FastifyInstance): Promise<void> => {
     const route = (method: 'GET' | 'POST' | 'DELETE', url: string, handle: Handler): void => {
       app.route<{ Params: { key_id?: string } }>({
@@ -29,7 +29,7 @@ export function keyRoutes(identity: Identity, current: () => ChatContext) {
     };
 
     route('GET', '/keys', async ({ context, user, reply }) =>
-      reply.send({ keys: (await listUserKeys(context, user)).map(keyJson) }),
+      reply.send({ keys: (await listUserApiKeys(context, user)).map(keyJson) }),
     );
 
     route('POST', '/keys', async ({ context, user, request, reply }) => {
@@ -49,14 +49,14 @@ export function keyRoutes(identity: Identity, current: () => ChatContext) {
         return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
       }
       const capMicros = cap === undefined ? undefined : parseCredit(cap);
-      const made = await createUserKey(context, user, { name, models, capMicros, expiresAt });
+      const made = await createUserApiKey(context, user, { name, models, capMicros, expiresAt });
       if (made === 'too_many') return sendRefusal(request, reply, 'too_many_keys');
       const json: MadeKeyJson = { id: made.keyId, name, key: made.key };
       return reply.code(201).send(json);
     });
 
     route('DELETE', '/keys/:key_id', async ({ context, user, request, reply, keyId }) => {
-      const done = await revokeUserKey(context, user, keyId);
+      const done = await revokeUserApiKey(context, user, keyId);
       return done
         ? reply.send({ id: keyId, status: 'revoked' })
         : sendRefusal(request, reply, 'key_not_found');

@@ -1,4 +1,4 @@
-import { claimSpend } from '../spend/claim-spend.ts';
+import { payOutSpend } from '../spend/pay-out-spend.ts';
 import type { ChatContext } from '../chat/context.ts';
 import type { Spending } from '../spend/spend.ts';
 import { collectSpends, type DueSpend, takeSpends } from '../store/spend.ts';
@@ -11,13 +11,13 @@ const spendsAtOnce = 16;
 const leaseSecs = 180;
 
 /** Follows the ledger and has every earned spend paid to its operator, in whichever process comes first. */
-export function startSpendClaimer(
+export function startSpendPayouts(
   context: Pick<ChatContext, 'pool' | 'lane' | 'log'>,
   spending: Spending,
 ): Loop {
   const claim = async (due: DueSpend): Promise<void> => {
     try {
-      await claimSpend(context, spending, due);
+      await payOutSpend(context, spending, due);
     } catch (error) {
       // it is due again by itself
       context.log.error({ err: error, stream: due.stream }, 'a spend could not be looked after');

@@ -32,7 +32,7 @@ const earlierSecs = 3_600;
  * sent again, and what does not succeed tried again, until the spend has expired; then its operator has lost it, which is
  * written down too. Throws where the ledger cannot be reached.
  */
-export async function claimSpend(context: Claiming, spending: Spending, due: DueSpend): Promise<void> {
+export async function payOutSpend(context: Claiming, spending: Spending, due: DueSpend): Promise<void> {
   const { stream, attempts } = due;
   const reading = await readStream(context.pool, stream);
   const accepted = reading.events.find((event) => event.type === 'spend_accepted');
@@ -113,7 +113,7 @@ function factsIn(data: EventData<'spend_accepted'>): SpendFacts {
 }
 
 async function lookAfter(
-  { credits, settings }: Spending,
+  { prepaid, settings }: Spending,
   { claim }: DueSpend,
   { data, at }: Extract<RecordedEvent, { type: 'spend_accepted' }>,
   reading: StreamReading,
@@ -124,35 +124,35 @@ async function lookAfter(
   if (data.network !== network || data.contract !== contract) return lostOrLater(isOver, 'other_contract');
 
   if (claim !== undefined) {
-    const landed = await credits.findLanded(claim);
+    const landed = await prepaid.findLanded(claim);
     if (landed.kind === 'unavailable') return unavailable;
-    if (landed.value) return outcomeOf(credits, { how: 'claimed', ...landed.value });
+    if (landed.value) return outcomeOf(prepaid, { how: 'claimed', ...landed.value });
   }
   const authHash = spendAuthHash(auth);
-  const found = await credits.getSpendAuth(authHash);
+  const found = await prepaid.getSpendAuth(authHash);
   // never given up for a chain that cannot be asked
   if (found.kind === 'unavailable') return unavailable;
   // what another key was paid already, it was paid
-  if (auth.operator !== credits.operator && !found.value?.claimed)
+  if (auth.operator !== prepaid.operator && !found.value?.claimed)
     return lostOrLater(isOver, 'other_operator');
   if (!found.value && isLanding(settings, reading)) return { kind: 'later', reason: 'landing' };
   if (!found.value) {
     // it was left to us, or the block that held it is gone: it is landed again, if its account still can
-    const answer = await credits.authorizeSpend(auth, waitMs);
+    const answer = await prepaid.authorizeSpend(auth, waitMs);
     if (answer.kind === 'landed') return { kind: 'later', reason: 'landed_again' };
-    const isLost = answer.kind === 'reverted' && (isOver || (await isNonceUsed(credits, auth)));
+    const isLost = answer.kind === 'reverted' && (isOver || (await isNonceUsed(prepaid, auth)));
     const wasAuthorized = reading.events.some(({ type }) => type === 'spend_authorized');
     return lostOrLater(isLost, isLost && wasAuthorized ? 'authorization_reorged' : reasonOf(answer));
   }
   if (!isThisSpend(auth, found.value))
-    return lostOrLater(isOver || (await isNonceUsed(credits, auth)), 'other_spend');
+    return lostOrLater(isOver || (await isNonceUsed(prepaid, auth)), 'other_spend');
   if (found.value.claimed) {
-    const end = await credits.findSpendEnd(authHash, Math.floor(Date.parse(at) / 1_000) - earlierSecs);
+    const end = await prepaid.findSpendEnd(authHash, Math.floor(Date.parse(at) / 1_000) - earlierSecs);
     if (end.kind === 'unavailable') return unavailable;
     // the node has lost its logs, or lags behind the one that was asked before
-    return end.value ? outcomeOf(credits, end.value) : { kind: 'later', reason: 'claim_not_found' };
+    return end.value ? outcomeOf(prepaid, end.value) : { kind: 'later', reason: 'claim_not_found' };
   }
-  const answer = await credits.claimPayment(authHash, settings.recipient ?? credits.operator, waitMs);
+  const answer = await prepaid.claimPayment(authHash, settings.recipient ?? prepaid.operator, waitMs);
   if (answer.kind === 'landed') return { kind: 'claimed', transaction: answer.transaction };
   const reason = reasonOf(answer);
   // another claim of it may have landed since the look: the next one tells
@@ -167,8 +167,8 @@ function lostOrLater(isLost: boolean, reason: string): Outcome {
 
 const unavailable: Outcome = { kind: 'later', reason: 'chain_unavailable' };
 
-async function outcomeOf(credits: PrepaidContract, end: SpendEnd): Promise<Outcome> {
-  const finality = await credits.finalityOf(end);
+async function outcomeOf(prepaid: PrepaidContract, end: SpendEnd): Promise<Outcome> {
+  const finality = await prepaid.finalityOf(end);
   if (finality.kind === 'unavailable') return { kind: 'later', reason: 'finality_unknown' };
   if (finality.value === 'gone') return { kind: 'later', reason: 'claim_reorged' };
   if (end.how === 'reclaimed') return lostOrLater(finality.value === 'final', 'reclaimed');
@@ -181,13 +181,13 @@ async function outcomeOf(credits: PrepaidContract, end: SpendEnd): Promise<Outco
  * Whether its account has used its nonce for something else, in a block that stays. Not, where the node cannot tell. The spend
  * itself may have landed since it was looked for: anyone can land it.
  */
-async function isNonceUsed(credits: PrepaidContract, auth: SpendAuth): Promise<boolean> {
-  const finalized = await credits.finalizedBlock();
+async function isNonceUsed(prepaid: PrepaidContract, auth: SpendAuth): Promise<boolean> {
+  const finalized = await prepaid.finalizedBlock();
   if (finalized.kind === 'unavailable') return false;
   const at = { blockHash: finalized.block.hash, requireCanonical: true } as const;
-  const account = await credits.getAccount(auth.commitment, at);
+  const account = await prepaid.getAccount(auth.commitment, at);
   if (account.kind === 'unavailable' || (account.value?.nonce ?? 0n) <= auth.nonce) return false;
-  const spend = await credits.getSpendAuth(spendAuthHash(auth), at);
+  const spend = await prepaid.getSpendAuth(spendAuthHash(auth), at);
   return spend.kind === 'answer' && !(spend.value && isThisSpend(auth, spend.value));
 }
 

@@ -1,7 +1,7 @@
 import { postingOf } from '../domain/credit/postings.ts';
 import type { Admission, CreditCommand, CreditDetail, CreditOutcome } from '../store/append-batch.ts';
 import type { Lane } from '../store/lane.ts';
-import { type Cache, createCache } from '../identity/cache.ts';
+import { type Cache, createCache } from '../domain/values/bounded-cache.ts';
 
 type Refusal = Extract<CreditOutcome, { outcome: 'refused' }>;
 
@@ -15,9 +15,9 @@ interface Remembered {
 
 export type Limits = Pick<Admission, 'subject' | 'perMinute' | 'perDay'>;
 
-export interface RememberingLane extends Lane {
+export interface RefusalCachingLane extends Lane {
   /** How an admission would be refused, where its limit is known to be full. */
-  recallFull(limits: Limits): Refusal | undefined;
+  findFullLimit(limits: Limits): Refusal | undefined;
 }
 
 const maxSubjects = 10_000;
@@ -32,7 +32,7 @@ const withoutCreditMs = 1_000;
  * account lacks may come back at any time, so that is remembered for a second, and not past what this process gives back.
  * @param nowMs a clock that never jumps
  */
-export function rememberRefusals(lane: Lane, nowMs: () => number): RememberingLane {
+export function cacheRefusals(lane: Lane, nowMs: () => number): RefusalCachingLane {
   const full = createCache<string, Remembered>(maxSubjects);
   const short = createCache<number, Cache<string, Remembered>>(maxSubjects);
 
@@ -74,7 +74,7 @@ export function rememberRefusals(lane: Lane, nowMs: () => number): RememberingLa
   };
 
   return {
-    recallFull({ subject, perMinute, perDay }) {
+    findFullLimit({ subject, perMinute, perDay }) {
       const known = full.get(subject);
       const isSame = known?.asked.perMinute === perMinute && known.asked.perDay === perDay;
       return known && isSame && nowMs() < known.untilMs

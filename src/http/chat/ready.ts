@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify';
-import { routingReadiness } from '../../chat/readiness.ts';
+import { chatReadiness } from '../../chat/readiness.ts';
 import type { ChatContext } from '../../chat/context.ts';
 
 /** GET /v1/ready: for the load balancer of a gateway that serves models only, too. */
-export function routingStatusRoutes(current: () => ChatContext) {
+export function readyRoutes(current: () => ChatContext) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/ready', async (_request, reply) => {
-      const state = routingReadiness(current());
+      const state = chatReadiness(current());
       return reply
         .code(state.status === 'ready' ? 200 : 503)
         .header('cache-control', 'no-store')

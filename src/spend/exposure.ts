@@ -12,15 +12,15 @@ const losses = new Set(['nonce_replay', 'insufficient_balance', 'invalid_spend_a
  * Whether a spend may be answered before it has landed: within the exposure that the operator allows each account, over all
  * processes together. It is landed behind the answer then, in its turn.
  */
-export async function mayLandLater(
+export async function mayAnswerBeforeLanding(
   context: ChatContext,
   spending: Spending,
   spend: TakenSpend,
 ): Promise<boolean> {
-  const { settings, credits } = spending;
+  const { settings, prepaid } = spending;
   if (settings.exposure === 0n) return false;
   const { auth, facts, claim } = spend;
-  const account = await credits.getAccount(auth.commitment);
+  const account = await prepaid.getAccount(auth.commitment);
   if (account.kind === 'unavailable' || !account.value) return false;
   const { nonce: nextNonce, balance } = account.value;
   const { commitment, nonce, amount } = auth;

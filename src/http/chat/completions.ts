@@ -8,7 +8,7 @@ import { type ChatAnswer, type Refused, refuse } from '../../chat/answer.ts';
 import { askForChat, clientLeft, dropChat, makeChat } from '../../chat/complete-chat.ts';
 import type { ChatContext } from '../../chat/context.ts';
 import { type BodyPlace, createBodyRoom } from '../server/body-room.ts';
-import { isPlainJson, readBody } from './chat-body.ts';
+import { isPlainJson, readBody } from './completion-body.ts';
 import { callerOf } from './credentials.ts';
 import { eventStream } from './event-stream.ts';
 import { limitInFlight } from '../server/in-flight.ts';
@@ -30,7 +30,7 @@ const ledgerUnavailable = refuse(openAiError('ledger_unavailable'), { retryAfter
 /**
  * POST /v1/chat/completions. A client that leaves aborts its completion at once, and so does `cutShort` with all of them.
  */
-export function chatRoutes(current: () => ChatContext, cutShort: AbortSignal) {
+export function completionRoutes(current: () => ChatContext, cutShort: AbortSignal) {
   return async (app: FastifyInstance): Promise<void> => {
     const { lane, log, config } = current();
     const patience = createPatience({ lane, log, refused: ledgerUnavailable });

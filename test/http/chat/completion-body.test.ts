@@ -1,13 +1,13 @@
 import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { openAiErrorBody } from '../../../src/http/schemas/openai.ts';
-import { ask, freeModel, startRoutingGateway } from '../../support/routing.ts';
+import { ask, freeModel, startChatGateway } from '../../support/chat-gateway.ts';
 import { eventually } from '../../support/wait.ts';
 
 const invalid = 'invalid_request_error';
 
 test('bodies of ten megabytes are taken, and one byte more is not', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const shell = JSON.stringify(ask('', freeModel)).length;
   const full = JSON.stringify(ask('a'.repeat(10_485_760 - shell), freeModel));
   expect(Buffer.byteLength(full)).toBe(10_485_760);
@@ -24,7 +24,7 @@ test('bodies of ten megabytes are taken, and one byte more is not', async () => 
 const large = (prompt: string) => ask(`${prompt} ${'a'.repeat(10_000_000)}`, freeModel);
 
 test('bodies find room for all that is made of them, or are told at once that there is none', async () => {
-  const gateway = await startRoutingGateway({ routing: 'key_per_minute = 100' });
+  const gateway = await startChatGateway({ routing: 'key_per_minute = 100' });
   const key = { authorization: `Bearer ${await gateway.key()}` };
   const gone = new AbortController();
   const hanging = [1, 2].map(() =>
@@ -56,7 +56,7 @@ test('bodies find room for all that is made of them, or are told at once that th
 });
 
 test('who sends slowly keeps nobody out', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const { port } = new URL(gateway.url);
   const head = 'POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\ncontent-type: application/json\r\n';
   const piece = Buffer.alloc(9_000_000, ' ');
@@ -77,7 +77,7 @@ test.each([
   ['closed ones', `{"model":"m","messages":${'['.repeat(50_000)}${']'.repeat(50_000)}}`],
   ['no UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d]).toString('latin1')],
 ])('a body of %s is 400', async (_, body) => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const answer = await gateway.post(body);
   expect([answer.status, openAiErrorBody.parse(await answer.json()).error.type]).toEqual([400, invalid]);
 });
@@ -89,7 +89,7 @@ test.each([
   ['nonsense', undefined],
   ['application/json', 'gzip'],
 ])('a body labelled %s, encoded %s, is 415', async (type, encoding) => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const headers = { 'content-type': type, ...(encoding ? { 'content-encoding': encoding } : {}) };
   const answer = await gateway.post(ask('x', freeModel), headers);
   expect([answer.status, openAiErrorBody.parse(await answer.json()).error.code]).toEqual([
@@ -99,7 +99,7 @@ test.each([
 });
 
 test('JSON with a charset is JSON', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const headers = { 'content-type': 'Application/JSON; charset=utf-8' };
   expect((await gateway.post(ask('x', freeModel), headers)).status).toBe(200);
 });

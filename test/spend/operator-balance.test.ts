@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { creditsAddress } from '../../src/devnet/credits.ts';
 import { createPrepaidContract } from '../../src/peers/prepaid/prepaid-contract.ts';
-import { createOperatorFunds } from '../../src/spend/operator-funds.ts';
+import { createOperatorBalance } from '../../src/spend/operator-balance.ts';
 import { documentOf } from '../support/documented.ts';
 import { logLines } from '../support/log-lines.ts';
 import { operator } from '../support/spend.ts';
@@ -16,15 +16,15 @@ const node = () => createTestClient({ mode: 'anvil', transport: http(spends.chai
 function creditsAt(rpcUrl: string) {
   const { chainId } = spends.chain.chain;
   const privateKey = devnetKeys.operator;
-  const credits = createPrepaidContract({
+  const prepaid = createPrepaidContract({
     chainId,
     rpcUrl,
     contract: creditsAddress,
     privateKey,
     timeoutMs: 2_000,
   });
-  onTestFinished(() => credits.close());
-  return credits;
+  onTestFinished(() => prepaid.close());
+  return prepaid;
 }
 
 /** For one test only. */
@@ -34,19 +34,19 @@ async function setBalance(value: bigint): Promise<void> {
 }
 
 test('the ether of an operator is low while it is not enough for some spends; a change is told once', async () => {
-  const funds = createOperatorFunds(creditsAt(spends.chain.rpcUrl));
-  expect([await funds.look(), funds.isLow()]).toEqual([false, false]);
+  const funds = createOperatorBalance(creditsAt(spends.chain.rpcUrl));
+  expect([await funds.refresh(), funds.isLow()]).toEqual([false, false]);
   // enough for a few
   await setBalance(10n ** 15n);
-  expect([await funds.look(), funds.isLow()]).toEqual([true, true]);
-  expect([await funds.look(), funds.isLow()]).toEqual([false, true]);
+  expect([await funds.refresh(), funds.isLow()]).toEqual([true, true]);
+  expect([await funds.refresh(), funds.isLow()]).toEqual([false, true]);
   await setBalance(10n ** 18n);
-  expect([await funds.look(), funds.isLow()]).toEqual([true, false]);
+  expect([await funds.refresh(), funds.isLow()]).toEqual([true, false]);
 });
 
 test('a chain that cannot be asked changes nothing', async () => {
-  const funds = createOperatorFunds(creditsAt('http://127.0.0.1:9'));
-  expect([await funds.look(), funds.isLow()]).toEqual([false, false]);
+  const funds = createOperatorBalance(creditsAt('http://127.0.0.1:9'));
+  expect([await funds.refresh(), funds.isLow()]).toEqual([false, false]);
 });
 
 test('a gateway whose operator has no ether says so where it is asked, once in its log, and is ready', async () => {

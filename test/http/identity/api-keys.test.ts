@@ -13,7 +13,7 @@ import {
 } from '../../support/identity.ts';
 import { documentOf } from '../../support/documented.ts';
 import { allEvents } from '../../support/invariants.ts';
-import { freeModel, paidModel } from '../../support/routing.ts';
+import { freeModel, paidModel } from '../../support/chat-gateway.ts';
 import { eventually } from '../../support/wait.ts';
 
 async function signedIn(gateway: IdentityGateway): Promise<{ browser: Browser; userId: string }> {

@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import OpenAI, { APIError } from 'openai';
 import { expect, onTestFinished, test } from 'vitest';
 import { expectBooks } from '../../support/credit.ts';
-import { ask, freeModel, type RoutingGateway, startRoutingGateway } from '../../support/routing.ts';
+import { ask, freeModel, type ChatGateway, startChatGateway } from '../../support/chat-gateway.ts';
 import { eventually } from '../../support/wait.ts';
 
 /** What a promise that fails fails with. */
@@ -12,7 +12,7 @@ const thrownBy = (promise: Promise<unknown>) =>
   promise.then(() => undefined).catch((error: unknown) => error);
 
 /** What became of the only completion, once it is settled. */
-async function settled({ database }: RoutingGateway) {
+async function settled({ database }: ChatGateway) {
   const ends = await eventually(async () => {
     const events = (await expectBooks(database)).filter(
       ({ type }) => type === 'chat_completed' || type === 'chat_failed',
@@ -24,7 +24,7 @@ async function settled({ database }: RoutingGateway) {
 }
 
 test('a client that leaves in the middle of a stream stops the upstream at once, and pays for what was written', async () => {
-  const gateway = await startRoutingGateway({ model: { pieceMs: 20 } });
+  const gateway = await startChatGateway({ model: { pieceMs: 20 } });
   const client = gateway.client(await gateway.key());
   const stream = await client.chat.completions.create({ ...ask('words:5000'), stream: true });
   let read = 0;
@@ -35,7 +35,7 @@ test('a client that leaves in the middle of a stream stops the upstream at once,
 });
 
 test('a client that leaves while its answer is awaited stops the upstream at once, and pays for the prompt alone', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const key = await gateway.key(1_000_000n);
   const gone = new AbortController();
   const client = gateway.client(key);
@@ -57,7 +57,7 @@ test('a client that leaves while its answer is awaited stops the upstream at onc
 });
 
 /** Opens a stream over a connection that reads nothing by itself. */
-async function openSlowly(gateway: RoutingGateway, body: object): Promise<Socket> {
+async function openSlowly(gateway: ChatGateway, body: object): Promise<Socket> {
   const text = JSON.stringify(body);
   const socket = connect({ port: Number(new URL(gateway.url).port), host: '127.0.0.1' });
   onTestFinished(() => void socket.destroy());
@@ -69,7 +69,7 @@ async function openSlowly(gateway: RoutingGateway, body: object): Promise<Socket
 }
 
 test('a client that reads byte by byte holds its upstream up: nothing is piled up for it', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   // some 60 MB, were it read
   const socket = await openSlowly(gateway, { ...ask('words:300000', freeModel), stream: true });
   const sentBytes = () => gateway.model.calls[0]?.sentBytes ?? 0;
@@ -90,7 +90,7 @@ test('a client that reads byte by byte holds its upstream up: nothing is piled u
 });
 
 test('many that do not read at all leave room for one who does', async () => {
-  const gateway = await startRoutingGateway({
+  const gateway = await startChatGateway({
     routing: 'anonymous_per_day = 100\nanonymous_per_minute = 100',
   });
   const slow = Array.from({ length: 20 }, () =>
@@ -105,7 +105,7 @@ test('many that do not read at all leave room for one who does', async () => {
 });
 
 test("a stream that is cut upstream is an error to OpenAI's client, never an end", async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const client = gateway.client(await gateway.key());
   for (const fault of ['cut_after_first_token', 'malformed_chunk', 'error_in_stream']) {
     const stream = await client.chat.completions.create({ ...ask(`fault:${fault} two`), stream: true });
@@ -116,7 +116,7 @@ test("a stream that is cut upstream is an error to OpenAI's client, never an end
 });
 
 test('a gateway that goes down lets a stream end', async () => {
-  const gateway = await startRoutingGateway({ model: { pieceMs: 10 } });
+  const gateway = await startChatGateway({ model: { pieceMs: 10 } });
   const client = gateway.client(await gateway.key());
   const stream = await client.chat.completions.create({ ...ask('words:50'), stream: true });
   const chunks = Array.fromAsync(stream);
@@ -126,7 +126,7 @@ test('a gateway that goes down lets a stream end', async () => {
 });
 
 test('a stream that would outlast the grace is broken off, its client told, its cost written down', async () => {
-  const gateway = await startRoutingGateway({ top: 'shutdown_grace_secs = 1', model: { pieceMs: 10 } });
+  const gateway = await startChatGateway({ top: 'shutdown_grace_secs = 1', model: { pieceMs: 10 } });
   const client = gateway.client(await gateway.key(), { maxRetries: 0 });
   const stream = await client.chat.completions.create({ ...ask('words:5000'), stream: true });
   const thrown = thrownBy(Array.fromAsync(stream));

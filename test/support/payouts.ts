@@ -6,8 +6,8 @@ import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { creditsAddress } from '../../src/devnet/credits.ts';
 import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
 import { createPrepaidContract, type CreditsAnswer } from '../../src/peers/prepaid/prepaid-contract.ts';
-import { claimSpend } from '../../src/spend/claim-spend.ts';
-import { createOperatorFunds } from '../../src/spend/operator-funds.ts';
+import { payOutSpend } from '../../src/spend/pay-out-spend.ts';
+import { createOperatorBalance } from '../../src/spend/operator-balance.ts';
 import type { Spending } from '../../src/spend/spend.ts';
 import { createSpendQueue } from '../../src/spend/spend-queue.ts';
 import { earnSpend, noteAuthorized, takeSpend } from '../../src/spend/take-spend.ts';
@@ -53,13 +53,13 @@ export async function setUpClaims({ chain }: SpendChain, change: Partial<Spendin
     ...change,
   };
   const { chainId, rpcUrl, contract, operatorKey: privateKey } = settings;
-  const credits = createPrepaidContract({ chainId, rpcUrl, contract, privateKey, timeoutMs: 2_000 });
-  onTestFinished(() => credits.close());
+  const prepaid = createPrepaidContract({ chainId, rpcUrl, contract, privateKey, timeoutMs: 2_000 });
+  onTestFinished(() => prepaid.close());
   const spending: Spending = {
     settings,
-    credits,
+    prepaid,
     queue: createSpendQueue(8),
-    funds: createOperatorFunds(credits),
+    operatorBalance: createOperatorBalance(prepaid),
   };
   return { database, routing, spending, chain };
 }
@@ -84,7 +84,7 @@ export async function earned(
 export async function work({ routing, spending }: Claims): Promise<number> {
   await collectSpends(routing.pool, 1_000);
   const due = await takeSpends(routing.pool, 16, 60);
-  await Promise.all(due.map((spend) => claimSpend(routing, spending, spend)));
+  await Promise.all(due.map((spend) => payOutSpend(routing, spending, spend)));
   return due.length;
 }
 

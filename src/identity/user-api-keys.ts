@@ -19,19 +19,22 @@ const maxRevokedListed = 100;
 const maxListed = 1_000;
 
 /** What a user may say about a key of theirs. */
-export type AskedKey = Pick<Parameters<typeof issueApiKey>[1], 'name' | 'models' | 'capMicros' | 'expiresAt'>;
+export type ApiKeyRequest = Pick<
+  Parameters<typeof issueApiKey>[1],
+  'name' | 'models' | 'capMicros' | 'expiresAt'
+>;
 
 /** The keys of a user, oldest first; then the last that were revoked, the latest first. */
-export async function listUserKeys({ db }: Ledger, { accountId }: SessionUser): Promise<ApiKey[]> {
+export async function listUserApiKeys({ db }: Ledger, { accountId }: SessionUser): Promise<ApiKey[]> {
   const kept = await listKeysOf(db, accountId, { isRevoked: false, limit: maxListed });
   return [...kept, ...(await listKeysOf(db, accountId, { isRevoked: true, limit: maxRevokedListed }))];
 }
 
 /** Makes a key for a user's own account; `too_many` where there are as many as one may have. */
-export async function createUserKey(
+export async function createUserApiKey(
   ledger: Ledger,
   user: SessionUser,
-  asked: AskedKey,
+  asked: ApiKeyRequest,
 ): Promise<Awaited<ReturnType<typeof issueApiKey>> | 'too_many'> {
   const kept = await listKeysOf(ledger.db, user.accountId, { isRevoked: false, limit: maxKeys });
   if (kept.length >= maxKeys) return 'too_many';
@@ -39,6 +42,10 @@ export async function createUserKey(
 }
 
 /** Ends a key of a user's own for good. False where they have no such key. */
-export function revokeUserKey(ledger: Ledger, { accountId }: SessionUser, keyId: number): Promise<boolean> {
+export function revokeUserApiKey(
+  ledger: Ledger,
+  { accountId }: SessionUser,
+  keyId: number,
+): Promise<boolean> {
   return revokeKey(ledger, { keyId, accountId });
 }

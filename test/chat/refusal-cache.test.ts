@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { rememberRefusals } from '../../src/chat/remember-refusals.ts';
+import { cacheRefusals } from '../../src/chat/refusal-cache.ts';
 import type { Admission } from '../../src/store/append-batch.ts';
 import type { Lane } from '../../src/store/lane.ts';
 import { admission, codeOf, expectBooks, fund, laneOn, settle } from '../support/credit.ts';
 import { createDatabase } from '../support/database.ts';
-import { ask, freeModel, startRoutingGateway } from '../support/routing.ts';
+import { ask, freeModel, startChatGateway } from '../support/chat-gateway.ts';
 
 /** A lane that counts what reaches it, behind one that remembers by a clock that stands still. */
 async function scene() {
@@ -22,7 +22,7 @@ async function scene() {
     state: lane.state,
     close: () => lane.close(),
   };
-  const remembering = rememberRefusals(counted, () => nowMs);
+  const remembering = cacheRefusals(counted, () => nowMs);
   return {
     database,
     lane,
@@ -92,7 +92,7 @@ describe('a limit that is full', () => {
   });
 
   test('does not let the requests that it refuses reach the ledger', async () => {
-    const gateway = await startRoutingGateway({ routing: 'anonymous_per_minute = 2' });
+    const gateway = await startChatGateway({ routing: 'anonymous_per_minute = 2' });
     const batches = async () => {
       const { rows } = await gateway.database.pool.query<{ sum: string }>(
         'select sum(batch_no) as sum from tollbook.lane_batch',
@@ -145,7 +145,7 @@ describe('an account without credit', () => {
 
   test('is not remembered where credit came back while it was being refused', async () => {
     const { database, lane, remembering, admit, holding, wanted } = await broke();
-    const other = rememberRefusals(
+    const other = cacheRefusals(
       {
         ...remembering,
         async appendCredit(command, options) {

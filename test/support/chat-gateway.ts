@@ -42,7 +42,7 @@ max_output_tokens = 16_384
 `;
 }
 
-export interface RoutingOptions {
+export interface ChatGatewayOptions {
   readonly database?: TestDatabase;
   /** TOML: top-level keys, keys of `[chat]`, keys of the upstream, more tables. */
   readonly top?: string;
@@ -61,8 +61,8 @@ export interface RoutingOptions {
 
 const readFile = (path: string) => Promise.reject(new Error(`no ${path} here`));
 
-export async function routingConfig(
-  options: RoutingOptions & { readonly upstreamUrl: string },
+export async function chatConfigText(
+  options: ChatGatewayOptions & { readonly upstreamUrl: string },
 ): Promise<Config> {
   const text = `
 bind_address = "${options.bind ?? '127.0.0.1:0'}"
@@ -79,7 +79,7 @@ ${options.tables ?? ''}
   return (await parseConfig(options.change?.(text) ?? text, source)).config;
 }
 
-export interface RoutingGateway extends RunningGateway {
+export interface ChatGateway extends RunningGateway {
   readonly database: TestDatabase;
   readonly model: ModelUpstream;
   /** A key of a new account with so much credit. */
@@ -94,12 +94,12 @@ export interface RoutingGateway extends RunningGateway {
 }
 
 /** A gateway that serves models and nothing else, in this process, with a model upstream. Stopped when the test ends. */
-export async function startRoutingGateway(options: RoutingOptions = {}): Promise<RoutingGateway> {
+export async function startChatGateway(options: ChatGatewayOptions = {}): Promise<ChatGateway> {
   const model = await startModelUpstream({ port: 0, ...options.model });
   onTestFinished(() => model.close());
   const database = options.database ?? (await createDatabase());
   const gateway = await startGateway({
-    config: await routingConfig({ upstreamUrl: model.url, ...options }),
+    config: await chatConfigText({ upstreamUrl: model.url, ...options }),
     databaseUrl: database.url,
     logger: options.logger ?? pino({ level: 'silent' }),
   });

@@ -4,10 +4,10 @@ import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { creditsAddress } from '../../src/devnet/credits.ts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
 import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
-import { claimSpend } from '../../src/spend/claim-spend.ts';
+import { payOutSpend } from '../../src/spend/pay-out-spend.ts';
 import type { Spending } from '../../src/spend/spend.ts';
 import { exposeSpend } from '../../src/store/spend.ts';
-import { dueSpends, earned, finish, paid, setUpClaims, troubles, work } from '../support/claims.ts';
+import { dueSpends, earned, finish, paid, setUpClaims, troubles, work } from '../support/payouts.ts';
 import { type Lie, startRpcProxy } from '../support/rpc-proxy.ts';
 import { operator } from '../support/spend.ts';
 import { useSpendChain } from '../support/spend-gateway.ts';
@@ -33,7 +33,7 @@ test('one that landed behind the look at it is not given up for the nonce that i
   const here = await setUp({ rpcUrl: proxy.url });
   const auth = await (await spends.account()).sign();
   await earned(here, auth);
-  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await node().mine({ blocks: 8 });
   answerOldOnce(proxy, auth, `0x${'00'.repeat(5 * 32)}`);
   await work(here);
@@ -46,11 +46,11 @@ test('a claim that a node behind does not show yet is not taken for lost, even b
   const proxy = await startRpcProxy(spends.chain.rpcUrl);
   const here = await setUp({ rpcUrl: proxy.url });
   const auth = await (await spends.account()).sign();
-  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(here, auth);
   const call = { to: creditsAddress, data: spendCallOf(auth) };
   const { data: unclaimed } = await node().extend(publicActions).call(call);
-  await here.spending.credits.claimPayment(spendAuthHash(auth), operator, 10_000);
+  await here.spending.prepaid.claimPayment(spendAuthHash(auth), operator, 10_000);
   await here.database.moveClock(7_200);
   answerOldOnce(proxy, auth, unclaimed!);
   await work(here);
@@ -64,7 +64,7 @@ test('many claims that wait ask together what is final', async () => {
   const here = await setUp({ rpcUrl: proxy.url });
   for (let at = 0; at < 6; at++) {
     const auth = await (await spends.account()).sign();
-    await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+    await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
     await earned(here, auth);
   }
   expect(await work(here)).toBe(6);
@@ -79,7 +79,7 @@ test('many claims that wait ask together what is final', async () => {
 test('a claim is followed to its end also where the operator has another key by then', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign();
-  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(here, auth);
   await work(here);
   const { spending } = await setUp({ operatorKey: devnetKeys.thirdSpare });
@@ -100,7 +100,7 @@ test('the exposure of a spend ends with it, also where the process did that wrot
   expect(await exposeSpend(here.database.pool, { ...asked, limit: 1n, nextNonce: 0n, balance: 1n })).toBe(
     true,
   );
-  await claimSpend(here.routing, here.spending, due!);
+  await payOutSpend(here.routing, here.spending, due!);
   const { rows } = await here.database.pool.query('select from tollbook.spend_exposure');
   expect(rows).toHaveLength(0);
 });

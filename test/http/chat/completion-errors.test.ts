@@ -13,19 +13,13 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openAiErrorBody } from '../../../src/http/schemas/openai.ts';
 import { revokeApiKey } from '../../../src/store/api-keys.ts';
 import { allEvents } from '../../support/invariants.ts';
-import {
-  ask,
-  freeModel,
-  paidModel,
-  type RoutingGateway,
-  startRoutingGateway,
-} from '../../support/routing.ts';
+import { ask, freeModel, paidModel, type ChatGateway, startChatGateway } from '../../support/chat-gateway.ts';
 import { eventually } from '../../support/wait.ts';
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** OpenAI's client as it is, and how often it asked. */
-function countingClient(gateway: RoutingGateway, key?: string) {
+function countingClient(gateway: ChatGateway, key?: string) {
   let asked = 0;
   const client = gateway.client(key, {
     fetch: (url, init) => {
@@ -37,7 +31,7 @@ function countingClient(gateway: RoutingGateway, key?: string) {
 }
 
 /** What the client throws: class, status, code, and how often it tried. */
-async function thrownBy(gateway: RoutingGateway, body: object, key?: string) {
+async function thrownBy(gateway: ChatGateway, body: object, key?: string) {
   const { client, asked } = countingClient(gateway, key);
   const error: unknown = await client.chat.completions
     .create(body as ReturnType<typeof ask>)
@@ -57,7 +51,7 @@ test.each([
   ['an answer too long', { ...ask('x'), max_tokens: 99_999 }, { code: 'invalid_value', param: 'max_tokens' }],
   ['two limits', { ...ask('x'), max_tokens: 1, max_completion_tokens: 2 }, { param: 'max_tokens' }],
 ])('%s is a BadRequestError, told once', async (_, body, told) => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const key = await gateway.key();
   expect(await thrownBy(gateway, body, key)).toMatchObject({
     ...told,
@@ -74,7 +68,7 @@ test.each([
   ['a key of somebody else', 'sk-proj-abcdef'],
   ['a password', 'hunter2'],
 ])('%s is an AuthenticationError, told once, and never anonymous', async (_, key) => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   expect(await thrownBy(gateway, ask('x', freeModel), key)).toMatchObject({
     kind: AuthenticationError,
     status: 401,
@@ -84,7 +78,7 @@ test.each([
 });
 
 test('an expired key is an AuthenticationError everywhere', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const key = await gateway.key(1_000n, { expiresAt: new Date(0) });
   expect(await thrownBy(gateway, ask('x', freeModel), key)).toMatchObject({ kind: AuthenticationError });
   for (const path of ['/v1/models', `/v1/models/${freeModel}`, '/v1/credits', '/v1/key', '/v1/generation'])
@@ -92,7 +86,7 @@ test('an expired key is an AuthenticationError everywhere', async () => {
 });
 
 test('no credit is 402, told once', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const key = await gateway.key(1n);
   expect(await thrownBy(gateway, ask('x'), key)).toMatchObject({
     status: 402,
@@ -103,7 +97,7 @@ test('no credit is 402, told once', async () => {
 });
 
 test('an unknown model is a NotFoundError, told once', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   expect(await thrownBy(gateway, ask('x', 'gpt-none'), await gateway.key())).toMatchObject({
     kind: NotFoundError,
     code: 'model_not_found',
@@ -113,7 +107,7 @@ test('an unknown model is a NotFoundError, told once', async () => {
 });
 
 test('a day that is used up is a RateLimitError, and the client does not try again', async () => {
-  const gateway = await startRoutingGateway({ routing: 'anonymous_per_day = 1' });
+  const gateway = await startChatGateway({ routing: 'anonymous_per_day = 1' });
   expect((await gateway.post(ask('x', freeModel))).status).toBe(200);
   expect(await thrownBy(gateway, ask('x', freeModel))).toMatchObject({
     kind: RateLimitError,
@@ -123,7 +117,7 @@ test('a day that is used up is a RateLimitError, and the client does not try aga
 });
 
 test('a minute that is used up: the client waits as long as it is told, and gets its answer', async () => {
-  const gateway = await startRoutingGateway({ routing: 'key_per_minute = 1' });
+  const gateway = await startChatGateway({ routing: 'key_per_minute = 1' });
   const key = await gateway.key();
   const bearer = { authorization: `Bearer ${key}` };
   expect((await gateway.post(ask('x'), bearer)).status).toBe(200);
@@ -133,7 +127,7 @@ test('a minute that is used up: the client waits as long as it is told, and gets
   expect(full.headers.get('x-ratelimit-remaining')).toBe('0');
   await gateway.database.moveClock(58);
   // one that was told no earlier refusal, by the clock of before
-  const other = await startRoutingGateway({ database: gateway.database, routing: 'key_per_minute = 1' });
+  const other = await startChatGateway({ database: gateway.database, routing: 'key_per_minute = 1' });
   const { client, asked } = countingClient(other, key);
   await client.chat.completions.create(ask('x'));
   expect(asked()).toBe(2);
@@ -146,7 +140,7 @@ test.each([
   ['rate_limited', 503, 'upstream_unavailable'],
   ['status_503', 502, 'upstream_error'],
 ])('an upstream with %s is an InternalServerError, tried three times', async (fault, status, code) => {
-  const gateway = await startRoutingGateway({ model: { retryAfterSecs: 0 } });
+  const gateway = await startChatGateway({ model: { retryAfterSecs: 0 } });
   const key = await gateway.key();
   expect(await thrownBy(gateway, ask(`fault:${fault}`), key)).toMatchObject({
     kind: InternalServerError,
@@ -163,7 +157,7 @@ test.each([
 });
 
 test('what an upstream says against the request itself is told as it says it, once', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   expect(await thrownBy(gateway, ask('fault:bad_request'), await gateway.key())).toMatchObject({
     kind: BadRequestError,
     code: 'context_length_exceeded',
@@ -180,7 +174,7 @@ test('where an upstream runs is nothing that it tells a client', async () => {
   await once(server.listen(0, '127.0.0.1'), 'listening');
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
-  const gateway = await startRoutingGateway({ upstreamUrl: `http://127.0.0.1:${port}/v1` });
+  const gateway = await startChatGateway({ upstreamUrl: `http://127.0.0.1:${port}/v1` });
   const answer = await gateway.post(ask('x', freeModel));
   expect(openAiErrorBody.parse(await answer.json())).toEqual({
     error: {
@@ -193,13 +187,13 @@ test('where an upstream runs is nothing that it tells a client', async () => {
 });
 
 test('a stream that its upstream cannot begin is an error with a status', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const body = { ...ask('fault:invalid_sse'), stream: true };
   expect(await thrownBy(gateway, body, await gateway.key())).toMatchObject({ status: 502, asked: 3 });
 });
 
 /** Sends header lines as they stand, twice where they stand twice. */
-async function send(gateway: RoutingGateway, headers: readonly string[], path = '/v1/chat/completions') {
+async function send(gateway: ChatGateway, headers: readonly string[], path = '/v1/chat/completions') {
   const call = request(gateway.url + path, { method: 'POST', headers });
   call.end(JSON.stringify(ask('x', freeModel)));
   const [answer] = (await once(call, 'response')) as [IncomingMessage];
@@ -213,14 +207,14 @@ test.each([
   ['Authorization', 'Bearer a', 'Bearer a'],
   ['X-Payment-Signature', '{}', '{}'],
 ])('%s that comes twice is refused before anybody chooses', async (name, one, other) => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const { status, json: body } = await send(gateway, [...json, name, one, name, other]);
   expect(status).toBe(400);
   expect(body.error.message).toContain(`${name} more than once`);
 });
 
 test('two kinds of credentials at once are refused', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const both = ['authorization', `Bearer ${await gateway.key()}`, 'x-payment-signature', '{}'];
   expect(await send(gateway, [...json, ...both])).toMatchObject({
     status: 400,
@@ -240,7 +234,7 @@ test.each([
   ['GET', '/v1/credits', 401, 'invalid_api_key'],
   ['GET', '/v1/generation?id=none', 401, 'invalid_api_key'],
 ])("%s %s is %d in OpenAI's envelope", async (method, path, status, code) => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const init = method === 'POST' ? { body: '{', headers: { 'content-type': 'application/json' } } : {};
   const answer = await fetch(gateway.url + path, { method, ...init });
   expect([answer.status, openAiErrorBody.parse(await answer.json()).error.code]).toEqual([status, code]);
@@ -250,7 +244,7 @@ test.each([
 });
 
 /** Bytes as they stand, and what comes back. */
-async function exchange(gateway: RoutingGateway, bytes: string): Promise<string> {
+async function exchange(gateway: ChatGateway, bytes: string): Promise<string> {
   const { port } = new URL(gateway.url);
   const socket = connect(Number(port), '127.0.0.1');
   onTestFinished(() => void socket.destroy());
@@ -267,13 +261,13 @@ test.each([
   ],
   ['a header that is none', 'GET /v1/models HTTP/1.1\r\nno header\r\n\r\n', 400, 'invalid_request'],
 ])("%s: what stops the parser is told in OpenAI's envelope", async (_, bytes, status, code) => {
-  const [head = '', body = ''] = (await exchange(await startRoutingGateway(), bytes)).split('\r\n\r\n');
+  const [head = '', body = ''] = (await exchange(await startChatGateway(), bytes)).split('\r\n\r\n');
   expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*\r\nx-request-id: [0-9a-f-]{36}$`));
   expect(openAiErrorBody.parse(JSON.parse(body)).error.code).toBe(code);
 });
 
 test('while the ledger is away every route says so', async () => {
-  const gateway = await startRoutingGateway({ top: 'shutdown_grace_secs = 1' });
+  const gateway = await startChatGateway({ top: 'shutdown_grace_secs = 1' });
   const key = await gateway.key();
   const bearer = { authorization: `Bearer ${key}` };
   expect((await gateway.post(ask('x'), bearer)).status).toBe(200);
@@ -298,7 +292,7 @@ test('while the ledger is away every route says so', async () => {
 });
 
 test('a gateway with no room says so at once', async () => {
-  const gateway = await startRoutingGateway({ tables: '[limits]\nmax_in_flight_requests = 1' });
+  const gateway = await startChatGateway({ tables: '[limits]\nmax_in_flight_requests = 1' });
   const gone = new AbortController();
   const client = gateway.client(await gateway.key());
   const waiting = client.chat.completions.create(ask('fault:hang'), { signal: gone.signal });
@@ -313,10 +307,10 @@ test('a gateway with no room says so at once', async () => {
 });
 
 test('who tries keys is stopped, and keys that were seen before go on', async () => {
-  const gateway = await startRoutingGateway({ routing: 'failed_auth_per_minute = 2' });
+  const gateway = await startChatGateway({ routing: 'failed_auth_per_minute = 2' });
   const good = await gateway.key();
   expect((await gateway.get('/v1/key', good)).status).toBe(200);
-  const stranger = await startRoutingGateway();
+  const stranger = await startChatGateway();
   const unknown = await stranger.key();
   const statuses = [];
   for (let tries = 0; tries < 3; tries++) statuses.push((await gateway.get('/v1/key', unknown)).status);
@@ -325,8 +319,8 @@ test('who tries keys is stopped, and keys that were seen before go on', async ()
 });
 
 test('who tries keys all at once is told of no more of them than one after the other', async () => {
-  const gateway = await startRoutingGateway({ routing: 'failed_auth_per_minute = 5' });
-  const stranger = await startRoutingGateway();
+  const gateway = await startChatGateway({ routing: 'failed_auth_per_minute = 5' });
+  const stranger = await startChatGateway();
   const unknown = await Promise.all(Array.from({ length: 30 }, () => stranger.key()));
   const answers = await Promise.all(unknown.map((key) => gateway.get('/v1/key', key)));
   expect(answers.filter(({ status }) => status === 401)).toHaveLength(5);
@@ -336,7 +330,7 @@ test('who tries keys all at once is told of no more of them than one after the o
 });
 
 test('a key that is revoked while it is in use is forgotten, and counts as one that never held', async () => {
-  const gateway = await startRoutingGateway({ routing: 'failed_auth_per_minute = 4' });
+  const gateway = await startChatGateway({ routing: 'failed_auth_per_minute = 4' });
   const { database } = gateway;
   const key = await gateway.key();
   const tried = async (path?: string) => {

@@ -11,7 +11,16 @@ import type { Spending } from '../../src/spend/spend.ts';
 import { collectSpends, takeSpends } from '../../src/store/spend.ts';
 import { readStream } from '../../src/store/streams.ts';
 import { startRpcStub } from '../peers/rpc/rpc-stub.ts';
-import { type Claims, earned, finish, lastOf, paid, setUpClaims, troubles, work } from '../support/claims.ts';
+import {
+  type Claims,
+  earned,
+  finish,
+  lastOf,
+  paid,
+  setUpClaims,
+  troubles,
+  work,
+} from '../support/payouts.ts';
 import { tollbook } from '../support/program.ts';
 import { operator } from '../support/spend.ts';
 import { storyOf, useSpendChain } from '../support/spend-gateway.ts';
@@ -35,7 +44,7 @@ const chainNow = () => node().extend(publicActions).getBlock();
 test('an earned spend is paid once, whoever looks at it, and then nobody looks again', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign();
-  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(here, auth);
   const before = await spends.chain.balance(operator);
   const rounds = await Promise.all([work(here), work(here), work(here)]);
@@ -51,8 +60,8 @@ test('an earned spend is paid once, whoever looks at it, and then nobody looks a
 test('one that this operator has been paid for already is written down as paid', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign();
-  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
-  await here.spending.credits.claimPayment(spendAuthHash(auth), operator, 10_000);
+  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
+  await here.spending.prepaid.claimPayment(spendAuthHash(auth), operator, 10_000);
   await earned(here, auth);
   expect(await finish(here, auth)).toEqual(paid);
 });
@@ -61,7 +70,7 @@ test('what is paid goes to the recipient that the operator names', async () => {
   const recipient = `0x${'ab'.repeat(20)}` as const;
   const here = await setUp({ recipient });
   const auth = await (await spends.account()).sign();
-  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(here, auth);
   await work(here);
   expect(await spends.chain.balance(recipient)).toBe(auth.amount);
@@ -71,7 +80,7 @@ test('while the chain is away nothing is given up, not even behind the expiry; l
   const stub = await startRpcStub(({ response }) => response.destroy());
   const away = await setUp({ rpcUrl: stub.url });
   const auth = await (await spends.account()).sign();
-  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(away, auth);
   expect(await work(away)).toBe(1);
   await away.database.moveClock(7_200);
@@ -89,7 +98,7 @@ test('while the chain is away nothing is given up, not even behind the expiry; l
 test('a key without ether tries again, and is not given up before the spend has expired', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign();
-  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(here, auth);
   const value = await node().request({ method: 'eth_getBalance', params: [operator, 'latest'] } as never);
   await node().setBalance({ address: operator, value: 0n });
@@ -123,7 +132,7 @@ async function claimBlock({ database, spending }: Claims): Promise<Landed['block
   const { rows } = await database.pool.query<{ claim: Hex }>(
     'select transaction as claim from tollbook.payout',
   );
-  const landed = await spending.credits.findLanded(rows[0]!.claim);
+  const landed = await spending.prepaid.findLanded(rows[0]!.claim);
   if (landed.kind !== 'answer' || !landed.value) throw new Error('the claim is in no block');
   return landed.value.block;
 }
@@ -131,7 +140,7 @@ async function claimBlock({ database, spending }: Claims): Promise<Landed['block
 test('a claim that went with its block is sent again; until one is final it is none', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign();
-  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(here, auth);
   const before = await spends.chain.balance(operator);
   await work(here);
@@ -152,11 +161,11 @@ test('a claim that went with its block is sent again; until one is final it is n
 
 /** A spend that was answered for, whose authorization went with its block, before anybody claimed it. */
 async function authorizedAndReorged(here: Claims, auth: SpendAuth): Promise<void> {
-  const landed = await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  const landed = await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   if (landed.kind !== 'landed') throw new Error('the spend did not land');
   await earned(here, auth, landed);
   await reorgFrom(landed.block);
-  expect(await here.spending.credits.getSpendAuth(spendAuthHash(auth))).toMatchObject({ value: undefined });
+  expect(await here.spending.prepaid.getSpendAuth(spendAuthHash(auth))).toMatchObject({ value: undefined });
 }
 
 test('an authorization that went with its block is landed again, and claimed', async () => {
@@ -174,7 +183,7 @@ test('one whose account has used its nonce for something else meanwhile is lost,
   const auth = await account.sign();
   await authorizedAndReorged(here, auth);
   const other = await account.sign({ serviceId: 2n });
-  await spends.withCredits((credits) => credits.authorizeSpend(other, 10_000));
+  await spends.withCredits((prepaid) => prepaid.authorizeSpend(other, 10_000));
   await work(here);
   expect(await troubles(here.database)).toEqual([['open', 1, 'invalid_nonce']]);
   expect(await finish(here, auth)).toEqual({ type: 'spend_failed', reason: 'authorization_reorged' });
@@ -215,9 +224,9 @@ const forAMinute = async () => ({ expiry: (await chainNow()).timestamp + 60n });
 test('a claim that nobody saw land is written down as paid, however late', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign(await forAMinute());
-  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(here, auth);
-  const claim = await here.spending.credits.claimPayment(spendAuthHash(auth), operator, 10_000);
+  const claim = await here.spending.prepaid.claimPayment(spendAuthHash(auth), operator, 10_000);
   await expire(here);
   await work(here);
   const last = (await storyOf(here.database, auth)).at(-1);
@@ -228,7 +237,7 @@ test('a claim that nobody saw land is written down as paid, however late', async
 test('one that its account took back is lost, and told apart from a claim', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign(await forAMinute());
-  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(here, auth);
   await expire(here);
   await callAs(spends.chain.chain, devnetKeys.secondSpare, {
@@ -246,7 +255,7 @@ test('one that its account took back is lost, and told apart from a claim', asyn
 test('a claim that went with its block after the expiry is lost', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign(await forAMinute());
-  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(here, auth);
   await work(here);
   await reorgFrom(await claimBlock(here));
@@ -257,7 +266,7 @@ test('a claim that went with its block after the expiry is lost', async () => {
 test('one that has expired is lost, and its operator is told', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign(await forAMinute());
-  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(here, auth);
   await node().increaseTime({ seconds: 100 });
   await node().mine({ blocks: 1 });

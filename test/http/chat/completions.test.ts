@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { eventually } from '../../support/wait.ts';
 import { expectBooks } from '../../support/credit.ts';
-import { ask, freeModel, paidModel, startRoutingGateway } from '../../support/routing.ts';
+import { ask, freeModel, paidModel, startChatGateway } from '../../support/chat-gateway.ts';
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const tools = [
@@ -16,7 +16,7 @@ const tools = [
 ];
 
 test("OpenAI's client gets a completion, and its cost is taken", async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const key = await gateway.key(1_000_000n);
   const { data, response, request_id } = await gateway
     .client(key)
@@ -38,7 +38,7 @@ test("OpenAI's client gets a completion, and its cost is taken", async () => {
 });
 
 test('a stream comes piece by piece and ends; usage is told only to who asks for it', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const client = gateway.client(await gateway.key());
   const plain = await client.chat.completions.create({ ...ask('one two three'), stream: true });
   const chunks = await Array.fromAsync(plain);
@@ -57,7 +57,7 @@ test('a stream comes piece by piece and ends; usage is told only to who asks for
 });
 
 test('tools go up as they were sent, and their calls come back, whole and in pieces', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const client = gateway.client(await gateway.key());
   const asked = { ...ask('call tool look_up'), tools, seed: 7, temperature: 0.1 };
   const { choices } = await client.chat.completions.create(asked);
@@ -72,14 +72,14 @@ test('tools go up as they were sent, and their calls come back, whole and in pie
 });
 
 test('numbers go up as they were written', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const body = `{"model":"${freeModel}","messages":[{"role":"user","content":"x"}],"seed":12345678901234567890,"top_p":1.0}`;
   expect((await gateway.post(body)).status).toBe(200);
   expect(gateway.model.calls[0]?.body).toContain('"seed":12345678901234567890');
 });
 
 test('nothing but the body goes up: no credential, no cookie, no header of a client', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const answer = await gateway.post(ask('hello'), {
     authorization: `Bearer ${await gateway.key()}`,
     cookie: 'session=secret',
@@ -99,7 +99,7 @@ test('nothing but the body goes up: no credential, no cookie, no header of a cli
 });
 
 test('nobody in particular asks a model of the free tier, and no other', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const client = gateway.client();
   const { choices } = await client.chat.completions.create(ask('hello', freeModel));
   expect(choices[0]?.message.content).toBe('hello');
@@ -110,7 +110,7 @@ test('nobody in particular asks a model of the free tier, and no other', async (
 });
 
 test('every admitted answer says where its caller stands', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const ofKey = await gateway.post(ask('x'), { authorization: `Bearer ${await gateway.key()}` });
   const nowSecs = Date.now() / 1_000;
   expect(Object.fromEntries(ofKey.headers)).toMatchObject({
@@ -132,7 +132,7 @@ test('every admitted answer says where its caller stands', async () => {
 });
 
 test('clients are told apart by the address that a trusted proxy names', async () => {
-  const gateway = await startRoutingGateway({ routing: 'anonymous_per_day = 1' });
+  const gateway = await startChatGateway({ routing: 'anonymous_per_day = 1' });
   const from = (address: string) => gateway.post(ask('x', freeModel), { 'x-forwarded-for': address });
   const [first, again, other] = [
     await from('203.0.113.1'),
@@ -144,7 +144,7 @@ test('clients are told apart by the address that a trusted proxy names', async (
 });
 
 test('nobody spends by another name: on a free model too only what costs tokens is taken', async () => {
-  const gateway = await startRoutingGateway({
+  const gateway = await startChatGateway({
     change: (text) => text.replace('[[models]]', "[[models]]\nallowed_parameters = ['thinking']"),
   });
   const image = [{ type: 'image_url', image_url: { url: 'https://elsewhere.example/x.png' } }];

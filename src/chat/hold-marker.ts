@@ -2,12 +2,12 @@ import type pg from 'pg';
 import { startHolds } from '../store/credit.ts';
 
 /** Notes, for many completions together, that their upstreams have begun to answer. */
-export interface HoldStarts {
+export interface HoldMarker {
   /**
    * Resolves when it is durable: only then may the first byte be passed on. False where the hold is gone: this process was
    * not seen for so long that another has given it back.
    */
-  start(chatId: string): Promise<boolean>;
+  mark(chatId: string): Promise<boolean>;
 }
 
 interface Waiting {
@@ -17,7 +17,7 @@ interface Waiting {
 }
 
 /** One statement at a time: those that come meanwhile go together in the next. */
-export function createHoldStarts(pool: pg.Pool): HoldStarts {
+export function createHoldMarker(pool: pg.Pool): HoldMarker {
   let waiting: Waiting[] = [];
   let isBusy = false;
 
@@ -40,7 +40,7 @@ export function createHoldStarts(pool: pg.Pool): HoldStarts {
   };
 
   return {
-    start: (chatId) =>
+    mark: (chatId) =>
       new Promise((resolve, reject) => {
         waiting.push({ chatId, resolve, reject });
         if (!isBusy) void flush();

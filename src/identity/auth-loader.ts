@@ -12,9 +12,9 @@ export interface ReachedProvider extends ProviderConfig {
 }
 
 /** better-auth with the providers that can be reached; those that could not are asked again when they are wanted. */
-export interface AuthDoor {
+export interface AuthLoader {
   /** @param wantsProviders whether the request is of no use without them */
-  open(wantsProviders: boolean): Promise<Auth>;
+  load(wantsProviders: boolean): Promise<Auth>;
 }
 
 const discoveryTimeoutMs = 3_000;
@@ -25,10 +25,10 @@ const retryMs = 1_000;
  * The library asks each provider once, when it is set up, without a time limit, and forgets for good who did not answer.
  * So it is only told of providers that have just answered, and set up again while some are missing.
  */
-export function createAuthDoor(
+export function createAuthLoader(
   identity: Identity,
   createAuth: (identity: Identity, providers: readonly ReachedProvider[]) => Promise<Auth>,
-): AuthDoor {
+): AuthLoader {
   const { providers } = identity.settings;
   let present: Promise<Auth> | undefined;
   let missing = 0;
@@ -49,7 +49,7 @@ export function createAuthDoor(
   };
 
   return {
-    async open(wantsProviders) {
+    async load(wantsProviders) {
       const isDue = wantsProviders && missing > 0 && performance.now() - builtAtMs > retryMs;
       if (present && !isDue) return present;
       const building = build();

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { allEvents } from '../../support/invariants.ts';
-import { ask, freeModel, startRoutingGateway } from '../../support/routing.ts';
+import { ask, freeModel, startChatGateway } from '../../support/chat-gateway.ts';
 
 /** What an answer says of limits, with its times as seconds from now. */
 function standing({ headers }: Response) {
@@ -15,7 +15,7 @@ function standing({ headers }: Response) {
 const untilMidnightSecs = () => 86_400 - ((Date.now() / 1_000) % 86_400);
 
 test('a refusal by the minute speaks of the minute, and tells what is left of the day', async () => {
-  const gateway = await startRoutingGateway({ routing: 'anonymous_per_minute = 2' });
+  const gateway = await startChatGateway({ routing: 'anonymous_per_minute = 2' });
   const post = () => gateway.post(ask('x', freeModel));
   for (const status of [200, 200]) expect((await post()).status).toBe(status);
   // asked of the ledger, and remembered
@@ -34,7 +34,7 @@ test('a refusal by the minute speaks of the minute, and tells what is left of th
 });
 
 test('a refusal by the day speaks of the day, and tells what is left of the minute', async () => {
-  const gateway = await startRoutingGateway({ routing: 'anonymous_per_day = 1' });
+  const gateway = await startChatGateway({ routing: 'anonymous_per_day = 1' });
   const post = () => gateway.post(ask('x', freeModel));
   expect((await post()).status).toBe(200);
   for (let tries = 0; tries < 2; tries++) {
@@ -49,7 +49,7 @@ test('a refusal by the day speaks of the day, and tells what is left of the minu
 });
 
 test('a refusal for lack of credit tells the limits, and charges none', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const bearer = { authorization: `Bearer ${await gateway.key(1n)}` };
   for (let tries = 0; tries < 3; tries++) {
     const answer = await gateway.post(ask('x'), bearer);
@@ -58,7 +58,7 @@ test('a refusal for lack of credit tells the limits, and charges none', async ()
 });
 
 test('what is answered was never refused: an answer as long as the account can pay leaves no refusal behind', async () => {
-  const gateway = await startRoutingGateway();
+  const gateway = await startChatGateway();
   const funded = { authorization: `Bearer ${await gateway.key(10_000n)}` };
   const broke = { authorization: `Bearer ${await gateway.key(10n)}` };
   expect((await gateway.post(ask('x'), funded)).status).toBe(200);
