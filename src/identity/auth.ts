@@ -11,7 +11,7 @@ import { sendExistingMail, sendResetMail, sendVerificationMail } from './auth-ma
 import { tables } from './auth-tables.ts';
 import type { Identity } from './context.ts';
 import { inBackground } from '../runtime/background.ts';
-import { githubIn, oidcIn, type ReachedProvider } from './auth-loader.ts';
+import { githubIn, oidcIn, type ReachedProvider } from './auth-providers.ts';
 import { cookiePrefix, isHttps, openUser, recordSession } from './sessions.ts';
 import { isUnreachable } from './wallet-user.ts';
 
