@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Config, ChatConfig, UpstreamConfig } from '../config/config.ts';
+import { presence } from '../domain/values/presence.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { operatorCreditRoutes } from '../http/credit/operator-credit.ts';
 import { chatRoutes } from '../http/chat/routes.ts';
 import { createPrepaidContract } from '../peers/prepaid/prepaid-contract.ts';
 import { createUpstream, type Upstream } from '../peers/upstream/upstream.ts';
 import { createUpstreamHealth } from '../peers/upstream/health.ts';
-import { createCache } from '../domain/values/bounded-cache.ts';
+import { createBoundedCache } from '../domain/values/bounded-cache.ts';
 import { createHoldMarker } from '../chat/hold-marker.ts';
 import { createOperatorBalance } from '../spend/operator-balance.ts';
 import { chatCheck } from '../chat/readiness.ts';
@@ -16,12 +17,12 @@ import { cacheRefusals } from '../chat/refusal-cache.ts';
 import type { ChatContext } from '../chat/context.ts';
 import type { Identity } from '../identity/context.ts';
 import type { RunningIdentity } from './identity.ts';
-import type { Spending } from '../spend/spend.ts';
+import type { SpendContext } from '../spend/context.ts';
 import { createSpendQueue } from '../spend/spend-queue.ts';
 import { sweep } from '../store/calls.ts';
 import { beat, sweepRouting } from '../store/credit.ts';
 import { sweepExposures } from '../store/spend.ts';
-import { presence, startChatRecoverer } from '../workers/chat-recoverer.ts';
+import { startChatRecoverer } from '../workers/chat-recoverer.ts';
 import { startOperatorBalanceChecker } from '../workers/operator-balance-checker.ts';
 import { startCleaner } from '../workers/cleaner.ts';
 import { type Loop, startLoop } from '../workers/loop.ts';
@@ -64,8 +65,7 @@ export async function composeChat(parts: Parts): Promise<RunningFeature> {
       people?.startWorkers();
       loops.push(startChatRecoverer(context), startLaneWatch(context));
       const { spending } = context;
-      if (spending)
-        loops.push(startSpendPayouts(context, spending), startOperatorBalanceChecker(context, spending));
+      if (spending) loops.push(startSpendPayouts(spending), startOperatorBalanceChecker(spending));
       // what the lane leaves behind somebody has to sweep
       const sweeps = [sweepRouting, sweepExposures];
       loops.push(startCleaner(context, parts.config.jobs ? sweeps : [...sweeps, sweep]));
@@ -111,9 +111,15 @@ function createContext(
   identity: Identity | undefined,
 ): ChatContext {
   const lane = cacheRefusals(ledger.lane, () => performance.now());
-  return {
+  const shared = {
     ...ledger,
     lane,
+    processId: randomUUID(),
+    running: createPromiseTracker(),
+    log: logger,
+  };
+  return {
+    ...shared,
     findFullLimit: lane.findFullLimit,
     config,
     settings,
@@ -126,23 +132,33 @@ function createContext(
       nowMs: () => performance.now(),
       random: Math.random,
     }),
-    processId: randomUUID(),
     holdMarker: createHoldMarker(ledger.pool),
-    keys: createCache(maxCachedKeys),
+    keys: createBoundedCache(maxCachedKeys),
     identity,
-    spending: openSpending(config),
-    running: createPromiseTracker(),
+    spending: openSpending(config, shared),
     stopping: isStopping,
-    log: logger,
   };
 }
 
-function openSpending({ spend: settings }: Config): Spending | undefined {
+function openSpending(
+  { spend: settings }: Config,
+  shared: Pick<SpendContext, 'pool' | 'lane' | 'processId' | 'running' | 'log'>,
+): SpendContext | undefined {
   if (!settings) return undefined;
   const { chainId, rpcUrl, contract, operatorKey: privateKey } = settings;
   const prepaid = createPrepaidContract({ chainId, rpcUrl, contract, privateKey, timeoutMs: chainTimeoutMs });
-  const queue = createSpendQueue(maxWaitingSpends);
-  return { settings, prepaid, queue, operatorBalance: createOperatorBalance(prepaid) };
+  const { pool, lane, processId, running, log } = shared;
+  return {
+    settings,
+    prepaid,
+    queue: createSpendQueue(maxWaitingSpends),
+    operatorBalance: createOperatorBalance(prepaid),
+    pool,
+    lane,
+    processId,
+    running,
+    log,
+  };
 }
 
 function modelsOf({ models }: ChatConfig): ChatContext['models'] {

@@ -1,13 +1,13 @@
 import type { OpenAiError } from '../domain/errors/openai-error.ts';
-import type { PaymentOffer } from '../spend/spend.ts';
+import type { PaymentOffer } from '../spend/payment-offer.ts';
 
-/** Where a caller stands with its limits, after this request. */
+/** What is left of a caller's limits after this request. */
 export interface LimitState {
   readonly perMinute: number;
   readonly remaining: number;
-  /** Until there is room for one more. */
+  /** Until one more request is admitted. */
   readonly resetSecs: number;
-  /** Where there is a limit by UTC day too. */
+  /** The limit by UTC day, for callers that have one. */
   readonly day?: { readonly limit: number; readonly remaining: number; readonly resetSecs: number };
 }
 
@@ -15,9 +15,9 @@ export interface Refused {
   readonly kind: 'refused';
   readonly error: OpenAiError;
   readonly retryAfterSecs?: number;
-  /** Undefined where the limits were not asked. */
+  /** Undefined when the request was refused before its limits were checked. */
   readonly limit?: LimitState;
-  /** How it could be paid, where nothing was sent for a model that costs. */
+  /** How the request could be paid, for a request without credentials on a model that costs credit. */
   readonly payment?: PaymentOffer;
 }
 
@@ -26,7 +26,7 @@ export type ChatAnswer =
   | {
       readonly kind: 'whole';
       readonly chatId: string;
-      /** The upstream's JSON, untouched. */
+      /** The upstream's JSON, unchanged. */
       readonly body: Buffer;
       readonly limit: LimitState;
     }
@@ -34,11 +34,11 @@ export type ChatAnswer =
       readonly kind: 'stream';
       readonly chatId: string;
       /**
-       * Events ready to be sent, to be read once; leaving the loop early aborts the upstream. A lost upstream ends it with
-       * an error event and no `[DONE]`. Never throws.
+       * Server-sent events, to be read once; leaving the loop early aborts the upstream. When the upstream is lost, the last
+       * event is an error and there is no `[DONE]`. Never throws.
        */
       readonly chunks: AsyncIterable<Buffer>;
-      /** The upstream's part is over and settled; what has come may still be read. */
+      /** Resolves when the upstream is done and the completion is being settled; chunks may still be unread. */
       readonly ended: Promise<void>;
       readonly limit: LimitState;
     };

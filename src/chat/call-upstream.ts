@@ -5,7 +5,7 @@ import { requestFault } from '../domain/chat/request-fault.ts';
 import type { Upstream } from '../peers/upstream/upstream.ts';
 import type { UpstreamAnswer, UpstreamCompleted, UpstreamStreaming } from '../peers/upstream/answer.ts';
 import { type Attempt, healthSign } from '../peers/upstream/health.ts';
-import type { AdmittedChat } from './admit-chat.ts';
+import type { AdmittedChat } from './admission.ts';
 import { type Refused, refuse } from './answer.ts';
 import type { Caller } from './caller.ts';
 import type { ChatContext } from './context.ts';

@@ -3,44 +3,45 @@ import { clientOf } from '../domain/values/client-address.ts';
 import { openAiError } from '../domain/errors/openai-error.ts';
 import { type ApiKey, findApiKey } from '../store/api-keys.ts';
 import { mayAuthenticate, tryApiKey } from '../store/credit.ts';
-import { type Refused, refuse } from './answer.ts';
-import type { Cache } from '../domain/values/bounded-cache.ts';
-import type { ChatContext } from './context.ts';
 import { resolveSession } from '../identity/sessions.ts';
 import type { VerifiedSpend } from '../spend/spend.ts';
 import { verifySpend } from '../spend/verify-spend.ts';
+import { type Refused, refuse } from './answer.ts';
+import type { ChatContext } from './context.ts';
+import { firstByteSecs } from './first-byte-secs.ts';
+import { refuseSpend } from './refuse-spend.ts';
 
-/** What a request brings to say who asks. */
+/** What a request carries to identify its caller. */
 export interface Credentials {
   readonly authorization: string | undefined;
   readonly paymentSignature: string | undefined;
   readonly cookie: string | undefined;
-  /** The request may be made in the name of its cookie: no page of another origin made it. */
+  /** The request does not come from a page of another origin, so its cookie counts. */
   readonly isOfOwnPages: boolean;
-  /** The client's address, trusted proxies passed over. */
+  /** The client's IP address, behind trusted proxies. */
   readonly address: string;
 }
 
-/** A key as it was shown, and by whom. */
-interface ShownKey {
-  /** Its SHA-256. */
+/** A key as a client presented it. */
+interface PresentedKey {
+  /** The key's SHA-256. */
   readonly hash: string;
-  /** Names the client for its failed tries. */
+  /** Names the client for the limit of failed credentials. */
   readonly client: string;
 }
 
 export type Caller =
-  /** Whether the key still holds is decided where its request is admitted. */
-  | ({ readonly kind: 'api_key'; readonly key: ApiKey } & ShownKey)
+  /** Whether the key is still valid is decided where its request is admitted. */
+  | ({ readonly kind: 'api_key'; readonly key: ApiKey } & PresentedKey)
   | { readonly kind: 'session'; readonly userId: string; readonly accountId: number }
-  /** Paid on a chain to the operator; its nonce is taken where its request is admitted. */
+  /** Pays the operator on a chain; the nonce is claimed where the request is admitted. */
   | { readonly kind: 'spend_auth'; readonly spend: VerifiedSpend }
   /** `subject` names the client for its limits. */
   | { readonly kind: 'anonymous'; readonly subject: string };
 
 /**
- * Who asks, in one order of precedence: an explicit credential, a session's cookie, then nobody. One that is there and no good is 401, never
- * a way to be anonymous; two of them are 400.
+ * Identifies the caller, in one order of precedence: an explicit credential, then a session's cookie, then anonymous. An
+ * invalid credential is refused with 401 and never treated as anonymous; two credentials are refused with 400.
  */
 export async function resolveCaller(
   context: ChatContext,
@@ -50,15 +51,24 @@ export async function resolveCaller(
   const subject = clientOf(address, context.settings.ipv6Prefix);
   if (authorization !== undefined && paymentSignature !== undefined)
     return refuse(openAiError('conflicting_credentials'));
-  if (paymentSignature !== undefined) {
-    const spend = await verifySpend(context, paymentSignature, subject);
-    return 'kind' in spend ? spend : { kind: 'spend_auth', spend };
-  }
+  if (paymentSignature !== undefined) return findSpender(context, paymentSignature, subject);
   if (authorization === undefined) return findUserOf(context, credentials, subject);
   const token = /^Bearer +([^ ]+) *$/i.exec(authorization)?.[1];
-  // a typo is told without a query
+  // the checksum in a key reveals a typo without a query
   if (token === undefined || !isApiKey(token)) return refuse(openAiError('invalid_api_key'));
   return findKey(context, apiKeyHash(token), subject);
+}
+
+async function findSpender(context: ChatContext, header: string, client: string): Promise<Caller | Refused> {
+  const { spending, settings } = context;
+  if (!spending) {
+    const message = 'This gateway accepts no spend authorizations: send an API key. Nothing was charged.';
+    return refuse(openAiError('invalid_api_key', { message }));
+  }
+  const { failedAuthPerMinute } = settings;
+  const request = { header, client, failedAuthPerMinute, firstByteSecs: firstByteSecs(context) };
+  const result = await verifySpend(spending, request);
+  return result.kind === 'verified' ? { kind: 'spend_auth', spend: result.spend } : refuseSpend(result);
 }
 
 async function findKey(context: ChatContext, hash: string, client: string): Promise<Caller | Refused> {
@@ -66,20 +76,20 @@ async function findKey(context: ChatContext, hash: string, client: string): Prom
   if (known) return { kind: 'api_key', key: known, hash, client };
   const [refused, key] = await Promise.all([tryKey(context, { hash, client }), findApiKey(context.db, hash)]);
   if (refused) return refused;
-  if (!key) throw new Error('a key that holds is not there');
+  if (!key) throw new Error('a valid API key has no row');
   context.keys.set(hash, key);
   return { kind: 'api_key', key, hash, client };
 }
 
-/** A key that turned out not to hold any more is forgotten here, and counts as one that never did. */
-export async function refuseKey(context: ChatContext, shown: ShownKey): Promise<Refused> {
-  context.keys.delete(shown.hash);
-  return (await tryKey(context, shown)) ?? refuse(openAiError('invalid_api_key'));
+/** Removes a key that is no longer valid from the cache; it counts as a failed credential. */
+export async function refuseKey(context: ChatContext, key: PresentedKey): Promise<Refused> {
+  context.keys.delete(key.hash);
+  return (await tryKey(context, key)) ?? refuse(openAiError('invalid_api_key'));
 }
 
 async function tryKey(
   { pool, settings }: ChatContext,
-  { hash, client }: ShownKey,
+  { hash, client }: PresentedKey,
 ): Promise<Refused | undefined> {
   const tried = await tryApiKey(pool, `auth:${client}`, settings.failedAuthPerMinute, hash);
   if (tried.outcome === 'known') return undefined;
@@ -92,30 +102,29 @@ async function findUserOf(
   { cookie, isOfOwnPages }: Credentials,
   subject: string,
 ): Promise<Caller | Refused> {
-  const session = identity ? await resolveSession(identity, cookie) : 'none';
-  if (session === 'none') return { kind: 'anonymous', subject };
+  const session = identity ? await resolveSession(identity, cookie) : ({ kind: 'none' } as const);
+  if (session.kind === 'none') return { kind: 'anonymous', subject };
   const failures = `auth:${subject}`;
-  if (session === 'invalid') {
+  if (session.kind === 'invalid') {
     const may = await mayAuthenticate(pool, failures, settings.failedAuthPerMinute, true);
     if (!may) return refuse(openAiError('rate_limit_exceeded'), { retryAfterSecs: 60 });
-    const message = 'The session is unknown, or it has ended: sign in again.';
+    const message = 'The session is unknown or has ended: sign in again.';
     return refuse(openAiError('invalid_api_key', { message }));
   }
   if (!isOfOwnPages)
     return refuse(
-      openAiError('invalid_api_key', { message: 'A session serves only pages of this gateway itself.' }),
+      openAiError('invalid_api_key', {
+        message: 'A session cookie is accepted only from pages of this gateway: send an API key instead.',
+      }),
     );
-  const { userId, accountId } = session;
+  const { userId, accountId } = session.user;
   return { kind: 'session', userId, accountId };
 }
 
-/** What a caller spends, and by which key where by one. Undefined for nobody. */
+/** The account that a caller spends from, and the key. Undefined for callers that spend no credit. */
 export function spendingOf(
   caller: Caller,
 ): { readonly account_id: number; readonly key_id?: number } | undefined {
   if (caller.kind === 'api_key') return { account_id: caller.key.accountId, key_id: caller.key.keyId };
   return caller.kind === 'session' ? { account_id: caller.accountId } : undefined;
 }
-
-/** Keys this process has seen lately. What can change about a key is looked at where it is used, so it may be old. */
-export type KeyCache = Cache<string, ApiKey>;

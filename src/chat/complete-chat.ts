@@ -2,26 +2,28 @@ import { readChatRequest } from '../domain/chat/chat-request.ts';
 import { openAiError } from '../domain/errors/openai-error.ts';
 import type { StreamEnding, UpstreamCompleted, UpstreamStreaming } from '../peers/upstream/answer.ts';
 import { healthSign } from '../peers/upstream/health.ts';
-import { type AdmittedChat, admitChat } from './admit-chat.ts';
+import type { AdmittedChat } from './admission.ts';
+import { admitChat } from './admit-chat.ts';
 import { type ChatAnswer, type Refused, refuse } from './answer.ts';
 import { authorizeSpend } from '../spend/authorize-spend.ts';
 import { type Begun, callUpstream } from './call-upstream.ts';
 import type { Caller } from './caller.ts';
 import { mayAnswerBeforeLanding } from '../spend/exposure.ts';
 import type { ChatContext } from './context.ts';
-import { asked, type AskedChat, releaseChat, settleChat } from './settle-chat.ts';
-import { earnSpend, releaseSpend } from '../spend/take-spend.ts';
+import { releaseChat, type RunningChat, settleChat, withoutRequest } from './settle-chat.ts';
+import { refuseSpend } from './refuse-spend.ts';
+import { earnSpend, releaseSpend } from '../spend/record-spend.ts';
 import { within } from '../runtime/within.ts';
 
-/** How long an answer waits for its hold to be marked: longer, and its client is told that the ledger is away. */
+/** How long an answer waits for its hold to be marked; after that the client is refused with `ledger_unavailable`. */
 const markTimeoutMs = 5_000;
-/** Why a signal is aborted where a client has gone by itself. */
+/** The abort reason when the client closed its connection. */
 export const clientLeft = 'the connection is closed';
-/** For the reader of a stream whose upstream's time is over. */
+/** Added to an upstream's total time-out before its stream is aborted. */
 const graceMs = 5_000;
 
-/** A chat that was asked for: what is wrong with it, or that it may be made. Throws only where the ledger cannot be reached. */
-export async function askForChat(
+/** Reads a request and admits or refuses its completion. Throws only when the ledger cannot be reached. */
+export async function requestChat(
   context: ChatContext,
   caller: Caller,
   body: Buffer,
@@ -32,11 +34,11 @@ export async function askForChat(
 }
 
 /**
- * Makes an admitted completion: asked of an upstream, passed on, paid for. An abort of `signal` closes the upstream at once,
- * and what it was given to do by then is paid, by a spend with all of it. Never throws, and waits for the ledger only
- * within limits: from here on a client is told how it went, not that the ledger is away.
+ * Makes an admitted completion: calls an upstream, passes its answer on and settles its cost. An abort of `signal` closes the
+ * upstream at once; the work done by then is charged, by a spend with its whole amount. Never throws, and waits for the
+ * ledger only up to a time limit, so that the client learns how the completion went.
  */
-export async function makeChat(
+export async function completeChat(
   context: ChatContext,
   chat: AdmittedChat,
   signal: AbortSignal,
@@ -53,78 +55,90 @@ export async function makeChat(
   if (begun.kind === 'not_begun') {
     const isLeft = begun.reason === 'aborted';
     if (begun.upstream !== undefined && isLeft && (await paysForLeaving(context, chat, signal)))
-      settleLeft(context, asked(chat), begun.upstream, performance.now() - startedAtMs);
+      settleLeft(context, withoutRequest(chat), begun.upstream, performance.now() - startedAtMs);
     else {
-      if (chat.spend) await releaseSpend(context, chat.spend, begun.reason);
+      await releaseSpendOf(context, chat, begun.reason);
       releaseChat(context, chat, begun.reason, begun.upstream);
     }
     return { ...begun.refused, limit };
   }
   const { answer } = begun;
-  // nothing is passed on that could be lost without being paid
+  // an answer is passed on only once a crash of this process can no longer leave it unpaid
   if (!(await started)) {
     if (answer.kind === 'streaming') answer.abort();
     releaseChat(context, chat, 'hold_not_marked', begun.upstream);
     return refuse(openAiError('ledger_unavailable'), { limit, retryAfterSecs: 2 });
   }
-  if (chat.spend && !(await earnSpend(context, chat.spend))) {
-    // another process has given its nonce up: this one was not seen for a while
+  if (!(await earnSpendOf(context, chat))) {
+    // another process has released the spend because this one's heartbeats were missing
     if (answer.kind === 'streaming') answer.abort();
     releaseChat(context, chat, 'spend_taken_away', begun.upstream);
     return refuse(openAiError('overloaded'), { limit, retryAfterSecs: 2 });
   }
-  if (answer.kind === 'streaming') return stream(context, asked(chat), begun, answer);
-  settleWhole(context, asked(chat), begun.upstream, answer);
+  if (answer.kind === 'streaming') return stream(context, withoutRequest(chat), begun, answer);
+  settleWhole(context, withoutRequest(chat), begun.upstream, answer);
   return { kind: 'whole', chatId, body: answer.body, limit };
 }
 
-/** Ends a chat that was admitted when nobody waited for it any more: nothing was asked, nothing is charged. */
+/** Ends an admitted chat whose client was told meanwhile that the ledger is away: no upstream was called, nothing is charged. */
 export function dropChat(context: ChatContext, chat: AdmittedChat): void {
   releaseChat(context, chat, 'not_waited_for', undefined);
-  if (chat.spend) void releaseSpend(context, chat.spend, 'not_waited_for');
+  void releaseSpendOf(context, chat, 'not_waited_for');
 }
 
-/** What pays for a completion on a chain lands there before anything is done for it, but for an exposure that is allowed. */
+/** A spend lands on its chain before an upstream is called, unless its account's exposure allows a later landing. */
 async function landSpend(
   context: ChatContext,
   chat: AdmittedChat,
   signal: AbortSignal,
 ): Promise<Refused | undefined> {
   const { spending } = context;
-  if (!chat.spend || !spending || (await mayAnswerBeforeLanding(context, spending, chat.spend)))
-    return undefined;
-  const refused = await authorizeSpend(context, spending, chat.spend, signal);
-  if (!refused) return undefined;
+  if (!chat.spend || !spending || (await mayAnswerBeforeLanding(spending, chat.spend))) return undefined;
+  const result = await authorizeSpend(spending, chat.spend, signal);
+  if (result.kind === 'authorized') return undefined;
+  const refused = refuseSpend(result);
   const { code } = refused.error.body.error;
   releaseChat(context, chat, code, undefined);
-  await releaseSpend(context, chat.spend, code);
+  await releaseSpend(spending, chat.spend, code);
   return { ...refused, limit: chat.limit };
 }
 
+async function releaseSpendOf(
+  { spending }: ChatContext,
+  { spend }: AdmittedChat,
+  reason: string,
+): Promise<void> {
+  if (spending && spend) await releaseSpend(spending, spend, reason);
+}
+
+/** True where no spend pays for the chat. */
+async function earnSpendOf({ spending }: ChatContext, { spend }: AdmittedChat): Promise<boolean> {
+  return !spending || !spend || (await earnSpend(spending, spend));
+}
+
 /**
- * Who leaves while an upstream works for them pays for that; by a spend only where they left by themselves, since it pays all
- * of its amount. Its nonce would buy that work over and over, did it come free.
+ * A client that leaves while an upstream works pays for that work; by a spend, which pays its whole amount, only when the
+ * client itself closed the connection. Otherwise one nonce would buy that work repeatedly.
  */
 async function paysForLeaving(
   context: ChatContext,
   chat: AdmittedChat,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (!chat.spend) return true;
-  return signal.reason === clientLeft && earnSpend(context, chat.spend);
+  return !chat.spend || (signal.reason === clientLeft && (await earnSpendOf(context, chat)));
 }
 
 async function startHold(context: ChatContext, { chatId }: AdmittedChat): Promise<boolean> {
   try {
     return (await within(markTimeoutMs, context.holdMarker.mark(chatId))) === true;
   } catch (err) {
-    context.log.error({ err, chat_id: chatId }, 'a hold could not be marked as begun');
+    context.log.error({ err, chat_id: chatId }, 'a hold could not be marked as started');
     return false;
   }
 }
 
-/** A client that left before anything came back: its prompt was worked on all the same. */
-function settleLeft(context: ChatContext, chat: AskedChat, upstream: string, latencyMs: number): void {
+/** The client left before the first byte, but the upstream had worked on its prompt. */
+function settleLeft(context: ChatContext, chat: RunningChat, upstream: string, latencyMs: number): void {
   const progress = { written: '' };
   const end = { ending: 'client_left', upstream, progress, firstByteMs: latencyMs, latencyMs } as const;
   settleChat(context, chat, { ...end, reason: 'aborted' });
@@ -132,7 +146,7 @@ function settleLeft(context: ChatContext, chat: AskedChat, upstream: string, lat
 
 function settleWhole(
   context: ChatContext,
-  chat: AskedChat,
+  chat: RunningChat,
   upstream: string,
   answer: UpstreamCompleted,
 ): void {
@@ -140,16 +154,16 @@ function settleWhole(
   settleChat(context, chat, { ending: 'completed', upstream, progress: answer, firstByteMs, latencyMs });
 }
 
-/** Settled when its upstream's part is over, whether or not anybody reads it to its end. */
+/** Settles when the upstream is done, whether or not the client reads the stream to its end. */
 function stream(
   context: ChatContext,
-  chat: AskedChat,
+  chat: RunningChat,
   { upstream, attempt }: Begun,
   answer: UpstreamStreaming,
 ): ChatAnswer {
   const { chatId, limit } = chat;
   const totalMs = context.settings.upstreams.find(({ name }) => name === upstream)?.totalTimeoutMs ?? 0;
-  // what has come may still wait for a reader who never reads it
+  // chunks may still wait for a client that does not read
   const overdue = setTimeout(() => answer.abort(), totalMs + graceMs);
   const settleAtEnd = async (): Promise<void> => {
     const ending = await answer.ending;
@@ -162,8 +176,8 @@ function stream(
 
 const done = Buffer.from('data: [DONE]\n\n');
 
-/** The upstream's events as they are, usage left out where nobody asked for it, and an end that tells the truth. */
-async function* passOn(chat: AskedChat, answer: UpstreamStreaming): AsyncGenerator<Buffer, void> {
+/** The upstream's events unchanged, without usage that was not requested, and with `[DONE]` only behind a complete answer. */
+async function* passOn(chat: RunningChat, answer: UpstreamStreaming): AsyncGenerator<Buffer, void> {
   let isRead = false;
   try {
     for await (const together of answer.chunks) {
@@ -173,7 +187,7 @@ async function* passOn(chat: AskedChat, answer: UpstreamStreaming): AsyncGenerat
     isRead = true;
     const ending = await answer.ending;
     if (ending.kind === 'failed') yield errorEvent(ending);
-    // every choice is complete, only the word for it is missing
+    // every choice is complete, only the upstream's own `[DONE]` is missing
     else if (!ending.isTerminated) yield done;
   } finally {
     if (!isRead) answer.abort();
@@ -182,7 +196,7 @@ async function* passOn(chat: AskedChat, answer: UpstreamStreaming): AsyncGenerat
 
 function settleStream(
   context: ChatContext,
-  chat: AskedChat,
+  chat: RunningChat,
   upstream: string,
   { firstByteMs }: UpstreamStreaming,
   ending: StreamEnding,
@@ -194,7 +208,7 @@ function settleStream(
   settleChat(context, chat, { ...base, ending: isLeft ? 'client_left' : 'cut', reason: ending.cause });
 }
 
-/** The client of a stream cannot be told by a status any more; without `[DONE]` behind it no client takes it for an end. */
+/** A stream's status is already sent, so the error is an event; without `[DONE]` behind it no client takes it for the end. */
 function errorEvent({ cause }: Extract<StreamEnding, { kind: 'failed' }>): Buffer {
   const isLate = cause === 'stalled' || cause === 'total_timeout' || cause === 'slow_reader';
   const { body } = openAiError(isLate ? 'upstream_timeout' : 'upstream_error');

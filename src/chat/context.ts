@@ -1,18 +1,19 @@
 import type pg from 'pg';
 import type { Config, ModelConfig, ChatConfig } from '../config/config.ts';
+import type { BoundedCache } from '../domain/values/bounded-cache.ts';
+import type { OperatorLog } from '../domain/values/operator-log.ts';
+import type { Identity } from '../identity/context.ts';
 import type { Upstream } from '../peers/upstream/upstream.ts';
 import type { UpstreamHealth } from '../peers/upstream/health.ts';
-import type { OperatorLog } from '../domain/values/operator-log.ts';
+import type { PromiseTracker } from '../runtime/promise-tracker.ts';
+import type { SpendContext } from '../spend/context.ts';
+import type { ApiKey } from '../store/api-keys.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
-import type { KeyCache } from './caller.ts';
 import type { HoldMarker } from './hold-marker.ts';
-import type { Identity } from '../identity/context.ts';
 import type { RefusalCachingLane } from './refusal-cache.ts';
-import type { PromiseTracker } from '../runtime/promise-tracker.ts';
-import type { Spending } from '../spend/spend.ts';
 
-/** What the use cases of model chat work with. Handed to each of them; nothing here is looked up elsewhere. */
+/** What the use cases of model chat work with; each receives it as an argument. */
 export interface ChatContext {
   readonly config: Config;
   readonly settings: ChatConfig;
@@ -21,21 +22,22 @@ export interface ChatContext {
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly health: UpstreamHealth;
   readonly lane: Lane;
-  /** Answers without the ledger where a limit is known to be full. */
+  /** The cached refusal of a limit that is known to be full. */
   readonly findFullLimit: RefusalCachingLane['findFullLimit'];
   readonly pool: pg.Pool;
   readonly db: LedgerDatabase;
-  /** What this process holds credit as, until it is not seen any more. */
+  /** The owner of this process's holds, for as long as its heartbeats are recorded. */
   readonly processId: string;
   readonly holdMarker: HoldMarker;
-  readonly keys: KeyCache;
-  /** Undefined where people have no accounts here: cookies mean nothing then. */
+  /** Keys used lately, by their hash. Their limits and revocation are checked where a request is admitted. */
+  readonly keys: BoundedCache<string, ApiKey>;
+  /** Undefined when the gateway has no user accounts: cookies are then ignored. */
   readonly identity: Identity | undefined;
-  /** Undefined where nobody can pay by spend authorizations. */
-  readonly spending: Spending | undefined;
+  /** Undefined when the gateway accepts no spend authorizations. */
+  readonly spending: SpendContext | undefined;
   /** Work that no answer waits for; a shutdown does. */
   readonly running: PromiseTracker;
-  /** True once the process is going down: what was admitted is finished, nothing new is taken. */
+  /** True once the process is shutting down: admitted requests are finished, new ones refused. */
   readonly stopping: () => boolean;
   readonly log: OperatorLog;
 }

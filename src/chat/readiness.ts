@@ -1,5 +1,5 @@
 import type { ChatContext } from './context.ts';
-import type { Spending } from '../spend/spend.ts';
+import type { SpendContext } from '../spend/context.ts';
 
 interface Check {
   readonly ok: boolean;
@@ -37,9 +37,9 @@ export function chatReadiness(context: ChatContext): ChatReadiness {
   };
 }
 
-function spendCheck({ operatorBalance: funds }: Spending): Check {
-  return funds.isLow()
-    ? { ok: false, detail: 'the operator has too little ether to land and claim spends' }
+function spendCheck({ operatorBalance }: SpendContext): Check {
+  return operatorBalance.isLow()
+    ? { ok: false, detail: 'the operator has too little ether to land and pay out spends' }
     : { ok: true };
 }
 

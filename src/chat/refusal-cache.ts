@@ -1,72 +1,77 @@
 import { postingOf } from '../domain/credit/postings.ts';
 import type { Admission, CreditCommand, CreditDetail, CreditOutcome } from '../store/append-batch.ts';
 import type { Lane } from '../store/lane.ts';
-import { type Cache, createCache } from '../domain/values/bounded-cache.ts';
+import { type BoundedCache, createBoundedCache } from '../domain/values/bounded-cache.ts';
 
 type Refusal = Extract<CreditOutcome, { outcome: 'refused' }>;
 
-interface Remembered {
-  readonly asked: Admission;
+interface CachedRefusal {
+  readonly request: Admission;
   readonly refusal: Refusal;
-  /** When it was asked, before which the verdict cannot have been given. */
-  readonly askedMs: number;
+  /** When the request was sent: the ledger decided at this time or later. */
+  readonly requestedMs: number;
   readonly untilMs: number;
 }
 
 export type Limits = Pick<Admission, 'subject' | 'perMinute' | 'perDay'>;
 
 export interface RefusalCachingLane extends Lane {
-  /** How an admission would be refused, where its limit is known to be full. */
+  /** The refusal of an admission whose limit is known to be full. */
   findFullLimit(limits: Limits): Refusal | undefined;
 }
 
 const maxSubjects = 10_000;
 const maxKeysOfAccount = 100;
-/** Clocks do not drift apart in so short a time, and the ledger hears of who goes on for hours. */
+/** Short, so that clock drift does not matter and the ledger still sees clients that repeat for hours. */
 const longestMs = 60_000;
 const withoutCreditMs = 1_000;
 
 /**
- * The lane, with what it refuses remembered for as long as that stays true: who asks again all the same is answered here, and
- * keeps nobody waiting. A limit that is full stays so until its oldest admission is old enough, whatever others do; what an
- * account lacks may come back at any time, so that is remembered for a second, and not past what this process gives back.
- * @param nowMs a clock that never jumps
+ * A lane that caches its refusals while they stay true, so that a client that repeats a refused request does not load the
+ * ledger. A full limit stays full until its oldest admission leaves the window, so its refusal is cached until then, up to
+ * `longestMs`. Credit may return at any time, so a lack of it is cached for a second, and dropped when this process returns
+ * credit to the account.
+ * @param nowMs a monotonic clock
  */
 export function cacheRefusals(lane: Lane, nowMs: () => number): RefusalCachingLane {
-  const full = createCache<string, Remembered>(maxSubjects);
-  const short = createCache<number, Cache<string, Remembered>>(maxSubjects);
+  const full = createBoundedCache<string, CachedRefusal>(maxSubjects);
+  const short = createBoundedCache<number, BoundedCache<string, CachedRefusal>>(maxSubjects);
 
-  /** Given up as a whole when credit comes back: what was asked before and is answered after goes with it. */
-  const shortOf = (accountId: number): Cache<string, Remembered> => {
-    const known = short.get(accountId) ?? createCache(maxKeysOfAccount);
+  /** Dropped as a whole when credit returns, so that a request sent before that cannot cache its refusal after it. */
+  const shortOf = (accountId: number): BoundedCache<string, CachedRefusal> => {
+    const known = short.get(accountId) ?? createBoundedCache(maxKeysOfAccount);
     short.set(accountId, known);
     return known;
   };
 
-  const recall = (asked: Admission): Refusal | undefined => {
-    const known = [full.get(asked.subject), short.get(asked.accountId ?? 0)?.get(asked.subject)];
-    const told = known.find((one) => one && nowMs() < one.untilMs && isAnswer(one, asked));
-    return told && countDown(told.refusal, nowMs() - told.askedMs);
+  const findCached = (request: Admission): Refusal | undefined => {
+    const known = [full.get(request.subject), short.get(request.accountId ?? 0)?.get(request.subject)];
+    const found = known.find((one) => one && nowMs() < one.untilMs && stillApplies(one, request));
+    return found && countDown(found.refusal, nowMs() - found.requestedMs);
   };
 
-  const ask = async (command: CreditCommand, asked: Admission, options?: { readonly urgent?: boolean }) => {
-    const askedMs = nowMs();
-    const ofAccount = asked.accountId === undefined ? undefined : shortOf(asked.accountId);
+  const admit = async (
+    command: CreditCommand,
+    request: Admission,
+    options?: { readonly urgent?: boolean },
+  ) => {
+    const requestedMs = nowMs();
+    const ofAccount = request.accountId === undefined ? undefined : shortOf(request.accountId);
     const outcome = await lane.appendCredit(command, options);
     if (outcome.outcome === 'ok') return outcome;
-    const remembered = { asked, refusal: outcome, askedMs };
+    const cached = { request, refusal: outcome, requestedMs };
     const { code, detail } = outcome;
     if (code === 'rate_limit_exceeded' || code === 'daily_quota_exceeded')
-      full.set(asked.subject, {
-        ...remembered,
-        untilMs: askedMs + Math.min(detail.retry_ms ?? 0, longestMs),
+      full.set(request.subject, {
+        ...cached,
+        untilMs: requestedMs + Math.min(detail.retry_ms ?? 0, longestMs),
       });
     if (code === 'insufficient_funds' || code === 'key_cap_reached')
-      ofAccount?.set(asked.subject, { ...remembered, untilMs: askedMs + withoutCreditMs });
+      ofAccount?.set(request.subject, { ...cached, untilMs: requestedMs + withoutCreditMs });
     return outcome;
   };
 
-  const forget = ({ events }: CreditCommand): void => {
+  const dropReturned = ({ events }: CreditCommand): void => {
     for (const event of events) {
       const posting = postingOf(event);
       if (posting?.to === 'available') short.delete(posting.accountId);
@@ -76,17 +81,17 @@ export function cacheRefusals(lane: Lane, nowMs: () => number): RefusalCachingLa
   return {
     findFullLimit({ subject, perMinute, perDay }) {
       const known = full.get(subject);
-      const isSame = known?.asked.perMinute === perMinute && known.asked.perDay === perDay;
+      const isSame = known?.request.perMinute === perMinute && known.request.perDay === perDay;
       return known && isSame && nowMs() < known.untilMs
-        ? countDown(known.refusal, nowMs() - known.askedMs)
+        ? countDown(known.refusal, nowMs() - known.requestedMs)
         : undefined;
     },
     append: (command, options) => lane.append(command, options),
     async appendCredit(command, options) {
-      const { admit } = command;
-      if (admit) return recall(admit) ?? ask(command, admit, options);
+      const { admit: request } = command;
+      if (request) return findCached(request) ?? admit(command, request, options);
       const outcome = await lane.appendCredit(command, options);
-      if (outcome.outcome === 'ok') forget(command);
+      if (outcome.outcome === 'ok') dropReturned(command);
       return outcome;
     },
     refresh: () => lane.refresh(),
@@ -97,12 +102,12 @@ export function cacheRefusals(lane: Lane, nowMs: () => number): RefusalCachingLa
   };
 }
 
-/** Other limits may have been loaded since; who asks for less may have enough for it. */
-function isAnswer({ asked: before, refusal }: Remembered, asked: Admission): boolean {
+/** A reload may have changed the limits, and a smaller hold may be covered. */
+function stillApplies({ request: before, refusal }: CachedRefusal, request: Admission): boolean {
   const { available } = refusal.detail;
   return available == null
-    ? before.perMinute === asked.perMinute && before.perDay === asked.perDay
-    : asked.holdMicros > BigInt(available);
+    ? before.perMinute === request.perMinute && before.perDay === request.perDay
+    : request.holdMicros > BigInt(available);
 }
 
 function countDown({ detail, ...refusal }: Refusal, passedMs: number): Refusal {

@@ -4,40 +4,40 @@ import { costMicros } from '../domain/credit/price.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import { estimateUsage, type PromptSample, samplePrompt } from '../domain/chat/token-count.ts';
 import type { CreditCommand } from '../store/append-batch.ts';
-import type { AdmittedChat } from './admit-chat.ts';
+import type { AdmittedChat } from './admission.ts';
 import { spendingOf } from './caller.ts';
 import type { ChatContext } from './context.ts';
 import { inBackground } from '../runtime/background.ts';
 
 /** A completion as far as the ledger is concerned. */
-type ChatInHand = Omit<AdmittedChat, 'request'>;
+type LedgerChat = Omit<AdmittedChat, 'request'>;
 
-/** A completion without its request: it may be large, and answers take long. */
-export interface AskedChat extends ChatInHand {
+/** A completion without its request, which may be large and must not stay in memory for as long as the answer takes. */
+export interface RunningChat extends LedgerChat {
   readonly prompt: PromptSample;
   readonly wantsUsage: boolean;
 }
 
-export function asked({ request, ...chat }: AdmittedChat): AskedChat {
+export function withoutRequest({ request, ...chat }: AdmittedChat): RunningChat {
   return { ...chat, prompt: samplePrompt(request), wantsUsage: request.wantsUsage };
 }
 
-/** How a completion ended, with what its upstream told of it. */
+/** How a completion ended, and what its upstream reported. */
 export interface ChatEnd {
   readonly ending: (typeof chatEndings)[number];
   readonly upstream: string;
   readonly progress: Pick<ChatProgress, 'usage' | 'written'>;
   readonly firstByteMs: number;
   readonly latencyMs: number;
-  /** A machine word, where something went wrong. */
+  /** A machine-readable code, when something went wrong. */
   readonly reason?: string;
 }
 
 /**
- * Takes what a completion cost and frees the rest of its hold, behind the answer: its client does not wait for it. Should
- * this process end first, another takes the whole hold.
+ * Captures the cost of a completion and releases the rest of its hold, behind the answer. If this process ends before that,
+ * another process captures the whole hold.
  */
-export function settleChat(context: ChatContext, chat: AskedChat, end: ChatEnd): void {
+export function settleChat(context: ChatContext, chat: RunningChat, end: ChatEnd): void {
   recordInBackground(context, chat, async () => {
     const { usage, written } = end.progress;
     const counted = usage ?? (await estimateUsage(chat.prompt, [written]));
@@ -45,10 +45,10 @@ export function settleChat(context: ChatContext, chat: AskedChat, end: ChatEnd):
   });
 }
 
-/** Nothing was delivered: nothing is charged. */
+/** Releases the hold of a completion of which nothing was delivered: nothing is charged. */
 export function releaseChat(
   context: ChatContext,
-  chat: ChatInHand,
+  chat: LedgerChat,
   reason: string,
   upstream: string | undefined,
 ): void {
@@ -65,7 +65,7 @@ export function releaseChat(
 type Step = Pick<CreditCommand, 'events' | 'credit' | 'refused'>;
 
 function completedStep(
-  chat: AskedChat,
+  chat: RunningChat,
   end: ChatEnd,
   { promptTokens, completionTokens }: { readonly promptTokens: number; readonly completionTokens: number },
   isEstimate: boolean,
@@ -93,11 +93,11 @@ function completedStep(
 }
 
 /**
- * The events with the postings behind them, and the move that they speak of. Where another process took the whole hold
- * meanwhile, they are told as a correction, and what was too much comes back.
+ * The events, their postings and the move of credit. When another process has captured the whole hold meanwhile, a correction
+ * is recorded instead and returns the excess.
  */
 function moveStep(
-  { caller, chatId, holdMicros }: ChatInHand,
+  { caller, chatId, holdMicros }: LedgerChat,
   events: readonly LedgerEvent[],
   captured: bigint,
   released: bigint,
@@ -125,14 +125,17 @@ function moveStep(
   };
 }
 
-async function record(context: ChatContext, { chatId }: ChatInHand, step: Step): Promise<void> {
+async function record(context: ChatContext, { chatId }: LedgerChat, step: Step): Promise<void> {
   const outcome = await context.lane.appendCredit({ stream: `chat:${chatId}`, ...step }, { urgent: true });
-  // this process was not seen for a while, and another has taken the hold for it
+  // this process's heartbeats were missing, and another process has ended the hold
   if (outcome.outcome === 'refused')
-    context.log.warn({ chat_id: chatId, code: outcome.code }, 'a completion was settled by somebody else');
+    context.log.warn(
+      { chat_id: chatId, code: outcome.code },
+      'a completion was already settled by another process',
+    );
 }
 
-function recordInBackground(context: ChatContext, { chatId }: ChatInHand, work: () => Promise<void>): void {
+function recordInBackground(context: ChatContext, { chatId }: LedgerChat, work: () => Promise<void>): void {
   inBackground(context, work(), 'a completion could not be settled: its hold stays until it is recovered', {
     chat_id: chatId,
   });

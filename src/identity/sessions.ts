@@ -12,7 +12,7 @@ import {
 import { openCreditAccount } from '../credit/credit.ts';
 import type { Identity } from './context.ts';
 
-/** Who asks, by a session that holds. */
+/** The user of a valid session. */
 export interface SessionUser {
   readonly sessionId: string;
   readonly userId: string;
@@ -68,19 +68,26 @@ export function sessionCookieName(publicUrl: string): string {
   return `${cookiePrefix(publicUrl)}.session_token`;
 }
 
-/** Whose session the cookie is: `none` where there is no such cookie, `invalid` where it is one of nobody, or not any more. */
+/** `none`: there is no session cookie. `invalid`: its session is unknown or has ended. */
+export type SessionResult =
+  | { readonly kind: 'session'; readonly user: SessionUser }
+  | { readonly kind: 'none' }
+  | { readonly kind: 'invalid' };
+
+/** The session that a `Cookie` header carries. */
 export async function resolveSession(
   identity: Identity,
   cookies: string | undefined,
-): Promise<SessionUser | 'none' | 'invalid'> {
+): Promise<SessionResult> {
   const value = cookieOf(cookies, sessionCookieName(identity.publicUrl()));
-  if (value === undefined || value === '') return 'none';
+  if (value === undefined || value === '') return { kind: 'none' };
   const token = verifiedText(identity.settings.secret, value);
-  if (token === undefined) return 'invalid';
+  if (token === undefined) return { kind: 'invalid' };
   const session = await findSession(identity.pool, sessionTokenHash(token));
-  if (!session) return 'invalid';
+  if (!session) return { kind: 'invalid' };
   const { sessionId, userId } = session;
-  return { sessionId, userId, accountId: session.accountId ?? (await openUser(identity, userId)) };
+  const accountId = session.accountId ?? (await openUser(identity, userId));
+  return { kind: 'session', user: { sessionId, userId, accountId } };
 }
 
 /** Writes down that there is a user, once, and opens its account of credit; returns that one's id. */

@@ -1,21 +1,20 @@
-import { backOffMs } from '../domain/values/back-off.ts';
-import { pause } from '../runtime/pause.ts';
-import { openAiError } from '../domain/errors/openai-error.ts';
 import type { SpendAuth } from '../domain/spend/spend-auth.ts';
-import type { CreditsAnswer, SpendRecord } from '../peers/prepaid/prepaid-contract.ts';
-import { type Refused, refuse } from '../chat/answer.ts';
-import type { ChatContext } from '../chat/context.ts';
-import { noteAuthorized } from './take-spend.ts';
+import { backOffMs } from '../domain/values/back-off.ts';
+import type { CreditsAnswer, Landed, SpendRecord } from '../peers/prepaid/prepaid-contract.ts';
+import { pause } from '../runtime/pause.ts';
+import type { SpendContext } from './context.ts';
+import { recordAuthorized } from './record-spend.ts';
+import { invalidSpend, type SpendRefusal } from './refusal.ts';
+import type { AcceptedSpend, VerifiedSpend } from './spend.ts';
 import { neededUntilSecs } from './verify-spend.ts';
-import { spendError, type Spending, type TakenSpend, type VerifiedSpend } from './spend.ts';
 
-/** A spend that the contract has debited; where nobody knows by which transaction there is none. */
+/** The contract has debited the spend. `landed` is undefined when it is not known by which transaction. */
 interface Authorized {
   readonly kind: 'authorized';
-  readonly landed?: Extract<CreditsAnswer, { kind: 'landed' }>;
+  readonly landed?: Landed;
 }
 
-/** Its nonce is ahead of its account's. */
+/** The spend's nonce is higher than the account's next one. */
 interface Ahead {
   readonly kind: 'ahead';
   readonly next: bigint;
@@ -24,77 +23,78 @@ interface Ahead {
 const aheadPauses = { firstMs: 100, longestMs: 500, factor: 1.5 };
 
 /**
- * Lands a spend before anything is done for it, in the order of its account's nonces. Waits for those before it as long as
- * the configuration says. Undefined where it has landed. One whose answer is out (`isAnswered`) is landed as late as the
- * contract takes it.
+ * Lands a spend on its chain, in the order of its account's nonces; waits for lower nonces up to the configured time.
+ * A spend whose answer is delivered already (`isAnswered`) is landed up to its expiry; another one only while it can still be
+ * paid out for an answer that begins now.
  */
 export async function authorizeSpend(
-  context: ChatContext,
-  spending: Spending,
-  spend: TakenSpend,
+  context: SpendContext,
+  spend: AcceptedSpend,
   signal: AbortSignal,
   isAnswered = false,
-): Promise<Refused | undefined> {
-  const refusedLate = () => (isAnswered ? undefined : refuseLate(context, spending, spend));
-  const endMs = performance.now() + spending.settings.nonceWaitMs;
+): Promise<{ readonly kind: 'authorized' } | SpendRefusal> {
+  const { settings, queue } = context;
+  const checkExpiry = () => (isAnswered ? undefined : refuseLate(context, spend));
+  const endMs = performance.now() + settings.nonceWaitMs;
   const { commitment, nonce } = spend.auth;
   for (let tries = 0; ; tries += 1) {
-    const leave = await spending.queue.enter(commitment, nonce);
-    if (!leave) return refuse(openAiError('overloaded'), { retryAfterSecs: 2 });
-    let answer: Authorized | Ahead | Refused;
+    const leave = await queue.enter(commitment, nonce);
+    if (!leave) return { kind: 'queue_full' };
+    let result: Authorized | Ahead | SpendRefusal;
     try {
-      const refused = signal.aborted ? gone() : refusedLate();
-      answer = refused ?? (await land(context, spending, spend));
+      const refusal = signal.aborted ? ({ kind: 'client_left' } as const) : checkExpiry();
+      result = refusal ?? (await land(context, spend));
     } finally {
       leave();
     }
-    if (answer.kind === 'authorized') {
-      noteAuthorized(context, spend, answer.landed);
-      return refusedLate();
+    if (result.kind === 'authorized') {
+      recordAuthorized(context, spend, result.landed);
+      return checkExpiry() ?? { kind: 'authorized' };
     }
-    if (answer.kind === 'refused') return answer;
+    if (result.kind !== 'ahead') return result;
     if (performance.now() >= endMs || signal.aborted)
-      return refuse(spendError('authorization_failed', aheadText(answer.next)));
+      return invalidSpend('authorization_failed', aheadText(result.next));
     await pause(backOffMs(aheadPauses, tries));
   }
 }
 
-/** Waiting for its turn and landing may take longer than was allowed for: an answer must not go out that cannot be claimed. */
-function refuseLate(context: ChatContext, { settings }: Spending, { auth }: TakenSpend): Refused | undefined {
-  const untilSecs = neededUntilSecs(context, settings);
-  const message = `The spend authorization would have to hold until ${untilSecs} by now, and expires before.`;
-  return auth.expiry < BigInt(untilSecs) ? refuse(spendError('invalid_spend_auth', message)) : undefined;
+/** Waiting and landing may take longer than the check before allowed for; an answer that cannot be paid out must not begin. */
+function refuseLate(context: SpendContext, { auth, firstByteSecs }: AcceptedSpend): SpendRefusal | undefined {
+  const untilSecs = neededUntilSecs(context, firstByteSecs);
+  if (auth.expiry >= BigInt(untilSecs)) return undefined;
+  const message =
+    `The spend authorization expires too early after the wait for its turn; sign one with an expiry of ` +
+    `${untilSecs} (Unix seconds) or later. The gateway collects nothing for this request.`;
+  return invalidSpend('invalid_spend_auth', message);
 }
 
 function aheadText(next: bigint): string {
-  return `The nonce of the spend authorization is ahead: its account's next one is ${next}.`;
-}
-
-function gone(): Refused {
-  return refuse(openAiError('request_timeout'));
+  return (
+    `The nonce of the spend authorization is too high: the next nonce of its account is ${next}. ` +
+    'Nothing was charged; send the spends before it first.'
+  );
 }
 
 async function land(
-  { log }: ChatContext,
-  { prepaid, settings }: Spending,
-  { auth, authHash, facts }: TakenSpend,
-): Promise<Authorized | Ahead | Refused> {
+  { log, prepaid, settings }: SpendContext,
+  { auth, authHash, facts }: AcceptedSpend,
+): Promise<Authorized | Ahead | SpendRefusal> {
   const account = await prepaid.getAccount(auth.commitment);
-  if (account.kind === 'unavailable') return unavailable();
+  if (account.kind === 'unavailable') return { kind: 'chain_unavailable' };
   const { nonce = 0n, balance = 0n } = account.value ?? {};
-  if (nonce > auth.nonce) return (await isDebited(prepaid, { auth, authHash })) ?? passed(auth);
+  if (nonce > auth.nonce) return (await findDebit(prepaid, { auth, authHash })) ?? nonceUsed(auth);
   if (nonce < auth.nonce) return { kind: 'ahead', next: nonce };
-  if (balance < auth.amount) return refuse(spendError('insufficient_balance'));
+  if (balance < auth.amount) return invalidSpend('insufficient_balance');
   const answer = await prepaid.authorizeSpend(auth, settings.authorizeTimeoutMs);
   if (answer.kind === 'landed') return { kind: 'authorized', landed: answer };
-  // anyone may land it, and may have been faster; or it has landed, and nobody told us in time
-  const debited = await isDebited(prepaid, { auth, authHash });
-  if (debited) return debited;
-  log.warn({ chat_id: facts.chat_id, ...wordsOf(answer) }, 'a spend authorization did not land');
-  return answer.kind === 'reverted' ? refuseReverted(answer.reason, auth) : unavailable();
+  // anyone may land a spend: it may have landed through another transaction, or through ours after the time limit
+  const debit = await findDebit(prepaid, { auth, authHash });
+  if (debit) return debit;
+  log.warn({ chat_id: facts.chat_id, ...fieldsOf(answer) }, 'a spend authorization did not land');
+  return answer.kind === 'reverted' ? refuseReverted(answer.reason, auth) : { kind: 'chain_unavailable' };
 }
 
-function wordsOf(answer: Exclude<CreditsAnswer, { kind: 'landed' }>): object {
+function fieldsOf(answer: Exclude<CreditsAnswer, { kind: 'landed' }>): object {
   switch (answer.kind) {
     case 'reverted':
       return { kind: answer.kind, reason: answer.reason, transaction: answer.transaction };
@@ -106,41 +106,39 @@ function wordsOf(answer: Exclude<CreditsAnswer, { kind: 'landed' }>): object {
   }
 }
 
-function refuseReverted(reason: string, auth: SpendAuth): Refused {
+function refuseReverted(reason: string, auth: SpendAuth): SpendRefusal {
   switch (reason) {
     case 'insufficient_credits':
-      return refuse(spendError('insufficient_balance'));
+      return invalidSpend('insufficient_balance');
     case 'spend_expired':
-      return refuse(spendError('invalid_spend_auth'));
+      return invalidSpend('invalid_spend_auth');
     case 'invalid_nonce':
-      return passed(auth);
+      return nonceUsed(auth);
     default:
-      return refuse(spendError('authorization_failed'));
+      return invalidSpend('authorization_failed');
   }
 }
 
-function passed({ nonce }: SpendAuth): Refused {
-  const message = `The account has spent its nonce ${nonce} on the chain for something else.`;
-  return refuse(spendError('nonce_replay', message));
+function nonceUsed({ nonce }: SpendAuth): SpendRefusal {
+  const message =
+    `The account has used nonce ${nonce} on the chain for another spend. Nothing was charged for this request; ` +
+    "sign a new spend authorization with the account's next nonce.";
+  return invalidSpend('nonce_replay', message);
 }
 
-function unavailable(): Refused {
-  return refuse(openAiError('chain_unavailable'), { retryAfterSecs: 2 });
-}
-
-/** Whether the contract holds this very spend for its operator; undefined where it does not. */
-async function isDebited(
-  prepaid: Spending['prepaid'],
+/** Whether the contract holds this very spend for its operator; undefined when it does not. */
+async function findDebit(
+  prepaid: SpendContext['prepaid'],
   { auth, authHash }: Pick<VerifiedSpend, 'auth' | 'authHash'>,
-): Promise<Authorized | Refused | undefined> {
+): Promise<Authorized | SpendRefusal | undefined> {
   const answer = await prepaid.getSpendAuth(authHash);
-  if (answer.kind === 'unavailable') return unavailable();
+  if (answer.kind === 'unavailable') return { kind: 'chain_unavailable' };
   return answer.value && isThisSpend(auth, answer.value) && !answer.value.claimed
     ? { kind: 'authorized' }
     : undefined;
 }
 
-/** The contract's name for a spend holds neither amount nor operator: another one may have it. */
+/** The contract's hash of a spend covers neither amount nor operator, so another spend may have the same hash. */
 export function isThisSpend(auth: SpendAuth, { amount, operator, expiry }: SpendRecord): boolean {
   return amount === auth.amount && operator === auth.operator && expiry === auth.expiry;
 }

@@ -1,23 +1,19 @@
 import { endExposure, exposeSpend } from '../store/spend.ts';
-import type { Refused } from '../chat/answer.ts';
 import { inBackground } from '../runtime/background.ts';
 import { authorizeSpend } from './authorize-spend.ts';
-import type { ChatContext } from '../chat/context.ts';
-import { type Spending, spendStream, type TakenSpend } from './spend.ts';
+import type { SpendContext } from './context.ts';
+import type { SpendRefusal } from './refusal.ts';
+import { type AcceptedSpend, spendStream } from './spend.ts';
 
-/** A spend that was refused so will never land: its account has used the nonce, or has not so much any more. */
-const losses = new Set(['nonce_replay', 'insufficient_balance', 'invalid_spend_auth']);
+/** After one of these a spend never lands: its account has used the nonce, lacks the balance, or the spend has expired. */
+const finalFaults = new Set(['nonce_replay', 'insufficient_balance', 'invalid_spend_auth']);
 
 /**
  * Whether a spend may be answered before it has landed: within the exposure that the operator allows each account, over all
- * processes together. It is landed behind the answer then, in its turn.
+ * processes together. If so, its landing has begun behind the answer.
  */
-export async function mayAnswerBeforeLanding(
-  context: ChatContext,
-  spending: Spending,
-  spend: TakenSpend,
-): Promise<boolean> {
-  const { settings, prepaid } = spending;
+export async function mayAnswerBeforeLanding(context: SpendContext, spend: AcceptedSpend): Promise<boolean> {
+  const { settings, prepaid, pool, log } = context;
   if (settings.exposure === 0n) return false;
   const { auth, facts, claim } = spend;
   const account = await prepaid.getAccount(auth.commitment);
@@ -25,34 +21,32 @@ export async function mayAnswerBeforeLanding(
   const { nonce: nextNonce, balance } = account.value;
   const { commitment, nonce, amount } = auth;
   const stream = spendStream(facts.chat_id);
-  const asked = { stream, scope: claim.scope, commitment, nonce, amount, nextNonce, balance };
+  const exposed = { stream, scope: claim.scope, commitment, nonce, amount, nextNonce, balance };
   try {
-    if (!(await exposeSpend(context.pool, { ...asked, limit: settings.exposure }))) return false;
+    if (!(await exposeSpend(pool, { ...exposed, limit: settings.exposure }))) return false;
   } catch (err) {
-    context.log.error(
-      { err, chat_id: facts.chat_id },
-      'a spend lands first: its exposure could not be noted',
-    );
+    const message = 'an exposure could not be recorded: the spend lands before its answer';
+    log.error({ err, chat_id: facts.chat_id }, message);
     return false;
   }
-  landBehind(context, spending, spend, stream);
+  landBehindAnswer(context, spend, stream);
   return true;
 }
 
-/** Also where nothing is delivered in the end: those behind it can land only after it. Going down waits for it. */
-function landBehind(context: ChatContext, spending: Spending, spend: TakenSpend, stream: string): void {
+/** Lands the spend even if nothing is delivered: spends with higher nonces can land only after it. Shutdown waits for it. */
+function landBehindAnswer(context: SpendContext, spend: AcceptedSpend, stream: string): void {
   const { running, log, pool } = context;
-  const chat_id = spend.facts.chat_id;
+  const { chat_id } = spend.facts;
   const land = async (): Promise<void> => {
-    const refused = await authorizeSpend(context, spending, spend, new AbortController().signal, true);
-    const code = refused && codeOf(refused);
-    if (code !== undefined) log.warn({ chat_id, code }, 'a spend has not landed behind its answer');
-    // what may land yet is left to whoever claims it
-    if (code === undefined || losses.has(code)) await endExposure(pool, stream, code !== undefined);
+    const result = await authorizeSpend(context, spend, new AbortController().signal, true);
+    const isAuthorized = result.kind === 'authorized';
+    if (!isAuthorized) log.warn({ chat_id, code: codeOf(result) }, 'a spend did not land behind its answer');
+    // a spend that may still land is left to the payout worker
+    if (isAuthorized || finalFaults.has(codeOf(result))) await endExposure(pool, stream, !isAuthorized);
   };
-  inBackground({ running, log }, land(), 'a spend could not be landed behind its answer', { chat_id });
+  inBackground({ running, log }, land(), 'landing a spend behind its answer failed', { chat_id });
 }
 
-function codeOf({ error }: Refused): string {
-  return error.body.error.code;
+function codeOf(refusal: SpendRefusal): string {
+  return refusal.kind === 'invalid' ? refusal.fault : refusal.kind;
 }

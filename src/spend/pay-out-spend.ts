@@ -1,4 +1,4 @@
-import type { EventData, RecordedEvent } from '../domain/events/event.ts';
+import type { RecordedEvent } from '../domain/events/event.ts';
 import { type SpendAuth, spendAuthHash } from '../domain/spend/spend-auth.ts';
 import { backOffMs } from '../domain/values/back-off.ts';
 import type { Hex } from '../domain/values/primitives.ts';
@@ -6,122 +6,113 @@ import type { PrepaidContract, CreditsAnswer, Landed, SpendEnd } from '../peers/
 import { type DueSpend, endExposure, endSpend, postponeSpend, watchClaim } from '../store/spend.ts';
 import { readStream, type StreamReading } from '../store/streams.ts';
 import { isThisSpend } from './authorize-spend.ts';
-import type { ChatContext } from '../chat/context.ts';
-import { authFromData, recorderOf, type SpendFacts, type Spending } from './spend.ts';
+import type { SpendContext } from './context.ts';
+import { authFromData, factsIn, landedData, type SpendFacts } from './spend.ts';
+import { createSpendRecorder } from './spend-recorder.ts';
 
-type Claiming = Pick<ChatContext, 'pool' | 'lane' | 'log'>;
+type PayingOut = Pick<SpendContext, 'pool' | 'lane' | 'log' | 'settings' | 'prepaid'>;
 
-/** What came of one look at an earned spend. */
+/** Where the payout of an earned spend stands after one attempt. */
 type Outcome =
-  | { readonly kind: 'paid'; readonly landed: Landed }
-  /** It was claimed, in a block that can still go. */
-  | { readonly kind: 'claimed'; readonly transaction: Hex }
-  /** It will never be paid. */
+  | { readonly kind: 'paid_out'; readonly landed: Landed }
+  /** A payout transaction landed, in a block that can still be reorganized away. */
+  | { readonly kind: 'landed'; readonly transaction: Hex }
+  /** It will never be paid out. */
   | { readonly kind: 'failed'; readonly reason: string }
-  | { readonly kind: 'later'; readonly reason: string };
+  | { readonly kind: 'retry'; readonly reason: string };
 
 const pauses = { firstMs: 1_000, longestMs: 60_000 };
 const waitMs = 30_000;
-/** Beyond a spend's expiry, in which the chain's clock may be behind ours. */
+/** How far the chain's clock may be behind ours when a spend's expiry is judged. */
 const graceSecs = 60;
-/** Before a spend was accepted, in which the chain's clock may be behind ours. */
+/** How far the chain's clock may be behind ours when logs are searched from a spend's acceptance on. */
 const earlierSecs = 3_600;
 
 /**
- * Has an earned spend paid to its operator, and writes that down once, when it is final. A claim that goes with its block is
- * sent again, and what does not succeed tried again, until the spend has expired; then its operator has lost it, which is
- * written down too. Throws where the ledger cannot be reached.
+ * Makes one attempt to have an earned spend paid out to its operator, and records the payout once, when its block is final.
+ * A payout transaction that was reorganized away is sent again, and a failed attempt is repeated until the spend has expired;
+ * then the operator has lost it, which is recorded too. Throws when the ledger cannot be reached.
  */
-export async function payOutSpend(context: Claiming, spending: Spending, due: DueSpend): Promise<void> {
-  const { stream, attempts } = due;
-  const reading = await readStream(context.pool, stream);
+export async function payOutSpend(context: PayingOut, due: DueSpend): Promise<void> {
+  const { pool, log } = context;
+  const { stream, attempts, claim: known } = due;
+  const reading = await readStream(pool, stream);
   const accepted = reading.events.find((event) => event.type === 'spend_accepted');
-  if (!accepted) return endSpend(context.pool, stream, 'unknown_spend');
+  if (!accepted) return endSpend(pool, stream, 'unknown_spend');
   const end = reading.events.find(isEnd);
   if (end) return endDue(context, stream, failureOf(end));
-  const outcome = await lookAfter(spending, due, accepted, reading);
-  const told = { chat_id: accepted.data.chat_id, amount: accepted.data.amount };
-  if (outcome.kind === 'claimed') {
-    if (due.claim !== undefined && due.claim !== outcome.transaction)
-      context.log.warn(
-        { ...told, transaction: due.claim },
-        'a claim went with its block: there is another one',
-      );
-    // its account has been debited: nothing of it is under way there
-    if (due.claim === undefined) await endExposure(context.pool, stream, false);
-    return watchClaim(context.pool, stream, outcome.transaction, backOffMs(pauses, due.looks));
+  const outcome = await attempt(context, due, accepted, reading);
+  const fields = { chat_id: accepted.data.chat_id, amount: accepted.data.amount };
+  if (outcome.kind === 'landed') {
+    if (known !== undefined && known !== outcome.transaction)
+      log.warn({ ...fields, transaction: known }, 'payout transaction reorganized out, replaced');
+    // its account has been debited, so the operator risks nothing any more
+    if (known === undefined) await endExposure(pool, stream, false);
+    return watchClaim(pool, stream, outcome.transaction, backOffMs(pauses, due.looks));
   }
-  if (outcome.kind === 'later') {
-    const pauseMs = pauseAfter(outcome.reason, attempts);
-    const fields = { ...told, reason: outcome.reason, attempts: attempts + 1 };
-    context.log.warn(fields, 'a spend could not be claimed: it is tried again');
-    return postponeSpend(context.pool, stream, pauseMs, outcome.reason);
+  if (outcome.kind === 'retry') {
+    const { reason } = outcome;
+    log.warn({ ...fields, reason, attempts: attempts + 1 }, 'a spend was not paid out: it is tried again');
+    return postponeSpend(pool, stream, pauseAfter(reason, attempts), reason);
   }
-  // what the chain says of it is still there at the next look
+  // the chain shows the same end at the next attempt
   if (!(await recordEnd(context, stream, reading, factsIn(accepted.data), outcome)))
-    return postponeSpend(context.pool, stream, pauses.firstMs, 'story_moved');
+    return postponeSpend(pool, stream, pauses.firstMs, 'version_conflict');
   if (outcome.kind === 'failed')
-    context.log.error({ ...told, reason: outcome.reason }, 'a spend was earned and is lost to the operator');
+    log.error({ ...fields, reason: outcome.reason }, 'an earned spend is lost to the operator');
   return endDue(context, stream, outcome.kind === 'failed' ? outcome.reason : undefined);
 }
 
-/** The exposure first: nobody comes back for it once the spend is due no more. */
-async function endDue({ pool }: Claiming, stream: string, failure: string | undefined): Promise<void> {
+/** Ends the exposure first: once the spend is no longer due, no worker returns to it. */
+async function endDue(
+  { pool }: Pick<SpendContext, 'pool'>,
+  stream: string,
+  failure: string | undefined,
+): Promise<void> {
   await endExposure(pool, stream, failure !== undefined);
   await endSpend(pool, stream, failure);
 }
 
-/** A transaction that may land yet is given time: another one beside it would cost its fee for nothing. */
+/** A transaction that may still land gets the longest pause: a second one would only cost its fee. */
 function pauseAfter(reason: string, attempts: number): number {
-  const isUnderWay = reason === 'transaction_unknown';
-  return isUnderWay ? pauses.longestMs : backOffMs(pauses, attempts);
+  return reason === 'transaction_unknown' ? pauses.longestMs : backOffMs(pauses, attempts);
 }
 
-function isEnd(
-  event: RecordedEvent,
-): event is Extract<RecordedEvent, { type: 'spend_paid_out' | 'spend_failed' }> {
+type EndEvent = Extract<RecordedEvent, { type: 'spend_paid_out' | 'spend_failed' }>;
+
+function isEnd(event: RecordedEvent): event is EndEvent {
   return event.type === 'spend_paid_out' || event.type === 'spend_failed';
 }
 
-function failureOf(end: Extract<RecordedEvent, { type: 'spend_paid_out' | 'spend_failed' }>) {
+function failureOf(end: EndEvent): string | undefined {
   return end.type === 'spend_failed' ? end.data.reason : undefined;
 }
 
-/** False where the story has gone on meanwhile: it may have been ended by somebody else, too. */
+/** False when another process has appended to the stream: it may have recorded the end. */
 async function recordEnd(
-  { lane }: Claiming,
+  { lane }: PayingOut,
   stream: string,
   { events }: StreamReading,
   facts: SpendFacts,
-  outcome: Extract<Outcome, { kind: 'paid' | 'failed' }>,
+  outcome: Extract<Outcome, { kind: 'paid_out' | 'failed' }>,
 ): Promise<boolean> {
-  const record = recorderOf(lane, stream, events.length);
+  const record = createSpendRecorder(lane, stream, events.length);
   if (outcome.kind === 'failed')
     return record([{ type: 'spend_failed', data: { ...facts, reason: outcome.reason } }]);
-  const { landed } = outcome;
-  const onChain = {
-    transaction: landed.transaction,
-    block_number: String(landed.block.number),
-    block_hash: landed.block.hash,
-  };
-  return record([{ type: 'spend_paid_out', data: { ...facts, ...onChain } }]);
+  return record([{ type: 'spend_paid_out', data: { ...facts, ...landedData(outcome.landed) } }]);
 }
 
-function factsIn(data: EventData<'spend_accepted'>): SpendFacts {
-  const { chat_id, network, contract, commitment, nonce, auth_hash, operator, amount } = data;
-  return { chat_id, network, contract, commitment, nonce, auth_hash, operator, amount };
-}
-
-async function lookAfter(
-  { prepaid, settings }: Spending,
+async function attempt(
+  { prepaid, settings }: PayingOut,
   { claim }: DueSpend,
-  { data, at }: Extract<RecordedEvent, { type: 'spend_accepted' }>,
+  accepted: Extract<RecordedEvent, { type: 'spend_accepted' }>,
   reading: StreamReading,
 ): Promise<Outcome> {
   const { network, contract } = settings;
+  const { data } = accepted;
   const auth = authFromData(data);
-  const isOver = BigInt(reading.nowSecs) > auth.expiry + BigInt(graceSecs);
-  if (data.network !== network || data.contract !== contract) return lostOrLater(isOver, 'other_contract');
+  const isExpired = BigInt(reading.nowSecs) > auth.expiry + BigInt(graceSecs);
+  if (data.network !== network || data.contract !== contract) return failOrRetry(isExpired, 'other_contract');
 
   if (claim !== undefined) {
     const landed = await prepaid.findLanded(claim);
@@ -130,51 +121,60 @@ async function lookAfter(
   }
   const authHash = spendAuthHash(auth);
   const found = await prepaid.getSpendAuth(authHash);
-  // never given up for a chain that cannot be asked
+  // an unreachable chain is no reason to give a spend up
   if (found.kind === 'unavailable') return unavailable;
-  // what another key was paid already, it was paid
+  // a spend that was paid out to an earlier key of the operator is paid out
   if (auth.operator !== prepaid.operator && !found.value?.claimed)
-    return lostOrLater(isOver, 'other_operator');
-  if (!found.value && isLanding(settings, reading)) return { kind: 'later', reason: 'landing' };
-  if (!found.value) {
-    // it was left to us, or the block that held it is gone: it is landed again, if its account still can
-    const answer = await prepaid.authorizeSpend(auth, waitMs);
-    if (answer.kind === 'landed') return { kind: 'later', reason: 'landed_again' };
-    const isLost = answer.kind === 'reverted' && (isOver || (await isNonceUsed(prepaid, auth)));
-    const wasAuthorized = reading.events.some(({ type }) => type === 'spend_authorized');
-    return lostOrLater(isLost, isLost && wasAuthorized ? 'authorization_reorged' : reasonOf(answer));
-  }
+    return failOrRetry(isExpired, 'other_operator');
+  if (!found.value) return landAgain(prepaid, settings, auth, reading, isExpired);
   if (!isThisSpend(auth, found.value))
-    return lostOrLater(isOver || (await isNonceUsed(prepaid, auth)), 'other_spend');
+    return failOrRetry(isExpired || (await isNonceUsed(prepaid, auth)), 'other_spend');
   if (found.value.claimed) {
-    const end = await prepaid.findSpendEnd(authHash, Math.floor(Date.parse(at) / 1_000) - earlierSecs);
+    const sinceSecs = Math.floor(Date.parse(accepted.at) / 1_000) - earlierSecs;
+    const end = await prepaid.findSpendEnd(authHash, sinceSecs);
     if (end.kind === 'unavailable') return unavailable;
-    // the node has lost its logs, or lags behind the one that was asked before
-    return end.value ? outcomeOf(prepaid, end.value) : { kind: 'later', reason: 'claim_not_found' };
+    // the node has lost its logs, or lags behind the node that was asked before
+    return end.value ? outcomeOf(prepaid, end.value) : { kind: 'retry', reason: 'claim_not_found' };
   }
   const answer = await prepaid.claimPayment(authHash, settings.recipient ?? prepaid.operator, waitMs);
-  if (answer.kind === 'landed') return { kind: 'claimed', transaction: answer.transaction };
+  if (answer.kind === 'landed') return { kind: 'landed', transaction: answer.transaction };
   const reason = reasonOf(answer);
-  // another claim of it may have landed since the look: the next one tells
+  // another payout transaction may have landed meanwhile: the next attempt finds it
   const mayBePaid = reason === 'already_claimed' || ('transaction' in answer && answer.transaction);
-  const isLost = answer.kind === 'reverted' && !mayBePaid && (isOver || reason === 'spend_expired');
-  return lostOrLater(isLost, reason);
+  const isLost = answer.kind === 'reverted' && !mayBePaid && (isExpired || reason === 'spend_expired');
+  return failOrRetry(isLost, reason);
 }
 
-function lostOrLater(isLost: boolean, reason: string): Outcome {
-  return { kind: isLost ? 'failed' : 'later', reason };
+/** The spend has not landed, or its block was reorganized away: it is landed again while its account allows that. */
+async function landAgain(
+  prepaid: PrepaidContract,
+  settings: SpendContext['settings'],
+  auth: SpendAuth,
+  reading: StreamReading,
+  isExpired: boolean,
+): Promise<Outcome> {
+  if (isLanding(settings, reading)) return { kind: 'retry', reason: 'landing' };
+  const answer = await prepaid.authorizeSpend(auth, waitMs);
+  if (answer.kind === 'landed') return { kind: 'retry', reason: 'landed_again' };
+  const isLost = answer.kind === 'reverted' && (isExpired || (await isNonceUsed(prepaid, auth)));
+  const wasAuthorized = reading.events.some(({ type }) => type === 'spend_authorized');
+  return failOrRetry(isLost, isLost && wasAuthorized ? 'authorization_reorged' : reasonOf(answer));
 }
 
-const unavailable: Outcome = { kind: 'later', reason: 'chain_unavailable' };
+function failOrRetry(isLost: boolean, reason: string): Outcome {
+  return { kind: isLost ? 'failed' : 'retry', reason };
+}
+
+const unavailable: Outcome = { kind: 'retry', reason: 'chain_unavailable' };
 
 async function outcomeOf(prepaid: PrepaidContract, end: SpendEnd): Promise<Outcome> {
   const finality = await prepaid.finalityOf(end);
-  if (finality.kind === 'unavailable') return { kind: 'later', reason: 'finality_unknown' };
-  if (finality.value === 'gone') return { kind: 'later', reason: 'claim_reorged' };
-  if (end.how === 'reclaimed') return lostOrLater(finality.value === 'final', 'reclaimed');
+  if (finality.kind === 'unavailable') return { kind: 'retry', reason: 'finality_unknown' };
+  if (finality.value === 'gone') return { kind: 'retry', reason: 'claim_reorged' };
+  if (end.how === 'reclaimed') return failOrRetry(finality.value === 'final', 'reclaimed');
   return finality.value === 'final'
-    ? { kind: 'paid', landed: end }
-    : { kind: 'claimed', transaction: end.transaction };
+    ? { kind: 'paid_out', landed: end }
+    : { kind: 'landed', transaction: end.transaction };
 }
 
 /**
@@ -193,7 +193,7 @@ async function isNonceUsed(prepaid: PrepaidContract, auth: SpendAuth): Promise<b
 
 /** Whether the process that has answered may still be landing it. */
 function isLanding(
-  { exposure, authorizeTimeoutMs, nonceWaitMs }: Spending['settings'],
+  { exposure, authorizeTimeoutMs, nonceWaitMs }: SpendContext['settings'],
   { events, nowSecs }: StreamReading,
 ): boolean {
   if (exposure === 0n || events.some(({ type }) => type === 'spend_authorized')) return false;

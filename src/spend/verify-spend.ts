@@ -1,5 +1,4 @@
 import { bytesToHex } from 'viem/utils';
-import { openAiError } from '../domain/errors/openai-error.ts';
 import {
   readSpendAuth,
   recoverSpender,
@@ -9,76 +8,88 @@ import {
   spendTermsFault,
 } from '../domain/spend/spend-auth.ts';
 import { mayAuthenticate } from '../store/credit.ts';
-import { type Refused, refuse } from '../chat/answer.ts';
-import type { ChatContext } from '../chat/context.ts';
-import { askingSecs, domainOf, spendError, type Spending, type VerifiedSpend } from './spend.ts';
+import type { SpendContext } from './context.ts';
+import { invalidSpend, type SpendRefusal } from './refusal.ts';
+import { domainOf, type VerifiedSpend } from './spend.ts';
+
+/** A request's header `X-Payment-Signature`, and what limits it. */
+export interface SpendRequest {
+  readonly header: string;
+  /** Names the client for the limit of failed credentials. */
+  readonly client: string;
+  readonly failedAuthPerMinute: number;
+  /** How long at most the request waits for the first byte of an answer. */
+  readonly firstByteSecs: number;
+}
 
 /**
- * Whether a spend authorization is what it says: its operator's terms first, then its signature against its account's key on
- * the chain. Nothing is taken, and no nonce is used up. Signatures that are none count against the client's address.
+ * Checks a spend authorization: the operator's terms first, then the signature against the account's key on the chain.
+ * Nothing is recorded and no nonce is used up. Wrong signatures count against the client.
  */
 export async function verifySpend(
-  context: ChatContext,
-  header: string,
-  client: string,
-): Promise<VerifiedSpend | Refused> {
-  const { spending } = context;
-  if (!spending)
-    return refuse(openAiError('invalid_api_key', { message: 'Spend authorizations are not taken here.' }));
-  const auth = readSpendAuth(header);
-  if ('fault' in auth) return refuse(spendError(auth.fault));
-  const refused = checkTerms(context, spending, auth);
-  if (refused) return refused;
-  const domain = domainOf(spending.settings);
+  context: SpendContext,
+  request: SpendRequest,
+): Promise<{ readonly kind: 'verified'; readonly spend: VerifiedSpend } | SpendRefusal> {
+  const { settings, prepaid, pool, log } = context;
+  const { client, failedAuthPerMinute: perMinute, firstByteSecs } = request;
+  const auth = readSpendAuth(request.header);
+  if ('fault' in auth) return invalidSpend(auth.fault);
+  const refusal = checkTerms(context, auth, firstByteSecs);
+  if (refusal) return refusal;
+  const domain = domainOf(settings);
   const signer = recoverSpender(domain, auth);
   const failures = `auth:${client}`;
-  const perMinute = context.settings.failedAuthPerMinute;
-  if (!(await mayAuthenticate(context.pool, failures, perMinute, false)))
-    return refuse(openAiError('rate_limit_exceeded'), { retryAfterSecs: 60 });
-  const account = await spending.prepaid.getAccount(auth.commitment);
+  if (!(await mayAuthenticate(pool, failures, perMinute, false))) return { kind: 'too_many_failures' };
+  const account = await prepaid.getAccount(auth.commitment);
   if (account.kind === 'unavailable') {
-    context.log.warn({ cause: account.cause, err: account.error }, 'the credits contract could not be asked');
-    return refuse(openAiError('chain_unavailable'), { retryAfterSecs: 2 });
+    log.warn({ cause: account.cause, err: account.error }, 'the prepaid contract could not be reached');
+    return { kind: 'chain_unavailable' };
   }
   if (signer === undefined || signer !== account.value?.spendingKey) {
-    await mayAuthenticate(context.pool, failures, perMinute, true);
-    return refuse(spendError('signer_mismatch'));
+    await mayAuthenticate(pool, failures, perMinute, true);
+    return invalidSpend('signer_mismatch');
   }
   const { token, balance, nonce } = account.value;
-  if (token !== spending.settings.token)
-    return refuse(spendError('invalid_spend_auth', 'The account holds another token than is taken here.'));
-  // one whose nonce has passed may have been debited for it already: that is looked at where it is taken
-  if (auth.nonce >= nonce && balance < auth.amount) return refuse(spendError('insufficient_balance'));
-  return { auth, authHash: spendAuthHash(auth), digest: bytesToHex(spendAuthDigest(domain, auth)) };
+  if (token !== settings.token)
+    return invalidSpend(
+      'invalid_spend_auth',
+      `The account holds another token; this gateway accepts ${settings.token}. Nothing was charged.`,
+    );
+  // an account that has used this nonce may have been debited for it already: acceptSpend checks that
+  if (auth.nonce >= nonce && balance < auth.amount) return invalidSpend('insufficient_balance');
+  const digest = bytesToHex(spendAuthDigest(domain, auth));
+  return { kind: 'verified', spend: { auth, authHash: spendAuthHash(auth), digest, firstByteSecs } };
 }
 
 function checkTerms(
-  context: ChatContext,
-  { settings: spend, prepaid }: Spending,
+  context: Pick<SpendContext, 'settings' | 'prepaid' | 'lane'>,
   auth: SpendAuth,
-): Refused | undefined {
-  const { serviceId, minCharge, maxSpend } = spend;
+  firstByteSecs: number,
+): SpendRefusal | undefined {
+  const { serviceId, minCharge, maxSpend, authorizeTimeoutMs, nonceWaitMs } = context.settings;
+  const { operator } = context.prepaid;
   const untilSecs =
-    neededUntilSecs(context, spend) + Math.ceil((spend.authorizeTimeoutMs + spend.nonceWaitMs) / 1_000);
-  const terms = { operator: prepaid.operator, serviceId: BigInt(serviceId), minCharge, maxSpend };
+    neededUntilSecs(context, firstByteSecs) + Math.ceil((authorizeTimeoutMs + nonceWaitMs) / 1_000);
+  const terms = { operator, serviceId: BigInt(serviceId), minCharge, maxSpend };
   const fault = spendTermsFault(auth, terms, untilSecs);
   if (!fault) return undefined;
   const messages: Partial<Record<typeof fault, string>> = {
-    operator_mismatch: `The operator here is ${prepaid.operator}.`,
-    service_id_mismatch: `The service here is ${serviceId}.`,
-    below_min_charge: `The least charge is ${minCharge} atoms.`,
-    exceeds_max_spend: `One spend authorization may be of ${maxSpend} atoms at most.`,
-    invalid_spend_auth: `The spend authorization must hold until ${untilSecs} at least: its request, and claiming it, take time.`,
+    operator_mismatch: `The spend authorization names another operator; sign one for ${operator}. Nothing was charged.`,
+    service_id_mismatch: `The spend authorization names another service; sign one for service ${serviceId}. Nothing was charged.`,
+    below_min_charge: `The spend authorization is below the minimum charge of ${minCharge} atoms. Nothing was charged.`,
+    exceeds_max_spend: `The spend authorization is above the maximum of ${maxSpend} atoms. Nothing was charged.`,
+    invalid_spend_auth:
+      `The spend authorization expires too early for its request and payout; sign one with an expiry of ` +
+      `${untilSecs} (Unix seconds) or later. Nothing was charged.`,
   };
-  return refuse(spendError(fault, messages[fault]));
+  return invalidSpend(fault, messages[fault]);
 }
 
-/** When a spend that has landed may expire at the earliest, so that it can be claimed for an answer that is asked for now. */
+/** The earliest expiry (Unix seconds) of a spend that lands now and can still be paid out for its answer. */
 export function neededUntilSecs(
-  { settings, models, lane }: ChatContext,
-  { claimMarginSecs }: Spending['settings'],
+  { settings, lane }: Pick<SpendContext, 'settings' | 'lane'>,
+  firstByteSecs: number,
 ): number {
-  const upstreams = new Map(settings.upstreams.map((upstream) => [upstream.name, upstream]));
   const nowSecs = Math.ceil((Date.now() + lane.state.clockOffsetMs) / 1_000);
-  return nowSecs + askingSecs(upstreams, models.values()) + claimMarginSecs;
+  return nowSecs + firstByteSecs + settings.claimMarginSecs;
 }

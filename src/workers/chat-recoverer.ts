@@ -1,35 +1,28 @@
 import { recoverChats } from '../chat/recover-chats.ts';
 import type { ChatContext } from '../chat/context.ts';
+import { type Presence, presence } from '../domain/values/presence.ts';
 import { beat } from '../store/credit.ts';
 import { openBeside } from '../store/database.ts';
 import { type Loop, startLoop } from './loop.ts';
 
-/** After how much silence a process counts as gone, and how often it says that it is not. */
-export interface Presence {
-  readonly silentSecs: number;
-  readonly heartbeatMs: number;
-}
-
-export const presence: Presence = { silentSecs: 15, heartbeatMs: 3_000 };
-
 /**
- * Says that this process lives, and brings to an end what others held who do not any more. To be stopped last: while its
- * own completions are being finished, it must be seen.
+ * Records this process's heartbeats, and ends the holds of processes whose heartbeats are missing. Stopped last: this
+ * process must not count as gone while its own completions are being finished.
  */
 export function startChatRecoverer(
   context: Pick<ChatContext, 'pool' | 'lane' | 'processId' | 'log'>,
-  { silentSecs, heartbeatMs: beatMs }: Presence = presence,
+  { silentSecs, heartbeatMs }: Presence = presence,
 ): Loop {
-  // a loop and a connection of its own: however long anything else takes, this process is seen. Should one beat go unanswered,
-  // the next, on another connection, is in time
+  // a loop and a connection pool of its own, so that no other work delays a heartbeat; its statement time-out lets the next
+  // heartbeat, on another connection, still be in time when one is not answered
   const own = openBeside(context.pool, silentSecs * 250);
-  const pulse = startLoop(() => beat(own, context.processId, silentSecs), {
-    pollMs: beatMs,
+  const heartbeats = startLoop(() => beat(own, context.processId, silentSecs), {
+    pollMs: heartbeatMs,
     log: context.log,
     failureMessage: 'the heartbeat could not be written',
   });
   const recoverer = startLoop(async () => void (await recoverChats(context, silentSecs)), {
-    pollMs: beatMs,
+    pollMs: heartbeatMs,
     log: context.log,
     failureMessage: 'the holds of dead processes could not be read',
   });
@@ -37,7 +30,7 @@ export function startChatRecoverer(
     wake: () => recoverer.wake(),
     async stop() {
       await recoverer.stop();
-      await pulse.stop();
+      await heartbeats.stop();
       if (!own.ending) await own.end();
     },
   };

@@ -1,21 +1,17 @@
-import type { ChatContext } from '../chat/context.ts';
-import type { Spending } from '../spend/spend.ts';
+import type { SpendContext } from '../spend/context.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 30_000;
 
-/** Keeps what is known of the operator's ether up to date, and says once that it runs out. */
-export function startOperatorBalanceChecker(
-  { log }: Pick<ChatContext, 'log'>,
-  { operatorBalance, prepaid }: Spending,
-): Loop {
+/** Refreshes whether the operator's key has ether enough for its transactions, and logs each change of that once. */
+export function startOperatorBalanceChecker({ log, operatorBalance, prepaid }: SpendContext): Loop {
   const { operator } = prepaid;
   return startLoop(
     async () => {
       if (!(await operatorBalance.refresh())) return;
       if (operatorBalance.isLow())
-        log.warn({ operator }, 'the operator has too little ether to land and claim spends');
-      else log.info({ operator }, 'the operator has ether again to land and claim spends');
+        log.warn({ operator }, 'the operator has too little ether to land and pay out spends');
+      else log.info({ operator }, 'the operator has ether again to land and pay out spends');
     },
     { pollMs, log, failureMessage: "the operator's ether balance could not be read" },
   );

@@ -1,35 +1,32 @@
+import type { SpendContext } from '../spend/context.ts';
 import { payOutSpend } from '../spend/pay-out-spend.ts';
-import type { ChatContext } from '../chat/context.ts';
-import type { Spending } from '../spend/spend.ts';
 import { collectSpends, type DueSpend, takeSpends } from '../store/spend.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 1_000;
-const eventsAtOnce = 1_000;
-const spendsAtOnce = 16;
-/** Longer than one look at a spend can take: two transactions, and the questions before them. */
+const eventsPerRound = 1_000;
+const spendsPerRound = 16;
+/** Longer than one attempt can take: two transactions, and the calls before them. */
 const leaseSecs = 180;
 
-/** Follows the ledger and has every earned spend paid to its operator, in whichever process comes first. */
-export function startSpendPayouts(
-  context: Pick<ChatContext, 'pool' | 'lane' | 'log'>,
-  spending: Spending,
-): Loop {
-  const claim = async (due: DueSpend): Promise<void> => {
+/** Follows the ledger and has every earned spend paid out to its operator, by one process at a time. */
+export function startSpendPayouts(context: SpendContext): Loop {
+  const { pool, log } = context;
+  const payOut = async (due: DueSpend): Promise<void> => {
     try {
-      await payOutSpend(context, spending, due);
+      await payOutSpend(context, due);
     } catch (error) {
-      // it is due again by itself
-      context.log.error({ err: error, stream: due.stream }, 'a spend could not be looked after');
+      // the spend is due again when its lease expires
+      log.error({ err: error, stream: due.stream }, 'the payout of a spend failed: it is tried again');
     }
   };
   return startLoop(
     async () => {
-      const read = await collectSpends(context.pool, eventsAtOnce);
-      const spends = await takeSpends(context.pool, spendsAtOnce, leaseSecs);
-      await Promise.all(spends.map(claim));
-      return read === eventsAtOnce || spends.length === spendsAtOnce;
+      const read = await collectSpends(pool, eventsPerRound);
+      const spends = await takeSpends(pool, spendsPerRound, leaseSecs);
+      await Promise.all(spends.map(payOut));
+      return read === eventsPerRound || spends.length === spendsPerRound;
     },
-    { pollMs, log: context.log, failureMessage: 'earned spends could not be read' },
+    { pollMs, log, failureMessage: 'earned spends could not be read' },
   );
 }

@@ -5,15 +5,15 @@ import { creditsAddress } from '../../src/devnet/credits.ts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
 import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
 import { payOutSpend } from '../../src/spend/pay-out-spend.ts';
-import type { Spending } from '../../src/spend/spend.ts';
+import type { SpendContext } from '../../src/spend/context.ts';
 import { exposeSpend } from '../../src/store/spend.ts';
-import { dueSpends, earned, finish, paid, setUpClaims, troubles, work } from '../support/payouts.ts';
+import { dueSpends, earned, finish, paid, setUpPayouts, troubles, runOnce } from '../support/payouts.ts';
 import { type Lie, startRpcProxy } from '../support/rpc-proxy.ts';
 import { operator } from '../support/spend.ts';
 import { useSpendChain } from '../support/spend-gateway.ts';
 
 const spends = useSpendChain();
-const setUp = (change: Partial<Spending['settings']> = {}) => setUpClaims(spends, change);
+const setUp = (change: Partial<SpendContext['settings']> = {}) => setUpPayouts(spends, change);
 const node = () => createTestClient({ mode: 'anvil', transport: http(spends.chain.rpcUrl) });
 
 /** The next look at a spend, and no other, is answered by a node that is behind. */
@@ -36,7 +36,7 @@ test('one that landed behind the look at it is not given up for the nonce that i
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await node().mine({ blocks: 8 });
   answerOldOnce(proxy, auth, `0x${'00'.repeat(5 * 32)}`);
-  await work(here);
+  await runOnce(here);
   expect(await troubles(here.database)).toEqual([['open', 1, 'invalid_nonce']]);
   await here.database.moveClock(60);
   expect(await finish(here, auth)).toEqual(paid);
@@ -53,7 +53,7 @@ test('a claim that a node behind does not show yet is not taken for lost, even b
   await here.spending.prepaid.claimPayment(spendAuthHash(auth), operator, 10_000);
   await here.database.moveClock(7_200);
   answerOldOnce(proxy, auth, unclaimed!);
-  await work(here);
+  await runOnce(here);
   expect(await troubles(here.database)).toEqual([['open', 1, 'already_claimed']]);
   await here.database.moveClock(7_300);
   expect(await finish(here, auth)).toEqual(paid);
@@ -67,11 +67,11 @@ test('many claims that wait ask together what is final', async () => {
     await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
     await earned(here, auth);
   }
-  expect(await work(here)).toBe(6);
+  expect(await runOnce(here)).toBe(6);
   await here.database.moveClock(60);
   const asked: string[] = [];
   proxy.lie = ({ method, params }) => void asked.push(`${method} ${String(params[0])}`);
-  expect(await work(here)).toBe(6);
+  expect(await runOnce(here)).toBe(6);
   expect(asked.filter((question) => question.startsWith('eth_getTransactionReceipt'))).toHaveLength(6);
   expect(asked.filter((question) => question.endsWith('finalized'))).toHaveLength(1);
 });
@@ -81,7 +81,7 @@ test('a claim is followed to its end also where the operator has another key by 
   const auth = await (await spends.account()).sign();
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(here, auth);
-  await work(here);
+  await runOnce(here);
   const { spending } = await setUp({ operatorKey: devnetKeys.thirdSpare });
   await here.database.moveClock(7_200);
   expect(await finish({ ...here, spending }, auth)).toEqual(paid);
@@ -100,7 +100,7 @@ test('the exposure of a spend ends with it, also where the process did that wrot
   expect(await exposeSpend(here.database.pool, { ...asked, limit: 1n, nextNonce: 0n, balance: 1n })).toBe(
     true,
   );
-  await payOutSpend(here.routing, here.spending, due!);
+  await payOutSpend(here.spending, due!);
   const { rows } = await here.database.pool.query('select from tollbook.spend_exposure');
   expect(rows).toHaveLength(0);
 });

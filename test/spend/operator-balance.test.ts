@@ -54,7 +54,7 @@ test('a gateway whose operator has no ether says so where it is asked, once in i
   const { lines, logger } = logLines();
   const gateway = await spends.gateway({ logger });
   const check = await documentOf(gateway);
-  const detail = 'the operator has too little ether to land and claim spends';
+  const detail = 'the operator has too little ether to land and pay out spends';
   const answer = await eventually(async () => {
     const response = await gateway.get('/v1/ready');
     const text = await response.text();

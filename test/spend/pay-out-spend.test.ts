@@ -7,19 +7,19 @@ import { callAs } from '../../src/devnet/deploy.ts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
 import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
 import type { CreditsAnswer } from '../../src/peers/prepaid/prepaid-contract.ts';
-import type { Spending } from '../../src/spend/spend.ts';
+import type { SpendContext } from '../../src/spend/context.ts';
 import { collectSpends, takeSpends } from '../../src/store/spend.ts';
 import { readStream } from '../../src/store/streams.ts';
 import { startRpcStub } from '../peers/rpc/rpc-stub.ts';
 import {
-  type Claims,
+  type Payouts,
   earned,
   finish,
   lastOf,
   paid,
-  setUpClaims,
+  setUpPayouts,
   troubles,
-  work,
+  runOnce,
 } from '../support/payouts.ts';
 import { tollbook } from '../support/program.ts';
 import { operator } from '../support/spend.ts';
@@ -28,7 +28,7 @@ import { storyOf, useSpendChain } from '../support/spend-gateway.ts';
 type Landed = Extract<CreditsAnswer, { kind: 'landed' }>;
 
 const spends = useSpendChain();
-const setUp = (change: Partial<Spending['settings']> = {}) => setUpClaims(spends, change);
+const setUp = (change: Partial<SpendContext['settings']> = {}) => setUpPayouts(spends, change);
 const node = () => createTestClient({ mode: 'anvil', transport: http(spends.chain.rpcUrl) });
 
 /** Replaces all blocks from this one on by empty ones; a block that comes meanwhile makes that too few. */
@@ -47,13 +47,13 @@ test('an earned spend is paid once, whoever looks at it, and then nobody looks a
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(here, auth);
   const before = await spends.chain.balance(operator);
-  const rounds = await Promise.all([work(here), work(here), work(here)]);
+  const rounds = await Promise.all([runOnce(here), runOnce(here), runOnce(here)]);
   expect(rounds.reduce((sum, count) => sum + count)).toBe(1);
   expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
   expect(await finish(here, auth)).toEqual(paid);
   expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
   await here.database.moveClock(600);
-  expect(await work(here)).toBe(0);
+  expect(await runOnce(here)).toBe(0);
   expect(await troubles(here.database)).toEqual([]);
 });
 
@@ -72,7 +72,7 @@ test('what is paid goes to the recipient that the operator names', async () => {
   const auth = await (await spends.account()).sign();
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(here, auth);
-  await work(here);
+  await runOnce(here);
   expect(await spends.chain.balance(recipient)).toBe(auth.amount);
 });
 
@@ -82,9 +82,9 @@ test('while the chain is away nothing is given up, not even behind the expiry; l
   const auth = await (await spends.account()).sign();
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(away, auth);
-  expect(await work(away)).toBe(1);
+  expect(await runOnce(away)).toBe(1);
   await away.database.moveClock(7_200);
-  expect(await work(away)).toBe(1);
+  expect(await runOnce(away)).toBe(1);
   expect(await troubles(away.database)).toEqual([['open', 2, 'chain_unavailable']]);
   const listed = await tollbook(['spend', 'list'], { DATABASE_URL: away.database.url });
   expect(listed.stdout).toContain(`tried again  chain_unavailable`);
@@ -102,7 +102,7 @@ test('a key without ether tries again, and is not given up before the spend has 
   await earned(here, auth);
   const value = await node().request({ method: 'eth_getBalance', params: [operator, 'latest'] } as never);
   await node().setBalance({ address: operator, value: 0n });
-  await work(here);
+  await runOnce(here);
   expect(await troubles(here.database)).toEqual([['open', 1, 'not_sent']]);
   await node().setBalance({ address: operator, value: BigInt(value) });
   await here.database.moveClock(60);
@@ -113,7 +113,7 @@ test('one whose block is gone is landed again', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign();
   await earned(here, auth);
-  await work(here);
+  await runOnce(here);
   expect(await troubles(here.database)).toEqual([['open', 1, 'landed_again']]);
   await here.database.moveClock(60);
   expect(await finish(here, auth)).toEqual(paid);
@@ -123,12 +123,12 @@ test('one of another contract or operator waits for its own', async () => {
   const here = await setUp({ operatorKey: devnetKeys.thirdSpare });
   const auth = await (await spends.account()).sign();
   await earned(here, auth);
-  await work(here);
+  await runOnce(here);
   expect(await troubles(here.database)).toEqual([['open', 1, 'other_operator']]);
 });
 
 /** The block that holds the claim of the only spend that is due. */
-async function claimBlock({ database, spending }: Claims): Promise<Landed['block']> {
+async function claimBlock({ database, spending }: Payouts): Promise<Landed['block']> {
   const { rows } = await database.pool.query<{ claim: Hex }>(
     'select transaction as claim from tollbook.payout',
   );
@@ -143,7 +143,7 @@ test('a claim that went with its block is sent again; until one is final it is n
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(here, auth);
   const before = await spends.chain.balance(operator);
-  await work(here);
+  await runOnce(here);
   expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
   expect((await lastOf(here.database, auth)).type).toBe('spend_earned');
   expect(await troubles(here.database)).toEqual([]);
@@ -160,7 +160,7 @@ test('a claim that went with its block is sent again; until one is final it is n
 });
 
 /** A spend that was answered for, whose authorization went with its block, before anybody claimed it. */
-async function authorizedAndReorged(here: Claims, auth: SpendAuth): Promise<void> {
+async function authorizedAndReorged(here: Payouts, auth: SpendAuth): Promise<void> {
   const landed = await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   if (landed.kind !== 'landed') throw new Error('the spend did not land');
   await earned(here, auth, landed);
@@ -184,7 +184,7 @@ test('one whose account has used its nonce for something else meanwhile is lost,
   await authorizedAndReorged(here, auth);
   const other = await account.sign({ serviceId: 2n });
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(other, 10_000));
-  await work(here);
+  await runOnce(here);
   expect(await troubles(here.database)).toEqual([['open', 1, 'invalid_nonce']]);
   expect(await finish(here, auth)).toEqual({ type: 'spend_failed', reason: 'authorization_reorged' });
 });
@@ -214,7 +214,7 @@ test('of several that are due, the soonest to expire is taken first', async () =
 // from here on the chain's clock is moved
 
 /** Past the expiry of what is signed for a minute. */
-async function expire({ database }: Claims): Promise<void> {
+async function expire({ database }: Payouts): Promise<void> {
   await node().increaseTime({ seconds: 100 });
   await node().mine({ blocks: 4 });
   await database.moveClock(7_200);
@@ -228,7 +228,7 @@ test('a claim that nobody saw land is written down as paid, however late', async
   await earned(here, auth);
   const claim = await here.spending.prepaid.claimPayment(spendAuthHash(auth), operator, 10_000);
   await expire(here);
-  await work(here);
+  await runOnce(here);
   const last = (await storyOf(here.database, auth)).at(-1);
   const { transaction } = claim as { transaction: Hex };
   expect(last).toMatchObject({ type: 'spend_paid_out', data: { transaction } });
@@ -246,7 +246,7 @@ test('one that its account took back is lost, and told apart from a claim', asyn
     functionName: 'reclaimExpiredAuth',
     args: [spendAuthHash(auth), auth.commitment],
   });
-  await work(here);
+  await runOnce(here);
   expect(await troubles(here.database)).toEqual([['open', 1, 'reclaimed']]);
   await here.database.moveClock(7_300);
   expect(await finish(here, auth)).toEqual({ type: 'spend_failed', reason: 'reclaimed' });
@@ -257,7 +257,7 @@ test('a claim that went with its block after the expiry is lost', async () => {
   const auth = await (await spends.account()).sign(await forAMinute());
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(here, auth);
-  await work(here);
+  await runOnce(here);
   await reorgFrom(await claimBlock(here));
   await expire(here);
   expect(await finish(here, auth)).toEqual({ type: 'spend_failed', reason: 'spend_expired' });
@@ -270,11 +270,11 @@ test('one that has expired is lost, and its operator is told', async () => {
   await earned(here, auth);
   await node().increaseTime({ seconds: 100 });
   await node().mine({ blocks: 1 });
-  await work(here);
+  await runOnce(here);
   expect(await lastOf(here.database, auth)).toEqual({ type: 'spend_failed', reason: 'spend_expired' });
   expect(await troubles(here.database)).toEqual([['failed', 1, 'spend_expired']]);
   const listed = await tollbook(['spend', 'list'], { DATABASE_URL: here.database.url });
   expect(listed.stdout).toContain('lost  spend_expired');
   await here.database.moveClock(7_200);
-  expect(await work(here)).toBe(0);
+  expect(await runOnce(here)).toBe(0);
 });

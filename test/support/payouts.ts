@@ -8,9 +8,10 @@ import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth
 import { createPrepaidContract, type CreditsAnswer } from '../../src/peers/prepaid/prepaid-contract.ts';
 import { payOutSpend } from '../../src/spend/pay-out-spend.ts';
 import { createOperatorBalance } from '../../src/spend/operator-balance.ts';
-import type { Spending } from '../../src/spend/spend.ts';
+import { acceptSpend } from '../../src/spend/accept-spend.ts';
+import type { SpendContext } from '../../src/spend/context.ts';
 import { createSpendQueue } from '../../src/spend/spend-queue.ts';
-import { earnSpend, noteAuthorized, takeSpend } from '../../src/spend/take-spend.ts';
+import { earnSpend, recordAuthorized } from '../../src/spend/record-spend.ts';
 import { collectSpends, listTroubledSpends, takeSpends } from '../../src/store/spend.ts';
 import { laneOn } from './credit.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
@@ -22,17 +23,10 @@ type LandedSpend = Extract<CreditsAnswer, { kind: 'landed' }>;
 const nodeOf = ({ chain }: Pick<SpendChain, 'chain'>) =>
   createTestClient({ mode: 'anvil', transport: http(chain.rpcUrl) });
 
-/** What claims spends on a chain, with a database of its own; `change` changes its settings. */
-export async function setUpClaims({ chain }: SpendChain, change: Partial<Spending['settings']> = {}) {
+/** What pays out spends on a chain, with a database of its own; `change` changes its settings. */
+export async function setUpPayouts({ chain }: SpendChain, change: Partial<SpendContext['settings']> = {}) {
   const database = await createDatabase();
-  const routing = {
-    ...database,
-    lane: laneOn(database),
-    log: pino({ level: 'silent' }),
-    processId: randomUUID(),
-    running: createPromiseTracker(),
-  };
-  const settings: Spending['settings'] = {
+  const settings: SpendContext['settings'] = {
     network: 'eip155:84532',
     chainId: 84_532,
     rpcUrl: chain.rpcUrl,
@@ -55,50 +49,51 @@ export async function setUpClaims({ chain }: SpendChain, change: Partial<Spendin
   const { chainId, rpcUrl, contract, operatorKey: privateKey } = settings;
   const prepaid = createPrepaidContract({ chainId, rpcUrl, contract, privateKey, timeoutMs: 2_000 });
   onTestFinished(() => prepaid.close());
-  const spending: Spending = {
+  const spending: SpendContext = {
     settings,
     prepaid,
     queue: createSpendQueue(8),
     operatorBalance: createOperatorBalance(prepaid),
+    pool: database.pool,
+    lane: laneOn(database),
+    log: pino({ level: 'silent' }),
+    processId: randomUUID(),
+    running: createPromiseTracker(),
   };
-  return { database, routing, spending, chain };
+  return { database, spending, chain };
 }
 
-export type Claims = Awaited<ReturnType<typeof setUpClaims>>;
+export type Payouts = Awaited<ReturnType<typeof setUpPayouts>>;
 
 /** A spend whose answer was delivered. */
-export async function earned(
-  { routing, spending }: Claims,
-  auth: SpendAuth,
-  landed?: LandedSpend,
-): Promise<void> {
+export async function earned({ spending }: Payouts, auth: SpendAuth, landed?: LandedSpend): Promise<void> {
   const digest = `0x${'5e'.repeat(32)}` as const;
-  const verified = { auth, authHash: spendAuthHash(auth), digest };
-  const taken = await takeSpend(routing, spending, verified, randomUUID(), Buffer.from('{}'));
-  if ('kind' in taken) throw new Error('the spend was refused');
-  if (landed) noteAuthorized(routing, taken, landed);
-  expect(await earnSpend(routing, taken)).toBe(true);
+  const verified = { auth, authHash: spendAuthHash(auth), digest, firstByteSecs: 0 };
+  const result = await acceptSpend(spending, verified, randomUUID(), Buffer.from('{}'));
+  if (result.kind !== 'accepted') throw new Error(`the spend was refused: ${result.kind}`);
+  if (landed) recordAuthorized(spending, result.spend, landed);
+  expect(await earnSpend(spending, result.spend)).toBe(true);
 }
 
-/** One round of what the worker does. */
-export async function work({ routing, spending }: Claims): Promise<number> {
-  await collectSpends(routing.pool, 1_000);
-  const due = await takeSpends(routing.pool, 16, 60);
-  await Promise.all(due.map((spend) => payOutSpend(routing, spending, spend)));
+/** One round of the payout worker. */
+export async function runOnce({ spending }: Payouts): Promise<number> {
+  await collectSpends(spending.pool, 1_000);
+  const due = await takeSpends(spending.pool, 16, 60);
+  await Promise.all(due.map((spend) => payOutSpend(spending, spend)));
   return due.length;
 }
 
-export async function dueSpends({ routing }: Claims) {
-  await collectSpends(routing.pool, 1_000);
-  return takeSpends(routing.pool, 16, 0);
+export async function dueSpends({ spending }: Payouts) {
+  await collectSpends(spending.pool, 1_000);
+  return takeSpends(spending.pool, 16, 0);
 }
 
-/** What the worker does until the story has ended, while blocks go by. */
-export const finish = (here: Claims, auth: SpendAuth) =>
+/** Runs the payout worker and mines blocks until the spend's stream has ended. */
+export const finish = (payouts: Payouts, auth: SpendAuth) =>
   eventually(async () => {
-    await nodeOf(here).mine({ blocks: 1 });
-    await work(here);
-    const last = await lastOf(here.database, auth);
+    await nodeOf(payouts).mine({ blocks: 1 });
+    await runOnce(payouts);
+    const last = await lastOf(payouts.database, auth);
     expect(['spend_paid_out', 'spend_failed']).toContain(last.type);
     return last;
   });

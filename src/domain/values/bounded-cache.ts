@@ -1,21 +1,21 @@
-/** What was seen lately, at most so much of it: the eldest goes first. */
-export interface Cache<K, V> {
+/** A map of at most so many entries: the one set longest ago is evicted first. */
+export interface BoundedCache<K, V> {
   get(key: K): V | undefined;
   set(key: K, value: V): void;
   delete(key: K): void;
 }
 
-export function createCache<K, V>(max: number): Cache<K, V> {
+export function createBoundedCache<K, V>(max: number): BoundedCache<K, V> {
   const entries = new Map<K, V>();
   return {
     get: (key) => entries.get(key),
     set(key, value) {
-      // one that is set again is no longer the eldest
+      // setting an entry again makes it the newest
       entries.delete(key);
       entries.set(key, value);
       if (entries.size <= max) return;
-      const [eldest] = entries.keys();
-      if (eldest !== undefined) entries.delete(eldest);
+      const [oldest] = entries.keys();
+      if (oldest !== undefined) entries.delete(oldest);
     },
     delete: (key) => void entries.delete(key),
   };

@@ -3,9 +3,9 @@ import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { openAiError } from '../../domain/errors/openai-error.ts';
-import type { AdmittedChat } from '../../chat/admit-chat.ts';
+import type { AdmittedChat } from '../../chat/admission.ts';
 import { type ChatAnswer, type Refused, refuse } from '../../chat/answer.ts';
-import { askForChat, clientLeft, dropChat, makeChat } from '../../chat/complete-chat.ts';
+import { requestChat, clientLeft, dropChat, completeChat } from '../../chat/complete-chat.ts';
 import type { ChatContext } from '../../chat/context.ts';
 import { type BodyPlace, createBodyRoom } from '../server/body-room.ts';
 import { isPlainJson, readBody } from './completion-body.ts';
@@ -92,7 +92,7 @@ async function makeAdmitted(
 ): Promise<ChatAnswer> {
   const chat = await asked;
   if (chat.kind === 'refused') return chat;
-  if (!signal.aborted) return makeChat(context, chat, signal);
+  if (!signal.aborted) return completeChat(context, chat, signal);
   dropChat(context, chat);
   return ledgerUnavailable;
 }
@@ -103,7 +103,7 @@ async function admit(context: ChatContext, request: FastifyRequest): Promise<Adm
   const { body } = request;
   // it must not be kept for as long as its answer takes
   request.body = undefined;
-  return askForChat(context, caller, Buffer.isBuffer(body) ? body : Buffer.alloc(0));
+  return requestChat(context, caller, Buffer.isBuffer(body) ? body : Buffer.alloc(0));
 }
 
 async function sendAnswer(

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RefusalCode } from '../../domain/errors/refusal.ts';
 import { openAiError, type OpenAiError, type OpenAiErrorName } from '../../domain/errors/openai-error.ts';
-import type { PaymentOffer } from '../../spend/spend.ts';
+import type { PaymentOffer } from '../../spend/payment-offer.ts';
 import { refusalOf } from '../server/errors.ts';
 import { noteFacts } from '../server/request-log.ts';
 

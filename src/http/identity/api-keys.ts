@@ -76,7 +76,7 @@ type Handler = (asked: {
 async function userOf(identity: Identity, { headers }: FastifyRequest): Promise<SessionUser | undefined> {
   if (headers.authorization !== undefined || headers['x-payment-signature'] !== undefined) return undefined;
   const session = await resolveSession(identity, headers.cookie);
-  return typeof session === 'string' ? undefined : session;
+  return session.kind === 'session' ? session.user : undefined;
 }
 
 function keyJson(key: ApiKey): UserKeyJson {

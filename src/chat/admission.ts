@@ -1,0 +1,75 @@
+import { randomUUID } from 'node:crypto';
+import type { ModelConfig } from '../config/config.ts';
+import type { ChatRequest } from '../domain/chat/chat-request.ts';
+import { openAiError } from '../domain/errors/openai-error.ts';
+import type { AcceptedSpend } from '../spend/spend.ts';
+import type { Admission, CreditCommand, CreditOutcome } from '../store/append-batch.ts';
+import { LaneFullError } from '../store/lane.ts';
+import { admittedEvents, refusedEvents } from './admission-events.ts';
+import { type LimitState, type Refused, refuse } from './answer.ts';
+import { type Caller, refuseKey, spendingOf } from './caller.ts';
+import { limitsOf, limitStateOf, refuseAdmission, type Short } from './chat-limits.ts';
+import type { ChatContext } from './context.ts';
+
+/** A completion that may be made: it counts against its limits, and its maximum cost is held. */
+export interface AdmittedChat {
+  readonly kind: 'admitted';
+  readonly chatId: string;
+  readonly caller: Caller;
+  readonly model: ModelConfig;
+  readonly request: ChatRequest;
+  /** The maximum for each choice. */
+  readonly maxTokens: number;
+  /** The maximum cost: 0 on a free model. */
+  readonly holdMicros: bigint;
+  /** The spend that pays for it, when it is paid on a chain. */
+  readonly spend?: AcceptedSpend;
+  readonly limit: LimitState;
+}
+
+/** Counts the completion against its limits, and holds its maximum cost, in one append. */
+export async function admit(
+  context: ChatContext,
+  caller: Caller,
+  chat: { readonly request: ChatRequest; readonly model: ModelConfig; readonly maxTokens: number },
+  cost: Pick<Admission, 'holdMicros' | 'leastMicros'>,
+  chatId: string = randomUUID(),
+): Promise<AdmittedChat | Refused | Short> {
+  const { request, model } = chat;
+  const { holdMicros } = cost;
+  const limits = limitsOf(context, caller);
+  const spending = spendingOf(caller);
+  const outcome = await append(context, {
+    stream: `chat:${chatId}`,
+    events: admittedEvents(caller, { chatId, model: model.name, streaming: request.stream, holdMicros }),
+    admit: {
+      ...limits,
+      ...cost,
+      chatId,
+      processId: context.processId,
+      // a completion paid on a chain holds no credit
+      ...(spending ? {} : { holdMicros: 0n, leastMicros: undefined }),
+      keyId: spending?.key_id,
+      accountId: spending?.account_id,
+    },
+    refused: refusedEvents(caller, model.name),
+  });
+  if (outcome === 'lane_full') return refuse(openAiError('overloaded'), { retryAfterSecs: 1 });
+  const limit = limitStateOf(limits, outcome.detail);
+  if (outcome.outcome === 'ok') return { kind: 'admitted', chatId, caller, ...chat, holdMicros, limit };
+  if (outcome.code === 'invalid_api_key' && caller.kind === 'api_key') return refuseKey(context, caller);
+  return refuseAdmission(context, outcome, holdMicros, limit);
+}
+
+async function append({ lane }: ChatContext, command: CreditCommand): Promise<CreditOutcome | 'lane_full'> {
+  try {
+    return await lane.appendCredit(command);
+  } catch (error) {
+    if (error instanceof LaneFullError) return 'lane_full';
+    throw error;
+  }
+}
+
+export function withoutShort(result: AdmittedChat | Refused | Short): AdmittedChat | Refused {
+  return result.kind === 'short' ? result.refused : result;
+}

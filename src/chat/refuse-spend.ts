@@ -1,0 +1,31 @@
+import { openAiError } from '../domain/errors/openai-error.ts';
+import type { SpendRefusal } from '../spend/refusal.ts';
+import { type Refused, refuse } from './answer.ts';
+
+/** How a client is answered whose spend authorization does not pay for its request. */
+export function refuseSpend(refusal: SpendRefusal): Refused {
+  switch (refusal.kind) {
+    case 'invalid': {
+      const { fault, message } = refusal;
+      return refuse(openAiError(fault, message === undefined ? {} : { message }));
+    }
+    case 'too_many_failures':
+      return refuse(openAiError('rate_limit_exceeded'), { retryAfterSecs: 60 });
+    case 'in_progress':
+      return refuse(openAiError('spend_in_progress'), { retryAfterSecs: 2 });
+    case 'already_paid': {
+      const message =
+        `The spend authorization has paid for this request before, as generation ${refusal.chatId}. ` +
+        'Nothing more was charged; sign a new spend authorization for another answer.';
+      return refuse(openAiError('spend_replay', { message }));
+    }
+    case 'chain_unavailable':
+      return refuse(openAiError('chain_unavailable'), { retryAfterSecs: 2 });
+    case 'queue_full':
+      return refuse(openAiError('overloaded'), { retryAfterSecs: 2 });
+    case 'lane_full':
+      return refuse(openAiError('overloaded'), { retryAfterSecs: 1 });
+    case 'client_left':
+      return refuse(openAiError('request_timeout'));
+  }
+}

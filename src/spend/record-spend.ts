@@ -1,0 +1,59 @@
+import type { Landed } from '../peers/prepaid/prepaid-contract.ts';
+import { inBackground } from '../runtime/background.ts';
+import { type late, within } from '../runtime/within.ts';
+import { endExposure } from '../store/spend.ts';
+import type { SpendContext } from './context.ts';
+import { type AcceptedSpend, landedData, spendStream } from './spend.ts';
+
+type Recording = Pick<SpendContext, 'running' | 'log' | 'pool'>;
+
+/** How long a request waits for the ledger to record a step of its spend. */
+const recordTimeoutMs = 5_000;
+
+/** Frees a spend's nonce: nothing was delivered for it, and nothing will be paid out. */
+export async function releaseSpend(context: Recording, spend: AcceptedSpend, reason: string): Promise<void> {
+  const { record, facts, claim } = spend;
+  const released = record([{ type: 'spend_released', data: { ...facts, reason } }], [claim]);
+  await recordWithin(context, spend, released);
+  endUnused(context, spend);
+}
+
+/** The operator delivers nothing for this spend, so it risks nothing. */
+function endUnused({ pool, running, log }: Recording, { facts }: AcceptedSpend): void {
+  const ended = endExposure(pool, spendStream(facts.chat_id), false);
+  const message = 'the exposure of a released spend could not be ended';
+  inBackground({ running, log }, ended, message, { chat_id: facts.chat_id });
+}
+
+/**
+ * Records that an answer is about to be delivered, which its spend pays for from then on. False when another process has
+ * released the spend. While the ledger cannot be reached the event is recorded later: no other process can have released the
+ * spend so soon.
+ */
+export async function earnSpend(context: Recording, spend: AcceptedSpend): Promise<boolean> {
+  const { record, facts } = spend;
+  const earned = record([{ type: 'spend_earned', data: facts }]);
+  return (await recordWithin(context, spend, earned)) !== 'refused';
+}
+
+/** Records where a spend has landed, without waiting: later events of the spend are recorded after this one. */
+export function recordAuthorized(context: Recording, spend: AcceptedSpend, landed: Landed | undefined): void {
+  const { record, facts } = spend;
+  const data = { ...facts, ...(landed && landedData(landed)) };
+  void recordWithin(context, spend, record([{ type: 'spend_authorized', data }]));
+}
+
+/** Waits for a record up to a time limit; shutdown waits until it is complete. */
+async function recordWithin(
+  { running, log }: Recording,
+  { facts }: AcceptedSpend,
+  recorded: Promise<boolean>,
+): Promise<'ok' | 'refused' | typeof late> {
+  const outcome = recorded
+    .then((isOurs): 'ok' | 'refused' => (isOurs ? 'ok' : 'refused'))
+    .catch((err: unknown): 'refused' => {
+      log.error({ err, chat_id: facts.chat_id }, 'an event of a spend could not be recorded');
+      return 'refused';
+    });
+  return within(recordTimeoutMs, running.add(outcome));
+}

@@ -1,0 +1,23 @@
+import type { SpendAuthFault } from '../domain/spend/spend-auth.ts';
+
+/** Why a spend authorization does not pay for a request. Nothing is charged for that request. */
+export type SpendRefusal =
+  /** The authorization, or its account, is at fault. `message` says more than the fault's own sentence. */
+  | { readonly kind: 'invalid'; readonly fault: SpendAuthFault; readonly message?: string }
+  /** The client's address sent too many credentials that failed. */
+  | { readonly kind: 'too_many_failures' }
+  /** It pays for this very request, which is being answered. */
+  | { readonly kind: 'in_progress' }
+  /** It has paid for this very request before. */
+  | { readonly kind: 'already_paid'; readonly chatId: string }
+  | { readonly kind: 'chain_unavailable' }
+  /** Too many spends of the account wait for their turn. */
+  | { readonly kind: 'queue_full' }
+  /** The ledger takes no more commands now. */
+  | { readonly kind: 'lane_full' }
+  /** The client closed its connection. */
+  | { readonly kind: 'client_left' };
+
+export function invalidSpend(fault: SpendAuthFault, message?: string): SpendRefusal {
+  return { kind: 'invalid', fault, ...(message === undefined ? {} : { message }) };
+}
