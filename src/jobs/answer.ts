@@ -3,19 +3,23 @@ import type { Hex } from '../domain/values/primitives.ts';
 import type { SettlementOption } from '../domain/payments/quote.ts';
 import type { RefusalCode } from '../domain/errors/refusal.ts';
 import type { inputJson } from './catalog.ts';
+import type { OfferCode } from './refusal.ts';
 import type { paymentSummary } from '../domain/payments/payment.ts';
 
-/** A quote as it is offered: its name, how long it holds, and the ways to pay it. */
+/** A quote as it is offered: its digest, its expiry (Unix seconds) and the ways to pay it. */
 export interface OfferedQuote extends JobId {
   readonly digest: Hex;
   readonly expiresAt: number;
   readonly options: readonly SettlementOption[];
-  /** What the job's requests must be, where that is limited. */
+  /** The content type and schema of the job's requests; undefined if it takes any. */
   readonly input: ReturnType<typeof inputJson>;
 }
 
 /** Every way a paid request can end, before HTTP gives it a status. */
-export type JobAnswer =
+export type JobAnswer = PaymentAnswer | PaymentRequired | Refused;
+
+/** The answer of a payment that was started. */
+export type PaymentAnswer =
   | {
       readonly kind: 'accepted';
       readonly digest: Hex;
@@ -24,19 +28,17 @@ export type JobAnswer =
       readonly payment: ReturnType<typeof paymentSummary>;
       /** The version the payment came in: its answer goes back in the same. */
       readonly x402Version: 1 | 2;
-      /** Left out where the asker did not show that the quote is its own. */
+      /** Absent unless the client showed that the quote is its own. */
       readonly receiptToken: string | undefined;
       readonly replayed: boolean;
     }
-  | PaymentRequired
-  /** Money may have moved: never told as a failure. */
-  | { readonly kind: 'pending'; readonly digest: Hex; readonly replayed: boolean }
-  | Refused;
+  /** Money may have moved, so this is never reported as a failure. */
+  | { readonly kind: 'pending'; readonly digest: Hex; readonly replayed: boolean };
 
 export interface PaymentRequired {
   readonly kind: 'payment_required';
-  readonly code: 'payment_required' | 'payment_invalid' | 'quote_expired';
-  /** Why the payment that came was not taken: a machine word. */
+  readonly code: OfferCode;
+  /** Why the payment was rejected: a machine-readable word. Absent where there was no payment. */
   readonly reason: string | undefined;
   readonly quote: OfferedQuote;
 }
@@ -45,6 +47,6 @@ export interface Refused {
   readonly kind: 'refused';
   readonly code: RefusalCode;
   readonly retryAfterSecs?: number;
-  /** What exactly is wrong, line by line: our own words. */
+  /** What exactly is wrong, line by line. */
   readonly details?: readonly string[];
 }

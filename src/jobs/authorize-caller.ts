@@ -1,7 +1,13 @@
-import { type CallerClaim, callerDigest, readCallerClaim } from '../domain/payments/caller-signature.ts';
+import {
+  type CallerClaim,
+  type CallerClaimRefusal,
+  callerDigest,
+  readCallerClaim,
+} from '../domain/payments/caller-signature.ts';
 import type { Address } from '../domain/values/primitives.ts';
 import { recoverSigner } from '../domain/values/ethereum-signature.ts';
-import type { RefusalCode } from '../domain/errors/refusal.ts';
+import { type RefusalCode, refusals } from '../domain/errors/refusal.ts';
+import { isNonceUsed } from '../store/streams.ts';
 import { bytesToHex } from 'viem/utils';
 import type { Job, Restriction } from './catalog.ts';
 import { type JobsContext, nowSecs } from './context.ts';
@@ -9,61 +15,117 @@ import type { BoundRequest } from './job-request.ts';
 
 /** Who calls a restricted job, as far as this process alone can tell. */
 export interface FoundCaller {
+  readonly kind: 'found';
   readonly caller: Address;
   /** The delegated claim; undefined where the payer is the caller. */
   readonly claim: CallerClaim | undefined;
-  /** False where only the caller's own contract could still say that the signature is its. */
+  /** False if only the caller's own contract could still confirm the signature. */
   readonly isProven: boolean;
 }
 
+/** Every code that the checks of a caller can fail with. */
+export type CallerRefusalCode =
+  | CallerClaimRefusal
+  | 'signature_mismatch'
+  | 'signature_replay'
+  | 'caller_not_permitted'
+  | 'permission_check_failed';
+
+/** One check of a caller, and how it came out. */
+export interface CallerCheck<Code extends RefusalCode = CallerRefusalCode> {
+  readonly name: 'caller' | 'signature' | 'nonce' | 'permission';
+  readonly result: { readonly kind: 'passed' } | { readonly kind: 'failed'; readonly code: Code };
+  /** For the dry run. */
+  readonly detail: string;
+}
+
 /**
- * The caller of a delegated request, from its headers alone: no RPC is asked for an ordinary account.
- * Returns the code of what is missing, malformed or late.
+ * The caller of a delegated request, from its headers alone: for an ordinary account no RPC is needed.
+ * Fails with the code of the first header that is missing, malformed or expired.
  */
 export function findDelegatedCaller(
   context: JobsContext,
   request: BoundRequest,
   job: Job,
-): FoundCaller | RefusalCode {
+): FoundCaller | { readonly kind: 'failed'; readonly code: CallerClaimRefusal } {
   const claim = readCallerClaim(
     request.callerHeaders,
     nowSecs(context),
     context.settings.maxSignatureTtlSecs,
   );
-  if (typeof claim === 'string') return claim;
+  if (typeof claim === 'string') return { kind: 'failed', code: claim };
   const signer = recoverSigner(callerDigest(job, request.body, claim), claim.parsed);
-  return { caller: claim.caller, claim, isProven: signer === claim.caller };
+  return { kind: 'found', caller: claim.caller, claim, isProven: signer === claim.caller };
 }
 
-/** Whether a caller that did not sign as an ordinary account signed as a contract (ERC-1271). Undefined where it did. */
-export async function proveContractCaller(
+/**
+ * Step 5, check by check, for the paid flow and the dry run: the caller is proven, its nonce is unused, it is permitted. Ends
+ * after a failed signature, since only the owner of a nonce may learn whether it is used.
+ */
+export async function* checkCaller(
   context: JobsContext,
-  restriction: Restriction,
   request: BoundRequest,
   job: Job,
-  { caller, claim, isProven }: FoundCaller,
-): Promise<'signature_mismatch' | 'permission_check_failed' | undefined> {
-  if (isProven || !claim) return undefined;
-  const answer = await context.contractSignatures.isValidSignature({
-    rpcUrl: restriction.rpcUrl,
-    account: caller,
-    digest: bytesToHex(callerDigest(job, request.body, claim)),
-    signature: claim.signature,
-  });
-  if (answer.kind === 'answer') return answer.valid ? undefined : 'signature_mismatch';
-  context.log.warn({ caller, cause: answer.cause }, "a contract caller's signature could not be checked");
-  return 'permission_check_failed';
+  restriction: Restriction,
+  found: FoundCaller,
+): AsyncGenerator<CallerCheck> {
+  const { caller, claim, isProven } = found;
+  if (claim) {
+    const signature = isProven
+      ? passed('signature', signatureDetail)
+      : await checkContractSignature(context, restriction, request, job, claim);
+    yield signature;
+    if (signature.result.kind === 'failed') return;
+    yield (await isNonceUsed(context.pool, caller, job, claim.nonce))
+      ? failed('nonce', 'signature_replay')
+      : passed('nonce', 'unused; a dry run does not use it');
+  }
+  yield await checkPermission(context, restriction, job.serviceId, caller);
 }
 
-/** Whether the operator's contract permits this caller now. Undefined where it does. */
-export async function askPermission(
+const signatureDetail = 'over this body, job, nonce and expiry';
+
+/** A caller that did not sign as an ordinary account may have signed as a contract (ERC-1271). */
+async function checkContractSignature(
+  context: JobsContext,
+  { rpcUrl }: Restriction,
+  request: BoundRequest,
+  job: Job,
+  claim: CallerClaim,
+): Promise<CallerCheck> {
+  const { caller, signature } = claim;
+  const answer = await context.contractSignatures.isValidSignature({
+    rpcUrl,
+    account: caller,
+    digest: bytesToHex(callerDigest(job, request.body, claim)),
+    signature,
+  });
+  if (answer.kind === 'answer')
+    return answer.valid ? passed('signature', signatureDetail) : failed('signature', 'signature_mismatch');
+  context.log.warn({ caller, cause: answer.cause }, "a contract caller's signature could not be checked");
+  return failed('signature', 'permission_check_failed');
+}
+
+/** Whether the operator's contract permits this caller now. */
+async function checkPermission(
   context: JobsContext,
   { rpcUrl, contract }: Restriction,
   serviceId: number,
   caller: Address,
-): Promise<'caller_not_permitted' | 'permission_check_failed' | undefined> {
+): Promise<CallerCheck> {
   const answer = await context.permissions.isPermitted({ rpcUrl, contract, serviceId, caller });
-  if (answer.kind === 'answer') return answer.permitted ? undefined : 'caller_not_permitted';
+  if (answer.kind === 'answer')
+    return answer.permitted
+      ? passed('permission', `${contract} permits it`)
+      : failed('permission', 'caller_not_permitted');
   context.log.warn({ caller, cause: answer.cause }, 'the permission contract gave no usable answer');
-  return 'permission_check_failed';
+  return failed('permission', 'permission_check_failed');
+}
+
+export function passed(name: CallerCheck['name'], detail: string): CallerCheck<never> {
+  return { name, result: { kind: 'passed' }, detail };
+}
+
+export function failed<Code extends RefusalCode>(name: CallerCheck['name'], code: Code): CallerCheck<Code> {
+  return { name, result: { kind: 'failed', code }, detail: refusals[code].sentence };
 }

@@ -1,14 +1,14 @@
 import { clientOf } from '../domain/values/client-address.ts';
 
 /**
- * How many requests that were not paid one asker may make a minute. Counted by this process alone, in memory: it keeps
- * a stranger from filling the ledger for nothing, and decides about nobody's money.
+ * Limits the requests per minute that reach no settlement, per client address and per payer. Counted in memory by this
+ * process alone: it keeps clients from filling the ledger for free and decides about no money.
  */
 export interface Budget {
-  /** Seconds to wait where any of these askers has spent its budget; undefined where there is room. */
-  spent(askers: readonly string[]): number | undefined;
+  /** Whole seconds until none of these keys has spent its budget; 0 if none has. */
+  waitSecs(keys: readonly string[]): number;
   /** Counts one request that did not reach `settlement_started`. */
-  charge(askers: readonly string[]): void;
+  charge(keys: readonly string[]): void;
 }
 
 interface Window {
@@ -17,60 +17,63 @@ interface Window {
   previous: number;
 }
 
-const maxAskers = 100_000;
+const maxKeys = 100_000;
 const minuteMs = 60_000;
 
-/** A sliding window of two counters an asker; the least recently charged are forgotten past 100,000. 0 is no limit. */
+/**
+ * A sliding window of two counters per key. Beyond 100,000 keys the least recently charged is dropped.
+ * @param perMinute 0 for no limit
+ */
 export function createBudget(perMinute: number, nowMs: () => number = Date.now): Budget {
   const windows = new Map<string, Window>();
 
-  /** The asker's counters as of now: a window that is over counts as nothing. */
-  const countsOf = (asker: string): { current: number; previous: number } => {
-    const window = windows.get(asker);
+  /** The counters of a key now: a window that has ended counts as zero. */
+  const countsOf = (key: string): { current: number; previous: number } => {
+    const window = windows.get(key);
     const minute = Math.floor(nowMs() / minuteMs);
     if (window?.minute === minute) return window;
     return { current: 0, previous: window?.minute === minute - 1 ? window.current : 0 };
   };
 
-  /** Milliseconds until this asker has room: the earlier minute's share shrinks as the present one goes on. */
-  const waitMs = (asker: string): number => {
-    const { current, previous } = countsOf(asker);
+  /** Milliseconds until a key is below its limit: the earlier minute's share shrinks as the present one goes on. */
+  const waitMs = (key: string): number => {
+    const { current, previous } = countsOf(key);
     const elapsed = (nowMs() % minuteMs) / minuteMs;
     if (current + previous * (1 - elapsed) < perMinute) return 0;
-    const roomAt = (share: number, others: number): number => Math.max(0, 1 - (perMinute - others) / share);
-    const until = current < perMinute ? roomAt(previous, current) : 1 + roomAt(current, 0);
+    const freeAt = (share: number, others: number): number => Math.max(0, 1 - (perMinute - others) / share);
+    const until = current < perMinute ? freeAt(previous, current) : 1 + freeAt(current, 0);
     return Math.max(1, (until - elapsed) * minuteMs);
   };
 
-  const charge = (asker: string): void => {
+  const charge = (key: string): void => {
     const minute = Math.floor(nowMs() / minuteMs);
-    const { current, previous } = countsOf(asker);
-    windows.delete(asker);
-    windows.set(asker, { minute, current: current + 1, previous });
-    if (windows.size > maxAskers) {
-      const [eldest] = windows.keys();
-      if (eldest !== undefined) windows.delete(eldest);
+    const { current, previous } = countsOf(key);
+    windows.delete(key);
+    windows.set(key, { minute, current: current + 1, previous });
+    if (windows.size > maxKeys) {
+      const [oldest] = windows.keys();
+      if (oldest !== undefined) windows.delete(oldest);
     }
   };
 
   return {
-    spent(askers) {
-      const longestMs = perMinute === 0 ? 0 : Math.max(0, ...askers.map(waitMs));
-      // a moment past the edge, so that asking then finds room
-      return longestMs > 0 ? Math.floor(longestMs / 1_000) + 1 : undefined;
+    waitSecs(keys) {
+      const longestMs = perMinute === 0 ? 0 : Math.max(0, ...keys.map(waitMs));
+      // rounded up past the edge, so that a request after this wait is below the limit
+      return longestMs > 0 ? Math.floor(longestMs / 1_000) + 1 : 0;
     },
-    charge(askers) {
+    charge(keys) {
       if (perMinute === 0) return;
-      for (const asker of askers) charge(asker);
+      for (const key of keys) charge(key);
     },
   };
 }
 
-/** One asker's name from a client address: IPv6 clients own a /64, so they are counted by it. */
-export function addressAsker(address: string): string {
+/** The budget key of a client address: an IPv6 client owns a /64, so it is counted by that. */
+export function addressBudgetKey(address: string): string {
   return clientOf(address, 64);
 }
 
-export function payerAsker(payer: string): string {
+export function payerBudgetKey(payer: string): string {
   return `payer:${payer}`;
 }

@@ -1,138 +1,99 @@
-import type { EventData, LedgerEvent } from '../domain/events/event.ts';
-import {
-  expectedTransfer,
-  ofPayment,
-  paymentFromData,
-  type SignedPayment,
-} from '../domain/payments/payment.ts';
+import { expectedTransfer } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import { foldQuote, type PaymentState, paymentOf, type Settled } from '../domain/payments/quote-state.ts';
-import { placeData, type PlacedTransfer } from '../domain/payments/transfer-place.ts';
+import { foldQuote, paymentOf, type Settled } from '../domain/payments/quote-state.ts';
+import { type SettlementOutcome, settlementState } from '../domain/payments/settlement.ts';
 import type { Block, Chain } from '../peers/chain/chain.ts';
-import type { CallChange, Claim } from '../store/append-batch.ts';
 import { type FollowUp, noteSeenBlock, type ProvenSettlement } from '../store/follow-ups.ts';
-import { readStream, transferClaim } from '../store/streams.ts';
-import { findSettlement } from './find-settlement.ts';
+import { readStream } from '../store/streams.ts';
 import type { JobsContext } from './context.ts';
+import { findSettlement } from './find-settlement.ts';
+import { recordDecision, type StartedPayment } from './record-settlement.ts';
+import type { FollowUpResult } from './resolve-settlement.ts';
 
-/** What a settlement is held against: its chain, and how far that is final. */
+/** A chain, and its last final block. */
 export interface Finality {
   readonly chain: Chain;
   readonly finalized: Block;
 }
 
-/** How long a settlement that was told of may take to be seen by the node that is asked. */
-const patienceSecs = 15;
+/** How long a node may take to see a transaction that a facilitator reported. */
+const nodeDelaySecs = 15;
 
-interface SettledPayment {
-  readonly digest: Hex;
-  readonly version: number;
-  readonly payment: SignedPayment;
-  readonly known: PaymentState;
+interface SettledPayment extends StartedPayment {
   readonly settled: Settled;
   readonly quotedAtSecs: number;
 }
 
-/** The payment that an event says is settled, as far as that still holds. */
-async function readSettled(
+const done: FollowUpResult = { kind: 'done' };
+const lookAgain: FollowUpResult = { kind: 'look_again' };
+
+/** The payment that an event says is settled; undefined if that settlement does not hold any more. */
+async function findSettled(
   context: JobsContext,
   { stream, seq }: Pick<FollowUp, 'stream' | 'seq'>,
 ): Promise<SettledPayment | undefined> {
   const { events } = await readStream(context.pool, stream);
   const event = events.find((candidate) => candidate.seq === seq);
   if (event?.type !== 'payment_settled' && event?.type !== 'settlement_confirmed') return undefined;
-  const story = foldQuote(events);
-  const known = paymentOf(story, { ...event.data, nonce: event.data.payment_nonce });
+  const quote = foldQuote(events);
+  const known = paymentOf(quote, { ...event.data, nonce: event.data.payment_nonce });
   if (!known?.settled || known.settled.transaction !== event.data.transaction) return undefined;
   return {
     digest: stream as Hex,
-    version: story.version,
-    payment: paymentFromData(known.payment),
-    known,
+    version: quote.version,
+    state: settlementState(known, undefined),
     settled: known.settled,
-    quotedAtSecs: story.quote?.issued_at ?? 0,
+    quotedAtSecs: quote.quote?.issued_at ?? 0,
   };
 }
 
-/**
- * A settlement whose block has another hash by now: `settlement_reorged`. The payment is open again, and its call is taken
- * back unless a runner has it. True where nothing is left to look at.
- */
-export async function reopenReorged(context: JobsContext, proven: ProvenSettlement): Promise<boolean> {
-  const found = await readSettled(context, proven);
-  const proof = found?.settled.proof;
-  if (!found || proof?.blockHash !== proven.blockHash) return true;
-  const { payment, settled } = found;
-  const data = { ...ofPayment(payment), transaction: settled.transaction };
-  const block = { block_number: String(proof.blockNumber), block_hash: proof.blockHash };
-  return takeBack(
-    context,
-    found,
-    (call) => ({ type: 'settlement_reorged', data: { ...data, ...block, call } }),
-    [transferClaim(payment.network, settled.transaction, proof.logIndex, payment.nonce)],
-  );
+/** Reopens a settlement whose block was replaced. Its call is taken back unless a runner has it. */
+export async function reopenReorged(context: JobsContext, proven: ProvenSettlement): Promise<FollowUpResult> {
+  const found = await findSettled(context, proven);
+  if (found?.settled.proof?.blockHash !== proven.blockHash) return done;
+  return takeBack(context, found, { kind: 'reorged' });
 }
 
 /**
- * Looks for a settlement that stands on a facilitator's word, wherever on the chain it may have landed. There:
- * `settlement_confirmed`. Neither there nor on its way: `settlement_disproved`. True where nothing is left to look at.
+ * Looks on the chain for a settlement that only a facilitator has reported, in whatever transaction it landed. Found:
+ * `settlement_confirmed`. Neither there nor on its way: `settlement_disproved`.
  */
-export async function confirmWord(
+export async function confirmReported(
   context: JobsContext,
   followUp: FollowUp,
   finality: Finality,
-): Promise<boolean> {
-  const found = await readSettled(context, followUp);
-  if (!found || found.settled.evidence !== 'facilitator') return true;
-  const { payment, settled, quotedAtSecs } = found;
-  const seen = await findSettlement(finality.chain, payment, [settled.transaction], quotedAtSecs);
-  switch (seen.kind) {
-    case 'paid':
-      return confirm(context, found, { ...seen.proof, transaction: seen.transaction });
+): Promise<FollowUpResult> {
+  const found = await findSettled(context, followUp);
+  if (!found || found.settled.evidence !== 'facilitator') return done;
+  const { state, settled, quotedAtSecs } = found;
+  const onChain = await findSettlement(finality.chain, state.payment, [settled.transaction], quotedAtSecs);
+  switch (onChain.kind) {
+    case 'paid': {
+      const { transaction, proof } = onChain;
+      const recorded = await recordDecision(context, found, { kind: 'confirmed', transaction, proof });
+      // the confirmation has its own follow-up until it is final; a reorg may free a claim that was lost
+      return recorded.kind === 'recorded' ? done : lookAgain;
+    }
     case 'void':
-      return disprove(context, found, seen.reason);
+      return takeBack(context, found, { kind: 'disproved', reason: onChain.reason });
     case 'unused':
       return (await isOnItsWay(context, followUp, found, finality))
-        ? false
-        : disprove(context, found, 'not_on_chain');
+        ? lookAgain
+        : takeBack(context, found, { kind: 'disproved', reason: 'not_on_chain' });
     case 'undecided':
-      return false;
+      return lookAgain;
   }
 }
 
-async function confirm(
-  context: JobsContext,
-  { digest, version, payment }: SettledPayment,
-  proof: PlacedTransfer & { readonly transaction: Hex },
-): Promise<boolean> {
-  const { transaction, logIndex } = proof;
-  const data: EventData<'settlement_confirmed'> = {
-    ...ofPayment(payment),
-    transaction,
-    ...placeData(proof),
-  };
-  const { outcome } = await context.lane.append(
-    {
-      stream: digest,
-      expect: version,
-      events: [{ type: 'settlement_confirmed', data }],
-      claims: [transferClaim(payment.network, transaction, logIndex, payment.nonce)],
-    },
-    { urgent: true },
-  );
-  // the confirmation has a follow-up of its own, until it is final; a lost claim may be one that a reorganisation frees
-  return outcome === 'ok';
-}
-
 /**
- * Whether the transfer may still be coming. It is not where the node has never heard of the transaction, the chain is final
- * beyond where it stood when this was first looked for, and the authorization is unused there. Only the chain's own order
- * decides: clocks differ, and a lagging node says "unused" as well.
+ * Whether the transfer may still land. It may not if the node does not know the transaction, the chain is final beyond its
+ * height at the first look, and the authorization is unused there. Only the chain's own order decides: clocks differ, and a
+ * lagging node reports "unused" as well.
  */
 async function isOnItsWay(
   context: JobsContext,
   { seq, seenAtBlock, ageSecs }: FollowUp,
-  { payment, settled }: SettledPayment,
+  { state, settled }: SettledPayment,
   { chain, finalized }: Finality,
 ): Promise<boolean> {
   if (seenAtBlock === undefined) {
@@ -140,45 +101,32 @@ async function isOnItsWay(
     if (latest.kind === 'answer') await noteSeenBlock(context.pool, seq, latest.block.number);
     return true;
   }
-  if (ageSecs < patienceSecs || finalized.number <= seenAtBlock) return true;
+  if (ageSecs < nodeDelaySecs || finalized.number <= seenAtBlock) return true;
   const heard = await chain.knowsTransaction(settled.transaction as Hex);
   if (heard.kind === 'unavailable' || heard.isKnown) return true;
-  const state = await chain.isUsed(expectedTransfer(payment), finalized.hash);
-  return state.kind === 'unavailable' || state.used;
-}
-
-function disprove(context: JobsContext, found: SettledPayment, reason: string): Promise<boolean> {
-  const { payment, settled } = found;
-  const data = { ...ofPayment(payment), transaction: settled.transaction, reason };
-  return takeBack(context, found, (call) => ({ type: 'settlement_disproved', data: { ...data, call } }), []);
+  const used = await chain.isUsed(expectedTransfer(state.payment), finalized.hash);
+  return used.kind === 'unavailable' || used.used;
 }
 
 /**
- * Opens a payment again, with its call where no runner has had that; where one has, the event itself is what the payment is
- * found by again. False where the stream moved: it is read again at the next look.
+ * Opens a payment again, together with its call. If a runner has leased that meanwhile, the call is kept, and the recorded
+ * event is what the resolver finds the payment by.
  */
 async function takeBack(
   context: JobsContext,
-  { digest, version, known, payment }: SettledPayment,
-  event: (call: 'withdrawn' | 'kept') => LedgerEvent,
-  freed: readonly Claim[],
-): Promise<boolean> {
-  const attempt = (then: 'withdrawn' | 'kept', call?: CallChange) =>
-    context.lane.append(
-      { stream: digest, expect: version, events: [event(then)], freed, ...(call ? { call } : {}) },
-      { urgent: true },
-    );
-  const tell = (call: 'withdrawn' | 'kept'): void =>
-    context.log.error(
-      { quote_digest: digest, payer: payment.payer, call },
-      'a settlement does not stand on the chain',
-    );
-  if (known.call?.status === 'enqueued') {
-    const { outcome } = await attempt('withdrawn', { op: 'suspend', callId: known.call.callId });
-    if (outcome === 'ok') tell('withdrawn');
-    if (outcome !== 'lease_lost') return outcome === 'ok';
+  found: SettledPayment,
+  outcome: Extract<SettlementOutcome, { kind: 'reorged' | 'disproved' }>,
+): Promise<FollowUpResult> {
+  const recorded = await recordDecision(context, found, outcome);
+  const { digest, state } = found;
+  if (recorded.kind === 'lease_lost') {
+    return takeBack(context, { ...found, state: { ...state, call: { kind: 'with_runner' } } }, outcome);
   }
-  const { outcome } = await attempt('kept');
-  if (outcome === 'ok') tell('kept');
-  return outcome === 'ok';
+  if (recorded.kind !== 'recorded') return lookAgain;
+  const call = state.call.kind === 'enqueued' ? 'withdrawn' : 'kept';
+  context.log.error(
+    { quote_digest: digest, payer: state.payment.payer, call },
+    'a settlement does not hold on the chain',
+  );
+  return done;
 }

@@ -5,69 +5,67 @@ import type { AuthMode } from '../domain/payments/job.ts';
 import { isSignedByPayer, readSignedPayment } from '../domain/payments/payment.ts';
 import type { Address } from '../domain/values/primitives.ts';
 import { type RefusalCode, refusals } from '../domain/errors/refusal.ts';
-import { isNonceUsed } from '../store/streams.ts';
-import { askPermission, findDelegatedCaller, proveContractCaller } from './authorize-caller.ts';
+import { type CallerCheck, checkCaller, failed, findDelegatedCaller, passed } from './authorize-caller.ts';
 import { findJob, type Job, type Restriction } from './catalog.ts';
 import type { JobsContext } from './context.ts';
-import { bindRequest, type BoundRequest, type JobRequest } from './job-request.ts';
-import { requestStream } from './refuse.ts';
+import { bindRequest, type BoundRequest, type JobRequest, requestStream } from './job-request.ts';
 
-/** One thing that was looked at, and how it came out. */
-export interface AuthCheck {
-  readonly name: 'caller' | 'signature' | 'nonce' | 'permission';
-  /** Why it failed; undefined where it passed. */
-  readonly code: RefusalCode | undefined;
-  readonly detail: string;
-}
+export type DryRunCheck = CallerCheck<RefusalCode>;
 
-/** What the authorization of this request would come to. `code` is undefined where it would be allowed. */
+export type DryRunVerdict =
+  | { readonly kind: 'allowed' }
+  | { readonly kind: 'refused'; readonly code: RefusalCode; readonly retryAfterSecs?: number };
+
+/** What the authorization of this request would come to. */
 export interface DryRun {
-  readonly code: RefusalCode | undefined;
-  readonly retryAfterSecs: number | undefined;
+  readonly verdict: DryRunVerdict;
   readonly mode: Job['mode'] | undefined;
   readonly authMode: AuthMode | undefined;
   readonly caller: Address | undefined;
-  /** True where nothing proves that the asker is this caller. */
+  /** True if nothing proves that the client is this caller. */
   readonly isAsserted: boolean;
-  readonly checks: readonly AuthCheck[];
+  readonly checks: readonly DryRunCheck[];
 }
 
 /**
- * Runs the authorization of a job on a request as the paid flow would, and tells every step. Settles nothing, enqueues
- * nothing, uses no nonce up; is counted, within the request budget.
+ * Runs the paid flow's authorization of a job on a request and reports every check. Settles nothing, enqueues nothing and uses
+ * no nonce; it is counted and charged to the request budget.
  */
 export async function dryRun(context: JobsContext, incoming: JobRequest): Promise<DryRun> {
   const request = bindRequest(incoming);
   const job = request.job && findJob(context.catalog, request.job);
-  const retryAfterSecs = context.budget.spent(request.askers);
-  // charged before anything is asked: many at once must not all find the same room
-  if (retryAfterSecs === undefined) context.budget.charge(request.askers);
-  if (!job) return unmade('job_not_found', undefined);
-  if (retryAfterSecs !== undefined) return { ...unmade('rate_limited', job), retryAfterSecs };
+  const waitSecs = context.budget.waitSecs([request.addressBudgetKey]);
+  // charged before any check, so that concurrent dry runs cannot exceed the budget together
+  if (waitSecs === 0) context.budget.charge([request.addressBudgetKey]);
+  if (!job) return withoutChecks(refused('job_not_found'), undefined);
+  if (waitSecs > 0) return withoutChecks({ ...refused('rate_limited'), retryAfterSecs: waitSecs }, job);
   const run = await runChecks(context, request, job);
   const event = {
-    type: eventOf(run.code),
+    type: eventOf(run.verdict),
     data: {
       service_id: job.serviceId,
       job_index: job.jobIndex,
       ...(run.authMode ? { mode: run.authMode } : {}),
       ...(run.caller ? { caller: run.caller } : {}),
-      ...(run.code ? { code: run.code } : {}),
+      ...(run.verdict.kind === 'refused' ? { code: run.verdict.code } : {}),
     },
   };
   await context.lane.append({ stream: requestStream(request), events: [event] });
   return run;
 }
 
-function eventOf(code: RefusalCode | undefined): Extract<EventType, `dry_run_${string}`> {
-  if (!code) return 'dry_run_allowed';
-  return refusals[code].status >= 500 ? 'dry_run_error' : 'dry_run_denied';
+function eventOf(verdict: DryRunVerdict): Extract<EventType, `dry_run_${string}`> {
+  if (verdict.kind === 'allowed') return 'dry_run_allowed';
+  return refusals[verdict.code].status >= 500 ? 'dry_run_error' : 'dry_run_denied';
 }
 
-function unmade(code: RefusalCode | undefined, job: Job | undefined): DryRun {
+function refused(code: RefusalCode): Extract<DryRunVerdict, { kind: 'refused' }> {
+  return { kind: 'refused', code };
+}
+
+function withoutChecks(verdict: DryRunVerdict, job: Job | undefined): DryRun {
   return {
-    code,
-    retryAfterSecs: undefined,
+    verdict,
     mode: job?.mode,
     authMode: job?.restriction?.authMode,
     caller: undefined,
@@ -78,13 +76,14 @@ function unmade(code: RefusalCode | undefined, job: Job | undefined): DryRun {
 
 async function runChecks(context: JobsContext, request: BoundRequest, job: Job): Promise<DryRun> {
   const { restriction } = job;
-  if (!restriction) return unmade(job.mode === 'disabled' ? 'x402_disabled' : undefined, job);
+  const disabled: DryRunVerdict | undefined = job.mode === 'disabled' ? refused('x402_disabled') : undefined;
+  if (!restriction) return withoutChecks(disabled ?? { kind: 'allowed' }, job);
   const run =
     restriction.authMode === 'payer_is_caller'
       ? await runPayer(context, request, job, restriction)
       : await runDelegated(context, request, job, restriction);
-  // an operator tries before enabling: the checks ran, and the job is disabled all the same
-  return job.mode === 'disabled' ? { ...run, code: 'x402_disabled' } : run;
+  // an operator tests a job before enabling it: the checks ran, and the job is disabled all the same
+  return disabled ? { ...run, verdict: disabled } : run;
 }
 
 async function runPayer(
@@ -93,31 +92,36 @@ async function runPayer(
   job: Job,
   restriction: Restriction,
 ): Promise<DryRun> {
-  const base = unmade(undefined, job);
   const payer = payerOf(request, job);
-  if ('code' in payer) return { ...base, code: payer.code, checks: [failed('caller', payer.code)] };
+  if (payer.kind === 'failed') return withChecks(job, [failed('caller', payer.code)]);
   const { caller, isAsserted } = payer;
   const detail = isAsserted
-    ? `${caller}, asserted by X-NET-CALLER: nothing proves it here`
+    ? `${caller}, asserted by X-NET-CALLER and not proven`
     : `${caller} signed the payment`;
-  const checks = [passed('caller', detail), await permissionCheck(context, job, restriction, caller)];
-  return { ...base, caller, isAsserted, ...verdict(checks) };
+  const checks: DryRunCheck[] = [passed('caller', detail)];
+  const found = { kind: 'found', caller, claim: undefined, isProven: !isAsserted } as const;
+  for await (const check of checkCaller(context, request, job, restriction, found)) checks.push(check);
+  return { ...withChecks(job, checks), caller, isAsserted };
 }
 
-/** The payer in the payment header, by its own signature; without a payment, whom X-NET-CALLER names. */
+/** The payer in the payment header, by its own signature; without a payment, the address in X-NET-CALLER. */
 function payerOf(
   request: BoundRequest,
   job: Job,
-): { readonly caller: Address; readonly isAsserted: boolean } | { readonly code: RefusalCode } {
+):
+  | { readonly kind: 'found'; readonly caller: Address; readonly isAsserted: boolean }
+  | { readonly kind: 'failed'; readonly code: RefusalCode } {
   if (request.payment) {
     const decoded = decodePayment(request.payment.header, request.payment.x402Version);
     const payer = typeof decoded === 'object' && provenPayer(decoded, job);
-    return payer ? { caller: payer, isAsserted: false } : { code: 'payment_invalid' };
+    return payer
+      ? { kind: 'found', caller: payer, isAsserted: false }
+      : { kind: 'failed', code: 'payment_invalid' };
   }
   const { caller: header } = request.callerHeaders;
-  if (header === undefined) return { code: 'missing_caller' };
+  if (header === undefined) return { kind: 'failed', code: 'missing_caller' };
   const caller = parseCaller(header);
-  return caller ? { caller, isAsserted: true } : { code: 'invalid_caller' };
+  return caller ? { kind: 'found', caller, isAsserted: true } : { kind: 'failed', code: 'invalid_caller' };
 }
 
 function provenPayer(decoded: DecodedPayment, job: Job): Address | undefined {
@@ -134,44 +138,19 @@ async function runDelegated(
   job: Job,
   restriction: Restriction,
 ): Promise<DryRun> {
-  const base = unmade(undefined, job);
   const found = findDelegatedCaller(context, request, job);
-  if (typeof found === 'string') return { ...base, ...verdict([failed('caller', found)]) };
+  if (found.kind === 'failed') return withChecks(job, [failed('caller', found.code)]);
   const { caller, claim } = found;
-  const unproven = await proveContractCaller(context, restriction, request, job, found);
-  const checks = [
-    passed('caller', `${caller}, until ${new Date((claim?.expiry ?? 0) * 1_000).toISOString()}`),
-    unproven ? failed('signature', unproven) : passed('signature', 'over this body, job, nonce and expiry'),
-  ];
-  // whether a nonce is used is told only to who holds the key
-  if (unproven) return { ...base, caller, ...verdict(checks) };
-  const used = claim && (await isNonceUsed(context.pool, caller, job, claim.nonce));
-  checks.push(
-    used ? failed('nonce', 'signature_replay') : passed('nonce', 'not used yet; this run uses it up neither'),
-  );
-  checks.push(await permissionCheck(context, job, restriction, caller));
-  return { ...base, caller, ...verdict(checks) };
+  const until = new Date((claim?.expiry ?? 0) * 1_000).toISOString();
+  const checks: DryRunCheck[] = [passed('caller', `${caller}, until ${until}`)];
+  for await (const check of checkCaller(context, request, job, restriction, found)) checks.push(check);
+  return { ...withChecks(job, checks), caller };
 }
 
-async function permissionCheck(
-  context: JobsContext,
-  job: Job,
-  restriction: Restriction,
-  caller: Address,
-): Promise<AuthCheck> {
-  const refused = await askPermission(context, restriction, job.serviceId, caller);
-  return refused ? failed('permission', refused) : passed('permission', `${restriction.contract} permits it`);
-}
-
-function passed(name: AuthCheck['name'], detail: string): AuthCheck {
-  return { name, code: undefined, detail };
-}
-
-function failed(name: AuthCheck['name'], code: RefusalCode): AuthCheck {
-  return { name, code, detail: refusals[code].sentence };
-}
-
-/** The first check that failed decides, as it would in the paid flow. */
-function verdict(checks: readonly AuthCheck[]): Pick<DryRun, 'code' | 'checks'> {
-  return { code: checks.find(({ code }) => code !== undefined)?.code, checks };
+/** The first failed check decides, as it would in the paid flow. */
+function withChecks(job: Job, checks: readonly DryRunCheck[]): DryRun {
+  const firstFailed = checks.find(({ result }) => result.kind === 'failed');
+  const verdict: DryRunVerdict =
+    firstFailed?.result.kind === 'failed' ? refused(firstFailed.result.code) : { kind: 'allowed' };
+  return { ...withoutChecks(verdict, job), checks };
 }

@@ -3,24 +3,24 @@ import type { Hex } from '../domain/values/primitives.ts';
 import type { PaymentState } from '../domain/payments/quote-state.ts';
 import type { Chain } from '../peers/chain/chain.ts';
 import type { JobsContext } from './context.ts';
-import type { Proof, Settlement } from './settlement-outcome.ts';
+import type { Proof, Settlement } from '../domain/payments/settlement.ts';
 
-/** What the chain says of a payment whose outcome nobody knows. */
+/** What the chain says about a payment whose outcome is open. */
 export type Finding =
   | { readonly kind: 'paid'; readonly transaction: Hex; readonly proof: Proof }
   /** It can never land: unused and out of time, or used up for something else, in a block that is final. */
   | { readonly kind: 'void'; readonly reason: string }
   /** Not used as far as the chain has come: it may still be settled. */
   | { readonly kind: 'unused' }
-  /** Nothing that could be acted upon yet. */
+  /** Nothing can be concluded yet. */
   | { readonly kind: 'undecided'; readonly reason: string };
 
-/** How long before its quote a payment may have been signed, and so have landed. */
+/** How long before its quote a payment may have been signed, and so may have landed. */
 const signedEarlierSecs = 3_600;
 
 /**
- * Asks the chain what became of a payment: first the transactions that somebody named, then the authorization's state and
- * its own log. Nothing is void before the block that says so is final.
+ * Asks the chain for a payment's transfer: first in the transactions that were named for it, then by the authorization's state
+ * and its log. A payment is void only once the block that proves it is final.
  */
 export async function findSettlement(
   chain: Chain,
@@ -38,30 +38,39 @@ export async function findSettlement(
   return state.used ? findUse(chain, payment, quotedAtSecs) : judgeUnused(chain, payment);
 }
 
+/** Whether a payment's transfer landed before the payment reached the gateway. */
+export type Landing =
+  | { readonly kind: 'landed'; readonly settlement: Settlement }
+  /** The authorization is unused, or used for another transfer. */
+  | { readonly kind: 'not_landed' }
+  /** The authorization is used and not yet known for what, or the chain gives no answer. */
+  | { readonly kind: 'unsure' };
+
 /**
- * A payment that a facilitator calls invalid may have been landed before it came to us, as anybody may: then its payer is
- * charged already. `unsure` where the chain says that it is used, or says nothing, and not yet for what. Undefined where
- * it is free, or used for something else.
+ * Anybody may land a payment's transfer before the payment reaches the gateway: then the facilitator calls it invalid, and
+ * its payer is charged already.
  */
 export async function findLanded(
   context: Pick<JobsContext, 'chains'>,
   payment: SignedPayment,
   quotedAtSecs: number,
-): Promise<Settlement | 'unsure' | undefined> {
+): Promise<Landing> {
   const chain = context.chains.get(payment.network);
-  if (!chain) return undefined;
+  if (!chain) return { kind: 'not_landed' };
   const state = await chain.isUsed(expectedTransfer(payment));
-  if (state.kind === 'unavailable') return 'unsure';
-  if (!state.used) return undefined;
+  if (state.kind === 'unavailable') return { kind: 'unsure' };
+  if (!state.used) return { kind: 'not_landed' };
   const found = await findUse(chain, payment, quotedAtSecs);
-  // what anybody can read on the chain pays for nobody who cannot show the payer's own signature
-  if (found.kind === 'paid') return isSignedByPayer(payment) ? { ...found, kind: 'settled' } : 'unsure';
-  return found.kind === 'void' ? undefined : 'unsure';
+  if (found.kind !== 'paid') return { kind: found.kind === 'void' ? 'not_landed' : 'unsure' };
+  // the transfer is public on the chain: it pays only for a client that has the payer's own signature
+  return isSignedByPayer(payment)
+    ? { kind: 'landed', settlement: { ...found, kind: 'settled' } }
+    : { kind: 'unsure' };
 }
 
-/** The authorization is used up: by our transfer, or by something else. */
+/** The authorization is used: by the expected transfer, or by something else. */
 async function findUse(chain: Chain, payment: SignedPayment, quotedAtSecs: number): Promise<Finding> {
-  // no authorization is used before it is valid
+  // an authorization cannot be used before it is valid
   const sinceSecs = Math.max(Number(payment.validAfter), quotedAtSecs - signedEarlierSecs);
   const found = await chain.findAuthorization(expectedTransfer(payment), sinceSecs);
   switch (found.kind) {
@@ -85,10 +94,10 @@ async function findUse(chain: Chain, payment: SignedPayment, quotedAtSecs: numbe
   }
 }
 
-/** Unused at a final block beyond its time, it can never be used. */
+/** Unused at a final block after it expired, an authorization can never be used. */
 async function judgeUnused(chain: Chain, payment: SignedPayment): Promise<Finding> {
   const finalized = await chain.finalizedBlock();
-  // it can be settled all the same, whether or not the chain tells what is final
+  // it can still be settled, whether or not the node reports a final block
   if (finalized.kind === 'unavailable') return { kind: 'unused' };
   const { hash, timestampSecs } = finalized.block;
   if (BigInt(timestampSecs) < payment.validBefore) return { kind: 'unused' };

@@ -2,13 +2,13 @@ import { type CallerHeaders, parseCaller, parseNonce } from '../domain/payments/
 import type { JobId } from '../domain/payments/job.ts';
 import { bindingHash, sha256 } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import { addressAsker } from './budget.ts';
+import { addressBudgetKey } from './budget.ts';
 
 /** A request for a paid job, as it arrived. */
 export interface JobRequest {
   /** Unique to this request; names its own stream in the ledger. */
   readonly requestId: string;
-  /** Undefined where the path names none that could exist. */
+  /** Undefined if no job can have the ids in the path. */
   readonly job: JobId | undefined;
   readonly method: string;
   readonly path: string;
@@ -24,11 +24,11 @@ export interface JobRequest {
 export interface BoundRequest extends JobRequest {
   readonly bodySha256: Hex;
   readonly binding: Hex;
-  /** Whose budget a refusal of this request is taken from. The payer joins once verified; empty once it may have paid. */
-  readonly askers: string[];
+  /** The budget of the client address, which a refusal is charged to. */
+  readonly addressBudgetKey: string;
 }
 
-/** Computes once what the whole flow needs of a request. */
+/** Computes the hashes that several steps need. */
 export function bindRequest(request: JobRequest): BoundRequest {
   const bodySha256 = sha256(request.body);
   const { method, path } = request;
@@ -40,5 +40,10 @@ export function bindRequest(request: JobRequest): BoundRequest {
     caller: caller === undefined ? undefined : parseCaller(caller),
     callerNonce: nonce === undefined ? undefined : parseNonce(nonce),
   });
-  return { ...request, bodySha256, binding, askers: [addressAsker(request.clientAddress)] };
+  return { ...request, bodySha256, binding, addressBudgetKey: addressBudgetKey(request.clientAddress) };
+}
+
+/** The stream of one request: refusals and dry runs that belong to no payment are recorded here. */
+export function requestStream(request: JobRequest): string {
+  return `request:${request.requestId}`;
 }

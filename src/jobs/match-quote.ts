@@ -1,5 +1,5 @@
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
-import type { EventData, LedgerEvent } from '../domain/events/event.ts';
+import type { LedgerEvent } from '../domain/events/event.ts';
 import { checkPayment, matchOption, type SignedPayment } from '../domain/payments/payment.ts';
 import type { PaymentWindow } from '../domain/payments/payment-window.ts';
 import type { Hex } from '../domain/values/primitives.ts';
@@ -9,97 +9,82 @@ import { facilitatorMarginSecs } from '../domain/payments/facilitator-margin.ts'
 import { findLivePriceWei, type StreamReading } from '../store/streams.ts';
 import type { Job } from './catalog.ts';
 import { type JobsContext, nowSecs } from './context.ts';
+import type { BoundRequest } from './job-request.ts';
 import { newQuote } from './quote-job.ts';
+import { type JobRefusal, refusal, rejectedPayment } from './refusal.ts';
 
-/** A payment that its quote, its option and its own spelling allow. */
+/** A payment that fits its quote and its option, and is spelt exactly. */
 export interface MatchedPayment {
+  readonly kind: 'matched';
   readonly digest: Hex;
-  readonly story: QuoteState;
+  readonly state: QuoteState;
   readonly payment: SignedPayment;
-  /** The payer's own name for it, where it has one. */
+  /** The payer's own id for it. */
   readonly paymentId: string | undefined;
-  /** Events that open the stream: a version 1 payment gets a quote of its own in the append that starts it. */
+  /** Events that open the stream: a version 1 payment gets its own quote in the append that starts it. */
   readonly opening: readonly LedgerEvent[];
-}
-
-export type Mismatch =
-  | {
-      readonly kind: 'rejected';
-      readonly code: 'payment_invalid' | 'quote_expired';
-      readonly why: Pick<EventData<'payment_rejected'>, 'stage' | 'reason' | 'quote_digest' | 'payer'>;
-    }
-  | { readonly kind: 'quote_in_use'; readonly digest: Hex }
-  | {
-      readonly kind: 'unidentified';
-      readonly code: 'invalid_payment_identifier' | 'missing_payment_identifier';
-    };
-
-export function rejected(
-  why: Extract<Mismatch, { kind: 'rejected' }>['why'],
-  code: 'payment_invalid' | 'quote_expired' = 'payment_invalid',
-): Mismatch {
-  return { kind: 'rejected', code, why };
 }
 
 type Matched = Omit<MatchedPayment, 'paymentId'>;
 
-/** Steps 2 and 3: the quote, the option, the payment's own spelling. Asks nobody but the ledger. */
+/** Steps 2 and 3: the quote, the option and the payment's spelling. Reads the ledger and asks no peer. */
 export async function matchQuote(
   context: JobsContext,
+  request: BoundRequest,
   job: Job,
   decoded: DecodedPayment,
   quote: StreamReading,
-): Promise<MatchedPayment | Mismatch> {
+): Promise<MatchedPayment | JobRefusal> {
   const { identifier, terms } = decoded;
-  if (identifier === 'malformed') return { kind: 'unidentified', code: 'invalid_payment_identifier' };
-  // version 1 has no extensions: required of it, an id would only shut its clients out
+  if (identifier === 'malformed') return refusal(request, 'invalid_payment_identifier');
+  // version 1 has no extensions: a required id would shut out its clients
   if (!identifier && terms && context.settings.paymentIdentifier === 'required') {
-    return { kind: 'unidentified', code: 'missing_payment_identifier' };
+    return refusal(request, 'missing_payment_identifier');
   }
   const matched = terms
-    ? matchNamedQuote(context, job, decoded, terms.quoteDigest, quote)
+    ? matchNamedQuote(context, request, job, decoded, { digest: terms.quoteDigest, ...quote })
     : await matchOwnQuote(context, job, decoded);
-  return 'kind' in matched ? matched : { ...matched, paymentId: identifier?.id };
+  return matched.kind === 'refusal' ? matched : { ...matched, paymentId: identifier?.id };
 }
 
 /** Version 2: the payment names its quote, and keeps its price until that expires. */
 function matchNamedQuote(
   context: JobsContext,
+  request: BoundRequest,
   job: Job,
   decoded: DecodedPayment,
-  digest: Hex | undefined,
-  { events, nowSecs: readAt }: StreamReading,
-): Matched | Mismatch {
-  if (digest === undefined) return rejected({ stage: 'match', reason: 'names_no_quote' });
+  { digest, events, nowSecs: readAt }: StreamReading & { readonly digest: Hex | undefined },
+): Matched | JobRefusal {
+  if (digest === undefined) return rejectedPayment(job, { stage: 'match', reason: 'names_no_quote' });
   const named = { stage: 'match', quote_digest: digest } as const;
-  const story = foldQuote(events);
-  const { quote } = story;
+  const state = foldQuote(events);
+  const { quote } = state;
   if (!quote || quote.service_id !== job.serviceId || quote.job_index !== job.jobIndex) {
-    return rejected({ ...named, reason: 'unknown_quote' });
+    return rejectedPayment(job, { ...named, reason: 'unknown_quote' });
   }
   const option = matchOption(decoded, quote.options.map(optionFromJson));
-  if (!option) return rejected({ ...named, reason: 'matches_no_option' });
-  if (!isOpen(story, readAt)) {
-    if (quote.expires_at > readAt) return { kind: 'quote_in_use', digest };
-    return rejected({ ...named, reason: 'quote_expired' }, 'quote_expired');
+  if (!option) return rejectedPayment(job, { ...named, reason: 'matches_no_option' });
+  if (!isOpen(state, readAt)) {
+    if (quote.expires_at > readAt) return refusal(request, 'quote_in_use', { digest });
+    return rejectedPayment(job, { ...named, reason: 'quote_expired' }, 'quote_expired');
   }
   const payment = checkPayment(decoded, option, paymentWindow(context, readAt));
   return 'invalid' in payment
-    ? rejected({ stage: 'shape', reason: payment.invalid, quote_digest: digest })
-    : { digest, story, payment, opening: [] };
+    ? rejectedPayment(job, { stage: 'shape', reason: payment.invalid, quote_digest: digest })
+    : { kind: 'matched', digest, state, payment, opening: [] };
 }
 
 /**
- * Version 1: the payment names no quote. The present price, or that of any quote that still holds, only fixes what it
- * has to pay; it gets a quote of its own, which nobody else can name or take.
+ * Version 1: the payment names no quote. The present price, or that of any quote that has not expired, only fixes the amount;
+ * the payment gets a quote of its own, which no other payment can name or take.
  */
 async function matchOwnQuote(
   context: JobsContext,
   job: Job,
   decoded: DecodedPayment,
-): Promise<Matched | Mismatch> {
+): Promise<Matched | JobRefusal> {
   const offered = matchOption(decoded, job.options);
-  if (!offered) return rejected({ stage: 'match', reason: 'matches_no_option' });
+  if (!offered) return rejectedPayment(job, { stage: 'match', reason: 'matches_no_option' });
   const now = nowSecs(context);
   const window = paymentWindow(context, now);
   let [option, priceWei] = [offered, job.priceWei];
@@ -111,13 +96,13 @@ async function matchOwnQuote(
       payment = checkPayment(decoded, option, window);
     }
   }
-  if ('invalid' in payment) return rejected({ stage: 'shape', reason: payment.invalid });
+  if ('invalid' in payment) return rejectedPayment(job, { stage: 'shape', reason: payment.invalid });
   const quote = newQuote({ ...job, priceWei, options: [option] }, now, context.settings.quoteTtlSecs);
   const opening: LedgerEvent[] = [{ type: 'quote_issued', data: quoteToData(quote) }];
-  return { digest: quoteDigest(quote), story: emptyQuoteState, payment, opening };
+  return { kind: 'matched', digest: quoteDigest(quote), state: emptyQuoteState, payment, opening };
 }
 
-/** The terms of a quote that holds from before the price changed. Only looked for while there can be one. */
+/** The terms of an unexpired quote from before the price changed. Skips the query once no such quote can exist. */
 async function earlierTerms(
   context: JobsContext,
   job: Job,
@@ -131,6 +116,7 @@ async function earlierTerms(
   return priceWei === undefined ? undefined : { option, priceWei };
 }
 
+/** The times a payment must fit into now, settling included. */
 export function paymentWindow(context: JobsContext, atSecs: number): PaymentWindow {
   const { maxTimeoutSecs, facilitatorSettleTimeoutMs } = context.settings;
   const settleMarginSecs = facilitatorMarginSecs + Math.ceil(facilitatorSettleTimeoutMs / 1_000);

@@ -1,101 +1,127 @@
 import { type DecodedPayment, decodePayment } from '../domain/payments/decode-payment.ts';
-import { mediaTypeOf } from '../domain/payments/job-input.ts';
+import type { Address } from '../domain/values/primitives.ts';
 import type { KnownPayment } from '../store/payment-lookup.ts';
-import type { JobAnswer, Refused } from './answer.ts';
-import { findJob, isSold, type Job } from './catalog.ts';
+import type { JobAnswer, PaymentAnswer } from './answer.ts';
+import { answerRefusal, type SentPayment } from './answer-refusal.ts';
+import type { Job } from './catalog.ts';
+import { checkPayment } from './check-payment.ts';
+import { checkRequest, findSoldJob } from './check-request.ts';
 import type { JobsContext } from './context.ts';
+import { finishPayment } from './finish-payment.ts';
 import { bindRequest, type BoundRequest, type JobRequest } from './job-request.ts';
-import { quoteJob } from './quote-job.ts';
-import { answerKnownPayment, lookUpPayment } from './known-payment.ts';
-import { refuse, refuseReplay, rejectPayment } from './refuse.ts';
-import { takePayment } from './take-payment.ts';
+import { answerKnownPayment, type KnownPaymentResult, lookUpPayment } from './known-payment.ts';
+import { type JobRefusal, offerRefusal, paymentReplay, refusal, rejectedPayment } from './refusal.ts';
+import { startPayment } from './start-payment.ts';
+
+/** How often other appends may move the quote's stream under a payment before the answer is `quote_in_use`. */
+const maxTries = 3;
 
 /**
- * Takes a request for a job through the paid flow of the contract, in its order: everything that can refuse it is
- * settled before money moves, and from `settlement_started` on it is finished whatever happens.
- * Never throws for anything a client or a peer did; throws when the ledger cannot be reached.
+ * Takes a request for a job through the paid flow of the contract, in its order: known payment → request → payment → start →
+ * finish. All that can refuse it is checked before money moves, and from `settlement_started` on it is finished whatever
+ * happens. Never throws for anything a client or a peer did; throws if the ledger cannot be reached.
  */
 export function payForJob(context: JobsContext, incoming: JobRequest): Promise<JobAnswer> {
   return context.flows.add(answerRequest(context, bindRequest(incoming)));
 }
 
+/** A body over the limit is refused unread, unless there is no such job. */
+export function refuseUnreadBody(context: JobsContext, incoming: JobRequest): Promise<JobAnswer> {
+  const request = bindRequest(incoming);
+  const sold = findSoldJob(context, request);
+  const refused = sold.kind === 'refusal' ? sold : refusal(request, 'body_too_large');
+  return answerRefusal(context, request, { kind: 'none' }, refused);
+}
+
 async function answerRequest(context: JobsContext, request: BoundRequest): Promise<JobAnswer> {
-  const { payment: sent } = request;
-  const decoded = sent && decodePayment(sent.header, sent.x402Version);
-  const answer =
-    typeof decoded === 'object'
-      ? await answerPayment(context, request, decoded)
-      : await sell(context, request, decoded);
-  if (isRefusal(answer)) context.budget.charge(request.askers);
-  return answer;
+  const sent = readPayment(request);
+  const result = await runFlow(context, request, sent);
+  return result.kind === 'refusal' ? answerRefusal(context, request, sent, result) : result;
 }
 
-/** Step 0: a payment that is known is answered from itself alone; one that is not is sold to. */
-async function answerPayment(
+function readPayment({ payment }: BoundRequest): SentPayment {
+  if (!payment) return { kind: 'none' };
+  const decoded = decodePayment(payment.header, payment.x402Version);
+  return typeof decoded === 'object'
+    ? { kind: 'decoded', decoded }
+    : { kind: 'undecodable', reason: decoded };
+}
+
+/** Steps 0 and 1, then the payment, if there is one. */
+async function runFlow(
   context: JobsContext,
   request: BoundRequest,
+  sent: SentPayment,
+): Promise<PaymentAnswer | JobRefusal> {
+  if (sent.kind !== 'decoded') {
+    const checked = checkRequest(context, request);
+    if (checked.kind === 'refusal') return checked;
+    return sent.kind === 'none'
+      ? offerRefusal(checked.job, 'payment_required')
+      : rejectedPayment(checked.job, { stage: 'decode', reason: sent.reason });
+  }
+  const { decoded } = sent;
+  const lookUp = await lookUpPayment(context, decoded);
+  const known = await answerKnownPayment(context, decoded, request.binding, lookUp);
+  if (known.kind === 'answered') return known.answer;
+  if (known.kind === 'replay') return paymentReplay(decoded);
+  const checked = checkRequest(context, request);
+  if (checked.kind === 'refusal') return checked;
+  return known.kind === 'failed'
+    ? resultOf(known, checked.job, decoded)
+    : takePayment(context, request, checked.job, decoded, lookUp);
+}
+
+function resultOf(
+  known: Exclude<KnownPaymentResult, { kind: 'not_known' }>,
+  job: Job,
   decoded: DecodedPayment,
-): Promise<JobAnswer> {
-  const sighting = await lookUpPayment(context, decoded);
-  const recalled = await answerKnownPayment(context, decoded, request.binding, sighting);
-  if (!recalled) return sell(context, request, { decoded, sighting });
-  if (recalled.kind === 'failed') return sell(context, request, recalled.reason);
-  return recalled.kind === 'replay' ? refuseReplay(context, request, decoded) : recalled;
+): PaymentAnswer | JobRefusal {
+  switch (known.kind) {
+    case 'answered':
+      return known.answer;
+    case 'failed':
+      return rejectedPayment(job, { stage: 'match', reason: known.reason });
+    case 'replay':
+      return paymentReplay(decoded);
+  }
 }
 
-/** What counts against a budget. Being told to wait does not: who keeps asking must get in one day. */
-function isRefusal(answer: JobAnswer): boolean {
-  return answer.kind === 'payment_required' || (answer.kind === 'refused' && answer.code !== 'rate_limited');
-}
-
-/** The flow of a payment that is not known yet. A machine word instead of a payment says why there is none. */
-async function sell(
-  context: JobsContext,
-  request: BoundRequest,
-  payment: { readonly decoded: DecodedPayment; readonly sighting: KnownPayment } | string | undefined,
-): Promise<JobAnswer> {
-  const job = soldJob(context, request);
-  if (typeof job === 'string') return refuse(context, request, job);
-  const unfit = await refuseInput(context, request, job);
-  if (unfit) return unfit;
-  const retryAfterSecs = context.budget.spent(request.askers);
-  if (retryAfterSecs !== undefined) return { kind: 'refused', code: 'rate_limited', retryAfterSecs };
-  if (payment === undefined) return quoteJob(context, job, 'payment_required');
-  if (typeof payment === 'string')
-    return rejectPayment(context, request, job, { stage: 'decode', reason: payment });
-  return takePayment(context, request, job, payment.decoded, payment.sighting);
-}
-
-/** Nobody pays for what the runner must reject. */
-async function refuseInput(
+/**
+ * Steps 2 to 9 for a decoded payment. A check's refusal counts only after a last look whether this very payment was started
+ * meanwhile by another copy of this request: that copy's own settlement can be the reason of the refusal (a used nonce, a
+ * quote in use, a full outbox), and a payer who gets a 402 signs again and pays twice.
+ */
+async function takePayment(
   context: JobsContext,
   request: BoundRequest,
   job: Job,
-): Promise<Refused | undefined> {
-  if (!job.input) return undefined;
-  if (mediaTypeOf(request.contentType) !== job.input.contentType) {
-    return {
-      ...(await refuse(context, request, 'unsupported_media_type')),
-      details: [`this job takes ${job.input.contentType}`],
-    };
+  decoded: DecodedPayment,
+  firstLookUp: KnownPayment,
+): Promise<PaymentAnswer | JobRefusal> {
+  let lookUp = firstLookUp;
+  let payer: Address | undefined;
+  for (let tries = 1; ; tries++) {
+    const checked = await checkPayment(context, request, job, decoded, lookUp.quote);
+    payer = checked.kind === 'refusal' ? (checked.payer ?? payer) : checked.payment.payer;
+    if (checked.kind === 'checked') {
+      const start = await startPayment(context, request, job, checked);
+      if (start.kind === 'started') return finishPayment(context, job, start.started, checked.landing);
+      if (start.kind === 'refusal') return chargedTo(payer, start);
+    }
+    lookUp = await lookUpPayment(context, decoded);
+    const known = await answerKnownPayment(context, decoded, request.binding, lookUp);
+    if (known.kind !== 'not_known') return chargedTo(payer, resultOf(known, job, decoded));
+    if (checked.kind === 'refusal') return chargedTo(payer, checked);
+    if (tries === maxTries)
+      return chargedTo(payer, refusal(request, 'quote_in_use', { digest: checked.digest }));
   }
-  const faults = job.input.check?.(request.body) ?? [];
-  return faults.length > 0
-    ? { ...(await refuse(context, request, 'input_invalid')), details: faults }
-    : undefined;
 }
 
-function soldJob(context: JobsContext, request: JobRequest): Job | 'job_not_found' | 'x402_disabled' {
-  const job = request.job && findJob(context.catalog, request.job);
-  if (!job) return 'job_not_found';
-  return isSold(job) ? job : 'x402_disabled';
-}
-
-/** A body over the limit is turned away unread; where there is no such job, that is what its sender is told. */
-export async function refuseUnreadBody(context: JobsContext, incoming: JobRequest): Promise<Refused> {
-  const request = bindRequest(incoming);
-  const job = soldJob(context, request);
-  const answer = await refuse(context, request, typeof job === 'string' ? job : 'body_too_large');
-  context.budget.charge(request.askers);
-  return answer;
+/** Once verification was reached, a refusal is charged to the payer as well, whichever check refused. */
+function chargedTo(
+  payer: Address | undefined,
+  result: PaymentAnswer | JobRefusal,
+): PaymentAnswer | JobRefusal {
+  return payer === undefined || result.kind !== 'refusal' ? result : { ...result, payer };
 }

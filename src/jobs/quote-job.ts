@@ -4,8 +4,9 @@ import { type Quote, quoteDigest, quoteToData, zeroAddress, zeroHash } from '../
 import type { PaymentRequired, Refused } from './answer.ts';
 import { inputJson, type Job } from './catalog.ts';
 import { type JobsContext, nowSecs } from './context.ts';
+import type { OfferRefusal } from './refusal.ts';
 
-/** A quote for these terms, open to anyone, with a salt that makes it the only one of its name. */
+/** A quote for these terms that anyone may pay. Its random salt makes its digest unique. */
 export function newQuote(
   terms: JobId & Pick<Job, 'priceWei' | 'options'>,
   issuedAt: number,
@@ -24,20 +25,16 @@ export function newQuote(
   };
 }
 
-const retryAfterSecs = 5;
-
 /**
- * Issues a quote and answers with it. The quote stands in the ledger before the client sees it: what can be paid is
- * on record. Where the facilitator settles none of the accepted tokens there is nothing to offer: no quote, but a refusal.
+ * Issues a quote and answers with it. The quote is in the ledger before the client gets it. If the facilitator settles none
+ * of the accepted tokens, there is nothing to offer and no quote is issued.
  */
 export async function quoteJob(
   context: JobsContext,
-  job: Job,
-  code: PaymentRequired['code'],
-  reason?: string,
+  { job, code, reason }: Pick<OfferRefusal, 'job' | 'code' | 'reason'>,
 ): Promise<PaymentRequired | Refused> {
   const offered = context.offers.of(job.options);
-  if (offered.length === 0) return { kind: 'refused', code: 'facilitator_unavailable', retryAfterSecs };
+  if (offered.length === 0) return { kind: 'refused', code: 'facilitator_unavailable' };
   const quote = newQuote({ ...job, options: offered }, nowSecs(context), context.settings.quoteTtlSecs);
   const digest = quoteDigest(quote);
   await context.lane.append({

@@ -3,7 +3,8 @@ import { schemes } from '../domain/payments/schemes/schemes.ts';
 import { facilitatorRequest } from '../domain/payments/x402.ts';
 import type { SettleAnswer, SettleOptions } from '../peers/facilitator/facilitator.ts';
 import type { JobsContext } from './context.ts';
-import { type Outcome, recordOutcome, type StartedPayment, type Superseded } from './settlement-outcome.ts';
+import type { Outcome } from '../domain/payments/settlement.ts';
+import { recordOutcome, type StartedPayment, type Superseded } from './record-settlement.ts';
 
 /**
  * Settles a started payment and records what became of it: paid and enqueued in one append, failed, or unknown.
@@ -23,7 +24,7 @@ export async function settlePayment(
 /** Has the facilitator settle a payment, again where need be: its authorization can be used only once. */
 export async function askToSettle(
   context: JobsContext,
-  { payment, digest }: Pick<StartedPayment, 'payment' | 'digest'>,
+  { digest, state: { payment } }: StartedPayment,
   options: SettleOptions = {},
 ): Promise<Outcome> {
   const answer = await context.facilitator.settle(facilitatorRequest(payment, digest), options);

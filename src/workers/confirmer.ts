@@ -1,15 +1,15 @@
 import type { Caip2 } from '../domain/values/primitives.ts';
-import { confirmWord, reopenReorged } from '../jobs/confirm-settlement.ts';
+import { confirmReported, reopenReorged } from '../jobs/confirm-settlement.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import type { Chain } from '../peers/chain/chain.ts';
 import { endFollowUps, type ProvenSettlement, takeFollowUps, takeProven } from '../store/follow-ups.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 1_000;
-const provenAtOnce = 128;
-const wordsAtOnce = 16;
+const maxProven = 128;
+const maxReported = 16;
 
-/** Follows settlements until they are final: a chain that is slow or away holds up no other. */
+/** Follows settlements until they are final, each network on its own: a slow chain delays no other. */
 export function startConfirmer(current: () => JobsContext): Loop {
   const running = new Map<Caip2, Promise<void>>();
 
@@ -39,26 +39,27 @@ export function startConfirmer(current: () => JobsContext): Loop {
   );
 }
 
-/** True where more may be waiting. A chain that does not answer is asked again at the next step. */
+/** True if more may be waiting. A chain that does not answer is asked again at the next step. */
 async function confirmNetwork(context: JobsContext, network: Caip2, chain: Chain): Promise<boolean> {
   const { pool } = context;
   const finalized = await chain.finalizedBlock();
   if (finalized.kind === 'unavailable') return false;
   const { block } = finalized;
-  const proven = await takeProven(pool, network, block.number, provenAtOnce);
+  const proven = await takeProven(pool, network, block.number, maxProven);
   await endFollowUps(pool, 'confirm', await confirmProven(context, chain, proven));
 
-  const words = await takeFollowUps(pool, 'confirm', network, wordsAtOnce);
+  const reported = await takeFollowUps(pool, 'confirm', network, maxReported);
   const done = await Promise.all(
-    words.map(async (followUp) =>
-      (await confirmWord(context, followUp, { chain, finalized: block })) ? followUp.seq : [],
-    ),
+    reported.map(async (followUp) => {
+      const result = await confirmReported(context, followUp, { chain, finalized: block });
+      return result.kind === 'done' ? followUp.seq : [];
+    }),
   );
   await endFollowUps(pool, 'confirm', done.flat());
-  return proven.length === provenAtOnce || words.length === wordsAtOnce;
+  return proven.length === maxProven || reported.length === maxReported;
 }
 
-/** Those that are done with. Each block is asked for once; in the usual case it is still there, and nothing is read. */
+/** The follow-ups that are done. Each block is read once; usually it is still there, and the ledger is not read. */
 async function confirmProven(
   context: JobsContext,
   chain: Chain,
@@ -67,11 +68,12 @@ async function confirmProven(
   const done: number[] = [];
   for (const [number, settlements] of Map.groupBy(proven, ({ blockNumber }) => blockNumber)) {
     const at = await chain.blockHashAt(number);
-    // no answer, or a node that does not have this block yet, says nothing
+    // no answer, or a node without this block, proves nothing
     if (at.kind === 'unavailable' || at.hash === undefined) continue;
     for (const settlement of settlements) {
-      const isOver = at.hash === settlement.blockHash || (await reopenReorged(context, settlement));
-      if (isOver) done.push(settlement.seq);
+      const isDone =
+        at.hash === settlement.blockHash || (await reopenReorged(context, settlement)).kind === 'done';
+      if (isDone) done.push(settlement.seq);
     }
   }
   return done;

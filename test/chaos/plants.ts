@@ -20,11 +20,12 @@ export const plants: readonly Plant[] = [
     name: '402-on-settle-timeout',
     edits: [
       {
-        file: 'src/jobs/take-payment.ts',
-        find: `return settled.kind === 'unknown' ? pending : await answerOnRecord(context, job, started);`,
-        replace: `if (settled.kind === 'unknown' && settled.reason === 'timeout')
-      return await quoteJob(context, job, 'payment_invalid', settled.reason);
-    return settled.kind === 'unknown' ? pending : await answerOnRecord(context, job, started);`,
+        file: 'src/jobs/finish-payment.ts',
+        find: `      case 'unknown':
+        return pending;`,
+        replace: `      case 'unknown':
+        if (settled.reason === 'timeout') return offerRefusal(job, 'payment_invalid', settled.reason);
+        return pending;`,
       },
     ],
     caughtBy: ['refused_though_paid'],
@@ -35,16 +36,23 @@ export const plants: readonly Plant[] = [
       {
         file: 'src/jobs/settle-payment.ts',
         find: `  const outcome = await askToSettle(context, started);`,
-        replace: `  await context.lane.append(
+        replace: `  const { payment, call } = started.state;
+  if (call.kind !== 'waiting') throw new Error('its call does not wait');
+  const { callId } = call;
+  await context.lane.append(
     {
       stream: started.digest,
-      events: [{ type: 'enqueued', data: { call_id: started.callId, payment_nonce: started.payment.nonce } }],
-      call: { op: 'release', callId: started.callId },
+      events: [{ type: 'enqueued', data: { call_id: callId, payment_nonce: payment.nonce } }],
+      call: { op: 'release', callId },
     },
     { urgent: true },
   );
   context.onCallReleased();
-  started = { ...started, callId: undefined, version: started.version + 1 };
+  started = {
+    ...started,
+    version: started.version + 1,
+    state: { ...started.state, call: { kind: 'with_runner' } },
+  };
   const outcome = await askToSettle(context, started);`,
       },
     ],
@@ -54,11 +62,9 @@ export const plants: readonly Plant[] = [
     name: 'nonce-released-on-unknown',
     edits: [
       {
-        file: 'src/jobs/settlement-outcome.ts',
-        find: `if (!settledPayer) return { ...base, events: [unknown] };`,
-        replace: `if (!settledPayer && callId !== undefined)
-        return { ...base, events: [unknown], call: { op: 'watch', callId } };
-      if (!settledPayer) return { ...base, events: [unknown] };`,
+        file: 'src/domain/payments/settlement.ts',
+        find: `  if (!settledPayer) return record([unknown]);`,
+        replace: `  if (!settledPayer) return record([unknown], { call: waiting(state, 'watch') });`,
       },
     ],
     caughtBy: ['nonce_used_twice'],
@@ -72,9 +78,9 @@ export const plants: readonly Plant[] = [
         replace: `return log.topics[1] === addressWord(from) && nonce !== undefined;`,
       },
       {
-        file: 'src/jobs/settlement-outcome.ts',
-        find: `        ? [transferClaim(payment.network, transaction, proof.logIndex, payment.nonce)]`,
-        replace: `        ? []`,
+        file: 'src/domain/payments/settlement.ts',
+        find: `    claims: proof ? [transferOf(payment, transaction, proof.logIndex)] : [],`,
+        replace: `    claims: [],`,
       },
     ],
     caughtBy: ['call_without_transfer', 'wrong_evidence'],
@@ -84,18 +90,18 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         // makes resolver and request meet often
-        file: 'src/jobs/take-payment.ts',
+        file: 'src/jobs/start-payment.ts',
         find: `const firstLookMs = 5_000;`,
         replace: `const firstLookMs = 0;`,
       },
       {
-        file: 'src/jobs/settlement-outcome.ts',
-        find: `      if (!known || isDecided(known, outcome) || story.version === started.version)
-        return { kind: 'superseded' };
-      return recordOutcome(context, { ...started, version: story.version }, outcome);`,
-        replace: `      if (!known || story.version === started.version) return { kind: 'superseded' };
-      const { stream, events } = outcomeCommand(started, outcome);
-      await context.lane.append({ stream, events }, { urgent: true });
+        file: 'src/jobs/record-settlement.ts',
+        find: `      if (current.version === started.version) return { kind: 'superseded' };
+      return recordOutcome(context, current, outcome);`,
+        replace: `      if (current.version === started.version) return { kind: 'superseded' };
+      const decision = decide(started.state, outcome);
+      if (decision.kind === 'record')
+        await context.lane.append({ stream: started.digest, events: decision.events }, { urgent: true });
       return outcome;`,
       },
     ],

@@ -111,23 +111,47 @@ export const refusals = {
     status: 500,
     sentence: 'Something went wrong here. Sending the same request again is safe.',
   },
-  enqueue_failed: { status: 503, sentence: 'There is no room for another call now; nothing was charged.' },
-  overloaded: { status: 503, sentence: 'This gateway is busy; nothing was charged.' },
+  enqueue_failed: {
+    status: 503,
+    retryAfterSecs: 5,
+    sentence: 'There is no room for another call now; nothing was charged.',
+  },
+  overloaded: { status: 503, retryAfterSecs: 1, sentence: 'This gateway is busy; nothing was charged.' },
   sign_in_unavailable: { status: 503, sentence: 'Nobody can sign in this way now; try again.' },
-  facilitator_unavailable: { status: 503, sentence: 'Payments cannot be verified now; nothing was charged.' },
+  facilitator_unavailable: {
+    status: 503,
+    retryAfterSecs: 5,
+    sentence: 'Payments cannot be verified now; nothing was charged.',
+  },
   permission_check_failed: {
     status: 503,
+    retryAfterSecs: 5,
     sentence: 'Whether the caller is permitted cannot be asked now; nothing was charged.',
   },
   ledger_unavailable: {
     status: 503,
+    retryAfterSecs: 2,
     sentence: 'The ledger cannot be reached now; send the same request again.',
   },
   settlement_pending: {
     status: 503,
+    retryAfterSecs: 2,
     sentence:
       'The payment was sent and its outcome is not known yet. Do not sign another one: send this request again.',
   },
-} as const satisfies Record<string, { status: number; sentence: string }>;
+} as const satisfies Record<string, Refusal>;
+
+interface Refusal {
+  readonly status: number;
+  readonly sentence: string;
+  /** Sent as Retry-After, unless the refusal itself knows better. */
+  readonly retryAfterSecs?: number;
+}
 
 export type RefusalCode = keyof typeof refusals;
+
+/** How long a client waits before it sends the same request again, if the code alone says so. */
+export function defaultRetryAfterSecs(code: RefusalCode): number | undefined {
+  const refusal: Refusal = refusals[code];
+  return refusal.retryAfterSecs;
+}

@@ -24,6 +24,12 @@ export interface CallerClaim {
   readonly expiry: number;
 }
 
+/** What can be wrong with the headers of a delegated caller. */
+export type CallerClaimRefusal = Extract<
+  RefusalCode,
+  `${'missing' | 'invalid'}_${'caller' | `signature${string}`}` | 'signature_expired'
+>;
+
 /** 1 to 128 visible ASCII characters without a colon: the colon ends it in the signed text. */
 const nonceForm = /^[!-9;-~]{1,128}$/;
 const expiryForm = /^(?:0|[1-9]\d{0,15})$/;
@@ -49,7 +55,7 @@ export function readCallerClaim(
   headers: CallerHeaders,
   nowSecs: number,
   maxTtlSecs: number,
-): CallerClaim | RefusalCode {
+): CallerClaim | CallerClaimRefusal {
   if (headers.caller === undefined) return 'missing_caller';
   const caller = parseCaller(headers.caller);
   if (!caller) return 'invalid_caller';

@@ -4,30 +4,31 @@ import type { DryRun } from '../../jobs/dry-run.ts';
 import { sendRefusal } from '../server/errors.ts';
 
 /**
- * A dry run as JSON: 200 where it would be allowed; else the paid flow's status and code, with the same checks. A 402 of
- * it offers nothing: it is about the caller, not about money.
+ * A dry run as JSON: 200 if the call would be allowed, else the paid flow's status and code, with the same checks. Its 402
+ * offers nothing: it is about the caller, not about money.
  */
 export function sendDryRun(
   request: FastifyRequest<{ Params: { service_id: string; job_index: string } }>,
   reply: FastifyReply,
-  { code, retryAfterSecs, mode, authMode, caller, isAsserted, checks }: DryRun,
+  { verdict, mode, authMode, caller, isAsserted, checks }: DryRun,
 ): FastifyReply {
   const job = parseJobId(request.params.service_id, request.params.job_index);
   const context = {
-    allowed: code === undefined,
+    allowed: verdict.kind === 'allowed',
     ...(mode ? { mode } : {}),
     ...(authMode ? { auth_mode: authMode } : {}),
     ...(caller ? { caller } : {}),
     ...(isAsserted ? { asserted: true } : {}),
-    checks: checks.map(({ name, code: failure, detail }) => ({
+    checks: checks.map(({ name, result, detail }) => ({
       name,
-      passed: failure === undefined,
+      passed: result.kind === 'passed',
       detail,
     })),
     ...(job ? { service_id: job.serviceId, job_index: job.jobIndex } : {}),
   };
   reply.header('cache-control', 'no-store');
-  if (code === undefined) return reply.send(context);
+  if (verdict.kind === 'allowed') return reply.send(context);
+  const { code, retryAfterSecs } = verdict;
   return sendRefusal(request, reply, code, {
     context,
     ...(retryAfterSecs === undefined ? {} : { retryAfterSecs }),

@@ -23,7 +23,7 @@ interface JobParams {
   readonly job_index: string;
 }
 
-const ledgerUnavailable: Refused = { kind: 'refused', code: 'ledger_unavailable', retryAfterSecs: 2 };
+const ledgerUnavailable: Refused = { kind: 'refused', code: 'ledger_unavailable' };
 
 /** POST /x402/jobs/{service_id}/{job_index}: the paid flow. Bodies are taken as bytes, of any content type. */
 export function paidJobRoutes(current: () => JobsContext) {
@@ -34,7 +34,7 @@ export function paidJobRoutes(current: () => JobsContext) {
     const patience = createPatience({ lane, log, refused: ledgerUnavailable });
     app.addHook('onClose', async () => patience.end());
     const inFlight = limitInFlight(app, config.limits.maxInFlightRequests, (request, reply) =>
-      sendRefusal(request, reply, 'overloaded', { retryAfterSecs: 1 }),
+      sendRefusal(request, reply, 'overloaded'),
     );
     app.post<{ Params: JobParams }>(
       '/x402/jobs/:service_id/:job_index',
@@ -74,8 +74,8 @@ async function refuseUnread(
 ): Promise<void> {
   if (refusalOf(error) !== 'body_too_large') return void sendError(error, request, reply);
   try {
-    const refused = await patience.within(refuseUnreadBody(context, jobRequest(request)));
-    sendRefusal(request, reply, refused.code, refused);
+    const answer = await patience.within(refuseUnreadBody(context, jobRequest(request)));
+    sendAnswer(context, request, reply, answer);
   } catch (fault) {
     sendError(fault instanceof Error ? fault : new Error(String(fault)), request, reply);
   }
@@ -136,7 +136,7 @@ function sendAnswer(context: JobsContext, request: FastifyRequest, reply: Fastif
       noteFacts(request, { quote_digest: answer.digest });
       if (answer.replayed) reply.header('idempotent-replayed', 'true');
       const facts = { quote_digest: answer.digest, receipt_url: receiptUrl(context, answer.digest) };
-      return sendRefusal(request, reply, 'settlement_pending', { retryAfterSecs: 2, context: facts });
+      return sendRefusal(request, reply, 'settlement_pending', { context: facts });
     }
     case 'refused':
       return sendRefusal(request, reply, answer.code, {

@@ -5,8 +5,6 @@ import type { JobsContext } from '../../jobs/context.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { sendTagged } from './etag.ts';
 
-const retryAfterSecs = 5;
-
 /** GET /x402/jobs/{service_id}/{job_index}/price: what a job costs now. Issues no quote and writes nothing. */
 export function priceRoutes(current: () => JobsContext) {
   return async (app: FastifyInstance): Promise<void> => {
@@ -19,9 +17,7 @@ export function priceRoutes(current: () => JobsContext) {
         if (!job) return sendRefusal(request, reply, 'job_not_found');
         if (!isSold(job)) return sendRefusal(request, reply, 'x402_disabled');
         const offered = context.offers.of(job.options);
-        if (offered.length === 0) {
-          return sendRefusal(request, reply, 'facilitator_unavailable', { retryAfterSecs });
-        }
+        if (offered.length === 0) return sendRefusal(request, reply, 'facilitator_unavailable');
         const body = JSON.stringify(priceJson(context, job, offered));
         return sendTagged(request, reply, { body, type: 'application/json' });
       },

@@ -1,5 +1,5 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type RefusalCode, refusals } from '../../domain/errors/refusal.ts';
+import { defaultRetryAfterSecs, type RefusalCode, refusals } from '../../domain/errors/refusal.ts';
 import { isDatabaseLoss } from '../../store/database.ts';
 import { LaneClosedError, LaneFullError } from '../../store/lane.ts';
 import { noteFacts } from './request-log.ts';
@@ -13,7 +13,8 @@ export function sendRefusal(
 ): FastifyReply {
   const { status, sentence } = refusals[code];
   noteFacts(request, { code });
-  if (more.retryAfterSecs !== undefined) reply.header('retry-after', String(more.retryAfterSecs));
+  const retryAfterSecs = more.retryAfterSecs ?? defaultRetryAfterSecs(code);
+  if (retryAfterSecs !== undefined) reply.header('retry-after', String(retryAfterSecs));
   return reply.code(status).send({ error: sentence, code, ...more.context });
 }
 
@@ -27,7 +28,7 @@ export function sendError(error: Error, request: FastifyRequest, reply: FastifyR
   const code = refusalOf(error);
   const { status } = refusals[code];
   if (status >= 500) request.log.error({ err: error }, 'request failed');
-  return sendRefusal(request, reply, code, status === 503 ? { retryAfterSecs: 2 } : {});
+  return sendRefusal(request, reply, code);
 }
 
 /** The code of a thrown error. */

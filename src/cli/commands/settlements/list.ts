@@ -1,4 +1,4 @@
-import { listOpenSettlements } from '../../../jobs/decide-settlement.ts';
+import { listOpenSettlements } from '../../../jobs/open-settlements.ts';
 import { withLedger } from '../../ledger.ts';
 import { say } from '../../terminal.ts';
 

@@ -1,18 +1,22 @@
 import { parseArgs } from 'node:util';
 import { type Hex, isHex32 } from '../../../domain/values/primitives.ts';
-import { decideSettlement, type Decided } from '../../../jobs/decide-settlement.ts';
+import {
+  type OperatorResolution,
+  type OperatorResolutionResult,
+  resolveSettlementByOperator,
+} from '../../../jobs/resolve-settlement-by-operator.ts';
 import { closeChains, openChains, readConfig } from '../../chains.ts';
 import { withLedger } from '../../ledger.ts';
 import { operatorNamed, operatorNameRule } from '../../operator-name.ts';
 import { fail, say } from '../../terminal.ts';
 
-const words: Readonly<Record<Exclude<Decided, 'done'>, string>> = {
+const failures: Readonly<Record<Exclude<OperatorResolutionResult['kind'], 'recorded'>, string>> = {
   not_open: 'no settlement of that quote is open: `tollbook settlements` lists those that are',
   ambiguous: 'several payments of that quote are open: they have to be resolved by the gateway',
   too_young: 'its first settle may still be under way: ask again in a minute',
   contradicted: 'the chain says otherwise; nothing was recorded',
   chain_unavailable: 'the chain cannot be asked now; nothing was recorded',
-  transfer_already_claimed: 'that transaction has paid for something else; nothing was recorded',
+  transfer_claimed: 'that transaction has paid for something else; nothing was recorded',
   superseded: 'something else was recorded meanwhile: look at it again',
 };
 
@@ -47,20 +51,23 @@ export async function run(args: readonly string[]): Promise<number> {
     return 64;
   }
   const chains = openChains(values.config === undefined ? undefined : await readConfig(values.config));
-  const decision = {
-    paid: !values.unpaid,
-    transaction: transaction as Hex | undefined,
+  const resolution: OperatorResolution = {
+    result:
+      transaction === undefined ? { kind: 'unpaid' } : { kind: 'paid', transaction: transaction as Hex },
     evidence,
     operator: by,
   };
   try {
-    const decided = await withLedger((ledger) =>
-      decideSettlement(ledger, digest, decision, (network) => chains.get(network)),
+    const { kind } = await withLedger((ledger) =>
+      resolveSettlementByOperator(ledger, digest, resolution, (network) => chains.get(network)),
     );
-    if (decided === 'done')
-      say(decision.paid ? 'Settled by your word; its call is on its way.' : 'Failed by your word.');
-    else fail(words[decided]);
-    return decided === 'done' ? 0 : 1;
+    if (kind !== 'recorded') {
+      fail(failures[kind]);
+      return 1;
+    }
+    const isPaid = resolution.result.kind === 'paid';
+    say(isPaid ? 'Settled by your word; its call is on its way.' : 'Failed by your word.');
+    return 0;
   } finally {
     await closeChains(chains);
   }

@@ -1,0 +1,21 @@
+import { paymentFromData } from '../domain/payments/payment.ts';
+import { foldQuote, type PaymentState, paymentOf, type QuoteState } from '../domain/payments/quote-state.ts';
+import { paymentKey, readStream } from '../store/streams.ts';
+import type { JobsContext } from './context.ts';
+
+/** The payment of a quote with this key, as `paymentKey()` makes it. */
+export function findByKey(quote: QuoteState, key: string): PaymentState | undefined {
+  return quote.payments.find(({ payment }) => paymentKey(paymentFromData(payment)) === key);
+}
+
+/** The payment that a `settlement_disproved` or `settlement_reorged` names, as it stands now. */
+export async function findTakenBack(
+  context: Pick<JobsContext, 'pool'>,
+  stream: string,
+  seq: number,
+): Promise<PaymentState | undefined> {
+  const { events } = await readStream(context.pool, stream);
+  const event = events.find((candidate) => candidate.seq === seq);
+  if (event?.type !== 'settlement_disproved' && event?.type !== 'settlement_reorged') return undefined;
+  return paymentOf(foldQuote(events), { ...event.data, nonce: event.data.payment_nonce });
+}

@@ -1,0 +1,95 @@
+import { paymentSummary, paymentToData } from '../domain/payments/payment.ts';
+import { foldQuote, paymentOf } from '../domain/payments/quote-state.ts';
+import { readStream } from '../store/streams.ts';
+import type { PaymentAnswer } from './answer.ts';
+import type { Job } from './catalog.ts';
+import type { JobsContext } from './context.ts';
+import type { Landing } from './find-settlement.ts';
+import { acceptedAnswer } from './known-payment.ts';
+import { receiptToken } from './receipt.ts';
+import { type JobRefusal, offerRefusal } from './refusal.ts';
+import { settlePayment } from './settle-payment.ts';
+import { recordOutcome, type StartedPayment } from './record-settlement.ts';
+
+/** Steps 7 to 9 once `settlement_started` is on record. Any fault from here on is answered as pending, never as a failure. */
+export async function finishPayment(
+  context: JobsContext,
+  job: Job,
+  started: StartedPayment & { readonly callId: number },
+  landing: Landing,
+): Promise<PaymentAnswer | JobRefusal> {
+  const { digest } = started;
+  const { payment } = started.state;
+  const pending: PaymentAnswer = { kind: 'pending', digest, replayed: false };
+  const settling =
+    landing.kind === 'landed'
+      ? recordOutcome(context, started, landing.settlement)
+      : settlePayment(context, started);
+  context.settling.set(
+    digest,
+    settling.catch(() => {}),
+  );
+  try {
+    const settled = await settling;
+    switch (settled.kind) {
+      case 'settled':
+        return accepted(context, job, started, settled.transaction);
+      case 'failed':
+      case 'void':
+        // nothing was broadcast, and the chain agrees: the payer may sign another
+        return { ...offerRefusal(job, 'payment_invalid', settled.reason), payer: payment.payer };
+      case 'unknown':
+        return pending;
+      case 'superseded':
+        return await answerOnRecord(context, job, started);
+    }
+  } catch (error) {
+    context.log.error({ quote_digest: digest, err: error }, 'a started payment could not be finished');
+    return pending;
+  } finally {
+    context.settling.delete(digest);
+  }
+}
+
+/** The 202 of a payment that this very request settled. */
+function accepted(
+  context: JobsContext,
+  job: Job,
+  { digest, state, callId }: StartedPayment & { readonly callId: number },
+  transaction: string,
+): PaymentAnswer {
+  const { payment } = state;
+  return {
+    kind: 'accepted',
+    digest,
+    job: { serviceId: job.serviceId, jobIndex: job.jobIndex },
+    callId,
+    payment: paymentSummary(paymentToData(payment), transaction),
+    x402Version: payment.x402Version,
+    receiptToken: receiptToken(context.receiptKey, digest),
+    replayed: false,
+  };
+}
+
+/** The answer of a payment whose outcome another process recorded first. */
+async function answerOnRecord(
+  context: JobsContext,
+  job: Job,
+  { digest, state: { payment } }: StartedPayment,
+): Promise<PaymentAnswer | JobRefusal> {
+  const quote = foldQuote((await readStream(context.pool, digest)).events);
+  const known = paymentOf(quote, payment);
+  switch (known?.status) {
+    case 'settled':
+      return acceptedAnswer(context, digest, quote, known, { replayed: false, showsQuote: true });
+    case 'settlement_failed':
+      return {
+        ...offerRefusal(job, 'payment_invalid', known.reason ?? 'settlement_failed'),
+        payer: payment.payer,
+      };
+    case 'settling':
+    case 'settlement_unknown':
+    case undefined:
+      return { kind: 'pending', digest, replayed: false };
+  }
+}

@@ -1,0 +1,47 @@
+import { foldQuote, type PaymentState } from '../domain/payments/quote-state.ts';
+import { listKept } from '../store/follow-ups.ts';
+import { readStream } from '../store/streams.ts';
+import { listUnsettled } from '../store/unsettled.ts';
+import type { JobsContext } from './context.ts';
+import { findByKey, findTakenBack } from './find-payment.ts';
+
+/** A settlement without an outcome, for the operator. */
+export interface OpenSettlementRow {
+  readonly digest: string;
+  readonly since: Date;
+  /** A runner has its call: only the money is open. */
+  readonly isWithRunner: boolean;
+  /** A machine-readable word: why it is unknown, or `settling` if nothing is known yet. */
+  readonly reason: string;
+  readonly payment: PaymentState['payment'] | undefined;
+  /** Transactions that a facilitator named for it. */
+  readonly hints: readonly string[];
+}
+
+/** Open settlements, oldest first. */
+export async function listOpenSettlements(
+  ledger: Pick<JobsContext, 'pool' | 'db'>,
+  limit: number,
+): Promise<OpenSettlementRow[]> {
+  const [calls, kept] = await Promise.all([listUnsettled(ledger.db, limit), listKept(ledger.db, limit)]);
+  const waiting = calls.map(async ({ stream, payment, created_at }) => {
+    const quote = foldQuote((await readStream(ledger.pool, stream)).events);
+    return rowOf(stream, created_at, payment === null ? undefined : findByKey(quote, payment));
+  });
+  const withRunners = kept.map(async ({ stream, seq, created_at }) =>
+    rowOf(stream, created_at, await findTakenBack(ledger, stream, seq)),
+  );
+  const rows = await Promise.all([...waiting, ...withRunners]);
+  return rows.toSorted((a, b) => a.since.getTime() - b.since.getTime());
+}
+
+function rowOf(digest: string, since: Date, known: PaymentState | undefined): OpenSettlementRow {
+  return {
+    digest,
+    since,
+    reason: known?.reason ?? known?.status ?? 'not_in_the_ledger',
+    isWithRunner: known?.call !== undefined,
+    payment: known?.payment,
+    hints: known?.hints ?? [],
+  };
+}

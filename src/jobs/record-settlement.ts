@@ -1,0 +1,133 @@
+import type { SignedPayment } from '../domain/payments/payment.ts';
+import type { Hex } from '../domain/values/primitives.ts';
+import { foldQuote, paymentOf } from '../domain/payments/quote-state.ts';
+import {
+  type CallStep,
+  type ClaimedTransfer,
+  decide,
+  type Outcome,
+  type SettlementOutcome,
+  type SettlementState,
+  settlementState,
+  transferAlreadyClaimed,
+} from '../domain/payments/settlement.ts';
+import type { CallChange, Claim, LaneCommand } from '../store/append-batch.ts';
+import { readStream, transferClaim } from '../store/streams.ts';
+import type { JobsContext } from './context.ts';
+
+/** A payment at a version of its stream: its `settlement_started` is on record, so it is finished, whatever happens. */
+export interface StartedPayment {
+  readonly digest: Hex;
+  /** The stream's version that an outcome is recorded at. */
+  readonly version: number;
+  readonly state: SettlementState;
+}
+
+/** Another process recorded an outcome first, and that one holds. */
+export interface Superseded {
+  readonly kind: 'superseded';
+}
+
+export type Recorded =
+  | { readonly kind: 'recorded' }
+  | Superseded
+  /** The transfer has paid for something else: it does not prove this payment. */
+  | { readonly kind: 'transfer_claimed' }
+  /** A runner has leased the call meanwhile. */
+  | { readonly kind: 'lease_lost' }
+  /** The stream moved: it has to be read again. */
+  | { readonly kind: 'stale' };
+
+/** Decides on one outcome and appends the decision, once. The only place that writes settlements into the ledger. */
+export async function recordDecision(
+  { lane }: Pick<JobsContext, 'lane'>,
+  { digest, version, state }: StartedPayment,
+  outcome: SettlementOutcome,
+): Promise<Recorded> {
+  const decision = decide(state, outcome);
+  if (decision.kind === 'superseded') return decision;
+  const { events, claims, freed, call } = decision;
+  const command: LaneCommand = {
+    stream: digest,
+    expect: version,
+    events,
+    claims: claims.map(claimOf),
+    ...(freed.length > 0 ? { freed: freed.map(claimOf) } : {}),
+    ...(call.kind === 'unchanged' ? {} : { call: callChange(call) }),
+  };
+  const appended = await lane.append(command, { urgent: true });
+  switch (appended.outcome) {
+    case 'ok':
+      return { kind: 'recorded' };
+    case 'lost':
+      return { kind: 'transfer_claimed' };
+    case 'lease_lost':
+      return { kind: 'lease_lost' };
+    case 'same':
+    case 'stale':
+      return { kind: 'stale' };
+  }
+}
+
+function claimOf({ network, transaction, logIndex, paymentNonce }: ClaimedTransfer): Claim {
+  return transferClaim(network, transaction, logIndex, paymentNonce);
+}
+
+function callChange({ kind, callId }: CallStep): CallChange {
+  return { op: kind, callId };
+}
+
+/**
+ * Records an outcome at whatever version the stream has by now: other events may have come in between, and only another
+ * outcome of this very payment supersedes this one. Returns the outcome that is on record.
+ */
+export async function recordOutcome(
+  context: Pick<JobsContext, 'lane' | 'pool' | 'onCallReleased'>,
+  started: StartedPayment,
+  outcome: Outcome,
+): Promise<Outcome | Superseded> {
+  const recorded = await recordDecision(context, started, outcome);
+  switch (recorded.kind) {
+    case 'recorded':
+      if (outcome.kind === 'settled') context.onCallReleased();
+      return outcome;
+    case 'superseded':
+      return recorded;
+    case 'transfer_claimed': {
+      const current = await readAgain(context, started);
+      const unknown = { kind: 'unknown', reason: transferAlreadyClaimed } as const;
+      if (current.state.reason === unknown.reason) return unknown;
+      return recordOutcome(context, current, unknown);
+    }
+    case 'lease_lost':
+    case 'stale': {
+      const current = await readAgain(context, started);
+      if (current.version === started.version) return { kind: 'superseded' };
+      return recordOutcome(context, current, outcome);
+    }
+  }
+}
+
+/** The same payment at its stream's present version. A call that waited still waits, or has left with an outcome. */
+async function readAgain(
+  { pool }: Pick<JobsContext, 'pool'>,
+  { digest, state }: StartedPayment,
+): Promise<StartedPayment> {
+  const { payment, call } = state;
+  const quote = foldQuote((await readStream(pool, digest)).events);
+  const known = paymentOf(quote, payment);
+  if (!known) throw new Error('a started payment is missing from its stream');
+  const waitingCallId = call.kind === 'waiting' ? call.callId : undefined;
+  return { digest, version: quote.version, state: settlementState(known, waitingCallId) };
+}
+
+/** A payment whose `settlement_started` was just recorded. */
+export function startedPayment(
+  digest: Hex,
+  version: number,
+  payment: SignedPayment,
+  callId: number,
+): StartedPayment {
+  const state = { payment, status: 'settling', isOverdue: false, call: { kind: 'waiting', callId } } as const;
+  return { digest, version, state };
+}

@@ -1,0 +1,164 @@
+import type { EventData, LedgerEvent } from '../domain/events/event.ts';
+import { type RefusalCode, refusals } from '../domain/errors/refusal.ts';
+import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
+import { ofPayment, type SignedPayment } from '../domain/payments/payment.ts';
+import type { Address, Hex } from '../domain/values/primitives.ts';
+import type { Job } from './catalog.ts';
+import type { BoundRequest } from './job-request.ts';
+
+/** What the ledger keeps of a refusal, and in which stream. */
+export type RefusalRecord =
+  /** Nothing: the lost append has recorded it, or recording it would fill the ledger at no cost to the client. */
+  | { readonly kind: 'none' }
+  | { readonly kind: 'in_request'; readonly event: LedgerEvent }
+  /** In the quote's stream if that still has this version, else in the request's. */
+  | {
+      readonly kind: 'in_quote';
+      readonly event: LedgerEvent;
+      readonly digest: Hex;
+      readonly version: number;
+    };
+
+interface RefusalBase {
+  readonly kind: 'refusal';
+  readonly record: RefusalRecord;
+  /** The verified payer, if verification was reached: its budget is charged beside the client address's. */
+  readonly payer?: Address;
+}
+
+/** The codes that are answered with 402 and a new quote. */
+export type OfferCode = 'payment_required' | 'payment_invalid' | 'quote_expired';
+
+/** Answered with a new quote for the job. */
+export interface OfferRefusal extends RefusalBase {
+  readonly code: OfferCode;
+  readonly job: Job;
+  /** Why the payment was rejected: a machine-readable word. Absent where there was no payment. */
+  readonly reason?: string;
+}
+
+/** Answered with an error. */
+export interface ErrorRefusal extends RefusalBase {
+  readonly code: Exclude<RefusalCode, OfferCode>;
+  readonly retryAfterSecs?: number;
+  /** What exactly is wrong, line by line. */
+  readonly details?: readonly string[];
+}
+
+/**
+ * A refused request on its way up. Nothing is recorded, charged or answered before it reaches `answerRefusal`, so that a
+ * step above may still answer otherwise.
+ */
+export type JobRefusal = OfferRefusal | ErrorRefusal;
+
+interface RefusalFacts {
+  readonly digest?: Hex;
+  readonly details?: readonly string[];
+}
+
+export function refusal(
+  { job }: BoundRequest,
+  code: ErrorRefusal['code'],
+  { digest, details }: RefusalFacts = {},
+): ErrorRefusal {
+  const data: EventData<'request_refused'> = {
+    code,
+    ...(job ? { service_id: job.serviceId, job_index: job.jobIndex } : {}),
+    ...(digest ? { quote_digest: digest } : {}),
+  };
+  const record: RefusalRecord = { kind: 'in_request', event: { type: 'request_refused', data } };
+  return { kind: 'refusal', code, record, ...(details ? { details } : {}) };
+}
+
+/** Refused without a trace in the ledger: it is recorded already, or has to cost the gateway nothing. */
+export function unrecordedRefusal(code: ErrorRefusal['code']): ErrorRefusal {
+  return { kind: 'refusal', code, record: { kind: 'none' } };
+}
+
+export function rateLimited(retryAfterSecs: number): ErrorRefusal {
+  return { ...unrecordedRefusal('rate_limited'), retryAfterSecs };
+}
+
+/** Not a rejected payment but none at all, or one whose failure is on record already. */
+export function offerRefusal(job: Job, code: OfferCode, reason?: string): OfferRefusal {
+  return {
+    kind: 'refusal',
+    code,
+    job,
+    record: { kind: 'none' },
+    ...(reason === undefined ? {} : { reason }),
+  };
+}
+
+type Rejection = Pick<EventData<'payment_rejected'>, 'stage' | 'reason' | 'quote_digest' | 'payer'>;
+
+/** A payment that was not accepted. The money was not touched, so the payer may sign another. */
+export function rejectedPayment(
+  job: Job,
+  why: Rejection,
+  code: 'payment_invalid' | 'quote_expired' = 'payment_invalid',
+): OfferRefusal {
+  const data = { service_id: job.serviceId, job_index: job.jobIndex, ...why };
+  const record: RefusalRecord = { kind: 'in_request', event: { type: 'payment_rejected', data } };
+  return { ...offerRefusal(job, code, why.reason), record };
+}
+
+/** A known payment sent with another request. Its own stream is not touched: nothing proves who sent it this time. */
+export function paymentReplay({ network, payer, nonce, terms }: DecodedPayment): ErrorRefusal {
+  const event: LedgerEvent = {
+    type: 'replay_denied',
+    data: {
+      claim: 'payment',
+      network,
+      ...(terms ? { asset: terms.asset } : {}),
+      payer,
+      payment_nonce: nonce,
+      ...(terms?.quoteDigest ? { quote_digest: terms.quoteDigest } : {}),
+    },
+  };
+  return { kind: 'refusal', code: 'payment_replay', record: { kind: 'in_request', event } };
+}
+
+/** A caller's nonce that another payment has used. */
+export function callerNonceReplay(digest: Hex, payment: SignedPayment): ErrorRefusal {
+  const event = replayDenied('caller_nonce', digest, payment);
+  return { kind: 'refusal', code: 'signature_replay', record: { kind: 'in_request', event } };
+}
+
+export function replayDenied(
+  claim: EventData<'replay_denied'>['claim'],
+  digest: Hex,
+  payment: SignedPayment,
+): LedgerEvent {
+  return { type: 'replay_denied', data: { claim, ...ofPayment(payment), quote_digest: digest } };
+}
+
+interface DeniedCaller {
+  readonly digest: Hex;
+  readonly caller?: Address;
+  /** The version of the quote's stream, if the payment was verified before the caller was refused. */
+  readonly version?: number;
+}
+
+/** A caller who may not call, or whose permission could not be checked. */
+export function callerDenied(
+  request: BoundRequest,
+  job: Job,
+  code: ErrorRefusal['code'],
+  { digest, caller, version }: DeniedCaller,
+): ErrorRefusal {
+  if (refusals[code].status >= 500) return refusal(request, code, { digest });
+  const { serviceId: service_id, jobIndex: job_index } = job;
+  const data = { code, service_id, job_index, ...(caller ? { caller } : {}), quote_digest: digest };
+  const event: LedgerEvent = { type: 'auth_denied', data };
+  const record: RefusalRecord =
+    version === undefined ? { kind: 'in_request', event } : { kind: 'in_quote', event, digest, version };
+  return { kind: 'refusal', code, record };
+}
+
+/** The outbox is full or the gateway is shutting down. */
+export function enqueueFailed(job: Job, digest: Hex, reason: 'stopping' | 'outbox_full'): ErrorRefusal {
+  const data = { reason, service_id: job.serviceId, job_index: job.jobIndex, quote_digest: digest };
+  const record: RefusalRecord = { kind: 'in_request', event: { type: 'enqueue_failed', data } };
+  return { kind: 'refusal', code: 'enqueue_failed', record };
+}

@@ -1,0 +1,150 @@
+import { randomUUID } from 'node:crypto';
+import type { LedgerEvent } from '../domain/events/event.ts';
+import { ofPayment, paymentToData } from '../domain/payments/payment.ts';
+import type { AppendOutcome, CallChange, Claim, LaneCommand } from '../store/append-batch.ts';
+import { putBody } from '../store/calls.ts';
+import { LaneFullError } from '../store/lane.ts';
+import { callerNonceClaim, paymentClaim, paymentIdClaim, paymentKey, quoteClaim } from '../store/streams.ts';
+import type { Job } from './catalog.ts';
+import type { CheckedPayment } from './check-payment.ts';
+import type { JobsContext } from './context.ts';
+import { type BoundRequest, requestStream } from './job-request.ts';
+import { type ErrorRefusal, replayDenied, unrecordedRefusal } from './refusal.ts';
+import { type StartedPayment, startedPayment } from './record-settlement.ts';
+
+/** A larger body is stored before its append, which would otherwise delay the other commands of its batch. */
+const smallBodyBytes = 8_192;
+/** How long a settlement may take before the resolver looks for its outcome on the chain as well. */
+const firstLookMs = 5_000;
+
+export type PaymentStart =
+  | { readonly kind: 'started'; readonly started: StartedPayment & { readonly callId: number } }
+  /** Another append moved the quote's stream first: everything has to be looked at again. */
+  | { readonly kind: 'stream_moved' }
+  | ErrorRefusal;
+
+type AddedCall = Extract<CallChange, { op: 'add' }>;
+
+/** Step 7: one append claims the payment and the quote, and stores all that is needed to finish the payment. */
+export async function startPayment(
+  context: JobsContext,
+  request: BoundRequest,
+  job: Job,
+  checked: CheckedPayment,
+): Promise<PaymentStart> {
+  const { digest, payment } = checked;
+  const bodyId = randomUUID();
+  const isSmall = request.body.length <= smallBodyBytes;
+  if (!isSmall) await putBody(context.pool, bodyId, request.contentType, request.body);
+  const body = isSmall ? { contentType: request.contentType, bytes: request.body } : undefined;
+  const outcome = await append(context, startCommand(request, job, checked, { bodyId, body }));
+  switch (outcome.outcome) {
+    case 'ok': {
+      if (outcome.call_id === null) throw new Error('the append of a call returned no call id');
+      const { call_id: callId, version } = outcome;
+      return { kind: 'started', started: { ...startedPayment(digest, version, payment, callId), callId } };
+    }
+    case 'full':
+      return unrecordedRefusal('enqueue_failed');
+    case 'lost':
+      // the append itself recorded the refusal of a used payment or nonce; a taken quote is looked at again
+      return outcome.claim === 'quote' || outcome.claim === 'spend_auth'
+        ? { kind: 'stream_moved' }
+        : unrecordedRefusal(replayCodes[outcome.claim]);
+    case 'same':
+    case 'stale':
+    case 'lease_lost':
+      return { kind: 'stream_moved' };
+  }
+}
+
+/** A lane whose queue is full cannot record that either; the client gets its answer all the same. */
+async function append(
+  context: JobsContext,
+  command: LaneCommand,
+): Promise<AppendOutcome | { readonly outcome: 'full' }> {
+  try {
+    return await context.lane.append(command);
+  } catch (error) {
+    if (error instanceof LaneFullError) return { outcome: 'full' };
+    throw error;
+  }
+}
+
+const replayCodes = {
+  payment: 'payment_replay',
+  caller_nonce: 'signature_replay',
+  payment_id: 'payment_identifier_conflict',
+  transfer: 'payment_replay',
+} as const;
+
+/** What a payment claims when it starts; the first claim that is lost decides the refusal. */
+function startClaims(request: BoundRequest, job: Job, checked: CheckedPayment): Claim[] {
+  const { digest, payment, paymentId, caller } = checked;
+  const quote = quoteClaim(digest, payment);
+  const claims = [paymentClaim(payment, request.binding), quote];
+  if (caller?.nonce !== undefined)
+    claims.push(callerNonceClaim(caller.address, job, caller.nonce, quote.binding));
+  if (paymentId !== undefined)
+    claims.push(paymentIdClaim(payment.payer, paymentId, `${quote.binding}/${request.binding}`));
+  return claims;
+}
+
+function startCommand(
+  request: BoundRequest,
+  job: Job,
+  checked: CheckedPayment,
+  stored: Pick<AddedCall, 'bodyId' | 'body'>,
+): LaneCommand {
+  const { digest, state, payment, caller } = checked;
+  const { serviceId, jobIndex } = job;
+  const { network, symbol } = payment;
+  return {
+    stream: digest,
+    expect: state.version,
+    events: startEvents(request, checked),
+    claims: startClaims(request, job, checked),
+    lost: {
+      stream: requestStream(request),
+      events: {
+        payment: [replayDenied('payment', digest, payment)],
+        caller_nonce: [replayDenied('caller_nonce', digest, payment)],
+        payment_id: [replayDenied('payment_identifier', digest, payment)],
+      },
+    },
+    call: {
+      op: 'add',
+      serviceId,
+      jobIndex,
+      ...stored,
+      network,
+      symbol,
+      caller: caller?.address,
+      payment: paymentKey(payment),
+      delayMs: firstLookMs,
+    },
+  };
+}
+
+function startEvents(
+  request: BoundRequest,
+  { payment, opening, verifiedBy, caller, paymentId }: CheckedPayment,
+): LedgerEvent[] {
+  const verified = { ...ofPayment(payment), by: verifiedBy };
+  const events: LedgerEvent[] = [...opening, { type: 'payment_verified', data: verified }];
+  if (caller) {
+    const { mode, address, nonce } = caller;
+    const data = { caller: address, mode, ...(nonce === undefined ? {} : { caller_nonce: nonce }) };
+    events.push({ type: 'auth_passed', data });
+  }
+  const data = {
+    request_id: request.requestId,
+    binding: request.binding,
+    body_sha256: request.bodySha256,
+    body_bytes: request.body.length,
+    payment: paymentToData(payment),
+    ...(paymentId === undefined ? {} : { payment_id: paymentId }),
+  };
+  events.push({ type: 'settlement_started', data });
+  return events;
+}

@@ -1,0 +1,255 @@
+import { describe, expect, test } from 'vitest';
+import { encodeEventData } from '../../../src/domain/events/event.ts';
+import { transitions } from '../../../src/domain/events/transitions.ts';
+import {
+  decide,
+  type SettlementDecision,
+  type SettlementOutcome,
+  type SettlementState,
+  transferAlreadyClaimed,
+} from '../../../src/domain/payments/settlement.ts';
+import { signedPayment } from './payment-support.ts';
+import { bytesOf, payer } from './support.ts';
+
+const transaction = bytesOf('f6', 32);
+const block = { blockNumber: 7n, blockHash: bytesOf('b1', 32), logIndex: 3 };
+const waiting = { kind: 'waiting', callId: 5 } as const;
+const enqueued = { kind: 'enqueued', callId: 5 } as const;
+const withRunner = { kind: 'with_runner' } as const;
+const by = { evidence: 'block explorer', operator: 'ada' };
+
+const base = { payment: signedPayment, isOverdue: false, call: waiting };
+const reportedSettlement = { version: 3, transaction, evidence: 'facilitator' } as const;
+const provenSettlement = { version: 3, transaction, evidence: 'chain', proof: block } as const;
+
+/** Every state that a payment can be in, with its call where that makes a difference. */
+const states = {
+  settling: { ...base, status: 'settling' },
+  'settling, its call with a runner': { ...base, status: 'settling', call: withRunner },
+  'settling and overdue': { ...base, status: 'settling', isOverdue: true },
+  unknown: { ...base, status: 'settlement_unknown', reason: 'timeout' },
+  'unknown, its call with a runner': {
+    ...base,
+    status: 'settlement_unknown',
+    reason: 'timeout',
+    call: withRunner,
+  },
+  'unknown, its transfer claimed': { ...base, status: 'settlement_unknown', reason: transferAlreadyClaimed },
+  failed: { ...base, status: 'settlement_failed', reason: 'insufficient_funds' },
+  'failed, its call with a runner': { ...base, status: 'settlement_failed', reason: 'x', call: withRunner },
+  'settled as reported': { ...base, status: 'settled', settled: reportedSettlement, call: enqueued },
+  'settled as reported, its call with a runner': {
+    ...base,
+    status: 'settled',
+    settled: reportedSettlement,
+    call: withRunner,
+  },
+  'settled with proof': { ...base, status: 'settled', settled: provenSettlement, call: enqueued },
+  'settled with proof, its call with a runner': {
+    ...base,
+    status: 'settled',
+    settled: provenSettlement,
+    call: withRunner,
+  },
+} as const satisfies Record<string, SettlementState>;
+type StateName = keyof typeof states;
+
+const outcomes = {
+  settled: { kind: 'settled', transaction, proof: undefined },
+  'settled with proof': { kind: 'settled', transaction, proof: block },
+  failed: { kind: 'failed', reason: 'insufficient_funds' },
+  void: { kind: 'void', reason: 'authorization_expired' },
+  unknown: { kind: 'unknown', reason: 'timeout' },
+  'unknown with a transaction': { kind: 'unknown', reason: 'settlement_pending', transaction },
+  'unknown with another payer': {
+    kind: 'unknown',
+    reason: 'payer_mismatch',
+    transaction,
+    settledPayer: bytesOf('99', 20),
+  },
+  'transfer claimed': { kind: 'unknown', reason: transferAlreadyClaimed },
+  overdue: { kind: 'overdue', ageSecs: 700, reason: 'timeout' },
+  confirmed: { kind: 'confirmed', transaction, proof: block },
+  disproved: { kind: 'disproved', reason: 'not_on_chain' },
+  reorged: { kind: 'reorged' },
+  'paid by the operator': { kind: 'paid_by_operator', transaction, proof: undefined, ...by },
+  'paid by the operator, with proof': { kind: 'paid_by_operator', transaction, proof: block, ...by },
+  'unpaid by the operator': { kind: 'unpaid_by_operator', ...by },
+} as const satisfies Record<string, SettlementOutcome>;
+type OutcomeName = keyof typeof outcomes;
+
+/** A decision in one line: its event types, claims (+) and freed claims (-) by log index, and the call's next step. */
+function brief(decision: SettlementDecision): string {
+  if (decision.kind === 'superseded') return 'superseded';
+  const { events, claims, freed, call } = decision;
+  return [
+    ...events.map(({ type }) => type),
+    ...claims.map(({ logIndex }) => `+${logIndex}`),
+    ...freed.map(({ logIndex }) => `-${logIndex}`),
+    ...(call.kind === 'unchanged' ? [] : [`${call.kind} ${call.callId}`]),
+  ].join(', ');
+}
+
+const paid = 'payment_settled, enqueued, release 5';
+const paidWithProof = 'payment_settled, enqueued, +3, release 5';
+const byOperator = 'operator_settlement_resolved, payment_settled';
+const openForOperator = {
+  'paid by the operator': `${byOperator}, enqueued, +unseen, release 5`,
+  'paid by the operator, with proof': `${byOperator}, enqueued, +3, release 5`,
+  'unpaid by the operator': 'operator_settlement_resolved, settlement_failed, watch 5',
+};
+const withRunnerForOperator = {
+  'paid by the operator': `${byOperator}, +unseen`,
+  'paid by the operator, with proof': `${byOperator}, +3`,
+  'unpaid by the operator': 'operator_settlement_resolved, settlement_failed',
+};
+const settling = {
+  settled: paid,
+  'settled with proof': paidWithProof,
+  failed: 'settlement_failed, watch 5',
+  void: 'settlement_failed, withdraw 5',
+  unknown: 'settlement_unknown',
+  'unknown with a transaction': 'settlement_unknown',
+  'unknown with another payer': 'payer_mismatch, settlement_unknown',
+  'transfer claimed': 'settlement_unknown',
+  overdue: 'settlement_overdue',
+  ...openForOperator,
+};
+const unknown = {
+  settled: paid,
+  'settled with proof': paidWithProof,
+  void: 'settlement_failed, withdraw 5',
+  'transfer claimed': 'settlement_unknown',
+  overdue: 'settlement_overdue',
+  ...openForOperator,
+};
+
+/** What each outcome decides in each state; everything that is not listed is superseded. */
+const decisions: Record<StateName, Partial<Record<OutcomeName, string>>> = {
+  settling,
+  'settling, its call with a runner': {
+    ...settling,
+    settled: 'payment_settled',
+    'settled with proof': 'payment_settled, +3',
+    failed: 'settlement_failed',
+    void: 'settlement_failed',
+    ...withRunnerForOperator,
+  },
+  'settling and overdue': { ...settling, overdue: 'superseded' },
+  unknown,
+  'unknown, its call with a runner': {
+    settled: 'payment_settled',
+    'settled with proof': 'payment_settled, +3',
+    void: 'settlement_failed',
+    'transfer claimed': 'settlement_unknown',
+    overdue: 'settlement_overdue',
+    ...withRunnerForOperator,
+  },
+  'unknown, its transfer claimed': { ...unknown, 'transfer claimed': 'superseded' },
+  failed: {
+    settled: paid,
+    'settled with proof': paidWithProof,
+    void: 'withdraw 5',
+    'transfer claimed': 'settlement_unknown',
+  },
+  'failed, its call with a runner': {
+    settled: 'payment_settled',
+    'settled with proof': 'payment_settled, +3',
+    'transfer claimed': 'settlement_unknown',
+  },
+  'settled as reported': {
+    confirmed: 'settlement_confirmed, +3',
+    disproved: 'settlement_disproved, hold_back 5',
+  },
+  'settled as reported, its call with a runner': {
+    confirmed: 'settlement_confirmed, +3',
+    disproved: 'settlement_disproved',
+  },
+  'settled with proof': { reorged: 'settlement_reorged, -3, hold_back 5' },
+  'settled with proof, its call with a runner': { reorged: 'settlement_reorged, -3' },
+};
+
+const names = (Object.keys(states) as StateName[]).flatMap((state) =>
+  (Object.keys(outcomes) as OutcomeName[]).map((outcome) => ({ state, outcome })),
+);
+
+describe('the decision about a settlement', () => {
+  test.each(names)('given $state, when the outcome is $outcome', ({ state, outcome }) => {
+    const expected = decisions[state][outcome] ?? 'superseded';
+    expect(brief(decide(states[state], outcomes[outcome]))).toBe(expected);
+  });
+
+  test('every decided event is well formed and legal in the state it is decided in', () => {
+    let events = 0;
+    for (const { state, outcome } of names) {
+      const decision = decide(states[state], outcomes[outcome]);
+      if (decision.kind === 'superseded') continue;
+      for (const event of decision.events) {
+        events++;
+        expect(() => encodeEventData(event)).not.toThrow();
+        const transition = transitions[event.type];
+        if (transition.of === 'payment') expect(transition.from).toContain(states[state].status);
+      }
+    }
+    expect(events).toBe(109);
+  });
+});
+
+describe('the events of a decision', () => {
+  const eventsOf = (state: StateName, outcome: OutcomeName) => {
+    const decision = decide(states[state], outcomes[outcome]);
+    return decision.kind === 'record' ? decision.events.map(({ data }) => data) : [];
+  };
+
+  test('a facilitator alone is no proof: its settlement names no block and claims no transfer', () => {
+    const [settled] = eventsOf('settling', 'settled');
+    expect(settled).toEqual({
+      network: signedPayment.network,
+      asset: signedPayment.asset,
+      payer,
+      payment_nonce: signedPayment.nonce,
+      amount: String(signedPayment.amount),
+      transaction,
+      evidence: 'facilitator',
+    });
+  });
+
+  test('a settlement with proof names its block and claims its log entry for this payment', () => {
+    const decision = decide(states.unknown, outcomes['settled with proof']);
+    expect(decision).toMatchObject({
+      claims: [
+        { network: signedPayment.network, transaction, logIndex: 3, paymentNonce: signedPayment.nonce },
+      ],
+    });
+    expect(eventsOf('unknown', 'settled with proof')).toMatchObject([
+      { evidence: 'chain', block_number: '7', block_hash: block.blockHash, log_index: 3 },
+      { call_id: 5, payment_nonce: signedPayment.nonce },
+    ]);
+  });
+
+  test('an unknown settlement keeps the transaction that a facilitator named, and the payer it named', () => {
+    expect(eventsOf('settling', 'unknown with another payer')).toMatchObject([
+      { settled_payer: bytesOf('99', 20) },
+      { reason: 'payer_mismatch', transaction },
+    ]);
+  });
+
+  test('a settlement that is taken back says whether its call was withdrawn or kept', () => {
+    expect(eventsOf('settled as reported', 'disproved')).toMatchObject([{ call: 'withdrawn', transaction }]);
+    expect(eventsOf('settled with proof, its call with a runner', 'reorged')).toMatchObject([
+      { call: 'kept', transaction, block_number: '7' },
+    ]);
+  });
+
+  test('an operator’s resolution records the operator, the evidence and the transaction', () => {
+    expect(eventsOf('unknown', 'paid by the operator')).toMatchObject([
+      { ...by, paid: true, transaction },
+      { evidence: 'operator', transaction },
+      { call_id: 5 },
+    ]);
+    expect(eventsOf('unknown', 'unpaid by the operator')).toMatchObject([
+      { ...by, paid: false },
+      { reason: 'operator_decision' },
+    ]);
+  });
+});
