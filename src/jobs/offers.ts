@@ -1,20 +1,19 @@
 import type { Caip2 } from '../domain/values/primitives.ts';
 import type { SettlementOption } from '../domain/payments/quote.ts';
 import type { AcceptedToken } from '../domain/values/token.ts';
-import type { SupportedAnswer, SupportedKind } from '../peers/facilitator/facilitator.ts';
+import type { Facilitator, SupportedAnswer, SupportedKind } from '../peers/facilitator/facilitator.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
-import type { JobsContext } from './context.ts';
 
 /**
- * What can be offered: options on networks that the facilitator settles, by its last word. Before its first word that is
- * everything, and while it cannot be reached its last word holds.
+ * The options that can be offered: those on networks that the facilitator settles, by its last answer. Before its first answer
+ * that is every option; while it cannot be reached, its last answer applies.
  */
 export interface Offers {
-  /** These options as far as they are settled: the same list while the facilitator says the same. */
+  /** Those of these options that are settled: the same list object while the facilitator's answer is the same. */
   of(options: readonly SettlementOption[]): readonly SettlementOption[];
   /** Whether the facilitator settles exact payments of version 2 there. */
   isSettled(network: Caip2): boolean;
-  /** Takes the facilitator's word. Tells the operator once of each token that leaves the offers, or returns. */
+  /** Applies the facilitator's answer. Logs each token once when it leaves the offers, and when it returns. */
   follow(kinds: readonly SupportedKind[], tokens: readonly AcceptedToken[]): void;
 }
 
@@ -23,7 +22,7 @@ const nameOf = ({ network, asset }: AcceptedToken): string => `${network}/${asse
 export function createOffers(log: OperatorLog): Offers {
   let settled: ReadonlySet<string> | undefined;
   let withdrawn = new Set<string>();
-  // a quote's hash is remembered by its list of options: the same offer must be the same list
+  // the hash of an offer is cached by its list of options: the same offer must be the same list object
   let lists = new WeakMap<readonly SettlementOption[], readonly SettlementOption[]>();
 
   const isSettled = (network: Caip2): boolean => !settled || settled.has(network) || settled.has('eip155:*');
@@ -63,12 +62,18 @@ function isExactV2({ x402Version, scheme }: SupportedKind): boolean {
   return x402Version === 2 && scheme === 'exact';
 }
 
-/** Asks the facilitator what it settles, and lets the offers follow. Never throws. */
+interface OfferSources {
+  readonly facilitator: Facilitator;
+  readonly offers: Offers;
+  readonly settings: { readonly acceptedTokens: readonly AcceptedToken[] };
+}
+
+/** Asks the facilitator what it settles and updates the offers. Never throws. */
 export async function refreshOffers({
   facilitator,
   offers,
   settings,
-}: Pick<JobsContext, 'facilitator' | 'offers' | 'settings'>): Promise<SupportedAnswer> {
+}: OfferSources): Promise<SupportedAnswer> {
   const answer = await facilitator.supported();
   if (answer.kind === 'kinds') offers.follow(answer.kinds, settings.acceptedTokens);
   return answer;
