@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { encodeEventData, type LedgerEvent } from '../../../src/domain/events/event.ts';
-import { transitions } from '../../../src/domain/events/transitions.ts';
+import { encodeEventData, eventDescriptors, type LedgerEvent } from '../../../src/domain/events/event.ts';
 import {
   decide,
   type SettlementDecision,
@@ -186,9 +185,11 @@ describe('the decision about a settlement', () => {
     });
     expect(decided).toHaveLength(109);
     const illegal = decided.filter(({ state, event }) => {
-      const transition = transitions[event.type];
+      const { transition } = eventDescriptors[event.type];
       encodeEventData(event);
-      return transition.of === 'payment' && !transition.from.includes(states[state].status);
+      if (transition.of !== 'payment') return false;
+      const from: readonly string[] = transition.from;
+      return !from.includes(states[state].status);
     });
     expect(illegal).toEqual([]);
   });
