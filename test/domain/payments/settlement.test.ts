@@ -106,7 +106,7 @@ const settling = {
   settled: paid,
   'settled with proof': paidWithProof,
   failed: 'settlement_failed, watch 5',
-  void: 'settlement_failed, withdraw 5',
+  void: 'settlement_failed, remove 5',
   unknown: 'settlement_unknown',
   'unknown with a transaction': 'settlement_unknown',
   'unknown with another payer': 'payer_mismatch, settlement_unknown',
@@ -117,7 +117,7 @@ const settling = {
 const unknown = {
   settled: paid,
   'settled with proof': paidWithProof,
-  void: 'settlement_failed, withdraw 5',
+  void: 'settlement_failed, remove 5',
   'transfer claimed': 'settlement_unknown',
   overdue: 'settlement_overdue',
   ...openForOperator,
@@ -148,7 +148,7 @@ const decisions: Record<StateName, Partial<Record<OutcomeName, string>>> = {
   failed: {
     settled: paid,
     'settled with proof': paidWithProof,
-    void: 'withdraw 5',
+    void: 'remove 5',
     'transfer claimed': 'settlement_unknown',
   },
   'failed, its call with a runner': {
@@ -158,13 +158,13 @@ const decisions: Record<StateName, Partial<Record<OutcomeName, string>>> = {
   },
   'settled as reported': {
     confirmed: 'settlement_confirmed, +3',
-    disproved: 'settlement_disproved, hold_back 5',
+    disproved: 'settlement_disproved, suspend 5',
   },
   'settled as reported, its call with a runner': {
     confirmed: 'settlement_confirmed, +3',
     disproved: 'settlement_disproved',
   },
-  'settled with proof': { reorged: 'settlement_reorged, -3, hold_back 5' },
+  'settled with proof': { reorged: 'settlement_reorged, -3, suspend 5' },
   'settled with proof, its call with a runner': { reorged: 'settlement_reorged, -3' },
 };
 
