@@ -1,13 +1,14 @@
 import type { FastifyInstance } from 'fastify';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { checkAnchors, flushAnchors } from '../log/anchors.ts';
+import { checkAnchors, sealAndPublish } from '../log/anchors.ts';
 import { openLogReader } from '../log/log-reader.ts';
 import type { Config, LogConfig } from '../config/config.ts';
 import { noteSigner, type NoteSigner, parseVerifierKey } from '../domain/log/checkpoint.ts';
-import { auditRoutes } from '../http/audit/audit.ts';
+import { projectionRoutes } from '../http/projections/projections.ts';
+import { refundRoutes } from '../http/refunds/refunds.ts';
 import { logRoutes } from '../http/log/log.ts';
-import { reconciliationRoutes } from '../http/audit/reconciliations.ts';
+import { reconciliationRoutes } from '../http/reconcile/reconciliations.ts';
 import type { Anchor } from '../peers/anchors/anchor.ts';
 import { createAnchor } from '../peers/anchors/create-anchor.ts';
 import type { LedgerDatabase } from '../store/database.ts';
@@ -49,7 +50,8 @@ export async function composeBooks({ config, ledger, logger }: Parts) {
       const reader = signer && openLogReader(pool, signer.name);
       // where nothing is sealed there is nothing at these addresses
       if (reader) await app.register(logRoutes(ledger, reader));
-      await app.register(auditRoutes(ledger, reader));
+      await app.register(projectionRoutes(ledger, reader));
+      await app.register(refundRoutes(ledger));
       await app.register(reconciliationRoutes(ledger));
     },
     startWorkers(): void {
@@ -78,7 +80,7 @@ async function flush(
   anchors: readonly Anchor[],
 ): Promise<void> {
   try {
-    for (const told of await flushAnchors(ledger.pool, signer, sealEveryEvents, anchors))
+    for (const told of await sealAndPublish(ledger.pool, signer, sealEveryEvents, anchors))
       if (told.kind === 'failed') logger.warn(told, 'an anchor could not be told at the end');
   } catch (err) {
     logger.warn({ err }, 'the log could not be sealed and handed out at the end');

@@ -1,7 +1,7 @@
 import { decimalText, type Balance, type Commodity, type Entry } from '../domain/bookkeeping/entry.ts';
 import { shortInstant } from '../domain/values/period.ts';
 import type { JournalPosting, JournalStyle } from './journal.ts';
-import { ExportFault } from './source.ts';
+import { ExportError } from './source.ts';
 
 /** Beancount counts in decimals of so many digits and rounds what is longer. */
 const mostDigits = 28;
@@ -58,7 +58,7 @@ function assertion(day: string, { account, commodity, atoms }: Balance): string 
 function amount(atoms: bigint, { name, decimals }: Commodity): string {
   const text = decimalText(atoms, decimals);
   if (text.replace(/^-?0*\.?0*/, '').replace('.', '').length > mostDigits)
-    throw new ExportFault(
+    throw new ExportError(
       `${text} ${name} has more than the ${mostDigits} digits that beancount counts with: use --format hledger`,
     );
   return text;

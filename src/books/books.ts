@@ -4,7 +4,7 @@ import { ReopenedQuotes, type SkimmedEvent } from '../domain/bookkeeping/reopene
 import { Bookkeeper } from '../domain/bookkeeping/bookkeeper.ts';
 import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
 import { instantText, type Period } from '../domain/values/period.ts';
-import { ExportFault, type LedgerSource } from './source.ts';
+import { ExportError, type LedgerSource } from './source.ts';
 
 /** The books of a period, in this order: how they open, every entry, how they close. */
 export type BooksPart =
@@ -32,13 +32,13 @@ export async function openBooks(source: LedgerSource, period: Period): Promise<B
     if (hasPassed) break;
     events += 1;
     if (seq !== events)
-      throw new ExportFault(
+      throw new ExportError(
         `event ${seq} stands where event ${events} should: books are kept from the first event on, without gaps`,
       );
     reopened.skim(event);
   }
   if (!hasPassed && !source.isCompleteTo(period.toMs))
-    throw new ExportFault(
+    throw new ExportError(
       `nothing recorded at ${instantText(period.toMs)} or later is in what was given, so it may have been exported before the period was over: export the ledger again, or say with --exported-at when it was`,
     );
   return { period, parts: () => keepBooks(source, period, events, (digest) => reopened.has(digest)) };
@@ -100,7 +100,7 @@ function skim(leaf: Buffer): Skimmed {
     // said below
   }
   if (typeof read?.at !== 'string' || typeof read.seq !== 'number' || typeof read.data !== 'object')
-    throw new ExportFault(
+    throw new ExportError(
       'what was given has a line that is no event: a file of tollbook export --format jsonl is wanted',
     );
   return read as Skimmed;
@@ -111,7 +111,7 @@ function decode(leaf: Buffer): RecordedEvent {
     return decodeLeaf(leaf);
   } catch (error) {
     const { seq } = skim(leaf);
-    throw new ExportFault(
+    throw new ExportError(
       `event ${seq} cannot be read: tollbook verify says what is wrong with this ledger`,
       { cause: error },
     );

@@ -4,7 +4,7 @@ import { readExportEnd, readLeafLines, readPassedMoment } from '../store/export.
 import { isTrailer, takeLines } from '../log/tree-roots.ts';
 
 /** Why no books can be made of what was given; a whole sentence. */
-export class ExportFault extends Error {}
+export class ExportError extends Error {}
 
 /** A ledger to read from its first event on, as often as is needed: the same events every time. */
 export interface LedgerSource {
@@ -51,7 +51,7 @@ export function openFileSource(file: string, nowMs: number, exportedAtMs = -Infi
         rest = read.rest;
         yield read.lines.filter((line) => !isTrailer(line));
       }
-      if (rest.length > 0) throw new ExportFault(`${file} ends in the middle of a line: it was cut off`);
+      if (rest.length > 0) throw new ExportError(`${file} ends in the middle of a line: it was cut off`);
     },
   };
 }

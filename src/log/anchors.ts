@@ -15,13 +15,17 @@ import { sealNext } from './seal.ts';
 const retryMs = 60_000;
 
 /** What came of telling an anchor. */
-export type Told =
+export type PublicationResult =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'done'; readonly size: number }
   | { readonly kind: 'failed'; readonly size: number; readonly cause: string };
 
 /** Hands an anchor the newest committed head, if it is due and has not got it. One process does so at a time. */
-export async function tellAnchor(pool: pg.Pool, origin: string, anchor: Anchor): Promise<Told> {
+export async function publishNewestHead(
+  pool: pg.Pool,
+  origin: string,
+  anchor: Anchor,
+): Promise<PublicationResult> {
   const head = await takeAnchor(pool, origin, anchor.name, anchor.everyMs);
   if (!head) return { kind: 'nothing' };
   const answer = await anchor.publish({ origin, ...head, root: readCheckpoint(head.note).root });
@@ -37,12 +41,12 @@ export async function tellAnchor(pool: pg.Pool, origin: string, anchor: Anchor):
  * Seals what is there by now and tells every anchor that costs nothing, whether its turn has come or not: for the end of a
  * process, so that what it has written is in other hands.
  */
-export async function flushAnchors(
+export async function sealAndPublish(
   pool: pg.Pool,
   signer: NoteSigner,
   everyEvents: number,
   anchors: readonly Anchor[],
-): Promise<(Told & { readonly anchor: string })[]> {
+): Promise<(PublicationResult & { readonly anchor: string })[]> {
   // others may go on writing, and hand that out themselves
   const { seq, ...from } = await readLogTip(pool, signer.name);
   for (let { size } = from, grown = true; size < seq && grown;) {
@@ -56,13 +60,13 @@ export async function flushAnchors(
       .filter(({ isFree }) => isFree)
       .map(async (anchor) => {
         await hastenAnchor(pool, signer.name, anchor.name, 0);
-        return { ...(await tellAnchor(pool, signer.name, anchor)), anchor: anchor.name };
+        return { ...(await publishNewestHead(pool, signer.name, anchor)), anchor: anchor.name };
       }),
   );
 }
 
 /** An anchor that could not be asked, or holds what cannot be believed. */
-export interface Unreadable {
+export interface UnreadableAnchor {
   readonly anchor: string;
   readonly cause: string;
 }
@@ -80,8 +84,8 @@ export async function checkAnchors(
   pool: pg.Pool,
   verifier: NoteVerifier,
   anchors: readonly Anchor[],
-): Promise<Unreadable[]> {
-  const unreadable: Unreadable[] = [];
+): Promise<UnreadableAnchor[]> {
+  const unreadable: UnreadableAnchor[] = [];
   for (const anchor of anchors) {
     const reading = await anchor.newest?.(verifier.name);
     if (reading?.kind === 'failed') unreadable.push({ anchor: anchor.name, cause: reading.cause });
@@ -93,7 +97,7 @@ export async function checkAnchors(
       unreadable.push({ anchor: anchor.name, cause: error instanceof Error ? error.message : 'unknown' });
       continue;
     }
-    await compare(pool, verifier.name, anchor, head);
+    await requireSameHistory(pool, verifier.name, anchor, head);
   }
   return unreadable;
 }
@@ -106,21 +110,26 @@ function headOf(
   return { origin: verifier.name, size: reading.size, root: reading.root };
 }
 
-async function compare(pool: pg.Pool, origin: string, anchor: Anchor, head: TreeHead): Promise<void> {
+async function requireSameHistory(
+  pool: pg.Pool,
+  origin: string,
+  anchor: Anchor,
+  head: TreeHead,
+): Promise<void> {
   const { size } = await readLogTip(pool, origin);
   if (head.size > size)
     throw new ForgottenHistoryError(
       `this database was sealed up to event ${size}, but ${anchor.place} (${anchor.name}) holds a checkpoint of ${head.size} events: ` +
-        `it is a backup that forgot ${head.size - size} of them. ${wayOut(origin)}`,
+        `it is a backup that forgot ${head.size - size} of them. ${recoveryAdvice(origin)}`,
     );
   if (head.size === 0 || head.root.equals(await rootFromTiles(pool, head.size))) return;
   throw new ForgottenHistoryError(
     `the first ${head.size} events of this database are not those of the checkpoint in ${anchor.place} (${anchor.name}): ` +
-      `it is of another history. ${wayOut(origin)}`,
+      `it is of another history. ${recoveryAdvice(origin)}`,
   );
 }
 
-function wayOut(origin: string): string {
+function recoveryAdvice(origin: string): string {
   return (
     'To go on: restore a newer backup, or replay the write-ahead log to its end. If those events are lost for good, ' +
     `give the log another name ([log] origin, now "${origin}"), so that no two histories are signed under one, ` +

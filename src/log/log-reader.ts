@@ -3,7 +3,7 @@ import { entryBundle, isWithin, type Tile, tileWidth } from '../domain/log/tiles
 import { hashBytes } from '../domain/log/merkle.ts';
 import { readHead, readLeaves, readTiles, type StoredHead } from '../store/log.ts';
 import { readStreamLeaves } from '../store/streams.ts';
-import { type InclusionProof, KnownTiles, proveConsistency, proveEvents } from './prove.ts';
+import { type InclusionProof, TileCache, proveConsistency, proveEvents } from './prove.ts';
 
 /** What others may read of a log under its name: nothing beyond its newest head. */
 export interface LogReader {
@@ -33,7 +33,7 @@ export interface ProvenStream extends ProvenEvents {
 }
 
 export function openLogReader(pool: pg.Pool, origin: string): LogReader {
-  const known = new KnownTiles();
+  const known = new TileCache();
   const proveSealed = async (head: StoredHead, seqs: readonly number[]): Promise<ProvenEvents> => {
     const sealed = seqs.filter((seq) => seq <= head.size);
     return { head, proofs: await proveEvents(pool, head, sealed, known) };

@@ -19,11 +19,11 @@ export interface InclusionProof {
   readonly hashes: readonly Buffer[];
 }
 
-const mostKnown = 128;
+const maxCachedTiles = 128;
 const wholeBytes = tileWidth * hashBytes;
 
 /** Whole tiles that were read lately. They never change, and nearly every proof meets others in them. */
-export class KnownTiles {
+export class TileCache {
   readonly #trees = new Map<string, TileTree>();
 
   get(place: string): TileTree | undefined {
@@ -33,10 +33,10 @@ export class KnownTiles {
     return tree;
   }
 
-  note(place: string, bytes: Buffer): TileTree {
+  add(place: string, bytes: Buffer): TileTree {
     const tree = new TileTree(bytes);
     if (bytes.length !== wholeBytes) return tree;
-    const [oldest] = this.#trees.size >= mostKnown ? this.#trees.keys() : [];
+    const [oldest] = this.#trees.size >= maxCachedTiles ? this.#trees.keys() : [];
     if (oldest !== undefined) this.#trees.delete(oldest);
     this.#trees.set(place, tree);
     return tree;
@@ -51,7 +51,7 @@ export async function proveEvents(
   pool: pg.Pool,
   { size }: Pick<StoredHead, 'size'>,
   seqs: readonly number[],
-  known?: KnownTiles,
+  known?: TileCache,
 ): Promise<InclusionProof[]> {
   const asked = seqs.map((seq) => ({
     seq,
@@ -94,7 +94,7 @@ export async function rootFromTiles(pool: pg.Pool, size: number): Promise<Buffer
 async function readNodes(
   pool: pg.Pool,
   nodes: readonly TreeNode[],
-  known = new KnownTiles(),
+  known = new TileCache(),
 ): Promise<(node: TreeNode) => Buffer> {
   const places = new Map(
     nodes.map((node) => {
@@ -109,7 +109,7 @@ async function readNodes(
   }
   const missing = [...places].filter(([place]) => !tiles.has(place)).map(([, at]) => at);
   const read = missing.length === 0 ? [] : await readTiles(pool, missing);
-  for (const [place, bytes] of read) tiles.set(place, known.note(place, bytes));
+  for (const [place, bytes] of read) tiles.set(place, known.add(place, bytes));
   return (node) => {
     const { level, tile } = placeOf(node);
     const tree = tiles.get(`${level}/${tile}`);

@@ -4,7 +4,7 @@ import { isTrailer, type Roots, takeLines, TreeRoots } from './tree-roots.ts';
 const task = 'tollbook: roots of an export';
 
 /** What goes to the worker: lines in a slot, or that there are no more. */
-interface Work {
+interface LinesInSlot {
   readonly slot: number;
   readonly length: number;
 }
@@ -15,7 +15,7 @@ interface Setup {
   readonly wanted: readonly number[];
 }
 
-type Said =
+type WorkerMessage =
   | { readonly slot: number }
   | { readonly roots: { size: number; root: Uint8Array; at: Map<number, Uint8Array> } };
 
@@ -37,7 +37,7 @@ export function startRootsWorker(
   const worker = new Worker(new URL(import.meta.url), { workerData: setup });
   const busy = new Map<number, PromiseWithResolvers<void>>();
   const roots = Promise.withResolvers<Roots>();
-  worker.on('message', (said: Said) => {
+  worker.on('message', (said: WorkerMessage) => {
     if ('slot' in said) {
       busy.get(said.slot)?.resolve();
       busy.delete(said.slot);
@@ -55,7 +55,7 @@ export function startRootsWorker(
   return {
     give(slot, length) {
       busy.set(slot, Promise.withResolvers());
-      worker.postMessage({ slot, length } satisfies Work, []);
+      worker.postMessage({ slot, length } satisfies LinesInSlot, []);
     },
     free: (slot) => busy.get(slot)?.promise ?? Promise.resolve(),
     finish() {
@@ -72,10 +72,10 @@ function work({ slots, wanted }: Setup): void {
   const roots = new TreeRoots(wanted);
   const buffers = slots.map((slot) => Buffer.from(slot));
   const port = parentPort;
-  port?.on('message', (given: Work | undefined) => {
+  port?.on('message', (given: LinesInSlot | undefined) => {
     if (given === undefined) {
       const { size, root, at } = roots;
-      port.postMessage({ roots: { size, root, at } } satisfies Said);
+      port.postMessage({ roots: { size, root, at } } satisfies WorkerMessage);
       port.close();
       return;
     }
@@ -83,7 +83,7 @@ function work({ slots, wanted }: Setup): void {
     takeLines(buffers[slot]?.subarray(0, length) ?? Buffer.alloc(0), (line) => {
       if (!isTrailer(line)) roots.append(line);
     });
-    port.postMessage({ slot } satisfies Said);
+    port.postMessage({ slot } satisfies WorkerMessage);
   });
 }
 

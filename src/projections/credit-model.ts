@@ -3,7 +3,7 @@ import type { RecordedEvent } from '../domain/events/event.ts';
 import type { AccountCredit } from '../store/credit-projection.ts';
 
 /** What events have moved of each account's credit that they speak of, by account. */
-export function creditOf(events: readonly RecordedEvent[]): AccountCredit[] {
+export function accountCreditOf(events: readonly RecordedEvent[]): AccountCredit[] {
   const balances = foldCredit(events);
   const names = new Map<number, string>();
   const last = new Map<number, number>();

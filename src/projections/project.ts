@@ -12,8 +12,8 @@ import {
   readTouched,
   sweepProjections,
 } from '../store/projection.ts';
-import { creditOf } from './credit-model.ts';
-import { rowsOf } from './read-model.ts';
+import { accountCreditOf } from './credit-model.ts';
+import { paymentRowsOf } from './read-model.ts';
 
 const readAtOnce = 1_000;
 const sweptAtOnce = 10_000;
@@ -34,7 +34,7 @@ async function projectPayments(pool: pg.Pool, max: number, generation?: number):
   const touched = await readTouched(pool, projection.seq, max, paymentTypes);
   if (!touched) return 0;
   const streams = await readStreamsUpTo(pool, touched.streams, touched.last);
-  const rows = streams.map(rowsOf);
+  const rows = streams.map(paymentRowsOf);
   const isOurs = await applyProjection(pool, projection, touched.last, {
     payments: rows.flatMap(({ payments }) => payments),
     calls: rows.flatMap(({ calls }) => calls),
@@ -56,7 +56,7 @@ async function projectCredit(pool: pg.Pool, max: number, generation?: number): P
   const place = await readProjection(pool, generation, 'credit_seq');
   const next = await readNextOfTypes(pool, place.seq, max, creditTypes);
   if (!next) return 0;
-  const isOurs = await applyCredit(pool, place, next.last, creditOf(next.events));
+  const isOurs = await applyCredit(pool, place, next.last, accountCreditOf(next.events));
   return isOurs ? next.last - place.seq : 0;
 }
 

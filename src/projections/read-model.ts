@@ -4,7 +4,10 @@ import { foldQuote, type PaymentState, type QuoteState } from '../domain/payment
 import type { CallRow, PaymentRow } from '../store/projection.ts';
 
 /** What finance reads of one stream: a fold over its events, as far as they are given. */
-export function rowsOf(events: readonly RecordedEvent[]): { payments: PaymentRow[]; calls: CallRow[] } {
+export function paymentRowsOf(events: readonly RecordedEvent[]): {
+  payments: PaymentRow[];
+  calls: CallRow[];
+} {
   const story = foldQuote(events);
   const { quote } = story;
   const started = events.filter(({ type }) => type === 'settlement_started');
@@ -38,7 +41,7 @@ export function rowsOf(events: readonly RecordedEvent[]): { payments: PaymentRow
       settled_at: settled ? (events[settled.version - 1]?.at ?? null) : null,
       refunded_at: refunded ? (events[refunded.version - 1]?.at ?? null) : null,
       refund_transaction: refunded?.transaction ?? null,
-      ...dueOf(story, payment, call, events),
+      ...refundDueOf(story, payment, call, events),
       last_seq: last.seq,
     });
     if (call) calls.push({ ...call, ...job });
@@ -53,7 +56,7 @@ function stateOf({ status, call, refunded }: PaymentState): string {
 }
 
 /** Whether its money is owed back, and since when. */
-function dueOf(
+function refundDueOf(
   story: QuoteState,
   payment: PaymentState,
   call: Pick<CallRow, 'ended_at'> | undefined,

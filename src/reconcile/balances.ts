@@ -71,9 +71,9 @@ async function bothEnds(
 ): Promise<Pick<AccountBooks, 'opening' | 'closing'>> {
   const moved = question.net.of(account);
   if (opening !== undefined && closing !== undefined)
-    return { opening: told(opening), closing: told(closing) };
-  if (closing !== undefined) return { opening: computed(closing - moved), closing: told(closing) };
-  if (opening !== undefined) return { opening: told(opening), closing: computed(opening + moved) };
+    return { opening: fromChain(opening), closing: fromChain(closing) };
+  if (closing !== undefined) return { opening: computed(closing - moved), closing: fromChain(closing) };
+  if (opening !== undefined) return { opening: fromChain(opening), closing: computed(opening + moved) };
   const later = await laterBalance(question, account);
   if (later === undefined) return { opening: unknown, closing: unknown };
   return { opening: computed(later - moved), closing: computed(later) };
@@ -81,7 +81,7 @@ async function bothEnds(
 
 const unknown: Balance = { atoms: null, how: 'no_archive_state' };
 
-function told(atoms: bigint): Balance {
+function fromChain(atoms: bigint): Balance {
   return { atoms, how: 'chain' };
 }
 

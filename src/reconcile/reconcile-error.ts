@@ -1,6 +1,6 @@
 import { type RpcAnswer, RpcError, type RpcUnavailable } from '../peers/rpc/json-rpc.ts';
 
-export type ReconcileFault =
+export type ReconcileErrorCode =
   | 'no_network'
   | 'no_rpc'
   | 'wrong_chain'
@@ -17,9 +17,9 @@ export type ReconcileFault =
 /** Why nothing can be said: not a difference between ledger and chain, but one of both that could not be read. */
 export class ReconcileError extends Error {
   override readonly name = 'ReconcileError';
-  readonly fault: ReconcileFault;
+  readonly fault: ReconcileErrorCode;
 
-  constructor(fault: ReconcileFault, words: string) {
+  constructor(fault: ReconcileErrorCode, words: string) {
     super(words);
     this.fault = fault;
   }

@@ -33,7 +33,7 @@ export async function* scanTransfers(scan: Scan): AsyncGenerator<readonly ChainT
       : await openScanState(resumeFile, { network: chain.network, scan: nameOf(scan), from, to });
   let next = from;
   if (state) {
-    if (!(await isAsItWas(chain, state.ends))) await state.clear();
+    if (!(await areChunksCanonical(chain, state.ends))) await state.clear();
     next = (state.ends.at(-1)?.to ?? from - 1n) + 1n;
     if (next > from) yield* state.chunks();
   }
@@ -82,7 +82,7 @@ async function compare(
     throw unanswered(chain.network, what, { kind: 'unavailable', cause: 'answers_differ' });
 }
 
-async function isAsItWas(
+async function areChunksCanonical(
   chain: ChainScanner,
   ends: readonly { readonly to: bigint; readonly toHash: string }[],
 ): Promise<boolean> {

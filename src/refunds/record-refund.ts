@@ -67,7 +67,7 @@ interface Ledger {
   readonly lane: Lane;
 }
 
-const mostTries = 5;
+const maxTries = 5;
 
 /**
  * Records a refund: that a final transaction moved exactly a payment's amount of its token to its payer, from whoever. A
@@ -78,7 +78,7 @@ export async function recordRefund(
   order: RefundOrder,
   chains: Chains,
 ): Promise<RefundAnswer> {
-  for (let tries = 0; tries < mostTries; tries++) {
+  for (let tries = 0; tries < maxTries; tries++) {
     const answer = await tryRefund(ledger, order, chains);
     if (answer !== 'again') return answer;
   }
@@ -100,7 +100,7 @@ async function tryRefund(
       ? { kind: 'repeated', payment }
       : refused('refunded_before', transaction);
   }
-  const standing = judgeCall(known, order.isGoodwill);
+  const standing = checkCall(known, order.isGoodwill);
   if (standing) return standing;
   const mined = await readMined(chains, payment.network, order.transaction);
   if (mined.kind === 'refused') return mined;
@@ -108,9 +108,9 @@ async function tryRefund(
   if (chosen.kind === 'refused') return chosen;
   const untimely =
     (await requireFinal(chains, payment.network, mined)) ??
-    (await judgePayment(chains, known, payment, mined));
+    (await checkPaidBefore(chains, known, payment, mined));
   if (untimely) return untimely;
-  return append(ledger, order, { payment, version: story.version, mined, transfers: chosen.transfers });
+  return appendRefund(ledger, order, { payment, version: story.version, mined, transfers: chosen.transfers });
 }
 
 /** The settled payment that is meant. */
@@ -125,7 +125,7 @@ function choosePayment(story: QuoteState, nonce: Hex | undefined): PaymentState 
   return refused('payment_ambiguous', nonces.join(' '));
 }
 
-function judgeCall({ call }: PaymentState, isGoodwill: boolean): Refused<RefundRefusal> | undefined {
+function checkCall({ call }: PaymentState, isGoodwill: boolean): Refused<RefundRefusal> | undefined {
   if (isGoodwill || !call || call.status === 'dead_lettered') return undefined;
   return refused(call.status === 'completed' ? 'delivered' : 'call_open', `call ${call.callId}`);
 }
@@ -151,13 +151,13 @@ function chooseTransfers(
 }
 
 /** Money that never came is not given back, nor before it came. */
-async function judgePayment(
+async function checkPaidBefore(
   chains: Chains,
   { settled }: PaymentState,
   payment: SignedPayment,
   { blockNumber }: MinedTransfers,
 ): Promise<Refused<RefundRefusal> | undefined> {
-  const paidIn = settled?.proof?.blockNumber ?? (await findFacilitatorsWord(chains, settled, payment));
+  const paidIn = settled?.proof?.blockNumber ?? (await findClaimedTransfer(chains, settled, payment));
   if (paidIn === undefined || typeof paidIn === 'bigint')
     return paidIn !== undefined && paidIn > blockNumber
       ? refused('before_payment', `paid in block ${paidIn}, transferred in ${blockNumber}`)
@@ -166,7 +166,7 @@ async function judgePayment(
 }
 
 /** The block that has what only a facilitator told of. Undefined for an operator's word, which stands. */
-async function findFacilitatorsWord(
+async function findClaimedTransfer(
   chains: Chains,
   settled: PaymentState['settled'],
   payment: SignedPayment,
@@ -178,7 +178,7 @@ async function findFacilitatorsWord(
   return found?.kind === 'paid' ? found.blockNumber : refused('payment_unproven', settled.transaction);
 }
 
-interface Decided {
+interface CheckedRefund {
   readonly payment: SignedPayment;
   readonly version: number;
   readonly mined: MinedTransfers;
@@ -186,10 +186,10 @@ interface Decided {
   readonly transfers: readonly Transfer[];
 }
 
-async function append(
+async function appendRefund(
   { lane, pool }: Ledger,
   order: RefundOrder,
-  { payment, version, mined, transfers }: Decided,
+  { payment, version, mined, transfers }: CheckedRefund,
 ): Promise<RefundAnswer | 'again'> {
   const { network, nonce } = payment;
   for (const transfer of transfers) {

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { tellAnchor } from '../log/anchors.ts';
+import { publishNewestHead } from '../log/anchors.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
 import type { Anchor } from '../peers/anchors/anchor.ts';
 import { type Loop, startLoop } from './loop.ts';
@@ -15,7 +15,7 @@ export function startAnchorer(
   const loops = anchors.map((anchor) =>
     startLoop(
       async () => {
-        const told = await tellAnchor(pool, origin, anchor);
+        const told = await publishNewestHead(pool, origin, anchor);
         if (told.kind === 'failed')
           log.warn(
             { anchor: anchor.name, ...told },

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { tellAnchor } from '../../src/log/anchors.ts';
+import { publishNewestHead } from '../../src/log/anchors.ts';
 import { openCheckpoint, parseVerifierKey } from '../../src/domain/log/checkpoint.ts';
 import { createAnchor } from '../../src/peers/anchors/create-anchor.ts';
 import { readHead, readHeads } from '../../src/store/log.ts';
@@ -199,13 +199,15 @@ test('an anchor is told once, by one of several, and never of less than before',
   const anchor = createAnchor({ kind: 'folder', name: 'one', everyMs: 60_000, folder });
   await appendRefusals(database, 3);
   await sealAll(database);
-  const told = await Promise.all(Array.from({ length: 8 }, () => tellAnchor(database.pool, origin, anchor)));
+  const told = await Promise.all(
+    Array.from({ length: 8 }, () => publishNewestHead(database.pool, origin, anchor)),
+  );
   expect(told.filter(({ kind }) => kind === 'done')).toHaveLength(1);
   await appendRefusals(database, 3);
   await sealAll(database);
-  expect(await tellAnchor(database.pool, origin, anchor)).toEqual({ kind: 'nothing' });
+  expect(await publishNewestHead(database.pool, origin, anchor)).toEqual({ kind: 'nothing' });
   await database.moveClock(61);
-  expect(await tellAnchor(database.pool, origin, anchor)).toEqual({ kind: 'done', size: 6 });
+  expect(await publishNewestHead(database.pool, origin, anchor)).toEqual({ kind: 'done', size: 6 });
 });
 
 test('a gateway that stops seals what is there and hands it out, whether its time has come or not', async () => {

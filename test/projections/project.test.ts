@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { projectNext, rebuildProjections } from '../../src/projections/project.ts';
-import { creditOf } from '../../src/projections/credit-model.ts';
-import { rowsOf } from '../../src/projections/read-model.ts';
+import { accountCreditOf } from '../../src/projections/credit-model.ts';
+import { paymentRowsOf } from '../../src/projections/read-model.ts';
 import { listAccountCredit } from '../../src/store/credit-projection.ts';
 import type { LedgerEvent } from '../../src/domain/events/event.ts';
 import { listJobDays, listPaidCalls, listPayments } from '../../src/store/payments.ts';
@@ -38,10 +38,10 @@ async function readAll({ pool }: TestDatabase) {
 /** What the rows must be: every stream folded at once. */
 async function expected({ db }: TestDatabase) {
   const all = await allEvents(db);
-  const streams = [...Map.groupBy(all, ({ stream }) => stream).values()].map(rowsOf);
+  const streams = [...Map.groupBy(all, ({ stream }) => stream).values()].map(paymentRowsOf);
   const payments = streams.flatMap((rows) => rows.payments).toSorted((a, b) => a.seq - b.seq);
   const calls = streams.flatMap((rows) => rows.calls).toSorted((a, b) => a.call_id - b.call_id);
-  return { payments, calls, credit: creditOf(all) };
+  return { payments, calls, credit: accountCreditOf(all) };
 }
 
 function daysOf(payments: Awaited<ReturnType<typeof expected>>['payments']) {

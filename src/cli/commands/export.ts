@@ -6,10 +6,10 @@ import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
 import { openBooks } from '../../books/books.ts';
 import { writeBooks } from '../../books/format.ts';
-import { ExportFault, type LedgerSource, openDatabaseSource, openFileSource } from '../../books/source.ts';
+import { ExportError, type LedgerSource, openDatabaseSource, openFileSource } from '../../books/source.ts';
 import { exportLines } from '../../books/export-leaves.ts';
 import { type BookFormat, bookFormats, isBookFormat } from '../../domain/bookkeeping/format.ts';
-import { BooksFault } from '../../domain/bookkeeping/event.ts';
+import { BooksError } from '../../domain/bookkeeping/event.ts';
 import { parseInstant, parsePeriod, type Period } from '../../domain/values/period.ts';
 import { withLedger } from '../ledger.ts';
 import { fail } from '../terminal.ts';
@@ -38,7 +38,7 @@ export async function run(args: readonly string[]): Promise<number> {
     return 0;
   } catch (error) {
     const isUsage = error instanceof UsageFault;
-    if (!isUsage && !(error instanceof ExportFault) && !(error instanceof BooksFault)) throw error;
+    if (!isUsage && !(error instanceof ExportError) && !(error instanceof BooksError)) throw error;
     fail(error.message);
     return isUsage ? 64 : 1;
   }

@@ -2,7 +2,7 @@ import { chainAccount, treasuryAccount } from './account.ts';
 import { Commodities } from './commodity.ts';
 import { creditMoves, spendMoves } from './credit.ts';
 import type { Category, Commodity, Entry, Move } from './entry.ts';
-import { type BooksEventOf, BooksFault } from './event.ts';
+import { type BooksEventOf, BooksError } from './event.ts';
 import { type BookedPayment, movesBetween, positionOf } from './payment.ts';
 import { type BookedQuote, OpenQuotes } from './open-quotes.ts';
 import { hasAspect, type RecordedEvent } from '../events/event.ts';
@@ -37,7 +37,7 @@ export class Bookkeeper {
     return this.#quotes.size;
   }
 
-  /** The next event's entry; undefined where no money moves. Throws BooksFault where it fits nothing before it. */
+  /** The next event's entry; undefined where no money moves. Throws BooksError where it does not follow from the events before it. */
   post(event: RecordedEvent): Entry | undefined {
     this.#quotes.tick(Date.parse(event.at));
     if (!hasAspect(event, 'bookkeeping')) return undefined;
@@ -121,7 +121,7 @@ export class Bookkeeper {
     if (event.type === 'settlement_confirmed' && !this.#quotes.find(event.stream)) return undefined;
     const quote = this.#quoteOf(event, event.stream);
     const payment = findPayment(quote, event.data);
-    if (!payment) throw new BooksFault(event.seq, 'it names a payment that was never started');
+    if (!payment) throw new BooksError(event.seq, 'it names a payment that was never started');
     switch (event.type) {
       case 'payment_settled': {
         const { evidence, block_number, amount } = event.data;
@@ -160,7 +160,7 @@ export class Bookkeeper {
     const payment = this.#quoteOf(event, event.stream).payments.findLast(
       (one) => one.basis !== 'none' && one.nonce === nonce && one.callId === undefined,
     );
-    if (!payment) throw new BooksFault(event.seq, 'no settled payment waits for its call');
+    if (!payment) throw new BooksError(event.seq, 'no settled payment waits for its call');
     return this.#change(event, 'requeue', payment, () => {
       payment.callId = callId;
       payment.claim = 'undelivered';
@@ -236,13 +236,13 @@ export class Bookkeeper {
 
   #paymentOfCall(event: RecordedEvent, digest: string, callId: number): BookedPayment {
     const payment = this.#quoteOf(event, digest).payments.find((one) => one.callId === callId);
-    if (!payment) throw new BooksFault(event.seq, `call ${callId} was never enqueued for this quote`);
+    if (!payment) throw new BooksError(event.seq, `call ${callId} was never enqueued for this quote`);
     return payment;
   }
 
   #quoteOf({ seq, type }: RecordedEvent, digest: string): BookedQuote {
     const quote = this.#quotes.find(digest);
-    if (!quote) throw new BooksFault(seq, `${type} is of a quote that is not there or was done with`);
+    if (!quote) throw new BooksError(seq, `${type} is of a quote that is not there or was done with`);
     return quote;
   }
 }

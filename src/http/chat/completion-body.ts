@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { BodyPlace } from '../server/body-room.ts';
+import type { BodyReservation } from '../server/body-memory.ts';
 import { ThrownOpenAiError } from './openai-errors.ts';
 
 /** What a piece takes beside its bytes: a body may come byte by byte. */
@@ -16,7 +16,7 @@ const workFactor = 8;
 export async function readBody(
   payload: Readable,
   maxBytes: number,
-  enter: (onDrop: () => void) => BodyPlace,
+  enter: (onDrop: () => void) => BodyReservation,
 ): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let sizeBytes = 0;
@@ -24,7 +24,7 @@ export async function readBody(
   const refuse = (why: typeof refused): void => {
     refused = why;
     pieces.length = 0;
-    place.leave();
+    place.release();
   };
   const place = enter(() => refuse('overloaded'));
   try {
@@ -36,7 +36,7 @@ export async function readBody(
   } catch {
     throw new ThrownOpenAiError('invalid_request');
   }
-  if (refused === undefined && !place.work(sizeBytes * workFactor)) refuse('overloaded');
+  if (refused === undefined && !place.startWork(sizeBytes * workFactor)) refuse('overloaded');
   if (refused !== undefined) throw new ThrownOpenAiError(refused);
   return Buffer.concat(pieces, sizeBytes);
 }

@@ -7,14 +7,14 @@ import type { AdmittedChat } from '../../chat/admission.ts';
 import { type ChatAnswer, type Refused, refuse } from '../../chat/answer.ts';
 import { requestChat, clientLeft, dropChat, completeChat } from '../../chat/complete-chat.ts';
 import type { ChatContext } from '../../chat/context.ts';
-import { type BodyPlace, createBodyRoom } from '../server/body-room.ts';
+import { type BodyReservation, createBodyMemory } from '../server/body-memory.ts';
 import { isPlainJson, readBody } from './completion-body.ts';
 import { callerOf } from './credentials.ts';
 import { eventStream } from './event-stream.ts';
 import { limitInFlight } from '../server/in-flight.ts';
 import { limitHeaders } from './limit-headers.ts';
 import { sendOpenAiError } from './openai-errors.ts';
-import { createPatience } from '../server/wait-limit.ts';
+import { createWaitLimit } from '../server/wait-limit.ts';
 import { noteFacts } from '../server/request-log.ts';
 
 const mebibyte = 1_048_576;
@@ -33,19 +33,19 @@ const ledgerUnavailable = refuse(openAiError('ledger_unavailable'), { retryAfter
 export function completionRoutes(current: () => ChatContext, cutShort: AbortSignal) {
   return async (app: FastifyInstance): Promise<void> => {
     const { lane, log, config } = current();
-    const patience = createPatience({ lane, log, refused: ledgerUnavailable });
+    const patience = createWaitLimit({ lane, log, refused: ledgerUnavailable });
     app.addHook('onClose', async () => patience.end());
-    const room = createBodyRoom(maxBodies);
-    const places = new WeakMap<FastifyRequest, BodyPlace>();
+    const room = createBodyMemory(maxBodies);
+    const places = new WeakMap<FastifyRequest, BodyReservation>();
     const inFlight = limitInFlight(
       app,
       config.limits.maxInFlightRequests,
       (request, reply) => sendOpenAiError(request, reply, openAiError('overloaded'), { retryAfterSecs: 1 }),
-      (request) => places.get(request)?.leave(),
+      (request) => places.get(request)?.release(),
     );
     app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) =>
       readBody(payload, current().settings.maxBodyBytes, (onDrop) => {
-        const place = room.enter(onDrop);
+        const place = room.reserve(onDrop);
         places.set(request, place);
         return place;
       }),

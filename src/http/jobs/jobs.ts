@@ -14,7 +14,7 @@ import { sendDryRun } from './dry-run.ts';
 import { payForJob, refuseUnreadBody } from '../../jobs/pay-job.ts';
 import { refusalOf, sendError, sendRefusal } from '../server/errors.ts';
 import { limitInFlight } from '../server/in-flight.ts';
-import { createPatience, type Patience } from '../server/wait-limit.ts';
+import { createWaitLimit, type WaitLimit } from '../server/wait-limit.ts';
 import { noteFacts } from '../server/request-log.ts';
 import type { Accepted } from '../schemas/job.ts';
 
@@ -31,7 +31,7 @@ export function paidJobRoutes(current: () => JobsContext) {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
     const { lane, log, config } = current();
-    const patience = createPatience({ lane, log, refused: ledgerUnavailable });
+    const patience = createWaitLimit({ lane, log, refused: ledgerUnavailable });
     app.addHook('onClose', async () => patience.end());
     const inFlight = limitInFlight(app, config.limits.maxInFlightRequests, (request, reply) =>
       sendRefusal(request, reply, 'overloaded'),
@@ -67,7 +67,7 @@ export function paidJobRoutes(current: () => JobsContext) {
 /** What the parser of bodies throws: a body over the limit is a refusal like any other, the rest is not ours. */
 async function refuseUnread(
   context: JobsContext,
-  patience: Patience<Refused>,
+  patience: WaitLimit<Refused>,
   error: FastifyError,
   request: PaidRequest,
   reply: FastifyReply,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import * as audit from '../schemas/audit.ts';
+import * as projections from '../schemas/projections.ts';
 import * as credit from '../schemas/credit.ts';
 import * as identity from '../schemas/identity.ts';
 import * as job from '../schemas/job.ts';
@@ -10,7 +10,7 @@ import * as operator from '../schemas/operator.ts';
 import * as operatorCredit from '../schemas/operator-credit.ts';
 import * as payment from '../schemas/payment.ts';
 import * as receipts from '../schemas/receipt.ts';
-import * as reconciliation from '../schemas/reconciliation.ts';
+import * as reconciliation from '../schemas/reconcile.ts';
 import * as runner from '../schemas/runner.ts';
 import * as status from '../schemas/status.ts';
 
@@ -72,14 +72,14 @@ for (const [id, schema] of Object.entries({
   NewUserKey: identity.madeKey,
   UserKey: identity.userKey,
   UserKeys: identity.userKeys,
-  AuditedPayment: audit.auditedPayment,
-  AuditedPayments: audit.auditedPayments,
-  AuditedStory: audit.auditedStory,
-  AuditedCall: audit.auditedCall,
-  AuditedCalls: audit.auditedCalls,
-  AuditedAccount: audit.auditedAccount,
-  AuditedCredit: audit.auditedCredit,
-  Totals: audit.totals,
+  AuditedPayment: projections.auditedPayment,
+  AuditedPayments: projections.auditedPayments,
+  PaymentHistory: projections.paymentHistory,
+  AuditedCall: projections.auditedCall,
+  AuditedCalls: projections.auditedCalls,
+  AuditedAccount: projections.auditedAccount,
+  AuditedCredit: projections.auditedCredit,
+  Totals: projections.totals,
   Reconciliations: reconciliation.reconciliations,
   Reconciliation: reconciliation.reconciliation,
   InclusionProof: log.inclusionProof,

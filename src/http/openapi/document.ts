@@ -1,6 +1,7 @@
 import type { Feature } from '../../config/config.ts';
 import { type RefusalCode, refusals } from '../../domain/errors/refusal.ts';
-import * as audit from './audit-operations.ts';
+import * as projections from './projections-operations.ts';
+import * as refunds from './refunds-operations.ts';
 import * as chat from './chat-operations.ts';
 import { componentSchemas, encodedJson, type JsonObject, schemaOf, usedComponents } from './components.ts';
 import { answerHeaders } from './headers.ts';
@@ -10,7 +11,7 @@ import * as log from './log-operations.ts';
 import { type DescribedAnswer, type Operation, type Security, tags } from './operation.ts';
 import * as operatorCredit from './operator-credit-operations.ts';
 import * as operator from './operator-operations.ts';
-import * as reconciliations from './reconciliation-operations.ts';
+import * as reconciliations from './reconcile-operations.ts';
 import { pathParameters } from './path-parameters.ts';
 import { documentOperation } from './reference-operations.ts';
 import { openAiAnswers, refusalAnswers } from './refusals.ts';
@@ -20,10 +21,10 @@ import * as status from './status-operations.ts';
 /** The version of this interface: the package's. */
 const version = '0.1.0';
 
-/** What can be described by itself: a feature, people's accounts and the sealed log where there are any, and what finance reads. */
+/** A part of the API that can be on or off: a feature, user accounts, the sealed log, and the audit API. */
 export type Part = Feature | 'identity' | 'audit' | 'log';
 
-/** Every public route of each part: what is not here is not answered. */
+/** Every public route of each part. */
 const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
   jobs: [
     jobs.payOperation,
@@ -65,12 +66,12 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
   ],
   pricing: [],
   audit: [
-    audit.auditPaymentsOperation,
-    audit.auditStoryOperation,
-    audit.auditCallsOperation,
-    audit.auditCreditOperation,
-    audit.auditTotalsOperation,
-    audit.auditRefundsDueOperation,
+    projections.auditPaymentsOperation,
+    projections.auditPaymentHistoryOperation,
+    projections.auditCallsOperation,
+    projections.auditCreditOperation,
+    projections.auditTotalsOperation,
+    refunds.refundsDueOperation,
     reconciliations.listReconciliationsOperation,
     reconciliations.reconciliationOperation,
   ],
@@ -81,7 +82,7 @@ export function operationsOf(parts: readonly Part[]): readonly Operation[] {
   return [...parts.flatMap((part) => operationsByPart[part]), documentOperation];
 }
 
-/** What can be answered before there is a route to answer. */
+/** Refusals before a route is found. */
 export const routelessCodes = [
   'invalid_request',
   'not_found',
@@ -89,23 +90,21 @@ export const routelessCodes = [
   'headers_too_large',
 ] as const satisfies readonly RefusalCode[];
 
-const aboutJobs = `Pay for jobs over x402: each payment becomes one call for a runner, and everything that happened stands in a ledger.
+const aboutJobs = `Pay for jobs over x402: each payment becomes one call for a runner, and the ledger records every step.
 
-**Refusals** are \`{"error": "one sentence for a person", "code": "machine_word"}\`, some with more beside them. The codes
-are a closed table: each operation lists all of its own. Nobody is charged for a refusal. Before any route is found, a
-request can also be refused with
+**Refusals** are \`{"error": "one sentence", "code": "machine_readable"}\`, some with further fields. Each operation lists all of
+its codes. A refused request is never charged. Before a route is found, a request can also be refused with
 ${routelessCodes.map((code) => `\`${code}\` (${refusals[code].status})`).join(', ')}.
 
 **Values**: amounts of tokens and wei are decimal strings; times are RFC 3339 in UTC; ids are numbers up to 2^53 − 1.
 
 **Browsers**: a page of any origin may call \`/x402\`, without credentials.`;
 
-const aboutChat = `**Model chat** is served below \`/v1\` as OpenAI's clients speak it: point one at \`/v1\` of this address. Every error
-there is OpenAI's envelope, and every answer has an \`X-Request-Id\`. Amounts are decimal strings of the currency. A page of
+const aboutChat = `**Model chat** is served below \`/v1\` in OpenAI's format: set a client's base URL to \`/v1\` of this address. Every error
+there is in OpenAI's format, and every answer has an \`X-Request-Id\`. Amounts are decimal strings of the currency. A page of
 any origin may call it, without cookies.`;
 
-const aboutPeople = `**People** sign in below \`/api\`, by pages of this address only: what writes is refused where it says that it comes from
-another origin.`;
+const aboutPeople = `**Users** sign in below \`/api\`, from pages of this address only: a write request with another \`Origin\` is refused.`;
 
 const aboutPart: Readonly<Record<Part, string>> = {
   jobs: aboutJobs,
@@ -121,23 +120,23 @@ const securitySchemes: Readonly<Record<SchemeName, JsonObject>> = {
   runnerToken: {
     type: 'http',
     scheme: 'bearer',
-    description: 'The token of a runner whose mode is `lease`.',
+    description: 'The token of a runner with `mode = "lease"`.',
   },
   operatorToken: {
     type: 'http',
     scheme: 'bearer',
-    description: 'Made by `tollbook tokens create`, with the scopes that it needs.',
+    description: 'Made by `tollbook tokens create --scope …`.',
   },
   apiKey: { type: 'http', scheme: 'bearer', description: 'An API key: `sk-net-…`.' },
   session: {
     type: 'apiKey',
     in: 'cookie',
     name: '__Host-tollbook.session_token',
-    description: 'A session. On plain loopback the name has no `__Host-`.',
+    description: 'A session cookie. On loopback over HTTP the name has no `__Host-` prefix.',
   },
 };
 
-/** The OpenAPI 3.1 document of a gateway with these parts that clients reach at this address. */
+/** The OpenAPI 3.1 document of a gateway with these parts at this public URL. */
 export function openApiDocument(publicUrl: string, parts: readonly Part[]): JsonObject {
   const operations = operationsOf(parts);
   const usedTags = new Set<string>(operations.map(({ tag }) => tag));
@@ -207,7 +206,7 @@ function schemeOf(security: Security | undefined): SchemeName | undefined {
   return security === 'optionalApiKey' ? 'apiKey' : security;
 }
 
-/** A receipt can be read without its token, and a free model asked without a key; everything else demands what it names. */
+/** The receipt and free models can be read without a token; every other scheme is required. */
 function securityJson(security: Security | undefined): readonly JsonObject[] {
   const scheme = schemeOf(security);
   if (!scheme) return [];

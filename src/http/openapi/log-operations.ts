@@ -6,7 +6,7 @@ export const checkpointOperation: Operation = {
   path: '/log/checkpoint',
   id: 'getCheckpoint',
   tag: 'Log',
-  summary: 'The newest checkpoint',
+  summary: 'The newest checkpoint (signed tree head)',
   description: "A C2SP tlog-checkpoint: the log's name, its size and its root, signed.",
   answers: [{ status: 200, description: 'The signed note.', bytes: 'text/plain' }],
   refusals: ['not_found', 'internal_error', 'ledger_unavailable'],
@@ -19,9 +19,15 @@ export const tileOperation: Operation = {
   tag: 'Log',
   summary: 'A tile of the log',
   description:
-    'As C2SP tlog-tiles says. Tiles of hashes are for everybody; those of `entries` hold the events themselves, and want an ' +
-    "operator's token with the scope `audit:read`.",
-  answers: [{ status: 200, description: 'Its bytes; they never change.', bytes: 'application/octet-stream' }],
+    'As C2SP tlog-tiles specifies. Tiles of hashes are public. Tiles of `entries` hold the events and require an operator token ' +
+    'with the scope `audit:read`.',
+  answers: [
+    {
+      status: 200,
+      description: 'The bytes of the tile; they never change.',
+      bytes: 'application/octet-stream',
+    },
+  ],
   refusals: ['not_found', 'unauthorized', 'forbidden', 'internal_error', 'ledger_unavailable'],
 };
 
@@ -30,10 +36,10 @@ export const proofOperation: Operation = {
   path: '/log/proof',
   id: 'getInclusionProof',
   tag: 'Log',
-  summary: 'Proofs that events stand in the log',
+  summary: 'Inclusion proofs of events',
   description:
-    'Of one event by `seq`, or of all events of a quote by `quote_digest`: exactly one of them. With the receipt token of that ' +
-    'quote as bearer the events themselves come along.',
+    'Requires exactly one of `seq` (one event) and `quote_digest` (all events of a quote). With the receipt token of that quote ' +
+    'as bearer token the answer includes the events.',
   security: 'receiptToken',
   query: proofQuery,
   answers: [{ status: 200, description: 'The proofs.', schema: logProofs }],
@@ -51,8 +57,8 @@ export const consistencyOperation: Operation = {
   path: '/log/consistency',
   id: 'getConsistencyProof',
   tag: 'Log',
-  summary: 'A proof that nothing was rewritten',
-  description: 'That the tree of `from` events is the beginning of the head of `to`.',
+  summary: 'A consistency proof',
+  description: 'Proves that the tree of the first `from` events is a prefix of the tree of `to` events.',
   query: consistencyQuery,
   answers: [{ status: 200, description: 'The proof.', schema: logConsistency }],
   refusals: ['invalid_request', 'proof_not_found', 'internal_error', 'ledger_unavailable'],

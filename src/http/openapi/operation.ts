@@ -3,7 +3,7 @@ import type { OpenAiErrorName } from '../../domain/errors/openai-error.ts';
 import type { RefusalCode } from '../../domain/errors/refusal.ts';
 import type { HeaderName } from './headers.ts';
 
-/** One route as the document describes it. The table of these is the whole of what is public. */
+/** One route as the document describes it. Every public route has one. */
 export interface Operation {
   readonly method: 'get' | 'post' | 'delete';
   /** With OpenAPI's braces; each name in them is one of `pathParameters`. */
@@ -18,30 +18,30 @@ export interface Operation {
   readonly requestHeaders?: readonly RequestHeader[];
   readonly body?: RequestBody;
   readonly answers: readonly DescribedAnswer[];
-  /** Every code of the closed table that this route can answer with, and no other. */
+  /** Exactly the codes that this route can answer with. */
   readonly refusals: readonly RefusalCode[];
-  /** What every refusal of this route may say beside `error` and `code`. */
+  /** Fields that refusals of this route may have beside `error` and `code`. */
   readonly refusalContext?: z.ZodRawShape;
-  /** The same of the routing API, whose errors are OpenAI's. */
+  /** The errors of the chat API, in OpenAI's format. */
   readonly errors?: readonly OpenAiErrorName[];
-  /** On every answer. */
+  /** Headers of every answer. */
   readonly headers?: readonly HeaderName[];
 }
 
 export const tags = {
-  Jobs: 'Ask for a price, pay, and follow what was paid for.',
-  Status: 'Whether the gateway lives, whether it can take payments, and what it counted.',
-  Runner: 'For runners that poll: calls are leased, and each ends completed or failed.',
-  Chat: "Model chat as OpenAI's clients speak it, and what a key has left for it.",
-  People: 'Who signs in, and the keys that are theirs.',
-  Operator: 'For whoever runs the gateway.',
-  Audit: 'For finance and auditors: what became of every payment.',
-  Log: 'The tamper-evident log over the ledger, for whoever checks it: C2SP checkpoints and tiles, RFC 6962 proofs.',
-  Reference: 'This description.',
+  Jobs: 'Get a price, pay, and follow a paid call.',
+  Status: 'Liveness, readiness and public counters.',
+  Runner: 'For runners that poll: they lease calls, and complete or fail each.',
+  Chat: "Model chat in OpenAI's format, and the credit of a key.",
+  People: 'Sign-in, and the API keys of a user.',
+  Operator: 'For the operator of the gateway.',
+  Audit: 'For finance and auditors: every payment, call, refund due and reconciliation.',
+  Log: 'The tamper-evident log over the ledger: C2SP checkpoints and tiles, RFC 6962 proofs.',
+  Reference: 'This document.',
 } as const;
 export type Tag = keyof typeof tags;
 
-/** Who may ask: one of the security schemes. The receipt's token is never demanded, nor is an `optionalApiKey`. */
+/** One of the security schemes. `receiptToken` and `optionalApiKey` are not required. */
 export type Security =
   | 'receiptToken'
   | 'runnerToken'
@@ -53,11 +53,11 @@ export type Security =
 export interface RequestHeader {
   readonly name: string;
   readonly description: string;
-  /** The schema of what the header's base64 holds, where it holds JSON. */
+  /** The schema of the JSON that the header holds in base64. */
   readonly json?: z.ZodType;
 }
 
-/** JSON of a schema, or bytes that no schema describes. */
+/** JSON with a schema, or any bytes. */
 export type RequestBody =
   | { readonly schema: z.ZodType }
   | { readonly bytes: true; readonly description: string };
@@ -65,20 +65,24 @@ export type RequestBody =
 export interface DescribedAnswer {
   readonly status: number;
   readonly description: string;
-  /** A body of JSON, where there is one. */
+  /** Of a JSON body. */
   readonly schema?: z.ZodType;
-  /** A body of plain text, where there is one. */
+  /** A constant body of plain text. */
   readonly text?: string;
-  /** What a stream of events is made of, where the answer may be one. */
+  /** What the events are, where the answer may be an event stream. */
   readonly events?: string;
-  /** A body of another type, where there is one. */
+  /** The type of another body. */
   readonly bytes?: 'text/plain' | 'application/octet-stream';
   readonly headers?: readonly HeaderName[];
 }
 
-/** A body that a client may have already. */
+/** For bodies that a client may have cached. */
 export const ifNoneMatch: RequestHeader = {
   name: 'If-None-Match',
-  description: 'An `ETag` that was seen before.',
+  description: 'The `ETag` of a cached body.',
 };
-export const notModified: DescribedAnswer = { status: 304, description: 'As it was.', headers: ['ETag'] };
+export const notModified: DescribedAnswer = {
+  status: 304,
+  description: 'The cached body is current.',
+  headers: ['ETag'],
+};

@@ -1,4 +1,3 @@
-import type { RefusalCode } from '../../domain/errors/refusal.ts';
 import {
   accounts,
   accountsQuery,
@@ -10,39 +9,34 @@ import {
   listedKeys,
   revokedKey,
 } from '../schemas/operator-credit.ts';
+import { listOperation, operatorRefusals } from './list-operation.ts';
 import type { Operation } from './operation.ts';
 
-const everyRoute = [
-  'invalid_request',
-  'unauthorized',
-  'forbidden',
-  'internal_error',
-  'ledger_unavailable',
-] as const satisfies readonly RefusalCode[];
+const everyRoute = ['invalid_request', ...operatorRefusals] as const;
 const ofOperator = { tag: 'Operator', security: 'operatorToken' } as const;
 
-export const listKeysOperation: Operation = {
-  ...ofOperator,
-  method: 'get',
+export const listKeysOperation = listOperation({
   path: '/operator/keys',
   id: 'listKeys',
-  summary: 'The API keys',
-  description: 'Never the keys themselves. Wants the scope `keys:read`.',
+  tag: 'Operator',
+  summary: 'List API keys',
+  scope: 'keys:read',
+  description: 'The secrets of the keys are not included.',
   query: keysQuery,
-  answers: [{ status: 200, description: 'A page of them.', schema: listedKeys }],
-  refusals: [...everyRoute, 'account_not_found'],
-};
+  schema: listedKeys,
+  refusals: ['account_not_found'],
+});
 
 export const createKeyOperation: Operation = {
   ...ofOperator,
   method: 'post',
   path: '/operator/keys',
   id: 'createKey',
-  summary: 'Make an API key',
+  summary: 'Create an API key',
   description:
-    'Opens its account where there is none. Sent twice it makes two. Wants the scope `keys:write`.',
+    'Requires the scope `keys:write`. Opens the account if there is none. A repeated request makes a second key.',
   body: { schema: keyRequest },
-  answers: [{ status: 201, description: 'The key, this once.', schema: issuedKey }],
+  answers: [{ status: 201, description: 'The key. It is not shown again.', schema: issuedKey }],
   refusals: [...everyRoute, 'body_too_large'],
 };
 
@@ -51,42 +45,40 @@ export const revokeKeyOperation: Operation = {
   method: 'post',
   path: '/operator/keys/{key_id}/revoke',
   id: 'revokeKey',
-  summary: 'End an API key',
+  summary: 'Revoke an API key',
   description:
-    'For good, in every process at once; it may be sent again. Wants the scope `keys:write`. A body means nothing.',
-  answers: [{ status: 200, description: 'It is revoked.', schema: revokedKey }],
+    'Requires the scope `keys:write`. Permanent, and effective in every process at once. May be repeated. A request body is ignored.',
+  answers: [{ status: 200, description: 'The key is revoked.', schema: revokedKey }],
   refusals: [...everyRoute, 'key_not_found', 'body_too_large'],
 };
 
-export const listAccountsOperation: Operation = {
-  ...ofOperator,
-  method: 'get',
+export const listAccountsOperation = listOperation({
   path: '/operator/accounts',
   id: 'listAccounts',
-  summary: 'The accounts of credit',
-  description: 'As they stand now. Wants the scope `credit:read`.',
+  tag: 'Operator',
+  summary: 'List credit accounts',
+  scope: 'credit:read',
+  description: 'Balances are current.',
   query: accountsQuery,
-  answers: [{ status: 200, description: 'A page of them.', schema: accounts }],
-  refusals: everyRoute,
-};
+  schema: accounts,
+});
 
 export const grantOperation: Operation = {
   ...ofOperator,
   method: 'post',
   path: '/operator/accounts/{account}/grants',
   id: 'grantCredit',
-  summary: 'Give an account credit',
+  summary: 'Grant credit to an account',
   description:
-    'Sent twice with one `Idempotency-Key` it gives once, and both have the same answer; without one it gives twice. ' +
-    'Wants the scope `credit:write`.',
+    'Requires the scope `credit:write`. Requests with the same `Idempotency-Key` grant once and get the same answer; without ' +
+    'the header every request grants.',
   requestHeaders: [
     {
       name: 'Idempotency-Key',
-      description:
-        'A name for this grant, 16 to 128 of A-Z, a-z, 0-9, _ and -, unlike that of any other: a UUID, for example.',
+      description: 'A unique name for this grant: 16 to 128 of A-Z, a-z, 0-9, _ and -, for example a UUID.',
     },
   ],
   body: { schema: grantRequest },
-  answers: [{ status: 200, description: 'It is given.', schema: granted }],
+  answers: [{ status: 200, description: 'The credit is granted.', schema: granted }],
   refusals: [...everyRoute, 'account_not_found', 'account_full', 'idempotency_conflict', 'body_too_large'],
 };

@@ -7,7 +7,7 @@ export const documentOperation: Operation = {
   id: 'getOpenApi',
   tag: 'Reference',
   summary: 'This document',
-  description: 'OpenAPI 3.1. A page made of it is at `/docs`.',
+  description: 'OpenAPI 3.1. `/docs` shows it as a page.',
   requestHeaders: [ifNoneMatch],
   answers: [
     {

@@ -24,10 +24,10 @@ export const leaseOperation: Operation = {
   ...ofRunner,
   path: '/runner/leases',
   id: 'leaseCalls',
-  summary: 'Take calls that are due',
+  summary: 'Lease due calls',
   description:
-    'Waits up to `wait_secs` for the first. Services are served in turn, oldest call first. A call comes back when its ' +
-    'lease runs out, under the same call id and a new lease.',
+    'Waits up to `wait_secs` for the first call. Services take turns, the oldest call of each first. When a lease expires, the ' +
+    'call is leased again, with the same call id and a new lease id.',
   body: { schema: leaseBody },
   answers: [{ status: 200, description: 'The leased calls.', schema: leases }],
   refusals: [...everyRoute, 'forbidden'],
@@ -37,10 +37,10 @@ export const extendOperation: Operation = {
   ...ofRunner,
   path: '/runner/calls/{call_id}/extend',
   id: 'extendLease',
-  summary: 'Hold a lease longer',
-  description: 'It then ends `lease_secs` from now.',
+  summary: 'Extend a lease',
+  description: 'The lease then expires `lease_secs` from now.',
   body: { schema: extendBody },
-  answers: [{ status: 200, description: 'The lease holds.', schema: extended }],
+  answers: [{ status: 200, description: 'The lease is extended.', schema: extended }],
   refusals: [...everyRoute, 'lease_lost'],
 };
 
@@ -49,7 +49,7 @@ export const completeOperation: Operation = {
   path: '/runner/calls/{call_id}/complete',
   id: 'completeCall',
   summary: 'Complete a call',
-  description: 'May be sent again with the same lease: the first one counts.',
+  description: 'May be repeated with the same lease: the first request counts.',
   body: { schema: completeBody },
   answers: [{ status: 200, description: 'The call is completed.', schema: completed }],
   refusals: [...everyRoute, 'lease_lost', 'result_too_large'],
@@ -59,9 +59,9 @@ export const failOperation: Operation = {
   ...ofRunner,
   path: '/runner/calls/{call_id}/fail',
   id: 'failCall',
-  summary: 'Give a call up',
+  summary: 'Fail an attempt',
   description:
-    'With `retry` it comes back after a while, until its attempts are used up; without, it is a dead letter.',
+    'With `retry` the call is leased again after a back-off, until its attempts are used up; without, it becomes a dead letter.',
   body: { schema: failBody },
   answers: [{ status: 200, description: 'The attempt is recorded.', schema: failed }],
   refusals: [...everyRoute, 'lease_lost'],

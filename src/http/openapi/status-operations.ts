@@ -6,9 +6,9 @@ export const healthOperation: Operation = {
   path: '/x402/health',
   id: 'getHealth',
   tag: 'Status',
-  summary: 'Whether the process lives',
-  description: 'Touches nothing.',
-  answers: [{ status: 200, description: 'It lives.', text: 'ok' }],
+  summary: 'Liveness of the process',
+  description: 'Answers without reading the database or any peer.',
+  answers: [{ status: 200, description: 'The process is alive.', text: 'ok' }],
   refusals: [],
 };
 
@@ -17,11 +17,15 @@ export const readyOperation: Operation = {
   path: '/x402/ready',
   id: 'getReadiness',
   tag: 'Status',
-  summary: 'Whether the gateway can take payments',
-  description: 'The 503 says which part cannot.',
+  summary: 'Readiness: whether the gateway can take payments',
+  description: 'The body of the 503 names the parts that are not ready.',
   answers: [
-    { status: 200, description: 'Every part is well.', schema: readiness },
-    { status: 503, description: 'Some part is not, or the gateway is going down.', schema: readiness },
+    { status: 200, description: 'Every part is ready.', schema: readiness },
+    {
+      status: 503,
+      description: 'Some part is not ready, or the gateway is shutting down.',
+      schema: readiness,
+    },
   ],
   refusals: [],
 };
@@ -32,7 +36,7 @@ export const statsOperation: Operation = {
   id: 'getStats',
   tag: 'Status',
   summary: 'The public counters',
-  description: 'Counts of events in the ledger: a restart changes nothing.',
+  description: 'Counts of events in the ledger; a restart does not reset them.',
   answers: [{ status: 200, description: 'The counters.', schema: stats }],
   refusals: ['internal_error', 'ledger_unavailable'],
 };

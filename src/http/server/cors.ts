@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
 /** What a page may send to one of the two APIs, and what it may read of the answers. */
-interface Door {
+interface CorsPolicy {
   readonly exposed: string;
   readonly allowed: string;
 }
 
-const x402: Door = {
+const x402: CorsPolicy = {
   exposed: [
     'PAYMENT-REQUIRED',
     'PAYMENT-RESPONSE',
@@ -31,7 +31,7 @@ const x402: Door = {
   ].join(', '),
 };
 
-const routing: Door = {
+const routing: CorsPolicy = {
   exposed: [
     'X-Request-Id',
     'X-RateLimit-Limit',
@@ -61,7 +61,7 @@ export interface Cors {
  * call, so nothing can be done in a visitor's name that the page could not do by itself.
  */
 export function createCors(isRoutingPath: (url: string) => boolean): Cors {
-  const doorOf = ({ url }: FastifyRequest): Door | undefined => {
+  const doorOf = ({ url }: FastifyRequest): CorsPolicy | undefined => {
     if (url.startsWith('/x402/')) return x402;
     return isRoutingPath(url) ? routing : undefined;
   };
@@ -87,7 +87,7 @@ function isPreflight({ method, headers }: FastifyRequest): boolean {
 }
 
 /** The same for every path: whether it exists is for the request itself to find out. */
-function sendPreflight(reply: FastifyReply, { allowed }: Door): FastifyReply {
+function sendPreflight(reply: FastifyReply, { allowed }: CorsPolicy): FastifyReply {
   return reply
     .code(204)
     .header('access-control-allow-methods', 'GET, POST')

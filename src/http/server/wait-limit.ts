@@ -1,13 +1,13 @@
 import type { Lane } from '../../store/lane.ts';
 
-const patienceMs = 5_000;
-const lookEveryMs = 250;
+const maxWaitMs = 5_000;
+const checkEveryMs = 250;
 
 /**
  * Answers that give up once the ledger has been away for a while. The flow behind an answer goes on whatever happens to
  * it: the same request, sent again, gets the outcome.
  */
-export interface Patience<Refused> {
+export interface WaitLimit<Refused> {
   /** The flow's answer, or the refusal where the ledger stayed away too long. */
   within<T>(flow: Promise<T>): Promise<T | Refused>;
   end(): void;
@@ -21,14 +21,14 @@ interface Parts<Refused> {
 }
 
 /** One timer looks after all waiting answers, and only while there are any. */
-export function createPatience<Refused>({ lane, log, refused }: Parts<Refused>): Patience<Refused> {
+export function createWaitLimit<Refused>({ lane, log, refused }: Parts<Refused>): WaitLimit<Refused> {
   const waiting = new Set<(refused: Refused) => void>();
   let timer: NodeJS.Timeout | undefined;
 
   const look = (): void => {
     if (waiting.size === 0) return end();
     const { brokenSince } = lane.state;
-    if (brokenSince === undefined || Date.now() - brokenSince < patienceMs) return;
+    if (brokenSince === undefined || Date.now() - brokenSince < maxWaitMs) return;
     for (const giveUp of waiting) giveUp(refused);
   };
   const end = (): void => {
@@ -40,7 +40,7 @@ export function createPatience<Refused>({ lane, log, refused }: Parts<Refused>):
     within(flow) {
       return new Promise((resolve, reject) => {
         waiting.add(resolve);
-        timer ??= setInterval(look, lookEveryMs);
+        timer ??= setInterval(look, checkEveryMs);
         flow
           .then(resolve, (error: unknown) => {
             // after its answer was given up nobody hears this but the operator

@@ -10,7 +10,7 @@ const page = useBrowser();
 const start = async () => startTestGateway({ database: await createDatabase(), chain });
 
 test.skipIf(!hasBrowser)(
-  'the reference page shows every route, tries one, and asks nobody but its own gateway',
+  'the reference page shows every route, calls one, and loads nothing from another origin',
   async () => {
     const gateway = await start();
     const tab = await page.browser.newPage({ viewport: { width: 1_280, height: 900 } });
@@ -29,7 +29,7 @@ test.skipIf(!hasBrowser)(
       await tab.getByRole('link', { name: summary }).first().click();
       await tab.getByRole('heading', { name: summary }).waitFor();
     }
-    await tab.getByRole('link', { name: 'Whether the process lives' }).first().click();
+    await tab.getByRole('link', { name: 'Liveness of the process' }).first().click();
     await tab.getByRole('button', { name: /Test Request.*health/ }).click();
     const answered = tab.waitForResponse(`${gateway.url}/x402/health`);
     await tab.getByRole('button', { name: /^Send/ }).first().click();

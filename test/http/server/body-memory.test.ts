@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { createBodyRoom } from '../../../src/http/server/body-room.ts';
+import { createBodyMemory } from '../../../src/http/server/body-memory.ts';
 
 const max = { arrivingBytes: 100, workingBytes: 100 };
 
 /** A room whose time stands still until it is moved, and who was dropped from it. */
 function create() {
   const clock = { nowMs: 1_000 };
-  const room = createBodyRoom(max, () => clock.nowMs);
+  const room = createBodyMemory(max, () => clock.nowMs);
   const dropped: string[] = [];
-  return { clock, dropped, enter: (name: string) => room.enter(() => dropped.push(name)) };
+  return { clock, dropped, enter: (name: string) => room.reserve(() => dropped.push(name)) };
 }
 
 describe('bodies that arrive', () => {
@@ -27,7 +27,7 @@ describe('bodies that arrive', () => {
     const quick = enter('quick');
     expect(quick.grow(90)).toBe(true);
     expect(dropped).toEqual(['slow']);
-    expect([slow.grow(1), slow.work(90), small.grow(1)]).toEqual([false, false, true]);
+    expect([slow.grow(1), slow.startWork(90), small.grow(1)]).toEqual([false, false, true]);
   });
 
   test('go themselves where they are the ones', () => {
@@ -43,14 +43,14 @@ describe('bodies that arrive', () => {
   test('have room where they are alone', () => {
     const { enter } = create();
     const large = enter('large');
-    expect([large.grow(500), large.work(4_000)]).toEqual([true, true]);
+    expect([large.grow(500), large.startWork(4_000)]).toEqual([true, true]);
   });
 
   test('leave their room to others', () => {
     const { enter, dropped } = create();
     const gone = enter('gone');
     gone.grow(100);
-    gone.leave();
+    gone.release();
     expect(enter('next').grow(100)).toBe(true);
     expect(dropped).toEqual([]);
   });
@@ -60,20 +60,20 @@ describe('bodies that are worked on', () => {
   test('find room, or are refused; what others leave is free', () => {
     const { enter } = create();
     const [one, two, three] = [enter('one'), enter('two'), enter('three')];
-    expect([one.work(60), two.work(60)]).toEqual([true, false]);
+    expect([one.startWork(60), two.startWork(60)]).toEqual([true, false]);
     one.shrink(20);
-    expect(three.work(80)).toBe(true);
-    three.leave();
-    three.leave();
-    expect(enter('four').work(80)).toBe(true);
-    expect(enter('five').work(1)).toBe(false);
+    expect(three.startWork(80)).toBe(true);
+    three.release();
+    three.release();
+    expect(enter('four').startWork(80)).toBe(true);
+    expect(enter('five').startWork(1)).toBe(false);
   });
 
   test('take no room any more where others arrive', () => {
     const { enter } = create();
     const one = enter('one');
     one.grow(100);
-    one.work(100);
+    one.startWork(100);
     expect(enter('two').grow(100)).toBe(true);
   });
 });

@@ -9,12 +9,11 @@ import {
   type AuditedCredit,
   auditedPayments,
   type AuditedPayments,
-  type AuditedStoryJson,
-  type RefundsDue,
-  refundsDue,
+  type PaymentHistoryJson,
   type Totals,
   totals as totalsSchema,
-} from '../../../src/http/schemas/audit.ts';
+} from '../../../src/http/schemas/projections.ts';
+import { type RefundsDue, refundsDue } from '../../../src/http/schemas/refunds.ts';
 import { writerRole } from '../../../src/store/database.ts';
 import { openLane } from '../../../src/store/lane.ts';
 import { startBooks } from '../../support/books.ts';
@@ -97,7 +96,7 @@ test('a story is whole, and its proof holds with nothing but the public key', as
   const { ask } = await audited();
   const digest = told[0]!.stream;
   const { status, json } = await eventually(async () => {
-    const answer = await ask<AuditedStoryJson>(`/audit/payments/${digest}`);
+    const answer = await ask<PaymentHistoryJson>(`/audit/payments/${digest}`);
     expect(answer.json.events.every(({ proof }) => proof !== null)).toBe(true);
     return answer;
   });

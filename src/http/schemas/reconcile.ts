@@ -1,19 +1,13 @@
 import { z } from 'zod';
 import { address, count, decimals, network, symbol, time } from './values.ts';
+import { cursorQuery, next } from './list.ts';
 
 export const reconciliationId = z
   .int()
   .min(1)
-  .meta({ description: 'Its number, from 1.', examples: [1] });
+  .meta({ description: 'The id of the reconciliation, counted from 1.', examples: [1] });
 
-export const reconciliationsQuery = z.strictObject({
-  cursor: z
-    .string()
-    .max(64)
-    .optional()
-    .meta({ description: '`next` of the page before, as it is: made by this ledger, for this list.' }),
-  limit: z.coerce.number().int().min(1).max(1_000).default(100).meta({ description: 'At most so many.' }),
-});
+export const reconciliationsQuery = z.strictObject(cursorQuery);
 
 const result = z.enum(['clean', 'open_items', 'breaks']);
 
@@ -23,9 +17,9 @@ export const reconciliations = z
       z.strictObject({
         id: reconciliationId,
         from: time,
-        to: time.meta({ description: 'Not part of the period.' }),
-        size: count.meta({ description: 'Events of the ledger that was read.' }),
-        root: z.string().meta({ description: 'Its Merkle root, base64.' }),
+        to: time.meta({ description: 'The end of the period, not included.' }),
+        size: count.meta({ description: 'The number of ledger events that were read.' }),
+        root: z.string().meta({ description: 'The Merkle root over these events, base64.' }),
         result,
         breaks: count,
         open_items: count,
@@ -33,9 +27,9 @@ export const reconciliations = z
         at: time,
       }),
     ),
-    next: z.string().nullable().meta({ description: 'The cursor of the next page; null at the end.' }),
+    next,
   })
-  .meta({ description: 'Reconciliations in the order they were made.' });
+  .meta({ description: 'Reconciliations in the order in which they were made.' });
 export type Reconciliations = z.infer<typeof reconciliations>;
 
 const amount = z
@@ -100,4 +94,4 @@ export const reconciliation = z
     breaks: count,
     open_items: count,
   })
-  .meta({ description: 'The report as it was made: canonical JSON (RFC 8785), to the byte.' });
+  .meta({ description: 'The report byte for byte as it was stored: canonical JSON (RFC 8785).' });

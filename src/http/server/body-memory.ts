@@ -1,18 +1,18 @@
 /** What one body takes of the room. */
-export interface BodyPlace {
+export interface BodyReservation {
   /** So much more of it has arrived. False: it has no place any more, and nothing of it may be kept. */
   grow(bytes: number): boolean;
   /** All of it has arrived, and takes so much with what is made of it. False where there is no room for that. */
-  work(bytes: number): boolean;
+  startWork(bytes: number): boolean;
   /** No more is left of it than this. */
   shrink(bytes: number): void;
   /** Nothing is left of it. */
-  leave(): void;
+  release(): void;
 }
 
-export interface BodyRoom {
+export interface BodyMemory {
   /** @param onDrop its place was given to others while it was arriving: nothing of it may be kept */
-  enter(onDrop: () => void): BodyPlace;
+  reserve(onDrop: () => void): BodyReservation;
 }
 
 interface Arrival {
@@ -25,10 +25,10 @@ interface Arrival {
  * The memory that bodies may take. Where those that arrive take too much together, the one that has taken most for longest
  * goes first: who sends slowly must not keep out the others. A body alone always has room.
  */
-export function createBodyRoom(
+export function createBodyMemory(
   max: { readonly arrivingBytes: number; readonly workingBytes: number },
   nowMs: () => number = () => performance.now(),
-): BodyRoom {
+): BodyMemory {
   const arrivals = new Set<Arrival>();
   let arrivingBytes = 0;
   let workingBytes = 0;
@@ -47,7 +47,7 @@ export function createBodyRoom(
   };
 
   return {
-    enter(onDrop) {
+    reserve(onDrop) {
       const arrival: Arrival = { bytes: 0, sinceMs: nowMs(), onDrop };
       arrivals.add(arrival);
       let working = 0;
@@ -63,13 +63,13 @@ export function createBodyRoom(
           while (arrivingBytes > max.arrivingBytes && arrivals.size > 1) drop();
           return arrivals.has(arrival);
         },
-        work(bytes) {
+        startWork(bytes) {
           if (!end(arrival) || (workingBytes > 0 && workingBytes + bytes > max.workingBytes)) return false;
           take(bytes);
           return true;
         },
         shrink: (bytes) => take(Math.min(bytes, working)),
-        leave() {
+        release() {
           end(arrival);
           take(0);
         },

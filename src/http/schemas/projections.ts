@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { isRealDay } from '../../domain/values/calendar-date.ts';
-import { refundReasons } from '../../domain/payments/refund.ts';
 import { accountNamePattern } from '../../domain/credit/price.ts';
 import { inclusionProof } from './log.ts';
 import {
@@ -16,6 +15,8 @@ import {
   symbol,
   time,
 } from './values.ts';
+import { asOf, cursorQuery, next } from './list.ts';
+import { refundDue } from './refunds.ts';
 
 const states = [
   'settling',
@@ -30,18 +31,6 @@ const states = [
 ] as const;
 
 const id = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional();
-const cursor = z
-  .string()
-  .max(64)
-  .optional()
-  .meta({ description: '`next` of the page before, as it is: made by this ledger, for this list.' });
-const limit = z.coerce
-  .number()
-  .int()
-  .min(1)
-  .max(1_000)
-  .default(100)
-  .meta({ description: 'At most so many.' });
 const instant = z.iso
   .datetime({ offset: true })
   .optional()
@@ -54,8 +43,7 @@ const day = z
 const job = { service_id: id, job_index: id };
 
 export const paymentsQuery = z.strictObject({
-  cursor,
-  limit,
+  ...cursorQuery,
   from: instant,
   to: instant,
   ...job,
@@ -69,17 +57,10 @@ export const paymentsQuery = z.strictObject({
     .meta({ description: "An asset's address, lower case, or its symbol." }),
 });
 
-const asOf = { as_of_seq: count.meta({ description: 'The last event that was read for it.' }) };
-const next = z.string().nullable().meta({ description: 'The cursor of the next page; null at the end.' });
 const token = { network, asset: address, symbol, decimals };
 
-const refundDue = z.enum(refundReasons).meta({
-  description:
-    'Why its money is owed back: its call is a dead letter; it never had one; it had none and another payment took its quote.',
-});
-
 export const auditedPayment = z.strictObject({
-  seq: count.meta({ description: 'The event that started it.' }),
+  seq: count.meta({ description: 'The event that started the payment.' }),
   quote_digest: quoteDigest,
   state: z.enum(states),
   at: time,
@@ -89,52 +70,24 @@ export const auditedPayment = z.strictObject({
   payer: address,
   pay_to: address,
   transaction: hex32.nullable(),
-  block_number: atoms.nullable().meta({ description: 'Where the chain proved it; null on a word alone.' }),
+  block_number: atoms
+    .nullable()
+    .meta({ description: 'The block that proves the payment; null where only the facilitator reported it.' }),
   call_id: callId.nullable(),
   settled_at: time.nullable(),
   refunded_at: time.nullable(),
   refund_transaction: hex32.nullable(),
   refund_due: refundDue.nullable(),
   refund_due_since: time.nullable(),
-  last_seq: count.meta({ description: 'The last event that it is made of.' }),
+  last_seq: count.meta({ description: 'The last event that this row includes.' }),
 });
 
 export const auditedPayments = z
   .strictObject({ ...asOf, payments: z.array(auditedPayment), next })
-  .meta({ description: 'Payments in the order they were started.' });
+  .meta({ description: 'Payments in the order in which they were started.' });
 export type AuditedPayments = z.infer<typeof auditedPayments>;
 
-export const refundsDueQuery = z.strictObject({ cursor, limit });
-
-export const refundsDue = z
-  .strictObject({
-    ...asOf,
-    refunds_due: z.array(
-      z.strictObject({
-        seq: count.meta({ description: 'The event that started the payment.' }),
-        quote_digest: quoteDigest,
-        payment_nonce: hex32.meta({ description: 'Names the payment where its quote was paid twice.' }),
-        ...jobName,
-        ...token,
-        amount: atoms,
-        payer: address,
-        pay_to: address,
-        transaction: hex32.meta({ description: 'The one that paid.' }),
-        block_number: atoms
-          .nullable()
-          .meta({ description: 'Where the chain proved it; null on a word alone.' }),
-        call_id: callId.nullable(),
-        why: refundDue,
-        since: time,
-        age_secs: count,
-      }),
-    ),
-    next,
-  })
-  .meta({ description: 'Payments whose money is owed back, in the order they were started.' });
-export type RefundsDue = z.infer<typeof refundsDue>;
-
-export const auditedStory = z
+export const paymentHistory = z
   .strictObject({
     quote_digest: quoteDigest,
     state: z.string(),
@@ -142,7 +95,7 @@ export const auditedStory = z
     checkpoint: z
       .string()
       .nullable()
-      .meta({ description: 'The signed head of the proofs; null where nothing is sealed.' }),
+      .meta({ description: 'The signed tree head of the proofs; null where nothing is sealed.' }),
     events: z.array(
       z.strictObject({
         seq: count,
@@ -150,17 +103,18 @@ export const auditedStory = z
         type: z.string(),
         at: time,
         data: z.looseObject({}),
-        leaf_base64: z.base64().meta({ description: 'The bytes that are sealed.' }),
-        proof: inclusionProof.nullable().meta({ description: 'Null until the next head.' }),
+        leaf_base64: z.base64().meta({ description: 'The sealed bytes of the event.' }),
+        proof: inclusionProof
+          .nullable()
+          .meta({ description: 'Null until the next tree head includes the event.' }),
       }),
     ),
   })
-  .meta({ description: 'All that the ledger holds of a quote.' });
-export type AuditedStoryJson = z.infer<typeof auditedStory>;
+  .meta({ description: 'All events of a quote, with their proofs.' });
+export type PaymentHistoryJson = z.infer<typeof paymentHistory>;
 
 export const callsQuery = z.strictObject({
-  cursor,
-  limit,
+  ...cursorQuery,
   status: z.enum(['enqueued', 'delivered', 'completed', 'dead_lettered']).optional(),
   ...job,
 });
@@ -182,8 +136,7 @@ export const auditedCalls = z
 export type AuditedCalls = z.infer<typeof auditedCalls>;
 
 export const creditQuery = z.strictObject({
-  cursor,
-  limit,
+  ...cursorQuery,
   account: z
     .string()
     .regex(accountNamePattern)
@@ -191,7 +144,7 @@ export const creditQuery = z.strictObject({
     .meta({ description: 'Only the account of this name.' }),
 });
 
-/** Wider than an account's own: sums over all its time. */
+/** Wider than a balance: a sum over the whole life of the account. */
 const creditSum = z
   .string()
   .regex(/^(?:0|[1-9]\d{0,12})(?:\.\d{1,6})?$/)
@@ -201,16 +154,16 @@ export const auditedAccount = z
   .strictObject({
     account_id: count,
     account: z.string().nullable(),
-    balance: creditSum.meta({ description: 'What can be spent.' }),
-    held: creditSum.meta({ description: 'Set aside for completions under way.' }),
-    granted: creditSum.meta({ description: 'Given by operators.' }),
-    topped_up: creditSum.meta({ description: 'Bought, less what was taken back.' }),
-    captured: creditSum.meta({ description: 'What completions have cost, less what was taken back.' }),
+    balance: creditSum.meta({ description: 'The credit that can be spent.' }),
+    held: creditSum.meta({ description: 'Credit held for running completions.' }),
+    granted: creditSum.meta({ description: 'Credit granted by operators.' }),
+    topped_up: creditSum.meta({ description: 'Credit bought, less reversed top-ups.' }),
+    captured: creditSum.meta({ description: 'The cost of completions, less corrections.' }),
     expired: creditSum,
-    last_seq: count.meta({ description: 'The last event that it is made of.' }),
+    last_seq: count.meta({ description: 'The last event that this row includes.' }),
   })
   .meta({
-    description: 'An account: what was granted and topped up is its balance, held, captured and expired.',
+    description: 'An account. `granted` + `topped_up` = `balance` + `held` + `captured` + `expired`.',
   });
 
 export const auditedCredit = z
@@ -228,15 +181,15 @@ export const totals = z
         day,
         ...jobName,
         ...token,
-        payments: count.meta({ description: 'Payments settled on that day, as far as they stand.' }),
+        payments: count.meta({ description: 'Payments settled on that day whose settlement still stands.' }),
         amount: atoms,
-        completed: count.meta({ description: 'Those of them whose calls are completed by now.' }),
+        completed: count.meta({ description: 'How many of them have completed calls.' }),
         dead_lettered: count,
-        refunded: count.meta({ description: 'Those of them whose money went back.' }),
+        refunded: count.meta({ description: 'How many of them were refunded.' }),
         refunded_amount: atoms,
       }),
     ),
-    complete: z.boolean().meta({ description: 'False where there are more: ask for fewer days.' }),
+    complete: z.boolean().meta({ description: 'False where rows were left out: request fewer days.' }),
   })
-  .meta({ description: 'What each job earned on each day (UTC) of settlement, by token.' });
+  .meta({ description: 'The income of each job on each day (UTC) of settlement, by token.' });
 export type Totals = z.infer<typeof totals>;

@@ -2,17 +2,17 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type pg from 'pg';
 import type { LedgerDatabase } from '../../store/database.ts';
 import { listReconciliations, readReconciliation } from '../../store/reconciliations.ts';
-import { readAsked } from './audit.ts';
+import { readListRequest } from '../server/list-request.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { authorizeOperator } from '../identity/operator-access.ts';
-import * as schemas from '../schemas/reconciliation.ts';
+import * as schemas from '../schemas/reconcile.ts';
 
 interface Ledger {
   readonly pool: pg.Pool;
   readonly db: LedgerDatabase;
 }
 
-/** What `tollbook reconcile` has found, for a token with the scope `audit:read`. */
+/** The reports of `tollbook reconcile`, for a token with the scope `audit:read`. */
 export function reconciliationRoutes(ledger: Ledger) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/audit/reconciliations', (request, reply) => sendList(ledger, request, reply));
@@ -34,13 +34,13 @@ export function reconciliationRoutes(ledger: Ledger) {
 }
 
 async function sendList(ledger: Ledger, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const asked = await readAsked(ledger, request, reply, schemas.reconciliationsQuery, 'reconciliations');
-  if (!asked) return reply;
-  const { limit } = asked.query;
-  const rows = await listReconciliations(ledger.pool, asked.after, limit);
+  const list = await readListRequest(ledger, request, reply, schemas.reconciliationsQuery, 'reconciliations');
+  if (!list) return reply;
+  const { limit } = list.query;
+  const rows = await listReconciliations(ledger.pool, list.after, limit);
   const answer: schemas.Reconciliations = {
     reconciliations: rows,
-    next: asked.cursorAfter(rows, ({ id }) => id),
+    next: list.cursorAfter(rows, ({ id }) => id),
   };
   return reply.header('cache-control', 'no-store').send(answer);
 }

@@ -1,0 +1,44 @@
+import type { z } from 'zod';
+import type { RefusalCode } from '../../domain/errors/refusal.ts';
+import type { Operation } from './operation.ts';
+
+interface ListOperation extends Pick<Operation, 'path' | 'id' | 'tag' | 'summary'> {
+  /** The scope that the operator's token needs. */
+  readonly scope: string;
+  readonly description?: string;
+  readonly query: z.ZodObject;
+  readonly schema: z.ZodType;
+  /** Beyond those of every list. */
+  readonly refusals?: readonly RefusalCode[];
+}
+
+/** What every route with an operator's token can refuse. */
+export const operatorRefusals = [
+  'unauthorized',
+  'forbidden',
+  'internal_error',
+  'ledger_unavailable',
+] as const satisfies readonly RefusalCode[];
+
+/** A list of an operator's: read in pages. */
+export function listOperation({
+  scope,
+  description = '',
+  schema,
+  refusals = [],
+  ...described
+}: ListOperation): Operation {
+  return {
+    ...described,
+    method: 'get',
+    description: `Requires the scope \`${scope}\`. ${description}`.trim(),
+    security: 'operatorToken',
+    answers: [{ status: 200, description: 'One page.', schema }],
+    refusals: ['invalid_request', ...operatorRefusals, ...refusals],
+  };
+}
+
+/** A list of finance's: its pages are linked by cursors. */
+export function auditListOperation(described: Omit<ListOperation, 'scope' | 'tag' | 'refusals'>): Operation {
+  return listOperation({ ...described, scope: 'audit:read', tag: 'Audit', refusals: ['invalid_cursor'] });
+}

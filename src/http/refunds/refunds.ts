@@ -1,0 +1,35 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type pg from 'pg';
+import type { LedgerDatabase } from '../../store/database.ts';
+import { listRefundsDue } from '../../store/refunds.ts';
+import * as schemas from '../schemas/refunds.ts';
+import { readListRequest } from '../server/list-request.ts';
+
+interface Ledger {
+  readonly pool: pg.Pool;
+  readonly db: LedgerDatabase;
+}
+
+/** The refunds due, for a token with the scope `audit:read`. */
+export function refundRoutes(ledger: Ledger) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.get('/audit/refunds-due', (request, reply) => sendRefundsDue(ledger, request, reply));
+  };
+}
+
+async function sendRefundsDue(
+  ledger: Ledger,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const list = await readListRequest(ledger, request, reply, schemas.refundsDueQuery, 'refunds-due');
+  if (!list) return reply;
+  const { limit } = list.query;
+  const { asOfSeq, rows } = await listRefundsDue(ledger.pool, list.after, limit);
+  const answer: schemas.RefundsDue = {
+    as_of_seq: asOfSeq,
+    refunds_due: rows as schemas.RefundsDue['refunds_due'],
+    next: list.cursorAfter(rows, ({ seq }) => seq),
+  };
+  return reply.header('cache-control', 'no-store').send(answer);
+}

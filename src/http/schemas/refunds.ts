@@ -1,0 +1,56 @@
+import { z } from 'zod';
+import { refundReasons } from '../../domain/payments/refund.ts';
+import { asOf, cursorQuery, next } from './list.ts';
+import {
+  address,
+  atoms,
+  callId,
+  count,
+  decimals,
+  hex32,
+  jobName,
+  network,
+  quoteDigest,
+  symbol,
+  time,
+} from './values.ts';
+
+/** Why a payment's money is due back. */
+export const refundDue = z.enum(refundReasons).meta({
+  description:
+    'Why the payment is to be refunded: its call is a dead letter; it has no call; it has no call because another payment of ' +
+    'the same quote has it.',
+});
+
+export const refundsDueQuery = z.strictObject(cursorQuery);
+
+export const refundsDue = z
+  .strictObject({
+    ...asOf,
+    refunds_due: z.array(
+      z.strictObject({
+        seq: count.meta({ description: 'The event that started the payment.' }),
+        quote_digest: quoteDigest,
+        payment_nonce: hex32.meta({ description: 'Names the payment where its quote was paid twice.' }),
+        ...jobName,
+        network,
+        asset: address,
+        symbol,
+        decimals,
+        amount: atoms,
+        payer: address,
+        pay_to: address,
+        transaction: hex32.meta({ description: 'The transaction that paid.' }),
+        block_number: atoms.nullable().meta({
+          description: 'The block that proves the payment; null where only the facilitator reported it.',
+        }),
+        call_id: callId.nullable(),
+        why: refundDue,
+        since: time,
+        age_secs: count,
+      }),
+    ),
+    next,
+  })
+  .meta({ description: 'Payments that are to be refunded, in the order in which they were started.' });
+export type RefundsDue = z.infer<typeof refundsDue>;
