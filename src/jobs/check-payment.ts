@@ -139,7 +139,7 @@ async function verify(
 ): Promise<(Verification & { readonly kind: 'verified' }) | JobRefusal> {
   const { facilitator, offers } = context;
   const isSkipped = !context.settings.facilitatorVerify && job.mode === 'public_paid';
-  const canBeSettled = !facilitator.isCircuitOpen() && offers.isSettled(payment.network);
+  const canBeSettled = !facilitator.isCircuitOpen() && offers.isSettled(payment);
   if (isSkipped && canBeSettled && isSignedByPayer(payment)) return verifiedBy('signature');
   const unavailable = refusal(request, 'facilitator_unavailable', { digest });
   const answer = await facilitator.verify(facilitatorRequest(payment, digest));

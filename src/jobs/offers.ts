@@ -1,4 +1,4 @@
-import type { Caip2 } from '../domain/values/primitives.ts';
+import { schemes } from '../domain/payments/schemes/schemes.ts';
 import type { SettlementOption } from '../domain/payments/quote.ts';
 import type { AcceptedToken } from '../domain/values/token.ts';
 import type { Facilitator, SupportedAnswer, SupportedKind } from '../peers/facilitator/facilitator.ts';
@@ -11,11 +11,13 @@ import type { OperatorLog } from '../domain/values/operator-log.ts';
 export interface Offers {
   /** Those of these options that are settled: the same list object while the facilitator's answer is the same. */
   of(options: readonly SettlementOption[]): readonly SettlementOption[];
-  /** Whether the facilitator settles exact payments of version 2 there. */
-  isSettled(network: Caip2): boolean;
+  /** Whether the facilitator settles such payments, by version 2 of x402. */
+  isSettled(payment: Payable): boolean;
   /** Applies the facilitator's answer. Logs each token once when it leaves the offers, and when it returns. */
   follow(kinds: readonly SupportedKind[], tokens: readonly AcceptedToken[]): void;
 }
+
+type Payable = Pick<SettlementOption, 'network' | 'transferMethod'>;
 
 const nameOf = ({ network, asset }: AcceptedToken): string => `${network}/${asset}`;
 
@@ -25,28 +27,30 @@ export function createOffers(log: OperatorLog): Offers {
   // the hash of an offer is cached by its list of options: the same offer must be the same list object
   let lists = new WeakMap<readonly SettlementOption[], readonly SettlementOption[]>();
 
-  const isSettled = (network: Caip2): boolean => !settled || settled.has(network) || settled.has('eip155:*');
+  const isSettled = ({ network, transferMethod }: Payable): boolean => {
+    const { x402Scheme } = schemes[transferMethod];
+    return !settled || settled.has(`${x402Scheme} ${network}`) || settled.has(`${x402Scheme} eip155:*`);
+  };
 
   return {
     isSettled,
     of(options) {
       let list = lists.get(options);
       if (!list) {
-        list = options.every(({ network }) => isSettled(network))
-          ? options
-          : options.filter(({ network }) => isSettled(network));
+        list = options.every(isSettled) ? options : options.filter(isSettled);
         lists.set(options, list);
       }
       return list;
     },
     follow(kinds, tokens) {
-      const networks = new Set(kinds.filter(isExactV2).map(({ network }) => network));
-      if (!settled || networks.symmetricDifference(settled).size > 0) {
-        settled = networks;
+      const kindsV2 = kinds.filter(({ x402Version }) => x402Version === 2);
+      const pairs = new Set(kindsV2.map(({ scheme, network }) => `${scheme} ${network}`));
+      if (!settled || pairs.symmetricDifference(settled).size > 0) {
+        settled = pairs;
         lists = new WeakMap();
       }
       const before = withdrawn;
-      withdrawn = new Set(tokens.filter(({ network }) => !isSettled(network)).map(nameOf));
+      withdrawn = new Set(tokens.filter((token) => !isSettled(token)).map(nameOf));
       for (const token of tokens) {
         const { network, asset, symbol } = token;
         const [was, is] = [before.has(nameOf(token)), withdrawn.has(nameOf(token))];
@@ -56,10 +60,6 @@ export function createOffers(log: OperatorLog): Offers {
       }
     },
   };
-}
-
-function isExactV2({ x402Version, scheme }: SupportedKind): boolean {
-  return x402Version === 2 && scheme === 'exact';
 }
 
 interface OfferSources {

@@ -1,3 +1,4 @@
+import { schemes } from '../domain/payments/schemes/schemes.ts';
 import type { Chain } from '../peers/chain/chain.ts';
 import { oldestDueMs } from '../store/calls.ts';
 import type { JobsContext } from './context.ts';
@@ -104,11 +105,11 @@ async function checkFacilitator(context: JobsContext): Promise<Check> {
   const answer = await refreshOffers(context);
   if (answer.kind === 'unavailable') return { ok: false, detail: `unavailable: ${answer.cause}` };
   const missing = context.settings.acceptedTokens
-    .map(({ network }) => network)
-    .filter((network) => !context.offers.isSettled(network));
+    .filter((token) => !context.offers.isSettled(token))
+    .map(({ network, transferMethod }) => `${schemes[transferMethod].x402Scheme} payments on ${network}`);
   return missing.length === 0
     ? { ok: true }
-    : { ok: false, detail: `does not settle exact payments on ${[...new Set(missing)].join(', ')}` };
+    : { ok: false, detail: `does not settle ${[...new Set(missing)].join(', ')}` };
 }
 
 async function checkChains(context: JobsContext): Promise<Record<string, Check>> {

@@ -102,7 +102,7 @@ export type Evidence =
       readonly blockNumber: bigint;
       readonly isReverted: boolean;
       readonly transfers: readonly ChainTransfer[];
-      /** Which transfer an EIP-3009 authorization moved. */
+      /** Which transfer each payment authorization moved. */
       readonly authorizations: readonly {
         readonly asset: string;
         readonly payer: string;

@@ -29,7 +29,7 @@ export interface ItemFields {
   readonly log_index?: number | undefined;
   /** A machine word. */
   readonly why?: string | undefined;
-  /** Of money that nobody recorded: an EIP-3009 authorization moved it which this ledger never saw. */
+  /** Of money that nobody recorded: a payment authorization moved it that this ledger has no record of. */
   readonly foreign?: boolean | undefined;
   /** Of an open item: it is of an earlier period. */
   readonly carried?: boolean | undefined;

@@ -1,3 +1,4 @@
+import { schemes } from '../../domain/payments/schemes/schemes.ts';
 import type { FastifyInstance } from 'fastify';
 import { parseJobId } from '../../domain/payments/job.ts';
 import { findJob, inputJson, isSold, type Job, jobUrl } from '../../jobs/catalog.ts';
@@ -35,7 +36,7 @@ function priceJson(context: JobsContext, job: Job, offered: Job['options']) {
     ...(input ? { input } : {}),
     settlement_options: offered.map((option) => ({
       protocol: 'x402',
-      scheme: 'exact',
+      scheme: schemes[option.transferMethod].x402Scheme,
       network: option.network,
       asset: option.asset,
       symbol: option.symbol,

@@ -27,7 +27,7 @@ for (const [id, schema] of Object.entries({
   RequirementV2: payment.requirementV2,
   PaymentV1: payment.paymentV1,
   PaymentV2: payment.paymentV2,
-  ExactPayload: payment.exactPayload,
+  SignedPayload: payment.signedPayload,
   Settlement: payment.settlement,
   Payment: payment.paymentSummary,
   Accepted: job.accepted,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { authModes, invocationModes } from '../../domain/payments/job.ts';
 import type { PaymentRequired } from '../../jobs/answer.ts';
-import { paymentSummary, requirementV1 } from './payment.ts';
+import { paymentSummary, requirementV1, x402Scheme } from './payment.ts';
 import {
   address,
   atoms,
@@ -38,7 +38,7 @@ export const price = z
       .array(
         z.strictObject({
           protocol: z.literal('x402'),
-          scheme: z.literal('exact'),
+          scheme: x402Scheme,
           network,
           asset: address,
           symbol,

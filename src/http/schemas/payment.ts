@@ -1,20 +1,27 @@
 import { z } from 'zod';
 import { identifierForm, paymentIdentifierKey } from '../../domain/payments/payment-identifier.ts';
+import type { PaymentScheme } from '../../domain/payments/schemes/scheme.ts';
+import { schemes } from '../../domain/payments/schemes/schemes.ts';
 import { address, atoms, hex32, network, quoteDigest, symbol, url } from './values.ts';
 
-/** The wire forms of x402: what stands in its headers, decoded, and in the body of a 402. */
-const exact = z.literal('exact');
-const tokenDomain = {
-  name: z.string().meta({ description: "The name in the token's own EIP-712 domain." }),
-  version: z.string().meta({ description: "The version in the token's own EIP-712 domain." }),
-};
+/** The wire forms of x402: its headers, decoded, and the body of a 402. */
+const offered = Object.values(schemes);
+export const x402Scheme = z.enum(offered.map((scheme) => scheme.x402Scheme));
+
+/** The schema of the one scheme, or a union over all of them. */
+function ofAnyScheme(pick: (wire: PaymentScheme['wire']) => z.ZodObject | undefined): z.ZodType {
+  const each = offered.flatMap(({ wire }) => pick(wire) ?? []);
+  const [only] = each;
+  return each.length === 1 && only ? only : z.union(each);
+}
+
 const maxTimeoutSeconds = z
   .int()
   .min(1)
   .meta({ description: 'The longest an authorization may hold, from now.' });
 
 export const requirementV1 = z.strictObject({
-  scheme: exact,
+  scheme: x402Scheme,
   network: z
     .string()
     .meta({ description: "The network's name in x402 version 1.", examples: ['base-sepolia'] }),
@@ -25,23 +32,21 @@ export const requirementV1 = z.strictObject({
   description: z.string(),
   mimeType: z.string(),
   maxTimeoutSeconds,
-  extra: z.strictObject(tokenDomain),
+  extra: ofAnyScheme(({ extraV1 }) => extraV1),
+});
+
+const echoedDigest = quoteDigest.meta({
+  description: 'The quote. A payment that repeats it keeps its price until it expires.',
 });
 
 export const requirementV2 = z.strictObject({
-  scheme: exact,
+  scheme: x402Scheme,
   network,
   amount: atoms,
   asset: address,
   payTo: address,
   maxTimeoutSeconds,
-  extra: z.strictObject({
-    ...tokenDomain,
-    assetTransferMethod: z.literal('eip3009'),
-    quoteDigest: quoteDigest.meta({
-      description: 'The quote. A payment that repeats it keeps its price until it expires.',
-    }),
-  }),
+  extra: ofAnyScheme(({ extraV2 }) => extraV2.extend({ quoteDigest: echoedDigest })),
 });
 
 /** `PAYMENT-REQUIRED`, decoded. */
@@ -62,30 +67,14 @@ export const paymentRequiredV2 = z
   })
   .meta({ description: 'The offer of x402 version 2.' });
 
-const decimalText = z.string().meta({ description: 'A decimal string.' });
-export const exactPayload = z
-  .strictObject({
-    signature: z
-      .string()
-      .regex(/^0x(?:[0-9a-fA-F]{2}){65,4096}$/)
-      .meta({ description: "The payer's EIP-712 signature, or that of its contract (ERC-1271)." }),
-    authorization: z.strictObject({
-      from: z.string().meta({ description: 'The payer.' }),
-      to: z.string().meta({ description: 'The payee that was offered.' }),
-      value: atoms,
-      validAfter: decimalText,
-      validBefore: decimalText,
-      nonce: hex32,
-    }),
-  })
-  .meta({ description: "EIP-3009's TransferWithAuthorization, signed by the payer." });
+export const signedPayload = ofAnyScheme(({ payload }) => payload);
 
 /** `PAYMENT-SIGNATURE`, decoded. Other fields of the protocol may stand beside these. */
 export const paymentV2 = z
   .looseObject({
     x402Version: z.literal(2),
     accepted: requirementV2.meta({ description: 'One of the offered `accepts`, repeated as it is.' }),
-    payload: exactPayload,
+    payload: signedPayload,
     extensions: z
       .looseObject({
         [paymentIdentifierKey]: z.looseObject({
@@ -106,9 +95,9 @@ export const paymentV2 = z
 export const paymentV1 = z
   .looseObject({
     x402Version: z.literal(1),
-    scheme: exact,
+    scheme: x402Scheme,
     network: requirementV1.shape.network,
-    payload: exactPayload,
+    payload: signedPayload,
   })
   .meta({ description: 'A payment of x402 version 1.' });
 

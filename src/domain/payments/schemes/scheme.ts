@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import type { Address, Caip2, Hex } from '../../values/primitives.ts';
 import type { PaymentWindow } from '../payment-window.ts';
 
@@ -62,6 +63,13 @@ export interface InvalidPayment {
 export interface PaymentScheme {
   /** The `scheme` of x402 that its offers name. */
   readonly x402Scheme: string;
+
+  /** For the API's description: `extra` of its offers, without the quote's digest, and its payload. */
+  readonly wire: {
+    readonly extraV1?: z.ZodObject;
+    readonly extraV2: z.ZodObject;
+    readonly payload: z.ZodObject;
+  };
 
   /**
    * Recognises a payload by its shape. Lenient about spelling, so that a payment which is known already is found.

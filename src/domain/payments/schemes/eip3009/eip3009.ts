@@ -1,6 +1,7 @@
 import { parseSignature, recoverSigner } from '../../../values/ethereum-signature.ts';
 import type { PaymentScheme } from '../scheme.ts';
 import { authorizationDigest } from './authorization-digest.ts';
+import { wire } from './wire.ts';
 import { type AuthorizationPayload, checkPayload, parsePayload, readTerms } from './payload.ts';
 
 /** The reasons that facilitators have been seen to give before they broadcast, and never after. */
@@ -21,6 +22,7 @@ const reasonsBeforeBroadcast = new Set([
 /** `exact` with EIP-3009: the payer signs the token's own TransferWithAuthorization, and anyone may submit it. */
 export const eip3009 = {
   x402Scheme: 'exact',
+  wire,
   parse: parsePayload,
   readTerms: (payload: AuthorizationPayload) => readTerms(payload),
   check: (payload: AuthorizationPayload, offer, window) => checkPayload(payload, offer, window),
