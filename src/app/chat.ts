@@ -16,7 +16,6 @@ import { reloadEvent } from '../chat/reload.ts';
 import { cacheRefusals } from '../chat/refusal-cache.ts';
 import type { ChatContext } from '../chat/context.ts';
 import type { Identity } from '../identity/context.ts';
-import type { RunningIdentity } from './identity.ts';
 import type { SpendContext } from '../spend/context.ts';
 import { createSpendQueue } from '../spend/spend-queue.ts';
 import { sweep } from '../store/calls.ts';
@@ -33,7 +32,7 @@ interface Parts extends FeatureParts {
   readonly settings: ChatConfig;
 }
 
-/** Far beyond what a model writes: a bound on what one answer may take of the memory. */
+/** Bounds the memory that one answer may use; far above the length of real answers. */
 const maxAnswerBytes = 32 * 1_048_576;
 const maxCachedKeys = 10_000;
 const refreshMs = 5_000;
@@ -42,32 +41,33 @@ const chainTimeoutMs = 5_000;
 const maxWaitingSpends = 32;
 
 /** The feature `chat`: model chat, from the request to its settled cost. */
-export async function composeChat(parts: Parts): Promise<RunningFeature> {
+export async function composeChat(
+  parts: Parts,
+  identity: Identity | undefined,
+): Promise<RunningFeature & { readonly current: () => ChatContext }> {
   const { ledger } = parts;
-  const people = await composePeople(parts);
-  let context = createContext(parts, people?.identity);
+  let context = createContext(parts, identity);
   const current = (): ChatContext => context;
   const cutShort = new AbortController();
   const loops: Loop[] = [];
-  /** Upstreams that no configuration names any more, until their last answer is over. */
+  /** Upstreams that are no longer configured, until their last answer has ended. */
   const closing = createPromiseTracker();
-  // before the first hold: nobody may take it for one of a process that is gone
+  // before the first hold: otherwise another process would take it for one of a process that has ended
   await beat(ledger.pool, context.processId, presence.silentSecs);
 
   return {
+    current,
     async register(app) {
       await app.register(chatRoutes(current, cutShort.signal));
-      // what it grants must be heard of where refusals are remembered
+      // credit that it grants must clear the refusals that this context remembers
       await app.register(operatorCreditRoutes(context));
-      await people?.register(app, current);
     },
     startWorkers() {
-      people?.startWorkers();
       loops.push(startChatRecoverer(context), startLaneWatch(context));
       const { spending } = context;
       if (spending) loops.push(startSpendPayouts(spending), startOperatorBalanceChecker(spending));
-      // what the lane leaves behind somebody has to sweep
       const sweeps = [sweepRouting, sweepExposures];
+      // without paid jobs, chat has to prune the rows of the lane as well
       loops.push(startCleaner(context, parts.config.jobs ? sweeps : [...sweeps, sweep]));
     },
     prepareReload(next) {
@@ -77,7 +77,7 @@ export async function composeChat(parts: Parts): Promise<RunningFeature> {
         putInForce() {
           const upstreams = openUpstreams(settings, context);
           const replaced = [...context.upstreams].filter(([name, old]) => upstreams.get(name) !== old);
-          // who began with one of these may not have asked it yet
+          // requests under way may not have used one of these yet
           const underWay = context.running.settled();
           context = { ...context, config: next, settings, models: modelsOf(settings), upstreams };
           for (const [, upstream] of replaced) void closing.add(underWay.then(() => upstream.close()));
@@ -87,23 +87,14 @@ export async function composeChat(parts: Parts): Promise<RunningFeature> {
     checks: () => ({ chat: chatCheck(context) }),
     async finish() {
       await context.running.drained();
-      await people?.finish();
       await Promise.all(loops.map((loop) => loop.stop()));
     },
     cutShort: () => cutShort.abort(),
     async stop() {
       const open = [...context.upstreams.values()].map((upstream) => upstream.close());
-      await Promise.all([...open, closing.drained(), people?.stop(), context.spending?.prepaid.close()]);
+      await Promise.all([...open, closing.drained(), context.spending?.prepaid.close()]);
     },
   };
-}
-
-/** Where people have no accounts, nothing of theirs is even imported. */
-async function composePeople(parts: Parts): Promise<RunningIdentity | undefined> {
-  const { identity } = parts.config;
-  if (!identity) return undefined;
-  const module = await import('./identity.ts');
-  return module.composeIdentity(parts, identity);
 }
 
 function createContext(
@@ -165,7 +156,7 @@ function modelsOf({ models }: ChatConfig): ChatContext['models'] {
   return new Map(models.map((model) => [model.name, model]));
 }
 
-/** The upstreams of a configuration: those already open where nothing about them has changed, new ones else. */
+/** The upstreams of a configuration. An upstream that is open already is reused if nothing about it has changed. */
 function openUpstreams(
   { upstreams }: ChatConfig,
   open?: Pick<ChatContext, 'settings' | 'upstreams'>,
@@ -180,12 +171,12 @@ function openUpstreams(
   );
 }
 
-/** A weight is looked at where one is chosen. */
+/** A weight is read where an upstream is chosen, so it needs no new connection. */
 function isSameServer(one: UpstreamConfig | undefined, other: UpstreamConfig): boolean {
   return isDeepStrictEqual({ ...one, weight: 0 }, { ...other, weight: 0 });
 }
 
-/** Keeps what is known of the lane, and the reading of the database's clock, up to date while nothing is appended. */
+/** Keeps the state of the lane and the offset to the database's clock up to date while nothing is appended. */
 function startLaneWatch({ lane, log }: ChatContext): Loop {
   return startLoop(async () => void lane.refresh(), {
     pollMs: refreshMs,

@@ -8,7 +8,7 @@ import type { Mailer } from '../peers/mail/mailer.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 
-/** What a feature is composed of. */
+/** What every feature is composed from. */
 export interface FeatureParts {
   readonly config: Config;
   readonly databaseUrl: string;
@@ -18,7 +18,7 @@ export interface FeatureParts {
   readonly publicUrl: () => string;
   readonly facilitatorAuth?: AuthorizeCall | undefined;
   readonly mailer?: Mailer | undefined;
-  /** What other features say of themselves where it is asked whether this gateway is ready. */
+  /** The state of the other features, for `/x402/ready`. */
   readonly otherChecks?: () => Readonly<Record<string, FeatureCheck>>;
 }
 
@@ -27,26 +27,26 @@ export interface FeatureCheck {
   readonly detail?: string;
 }
 
-/** A part of the gateway that the operator switched on. */
+/** A composed part of the gateway. A part leaves out the members that it does not need. */
 export interface RunningFeature {
-  register(app: FastifyInstance): Promise<void>;
-  startWorkers(): void;
+  register?(app: FastifyInstance): Promise<void>;
+  startWorkers?(): void;
   /** Prepares a new configuration, in which only reloadable keys differ; nothing changes yet. */
-  prepareReload(next: Config): Reload;
-  /** How it stands, by its own name. */
-  checks(): Readonly<Record<string, FeatureCheck>>;
-  /** Finishes what was taken, also for clients that have gone, then what the workers have in hand. */
-  finish(): Promise<void>;
-  /** Ends what would not be finished in time, while it can still be written down. */
-  cutShort(): void;
-  /** Drops the connections to peers. */
-  stop(): Promise<void>;
+  prepareReload?(next: Config): Reload;
+  /** Its state for `/x402/ready`, by its own name. */
+  checks?(): Readonly<Record<string, FeatureCheck>>;
+  /** Finishes the accepted requests, also for clients that have disconnected, then stops the workers. */
+  finish?(): Promise<void>;
+  /** Ends requests that would not finish in time, while that can still be recorded. */
+  cutShort?(): void;
+  /** Closes the connections to peers. */
+  stop?(): Promise<void>;
 }
 
 /** A configuration that is ready to be put in force. */
 export interface Reload {
-  /** What is written down before it comes into force. */
-  readonly events: readonly LedgerEvent[];
-  /** All at once: requests under way keep the configuration they began with. */
+  /** Recorded before the configuration comes into force. */
+  readonly events?: readonly LedgerEvent[];
+  /** Takes effect at once; requests under way keep the configuration that they began with. */
   putInForce(): void;
 }

@@ -1,7 +1,6 @@
-import type { FastifyInstance } from 'fastify';
 import type { IdentityConfig, ChatConfig } from '../config/config.ts';
 import { createPromiseTracker } from '../runtime/promise-tracker.ts';
-import type { FeatureParts } from './feature.ts';
+import type { FeatureParts, RunningFeature } from './feature.ts';
 import { identityRoutes } from '../http/identity/routes.ts';
 import { createContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
 import { createFolderMailer } from '../peers/mail/mailer.ts';
@@ -16,15 +15,13 @@ import { type Loop, startLoop } from '../workers/loop.ts';
 const sweepMs = 60_000;
 const piece = 100;
 
-export type RunningIdentity = ReturnType<typeof composeIdentity>;
-
-/** People's accounts beside model chat: signing in, sessions, their keys. */
-export function composeIdentity(
+/** User accounts for model chat: sign-in, sessions, API keys. */
+export function createIdentity(
   { ledger, logger, publicUrl, mailer, settings: chat }: FeatureParts & { readonly settings: ChatConfig },
   settings: IdentityConfig,
-) {
+): Identity {
   const { mailDir } = settings;
-  const identity: Identity = {
+  return {
     settings,
     pool: ledger.pool,
     lane: ledger.lane,
@@ -35,19 +32,23 @@ export function composeIdentity(
     running: createPromiseTracker(),
     log: logger,
   };
-  const door = createAuthLoader(identity, createAuth);
+}
+
+/** Routes and workers of user accounts. */
+export function composeIdentity(identity: Identity, current: () => ChatContext): RunningFeature {
+  const { log } = identity;
+  const auth = createAuthLoader(identity, createAuth);
   const loops: Loop[] = [];
   return {
-    identity,
-    async register(app: FastifyInstance, current: () => ChatContext): Promise<void> {
-      await app.register(identityRoutes(identity, door, current));
+    async register(app) {
+      await app.register(identityRoutes(identity, auth, current));
     },
-    startWorkers(): void {
-      // providers are asked who they are before the first person comes
-      door
+    startWorkers() {
+      // reads the providers' metadata before the first user signs in
+      auth
         .load(false)
         .catch((err: unknown) =>
-          logger.error({ err }, 'signing in could not be set up: tried again when wanted'),
+          log.error({ err }, 'sign-in could not be set up; the next sign-in tries again'),
         );
       loops.push(
         startLoop(
@@ -55,14 +56,14 @@ export function composeIdentity(
             const swept = await pruneSessions(identity, piece);
             return swept + (await sweepIdentity(identity.pool, piece)) > 0;
           },
-          { pollMs: sweepMs, log: logger, failureMessage: 'expired sessions could not be pruned' },
+          { pollMs: sweepMs, log, failureMessage: 'expired sessions could not be pruned' },
         ),
       );
     },
-    async finish(): Promise<void> {
+    async finish() {
       await identity.running.drained();
       await Promise.all(loops.map((loop) => loop.stop()));
     },
-    stop: (): Promise<void> => identity.contractSignatures.close(),
+    stop: () => identity.contractSignatures.close(),
   };
 }

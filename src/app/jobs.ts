@@ -39,7 +39,7 @@ interface Parts extends FeatureParts {
 
 type Releases = Pick<JobsContext, 'onCallReleased' | 'callReleased'>;
 
-/** Wakes whoever waits for a call: the relays, and the runners in their long polls. */
+/** Wakes the relays, and the runners in their long polls, when a call is released. */
 function createReleases(relays: readonly Loop[]): Releases {
   const released = new EventEmitter().setMaxListeners(0);
   return {
@@ -53,7 +53,7 @@ function createReleases(relays: readonly Loop[]): Releases {
   };
 }
 
-/** All that the use cases work with, from one configuration. */
+/** The context of the use cases, from one configuration. */
 async function createContext(parts: Parts, releases: Releases): Promise<JobsContext> {
   const { config, settings, ledger, publicUrl } = parts;
   const { parityCacheSecs: cacheSecs } = settings;
@@ -133,14 +133,11 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
         },
       };
     },
-    // what it has to tell stands in its own readiness
-    checks: () => ({}),
     async finish() {
       await context.flows.drained();
       await Promise.all(loops.map((loop) => loop.stop()));
     },
-    // money that moves is never cut short: whoever comes next finishes it
-    cutShort: () => {},
+    // no `cutShort`: a settlement under way is never interrupted, and another process finishes it after a restart
     async stop() {
       const { facilitator, permissions, contractSignatures, chains } = context;
       const peers = [facilitator, permissions, contractSignatures, ...chains.values()];
@@ -157,24 +154,24 @@ function openFacilitator({ settings, facilitatorAuth, logger }: Parts): Facilita
     ...(settings.facilitatorToken !== undefined && { bearer: settings.facilitatorToken }),
     ...(facilitatorAuth && { authorize: facilitatorAuth }),
     onCircuit: (change) => {
-      if (change.state === 'closed') logger.info('the facilitator answers again: payments are taken');
+      if (change.state === 'closed') logger.info('the facilitator answers again: payments are accepted');
       else
         logger.warn(
           { cause: change.cause },
-          'the facilitator gives no useful answers: no payments are taken',
+          'the facilitator gives no useful answers: no payments are accepted',
         );
     },
   });
 }
 
-/** What is offered first is what the facilitator settles, unless it cannot say so now: that stops no start. */
+/** Asks the facilitator which tokens it settles. A facilitator that does not answer does not stop the start. */
 async function checkOffers(context: JobsContext): Promise<void> {
   const answer = await refreshOffers(context);
   if (answer.kind === 'kinds') return;
   const { cause } = answer;
   context.log.warn(
     { cause },
-    'the facilitator does not say what it settles: all tokens are offered until it does',
+    'the facilitator does not answer which tokens it settles: all are offered until it does',
   );
 }
 
@@ -188,7 +185,7 @@ function isPushed(runner: RunnerConfig): runner is RunnerConfig & { readonly url
   return runner.mode === 'push' && runner.url !== undefined;
 }
 
-/** The chains of a configuration: those already open where the RPC is the same, new ones else. */
+/** The chains of a configuration. A chain that is open already is reused if its RPC is the same. */
 function openChains(settings: JobsConfig, open: ReadonlyMap<Caip2, Chain>): ReadonlyMap<Caip2, Chain> {
   const networks = [...settings.networks].map(([network, { rpcUrl }]): [Caip2, Chain] => {
     const known = open.get(network);
@@ -198,6 +195,6 @@ function openChains(settings: JobsConfig, open: ReadonlyMap<Caip2, Chain>): Read
       createChain({ chainId: Number(network.slice('eip155:'.length)), rpcUrl, timeoutMs: 5_000 }),
     ];
   });
-  // a quote of before may still be paid on a network that is gone from the configuration
+  // an older quote may still be paid on a network that is no longer in the configuration
   return new Map([...open, ...networks]);
 }

@@ -18,10 +18,10 @@ export async function reloadFeatures(
   next: Config,
 ): Promise<readonly string[]> {
   const { config, requireRestart } = reloadConfig(started, next);
-  const reloads = features.map((feature) => feature.prepareReload(config));
+  const reloads = features.flatMap((feature) => feature.prepareReload?.(config) ?? []);
   // recorded first: a configuration that cannot be recorded does not come into force
-  const events = reloads.flatMap((reload) => reload.events);
-  if (events.length > 0) await lane.append({ stream, events });
+  const recorded = reloads.flatMap(({ events = [] }) => events);
+  if (recorded.length > 0) await lane.append({ stream, events: recorded });
   for (const reload of reloads) reload.putInForce();
   return requireRestart;
 }

@@ -4,28 +4,28 @@ import type { Config } from '../config/config.ts';
 import { grantedWriterRole, openDatabase, openPool } from '../store/database.ts';
 import { openLane } from '../store/lane.ts';
 import { pendingMigrations } from '../store/migrations.ts';
-import { composeBooks } from './books.ts';
+import { composeFeatures, composeRecorders } from './features.ts';
 import { createApp } from '../http/server/app.ts';
 import type { AuthorizeCall } from '../peers/facilitator/facilitator-auth.ts';
 import type { Mailer } from '../peers/mail/mailer.ts';
-import type { FeatureParts, RunningFeature } from './feature.ts';
+import type { RunningFeature } from './feature.ts';
 import type { Part } from '../http/openapi/document.ts';
 import { referenceRoutes } from '../http/server/reference.ts';
 import { recordRefusedReload, reloadFeatures } from './reload.ts';
 import { within } from '../runtime/within.ts';
 
-/** A gateway that takes requests. */
+/** A running gateway. */
 export interface RunningGateway {
-  /** Where it listens. */
+  /** The address that it listens on. */
   readonly url: string;
   /**
    * Puts another configuration's prices, rates, policies, tokens and models in force, all or nothing.
    * Returns the TOML names of changed keys that require a restart.
    */
   reload(config: Config): Promise<readonly string[]>;
-  /** Writes down that a configuration was refused for so many mistakes. */
+  /** Records that a configuration was refused, with the number of its mistakes. */
   refuseReload(mistakes: number): Promise<void>;
-  /** Finishes what it took, stops its workers and closes every connection. Safe to call twice. */
+  /** Finishes accepted requests, stops the workers and closes every connection. Safe to call twice. */
   stop(): Promise<void>;
 }
 
@@ -39,11 +39,11 @@ export interface GatewayOptions {
    * bearer's. Asked within the call's own time-out: where it throws or is late, nothing is sent.
    */
   readonly facilitatorAuth?: AuthorizeCall;
-  /** Sends the mails of people's accounts, instead of the configured mailer. */
+  /** Sends the mails of user accounts, instead of the configured mailer. */
   readonly mailer?: Mailer;
 }
 
-/** What the log keeps of an error: never the objects that drivers hang on it, which hold statements and settings. */
+/** The fields of an error that are logged. Drivers attach objects with statements and settings: those are left out. */
 function plainError(error: unknown): object {
   if (!(error instanceof Error)) return { message: String(error) };
   const { name, message, stack } = error;
@@ -51,7 +51,7 @@ function plainError(error: unknown): object {
   return { type: name, message, ...('code' in error ? { code: String(error.code) } : {}), stack, ...cause };
 }
 
-/** A logger of structured lines, on standard output or into a file. Headers, bodies and configs are never handed to it. */
+/** A logger of structured lines, on standard output or into a file. Headers, bodies and configurations are never logged. */
 export function createLogger(level: Config['logLevel'], file?: string): Logger {
   return pino(
     {
@@ -65,7 +65,7 @@ export function createLogger(level: Config['logLevel'], file?: string): Logger {
 }
 
 /**
- * Composes a gateway from its configuration and lets it listen. This is the one place where the parts meet.
+ * Composes a gateway from its configuration and starts to listen.
  * Throws where the database cannot be reached, lacks migrations, or the address is taken.
  */
 export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
@@ -74,7 +74,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   await refusePendingMigrations(databaseUrl);
   const role = await grantedWriterRole(databaseUrl);
   if (!role)
-    logger.warn("this database user may not take the writer role: the gateway works with the owner's rights");
+    logger.warn("this database user may not use the writer role: the gateway works with the owner's rights");
 
   let stopping = false;
   const isStopping = (): boolean => stopping;
@@ -86,8 +86,9 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   const publicUrl = (): string =>
     config.bindAddress.port === 0 ? listeningUrl(app.server.address(), config) : config.publicUrl;
   let features: readonly RunningFeature[] = [];
-  const otherChecks = () => Object.assign({}, ...features.map((feature) => feature.checks()));
-  let books: Awaited<ReturnType<typeof composeBooks>> | undefined;
+  const otherChecks = () => Object.assign({}, ...features.map((feature) => feature.checks?.()));
+  /** Finished after the features, so that their last events are sealed and projected. */
+  let recorders: readonly RunningFeature[] = [];
 
   const shutDown = async (): Promise<void> => {
     stopping = true;
@@ -95,24 +96,24 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     const graceEndsAt = Date.now() + graceMs;
     const finished = (async () => {
       await app.close();
-      await Promise.all(features.map((feature) => feature.finish()));
-      await books?.finish();
-    })().catch((err: unknown) => logger.error({ err }, 'stopping did not go smoothly'));
+      await Promise.all(features.map(async (feature) => feature.finish?.()));
+      await Promise.all(recorders.map(async (recorder) => recorder.finish?.()));
+    })().catch((err: unknown) => logger.error({ err }, 'the shutdown had an error'));
     const finishedWithin = (ms: number) => within(ms, finished);
     await finishedWithin(graceMs - lastMomentMs(graceMs));
-    for (const feature of features) feature.cutShort();
+    for (const feature of features) feature.cutShort?.();
     await finishedWithin(graceEndsAt - Date.now());
-    // past the grace, whoever still waits for the ledger is told that it closed, and so everything can end
+    // after the grace period, appends that still wait fail, so that everything can end
     await lane.close(Math.max(0, graceEndsAt - Date.now()));
     app.server.closeAllConnections();
-    await Promise.all(features.map((feature) => feature.stop()));
+    await Promise.all([...features, ...recorders].map(async (part) => part.stop?.()));
     await pool.end();
   };
 
   try {
     await lane.refresh();
-    books = await composeBooks({ config, ledger, logger });
-    const parts = {
+    recorders = await composeRecorders({ config, ledger, logger });
+    const composed = composeFeatures({
       config,
       databaseUrl,
       ledger,
@@ -122,14 +123,13 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       facilitatorAuth,
       mailer,
       otherChecks,
-    };
-    for await (const feature of composeFeatures(parts)) features = [...features, feature];
-    for (const feature of features) await feature.register(app);
-    await books.register(app);
+    });
+    for await (const feature of composed) features = [...features, feature];
+    const parts = [...features, ...recorders];
+    for (const part of parts) await part.register?.(app);
     await app.register(referenceRoutes(publicUrl, partsOf(config)));
     await app.listen({ host: config.bindAddress.host, port: config.bindAddress.port });
-    for (const feature of features) feature.startWorkers();
-    books.startWorkers();
+    for (const part of parts) part.startWorkers?.();
   } catch (error) {
     await shutDown();
     throw error;
@@ -143,16 +143,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   };
 }
 
-/** A feature that is not listed is not even imported, and its paths are 404. */
-async function* composeFeatures(parts: FeatureParts): AsyncGenerator<RunningFeature> {
-  const { jobs, chat, topUps } = parts.config;
-  if (jobs) yield (await import('./jobs.ts')).composeJobs({ ...parts, settings: jobs });
-  if (chat) yield (await import('./chat.ts')).composeChat({ ...parts, settings: chat });
-  if (jobs && chat && topUps.length > 0)
-    yield (await import('./top-ups.ts')).composeTopUps({ ...parts, jobs, chat });
-}
-
-/** What the document describes: all that is answered here. */
+/** The parts that the OpenAPI document describes. */
 function partsOf({ features, identity, log }: Config): readonly Part[] {
   return [
     ...features,

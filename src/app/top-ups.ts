@@ -8,7 +8,7 @@ interface Parts extends FeatureParts {
   readonly chat: NonNullable<Config['chat']>;
 }
 
-/** Where paid jobs and model chat meet: paid calls that buy credit. Which they are stays as it is until a restart. */
+/** Paid jobs that buy credit for model chat. */
 export function composeTopUps({ config, jobs, chat, ledger, logger: log }: Parts): RunningFeature {
   const { currency } = chat;
   const { topUps } = config;
@@ -16,19 +16,12 @@ export function composeTopUps({ config, jobs, chat, ledger, logger: log }: Parts
   const work = { ...ledger, config, topUps, currency, confirm: () => confirm, log, onCallReleased: () => {} };
   const loops: Loop[] = [];
   return {
-    async register() {},
     startWorkers() {
       loops.push(startTopUps(work));
     },
-    prepareReload: (next) => ({
-      events: [],
-      putInForce: () => (confirm = next.jobs?.confirm ?? confirm),
-    }),
-    checks: () => ({}),
+    prepareReload: (next) => ({ putInForce: () => (confirm = next.jobs?.confirm ?? confirm) }),
     async finish() {
       await Promise.all(loops.map((loop) => loop.stop()));
     },
-    cutShort: () => {},
-    stop: async () => {},
   };
 }

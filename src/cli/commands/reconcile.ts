@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { reconcile } from '../../reconcile/reconcile.ts';
 import { ReconcileError } from '../../reconcile/reconcile-error.ts';
 import { ledgerInDatabase, ledgerInFile, type LedgerSource } from '../../reconcile/ledger-source.ts';
-import { signerOf } from '../../app/books.ts';
+import { signerOf } from '../../app/log.ts';
 import type { Config } from '../../config/config.ts';
 import { ConfigError } from '../../config/mistakes.ts';
 import { CheckpointError, type NoteVerifier, parseVerifierKey } from '../../domain/log/checkpoint.ts';

@@ -6,7 +6,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { signerOf } from '../../app/books.ts';
+import { signerOf } from '../../app/log.ts';
 import { processEnvironment } from '../../config/environment.ts';
 import { loadConfig } from '../../config/load.ts';
 import type { Config } from '../../config/config.ts';

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import packageJson from '../../../package.json' with { type: 'json' };
 import { refusals } from '../../../src/domain/errors/refusal.ts';
-import { composeBooks } from '../../../src/app/books.ts';
+import { composeFeatures, composeRecorders } from '../../../src/app/features.ts';
 import { createApp } from '../../../src/http/server/app.ts';
 import {
   openApiDocument,
@@ -12,9 +12,7 @@ import {
   routelessCodes,
 } from '../../../src/http/openapi/document.ts';
 import { openLane } from '../../../src/store/lane.ts';
-import { composeChat } from '../../../src/app/chat.ts';
 import { referenceRoutes } from '../../../src/http/server/reference.ts';
-import { composeJobs } from '../../../src/app/jobs.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { startTestGateway, testConfig } from '../../support/gateway.ts';
@@ -46,14 +44,10 @@ async function registeredRoutes(names: readonly Part[]): Promise<string[]> {
     isStopping: () => false,
     publicUrl: () => config.publicUrl,
   };
-  const { jobs, chat } = config;
-  const composed = [
-    ...(jobs ? [await composeJobs({ ...parts, settings: jobs })] : []),
-    ...(chat ? [await composeChat({ ...parts, settings: chat })] : []),
-  ];
+  const composed = [...(await Array.fromAsync(composeFeatures(parts))), ...(await composeRecorders(parts))];
   onTestFinished(async () => {
     await app.close();
-    await Promise.all(composed.map((feature) => feature.stop()));
+    await Promise.all(composed.map(async (feature) => feature.stop?.()));
     await lane.close();
   });
   const routes: string[] = [];
@@ -66,9 +60,7 @@ async function registeredRoutes(names: readonly Part[]): Promise<string[]> {
       .replace('/tile/*', '/tile/{tile}');
     routes.push(...methods.map((name) => `${name} ${written}`));
   });
-  const books = await composeBooks({ config, ledger: database, logger });
-  for (const feature of composed) await feature.register(app);
-  await books.register(app);
+  for (const feature of composed) await feature.register?.(app);
   await app.register(referenceRoutes(() => config.publicUrl, names));
   await app.ready();
   return routes;

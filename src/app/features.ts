@@ -1,0 +1,37 @@
+import type { ChatConfig, IdentityConfig } from '../config/config.ts';
+import { composeBooks } from './books.ts';
+import type { FeatureParts, RunningFeature } from './feature.ts';
+import { composeLog } from './log.ts';
+
+/** The features that are switched on. One that is not is not imported, and its paths are 404. */
+export async function* composeFeatures(parts: FeatureParts): AsyncGenerator<RunningFeature> {
+  const { jobs, chat, identity, topUps } = parts.config;
+  if (jobs) yield (await import('./jobs.ts')).composeJobs({ ...parts, settings: jobs });
+  if (chat) yield* composeChatFeatures({ ...parts, settings: chat }, identity);
+  if (jobs && chat && topUps.length > 0)
+    yield (await import('./top-ups.ts')).composeTopUps({ ...parts, jobs, chat });
+}
+
+async function* composeChatFeatures(
+  parts: FeatureParts & { readonly settings: ChatConfig },
+  settings: IdentityConfig | undefined,
+): AsyncGenerator<RunningFeature> {
+  const { composeChat } = await import('./chat.ts');
+  if (!settings) return yield await composeChat(parts, undefined);
+  const { composeIdentity, createIdentity } = await import('./identity.ts');
+  const identity = createIdentity(parts, settings);
+  const chat = await composeChat(parts, identity);
+  yield chat;
+  yield composeIdentity(identity, chat.current);
+}
+
+/**
+ * The parts that every gateway has: the log, where it is configured, and the books.
+ * @throws ForgottenHistoryError where an anchor has a newer checkpoint than this database
+ */
+export async function composeRecorders(
+  parts: Pick<FeatureParts, 'config' | 'ledger' | 'logger'>,
+): Promise<readonly RunningFeature[]> {
+  const { log } = parts.config;
+  return [...(log ? [await composeLog(parts, log)] : []), composeBooks(parts)];
+}

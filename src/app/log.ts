@@ -1,0 +1,82 @@
+import { checkAnchors, sealAndPublish } from '../log/anchors.ts';
+import { openLogReader } from '../log/log-reader.ts';
+import type { LogConfig } from '../config/config.ts';
+import { noteSigner, type NoteSigner, parseVerifierKey } from '../domain/log/checkpoint.ts';
+import { logRoutes } from '../http/log/log.ts';
+import type { Anchor } from '../peers/anchors/anchor.ts';
+import { createAnchor } from '../peers/anchors/create-anchor.ts';
+import { startAnchorer } from '../workers/anchorer.ts';
+import type { Loop } from '../workers/loop.ts';
+import { startSealer } from '../workers/sealer.ts';
+import type { FeatureParts, RunningFeature } from './feature.ts';
+
+type Parts = Pick<FeatureParts, 'ledger' | 'logger'>;
+
+/** The key that signs the checkpoints of a log. */
+export function signerOf({ origin, seedHex }: LogConfig): NoteSigner {
+  return noteSigner(origin, Buffer.from(seedHex, 'hex'));
+}
+
+/**
+ * The sealed log of the ledger.
+ * @throws ForgottenHistoryError where an anchor has a newer checkpoint than this database
+ */
+export async function composeLog(parts: Parts, settings: LogConfig): Promise<RunningFeature> {
+  const { ledger, logger: log } = parts;
+  const { pool } = ledger;
+  const loops: Loop[] = [];
+  const signer = signerOf(settings);
+  const anchors = settings.anchors.map(createAnchor);
+  try {
+    await refuseForgotten(parts, signer, anchors);
+  } catch (error) {
+    await Promise.all(anchors.map((anchor) => anchor.close()));
+    throw error;
+  }
+
+  return {
+    async register(app) {
+      await app.register(logRoutes(ledger, openLogReader(pool, signer.name)));
+    },
+    startWorkers() {
+      const anchorer = startAnchorer({ pool, log }, signer.name, anchors);
+      const options = { everyMs: settings.sealEveryMs, everyEvents: settings.sealEveryEvents };
+      loops.push(
+        startSealer({ pool, log }, signer, options, async () => anchorer.wake()),
+        anchorer,
+      );
+    },
+    async finish() {
+      await Promise.all(loops.map((loop) => loop.stop()));
+      if (loops.length > 0) await flush(parts, signer, settings, anchors);
+    },
+    async stop() {
+      await Promise.all(anchors.map((anchor) => anchor.close()));
+    },
+  };
+}
+
+/** Seals the events of the shutdown and copies the last checkpoint to the anchors. */
+async function flush(
+  { ledger, logger }: Parts,
+  signer: NoteSigner,
+  { sealEveryEvents }: LogConfig,
+  anchors: readonly Anchor[],
+): Promise<void> {
+  try {
+    for (const result of await sealAndPublish(ledger.pool, signer, sealEveryEvents, anchors))
+      if (result.kind === 'failed') logger.warn(result, 'an anchor did not get the last checkpoint');
+  } catch (err) {
+    logger.warn({ err }, 'the last events could not be sealed or copied to the anchors');
+  }
+}
+
+async function refuseForgotten(
+  { ledger, logger }: Parts,
+  signer: NoteSigner,
+  anchors: readonly Anchor[],
+): Promise<void> {
+  const unreadable = await checkAnchors(ledger.pool, parseVerifierKey(signer.verifierKey), anchors);
+  for (const facts of unreadable)
+    logger.warn(facts, 'an anchor cannot be read, so it could not be compared with this database');
+}
