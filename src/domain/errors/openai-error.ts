@@ -2,20 +2,20 @@ interface TableEntry {
   readonly status: number;
   readonly type: string;
   readonly message: string;
-  /** What clients see where it is not the entry's own name. */
+  /** The code that clients get, if it is not the entry's name. */
   readonly code?: string;
-  /** Clients repeat 408, 409, 429 and 5xx by themselves, unless they are told that it is of no use. */
+  /** False if repeating the request is useless: OpenAI's clients repeat 408, 409, 429 and 5xx by themselves. */
   readonly retry?: boolean;
 }
 
 const request = 'invalid_request_error';
 
 /**
- * Every way a request to the routing API can be refused: its HTTP status, OpenAI's type, and one sentence for a person.
- * The table is closed: an answer that is not in it cannot be given.
+ * Every error of the routing API: its HTTP status, OpenAI's type, and a sentence for a person. The table is closed: HTTP and
+ * OpenAPI take status and sentence from here.
  */
 export const openAiErrors = {
-  invalid_request: { status: 400, type: request, message: 'The request is not well formed.' },
+  invalid_request: { status: 400, type: request, message: 'The request is malformed.' },
   invalid_json: { status: 400, type: request, message: 'The request body is not a JSON object in UTF-8.' },
   missing_required_parameter: { status: 400, type: request, message: 'A required parameter is missing.' },
   invalid_type: { status: 400, type: request, message: 'A parameter has the wrong type.' },
@@ -40,16 +40,20 @@ export const openAiErrors = {
     type: request,
     message: 'The request carries two credentials: send either an API key or a spend authorization.',
   },
-  invalid_amount: { status: 400, type: request, message: 'The amount of the spend authorization is wrong.' },
+  invalid_amount: {
+    status: 400,
+    type: request,
+    message: 'The amount of the spend authorization is invalid.',
+  },
   below_min_charge: {
     status: 400,
     type: request,
-    message: 'The spend authorization is below the least charge.',
+    message: 'The spend authorization is below the minimum charge.',
   },
   exceeds_max_spend: {
     status: 400,
     type: request,
-    message: 'The spend authorization is above what is taken at once.',
+    message: 'The spend authorization is above the maximum for one request.',
   },
   operator_mismatch: {
     status: 400,
@@ -64,7 +68,7 @@ export const openAiErrors = {
   nonce_replay: {
     status: 400,
     type: request,
-    message: 'The nonce of the spend authorization was used before.',
+    message: 'The nonce of the spend authorization was already used; nothing was charged again.',
     retry: false,
   },
   invalid_api_key: {
@@ -76,18 +80,18 @@ export const openAiErrors = {
     status: 409,
     type: request,
     code: 'nonce_replay',
-    message: 'The spend authorization has paid for this request before.',
+    message: 'The spend authorization has already paid for this request; nothing was charged again.',
     retry: false,
   },
   spend_in_progress: {
     status: 409,
     type: request,
-    message: 'The request that the spend authorization pays for is being answered.',
+    message: 'The request that this spend authorization pays for is still running.',
   },
   insufficient_funds: {
     status: 402,
     type: 'insufficient_funds',
-    message: 'There is not enough credit for this model; models of the free tier need none.',
+    message: 'There is not enough credit for this model; free-tier models require none. Nothing was charged.',
   },
   invalid_spend_auth: {
     status: 402,
@@ -102,21 +106,25 @@ export const openAiErrors = {
   insufficient_balance: {
     status: 402,
     type: 'insufficient_funds',
-    message: "The spend authorization's account holds less than its amount.",
+    message: "The balance of the spend authorization's account is below its amount; nothing was charged.",
   },
   authorization_failed: {
     status: 402,
     type: 'insufficient_funds',
-    message: 'The credits contract did not take the spend authorization.',
+    message: 'The prepaid contract rejected the spend authorization; nothing was charged.',
   },
-  not_found: { status: 404, type: request, message: 'There is nothing at this address.' },
-  model_not_found: { status: 404, type: request, message: 'There is no model of this name.' },
-  method_not_allowed: { status: 405, type: request, message: 'This address does not take that method.' },
-  request_timeout: { status: 408, type: request, message: 'The request did not arrive in time.' },
+  not_found: { status: 404, type: request, message: 'There is no resource at this path.' },
+  model_not_found: { status: 404, type: request, message: 'There is no model with this name.' },
+  method_not_allowed: { status: 405, type: request, message: 'This path does not accept that method.' },
+  request_timeout: {
+    status: 408,
+    type: request,
+    message: 'The request did not arrive in time. Send it again.',
+  },
   body_too_large: {
     status: 413,
     type: request,
-    message: 'The request body is larger than this gateway takes.',
+    message: 'The request body is larger than this gateway accepts.',
   },
   unsupported_media_type: {
     status: 415,
@@ -126,38 +134,51 @@ export const openAiErrors = {
   headers_too_large: {
     status: 431,
     type: request,
-    message: 'The request headers are larger than this gateway takes.',
+    message: 'The request headers are larger than this gateway accepts.',
   },
-  rate_limit_exceeded: { status: 429, type: 'requests', message: 'Too many requests: wait a little.' },
+  rate_limit_exceeded: {
+    status: 429,
+    type: 'requests',
+    message: 'Too many requests. Wait as long as Retry-After says.',
+  },
   daily_quota_exceeded: {
     status: 429,
     type: 'requests',
     code: 'rate_limit_exceeded',
-    message: 'The requests of this day are used up; the next day begins at midnight UTC.',
+    message: 'The daily limit of requests is reached; the next day begins at midnight UTC.',
     retry: false,
   },
   server_error: {
     status: 500,
     type: 'server_error',
-    message: 'Something went wrong here.',
+    message: 'The gateway failed.',
   },
   upstream_error: {
     status: 502,
     type: 'server_error',
-    message: "The model's server failed, or gave no answer that can be read.",
+    message: "The model's server failed or gave an unreadable answer.",
   },
   upstream_unavailable: {
     status: 503,
     type: 'server_error',
-    message: 'No server of this model can be reached now.',
+    message: 'No server of this model could be reached. Send the request again later.',
   },
   chain_unavailable: {
     status: 503,
     type: 'server_error',
-    message: 'The chain cannot be reached now, or has not taken the spend authorization in time.',
+    message:
+      'The chain could not be reached, or did not include the spend authorization in time. Send the request again later.',
   },
-  ledger_unavailable: { status: 503, type: 'server_error', message: 'The ledger cannot be reached now.' },
-  overloaded: { status: 503, type: 'server_error', message: 'This gateway is busy.' },
+  ledger_unavailable: {
+    status: 503,
+    type: 'server_error',
+    message: 'The ledger could not be reached. Send the request again later.',
+  },
+  overloaded: {
+    status: 503,
+    type: 'server_error',
+    message: 'The gateway is busy. Send the request again later.',
+  },
   upstream_timeout: {
     status: 504,
     type: 'server_error',
@@ -167,10 +188,10 @@ export const openAiErrors = {
 
 export type OpenAiErrorName = keyof typeof openAiErrors;
 
-/** One refusal as it is sent: as a JSON body with its status, or as the last event of a stream. */
+/** One error as it is sent: as a JSON body with its status, or as the last event of a stream. */
 export interface OpenAiError {
   readonly status: number;
-  /** False: `x-should-retry: false` belongs beside it. */
+  /** If false, it is sent with `x-should-retry: false`. */
   readonly retry: boolean;
   readonly body: {
     readonly error: {
@@ -183,15 +204,15 @@ export interface OpenAiError {
 }
 
 /**
- * An error of the table, with a sentence that says more where there is one, and the parameter that is meant
- * (`messages[2].content`). Of a client's or a peer's text neither holds more than a name: at most 64 of `A-Za-z0-9_.-`. The
- * words of an upstream come in by {@link requestFault} alone.
+ * An error of the table.
+ * @param more a sentence that says more than the table's, and the parameter it is about (`messages[2].content`). Neither may
+ * hold more of a client's or a peer's text than a name of at most 64 characters of `A-Za-z0-9_.-`.
  */
 export function openAiError(
   name: OpenAiErrorName,
-  told: { readonly message?: string; readonly param?: string } = {},
+  more: { readonly message?: string; readonly param?: string } = {},
 ): OpenAiError {
   const { status, type, message, code = name, retry = true }: TableEntry = openAiErrors[name];
-  const error = { message: told.message ?? message, type, param: told.param ?? null, code };
+  const error = { message: more.message ?? message, type, param: more.param ?? null, code };
   return { status, retry, body: { error } };
 }

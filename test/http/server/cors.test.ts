@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { refusals } from '../../../src/domain/errors/refusal.ts';
 import { useBrowser, hasBrowser } from '../../support/browser.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
@@ -116,7 +117,7 @@ test('an address that cannot be decoded is refused from the closed table', async
   const gateway = await start();
   const { status, json } = await gateway.get('/x402/receipts/%zz');
   expect(status).toBe(400);
-  expect(json).toEqual({ error: 'The request is not well formed.', code: 'invalid_request' });
+  expect(json).toEqual({ error: refusals.invalid_request.sentence, code: 'invalid_request' });
 });
 
 const page = useBrowser();

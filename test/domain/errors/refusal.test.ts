@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { defaultRetryAfterSecs, type RefusalCode, refusals } from '../../../src/domain/errors/refusal.ts';
+
+const entries = Object.entries(refusals) as [RefusalCode, (typeof refusals)[RefusalCode]][];
+
+test('every refusal has an error status and whole sentences', () => {
+  for (const [code, { status, sentence }] of entries) {
+    expect({ code, isError: status >= 400 && status <= 503 }).toEqual({ code, isError: true });
+    expect(sentence).toMatch(/^[A-Z].*\.$/);
+  }
+});
+
+test('every refusal with status 503 says when to come back, except where only its source knows', () => {
+  const withoutWait = entries
+    .filter(([code, { status }]) => status === 503 && defaultRetryAfterSecs(code) === undefined)
+    .map(([code]) => code);
+  expect(withoutWait).toEqual(['sign_in_unavailable']);
+});
+
+test('no refusal of a request that may have been paid says that nothing was charged', () => {
+  for (const code of ['settlement_pending', 'internal_error', 'ledger_unavailable'] as const)
+    expect(refusals[code].sentence).not.toMatch(/nothing was charged/i);
+});
