@@ -1,6 +1,7 @@
 import { expectedTransfer } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import { foldQuote, paymentOf, type Settled } from '../domain/payments/quote-state.ts';
+import type { Settled } from '../domain/payments/payment-progress.ts';
+import { foldQuote, paymentOf } from '../domain/payments/quote-state.ts';
 import { type SettlementOutcome, settlementState } from '../domain/payments/settlement.ts';
 import type { Block, Chain } from '../peers/chain/chain.ts';
 import { type FollowUp, noteSeenBlock, type ProvenSettlement } from '../store/follow-ups.ts';

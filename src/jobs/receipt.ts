@@ -1,13 +1,8 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { paymentSummary } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import {
-  type CallState,
-  foldQuote,
-  isPaid,
-  paidPayment,
-  receiptState,
-} from '../domain/payments/quote-state.ts';
+import type { CallState } from '../domain/payments/payment-progress.ts';
+import { foldQuote, isPaid, paidPayment, receiptState } from '../domain/payments/quote-state.ts';
 import { readResult } from '../store/calls.ts';
 import { readStream } from '../store/streams.ts';
 import type { JobsContext } from './context.ts';

@@ -38,10 +38,10 @@ export function paymentRowsOf(events: readonly RecordedEvent[]): {
       transaction: settled?.transaction ?? null,
       block_number: settled?.proof ? String(settled.proof.blockNumber) : null,
       call_id: payment.call?.callId ?? null,
-      settled_at: settled ? (events[settled.version - 1]?.at ?? null) : null,
+      settled_at: settled?.at ?? null,
       refunded_at: refunded ? (events[refunded.version - 1]?.at ?? null) : null,
       refund_transaction: refunded?.transaction ?? null,
-      ...refundDueOf(story, payment, call, events),
+      ...refundDueOf(story, payment, call),
       last_seq: last.seq,
     });
     if (call) calls.push({ ...call, ...job });
@@ -60,12 +60,10 @@ function refundDueOf(
   story: QuoteState,
   payment: PaymentState,
   call: Pick<CallRow, 'ended_at'> | undefined,
-  events: readonly RecordedEvent[],
 ): Pick<PaymentRow, 'refund_due' | 'refund_due_since'> {
   const reason = refundReason(story, payment);
   if (!reason) return { refund_due: null, refund_due_since: null };
-  const settledAt = events[(payment.settled?.version ?? 0) - 1]?.at ?? null;
-  return { refund_due: reason, refund_due_since: call?.ended_at ?? settledAt };
+  return { refund_due: reason, refund_due_since: call?.ended_at ?? payment.settled?.at ?? null };
 }
 
 function callRow(

@@ -191,14 +191,14 @@ async function refuseContradictions(
       'logs_incomplete',
       `the RPC for ${shown.network} has a receipt of ${shown.transaction} in block ${shown.blockNumber}, but its logs lack the transfer: it does not keep them all. Nothing was stored`,
     );
-  for (const { network, place, seq, transaction } of unseen) {
+  for (const { network, settled, seq, transaction } of unseen) {
     const isProven = networks.some((one) => one.network === network && one.completeness === 'balance');
-    if (isProven || !place) continue;
-    const block = await blockAt(chainOf(chains, network), place.blockNumber);
-    if (block.hash !== place.blockHash) continue;
+    if (isProven || !settled?.proof) continue;
+    const block = await blockAt(chainOf(chains, network), settled.proof.blockNumber);
+    if (block.hash !== settled.proof.blockHash) continue;
     throw new ReconcileError(
       'logs_incomplete',
-      `event ${seq} says that ${transaction} is in block ${place.blockNumber} of ${network}, and the RPC has that very block, but neither its logs nor that receipt: ` +
+      `event ${seq} says that ${transaction} is in block ${settled.proof.blockNumber} of ${network}, and the RPC has that very block, but neither its logs nor that receipt: ` +
         'it lacks old logs, or the event is false. Take an RPC that keeps them. Nothing was stored',
     );
   }

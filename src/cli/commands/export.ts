@@ -9,7 +9,7 @@ import { writeBooks } from '../../books/format.ts';
 import { ExportError, type LedgerSource, openDatabaseSource, openFileSource } from '../../books/source.ts';
 import { exportLines } from '../../books/export-leaves.ts';
 import { type BookFormat, bookFormats, isBookFormat } from '../../domain/bookkeeping/format.ts';
-import { BooksError } from '../../domain/bookkeeping/event.ts';
+import { BooksError } from '../../domain/bookkeeping/books-error.ts';
 import { parseInstant, parsePeriod, type Period } from '../../domain/values/period.ts';
 import { withLedger } from '../ledger.ts';
 import { fail } from '../terminal.ts';

@@ -2,17 +2,11 @@ import { chainAccount, treasuryAccount } from './account.ts';
 import { Commodities } from './commodity.ts';
 import { creditMoves, spendMoves } from './credit.ts';
 import type { Category, Commodity, Entry, Move } from './entry.ts';
-import { type BooksEventOf, BooksError } from './event.ts';
+import { BooksError } from './books-error.ts';
 import { type BookedPayment, movesBetween, positionOf } from './payment.ts';
+import { movePayments, type ProgressType, startedProgress } from '../payments/payment-progress.ts';
 import { type BookedQuote, OpenQuotes } from './open-quotes.ts';
-import { hasAspect, type RecordedEvent } from '../events/event.ts';
-
-interface PaymentName {
-  readonly network: string;
-  readonly asset: string;
-  readonly payer: string;
-  readonly payment_nonce: string;
-}
+import { type EventOf, hasAspect, type RecordedEvent, type TypesWith } from '../events/event.ts';
 
 /**
  * Keeps the books: takes a ledger's events in the order of `seq` from the first on, and says what each means in double entry,
@@ -37,7 +31,7 @@ export class Bookkeeper {
     return this.#quotes.size;
   }
 
-  /** The next event's entry; undefined where no money moves. Throws BooksError where it does not follow from the events before it. */
+  /** The next event's entry; undefined where no money moves. Throws BooksError where it fits nothing before it. */
   post(event: RecordedEvent): Entry | undefined {
     this.#quotes.tick(Date.parse(event.at));
     if (!hasAspect(event, 'bookkeeping')) return undefined;
@@ -52,18 +46,18 @@ export class Bookkeeper {
       case 'settlement_unknown':
       case 'settlement_failed':
         return this.#note(event);
-      case 'payment_settled':
       case 'settlement_confirmed':
+        // a quote that is closed and forgotten was proven before
+        return this.#quotes.find(event.stream) && this.#move(event);
+      case 'payment_settled':
       case 'settlement_disproved':
       case 'settlement_reorged':
       case 'refunded':
-        return this.#movePayment(event);
       case 'enqueued':
-        return this.#enqueue(event);
       case 'completed':
       case 'dead_lettered':
       case 'operator_requeued':
-        return this.#moveCall(event);
+        return this.#move(event);
       case 'operator_sweep_recorded':
         return this.#sweep(event);
       case 'credit_topped_up':
@@ -81,117 +75,92 @@ export class Bookkeeper {
       case 'chat_completed':
         this.#lastChat = { stream: event.stream, model: event.data.model };
         return undefined;
+      default:
+        return event satisfies never;
     }
   }
 
-  #start(event: BooksEventOf<'settlement_started'>): undefined {
-    const { payment } = event.data;
-    this.#payees.add(`${payment.network}/${payment.pay_to}`);
-    const { serviceId, jobIndex, payments } = this.#quoteOf(event, event.stream);
-    payments.push({
-      serviceId,
-      jobIndex,
-      token: this.#commodities.token(payment),
-      payTo: payment.pay_to,
-      payer: payment.payer,
-      nonce: payment.nonce,
-      atoms: BigInt(payment.amount),
-      basis: 'none',
-      claim: 'undelivered',
-      callId: undefined,
-      isCompleted: false,
-      hasFailed: false,
-      refundedFrom: undefined,
-    });
-  }
-
-  /** A payment that failed may be forgotten by now: then it is one that nothing more is told of. */
-  #note({ type, stream, data }: BooksEventOf<'settlement_unknown' | 'settlement_failed'>): undefined {
-    const payment = findPayment(this.#quotes.find(stream), data);
-    if (payment) payment.hasFailed = type === 'settlement_failed';
-    this.#quotes.settle(stream);
-  }
-
-  #movePayment(
-    event: BooksEventOf<
-      'payment_settled' | 'settlement_confirmed' | 'settlement_disproved' | 'settlement_reorged' | 'refunded'
-    >,
-  ): Entry | undefined {
-    // what was sure and done with is sure still
-    if (event.type === 'settlement_confirmed' && !this.#quotes.find(event.stream)) return undefined;
+  #start(event: EventOf<'settlement_started'>): undefined {
+    const { payment: signed } = event.data;
+    this.#payees.add(`${signed.network}/${signed.pay_to}`);
     const quote = this.#quoteOf(event, event.stream);
-    const payment = findPayment(quote, event.data);
-    if (!payment) throw new BooksError(event.seq, 'it names a payment that was never started');
+    const { network, asset, payer, nonce } = signed;
+    const payment: BookedPayment = {
+      ...startedProgress,
+      payment: { network, asset, payer, nonce },
+      serviceId: quote.serviceId,
+      jobIndex: quote.jobIndex,
+      token: this.#commodities.token(signed),
+      payTo: signed.pay_to,
+      signedAtoms: BigInt(signed.amount),
+      isSecond: false,
+      topUp: undefined,
+      refundedFrom: undefined,
+    };
+    quote.payments = [...quote.payments, payment];
+  }
+
+  /** No money moves. A failed payment may be forgotten already. */
+  #note(event: EventOf<'settlement_unknown' | 'settlement_failed'>): undefined {
+    const quote = this.#quotes.find(event.stream);
+    if (quote) quote.payments = movePayments(quote.payments, event);
+    this.#quotes.settle(event.stream);
+  }
+
+  #move(event: EventOf<MovingType>): Entry | undefined {
+    const quote = this.#quoteOf(event, event.stream);
+    const payments = movePayments(quote.payments, event);
+    const index = payments.findIndex((payment, at) => payment !== quote.payments[at]);
+    const [before, moved] = [quote.payments[index], payments[index]];
+    if (!before || !moved) throw new BooksError(event.seq, `${event.type} fits no payment of its quote`);
+    const after = { ...moved, ...this.#ownChange(event, before, quote) };
+    quote.payments = payments.with(index, after);
+    const moves = movesBetween(positionOf(before), positionOf(after), after.token);
+    this.#quotes.settle(event.stream);
+    const counterparty = event.type === 'refunded' ? event.data.refunded_to : after.payment.payer;
+    return entryOf(event, categories[event.type], moves, { counterparty, quoteDigest: event.stream });
+  }
+
+  /** What changes beside the payment's progress. */
+  #ownChange(event: EventOf<MovingType>, before: BookedPayment, quote: BookedQuote): Partial<BookedPayment> {
     switch (event.type) {
-      case 'payment_settled': {
-        const { evidence, block_number, amount } = event.data;
-        const isSure = evidence !== 'facilitator' || block_number !== undefined;
-        const isSecond = quote.payments.some((other) => other !== payment && other.basis !== 'none');
-        return this.#change(event, 'payment', payment, () => {
-          payment.atoms = BigInt(amount);
-          payment.basis = isSure ? 'sure' : 'word';
-          payment.hasFailed = false;
-          if (isSecond && payment.callId === undefined && payment.claim === 'undelivered')
-            payment.claim = 'refunds_due';
-        });
-      }
-      case 'settlement_confirmed':
-        return this.#change(event, 'confirmation', payment, () => {
-          payment.basis = 'sure';
-        });
+      case 'payment_settled':
+        return { isSecond: quote.payments.some((other) => other !== before && other.settled !== undefined) };
       case 'settlement_disproved':
       case 'settlement_reorged':
-        return this.#change(event, 'reversal', payment, () => {
-          payment.basis = 'none';
-          if (event.data.call === 'kept') return;
-          payment.callId = undefined;
-          payment.isCompleted = false;
-          payment.claim = 'undelivered';
-        });
+        return event.data.call === 'withdrawn' ? { isSecond: false, topUp: undefined } : {};
       case 'refunded':
-        return this.#change(event, 'refund', payment, () => {
-          payment.refundedFrom = this.#holding(payment.token, event.data.refunded_from);
-        });
+        return { refundedFrom: this.#holding(before.token, event.data.refunded_from) };
+      case 'completed':
+      case 'dead_lettered':
+      case 'operator_requeued':
+        return before.topUp === 'reversed' ? { topUp: undefined } : {};
+      default:
+        return {};
     }
   }
 
-  #enqueue(event: BooksEventOf<'enqueued'>): Entry | undefined {
-    const { call_id: callId, payment_nonce: nonce } = event.data;
-    const payment = this.#quoteOf(event, event.stream).payments.findLast(
-      (one) => one.basis !== 'none' && one.nonce === nonce && one.callId === undefined,
-    );
-    if (!payment) throw new BooksError(event.seq, 'no settled payment waits for its call');
-    return this.#change(event, 'requeue', payment, () => {
-      payment.callId = callId;
-      payment.claim = 'undelivered';
-    });
-  }
-
-  #moveCall(event: BooksEventOf<'completed' | 'dead_lettered' | 'operator_requeued'>): Entry | undefined {
-    const payment = this.#paymentOfCall(event, event.stream, event.data.call_id);
-    const { category, claim } = afterCall[event.type];
-    return this.#change(event, category, payment, () => {
-      payment.isCompleted = event.type === 'completed';
-      if (payment.claim !== 'topped_up') payment.claim = claim;
-    });
-  }
-
-  /** Credit that was bought: what its payment's token was owed for is converted, or no longer. */
-  #convert(event: BooksEventOf<'credit_topped_up' | 'credit_reversed'>): Entry | undefined {
-    const { account_id, quote_digest, call_id } = event.data;
+  /** Bought credit: what was owed for the payment is converted, or the conversion is reversed. */
+  #convert(event: EventOf<'credit_topped_up' | 'credit_reversed'>): Entry | undefined {
+    const { account_id, quote_digest: quoteDigest, call_id: callId } = event.data;
     const isTopUp = event.type === 'credit_topped_up';
-    const category = isTopUp ? 'top_up' : 'top_up_reversal';
-    const credit = creditMoves(event, undefined);
-    const payment = this.#paymentOfCall(event, quote_digest, call_id);
-    const before = positionOf(payment);
-    payment.claim = isTopUp ? 'topped_up' : 'refunds_due';
-    const moves = [...movesBetween(before, positionOf(payment), payment.token), ...credit];
-    this.#quotes.settle(quote_digest);
-    const counterparty = `account:${account_id}`;
-    return entryOf(event, category, moves, { counterparty, quoteDigest: quote_digest });
+    const quote = this.#quoteOf(event, quoteDigest);
+    const before = quote.payments.find(({ call }) => call?.callId === callId);
+    if (!before) throw new BooksError(event.seq, `call ${callId} was never enqueued for this quote`);
+    const after = { ...before, topUp: isTopUp ? 'credited' : 'reversed' } as const;
+    quote.payments = quote.payments.map((payment) => (payment === before ? after : payment));
+    const moves = movesBetween(positionOf(before), positionOf(after), before.token);
+    this.#quotes.settle(quoteDigest);
+    const of = { counterparty: `account:${account_id}`, quoteDigest };
+    return entryOf(
+      event,
+      isTopUp ? 'top_up' : 'top_up_reversal',
+      [...moves, ...creditMoves(event, undefined)],
+      of,
+    );
   }
 
-  #sweep(event: BooksEventOf<'operator_sweep_recorded'>): Entry | undefined {
+  #sweep(event: EventOf<'operator_sweep_recorded'>): Entry | undefined {
     const { pay_to, swept_to, amount } = event.data;
     const commodity = this.#commodities.token(event.data);
     const [debit, credit] = [this.#holding(commodity, swept_to), chainAccount(commodity, pay_to)];
@@ -207,7 +176,7 @@ export class Bookkeeper {
   }
 
   #moveCredit(
-    event: BooksEventOf<'credit_granted' | 'credit_captured' | 'credit_corrected' | 'credit_expired'>,
+    event: EventOf<'credit_granted' | 'credit_captured' | 'credit_corrected' | 'credit_expired'>,
   ): Entry | undefined {
     const model = this.#lastChat?.stream === event.stream ? this.#lastChat.model : undefined;
     const counterparty = `account:${event.data.account_id}`;
@@ -215,43 +184,34 @@ export class Bookkeeper {
     return entryOf(event, creditCategories[event.type], moves, { counterparty, memo: model });
   }
 
-  #moveSpend(event: BooksEventOf<'spend_earned' | 'spend_paid_out' | 'spend_failed'>): Entry | undefined {
+  #moveSpend(event: EventOf<'spend_earned' | 'spend_paid_out' | 'spend_failed'>): Entry | undefined {
     const moves = spendMoves(event, this.#commodities);
     return entryOf(event, spendCategories[event.type], moves, { counterparty: event.data.commitment });
   }
 
-  #change(
-    event: RecordedEvent,
-    category: Category,
-    payment: BookedPayment,
-    change: () => void,
-  ): Entry | undefined {
-    const before = positionOf(payment);
-    change();
-    const moves = movesBetween(before, positionOf(payment), payment.token);
-    this.#quotes.settle(event.stream);
-    const counterparty = event.type === 'refunded' ? event.data.refunded_to : payment.payer;
-    return entryOf(event, category, moves, { counterparty, quoteDigest: event.stream });
-  }
-
-  #paymentOfCall(event: RecordedEvent, digest: string, callId: number): BookedPayment {
-    const payment = this.#quoteOf(event, digest).payments.find((one) => one.callId === callId);
-    if (!payment) throw new BooksError(event.seq, `call ${callId} was never enqueued for this quote`);
-    return payment;
-  }
-
   #quoteOf({ seq, type }: RecordedEvent, digest: string): BookedQuote {
     const quote = this.#quotes.find(digest);
-    if (!quote) throw new BooksError(seq, `${type} is of a quote that is not there or was done with`);
+    if (!quote) throw new BooksError(seq, `${type} belongs to a quote that was never issued or is closed`);
     return quote;
   }
 }
 
-const afterCall = {
-  completed: { category: 'delivery', claim: 'delivered' },
-  dead_lettered: { category: 'dead_letter', claim: 'refunds_due' },
-  operator_requeued: { category: 'requeue', claim: 'undelivered' },
-} as const;
+type MovingType = Exclude<
+  ProgressType & TypesWith<'bookkeeping'>,
+  'settlement_unknown' | 'settlement_failed'
+>;
+
+const categories: Readonly<Record<MovingType, Category>> = {
+  payment_settled: 'payment',
+  settlement_confirmed: 'confirmation',
+  settlement_disproved: 'reversal',
+  settlement_reorged: 'reversal',
+  refunded: 'refund',
+  enqueued: 'requeue',
+  completed: 'delivery',
+  dead_lettered: 'dead_letter',
+  operator_requeued: 'requeue',
+};
 
 const creditCategories = {
   credit_granted: 'credit_grant',
@@ -265,16 +225,6 @@ const spendCategories = {
   spend_paid_out: 'spend_paid_out',
   spend_failed: 'spend_lost',
 } as const;
-
-function findPayment(quote: BookedQuote | undefined, name: PaymentName): BookedPayment | undefined {
-  return quote?.payments.findLast(
-    ({ token, payer, nonce }) =>
-      token.network === name.network &&
-      token.asset === name.asset &&
-      payer === name.payer &&
-      nonce === name.payment_nonce,
-  );
-}
 
 /** What an event can say beside its moves; the ledger does not hold all of it for every type. */
 interface Told {

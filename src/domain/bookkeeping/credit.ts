@@ -1,9 +1,9 @@
 import { accounts, chainAccount, chatIncome, spendsReceivable } from './account.ts';
 import { creditCommodity, type Commodities } from './commodity.ts';
 import type { Move } from './entry.ts';
-import type { BooksEventOf } from './event.ts';
+import type { EventOf } from '../events/event.ts';
 
-type CreditEvent = BooksEventOf<
+type CreditEvent = EventOf<
   | 'credit_granted'
   | 'credit_topped_up'
   | 'credit_reversed'
@@ -11,7 +11,7 @@ type CreditEvent = BooksEventOf<
   | 'credit_corrected'
   | 'credit_expired'
 >;
-type SpendEvent = BooksEventOf<'spend_earned' | 'spend_paid_out' | 'spend_failed'>;
+type SpendEvent = EventOf<'spend_earned' | 'spend_paid_out' | 'spend_failed'>;
 
 /**
  * What credit is to the books: a liability from when it is there until it is used, taken back or expires. Credit that is

@@ -6,7 +6,7 @@ export interface BookedQuote {
   readonly jobIndex: number;
   /** The hour since 1970 in which it runs out. */
   readonly endsHour: number;
-  readonly payments: BookedPayment[];
+  payments: readonly BookedPayment[];
 }
 
 const hourMs = 3_600_000;
@@ -73,7 +73,7 @@ export class OpenQuotes {
   }
 
   #forget(digest: string, { payments }: BookedQuote): void {
-    const isOver = payments.every((payment) => isClosed(payment) || payment.hasFailed);
+    const isOver = payments.every((payment) => isClosed(payment) || payment.status === 'settlement_failed');
     if (isOver && !this.#isReopened(digest)) this.#quotes.delete(digest);
   }
 }

@@ -1,72 +1,83 @@
 import { accounts, chainAccount, jobIncome, unconfirmedAccount } from './account.ts';
+import type { NamedProgress } from '../payments/payment-progress.ts';
 import type { Commodity, Move } from './entry.ts';
 
-/** What the books remember of one payment while it is open. */
-export interface BookedPayment {
+/** What the books remember of one payment while it is open: its progress, and what only the books need. */
+export interface BookedPayment extends NamedProgress {
   readonly serviceId: number;
   readonly jobIndex: number;
   readonly token: Commodity;
   readonly payTo: string;
-  readonly payer: string;
-  readonly nonce: string;
-  atoms: bigint;
-  /** Whose word there is that it was paid: nobody's, a facilitator's alone, or the chain's or an operator's. */
-  basis: 'none' | 'word' | 'sure';
-  /** What its payer has of it. */
-  claim: 'undelivered' | 'refunds_due' | 'delivered' | 'topped_up';
-  callId: number | undefined;
-  isCompleted: boolean;
-  /** It may land late all the same. */
-  hasFailed: boolean;
-  /** The account that a refund was paid from. */
-  refundedFrom: string | undefined;
+  readonly signedAtoms: bigint;
+  /** It settled after another payment had settled for its quote. */
+  readonly isSecond: boolean;
+  /** Whether its call bought credit, and whether that was reversed. */
+  readonly topUp: 'credited' | 'reversed' | undefined;
+  /** The account in the books from which it was refunded. */
+  readonly refundedFrom: string | undefined;
 }
 
-/** Whether nothing of it is owed or doubted any more. */
-export function isClosed({ basis, isCompleted, claim, refundedFrom }: BookedPayment): boolean {
-  return basis === 'sure' && (refundedFrom !== undefined || (isCompleted && claim !== 'refunds_due'));
+/** What shows that it was paid: nothing, a facilitator's report alone, or the chain or an operator. */
+function basisOf({ settled }: BookedPayment): 'none' | 'reported' | 'proven' {
+  if (!settled) return 'none';
+  return settled.evidence !== 'facilitator' || settled.proof ? 'proven' : 'reported';
+}
+
+/** What the operator owes its payer, or earned. */
+function dueOf({
+  call,
+  topUp,
+  isSecond,
+}: BookedPayment): 'undelivered' | 'refunds_due' | 'delivered' | 'topped_up' {
+  if (topUp) return topUp === 'credited' ? 'topped_up' : 'refunds_due';
+  if (call?.status === 'dead_lettered' || (!call && isSecond)) return 'refunds_due';
+  return call?.status === 'completed' ? 'delivered' : 'undelivered';
+}
+
+/** Whether nothing more is owed or uncertain. */
+export function isClosed(payment: BookedPayment): boolean {
+  const isDelivered = payment.call?.status === 'completed' && dueOf(payment) !== 'refunds_due';
+  return basisOf(payment) === 'proven' && (payment.refundedFrom !== undefined || isDelivered);
 }
 
 /** Debits above 0, credits below, all of one payment: they add up to 0. */
 export type Position = ReadonlyMap<string, bigint>;
 
 /**
- * Where a payment stands in the books. Postings are the differences between two of these, so whatever is told of a payment,
- * in whatever order, the books end at the same place.
+ * A payment's position in the books. Postings are the differences between two positions, so the books end at the same
+ * position whatever the order of the events.
  */
 export function positionOf(payment: BookedPayment): Position {
-  const { token, payTo, atoms, basis, refundedFrom } = payment;
+  const { token, payTo, settled, signedAtoms, refundedFrom } = payment;
+  const [basis, due] = [basisOf(payment), dueOf(payment)];
+  const atoms = settled ? BigInt(settled.amount) : signedAtoms;
   const position = new Map<string, bigint>();
   const add = (account: string, sum: bigint): void => {
     position.set(account, (position.get(account) ?? 0n) + sum);
   };
-  if (basis === 'word') add(unconfirmedAccount(token, payTo), atoms);
-  if (basis === 'sure') add(chainAccount(token, payTo), atoms);
+  if (basis === 'reported') add(unconfirmedAccount(token, payTo), atoms);
+  if (basis === 'proven') add(chainAccount(token, payTo), atoms);
   if (refundedFrom === undefined) {
-    if (basis !== 'none') add(claimAccount(payment), -atoms);
+    if (basis !== 'none') add(dueAccount(payment), -atoms);
     return position;
   }
   add(refundedFrom, -atoms);
   if (basis === 'none') add(accounts.lostRefunds, atoms);
-  else if (isEarned(payment)) {
-    add(claimAccount(payment), -atoms);
+  else if (due === 'delivered' || due === 'topped_up') {
+    add(dueAccount(payment), -atoms);
     add(accounts.refunds, atoms);
   }
   return position;
 }
 
-function isEarned({ claim }: BookedPayment): boolean {
-  return claim === 'delivered' || claim === 'topped_up';
-}
-
-function claimAccount({ claim, serviceId, jobIndex, basis }: BookedPayment): string {
-  switch (claim) {
+function dueAccount(payment: BookedPayment): string {
+  switch (dueOf(payment)) {
     case 'undelivered':
       return accounts.undelivered;
     case 'refunds_due':
       return accounts.refundsDue;
     case 'delivered':
-      return jobIncome(serviceId, jobIndex, basis === 'sure');
+      return jobIncome(payment.serviceId, payment.jobIndex, basisOf(payment) === 'proven');
     case 'topped_up':
       return accounts.conversion;
   }

@@ -1,4 +1,4 @@
-import type { OutFact, PaymentFact, SpendFact } from './fact.ts';
+import { amountOf, type OutFact, type PaymentFact, type SpendFact } from './fact.ts';
 import type { LedgerFacts } from './ledger-facts.ts';
 import { chainFields, outFields, paymentFields, spendFields } from './fields.ts';
 import { EvidenceBook, type Matcher, outMismatch, paymentMismatch } from './match.ts';
@@ -205,27 +205,27 @@ class Classification {
   }
 
   #settledThere(payment: PaymentFact, transfer: ChainTransfer): void {
-    add(this.#ledger.in, payment, payment.amount);
+    add(this.#ledger.in, payment, amountOf(payment));
     const mismatch = paymentMismatch(payment, transfer);
     if (mismatch !== undefined && mismatch !== 'other_payer')
       return this.#add(mismatch, payment, transfer, undefined, transfer);
     if (payment.differs !== undefined)
       return this.#add('quote_terms_differ', payment, transfer, payment.differs, transfer);
-    const recorded = this.#facts.recorded(payment.settledAt ?? '');
+    const recorded = this.#facts.recorded(payment.settled?.at ?? '');
     const why = recorded === 'in' ? movedWord(payment, transfer) : `recorded_${recorded}`;
     if (isRefundDue(payment)) return this.#add('refund_due', payment, transfer, why, transfer);
     return this.#add(recorded === 'in' ? 'matched' : 'timing', payment, transfer, why, transfer);
   }
 
   #settledBefore(payment: PaymentFact): void {
-    add(this.#ledger.opening, payment, payment.amount);
+    add(this.#ledger.opening, payment, amountOf(payment));
     if (isRefundDue(payment)) this.#tally.add('refund_due', { ...paymentFields(payment), carried: true });
-    else if (this.#facts.recorded(payment.settledAt ?? '') === 'in')
+    else if (this.#facts.recorded(payment.settled?.at ?? '') === 'in')
       this.#add('timing', payment, undefined, 'occurred_before');
   }
 
   #settledAfter(payment: PaymentFact): void {
-    if (this.#facts.recorded(payment.settledAt ?? '') !== 'in') return;
+    if (this.#facts.recorded(payment.settled?.at ?? '') !== 'in') return;
     if (this.#ranges.get(payment.network)?.isCovered)
       this.#add('timing', payment, undefined, 'occurred_after');
     else this.#add('not_final', payment, undefined, 'block_not_final');
@@ -241,7 +241,7 @@ class Classification {
     const evidence = this.#evidence.of(payment);
     if (evidence?.kind === 'pending') return this.#add('not_final', payment, undefined, 'pending');
     if (evidence?.kind !== 'receipt') {
-      if (payment.place) this.#unseen.push(payment);
+      if (payment.settled?.proof) this.#unseen.push(payment);
       return this.#wanting('missing_on_chain', payment, 'no_receipt');
     }
     if (evidence.isReverted) return this.#wanting('missing_on_chain', payment, 'reverted');
@@ -257,7 +257,7 @@ class Classification {
     const range = this.#ranges.get(payment.network);
     if (!range) return;
     if (transfer.blockNumber < range.from) {
-      add(this.#ledger.opening, payment, payment.amount);
+      add(this.#ledger.opening, payment, amountOf(payment));
       this.#add('timing', payment, transfer, 'occurred_before');
     } else if (transfer.blockNumber <= range.to) this.#contradictions.push(transfer);
     else if (range.isCovered) this.#add('timing', payment, transfer, 'occurred_after');
@@ -265,7 +265,7 @@ class Classification {
   }
 
   #wanting(name: ItemClass, payment: PaymentFact, why?: string, found?: ChainTransfer): void {
-    add(this.#ledger.in, payment, payment.amount);
+    add(this.#ledger.in, payment, amountOf(payment));
     this.#add(name, payment, found, why);
   }
 
@@ -368,17 +368,18 @@ function isPayout({ network, contract, amount }: SpendFact, transfer: ChainTrans
 }
 
 /** Paid, and neither delivered nor on its way any more, and not given back. */
-function isRefundDue({ call, isRefunded }: PaymentFact): boolean {
-  return !isRefunded && (call === 'dead_lettered' || call === 'none');
+function isRefundDue({ call, refunded }: PaymentFact): boolean {
+  return !refunded && (!call || call.status === 'dead_lettered');
 }
 
 /** Why the chain has it at another place than the ledger says; undefined where it does not. */
 function movedWord(
-  { transaction, place }: PaymentFact,
+  { transaction, settled }: PaymentFact,
   { transaction: there, blockHash, logIndex }: ChainTransfer,
 ): string | undefined {
   if (transaction !== there) return 'other_transaction';
-  return place && (place.blockHash !== blockHash || place.logIndex !== logIndex) ? 'other_block' : undefined;
+  const proof = settled?.proof;
+  return proof && (proof.blockHash !== blockHash || proof.logIndex !== logIndex) ? 'other_block' : undefined;
 }
 
 /** Money of the payer that went elsewhere, or in another token, in the very transaction. */
@@ -387,7 +388,7 @@ function nearIn(
   transfers: readonly ChainTransfer[],
 ): { readonly kind: 'asset_mismatch' | 'payee_mismatch'; readonly transfer: ChainTransfer } | undefined {
   const own = transfers.filter(({ from }) => from === payment.payer);
-  const elsewhere = own.find(({ asset, amount }) => asset === payment.asset && amount === payment.amount);
+  const elsewhere = own.find(({ asset, amount }) => asset === payment.asset && amount === amountOf(payment));
   if (elsewhere) return { kind: 'payee_mismatch', transfer: elsewhere };
   const other = own.find(({ to, asset }) => to === payment.payTo && asset !== payment.asset);
   return other && { kind: 'asset_mismatch', transfer: other };

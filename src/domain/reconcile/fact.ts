@@ -1,40 +1,31 @@
 import type { EventData } from '../events/event.ts';
 import type { Account } from './reconcile.ts';
-import type { CallStatus, PaymentStatus } from '../events/descriptor.ts';
+import type { NamedProgress, TransferProof } from '../payments/payment-progress.ts';
 
-/** Where on the chain a transfer stands. */
-export interface Place {
-  readonly blockNumber: bigint;
-  readonly blockHash: string;
-  readonly logIndex: number;
-}
-
-/** One payment as the ledger tells it, from its start to where it stands. */
-export interface PaymentFact extends Account {
+/** One payment by the ledger: its progress, and what only reconciliation needs. */
+export interface PaymentFact extends Account, NamedProgress {
   readonly quoteDigest: string;
-  /** The event that started it; while it is settled, the one that did that. */
-  seq: number;
+  /** The event that settled it last; the one that started it where none did. */
+  readonly seq: number;
   readonly symbol: string;
   readonly decimals: number;
   readonly payer: string;
   readonly nonce: string;
   readonly signedAmount: bigint;
   readonly startedAt: string;
-  status: PaymentStatus;
-  /** What the ledger says was settled; what was signed before that. */
-  amount: bigint;
-  settledAt: string | undefined;
-  transaction: string | undefined;
-  place: Place | undefined;
-  call: CallStatus;
-  callId: number | undefined;
-  isRefunded: boolean;
-  /** What of the quote's terms it does not fit. */
+  /** The transaction that settled it last, whether or not that settlement stood. */
+  readonly transaction: string | undefined;
+  /** The first of the quote's terms that it does not match. */
   readonly differs: string | undefined;
 }
 
+/** The amount that settled; the signed one while none did. */
+export function amountOf({ settled, signedAmount }: PaymentFact): bigint {
+  return settled ? BigInt(settled.amount) : signedAmount;
+}
+
 /** Money that left on purpose. `payTo` is where it came from, which may be no payee. */
-export interface OutFact extends Account, Place {
+export interface OutFact extends Account, TransferProof {
   readonly of: 'refund' | 'sweep';
   readonly seq: number;
   readonly recordedAt: string;

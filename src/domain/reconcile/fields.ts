@@ -1,4 +1,4 @@
-import type { OutFact, PaymentFact, SpendFact } from './fact.ts';
+import { amountOf, type OutFact, type PaymentFact, type SpendFact } from './fact.ts';
 import type { ItemFields } from './tally.ts';
 import type { ChainTransfer } from './reconcile.ts';
 
@@ -13,10 +13,10 @@ export function paymentFields(payment: PaymentFact): ItemFields {
     quote_digest: payment.quoteDigest,
     payer: payment.payer,
     payment_nonce: payment.nonce,
-    recorded_at: payment.settledAt ?? payment.startedAt,
-    ledger_amount: String(payment.amount),
+    recorded_at: payment.settled?.at ?? payment.startedAt,
+    ledger_amount: String(amountOf(payment)),
     ...(payment.transaction !== undefined && { transaction: payment.transaction }),
-    ...(payment.place && { block_number: String(payment.place.blockNumber) }),
+    ...(payment.settled?.proof && { block_number: String(payment.settled.proof.blockNumber) }),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { EventData, RecordedEvent } from '../events/event.ts';
+import { type EventData, type EventOf, hasAspect, type RecordedEvent } from '../events/event.ts';
 import {
   accountKey,
   type Account,
@@ -6,26 +6,20 @@ import {
   type PeriodOfTime,
   type TokenTerms,
 } from './reconcile.ts';
+import { movePayments, proofIn, type ProgressType, startedProgress } from '../payments/payment-progress.ts';
 import {
+  amountOf,
   type OutFact,
   type PaymentFact,
-  type Place,
   type Position,
   type SpendFact,
   termsDiffer,
 } from './fact.ts';
-import type { PaymentStatus } from '../events/descriptor.ts';
 
 interface Stream {
   quote: EventData<'quote_issued'> | undefined;
-  readonly payments: PaymentFact[];
+  payments: readonly PaymentFact[];
   touchedMs: number;
-}
-
-interface NamingEvent {
-  readonly stream: string;
-  readonly seq: number;
-  readonly data: Pick<EventData<'settlement_failed'>, 'network' | 'asset' | 'payer' | 'payment_nonce'>;
 }
 
 const dayMs = 86_400_000;
@@ -79,8 +73,10 @@ export class LedgerFacts {
   }
 
   /** Where a payment belongs: by its block where it is known, else by when it was recorded. */
-  positionOf({ network, place, settledAt, startedAt }: PaymentFact): Position {
-    return place ? this.#blockPosition(network, place.blockNumber) : this.recorded(settledAt ?? startedAt);
+  positionOf({ network, settled, startedAt }: PaymentFact): Position {
+    return settled?.proof
+      ? this.#blockPosition(network, settled.proof.blockNumber)
+      : this.recorded(settled?.at ?? startedAt);
   }
 
   recorded(at: string): Position {
@@ -95,47 +91,58 @@ export class LedgerFacts {
   }
 
   #fold(event: RecordedEvent): void {
+    if (!hasAspect(event, 'reconciliation')) return;
     switch (event.type) {
       case 'quote_issued':
         return this.#quote(event);
       case 'settlement_started':
         return this.#start(event);
       case 'payment_settled':
-        return this.#settle(event);
-      case 'settlement_confirmed':
-        // of one that is over and summed up it says nothing new
-        return change(this.#find(event), {
-          transaction: event.data.transaction,
-          place: placeIn(event.data),
-        });
-      case 'settlement_unknown':
-        return change(this.#find(event), { status: 'settlement_unknown' });
-      case 'settlement_failed':
-        return change(this.#find(event), { status: 'settlement_failed' });
       case 'settlement_disproved':
-        return unsettle(this.#named(event), 'settlement_unknown', event.data.call);
       case 'settlement_reorged':
-        return unsettle(this.#named(event), 'settling', event.data.call);
+        return this.#moveKnown(event);
       case 'refunded':
+        this.#moveKnown(event);
         return this.#refund(event);
+      case 'settlement_unknown':
+      case 'settlement_failed':
+      case 'settlement_confirmed':
       case 'enqueued':
-        return this.#enqueue(event);
       case 'operator_requeued':
-        return change(this.#ofCall(event.stream, event.data.call_id), { call: 'enqueued' });
       case 'delivered':
       case 'completed':
       case 'dead_lettered':
-        return change(this.#ofCall(event.stream, event.data.call_id), { call: event.type });
+        // of a payment that is closed and summed up these say nothing new
+        return void this.#move(event);
       case 'operator_sweep_recorded':
         return this.#sweepRecorded(event);
       case 'spend_paid_out':
         return this.#spend(event);
       default:
-        return undefined;
+        return event satisfies never;
     }
   }
 
-  #quote({ stream, data }: Extract<RecordedEvent, { type: 'quote_issued' }>): void {
+  /** False where the event names no payment that is kept. */
+  #move(event: EventOf<ProgressType>): boolean {
+    const stream = this.#streams.get(event.stream);
+    const before = stream?.payments ?? [];
+    const payments = movePayments(before, event);
+    if (!stream || payments === before) return false;
+    stream.payments = payments.map((payment, at) =>
+      payment !== before[at] && payment.settled
+        ? { ...payment, seq: payment.settled.seq, transaction: payment.settled.transaction }
+        : payment,
+    );
+    return true;
+  }
+
+  #moveKnown(event: EventOf<ProgressType>): void {
+    if (!this.#move(event))
+      throw new UnreadableLedgerError(event.seq, 'it names a payment that was never started');
+  }
+
+  #quote({ stream, data }: EventOf<'quote_issued'>): void {
     this.#streams.set(stream, { quote: data, payments: [], touchedMs: 0 });
     for (const option of data.options) this.#knowToken(option);
   }
@@ -155,7 +162,7 @@ export class LedgerFacts {
     if (!this.tokens.has(name)) this.tokens.set(name, { network, asset, symbol, decimals });
   }
 
-  #start({ stream, seq, at, data }: Extract<RecordedEvent, { type: 'settlement_started' }>): void {
+  #start({ stream, seq, at, data }: EventOf<'settlement_started'>): void {
     const { payment } = data;
     this.#knowToken(payment);
     let known = this.#streams.get(stream);
@@ -163,56 +170,28 @@ export class LedgerFacts {
       known = { quote: undefined, payments: [], touchedMs: 0 };
       this.#streams.set(stream, known);
     }
-    const amount = BigInt(payment.amount);
-    known.payments.push({
+    const { network, asset, payer, nonce, symbol, decimals } = payment;
+    const fact: PaymentFact = {
+      ...startedProgress,
+      payment: { network, asset, payer, nonce },
       quoteDigest: stream,
       seq,
-      network: payment.network,
-      asset: payment.asset,
+      network,
+      asset,
       payTo: payment.pay_to,
-      symbol: payment.symbol,
-      decimals: payment.decimals,
-      payer: payment.payer,
-      nonce: payment.nonce,
-      signedAmount: amount,
-      amount,
+      symbol,
+      decimals,
+      payer,
+      nonce,
+      signedAmount: BigInt(payment.amount),
       startedAt: at,
-      status: 'settling',
-      settledAt: undefined,
       transaction: undefined,
-      place: undefined,
-      call: 'none',
-      callId: undefined,
-      isRefunded: false,
       differs: termsDiffer(known.quote, payment),
-    });
+    };
+    known.payments = [...known.payments, fact];
   }
 
-  #settle(event: Extract<RecordedEvent, { type: 'payment_settled' }>): void {
-    const { block_number, block_hash, log_index, amount, transaction } = event.data;
-    const isProven = block_number !== undefined && block_hash !== undefined && log_index !== undefined;
-    change(this.#named(event), {
-      status: 'settled',
-      seq: event.seq,
-      amount: BigInt(amount),
-      settledAt: this.#at,
-      transaction,
-      place: isProven ? placeIn({ block_number, block_hash, log_index }) : undefined,
-    });
-  }
-
-  #enqueue({ stream, data }: Extract<RecordedEvent, { type: 'enqueued' }>): void {
-    const payment = this.#streams
-      .get(stream)
-      ?.payments.findLast(
-        ({ status, nonce, call }) => status === 'settled' && nonce === data.payment_nonce && call === 'none',
-      );
-    if (payment) change(payment, { call: 'enqueued', callId: data.call_id });
-  }
-
-  #refund(event: Extract<RecordedEvent, { type: 'refunded' }>): void {
-    const { data, seq, stream } = event;
-    change(this.#named(event), { isRefunded: true });
+  #refund({ data, seq, stream }: EventOf<'refunded'>): void {
     this.#out({
       of: 'refund',
       seq,
@@ -223,12 +202,12 @@ export class LedgerFacts {
       to: data.refunded_to,
       amount: BigInt(data.amount),
       transaction: data.transaction,
-      ...placeIn(data),
+      ...proofIn(data),
       quoteDigest: stream,
     });
   }
 
-  #sweepRecorded({ seq, data }: Extract<RecordedEvent, { type: 'operator_sweep_recorded' }>): void {
+  #sweepRecorded({ seq, data }: EventOf<'operator_sweep_recorded'>): void {
     this.#knowToken(data);
     this.#out({
       of: 'sweep',
@@ -240,7 +219,7 @@ export class LedgerFacts {
       to: data.swept_to,
       amount: BigInt(data.amount),
       transaction: data.transaction,
-      ...placeIn(data),
+      ...proofIn(data),
       quoteDigest: undefined,
     });
   }
@@ -254,33 +233,13 @@ export class LedgerFacts {
     if (fact.of === 'sweep') this.#sum({ ...fact, payTo: fact.to }, fact.amount);
   }
 
-  #spend({ seq, data }: Extract<RecordedEvent, { type: 'spend_paid_out' }>): void {
+  #spend({ seq, data }: EventOf<'spend_paid_out'>): void {
     const { network, contract, operator, amount, transaction, block_number: block } = data;
     const recordedAt = this.#at;
     const position =
       block === undefined ? this.recorded(recordedAt) : this.#blockPosition(network, BigInt(block));
     if (position !== 'in') return;
     this.spends.push({ seq, network, contract, operator, amount: BigInt(amount), transaction, recordedAt });
-  }
-
-  /** The payment that an event names; undefined where it was never started, or is over and of no interest. */
-  #find({ stream, data }: NamingEvent): PaymentFact | undefined {
-    const { network, asset, payer, payment_nonce: nonce } = data;
-    return this.#streams
-      .get(stream)
-      ?.payments.findLast(
-        (one) => one.network === network && one.asset === asset && one.payer === payer && one.nonce === nonce,
-      );
-  }
-
-  #named(event: NamingEvent): PaymentFact {
-    const payment = this.#find(event);
-    if (payment) return payment;
-    throw new UnreadableLedgerError(event.seq, 'it names a payment that was never started');
-  }
-
-  #ofCall(stream: string, callId: number): PaymentFact | undefined {
-    return this.#streams.get(stream)?.payments.find((payment) => payment.callId === callId);
   }
 
   /** Forgets streams that are over and of no interest to the period. */
@@ -297,12 +256,12 @@ export class LedgerFacts {
   }
 
   #isOver(payment: PaymentFact): boolean {
-    const { status, call, isRefunded, startedAt, settledAt, place } = payment;
+    const { status, call, refunded, startedAt, settled } = payment;
     // it may have landed all the same
     if (status === 'settlement_failed') return this.#isOfOtherDays(startedAt, startedAt);
-    if (status !== 'settled' || !(call === 'completed' || isRefunded)) return false;
-    if (this.positionOf(payment) === 'in' || this.recorded(settledAt ?? '') === 'in') return false;
-    return place !== undefined || this.#isOfOtherDays(startedAt, settledAt ?? '');
+    if (!settled || !(call?.status === 'completed' || refunded)) return false;
+    if (this.positionOf(payment) === 'in' || this.recorded(settled.at) === 'in') return false;
+    return settled.proof !== undefined || this.#isOfOtherDays(startedAt, settled.at);
   }
 
   /** What has no place on the chain may have landed on either side of midnight. */
@@ -312,8 +271,7 @@ export class LedgerFacts {
   }
 
   #close(payment: PaymentFact): void {
-    if (payment.status === 'settled' && this.positionOf(payment) === 'before')
-      this.#sum(payment, payment.amount);
+    if (payment.settled && this.positionOf(payment) === 'before') this.#sum(payment, amountOf(payment));
   }
 
   #sum(account: Account, amount: bigint): void {
@@ -334,25 +292,4 @@ export class UnreadableLedgerError extends Error {
   constructor(seq: number, words: string) {
     super(`event ${seq} cannot be read: ${words}`);
   }
-}
-
-function change(payment: PaymentFact | undefined, to: Partial<PaymentFact>): void {
-  if (payment) Object.assign(payment, to);
-}
-
-function unsettle(payment: PaymentFact, status: PaymentStatus, call: 'withdrawn' | 'kept'): void {
-  change(payment, { status, amount: payment.signedAmount, settledAt: undefined, place: undefined });
-  if (call === 'withdrawn') change(payment, { call: 'none', callId: undefined });
-}
-
-function placeIn(data: {
-  readonly block_number: string;
-  readonly block_hash: string;
-  readonly log_index: number;
-}): Place {
-  return {
-    blockNumber: BigInt(data.block_number),
-    blockHash: data.block_hash,
-    logIndex: data.log_index,
-  };
 }

@@ -1,4 +1,4 @@
-import type { OutFact, PaymentFact, SpendFact } from './fact.ts';
+import { amountOf, type OutFact, type PaymentFact, type SpendFact } from './fact.ts';
 import type { LedgerFacts } from './ledger-facts.ts';
 import { type ChainTransfer, type Evidence, transactionKey, transferKey } from './reconcile.ts';
 
@@ -31,11 +31,13 @@ export class Matcher {
     this.#stray = stray;
     this.payments = facts.payments();
     for (const payment of this.payments) {
-      const { network, transaction, place, status, payer } = payment;
-      if (transaction !== undefined && place)
-        this.#place(payment, { network, transaction, logIndex: place.logIndex });
+      const { network, transaction, settled, payer } = payment;
+      if (settled?.proof) {
+        const { logIndex } = settled.proof;
+        this.#place(payment, { network, transaction: settled.transaction, logIndex });
+      }
       if (transaction !== undefined) this.#transactions.add(transactionKey({ network, transaction }));
-      if (status !== 'settled' || !place) this.#payers.add(`${network}/${payer}`);
+      if (!settled?.proof) this.#payers.add(`${network}/${payer}`);
     }
     for (const out of facts.outs) {
       this.#place(out, out);
@@ -89,7 +91,7 @@ export function paymentMismatch(
   if (transfer.from !== payment.payer) return 'other_payer';
   if (transfer.asset !== payment.asset) return 'asset_mismatch';
   if (transfer.to !== payment.payTo) return 'payee_mismatch';
-  const isAmount = transfer.amount === payment.amount && transfer.amount === payment.signedAmount;
+  const isAmount = transfer.amount === amountOf(payment) && transfer.amount === payment.signedAmount;
   return isAmount ? undefined : 'amount_mismatch';
 }
 

@@ -3,8 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { Balances, decimalText, type Entry } from '../../../src/domain/bookkeeping/entry.ts';
 import { Commodities } from '../../../src/domain/bookkeeping/commodity.ts';
 import { chatIncome } from '../../../src/domain/bookkeeping/account.ts';
-import type { RecordedEvent } from '../../../src/domain/events/event.ts';
-import type { LedgerEvent } from '../../../src/domain/events/event.ts';
+import type { LedgerEvent, RecordedEvent } from '../../../src/domain/events/event.ts';
 import { QuoteCheck } from '../../../src/domain/verify/payment-check.ts';
 import { Bookkeeper } from '../../../src/domain/bookkeeping/bookkeeper.ts';
 import {
@@ -125,7 +124,9 @@ describe('a payment', () => {
     const quote = paying(1);
     quote.start();
     quote.settle('chain');
-    expect(() => entriesOf(placed(quote.told.slice(1)))).toThrow(/event 2: settlement_started is of a quote/);
+    expect(() => entriesOf(placed(quote.told.slice(1)))).toThrow(
+      /event 2: settlement_started belongs to a quote/,
+    );
   });
 });
 

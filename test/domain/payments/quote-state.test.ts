@@ -318,11 +318,17 @@ describe('a settlement that does not stand', () => {
 test("a confirmation puts the chain's proof in the place of a facilitator's word", () => {
   expect(storyOf(paid).payments[0]?.settled).toEqual({
     version: 4,
+    seq: 103,
+    at: '2027-01-15T08:00:03.000Z',
+    amount: '3264000',
     transaction,
     evidence: 'facilitator',
   });
   expect(storyOf([...paid, confirmed]).payments[0]?.settled).toEqual({
     version: 4,
+    seq: 103,
+    at: '2027-01-15T08:00:03.000Z',
+    amount: '3264000',
     transaction: bytesOf('f7', 32),
     evidence: 'chain',
     proof: { blockNumber: 12n, blockHash: bytesOf('77', 32), logIndex: 3 },

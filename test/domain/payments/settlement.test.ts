@@ -18,8 +18,23 @@ const withRunner = { kind: 'with_runner' } as const;
 const by = { evidence: 'block explorer', operator: 'ada' };
 
 const base = { payment: signedPayment, isOverdue: false, call: waiting };
-const reportedSettlement = { version: 3, transaction, evidence: 'facilitator' } as const;
-const provenSettlement = { version: 3, transaction, evidence: 'chain', proof: block } as const;
+const reportedSettlement = {
+  version: 3,
+  seq: 103,
+  at: '2027-01-15T08:00:00.000Z',
+  amount: String(signedPayment.amount),
+  transaction,
+  evidence: 'facilitator',
+} as const;
+const provenSettlement = {
+  version: 3,
+  seq: 103,
+  at: '2027-01-15T08:00:00.000Z',
+  amount: String(signedPayment.amount),
+  transaction,
+  evidence: 'chain',
+  proof: block,
+} as const;
 
 /** Every state that a payment can be in, with its call where that makes a difference. */
 const states = {

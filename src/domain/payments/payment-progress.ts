@@ -1,0 +1,191 @@
+import type { PaymentStatus } from '../events/descriptor.ts';
+import type { EventData, EventOf, TypesWith } from '../events/event.ts';
+
+/**
+ * The one state machine of payments. The gateway and receipts fold whole quotes with it (quote-state.ts); the books and
+ * reconciliation keep only this much of each open payment. The verifiers (domain/verify, test/independent) do not use it,
+ * so that a mistake here is found there.
+ */
+export interface PaymentProgress {
+  readonly status: PaymentStatus;
+  /** Why it failed or is unknown: a machine-readable code. */
+  readonly reason?: string | undefined;
+  /** While it is settled: the transfer, with the chain's proof where there is one. */
+  readonly settled?: Settled | undefined;
+  /** Transactions reported for it: where to look, no evidence. */
+  readonly hints: readonly string[];
+  /** The operator was alerted that it takes too long. */
+  readonly isOverdue: boolean;
+  readonly call?: CallState | undefined;
+  /** The whole payment was returned: it stays settled. */
+  readonly refunded?: Refunded | undefined;
+}
+
+export const startedProgress: PaymentProgress = { status: 'settling', hints: [], isOverdue: false };
+
+export interface Settled {
+  /** The `payment_settled` event: its version in the stream, its place in the ledger and its time. */
+  readonly version: number;
+  readonly seq: number;
+  readonly at: string;
+  readonly amount: string;
+  readonly transaction: string;
+  readonly evidence: EventData<'payment_settled'>['evidence'];
+  readonly proof?: TransferProof | undefined;
+}
+
+export interface Refunded {
+  /** The stream's version of the event. */
+  readonly version: number;
+  readonly transaction: string;
+  readonly proof: TransferProof;
+}
+
+/** The transfer's place on the chain. */
+export interface TransferProof {
+  readonly blockNumber: bigint;
+  readonly blockHash: string;
+  readonly logIndex: number;
+}
+
+export interface CallState {
+  readonly callId: number;
+  readonly status: 'enqueued' | 'delivered' | 'completed' | 'dead_lettered';
+  /** The attempt that completed it: its result is stored under this number. */
+  readonly attempt?: number;
+}
+
+/** Identifies a payment within a stream. Plain text, since events are read back as text. */
+export interface PaymentName {
+  readonly network: string;
+  readonly asset: string;
+  readonly payer: string;
+  readonly nonce: string;
+}
+
+export interface NamedProgress extends PaymentProgress {
+  readonly payment: PaymentName;
+}
+
+/** The events that change a payment that was started. */
+export type ProgressType = Exclude<
+  TypesWith<'quoteState'>,
+  'quote_issued' | 'auth_denied' | 'settlement_started'
+>;
+
+/** A stream's payments after one more event; the same array where the event names none of them. Pure. */
+export function movePayments<P extends NamedProgress>(
+  payments: readonly P[],
+  event: EventOf<ProgressType>,
+): readonly P[] {
+  const payment = subjectOf(payments, event);
+  if (!payment) return payments;
+  const moved = { ...payment, ...changeBy(event, payment) };
+  return payments.map((one) => (one === payment ? moved : one));
+}
+
+function subjectOf<P extends NamedProgress>(
+  payments: readonly P[],
+  { data }: EventOf<ProgressType>,
+): P | undefined {
+  if ('network' in data) {
+    const { network, asset, payer, payment_nonce: nonce } = data;
+    return findPayment(payments, { network, asset, payer, nonce });
+  }
+  if (!('payment_nonce' in data)) return payments.find(({ call }) => call?.callId === data.call_id);
+  // a call belongs to the settled payment of that nonce that has none yet
+  return payments.findLast(
+    ({ status, payment, call }) => status === 'settled' && payment.nonce === data.payment_nonce && !call,
+  );
+}
+
+function changeBy(event: EventOf<ProgressType>, { settled, hints, call }: PaymentProgress) {
+  switch (event.type) {
+    case 'settlement_unknown': {
+      const { reason, transaction } = event.data;
+      return { status: 'settlement_unknown', reason, hints: withHint(hints, transaction) } as const;
+    }
+    case 'settlement_failed':
+      return { status: 'settlement_failed', reason: event.data.reason } as const;
+    case 'payment_settled':
+      return { status: 'settled', settled: settledBy(event) } as const;
+    case 'settlement_confirmed':
+      return { settled: settled && confirmedBy(event, settled) };
+    case 'settlement_disproved': {
+      const { reason } = event.data;
+      return { ...unsettledBy(event.data, hints, call), status: 'settlement_unknown', reason } as const;
+    }
+    case 'settlement_reorged':
+      return { ...unsettledBy(event.data, hints, call), status: 'settling' } as const;
+    case 'settlement_overdue':
+      return { isOverdue: true };
+    case 'refunded': {
+      const { version, data } = event;
+      return { refunded: { version, transaction: data.transaction, proof: proofIn(data) } };
+    }
+    case 'enqueued':
+    case 'operator_requeued':
+      return { call: { callId: event.data.call_id, status: 'enqueued' } } as const;
+    case 'completed': {
+      const { call_id: callId, attempt } = event.data;
+      return { call: { callId, status: 'completed', attempt } } as const;
+    }
+    case 'delivered':
+    case 'dead_lettered':
+      return { call: { callId: event.data.call_id, status: event.type } };
+    default:
+      return event satisfies never;
+  }
+}
+
+function settledBy({ version, seq, at, data }: EventOf<'payment_settled'>): Settled {
+  const { transaction, amount, evidence, block_number, block_hash, log_index } = data;
+  const isProven = block_number !== undefined && block_hash !== undefined && log_index !== undefined;
+  const proof = isProven ? { proof: proofIn({ block_number, block_hash, log_index }) } : {};
+  return { version, seq, at, amount, transaction, evidence, ...proof };
+}
+
+function confirmedBy({ data }: EventOf<'settlement_confirmed'>, settled: Settled): Settled {
+  return { ...settled, transaction: data.transaction, evidence: 'chain', proof: proofIn(data) };
+}
+
+/** A settlement that did not stand: the payment is open again, without its call unless a runner has it already. */
+function unsettledBy(
+  data: Pick<EventData<'settlement_disproved'>, 'transaction' | 'call'>,
+  hints: readonly string[],
+  call: CallState | undefined,
+): Pick<PaymentProgress, 'settled' | 'hints' | 'call'> {
+  return {
+    settled: undefined,
+    hints: withHint(hints, data.transaction),
+    call: data.call === 'kept' ? call : undefined,
+  };
+}
+
+function withHint(hints: readonly string[], transaction: string | undefined): readonly string[] {
+  return transaction === undefined || hints.includes(transaction) ? hints : [...hints, transaction];
+}
+
+export function proofIn(
+  data: Pick<EventData<'settlement_confirmed'>, 'block_number' | 'block_hash' | 'log_index'>,
+): TransferProof {
+  return {
+    blockNumber: BigInt(data.block_number),
+    blockHash: data.block_hash,
+    logIndex: data.log_index,
+  };
+}
+
+/** The payment of that name, the last one where there are several; the name may leave the asset open. */
+export function findPayment<P extends { readonly payment: PaymentName }>(
+  payments: readonly P[],
+  name: Omit<PaymentName, 'asset'> & { readonly asset: string | undefined },
+): P | undefined {
+  return payments.findLast(
+    ({ payment }) =>
+      (name.asset === undefined || payment.asset === name.asset) &&
+      payment.network === name.network &&
+      payment.payer === name.payer &&
+      payment.nonce === name.nonce,
+  );
+}
