@@ -9,7 +9,7 @@ export async function readConfig(file: string): Promise<Config> {
 }
 
 /**
- * The chains that a gateway's configuration names, and those of `rpcUrls`, which go before. Whoever opens them closes them.
+ * The chains of a gateway's configuration and of `rpcUrls`, which take precedence. The caller closes them.
  */
 export function openChains(
   config: Config | undefined,

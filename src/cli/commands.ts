@@ -1,7 +1,7 @@
 import { bookFormats } from '../domain/bookkeeping/format.ts';
 import { operatorScopes } from '../domain/identity/operator-scope.ts';
 
-/** Runs with the arguments after its name; returns the exit code. */
+/** A command's file. `run` gets the arguments after the command's name and returns the exit code. */
 export interface CommandModule {
   run(args: readonly string[]): Promise<number>;
 }
@@ -12,12 +12,12 @@ interface Command {
   load(): Promise<CommandModule>;
 }
 
-/** Every command, loaded only when it is asked for. */
+/** Every command. Its file is loaded only when the command runs, so that `--help` stays fast. */
 export const commands: Readonly<Record<string, Command | undefined>> & Record<string, Command> = {
   start: {
-    summary: 'runs everything on this machine: database, devnet, gateway, and pays for one job',
+    summary: 'runs database, devnet and gateway on this machine, and pays for one job',
     usage:
-      'tollbook start [--fresh] [--dir .tollbook] [--port 8402]\n  --fresh  begins anew instead of going on where the last run stopped',
+      'tollbook start [--fresh] [--dir .tollbook] [--port 8402]\n  --fresh  deletes the state of the last run instead of continuing with it',
     load: () => import('./commands/start.ts'),
   },
   devnet: {
@@ -31,66 +31,67 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     load: () => import('./commands/pay.ts'),
   },
   serve: {
-    summary: 'serves a gateway',
+    summary: 'runs a gateway',
     usage:
-      'tollbook serve --config FILE\n  needs DATABASE_URL; exit code 78 where the file has mistakes\n' +
-      '  SIGHUP loads prices, rates, policies and tokens anew; SIGTERM finishes what was taken',
+      'tollbook serve --config FILE\n  needs DATABASE_URL; exit code 78 if the file has mistakes\n' +
+      '  SIGHUP reloads prices, rates, policies, tokens and models; SIGTERM finishes accepted requests and stops',
     load: () => import('./commands/serve.ts'),
   },
   migrate: {
-    summary: 'brings the database up to this version',
+    summary: 'creates or updates the tables and functions of the database',
     usage: 'tollbook migrate\n  needs DATABASE_URL',
     load: () => import('./commands/migrate.ts'),
   },
   'config check': {
-    summary: 'checks a configuration and names every mistake',
-    usage: 'tollbook config check FILE\n  exit code 0, or 78 where the file has mistakes',
+    summary: 'checks a configuration and prints every mistake',
+    usage: 'tollbook config check FILE\n  changes nothing; exit code 0, or 78 if the file has mistakes',
     load: () => import('./commands/config/check.ts'),
   },
   'auth-dry-run': {
-    summary: 'signs a request as a caller and asks what a restricted job would say to it',
+    summary: 'signs a request as a caller and checks whether a restricted job would allow it',
     usage:
       "tollbook auth-dry-run SERVICE JOB 'BODY' [--url http://127.0.0.1:8402] [--key-file FILE] [--nonce TEXT] [--ttl-secs 300]\n" +
       '  the key is read from TOLLBOOK_CALLER_KEY or from the file, never from an argument;\n' +
-      '  settles nothing, uses no nonce up; exit code 0 where the request would be allowed, else 1',
+      '  settles nothing and uses no nonce; exit code 0 if the request would be allowed, else 1',
     load: () => import('./commands/auth-dry-run.ts'),
   },
   settlements: {
-    summary: 'lists the payments whose settlement nobody knows the outcome of',
+    summary: 'lists the payments with an unknown settlement',
     usage: 'tollbook settlements\n  needs DATABASE_URL',
     load: () => import('./commands/settlements/list.ts'),
   },
   'settlements resolve': {
-    summary: "records an operator's decision on an open settlement, with its evidence",
+    summary: "records an operator's decision on an unknown settlement, with its evidence",
     usage:
       "tollbook settlements resolve QUOTE_DIGEST (--paid TRANSACTION | --unpaid) --evidence 'TEXT' --by NAME [--config FILE]\n" +
-      '  with --config the chain is asked too, and must not say otherwise; needs DATABASE_URL',
+      '  with --config the chain is checked too, and must not show the opposite; needs DATABASE_URL',
     load: () => import('./commands/settlements/resolve.ts'),
   },
   'refunds due': {
-    summary: 'lists the payments whose money is owed back',
-    usage: 'tollbook refunds due\n  paid, and its call is a dead letter or never was; needs DATABASE_URL',
+    summary: 'lists the payments with a refund due',
+    usage:
+      'tollbook refunds due\n  a refund is due where a payment has a dead-lettered call or none; needs DATABASE_URL',
     load: () => import('./commands/refunds/due.ts'),
   },
   'refunds record': {
-    summary: 'records that a transaction gave a payment back, once the chain shows it',
+    summary: 'records the transaction that refunded a payment, once it is final on the chain',
     usage:
       'tollbook refunds record --quote-digest DIGEST --tx TRANSACTION (--rpc NETWORK=URL | --config FILE)\n' +
       '  [--payment NONCE] [--goodwill] [--by NAME]\n' +
-      '  the whole amount, of the same token, to the payer, from any account; the transaction must be final\n' +
-      '  --payment   which one, where the quote was paid more than once\n' +
-      '  --goodwill  though its call was completed, or still may be\n' +
-      '  --by        who says so; your account on this machine where left out; needs DATABASE_URL',
+      '  the transaction transfers the whole amount of the same token to the payer, from any account\n' +
+      '  --payment   the payment, if the quote was paid more than once\n' +
+      '  --goodwill  records it although the call was completed or may still be\n' +
+      '  --by        the operator; default: your account on this machine; needs DATABASE_URL',
     load: () => import('./commands/refunds/record.ts'),
   },
   'sweeps record': {
-    summary: 'records that a transaction moved income away from where it is paid to',
+    summary: 'records a transfer of income from a payee to another account of the operator',
     usage:
       'tollbook sweeps record --network eip155:8453 --tx TRANSACTION (--rpc NETWORK=URL | --config FILE)\n' +
       '  [--not-a-refund] [--by NAME]\n' +
-      '  tokens that nobody paid with yet are known from the configuration alone\n' +
-      '  --not-a-refund  though it gives a payer exactly what is owed back\n' +
-      '  --by            who says so; your account on this machine where left out; needs DATABASE_URL',
+      '  a token without payments must be in the configuration\n' +
+      '  --not-a-refund  records it although it matches a due refund\n' +
+      '  --by            the operator; default: your account on this machine; needs DATABASE_URL',
     load: () => import('./commands/sweeps/record.ts'),
   },
   'sweeps list': {
@@ -99,17 +100,17 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     load: () => import('./commands/sweeps/list.ts'),
   },
   'calls dead': {
-    summary: 'lists the calls that could not be delivered',
+    summary: 'lists the dead letters: calls that could not be delivered',
     usage: 'tollbook calls dead\n  needs DATABASE_URL',
     load: () => import('./commands/calls/dead.ts'),
   },
   'calls requeue': {
-    summary: 'puts a dead-lettered call back in the queue',
+    summary: 'queues a dead-lettered call for delivery again',
     usage: 'tollbook calls requeue CALL_ID\n  needs DATABASE_URL',
     load: () => import('./commands/calls/requeue.ts'),
   },
   'tokens create': {
-    summary: "makes an operator's bearer token",
+    summary: "creates an operator's bearer token",
     usage:
       'tollbook tokens create NAME --scope audit:read [--scope calls:read] … [--days N]\n' +
       `  scopes: ${operatorScopes.join(' ')}\n` +
@@ -117,108 +118,108 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     load: () => import('./commands/tokens/create.ts'),
   },
   'tokens list': {
-    summary: 'lists the operator tokens, never the tokens themselves',
+    summary: 'lists the operator tokens by name; the tokens themselves are not stored',
     usage: 'tollbook tokens list\n  needs DATABASE_URL',
     load: () => import('./commands/tokens/list.ts'),
   },
   'tokens revoke': {
-    summary: 'ends a token, in every process at once',
+    summary: 'revokes an operator token in every process',
     usage: 'tollbook tokens revoke ID\n  needs DATABASE_URL',
     load: () => import('./commands/tokens/revoke.ts'),
   },
   'keys create': {
-    summary: 'makes an API key for model chat, and opens its account',
+    summary: 'creates an API key for model chat, and its account if there is none',
     usage:
       'tollbook keys create --account NAME [--name TEXT] [--models a,b] [--cap 5.00] [--days N]\n' +
-      '  --models  the models it may use; all of them where left out\n' +
-      '  --cap     what it may spend in all; as much as the account has where left out\n' +
+      '  --models  the models it may use; default: all\n' +
+      '  --cap     the most that it may spend; default: the credit of the account\n' +
       '  prints the key once; needs DATABASE_URL',
     load: () => import('./commands/keys/create.ts'),
   },
   'keys list': {
-    summary: 'lists the API keys, never the keys themselves',
+    summary: 'lists the API keys by name; the keys themselves are not stored',
     usage: 'tollbook keys list [--account NAME]\n  needs DATABASE_URL',
     load: () => import('./commands/keys/list.ts'),
   },
   'keys revoke': {
-    summary: 'ends an API key, in every process at once',
+    summary: 'revokes an API key in every process',
     usage: 'tollbook keys revoke ID\n  needs DATABASE_URL',
     load: () => import('./commands/keys/revoke.ts'),
   },
   'credit grant': {
-    summary: 'gives an account credit for model chat',
+    summary: 'adds credit to an account',
     usage:
       'tollbook credit grant ACCOUNT AMOUNT [--id ID]\n  an amount such as 5.00, in the currency; needs DATABASE_URL\n' +
-      '  --id  a name for this grant, 16 characters or more: sent again under it, nothing more is given',
+      '  --id  an idempotency key of 16 characters or more: a repeated request with it grants nothing more',
     load: () => import('./commands/credit/grant.ts'),
   },
   'credit expire': {
-    summary: 'takes credit away that is not held',
+    summary: 'removes credit that is not held from an account',
     usage:
-      'tollbook credit expire ACCOUNT AMOUNT [--id ID]\n  all of it or nothing, and under one id once; needs DATABASE_URL',
+      'tollbook credit expire ACCOUNT AMOUNT [--id ID]\n  removes the whole amount or nothing; --id is an idempotency key; needs DATABASE_URL',
     load: () => import('./commands/credit/expire.ts'),
   },
   'credit list': {
-    summary: 'lists the accounts with their balance, what is held, and what they used',
+    summary: 'lists the accounts with their balance, held credit and use',
     usage: 'tollbook credit list\n  needs DATABASE_URL',
     load: () => import('./commands/credit/list.ts'),
   },
   'spend list': {
-    summary: 'lists the earned spends that could not be claimed so far, or are lost',
+    summary: 'lists the earned spends whose payout failed or is late',
     usage: 'tollbook spend list\n  needs DATABASE_URL',
     load: () => import('./commands/spend/list.ts'),
   },
   export: {
-    summary: 'writes the ledger out, to the byte, or the books of a period for accountants',
+    summary: 'writes the ledger, or the books of a period, to a file',
     usage:
       'tollbook export [--format jsonl] [--from-seq N] [--out FILE]\n' +
-      '  a line an event, the leaf bytes as they are sealed, then the counters; with --from-seq --out is continued\n' +
+      '  one line for each event with its sealed leaf bytes, then the counters; with --from-seq, --out is appended to\n' +
       `tollbook export --format ${bookFormats.join('|')} --from 2026-11 --to 2026-12 [--out FILE]\n` +
       '  [--input EXPORT [--exported-at 2026-12-01T08:00:00Z]]\n' +
-      '  the books of a period that is over, --from in it and --to not, in UTC: months, days or RFC 3339 times;\n' +
-      '  journals stand on their own, with balances brought forward and asserted on either end;\n' +
-      '  what is recorded late is in the period of its recording, so the same period is the same bytes for ever\n' +
-      '  needs DATABASE_URL, or with --input a file of --format jsonl; --exported-at says when that was made,\n' +
-      '  where no event in it is from after the period',
+      '  the books of a period in the past, from --from until before --to, in UTC: months, days or RFC 3339 times;\n' +
+      '  a journal begins with the balances brought forward, and asserts the balances at both ends;\n' +
+      '  a late record is in the period of its recording, so a period always has the same bytes\n' +
+      '  needs DATABASE_URL, or with --input a file of --format jsonl; --exported-at is the time of that export,\n' +
+      '  needed if it has no event after the period',
     load: () => import('./commands/export.ts'),
   },
   reconcile: {
-    summary: 'holds the ledger of a period against the chains: every payment, every transfer, every balance',
+    summary: 'compares the ledger of a period with the chains: payments, transfers and balances',
     usage:
       'tollbook reconcile --from 2026-11 --to 2026-12 (--rpc NETWORK=URL --pubkey KEY | --config FILE) [--json FILE|-]\n' +
-      '  from the database that DATABASE_URL names, at the newest head of its log; what is found is kept there\n' +
+      '  reads the database that DATABASE_URL names, at the newest head of its log, and stores the result there\n' +
       'tollbook reconcile --from … --to … --input EXPORT --checkpoint FILE --pubkey KEY --rpc NETWORK=URL\n' +
-      '  from an export alone\n' +
-      '  --size N             the head of N events instead of the newest\n' +
-      '  --block NETWORK=N    look no further than that block; needed to repeat a period that was not final yet\n' +
-      '  --twice              ask for every log a second time\n' +
-      '  --resume FILE        keep what was read there, and go on from it\n' +
-      '  exit code 0 where all agrees or is only open, 1 on a break, 2 where something could not be read: then nothing is kept',
+      '  reads an export; needs no database\n' +
+      '  --size N             uses the head of N events instead of the newest\n' +
+      '  --block NETWORK=N    reads up to that block; needed to repeat a period that was not final\n' +
+      '  --twice              reads every log a second time\n' +
+      '  --resume FILE        saves the read logs there, and continues from them\n' +
+      '  exit code 0 without a break, 1 with a break, 2 if a log could not be read: then nothing is stored',
     load: () => import('./commands/reconcile.ts'),
   },
   verify: {
-    summary: 'verifies an export with checkpoints and the public key alone, or the database',
+    summary: 'verifies an export against checkpoints and the public key, or the database',
     usage:
       'tollbook verify EXPORT --checkpoint OLD --checkpoint NEW --pubkey KEY\n' +
-      '  as many checkpoints as there are, or a folder of them; the key as text or in a file\n' +
+      '  --checkpoint  a file or a folder of checkpoints, any number of times\n' +
+      '  --pubkey      the key, or a file with it\n' +
       'tollbook verify [--checkpoint FILE] [--pubkey KEY]\n' +
       '  verifies the database that DATABASE_URL names\n' +
-      '  exit code 0 where all is sound, 1 where not: the first wrong event is named',
+      '  exit code 0 if everything is valid, else 1 with the first wrong event',
     load: () => import('./commands/verify.ts'),
   },
   'log key': {
-    summary: 'makes a key to seal the ledger with',
-    usage:
-      'tollbook log key ORIGIN\n  prints the secret seed, and beside it the public key that auditors get',
+    summary: 'creates the key that seals the ledger',
+    usage: 'tollbook log key ORIGIN\n  prints the secret seed, and the public key for auditors',
     load: () => import('./commands/log/key.ts'),
   },
   'projections rebuild': {
-    summary: 'makes what finance reads anew from the events, while everything goes on',
+    summary: 'rebuilds the read models of finance from the events while the gateway runs',
     usage: 'tollbook projections rebuild\n  needs DATABASE_URL',
     load: () => import('./commands/projections/rebuild.ts'),
   },
   'runners resume': {
-    summary: 'lets calls go to a runner that answered 410 again',
+    summary: 'resumes a runner that was paused because it answered 410',
     usage: 'tollbook runners resume NAME\n  needs DATABASE_URL',
     load: () => import('./commands/runners/resume.ts'),
   },

@@ -1,10 +1,11 @@
 import { parseArgs } from 'node:util';
 import { creditText, parseCredit, requestIdPattern } from '../domain/credit/price.ts';
 import { findCreditAccount, type grantCredit } from '../credit/credit.ts';
+import { ArgumentError } from './arguments.ts';
 import { withLedger } from './ledger.ts';
 import { fail, say } from './terminal.ts';
 
-/** Moves an amount on a named account and says what it has then; `refused` where the account does not allow it. */
+/** Changes the credit of an account and prints its balance; `refused` is the message where the account does not allow it. */
 export async function moveCredit(
   verb: string,
   args: readonly string[],
@@ -18,28 +19,26 @@ export async function moveCredit(
   });
   const [account = '', text = '', ...more] = positionals;
   const amountMicros = parseCredit(text);
-  if (account === '' || !amountMicros || more.length > 0) {
-    fail(
-      `whose, and how much? tollbook credit ${verb} ACCOUNT AMOUNT: above 0, with at most nine digits before the point ` +
-        'and six behind it, such as 5.00',
+  if (account === '' || !amountMicros || more.length > 0)
+    throw new ArgumentError(
+      `name an account and an amount: tollbook credit ${verb} ACCOUNT AMOUNT; the amount is above 0, with at most ` +
+        'nine digits before the point and six after it, such as 5.00',
     );
-    return 64;
-  }
   const { id: requestId } = values;
-  if (requestId !== undefined && !requestIdPattern.test(requestId)) {
-    fail('--id is a name for this once, 16 to 128 of A-Z, a-z, 0-9, _ and -, such as a UUID');
-    return 64;
-  }
+  if (requestId !== undefined && !requestIdPattern.test(requestId))
+    throw new ArgumentError(
+      '--id is an idempotency key: 16 to 128 of A-Z, a-z, 0-9, _ and -, such as a UUID',
+    );
   const left = await withLedger(async ({ pool, lane }) => {
     const accountId = await findCreditAccount({ pool }, account);
     return accountId === undefined ? 'no account' : move({ lane }, accountId, amountMicros, { requestId });
   });
   if (left === 'no account') {
-    fail(`There is no account ${account}: \`tollbook keys create --account ${account}\` opens it.`);
+    fail(`There is no account ${account}; \`tollbook keys create --account ${account}\` opens it.`);
     return 1;
   }
   if (left === undefined || left === 'request_id_taken') {
-    fail(left === undefined ? refused : 'Nothing was done: that id was used for something else.');
+    fail(left === undefined ? refused : 'Nothing was done: that id was used for another request.');
     return 1;
   }
   say(`${account} can spend ${creditText(left)} now.`);

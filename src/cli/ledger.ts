@@ -4,14 +4,14 @@ import { processEnvironment } from '../config/environment.ts';
 import { grantedWriterRole, type LedgerDatabase, openDatabase, openPool } from '../store/database.ts';
 import { type Lane, openLane } from '../store/lane.ts';
 
-/** Opens the ledger that DATABASE_URL names, for one command. Throws in one sentence where there is none, without the URL. */
+/** Opens the ledger that DATABASE_URL names, for one command. The message of an error never contains the URL. */
 export async function withLedger<T>(
   use: (ledger: { pool: pg.Pool; db: LedgerDatabase; lane: Lane }) => Promise<T>,
 ): Promise<T> {
   const url = readDatabaseUrl(processEnvironment());
   const role = await grantedWriterRole(url).catch((cause: unknown) => {
-    const words = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`the database that DATABASE_URL names cannot be used: ${words}`, { cause });
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`the database that DATABASE_URL names cannot be used: ${reason}`, { cause });
   });
   const pool = openPool({ url, role, maxConnections: 2 });
   const lane = openLane({ url, role, flushers: 1 });

@@ -1,16 +1,14 @@
-/** What a command tells a person. Logs go elsewhere. */
+/** Prints a command's result on standard output. */
 export function say(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
+/** Prints an error, or a note that is not part of the result, on standard error. */
 export function fail(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/**
- * Resolves at the first SIGINT or SIGTERM. Later ones are swallowed: npm delivers Ctrl-C twice, and what is being
- * finished must not be cut off by the second.
- */
+/** Resolves at the first SIGINT or SIGTERM and ignores later ones: npm delivers Ctrl-C twice, and the second must not interrupt the shutdown. */
 export function untilSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve(signal));

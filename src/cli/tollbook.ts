@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 import { commands } from './commands.ts';
-import { ArgumentError } from './network-pairs.ts';
+import { ArgumentError, exitCodes } from './arguments.ts';
 import { fail, say } from './terminal.ts';
 import { ConfigError } from '../config/mistakes.ts';
 
-/** The command's name: one word or two, `config check`. What follows is the command's own. */
+/** A command has a name of one word, or two such as `config check`. The other arguments belong to the command. */
 const [first = '', second = '', ...rest] = process.argv.slice(2);
 const named = (name: string) => (Object.hasOwn(commands, name) ? commands[name] : undefined);
 const twoWords = named(`${first} ${second}`);
@@ -15,14 +15,14 @@ const usage = [
   '',
   ...Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(20)}${summary}`),
   '',
-  'DATABASE_URL names the ledger. `tollbook COMMAND --help` tells more about one command.',
+  'DATABASE_URL names the database. `tollbook COMMAND --help` describes one command.',
 ].join('\n');
 
 if (!command) {
-  const asked = ['', '--help', '-h', 'help'].includes(first);
-  if (asked) say(usage);
+  const isHelp = ['', '--help', '-h', 'help'].includes(first);
+  if (isHelp) say(usage);
   else fail(noCommand());
-  process.exitCode = asked ? 0 : 64;
+  process.exitCode = isHelp ? exitCodes.done : exitCodes.wrongArguments;
 } else {
   const args = twoWords ? rest : process.argv.slice(3);
   if (args.includes('--help'))
@@ -30,7 +30,7 @@ if (!command) {
   else {
     try {
       const { run } = await command.load();
-      // a filter that nobody heeds would be taken for one that found nothing
+      // an ignored filter would look like a filter without results
       if (run.length === 0 && args.length > 0)
         throw new ArgumentError(
           `tollbook ${twoWords ? `${first} ${second}` : first} takes no arguments, not ${args[0]}`,
@@ -38,12 +38,12 @@ if (!command) {
       process.exitCode = await run(args);
     } catch (error) {
       fail(error instanceof Error ? error.message : String(error));
-      process.exitCode = error instanceof ConfigError ? 78 : isUsageError(error) ? 64 : 1;
+      process.exitCode = exitCodeOf(error);
     }
   }
 }
 
-/** Beside the commands that begin with the same word. */
+/** Names the commands that begin with the same word. */
 function noCommand(): string {
   const near = Object.keys(commands).filter((name) => name.startsWith(`${first} `));
   const given = near.length > 0 && /^[a-z]/.test(second) ? `${first} ${second}` : first;
@@ -51,8 +51,13 @@ function noCommand(): string {
   return `tollbook has no command ${given}; ${hint}`;
 }
 
-/** Arguments that make no sense, among them what node:util's parseArgs throws for options that nobody knows. */
-function isUsageError(error: unknown): boolean {
+function exitCodeOf(error: unknown): number {
+  if (error instanceof ConfigError) return exitCodes.wrongConfig;
+  return isArgumentError(error) ? exitCodes.wrongArguments : exitCodes.refused;
+}
+
+/** Also what parseArgs of node:util throws for unknown options. */
+function isArgumentError(error: unknown): boolean {
   if (error instanceof ArgumentError) return true;
   return error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS_');
 }

@@ -61,10 +61,10 @@ test.each([
       GOOGLE_SECRET: 'x',
     },
   ],
-])('%s is good', async (file, env) => {
+])('%s is valid', async (file, env) => {
   const { code, stdout, stderr } = await tollbook(['config', 'check', file], env);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(stdout).toContain(`${file} is good`);
+  expect(stdout).toContain(`${file} is valid`);
 });
 
 test('every mistake is named at once, each with its line and path', async () => {

@@ -12,7 +12,7 @@ test('an operator makes a key, gives its account credit, takes some away, and en
   const made = await run(...make, '--cap', '5.00', '--days', '30');
   expect(made).toMatchObject({
     code: 0,
-    stderr: 'Key 1 of alice is shown this once; only its hash is stored.\n',
+    stderr: 'Key 1 of alice is shown only now; the database has its hash.\n',
   });
   const key = made.stdout.trimEnd();
   expect(isApiKey(key)).toBe(true);
@@ -30,14 +30,14 @@ test('an operator makes a key, gives its account credit, takes some away, and en
     expect(await run(...again)).toMatchObject({ code: 0, stdout: 'alice can spend 2.000001 now.\n' });
   expect(await run('credit', 'grant', ...again.slice(2))).toMatchObject({
     code: 1,
-    stderr: 'Nothing was done: that id was used for something else.\n',
+    stderr: 'Nothing was done: that id was used for another request.\n',
   });
   expect(await run('credit', 'grant', 'alice', '4')).toMatchObject({ code: 0 });
   const tooMuch = await run('credit', 'expire', 'alice', '6.000002');
   expect(tooMuch).toMatchObject({
     code: 1,
     stdout: '',
-    stderr: expect.stringContaining('Nothing was taken'),
+    stderr: expect.stringContaining('Nothing was expired'),
   });
   expect((await run('credit', 'list')).stdout).toMatch(/^alice +balance 6\.000001 +held 0 +used 0\n$/);
 
@@ -88,7 +88,7 @@ test.each([
   [['keys', 'create', '--account', 'a', '--colour', 'red'], '--colour'],
   [['keys', 'revoke', 'first'], 'keys revoke ID'],
   [['credit', 'grant', 'alice'], 'credit grant ACCOUNT AMOUNT'],
-  [['credit', 'grant', 'alice', '0.0000001'], 'six behind it'],
+  [['credit', 'grant', 'alice', '0.0000001'], 'six after it'],
   [['credit', 'grant', 'alice', '1', '--id', 'short'], '--id'],
   [['credit', 'expire', 'alice', '0.00'], 'above 0'],
 ])('%j is told what is wrong with it before the ledger is asked', async (args, word) => {

@@ -13,11 +13,11 @@ const digest = `0x${'a'.repeat(64)}`;
 test.each([
   [['exprt'], 'tollbook has no command exprt; `tollbook --help` lists them all'],
   [['refunds', 'list'], 'tollbook has no command refunds list; there is: refunds due, refunds record'],
-  // a filter that is not heeded would pass for one that found nothing
+  // an ignored filter would look like a filter without results
   [['refunds', 'due', '--from', '2026-01'], 'tollbook refunds due takes no arguments, not --from'],
   [['verify', 'absent.jsonl', ...key], 'the export absent.jsonl cannot be read: there is no such file'],
   [['verify', '--checkpoint', 'absent'], 'without --pubkey a checkpoint proves nothing'],
-  [['verify', '--pubkey', 'absent'], '--pubkey absent is no key, and no file: there is no such file'],
+  [['verify', '--pubkey', 'absent'], '--pubkey absent is neither a key nor a file: there is no such file'],
   [
     ['reconcile', ...period, '--input', 'absent.jsonl'],
     'the export absent.jsonl cannot be read: there is no such file',
@@ -28,7 +28,7 @@ test.each([
   ],
   [
     ['refunds', 'record', '--quote-digest', digest, '--tx', digest],
-    "which chain shall be asked? --rpc NETWORK=URL names one, --config the gateway's configuration with all of its own",
+    "an RPC is missing: name one with --rpc NETWORK=URL, or the gateway's configuration with --config FILE",
   ],
   [
     ['sweeps', 'record', '--network', 'eip155:1', '--tx', digest, '--rpc', 'http://127.0.0.1:1'],
@@ -49,11 +49,11 @@ test.each([
     ],
     '--out /absent/a.csv cannot be written: its folder is not there, or is not yours to write',
   ],
-])('what nobody can do is told in one line, and nothing is done: %s', async (args, words) => {
+])('wrong arguments are refused with one line and exit code 64: %s', async (args, words) => {
   expect(await tollbook(args)).toMatchObject({ code: 64, stdout: '', stderr: `${words}\n` });
 });
 
-test('a database that is away is told of in one line, without its password', async () => {
+test('an unreachable database is reported in one line, without its password', async () => {
   const ended = await tollbook(['refunds', 'due'], {
     DATABASE_URL: 'postgresql://ada:secret@127.0.0.1:1/books',
   });
@@ -61,7 +61,7 @@ test('a database that is away is told of in one line, without its password', asy
   expect(ended).toMatchObject({ code: 1, stdout: '', stderr: `${words}\n` });
 });
 
-test('empty lines at the end of a checkpoint, which editors and shells leave there, take nothing from it', async () => {
+test('a checkpoint stays valid with empty lines at its end, which editors and shells add', async () => {
   const file = path.join(temporaryFolder(), 'checkpoint');
   const ledger = path.join(temporaryFolder(), 'empty.jsonl');
   writeFileSync(ledger, '');

@@ -211,7 +211,7 @@ test('read models that were damaged are made anew from the shell', async () => {
   );
   expect(await tollbook(['projections', 'rebuild'], { DATABASE_URL: database.url })).toMatchObject({
     code: 0,
-    stdout: 'The read models were made anew from 92 events.\n',
+    stdout: 'The read models were rebuilt from 92 events.\n',
   });
   expect(await readAll(database)).toEqual(before);
 });

@@ -359,7 +359,7 @@ test('from the shell: due, recorded, recorded before, swept, listed, and mistake
   expect(await run(...order)).toMatchObject({ code: 0, stdout: expect.stringContaining('Recorded before') });
   expect(await run('sweeps', 'record', '--network', network, '--tx', transaction)).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('recorded as something else already'),
+    stderr: expect.stringContaining('already recorded for another purpose'),
   });
   expect(await tollbook(['refunds', 'due'], env)).toMatchObject({ code: 0, stdout: 'No refund is due.\n' });
   expect(await tollbook(['sweeps', 'list'], env)).toMatchObject({ stdout: 'No sweep is recorded.\n' });
@@ -382,7 +382,7 @@ test('from the shell: due, recorded, recorded before, swept, listed, and mistake
   });
   expect(await tollbook([...swept, '--rpc', `eip155:1=${chain.rpcUrl}`], env)).toMatchObject({
     code: 1,
-    stderr: `no RPC of that network is known: --rpc names one, or the configuration (${network})\n`,
+    stderr: `no RPC of that network is configured: name one with --rpc or --config (${network})\n`,
   });
   expect(await run('sweeps', 'record', '--network', 'base', '--tx', transaction)).toMatchObject({ code: 64 });
 });

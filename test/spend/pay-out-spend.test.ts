@@ -87,7 +87,7 @@ test('while the chain is away nothing is given up, not even behind the expiry; l
   expect(await runOnce(away)).toBe(1);
   expect(await troubles(away.database)).toEqual([['open', 2, 'chain_unavailable']]);
   const listed = await tollbook(['spend', 'list'], { DATABASE_URL: away.database.url });
-  expect(listed.stdout).toContain(`tried again  chain_unavailable`);
+  expect(listed.stdout).toContain(`retried  chain_unavailable`);
   expect(listed.stdout).toContain(spendAuthHash(auth));
   const back = await setUp();
   await away.database.moveClock(8_000);

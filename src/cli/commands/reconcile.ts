@@ -15,7 +15,7 @@ import { storeReconciliation } from '../../store/reconciliations.ts';
 import { readConfig } from '../chains.ts';
 import { readCheckpoints, readVerifier, requireExport } from '../given-proof.ts';
 import { withLedger } from '../ledger.ts';
-import { ArgumentError, readPairs, readRpcUrls } from '../network-pairs.ts';
+import { ArgumentError, readPairs, readRpcUrls } from '../arguments.ts';
 import { startProgress } from '../progress.ts';
 import { reconcileLines } from '../reconcile-table.ts';
 import { fail, say } from '../terminal.ts';

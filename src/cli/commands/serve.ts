@@ -5,16 +5,15 @@ import { processEnvironment } from '../../config/environment.ts';
 import { loadConfig } from '../../config/load.ts';
 import { ConfigError } from '../../config/mistakes.ts';
 import { createLogger, type RunningGateway, startGateway } from '../../app/start.ts';
-import { fail, untilSignal } from '../terminal.ts';
+import { ArgumentError } from '../arguments.ts';
+import { untilSignal } from '../terminal.ts';
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({ args: [...args], options: { config: { type: 'string' } } });
-  if (values.config === undefined) {
-    fail('which configuration? tollbook serve --config FILE');
-    return 64;
-  }
+  if (values.config === undefined)
+    throw new ArgumentError('name the configuration: tollbook serve --config FILE');
   const signal = untilSignal();
-  // a SIGHUP while everything starts means nothing yet, and must not end the process
+  // a SIGHUP during the start must not end the process; the configuration was read just now
   process.on('SIGHUP', () => {});
   const env = processEnvironment();
   const { config, warnings } = await loadConfig(values.config, env);
@@ -29,7 +28,7 @@ export async function run(args: readonly string[]): Promise<number> {
   return 0;
 }
 
-/** One reload after the other; a signal that comes meanwhile reads the file once more. */
+/** Reloads run one after the other; a signal during a reload starts another. */
 function reloader(gateway: RunningGateway, file: string, logger: Logger): () => void {
   let last = Promise.resolve();
   return () => {
@@ -51,7 +50,7 @@ async function reload(gateway: RunningGateway, file: string, logger: Logger): Pr
   } catch (error) {
     if (!(error instanceof ConfigError))
       return logger.error({ err: error }, 'the configuration could not be loaded');
-    logger.error({ mistakes: error.mistakes }, 'the configuration has mistakes: nothing was changed');
+    logger.error({ mistakes: error.mistakes }, 'the configuration has mistakes; nothing was changed');
     await gateway.refuseReload(error.mistakes.length).catch(() => {});
   }
 }

@@ -5,7 +5,7 @@ import { verifyDatabase } from '../../verify/verify-database.ts';
 import { CheckpointError, type NoteVerifier } from '../../domain/log/checkpoint.ts';
 import { readCheckpoints, readVerifier, requireExport } from '../given-proof.ts';
 import { withLedger } from '../ledger.ts';
-import { ArgumentError } from '../network-pairs.ts';
+import { ArgumentError } from '../arguments.ts';
 import { fail, say } from '../terminal.ts';
 
 /** Verifies an export with nothing but checkpoints and the public key; without an export, the database. */

@@ -2,10 +2,10 @@ import { listDeadCalls } from '../../../store/calls.ts';
 import { withLedger } from '../../ledger.ts';
 import { say } from '../../terminal.ts';
 
-const shown = 1_000;
+const maxRows = 1_000;
 
 export async function run(): Promise<number> {
-  const calls = await withLedger(({ db }) => listDeadCalls(db, shown));
+  const calls = await withLedger(({ db }) => listDeadCalls(db, maxRows));
   if (calls.length === 0) say('No call is dead-lettered.');
   for (const call of calls) {
     say(

@@ -1,15 +1,14 @@
 import { requeueCall } from '../../../jobs/requeue-call.ts';
+import { readId } from '../../arguments.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
-export async function run([id = '']: readonly string[]): Promise<number> {
-  if (!/^[1-9]\d{0,15}$/.test(id)) {
-    fail('which call? tollbook calls requeue CALL_ID');
-    return 64;
-  }
-  const done = await withLedger((ledger) => requeueCall(ledger, Number(id)));
+export async function run([text]: readonly string[]): Promise<number> {
+  const id = readId(text, 'name the call: tollbook calls requeue CALL_ID, as `tollbook calls dead` shows it');
+  const done = await withLedger((ledger) => requeueCall(ledger, id));
   if (done === 'done') say(`Call ${id} is queued again.`);
-  else if (done === 'refunded') fail(`The payment for call ${id} was refunded: nobody pays for it any more.`);
+  else if (done === 'refunded')
+    fail(`The payment for call ${id} was refunded, so the call is not delivered.`);
   else fail(`There is no dead-lettered call ${id}.`);
   return done === 'done' ? 0 : 1;
 }

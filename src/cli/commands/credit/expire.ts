@@ -6,6 +6,6 @@ export function run(args: readonly string[]): Promise<number> {
     'expire',
     args,
     expireCredit,
-    'Nothing was taken: that is more than it has, without what is held.',
+    'Nothing was expired: the account has less credit that is not held.',
   );
 }

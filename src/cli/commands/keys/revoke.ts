@@ -1,14 +1,14 @@
 import { revokeKey } from '../../../identity/api-keys.ts';
+import { ArgumentError, readId } from '../../arguments.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
-export async function run([id = '', ...more]: readonly string[]): Promise<number> {
-  if (!/^[1-9]\d{0,14}$/.test(id) || more.length > 0) {
-    fail('which key? tollbook keys revoke ID, as `tollbook keys list` shows it');
-    return 64;
-  }
-  const done = await withLedger((ledger) => revokeKey(ledger, { keyId: Number(id) }));
-  if (done) say(`Key ${id} is revoked, in every process at once.`);
+export async function run([text, ...more]: readonly string[]): Promise<number> {
+  const expected = 'name one key: tollbook keys revoke ID, as `tollbook keys list` shows it';
+  if (more.length > 0) throw new ArgumentError(expected);
+  const id = readId(text, expected);
+  const done = await withLedger((ledger) => revokeKey(ledger, { keyId: id }));
+  if (done) say(`Key ${id} is revoked in every process.`);
   else fail(`There is no key ${id}.`);
   return done ? 0 : 1;
 }

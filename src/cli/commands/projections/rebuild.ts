@@ -4,18 +4,18 @@ import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
 const eventsAtOnce = 5_000;
-const tellEvery = 100_000;
+const reportEvery = 100_000;
 
 export async function run(args: readonly string[]): Promise<number> {
   parseArgs({ args: [...args], options: {} });
-  let told = 0;
+  let reported = 0;
   const events = await withLedger(({ pool }) =>
     rebuildProjections(pool, eventsAtOnce, (seq) => {
-      if (seq - told < tellEvery) return;
-      told = seq;
+      if (seq - reported < reportEvery) return;
+      reported = seq;
       fail(`${seq} events`);
     }),
   );
-  say(`The read models were made anew from ${events} events.`);
+  say(`The read models were rebuilt from ${events} events.`);
   return 0;
 }

@@ -6,7 +6,7 @@ import { say } from '../../terminal.ts';
 
 const pageSize = 1_000;
 
-const words: Readonly<Record<string, string>> = {
+const reasons: Readonly<Record<string, string>> = {
   dead_lettered: 'its call is a dead letter',
   never_enqueued: 'it never had a call',
   paid_twice: 'another payment took its quote',
@@ -18,7 +18,7 @@ export async function run(): Promise<number> {
     let listed = 0;
     for (let after = 0; ;) {
       const { rows } = await listRefundsDue(ledger.pool, after, pageSize);
-      for (const row of rows) tell(row);
+      for (const row of rows) show(row);
       listed += rows.length;
       const last = rows.at(-1);
       if (!last || rows.length < pageSize) return listed;
@@ -29,12 +29,13 @@ export async function run(): Promise<number> {
   return 0;
 }
 
-function tell(row: RefundDueRow): void {
+function show(row: RefundDueRow): void {
   const { network, why } = row;
   say(
-    `quote ${row.quote_digest}  due since ${row.since} (${row.age_secs} s)  ${words[why] ?? why}\n` +
+    `quote ${row.quote_digest}  due since ${row.since} (${row.age_secs} s)  ${reasons[why] ?? why}\n` +
       `  ${moneyText(row)} on ${network} to ${row.payer}\n` +
       `  payment ${row.payment_nonce}, paid to ${row.pay_to} by ${row.transaction}`,
   );
-  if (row.block_number === null) say("  not proven on the chain yet: it stands on somebody's word");
+  if (row.block_number === null)
+    say('  not proven on the chain yet: only the facilitator or an operator says that it was paid');
 }

@@ -2,10 +2,10 @@ import { listOpenSettlements } from '../../../jobs/open-settlements.ts';
 import { withLedger } from '../../ledger.ts';
 import { say } from '../../terminal.ts';
 
-const shown = 1_000;
+const maxRows = 1_000;
 
 export async function run(): Promise<number> {
-  const rows = await withLedger((ledger) => listOpenSettlements(ledger, shown));
+  const rows = await withLedger((ledger) => listOpenSettlements(ledger, maxRows));
   if (rows.length === 0) say('No settlement is open.');
   for (const { digest, since, reason, payment, hints, isWithRunner } of rows) {
     const ageSecs = Math.max(0, Math.round((Date.now() - since.getTime()) / 1_000));
@@ -14,13 +14,13 @@ export async function run(): Promise<number> {
       : '';
     const where = isWithRunner ? '  (its call is with a runner)' : '';
     say(`quote ${digest}  open for ${ageSecs} s  ${reason}${where}\n  ${money}`);
-    if (payment) say(`  nonce ${payment.nonce}, holds until ${until(payment.valid_before)}`);
-    for (const hint of hints) say(`  a facilitator named transaction ${hint}`);
+    if (payment) say(`  nonce ${payment.nonce}, valid until ${until(payment.valid_before)}`);
+    for (const hint of hints) say(`  a facilitator returned transaction ${hint}`);
   }
   return 0;
 }
 
 function until(validBefore: string): string {
   const ms = Number(validBefore) * 1_000;
-  return ms <= 8.64e15 ? new Date(ms).toISOString() : 'the end of time';
+  return ms <= 8.64e15 ? new Date(ms).toISOString() : 'any time';
 }

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { type Hex, isHex32 } from '../../../domain/values/primitives.ts';
+import { isHex32 } from '../../../domain/values/primitives.ts';
 import {
   type OperatorResolution,
   type OperatorResolutionResult,
@@ -7,17 +7,17 @@ import {
 } from '../../../jobs/resolve-settlement-by-operator.ts';
 import { closeChains, openChains, readConfig } from '../../chains.ts';
 import { withLedger } from '../../ledger.ts';
-import { operatorNamed, operatorNameRule } from '../../operator-name.ts';
+import { ArgumentError, exitCodes, readOperator } from '../../arguments.ts';
 import { fail, say } from '../../terminal.ts';
 
-const failures: Readonly<Record<Exclude<OperatorResolutionResult['kind'], 'recorded'>, string>> = {
+const messages: Readonly<Record<Exclude<OperatorResolutionResult['kind'], 'recorded'>, string>> = {
   not_open: 'no settlement of that quote is open: `tollbook settlements` lists those that are',
-  ambiguous: 'several payments of that quote are open: they have to be resolved by the gateway',
-  too_young: 'its first settle may still be under way: ask again in a minute',
-  contradicted: 'the chain says otherwise; nothing was recorded',
-  chain_unavailable: 'the chain cannot be asked now; nothing was recorded',
-  transfer_claimed: 'that transaction has paid for something else; nothing was recorded',
-  superseded: 'something else was recorded meanwhile: look at it again',
+  ambiguous: 'several payments of that quote are open: only the gateway can resolve them',
+  too_young: 'its first settlement may still be under way: try again in a minute',
+  contradicted: 'the chain shows the opposite; nothing was recorded',
+  chain_unavailable: 'the chain could not be reached; nothing was recorded',
+  transfer_claimed: 'that transaction paid for something else; nothing was recorded',
+  superseded: 'another decision was recorded meanwhile; check the settlement again',
 };
 
 export async function run(args: readonly string[]): Promise<number> {
@@ -34,40 +34,34 @@ export async function run(args: readonly string[]): Promise<number> {
   });
   const digest = (positionals[0] ?? '').toLowerCase();
   const transaction = values.paid?.toLowerCase();
-  const { evidence = '', by = '' } = values;
-  const wrong = !isHex32(digest)
-    ? 'which settlement? name its quote: 0x and 64 hexadecimal digits'
-    : (transaction === undefined) !== values.unpaid
-      ? 'say one of --paid TRANSACTION and --unpaid'
-      : transaction !== undefined && !isHex32(transaction)
-        ? 'a transaction is 0x and 64 hexadecimal digits'
-        : !/^[ -~]{1,200}$/.test(evidence)
-          ? '--evidence is what you know it from: 1 to 200 visible ASCII characters'
-          : operatorNamed(by) === undefined
-            ? operatorNameRule
-            : undefined;
-  if (wrong !== undefined || !isHex32(digest)) {
-    fail(wrong ?? '');
-    return 64;
-  }
+  const { evidence = '' } = values;
+  if (!isHex32(digest))
+    throw new ArgumentError('name the quote of the settlement: 0x and 64 hexadecimal digits');
+  if ((transaction === undefined) !== values.unpaid)
+    throw new ArgumentError('give either --paid TRANSACTION or --unpaid');
+  if (transaction !== undefined && !isHex32(transaction))
+    throw new ArgumentError('a transaction is 0x and 64 hexadecimal digits');
+  if (!/^[ -~]{1,200}$/.test(evidence))
+    throw new ArgumentError('--evidence is the source of your decision: 1 to 200 visible ASCII characters');
+  // no default: a decision about money names the operator who made it
+  const operator = readOperator(values.by ?? '');
   const chains = openChains(values.config === undefined ? undefined : await readConfig(values.config));
   const resolution: OperatorResolution = {
-    result:
-      transaction === undefined ? { kind: 'unpaid' } : { kind: 'paid', transaction: transaction as Hex },
+    result: transaction === undefined ? { kind: 'unpaid' } : { kind: 'paid', transaction },
     evidence,
-    operator: by,
+    operator,
   };
   try {
     const { kind } = await withLedger((ledger) =>
       resolveSettlementByOperator(ledger, digest, resolution, (network) => chains.get(network)),
     );
     if (kind !== 'recorded') {
-      fail(failures[kind]);
-      return 1;
+      fail(messages[kind]);
+      return exitCodes.refused;
     }
     const isPaid = resolution.result.kind === 'paid';
-    say(isPaid ? 'Settled by your word; its call is on its way.' : 'Failed by your word.');
-    return 0;
+    say(isPaid ? 'Recorded as paid; its call is released to the runner.' : 'Recorded as not paid.');
+    return exitCodes.done;
   } finally {
     await closeChains(chains);
   }

@@ -3,17 +3,17 @@ import { readStream } from '../../../store/streams.ts';
 import { withLedger } from '../../ledger.ts';
 import { say } from '../../terminal.ts';
 
-const shown = 1_000;
+const maxRows = 1_000;
 
 export async function run(): Promise<number> {
   await withLedger(async ({ pool }) => {
-    const spends = await listTroubledSpends(pool, shown);
-    if (spends.length === 0) say('No spend waits for its payment longer than it should.');
+    const spends = await listTroubledSpends(pool, maxRows);
+    if (spends.length === 0) say('Every earned spend is paid out, or will be on time.');
     for (const { stream, status, attempts, reason, since } of spends) {
       const { events } = await readStream(pool, stream);
       const accepted = events.find((event) => event.type === 'spend_accepted');
-      say(`${stream}  ${status === 'failed' ? 'lost' : 'tried again'}  ${reason ?? ''}`);
-      say(`  earned ${since.toISOString()}, tried ${attempts} times`);
+      say(`${stream}  ${status === 'failed' ? 'lost' : 'retried'}  ${reason ?? ''}`);
+      say(`  earned ${since.toISOString()}, ${attempts} attempts`);
       if (!accepted) continue;
       const { amount, network, contract, commitment, nonce, auth_hash: hash, expiry } = accepted.data;
       say(`  ${amount} atoms by ${contract} on ${network}, until ${expiry}`);

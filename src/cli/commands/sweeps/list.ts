@@ -3,10 +3,10 @@ import { withLedger } from '../../ledger.ts';
 import { moneyText } from '../../money-text.ts';
 import { say } from '../../terminal.ts';
 
-const shown = 1_000;
+const maxRows = 1_000;
 
 export async function run(): Promise<number> {
-  const sweeps = await withLedger(({ pool }) => listSweeps(pool, shown));
+  const sweeps = await withLedger(({ pool }) => listSweeps(pool, maxRows));
   if (sweeps.length === 0) say('No sweep is recorded.');
   for (const { at, data } of sweeps) {
     const { network, operator } = data;

@@ -7,32 +7,31 @@ import {
 } from '../../../refunds/record-sweep.ts';
 import { type Caip2, chainIdOf, isHex32 } from '../../../domain/values/primitives.ts';
 import { closeChains, openChains, readConfig } from '../../chains.ts';
-import { chainWords } from '../../chain-words.ts';
+import { chainMessages } from '../../chain-messages.ts';
 import { withLedger } from '../../ledger.ts';
 import { moneyText } from '../../money-text.ts';
-import { ArgumentError, readRpcUrls, requireChains } from '../../network-pairs.ts';
-import { operatorNamed, operatorNameRule } from '../../operator-name.ts';
+import { ArgumentError, readOperator, readRpcUrls, requireChains } from '../../arguments.ts';
 import { fail, say } from '../../terminal.ts';
 
-const words: Readonly<Record<SweepRefusal, string>> = {
-  ...chainWords,
-  no_sweep: 'that transaction moves nothing away from an address that is paid to',
+const messages: Readonly<Record<SweepRefusal, string>> = {
+  ...chainMessages,
+  no_sweep: 'that transaction transfers nothing from an address that receives payments',
   refund_due:
-    'it gives a payer exactly what is owed back, nothing was recorded: ' +
-    'use `tollbook refunds record`, or say --not-a-refund',
-  transfer_claimed: 'all that it moves is recorded as something else already',
+    'it transfers exactly the amount of a due refund to its payer; nothing was recorded: ' +
+    'use `tollbook refunds record`, or --not-a-refund if it is none',
+  transfer_claimed: 'all its transfers are already recorded for another purpose',
 };
 
-/** Exit code 0 where it is recorded, now or before; 1 where it is refused, 64 for wrong arguments. */
+/** Exit code 0 also where the sweep was recorded before. */
 export async function run(args: readonly string[]): Promise<number> {
-  const asked = readAsked(args);
-  const config = asked.config === undefined ? undefined : await readConfig(asked.config);
-  const chains = openChains(config, asked.rpcUrls);
+  const request = readRequest(args);
+  const config = request.config === undefined ? undefined : await readConfig(request.config);
+  const chains = openChains(config, request.rpcUrls);
   try {
     const tokens = config?.jobs?.acceptedTokens ?? [];
-    const answer = await withLedger((ledger) => recordSweep(ledger, asked.order, chains, tokens));
+    const answer = await withLedger((ledger) => recordSweep(ledger, request.order, chains, tokens));
     if (answer.kind === 'refused') {
-      fail(words[answer.code] + (answer.detail === undefined ? '' : ` (${answer.detail})`));
+      fail(messages[answer.code] + (answer.detail === undefined ? '' : ` (${answer.detail})`));
       return 1;
     }
     for (const sweep of answer.recorded) say(`Swept: ${moneyOf(sweep)}.`);
@@ -45,13 +44,13 @@ export async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-interface Asked {
+interface SweepRequest {
   readonly order: SweepOrder;
   readonly config: string | undefined;
   readonly rpcUrls: ReadonlyMap<string, string>;
 }
 
-function readAsked(args: readonly string[]): Asked {
+function readRequest(args: readonly string[]): SweepRequest {
   const { values } = parseArgs({
     args: [...args],
     options: {
@@ -65,12 +64,11 @@ function readAsked(args: readonly string[]): Asked {
   });
   const { network } = values;
   const transaction = values.tx.toLowerCase();
-  const operator = operatorNamed(values.by);
+  const operator = readOperator(values.by);
   if (chainIdOf(network) === undefined)
-    throw new ArgumentError('which chain? --network is its CAIP-2 name, such as eip155:8453');
+    throw new ArgumentError('--network is the CAIP-2 name of the chain, such as eip155:8453');
   if (!isHex32(transaction))
-    throw new ArgumentError('which transaction? --tx is 0x and 64 hexadecimal digits');
-  if (operator === undefined) throw new ArgumentError(operatorNameRule);
+    throw new ArgumentError('--tx is the transaction of the sweep: 0x and 64 hexadecimal digits');
   const rpcUrls = readRpcUrls(values.rpc);
   requireChains(values.config, rpcUrls);
   const order = { network: network as Caip2, transaction, operator, isNoRefund: values['not-a-refund'] };

@@ -1,10 +1,9 @@
 import { parseArgs } from 'node:util';
 import { type OperatorScope, operatorScopes } from '../../../domain/identity/operator-scope.ts';
 import { issueOperatorToken } from '../../../identity/operator-tokens.ts';
+import { ArgumentError, readExpiry } from '../../arguments.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
-
-const dayMs = 86_400_000;
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = parseArgs({
@@ -14,25 +13,16 @@ export async function run(args: readonly string[]): Promise<number> {
   });
   const [name] = positionals;
   const scopes = values.scope.filter(isScope);
-  const days = Number(values.days ?? '0');
-  const wrong =
-    name === undefined || !/^[A-Za-z0-9._-]{1,64}$/.test(name)
-      ? 'a token needs a name: 1 to 64 letters, digits, dots, dashes or underscores'
-      : scopes.length === 0 || scopes.length < values.scope.length
-        ? `name what it may do: --scope ${operatorScopes.join(' | ')}, one or more`
-        : !Number.isInteger(days) || days < 0 || days > 3_650
-          ? '--days is a whole number up to 3650'
-          : undefined;
-  if (wrong !== undefined || name === undefined) {
-    fail(wrong ?? '');
-    return 64;
-  }
-  const expiresAt = days > 0 ? new Date(Date.now() + days * dayMs) : undefined;
+  if (name === undefined || !/^[A-Za-z0-9._-]{1,64}$/.test(name))
+    throw new ArgumentError('a token needs a name: 1 to 64 letters, digits, dots, dashes or underscores');
+  if (scopes.length === 0 || scopes.length < values.scope.length)
+    throw new ArgumentError(`name its scopes: --scope ${operatorScopes.join(' | ')}, one or more`);
+  const expiresAt = readExpiry(values.days);
   const { token, tokenId } = await withLedger((ledger) =>
     issueOperatorToken(ledger, { name, scopes, expiresAt }),
   );
   say(token);
-  fail(`Token ${tokenId} is shown this once; only its hash is stored.`);
+  fail(`Token ${tokenId} is shown only now; the database has its hash.`);
   return 0;
 }
 

@@ -1,14 +1,12 @@
 import { revokeOperatorToken } from '../../../identity/operator-tokens.ts';
+import { readId } from '../../arguments.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
-export async function run([id = '']: readonly string[]): Promise<number> {
-  if (!/^[1-9]\d{0,15}$/.test(id)) {
-    fail('which token? tollbook tokens revoke ID, as `tollbook tokens list` shows it');
-    return 64;
-  }
-  const done = await withLedger((ledger) => revokeOperatorToken(ledger, Number(id)));
-  if (done) say(`Token ${id} is revoked, in every process at once.`);
-  else fail(`There is no token ${id} that could be revoked.`);
+export async function run([text]: readonly string[]): Promise<number> {
+  const id = readId(text, 'name the token: tollbook tokens revoke ID, as `tollbook tokens list` shows it');
+  const done = await withLedger((ledger) => revokeOperatorToken(ledger, id));
+  if (done) say(`Token ${id} is revoked in every process.`);
+  else fail(`There is no active token ${id}.`);
   return done ? 0 : 1;
 }

@@ -1,0 +1,63 @@
+import { userInfo } from 'node:os';
+import { chainIdOf } from '../domain/values/primitives.ts';
+
+const dayMs = 86_400_000;
+const maxDays = 3_650;
+
+/** Exit codes of every command: sysexits.h, where it has one. */
+export const exitCodes = { done: 0, refused: 1, wrongArguments: 64, wrongConfig: 78 } as const;
+
+/** Wrong arguments. The message says what is expected; the command exits with code 64 and has changed nothing. */
+export class ArgumentError extends Error {}
+
+/** A database id in decimal. Throws an ArgumentError with `expected` where the text is none. */
+export function readId(text: string | undefined, expected: string): number {
+  if (text === undefined || !/^[1-9]\d{0,14}$/.test(text)) throw new ArgumentError(expected);
+  return Number(text);
+}
+
+/** The operator that `--by` names, else the account on this machine. Throws an ArgumentError where that is no valid name. */
+export function readOperator(by: string | undefined): string {
+  const name = by ?? userInfo().username;
+  if (/^[A-Za-z0-9._@-]{1,64}$/.test(name)) return name;
+  throw new ArgumentError('--by is your name: 1 to 64 letters, digits, dots, dashes, underscores, @');
+}
+
+/** `--days`: how long a token or a key is valid. Undefined for ever. Throws an ArgumentError where it is out of bounds. */
+export function readExpiry(days: string | undefined): Date | undefined {
+  if (days === undefined) return undefined;
+  const count = Number(days);
+  if (!Number.isInteger(count) || count < 1 || count > maxDays)
+    throw new ArgumentError(`--days is a whole number from 1 to ${maxDays}`);
+  return new Date(Date.now() + count * dayMs);
+}
+
+/** Options of the form NETWORK=VALUE, by network. Throws an ArgumentError where one has another form. */
+export function readPairs(
+  name: string,
+  given: readonly string[],
+  what: string,
+  form: RegExp,
+): ReadonlyMap<string, string> {
+  const pairs = given.map((text): [string, string] => {
+    const at = text.indexOf('=');
+    return [text.slice(0, Math.max(at, 0)), text.slice(at + 1)];
+  });
+  for (const [network, value] of pairs)
+    if (chainIdOf(network) === undefined || !form.test(value))
+      throw new ArgumentError(`--${name} is NETWORK=${what}, such as eip155:8453=${what}`);
+  return new Map(pairs);
+}
+
+/** `--rpc NETWORK=URL`, once for each network. */
+export function readRpcUrls(given: readonly string[]): ReadonlyMap<string, string> {
+  return readPairs('rpc', given, 'URL', /^https?:\/\/\S+$/);
+}
+
+/** Throws an ArgumentError where no RPC is named. */
+export function requireChains(config: string | undefined, rpcUrls: ReadonlyMap<string, string>): void {
+  if (config === undefined && rpcUrls.size === 0)
+    throw new ArgumentError(
+      "an RPC is missing: name one with --rpc NETWORK=URL, or the gateway's configuration with --config FILE",
+    );
+}
