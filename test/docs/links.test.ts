@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import lint from '../../oxlint.config.ts';
@@ -83,6 +83,18 @@ test('commands and options on the pages exist', () => {
   expect(unknown).toEqual([]);
 });
 
+test('npm scripts on the pages exist', () => {
+  const { scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as {
+    scripts: object;
+  };
+  const unknown = pages.flatMap(({ file, text }) =>
+    [...text.matchAll(/npm run (?:-s )?([a-z]+)/g)].flatMap(([call, name = '']) =>
+      Object.hasOwn(scripts, name) ? [] : [`${file}: ${call}`],
+    ),
+  );
+  expect(unknown).toEqual([]);
+});
+
 test('docs/operations.md lists every command once', () => {
   const [, list = ''] = readPage('docs/operations.md').text.split('## All commands');
   const listed = [...list.matchAll(/^\| (`.+?) \|/gm)].flatMap(
@@ -114,4 +126,8 @@ test('ARCHITECTURE.md draws every directory of src/ below those that it imports 
       .map((other) => `${name} → ${other}`);
   });
   expect([...new Set(upwards)]).toEqual([]);
+});
+
+test('README.md has at most 200 lines', () => {
+  expect(readPage('README.md').text.split('\n').length).toBeLessThanOrEqual(200);
 });

@@ -14,7 +14,7 @@ const folder = makeFolder();
 let gateway: Program;
 /** The ports that the pages name, and those that stand for them here. */
 const ports = new Map<string, string>();
-const timeoutMs = 120_000;
+const timeoutMs = 300_000;
 
 beforeAll(async () => {
   linkRepository(folder);
