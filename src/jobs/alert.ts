@@ -1,4 +1,4 @@
-import type { RecordedEvent } from '../domain/events/event.ts';
+import type { EventOf, RecordedEvent, TypesFollowedBy } from '../domain/events/event.ts';
 
 /** What an operator is told of at once. */
 export interface Alert {
@@ -15,26 +15,28 @@ export function alertOf(event: RecordedEvent): Alert {
   return { id: `tollbook-${seq}`, type, text: `${sentence(event)} Quote ${stream}.` };
 }
 
+const sentences: { readonly [T in TypesFollowedBy<'alert'>]: (event: EventOf<T>) => string } = {
+  settlement_disproved({ data: { transaction, reason, call, payer } }) {
+    return `A settlement does not stand on the chain (${reason}): the facilitator named ${transaction} for a payment of ${payer}; its call was ${callText(call)}.`;
+  },
+  settlement_reorged({ data: { transaction, block_number, call } }) {
+    return `The block ${block_number} of a settlement was replaced: transaction ${transaction} is looked for again; its call was ${callText(call)}.`;
+  },
+  payer_mismatch({ data }) {
+    return `The facilitator says that ${data.settled_payer} paid what ${data.payer} had signed; the chain is asked.`;
+  },
+  settlement_overdue({ data: { payer, age_secs, reason } }) {
+    return `A payment of ${payer} has had no outcome for ${age_secs} seconds (${reason}): see \`tollbook settlements\`.`;
+  },
+};
+
 function sentence(event: RecordedEvent): string {
-  switch (event.type) {
-    case 'settlement_disproved': {
-      const { transaction, reason, call, payer } = event.data;
-      return `A settlement does not stand on the chain (${reason}): the facilitator named ${transaction} for a payment of ${payer}; its call was ${callWord(call)}.`;
-    }
-    case 'settlement_reorged': {
-      const { transaction, block_number, call } = event.data;
-      return `The block ${block_number} of a settlement was replaced: transaction ${transaction} is looked for again; its call was ${callWord(call)}.`;
-    }
-    case 'payer_mismatch':
-      return `The facilitator says that ${event.data.settled_payer} paid what ${event.data.payer} had signed; the chain is asked.`;
-    case 'settlement_overdue':
-      return `A payment of ${event.data.payer} has had no outcome for ${event.data.age_secs} seconds (${event.data.reason}): see \`tollbook settlements\`.`;
-    default:
-      return `${event.type} at ${event.at}.`;
-  }
+  if (!Object.hasOwn(sentences, event.type)) return `${event.type} at ${event.at}.`;
+  const write = sentences[event.type as keyof typeof sentences] as (event: RecordedEvent) => string;
+  return write(event);
 }
 
-function callWord(call: 'withdrawn' | 'kept'): string {
+function callText(call: 'withdrawn' | 'kept'): string {
   return call === 'withdrawn' ? 'taken back' : 'already with its runner';
 }
 

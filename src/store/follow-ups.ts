@@ -1,4 +1,5 @@
 import pg from 'pg';
+import type { FollowUpTopic as EventFollowUp } from '../domain/events/descriptor.ts';
 import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
 import type { LedgerDatabase } from './database.ts';
 
@@ -7,7 +8,7 @@ import type { LedgerDatabase } from './database.ts';
  * runner has its call, `alert` the operator, `reverse_top_up` credit that it has bought. The statements here are simple-protocol
  * messages: they lock rows, and a client that vanishes must not keep them.
  */
-export type FollowUpTopic = 'confirm' | 'resolve' | 'alert' | 'reverse_top_up';
+export type FollowUpTopic = Exclude<EventFollowUp, 'pay_out'>;
 
 /** Something to do about one event. */
 export interface FollowUp {

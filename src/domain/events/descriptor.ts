@@ -71,9 +71,9 @@ export type CounterName = (typeof counterNames)[number];
 
 /**
  * Something a worker does later because of an event: `confirm` a settlement until it is final, `resolve` one that failed
- * while a runner has its call, `alert` the operator, `take_back` credit whose payment did not stand, `pay_out` a spend.
+ * while a runner has its call, `alert` the operator, `reverse_top_up`: reverse credit whose payment did not stand, `pay_out` a spend.
  */
-export type FollowUpTopic = 'confirm' | 'resolve' | 'alert' | 'take_back' | 'pay_out';
+export type FollowUpTopic = 'confirm' | 'resolve' | 'alert' | 'reverse_top_up' | 'pay_out';
 
 /**
  * All that the code needs to know of one event type. Every aspect is required, so that a new type must decide each one.

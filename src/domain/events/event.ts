@@ -3,7 +3,7 @@ import { canonicalJson } from '../values/canonical-json.ts';
 import { callEvents } from './call-events.ts';
 import { chatEvents } from './chat-events.ts';
 import { creditEvents } from './credit-events.ts';
-import type { EventDescriptor } from './descriptor.ts';
+import type { EventDescriptor, FollowUpTopic } from './descriptor.ts';
 import { identityEvents } from './identity-events.ts';
 import { operatorEvents } from './operator-events.ts';
 import { paymentEvents } from './payment-events.ts';
@@ -42,6 +42,15 @@ export function hasAspect<A extends Aspect, E extends { readonly type: EventType
 ): event is Extract<E, { readonly type: TypesWith<A> }> {
   return eventDescriptors[event.type][aspect] !== 'none';
 }
+
+/** The types whose descriptor names a follow-up. */
+export type TypesFollowedBy<Topic extends FollowUpTopic> = {
+  [T in EventType]: Descriptors[T]['followUps'] extends readonly (infer Listed)[]
+    ? Topic extends Listed
+      ? T
+      : never
+    : never;
+}[EventType];
 
 type ListAspect = 'readModels' | 'counters' | 'followUps';
 

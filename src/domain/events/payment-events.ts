@@ -153,7 +153,7 @@ export const paymentEvents = {
     reconciliation: 'needed',
     readModels: ['payments'],
     counters: ['settlement_failed'],
-    followUps: ['take_back'],
+    followUps: ['reverse_top_up'],
   },
   payment_settled: {
     schema: z.strictObject({
@@ -267,6 +267,6 @@ export const paymentEvents = {
     reconciliation: 'needed',
     readModels: ['payments'],
     counters: 'none',
-    followUps: ['take_back'],
+    followUps: ['reverse_top_up'],
   },
 } as const satisfies EventFamily;
