@@ -3,8 +3,8 @@ import { shortInstant } from '../domain/values/period.ts';
 import type { JournalPosting, JournalStyle } from './journal.ts';
 import { ExportError } from './source.ts';
 
-/** Beancount counts in decimals of so many digits and rounds what is longer. */
-const mostDigits = 28;
+/** Beancount rounds decimals with more digits than this. */
+const maxDigits = 28;
 
 /** A journal that `bean-check` accepts by itself. Every balance is asserted without tolerance. */
 export const beancount: JournalStyle = {
@@ -57,9 +57,9 @@ function assertion(day: string, { account, commodity, atoms }: Balance): string 
 
 function amount(atoms: bigint, { name, decimals }: Commodity): string {
   const text = decimalText(atoms, decimals);
-  if (text.replace(/^-?0*\.?0*/, '').replace('.', '').length > mostDigits)
+  if (text.replace(/^-?0*\.?0*/, '').replace('.', '').length > maxDigits)
     throw new ExportError(
-      `${text} ${name} has more than the ${mostDigits} digits that beancount counts with: use --format hledger`,
+      `${text} ${name} has more than ${maxDigits} digits, which beancount would round. No file was written: use --format hledger`,
     );
   return text;
 }

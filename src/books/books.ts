@@ -12,15 +12,16 @@ export type BooksPart =
   | { readonly kind: 'entry'; readonly entry: Entry }
   | { readonly kind: 'closing'; readonly balances: readonly Balance[] };
 
-/** What the books of a period are made from: read once already, so what is wrong with it is known before anything is written. */
+/** The books of a period. The ledger was read once already, so its errors are known before anything is written. */
 export interface Books {
   readonly period: Period;
   parts(): AsyncIterable<BooksPart>;
 }
 
 /**
- * Prepares the books of a period. An event belongs to a period by the time of its recording, so the events of a period stand
- * together and a period that is over never changes. Throws ExportFault where the ledger given is not all there.
+ * Prepares the books of a period. An event belongs to a period by its recording time, so the events of a period are adjacent
+ * and the books of a past period never change.
+ * @throws ExportError where the given ledger is incomplete or not readable
  */
 export async function openBooks(source: LedgerSource, period: Period): Promise<Books> {
   const reopened = new ReopenedQuotes();
@@ -33,13 +34,13 @@ export async function openBooks(source: LedgerSource, period: Period): Promise<B
     events += 1;
     if (seq !== events)
       throw new ExportError(
-        `event ${seq} stands where event ${events} should: books are kept from the first event on, without gaps`,
+        `event ${seq} is in the place of event ${events}: books need every event from the first on, without gaps`,
       );
     reopened.skim(event);
   }
   if (!hasPassed && !source.isCompleteTo(period.toMs))
     throw new ExportError(
-      `nothing recorded at ${instantText(period.toMs)} or later is in what was given, so it may have been exported before the period was over: export the ledger again, or say with --exported-at when it was`,
+      `the file has no event of ${instantText(period.toMs)} or later, so it may have been exported before the period ended: export the ledger again, or give the time of the export with --exported-at`,
     );
   return { period, parts: () => keepBooks(source, period, events, (digest) => reopened.has(digest)) };
 }
@@ -59,9 +60,9 @@ async function* keepBooks(
     return { kind: 'opening', balances: balances.list() };
   };
   let nowMs = 0;
-  let left = events;
+  let remaining = events;
   for await (const leaf of leavesOf(source)) {
-    if (left-- === 0) break;
+    if (remaining-- === 0) break;
     const event = decode(leaf);
     nowMs = Math.max(nowMs, Date.parse(event.at));
     if (!isOpen && nowMs >= period.fromMs) yield open();
@@ -74,7 +75,7 @@ async function* keepBooks(
   yield { kind: 'closing', balances: balances.list() };
 }
 
-/** Books begin with what there is and what is owed; earlier income and expenses are the other side of it. */
+/** Assets and liabilities are brought forward; earlier income and expenses are summed up as equity. */
 function openingOf(before: Balances): Balances {
   const opening = new Balances();
   for (const { account, commodity, atoms } of before.list())
@@ -97,11 +98,11 @@ function skim(leaf: Buffer): Skimmed {
   try {
     read = JSON.parse(leaf.toString('utf8')) as Partial<Skimmed> | null;
   } catch {
-    // said below
+    // reported below
   }
   if (typeof read?.at !== 'string' || typeof read.seq !== 'number' || typeof read.data !== 'object')
     throw new ExportError(
-      'what was given has a line that is no event: a file of tollbook export --format jsonl is wanted',
+      'the input has a line that is not an event: give a file made by tollbook export --format jsonl',
     );
   return read as Skimmed;
 }
@@ -111,9 +112,8 @@ function decode(leaf: Buffer): RecordedEvent {
     return decodeLeaf(leaf);
   } catch (error) {
     const { seq } = skim(leaf);
-    throw new ExportError(
-      `event ${seq} cannot be read: tollbook verify says what is wrong with this ledger`,
-      { cause: error },
-    );
+    throw new ExportError(`event ${seq} cannot be read: run tollbook verify to find out why`, {
+      cause: error,
+    });
   }
 }

@@ -1,7 +1,7 @@
 import type { BooksPart } from './books.ts';
 import { columns, rowsOf } from './rows.ts';
 
-/** RFC 4180: a header, a line a move, CR LF. */
+/** RFC 4180: a header, then one line per move, with CR LF. */
 export async function* csvOf(parts: AsyncIterable<BooksPart>): AsyncGenerator<string> {
   yield line(columns.map(({ name }) => name));
   for await (const part of parts) {
@@ -14,7 +14,7 @@ function line(fields: readonly string[]): string {
   return `${fields.map(csvField).join(',')}\r\n`;
 }
 
-/** Spreadsheets run what begins like a formula: an apostrophe makes it text. */
+/** Spreadsheets evaluate a field that begins like a formula: a leading apostrophe makes it text. */
 export function csvField(text: string): string {
   const safe = /^[=+\-@\t\r\n]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;

@@ -5,8 +5,8 @@ import { readExportEnd, readLeafLines } from '../store/export.ts';
 const leavesAtOnce = 2_000;
 
 /**
- * The ledger from an event on, as it stands now: every event's leaf bytes, a line each, then the ledger's own counters.
- * A line is the leaf to the byte: canonical JSON holds no line's end. Memory does not grow with the ledger.
+ * The ledger from an event on: the leaf bytes of every event, one line each, then the ledger's own counters. Canonical JSON has
+ * no line breaks, so a line is the leaf byte for byte. Memory does not grow with the ledger.
  */
 export async function* exportLines(pool: pg.Pool, fromSeq: number): AsyncGenerator<Buffer> {
   const { seq, last, counters } = await readExportEnd(pool);

@@ -8,7 +8,7 @@ import { parquetOf } from './parquet.ts';
 
 const chunkLetters = 64 * 1_024;
 
-/** The books of a period as a file's bytes, piece by piece. The same books are the same bytes. */
+/** The bytes of a file, in chunks. The same books always give the same bytes. */
 export async function* writeBooks(books: Books, format: BookFormat): AsyncGenerator<Buffer> {
   if (format === 'parquet') return yield* parquetOf(books.parts());
   let chunk = '';

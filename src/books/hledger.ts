@@ -21,7 +21,7 @@ export const hledger: JournalStyle = {
     `\n${last} * Closing balances\n${balances.map((balance) => posting({ ...balance, atoms: 0n }, balance.atoms)).join('')}`,
 };
 
-/** Tags. No text that anybody chose is among them: hledger reads dates in comments. */
+/** Tags. Free text of operators is left out: hledger would read dates in comments. */
 function comment({ event, recordedAt, occurredAt, quoteDigest, transaction, block }: Entry): string {
   const tags = { event, recorded: recordedAt, occurred: occurredAt, quote: quoteDigest, transaction, block };
   return Object.entries(tags)

@@ -16,17 +16,17 @@ export interface JournalStyle {
   account(account: string, days: JournalDays): string;
   /** The balances at the period's start, brought forward. */
   opening(balances: readonly Balance[], days: JournalDays): string;
-  /** An account that is used for the first time held nothing of a commodity. */
+  /** An account that is used for the first time: its balance of the commodity was zero. */
   unused(balance: Balance, days: JournalDays): string;
   entry(entry: Entry, postings: readonly JournalPosting[]): string;
   closing(balances: readonly Balance[], days: JournalDays): string;
 }
 
-/** Journals know days only: balances are brought forward on the day before the period and asserted on either end of it. */
+/** Journals have days only: balances are brought forward on the day before the period and asserted at both ends of it. */
 export interface JournalDays {
   readonly before: string;
   readonly first: string;
-  /** The last day with anything in it. */
+  /** The last day of the period. */
   readonly last: string;
   readonly after: string;
 }
@@ -46,11 +46,11 @@ function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
-/** A whole journal of one period, which stands on its own. Accounts and commodities are declared where they first occur. */
+/** The complete journal of one period. Accounts and commodities are declared before their first use. */
 export async function* journalOf({ period, parts }: Books, style: JournalStyle): AsyncGenerator<string> {
   const days = daysOf(period);
   const declared = new Set<string>();
-  const seen = new Balances();
+  const used = new Balances();
   const declare = ({ account, commodity }: Pick<JournalPosting, 'account' | 'commodity'>): string => {
     const texts: string[] = [];
     if (!declared.has(commodity.name)) texts.push(style.commodity(commodity, days));
@@ -63,8 +63,8 @@ export async function* journalOf({ period, parts }: Books, style: JournalStyle):
     if (part.kind === 'entry') {
       const postings = postingsOf(part.entry);
       for (const posting of postings) {
-        if (seen.has(posting.account, posting.commodity)) continue;
-        seen.add(posting.account, posting.commodity, 0n);
+        if (used.has(posting.account, posting.commodity)) continue;
+        used.add(posting.account, posting.commodity, 0n);
         yield `\n${declare(posting)}${style.unused({ ...posting, atoms: 0n }, days)}`;
       }
       yield style.entry(part.entry, postings);
@@ -72,14 +72,14 @@ export async function* journalOf({ period, parts }: Books, style: JournalStyle):
     }
     const balances = part.balances.filter(({ atoms }) => part.kind === 'closing' || atoms !== 0n);
     for (const balance of balances) {
-      seen.add(balance.account, balance.commodity, 0n);
+      used.add(balance.account, balance.commodity, 0n);
       yield declare(balance);
     }
     if (balances.length > 0) yield style[part.kind](balances, days);
   }
 }
 
-/** The postings of an entry, those of one account and commodity together. */
+/** The postings of an entry, summed by account and commodity. */
 function postingsOf({ moves }: Entry): JournalPosting[] {
   const sums = new Balances();
   for (const move of moves) sums.post(move);

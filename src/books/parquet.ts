@@ -16,7 +16,7 @@ const schema = [
   ...columns.map(({ name, type }) => ({ name, repetition_type: 'OPTIONAL' as const, ...schemaTypes[type] })),
 ];
 
-/** The rows of the CSV with types: atoms and amounts are text, since no number of Parquet's is wide enough for all of them. */
+/** The rows of the CSV, typed. Atoms and amounts are text: no number type of Parquet is wide enough for them. */
 export async function* parquetOf(parts: AsyncIterable<BooksPart>): AsyncGenerator<Buffer> {
   const writer = new ByteWriter();
   const parquet = new ParquetWriter({ writer, schema, createdBy: 'tollbook' });
@@ -28,7 +28,7 @@ export async function* parquetOf(parts: AsyncIterable<BooksPart>): AsyncGenerato
     }));
     void parquet.write({ columnData, rowGroupSize: rowsInGroup });
     group = [];
-    return taken(writer);
+    return takeBytes(writer);
   };
   for await (const part of parts) {
     if (part.kind === 'entry') group.push(...rowsOf(part.entry satisfies Entry));
@@ -36,15 +36,15 @@ export async function* parquetOf(parts: AsyncIterable<BooksPart>): AsyncGenerato
   }
   if (group.length > 0) yield write();
   void parquet.finish();
-  yield taken(writer);
+  yield takeBytes(writer);
 }
 
 function cell({ type }: Column, value: ReturnType<Column['of']>): unknown {
   return type === 'instant' && typeof value === 'string' ? new Date(value) : value;
 }
 
-/** What was written since; the writer goes on in the same memory. */
-function taken(writer: ByteWriter): Buffer {
+/** The bytes written since the last call; the writer reuses its memory. */
+function takeBytes(writer: ByteWriter): Buffer {
   const bytes = Buffer.from(writer.getBytes().slice());
   writer.index = 0;
   return bytes;

@@ -16,8 +16,8 @@ export interface Column {
 }
 
 /**
- * A row for every move: so much from the credit account to the debit account. Amounts are never negative; `gross`, `fee` and
- * `net` are in the token's units. The fee is 0: gas is paid by the facilitator or by whoever sends the transaction.
+ * One row per move: an amount from the credit account to the debit account. Amounts are never negative; `gross`, `fee` and
+ * `net` are in the token's units. The fee is 0: the facilitator or the sender of the transaction pays the gas.
  */
 export const columns: readonly Column[] = [
   { name: 'seq', type: 'whole', of: ({ entry }) => BigInt(entry.seq) },

@@ -3,22 +3,24 @@ import type pg from 'pg';
 import { readExportEnd, readLeafLines, readPassedMoment } from '../store/export.ts';
 import { isTrailer, takeLines } from '../log/tree-roots.ts';
 
-/** Why no books can be made of what was given; a whole sentence. */
-export class ExportError extends Error {}
+/** The given ledger does not allow to write books. The message is a whole sentence. */
+export class ExportError extends Error {
+  override readonly name = 'ExportError';
+}
 
-/** A ledger to read from its first event on, as often as is needed: the same events every time. */
+/** A ledger that can be read several times, with the same events each time. */
 export interface LedgerSource {
-  /** The clock that says what is over, in Unix milliseconds. */
+  /** The current time by the clock of this source, in Unix milliseconds. */
   readonly nowMs: number;
-  /** Leaves in their order, many at a time; ends at the ledger's end. */
+  /** All leaves in order, in batches. */
   leaves(): AsyncIterable<readonly Buffer[]>;
-  /** Whether no event from before `toMs` is missing; asked after all leaves were read. */
+  /** Whether all events before `toMs` are included. Call it after reading all leaves. */
   isCompleteTo(toMs: number): boolean;
 }
 
 const leavesAtOnce = 2_000;
 
-/** The ledger in a database, up to where it stands now. */
+/** The ledger in a database, up to its current end. */
 export async function openDatabaseSource(pool: pg.Pool): Promise<LedgerSource> {
   const nowMs = await readPassedMoment(pool);
   const { last } = await readExportEnd(pool);
@@ -37,8 +39,8 @@ export async function openDatabaseSource(pool: pg.Pool): Promise<LedgerSource> {
 }
 
 /**
- * The ledger in a file that `tollbook export --format jsonl` wrote. The file does not say when that was: `exportedAtMs` is
- * somebody's word for it; without it, only what an event of the file has passed is complete.
+ * The ledger in a file that `tollbook export --format jsonl` wrote. The file does not contain the time of the export:
+ * without `exportedAtMs` it is complete only up to its last event.
  */
 export function openFileSource(file: string, nowMs: number, exportedAtMs = -Infinity): LedgerSource {
   return {
@@ -51,7 +53,10 @@ export function openFileSource(file: string, nowMs: number, exportedAtMs = -Infi
         rest = read.rest;
         yield read.lines.filter((line) => !isTrailer(line));
       }
-      if (rest.length > 0) throw new ExportError(`${file} ends in the middle of a line: it was cut off`);
+      if (rest.length > 0)
+        throw new ExportError(
+          `${file} ends in the middle of a line: it is truncated. Export the ledger again`,
+        );
     },
   };
 }

@@ -2,7 +2,7 @@ import { type CreditBalance, foldCredit, noCredit, postingOf } from '../domain/c
 import type { RecordedEvent } from '../domain/events/event.ts';
 import type { AccountCredit } from '../store/credit-projection.ts';
 
-/** What events have moved of each account's credit that they speak of, by account. */
+/** How these events change the credit of each account that they name. */
 export function accountCreditOf(events: readonly RecordedEvent[]): AccountCredit[] {
   const balances = foldCredit(events);
   const names = new Map<number, string>();
@@ -22,7 +22,7 @@ export function accountCreditOf(events: readonly RecordedEvent[]): AccountCredit
     }));
 }
 
-/** What came from outside is counted below zero in the books, and above it here. */
+/** Credit from outside is negative in the books and positive in the read model. */
 function totalsOf({ available, held, granted, bought, used, expired }: CreditBalance) {
   return {
     balance: String(available),

@@ -1,22 +1,22 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 /**
- * Where a list goes on: a place, and a mark that only this database's key makes. A cursor of another database would point
- * at other rows, and is told from its own.
+ * The cursor of the next page: a place in the list and an HMAC of it with this database's key. The HMAC refuses a cursor of
+ * another database, which would point at other rows.
  */
 export function makeCursor(key: Buffer, list: string, place: number): string {
-  return `${place}-${markOf(key, list, place)}`;
+  return `${place}-${macOf(key, list, place)}`;
 }
 
-/** The place; undefined for a cursor that was not made here, for this list. */
+/** The place; undefined for a cursor of another list or another database. */
 export function readCursor(key: Buffer, list: string, cursor: string): number | undefined {
   const match = /^(0|[1-9]\d{0,15})-([\w-]{16})$/.exec(cursor);
   const place = Number(match?.[1]);
   if (!match || !Number.isSafeInteger(place)) return undefined;
-  const [given, own] = [Buffer.from(match[2] ?? ''), Buffer.from(markOf(key, list, place))];
+  const [given, own] = [Buffer.from(match[2] ?? ''), Buffer.from(macOf(key, list, place))];
   return given.length === own.length && timingSafeEqual(given, own) ? place : undefined;
 }
 
-function markOf(key: Buffer, list: string, place: number): string {
+function macOf(key: Buffer, list: string, place: number): string {
   return createHmac('sha256', key).update(`cursor:${list}:${place}`).digest('base64url').slice(0, 16);
 }

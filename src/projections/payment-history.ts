@@ -6,7 +6,7 @@ import { readStreamLeaves } from '../store/streams.ts';
 import type { LogReader } from '../log/log-reader.ts';
 import type { InclusionProof } from '../log/prove.ts';
 
-/** All that the ledger holds of a quote, with proofs as far as it is sealed. */
+/** All events of a quote, with inclusion proofs of those that are sealed. */
 export interface PaymentHistory {
   readonly state: string;
   readonly paid: boolean | null;
@@ -18,7 +18,7 @@ export interface PaymentHistory {
   }[];
 }
 
-/** Undefined for a digest that nothing was ever quoted under. */
+/** Undefined where the ledger has no such quote. */
 export async function readPaymentHistory(
   pool: pg.Pool,
   reader: LogReader | undefined,
@@ -27,13 +27,13 @@ export async function readPaymentHistory(
   const [head, rows] = await Promise.all([reader?.newest(), readStreamLeaves(pool, digest)]);
   if (rows.length === 0) return undefined;
   const events = rows.map(({ leaf }) => decodeLeaf(leaf));
-  const story = foldQuote(events);
+  const quote = foldQuote(events);
   const seqs = rows.map(({ seq }) => seq);
   const proven = head && (await reader?.proveSealed(head, seqs));
   const proofOf = new Map(proven?.proofs.map((proof) => [proof.seq, proof]));
   return {
-    state: receiptState(story, Math.floor(rows[0]?.now ?? 0)),
-    paid: isPaid(story),
+    state: receiptState(quote, Math.floor(rows[0]?.now ?? 0)),
+    paid: isPaid(quote),
     head,
     events: events.map((event, index) => ({
       event,

@@ -21,8 +21,8 @@ const paymentTypes = typesListing('readModels', 'payments');
 const creditTypes = typesListing('readModels', 'credit');
 
 /**
- * Takes the next events into a generation of the read models, the one that is read where none is named. Returns how many
- * events that were; 0 where there was none, or another process was first.
+ * Applies the next events to a generation of the read models, by default the active one. Returns the number of events
+ * applied: 0 where there was none, or where another process has applied them (compare-and-swap on the position).
  */
 export async function projectNext(pool: pg.Pool, max: number, generation?: number): Promise<number> {
   const ofPayments = await projectPayments(pool, max, generation);
@@ -42,7 +42,7 @@ async function projectPayments(pool: pg.Pool, max: number, generation?: number):
   return isOurs ? touched.last - projection.seq : 0;
 }
 
-/** Brings the read models up to all that is recorded by now, whoever else does so at the same time. */
+/** Brings the read models up to the current end of the ledger. Other processes may do the same concurrently. */
 export async function projectToHead(ledger: {
   readonly pool: pg.Pool;
   readonly db: LedgerDatabase;
@@ -51,7 +51,7 @@ export async function projectToHead(ledger: {
   while ((await readProjection(ledger.pool)).seq < asOfSeq) await projectNext(ledger.pool, readAtOnce);
 }
 
-/** Credit has a place of its own in the ledger: it is a sum over events, where payments are folds of whole streams. */
+/** Credit has a position of its own: it is a sum over events, while payments are folds of whole streams. */
 async function projectCredit(pool: pg.Pool, max: number, generation?: number): Promise<number> {
   const place = await readProjection(pool, generation, 'credit_seq');
   const next = await readNextOfTypes(pool, place.seq, max, creditTypes);
@@ -61,8 +61,8 @@ async function projectCredit(pool: pg.Pool, max: number, generation?: number): P
 }
 
 /**
- * Builds the read models anew from the first event, beside those that are read, and puts them in their place when they have
- * caught up. Nobody waits meanwhile. Returns how many events they were made of.
+ * Builds a new generation of the read models from the first event and activates it when it has caught up. The old generation
+ * is read until then. Returns the position up to which the new one was built.
  */
 export async function rebuildProjections(
   pool: pg.Pool,
@@ -74,7 +74,7 @@ export async function rebuildProjections(
     const read = await projectNext(pool, max, generation);
     const { seq } = await readProjection(pool, generation);
     onProgress(seq);
-    // near its end only: until then it would be asked in vain
+    // a full batch means that it is still far behind
     const replaced = read < max ? await activateProjection(pool, generation) : undefined;
     if (replaced === undefined) continue;
     while ((await sweepProjections(pool, replaced, sweptAtOnce)) > 0);

@@ -3,20 +3,20 @@ import { refundReason } from '../domain/payments/refund.ts';
 import { foldQuote, type PaymentState, type QuoteState } from '../domain/payments/quote-state.ts';
 import type { CallRow, PaymentRow } from '../store/projection.ts';
 
-/** What finance reads of one stream: a fold over its events, as far as they are given. */
+/** The payments and calls of one stream: a fold over the given events. */
 export function paymentRowsOf(events: readonly RecordedEvent[]): {
   payments: PaymentRow[];
   calls: CallRow[];
 } {
-  const story = foldQuote(events);
-  const { quote } = story;
+  const state = foldQuote(events);
+  const { quote } = state;
   const started = events.filter(({ type }) => type === 'settlement_started');
   const last = events.at(-1);
   if (!quote || !last) return { payments: [], calls: [] };
   const job = { service_id: quote.service_id, job_index: quote.job_index };
   const payments: PaymentRow[] = [];
   const calls: CallRow[] = [];
-  for (const [index, payment] of story.payments.entries()) {
+  for (const [index, payment] of state.payments.entries()) {
     const start = started[index];
     if (!start) continue;
     const { network, asset, symbol, decimals, amount, payer, pay_to } = payment.payment;
@@ -41,7 +41,7 @@ export function paymentRowsOf(events: readonly RecordedEvent[]): {
       settled_at: settled?.at ?? null,
       refunded_at: refunded ? (events[refunded.version - 1]?.at ?? null) : null,
       refund_transaction: refunded?.transaction ?? null,
-      ...refundDueOf(story, payment, call),
+      ...refundDueOf(state, payment, call),
       last_seq: last.seq,
     });
     if (call) calls.push({ ...call, ...job });
@@ -49,19 +49,19 @@ export function paymentRowsOf(events: readonly RecordedEvent[]): {
   return { payments, calls };
 }
 
-/** Where a payment stands: at its call, once there is one that is paid, and beyond that at its refund. */
+/** The state of a payment: that of its refund, else of its call, else of its settlement. */
 function stateOf({ status, call, refunded }: PaymentState): string {
   if (status === 'settled' && refunded) return 'refunded';
   return status === 'settled' && call ? call.status : status;
 }
 
-/** Whether its money is owed back, and since when. */
+/** Whether a refund is due, and since when. */
 function refundDueOf(
-  story: QuoteState,
+  quote: QuoteState,
   payment: PaymentState,
   call: Pick<CallRow, 'ended_at'> | undefined,
 ): Pick<PaymentRow, 'refund_due' | 'refund_due_since'> {
-  const reason = refundReason(story, payment);
+  const reason = refundReason(quote, payment);
   if (!reason) return { refund_due: null, refund_due_since: null };
   return { refund_due: reason, refund_due_since: call?.ended_at ?? payment.settled?.at ?? null };
 }
@@ -72,10 +72,10 @@ function callRow(
   seq: number,
 ): Omit<CallRow, 'service_id' | 'job_index'> | undefined {
   if (!call) return undefined;
-  const mine = events.filter(({ data }) => 'call_id' in data && data.call_id === call.callId);
-  const enqueued = mine.find(({ type }) => type === 'enqueued');
+  const ownEvents = events.filter(({ data }) => 'call_id' in data && data.call_id === call.callId);
+  const enqueued = ownEvents.find(({ type }) => type === 'enqueued');
   if (!enqueued) return undefined;
-  const attempts = mine.flatMap(({ data }) => ('attempt' in data ? data.attempt : []));
+  const attempts = ownEvents.flatMap(({ data }) => ('attempt' in data ? data.attempt : []));
   const isEnded = call.status === 'completed' || call.status === 'dead_lettered';
   return {
     call_id: call.callId,
@@ -84,6 +84,6 @@ function callRow(
     status: call.status,
     attempts: Math.max(0, ...attempts),
     enqueued_at: enqueued.at,
-    ended_at: isEnded ? (mine.at(-1)?.at ?? null) : null,
+    ended_at: isEnded ? (ownEvents.at(-1)?.at ?? null) : null,
   };
 }

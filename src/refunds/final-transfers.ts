@@ -1,7 +1,7 @@
 import type { Caip2, Hex } from '../domain/values/primitives.ts';
 import type { Chain, Transfer } from '../peers/chain/chain.ts';
 
-/** Why a transaction says nothing that could be recorded. */
+/** Why a transaction cannot be recorded. */
 export type NoTransfers =
   | 'network_unknown'
   | 'wrong_chain'
@@ -13,7 +13,7 @@ export type NoTransfers =
 export interface Refused<Code extends string> {
   readonly kind: 'refused';
   readonly code: Code;
-  /** What it was found by, in few words. */
+  /** The value that led to the refusal. */
   readonly detail?: string | undefined;
 }
 
@@ -21,7 +21,7 @@ export function refused<Code extends string>(code: Code, detail?: string): Refus
   return { kind: 'refused', code, detail };
 }
 
-/** What a transaction moved, and where it stands. */
+/** The transfers of a transaction, and its block. */
 export interface MinedTransfers {
   readonly kind: 'mined';
   readonly blockNumber: bigint;
@@ -29,10 +29,10 @@ export interface MinedTransfers {
   readonly transfers: readonly Transfer[];
 }
 
-/** The chains that can be asked, by network. */
+/** The configured chains, by network. */
 export type Chains = ReadonlyMap<string, Chain>;
 
-/** What a transaction moved, final or not. */
+/** The transfers of a transaction in a block, final or not. */
 export async function readMined(
   chains: Chains,
   network: Caip2,
@@ -49,14 +49,16 @@ export async function readMined(
     case 'unavailable':
       return unavailable(read.cause, network);
     case 'absent': {
-      const heard = await chain.knowsTransaction(transaction);
-      if (heard.kind === 'unavailable') return unavailable(heard.cause, network);
-      return heard.isKnown ? refused('not_final', 'it is in no block yet') : refused('transaction_unknown');
+      const known = await chain.knowsTransaction(transaction);
+      if (known.kind === 'unavailable') return unavailable(known.cause, network);
+      return known.isKnown
+        ? refused('not_final', 'it is not in a block yet')
+        : refused('transaction_unknown');
     }
   }
 }
 
-/** Refused unless the block is final, and the chain's own at its height. */
+/** Undefined where the block is final and canonical. */
 export async function requireFinal(
   chains: Chains,
   network: Caip2,
@@ -68,12 +70,12 @@ export async function requireFinal(
   if (finalized.kind === 'unavailable') return unavailable(finalized.cause, network);
   const { number } = finalized.block;
   if (number < blockNumber)
-    return refused('not_final', `it is in block ${blockNumber}, and the last final one is ${number}`);
+    return refused('not_final', `it is in block ${blockNumber}, and the last final block is ${number}`);
   const canonical = await chain.blockHashAt(blockNumber);
   if (canonical.kind === 'unavailable') return unavailable(canonical.cause, network);
   return canonical.hash === blockHash
     ? undefined
-    : refused('not_final', `block ${blockNumber} is another one by now`);
+    : refused('not_final', `block ${blockNumber} was reorged out`);
 }
 
 function unavailable(cause: string, network: Caip2): Refused<NoTransfers> {

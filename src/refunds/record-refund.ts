@@ -22,14 +22,14 @@ import {
   requireFinal,
 } from './final-transfers.ts';
 
-/** An operator's word that a transaction gave a payment back. */
+/** An operator's statement that a transaction refunded a payment. */
 export interface RefundOrder {
   readonly quoteDigest: Hex;
   /** The nonce of the payment: needed where several payments of the quote are settled. */
   readonly paymentNonce: Hex | undefined;
   readonly transaction: Hex;
   readonly operator: string;
-  /** The call was delivered, or still may be, and the money goes back all the same. */
+  /** Refund although the call was delivered or may still be. */
   readonly isGoodwill: boolean;
 }
 
@@ -39,18 +39,18 @@ export type RefundRefusal =
   | 'payment_unknown'
   | 'payment_ambiguous'
   | 'not_paid'
-  /** Only a facilitator says that it was paid, and the chain does not. */
+  /** Only the facilitator reported the payment; the chain does not show it. */
   | 'payment_unproven'
-  /** It was refunded by another transaction. */
+  /** Another transaction is recorded as its refund. */
   | 'refunded_before'
   | 'delivered'
-  /** Its call may be delivered yet. */
+  /** The call may still be delivered. */
   | 'call_open'
   | 'other_address'
   | 'other_amount'
   | 'other_token'
   | 'no_transfer'
-  /** From the payer to the payer. */
+  /** The transfer is from the payer to the payer. */
   | 'moved_nothing'
   /** The transfer is older than the payment. */
   | 'before_payment'
@@ -59,7 +59,7 @@ export type RefundRefusal =
   | 'superseded';
 
 export type RefundAnswer =
-  /** `repeated`: exactly this was recorded before, and nothing was now. */
+  /** `repeated`: the same refund was recorded before; nothing was recorded now. */
   { readonly kind: 'recorded' | 'repeated'; readonly payment: SignedPayment } | Refused<RefundRefusal>;
 
 interface Ledger {
@@ -70,8 +70,8 @@ interface Ledger {
 const maxTries = 5;
 
 /**
- * Records a refund: that a final transaction moved exactly a payment's amount of its token to its payer, from whoever. A
- * transfer counts once, and a payment is given back once, however many ask at the same time.
+ * Records a refund: a final transaction moved exactly the amount of a payment, in its token, from any address to its payer. A
+ * transfer counts once, and a payment is refunded once, also with concurrent commands.
  */
 export async function recordRefund(
   ledger: Ledger,
@@ -90,8 +90,8 @@ async function tryRefund(
   order: RefundOrder,
   chains: Chains,
 ): Promise<RefundAnswer | 'again'> {
-  const story = foldQuote((await readStream(ledger.pool, order.quoteDigest)).events);
-  const known = choosePayment(story, order.paymentNonce);
+  const quote = foldQuote((await readStream(ledger.pool, order.quoteDigest)).events);
+  const known = choosePayment(quote, order.paymentNonce);
   if ('kind' in known) return known;
   const payment = paymentFromData(known.payment);
   if (known.refunded) {
@@ -100,26 +100,26 @@ async function tryRefund(
       ? { kind: 'repeated', payment }
       : refused('refunded_before', transaction);
   }
-  const standing = checkCall(known, order.isGoodwill);
-  if (standing) return standing;
+  const openCall = checkCall(known, order.isGoodwill);
+  if (openCall) return openCall;
   const mined = await readMined(chains, payment.network, order.transaction);
   if (mined.kind === 'refused') return mined;
   const chosen = chooseTransfers(mined.transfers, payment);
   if (chosen.kind === 'refused') return chosen;
-  const untimely =
+  const notYet =
     (await requireFinal(chains, payment.network, mined)) ??
     (await checkPaidBefore(chains, known, payment, mined));
-  if (untimely) return untimely;
-  return appendRefund(ledger, order, { payment, version: story.version, mined, transfers: chosen.transfers });
+  if (notYet) return notYet;
+  return appendRefund(ledger, order, { payment, version: quote.version, mined, transfers: chosen.transfers });
 }
 
-/** The settled payment that is meant. */
-function choosePayment(story: QuoteState, nonce: Hex | undefined): PaymentState | Refused<RefundRefusal> {
-  if (!story.quote) return refused('quote_unknown');
-  const named = story.payments.filter(({ payment }) => nonce === undefined || payment.nonce === nonce);
+/** The settled payment that the order names. */
+function choosePayment(quote: QuoteState, nonce: Hex | undefined): PaymentState | Refused<RefundRefusal> {
+  if (!quote.quote) return refused('quote_unknown');
+  const named = quote.payments.filter(({ payment }) => nonce === undefined || payment.nonce === nonce);
   if (nonce !== undefined && named.length === 0) return refused('payment_unknown', nonce);
   const [settled, another] = named.filter(({ status }) => status === 'settled');
-  if (!settled) return refused('not_paid', named.at(-1)?.status ?? 'nobody tried to');
+  if (!settled) return refused('not_paid', named.at(-1)?.status ?? 'no payment was started');
   if (!another) return settled;
   const nonces = named.filter(({ status }) => status === 'settled').map(({ payment }) => payment.nonce);
   return refused('payment_ambiguous', nonces.join(' '));
@@ -130,7 +130,7 @@ function checkCall({ call }: PaymentState, isGoodwill: boolean): Refused<RefundR
   return refused(call.status === 'completed' ? 'delivered' : 'call_open', `call ${call.callId}`);
 }
 
-/** The transfers that give exactly the payment back; where there are none, the nearest miss. */
+/** The transfers that refund exactly the payment; otherwise a refusal with the closest transfer. */
 function chooseTransfers(
   all: readonly Transfer[],
   { asset, payer, amount }: SignedPayment,
@@ -150,7 +150,7 @@ function chooseTransfers(
     : refused('no_transfer', `of ${asset} to ${payer}`);
 }
 
-/** Money that never came is not given back, nor before it came. */
+/** A refund requires that the payment landed, and before the refund. */
 async function checkPaidBefore(
   chains: Chains,
   { settled }: PaymentState,
@@ -165,7 +165,7 @@ async function checkPaidBefore(
   return paidIn;
 }
 
-/** The block that has what only a facilitator told of. Undefined for an operator's word, which stands. */
+/** The block of a payment that only the facilitator reported. Undefined where an operator decided it: that decision stands. */
 async function findClaimedTransfer(
   chains: Chains,
   settled: PaymentState['settled'],
@@ -182,7 +182,7 @@ interface CheckedRefund {
   readonly payment: SignedPayment;
   readonly version: number;
   readonly mined: MinedTransfers;
-  /** Any of them will do: one transaction may give several payments back. */
+  /** Candidates: one transaction may refund several payments. */
   readonly transfers: readonly Transfer[];
 }
 

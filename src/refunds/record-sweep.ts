@@ -18,22 +18,22 @@ import {
 } from './final-transfers.ts';
 import { projectToHead } from '../projections/project.ts';
 
-/** An operator's word that a transaction moved income away from where it is paid to. */
+/** An operator's statement that a transaction moved income from payees to other addresses. */
 export interface SweepOrder {
   readonly network: Caip2;
   readonly transaction: Hex;
   readonly operator: string;
-  /** Recorded as a sweep even where it looks like a refund that nobody recorded. */
+  /** Record it as a sweep even where it looks like an unrecorded refund. */
   readonly isNoRefund: boolean;
 }
 
 export type SweepRefusal =
   | NoTransfers
-  /** Nothing in it left an address that is paid to. */
+  /** No transfer of it is from a payee. */
   | 'no_sweep'
-  /** It gives a payer exactly what is owed back. */
+  /** A transfer matches a refund that is due. */
   | 'refund_due'
-  /** All of it is payments and refunds already. */
+  /** All its transfers are recorded as payments or refunds. */
   | 'transfer_claimed';
 
 export type Sweep = EventData<'operator_sweep_recorded'>;
@@ -41,9 +41,9 @@ export type Sweep = EventData<'operator_sweep_recorded'>;
 export interface SweepsRecorded {
   readonly kind: 'recorded';
   readonly recorded: readonly Sweep[];
-  /** Recorded before, and not now. */
+  /** Recorded by an earlier command. */
   readonly repeated: readonly Sweep[];
-  /** Transfers that are something else, with the stream that says what. */
+  /** Transfers that another stream claims, with that stream. */
   readonly skipped: readonly { readonly sweep: Sweep; readonly stream: string }[];
 }
 
@@ -53,18 +53,17 @@ interface Ledger {
   readonly lane: Lane;
 }
 
-type Known = Pick<AcceptedToken, 'network' | 'asset' | 'symbol' | 'decimals' | 'payTo'>;
+type KnownToken = Pick<AcceptedToken, 'network' | 'asset' | 'symbol' | 'decimals' | 'payTo'>;
 
 /**
- * Records what a final transaction moved away from addresses that are paid to, each transfer as a sweep of its own. Nothing
- * of it is recorded where a transfer looks like a refund that is due. `accepted` are the configured tokens; those of
- * earlier configurations are known from the ledger.
+ * Records the transfers of a final transaction from payees, each as one sweep. Nothing is recorded where a transfer matches a
+ * refund that is due. `accepted` are the configured tokens; those of earlier configurations come from the ledger.
  */
 export async function recordSweep(
   ledger: Ledger,
   order: SweepOrder,
   chains: Chains,
-  accepted: readonly Known[],
+  accepted: readonly KnownToken[],
 ): Promise<SweepsRecorded | Refused<SweepRefusal>> {
   const { network, transaction } = order;
   const mined = await readMined(chains, network, transaction);
@@ -73,24 +72,24 @@ export async function recordSweep(
   const leaving = await findLeaving(ledger, network, mined, accepted);
   const sweeps = leaving.map((found) => ({ ...found, network, transaction, operator: order.operator }));
   if (sweeps.length === 0) return refused('no_sweep');
-  const early = await requireFinal(chains, network, mined);
-  if (early) return early;
+  const notFinal = await requireFinal(chains, network, mined);
+  if (notFinal) return notFinal;
   const holders = await readTransferHolders(ledger.pool, network, transaction);
   const free = sweeps.filter(({ log_index }) => !holders.has(log_index));
   const due = order.isNoRefund ? undefined : await findDue(ledger, network, free);
   return due ?? appendAll(ledger, sweeps, holders);
 }
 
-/** What left addresses that are paid to, for any other address. */
+/** The transfers from payees to other addresses. */
 async function findLeaving(
   { pool }: Ledger,
   network: Caip2,
   mined: MinedTransfers,
-  accepted: readonly Known[],
+  accepted: readonly KnownToken[],
 ) {
   const moved = mined.transfers.filter(({ from, to, value }) => from !== to && value > 0n);
   const known = [
-    // what was signed says best what a token was
+    // the terms of signed quotes take precedence over the configuration
     ...(await listPayees(pool, network)),
     ...accepted.filter((one) => one.network === network).map((one) => ({ ...one, pay_to: one.payTo })),
   ];
@@ -135,21 +134,21 @@ async function appendAll(
   return refused('transfer_claimed', skipped.map(({ stream }) => stream).join(' '));
 }
 
-/** Undefined where it is recorded now; otherwise the stream that has the transfer. */
+/** Undefined where it is recorded now; otherwise the stream that claims the transfer. */
 async function appendOne(lane: Lane, sweep: Sweep): Promise<string | undefined> {
   const { network, transaction, log_index } = sweep;
   const stream = streamOf(sweep);
-  const told = await lane.append({
+  const appended = await lane.append({
     stream,
     expect: 0,
     events: [{ type: 'operator_sweep_recorded', data: sweep }],
     claims: [transferClaim(network as Caip2, transaction, log_index, 'sweep')],
   });
-  if (told.outcome === 'ok') return undefined;
-  return 'stream' in told ? told.stream : stream;
+  if (appended.outcome === 'ok') return undefined;
+  return 'stream' in appended ? appended.stream : stream;
 }
 
-/** A sweep's stream is named by its transfer: nobody can begin it twice. */
+/** The stream is named by the transfer, so a sweep can be recorded only once. */
 function streamOf({ network, transaction, log_index }: Sweep): string {
   return `sweep:${chainIdOf(network) ?? 0}:${transaction}:${log_index}`;
 }

@@ -220,12 +220,12 @@ describe('books are not made of', () => {
     [
       'an export that begins later',
       () => given(leaves.slice(10).join('') + trailer),
-      /event 11 stands where event 1 should/,
+      /event 11 is in the place of event 1/,
     ],
     [
       'an export with a line missing',
       () => given(leaves.toSpliced(5, 1).join('') + trailer),
-      /event 7 stands where event 6 should/,
+      /event 7 is in the place of event 6/,
     ],
     ['an export cut in a line', () => given(leaves.join('').slice(0, -20)), /cut off/],
     ['another file', () => given('a,b\r\n1,2\r\n'), /a line that is no event/],

@@ -200,7 +200,7 @@ describe('a refund is refused', () => {
         : undefined;
     expect(await record(digest, transaction, {}, chainsAt(proxy.url))).toMatchObject({
       code: 'not_final',
-      detail: expect.stringContaining('is another one by now'),
+      detail: expect.stringContaining('was reorged out'),
     });
   });
 

@@ -14,9 +14,9 @@ import { sendRefusal } from '../server/errors.ts';
 import { bearerToken } from '../server/request-values.ts';
 import { consistencyQuery, type LogConsistency, type LogProofs, proofQuery } from '../schemas/log.ts';
 
-const forever = 'max-age=31536000, immutable';
+const cachedForever = 'max-age=31536000, immutable';
 
-/** The log for whoever checks it. */
+/** The public log: checkpoints, tiles and proofs. */
 export function logRoutes(
   ledger: { readonly pool: pg.Pool; readonly db: LedgerDatabase },
   reader: LogReader,
@@ -41,7 +41,7 @@ export function logRoutes(
       if (!bytes) return sendRefusal(request, reply, 'not_found');
       if (!isPrivate) reply.header('access-control-allow-origin', '*');
       return reply
-        .header('cache-control', `${isPrivate ? 'private' : 'public'}, ${forever}`)
+        .header('cache-control', `${isPrivate ? 'private' : 'public'}, ${cachedForever}`)
         .type('application/octet-stream')
         .send(bytes);
     });
@@ -85,9 +85,9 @@ async function sendProof(
     token !== undefined &&
     isReceiptToken(createSecretKey(await readReceiptKey(ledger.db)), digest as Hex, token);
   if (token !== undefined && !isPayer) return sendRefusal(request, reply, 'invalid_receipt_token');
-  const story = await reader.proveStream(digest);
-  if (!story) return sendRefusal(request, reply, 'proof_not_found');
-  return reply.send(proofsJson(story, story.pending, isPayer ? story.leaves : undefined));
+  const stream = await reader.proveStream(digest);
+  if (!stream) return sendRefusal(request, reply, 'proof_not_found');
+  return reply.send(proofsJson(stream, stream.pending, isPayer ? stream.leaves : undefined));
 }
 
 function proofsJson(
@@ -104,7 +104,7 @@ function proofsJson(
   };
 }
 
-/** One proof as it goes over the wire. */
+/** One proof as JSON. */
 export function proofJson(
   proof: InclusionProof,
   head: StoredHead,

@@ -9,21 +9,21 @@ import { sendOpenAiError } from '../chat/openai-errors.ts';
 import { createParserErrors } from './parser-errors.ts';
 import { logRequests } from './request-log.ts';
 
-/** Room for a payment header of 16 KiB with everything else a client sends; beyond it Node answers for us. */
+/** Enough for a payment header of 16 KiB and the usual headers; beyond it the HTTP parser refuses the request. */
 const maxHeaderBytes = 65_536;
 
 export interface AppOptions {
   readonly config: Config;
   readonly logger: Logger;
-  /** True once the process is going down: answers then end their connections. */
+  /** True once the process is shutting down: answers then close their connections. */
   readonly stopping: () => boolean;
 }
 
 /** The HTTP app without its routes: limits, log line, error table. */
 export function createApp({ config, logger, stopping }: AppOptions): FastifyInstance {
-  const isRoutingPath = (url: string): boolean => config.chat !== undefined && url.startsWith('/v1/');
-  const parserErrors = createParserErrors(isRoutingPath, config.jobs === undefined);
-  const cors = createCors(isRoutingPath);
+  const isChatPath = (url: string): boolean => config.chat !== undefined && url.startsWith('/v1/');
+  const parserErrors = createParserErrors(isChatPath, config.jobs === undefined);
+  const cors = createCors(isChatPath);
   const app = fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -35,12 +35,12 @@ export function createApp({ config, logger, stopping }: AppOptions): FastifyInst
     keepAliveTimeout: 75_000,
     forceCloseConnections: 'idle',
     return503OnClosing: false,
-    // the longest that can arrive: what a name may be is for its route to say
+    // no limit of the router's own: each route validates its parameters
     routerOptions: { maxParamLength: maxHeaderBytes },
     http: { maxHeaderSize: maxHeaderBytes },
     frameworkErrors(_error, request, reply) {
       cors.allowOrigin(request, reply);
-      if (!isRoutingPath(request.url)) return void sendRefusal(request, reply, 'invalid_request');
+      if (!isChatPath(request.url)) return void sendRefusal(request, reply, 'invalid_request');
       reply.header('x-request-id', request.id);
       sendOpenAiError(request, reply, openAiError('invalid_request'));
     },
@@ -55,7 +55,7 @@ export function createApp({ config, logger, stopping }: AppOptions): FastifyInst
     if (stopping()) reply.header('connection', 'close');
   });
   app.addHook('onResponse', async () => {
-    // an answer that began before may have promised that its connection stays
+    // an answer that began before the shutdown may have promised keep-alive
     if (stopping()) setImmediate(() => app.server.closeIdleConnections());
   });
   return app;

@@ -1,17 +1,17 @@
-/** What one body takes of the room. */
+/** The memory that one body takes. */
 export interface BodyReservation {
-  /** So much more of it has arrived. False: it has no place any more, and nothing of it may be kept. */
+  /** More bytes have arrived. False where the body was dropped: then nothing of it may be kept. */
   grow(bytes: number): boolean;
-  /** All of it has arrived, and takes so much with what is made of it. False where there is no room for that. */
+  /** The whole body has arrived; processing it takes this many bytes. False where the memory does not suffice. */
   startWork(bytes: number): boolean;
-  /** No more is left of it than this. */
+  /** From now on it takes at most this many bytes. */
   shrink(bytes: number): void;
-  /** Nothing is left of it. */
+  /** It takes no memory any more. */
   release(): void;
 }
 
 export interface BodyMemory {
-  /** @param onDrop its place was given to others while it was arriving: nothing of it may be kept */
+  /** @param onDrop the body was dropped while it arrived, to free memory: nothing of it may be kept */
   reserve(onDrop: () => void): BodyReservation;
 }
 
@@ -22,8 +22,8 @@ interface Arrival {
 }
 
 /**
- * The memory that bodies may take. Where those that arrive take too much together, the one that has taken most for longest
- * goes first: who sends slowly must not keep out the others. A body alone always has room.
+ * Limits the memory of request bodies. Where arriving bodies take too much together, the one with the largest product of size
+ * and age is dropped, so that slow clients cannot keep out the others. A single body is always accepted.
  */
 export function createBodyMemory(
   max: { readonly arrivingBytes: number; readonly workingBytes: number },

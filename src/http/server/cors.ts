@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
-/** What a page may send to one of the two APIs, and what it may read of the answers. */
+/** The request headers that a page may send to one of the two APIs, and the answer headers that it may read. */
 interface CorsPolicy {
   readonly exposed: string;
   readonly allowed: string;
@@ -31,7 +31,7 @@ const x402: CorsPolicy = {
   ].join(', '),
 };
 
-const routing: CorsPolicy = {
+const chat: CorsPolicy = {
   exposed: [
     'X-Request-Id',
     'X-RateLimit-Limit',
@@ -46,37 +46,37 @@ const routing: CorsPolicy = {
     'X-Payment-Recipient',
     'X-Payment-Network',
   ].join(', '),
-  // OpenAI's client has a dozen headers of its own; the star stands for all but Authorization
+  // OpenAI's client sends a dozen headers of its own; the star covers all but Authorization
   allowed: ['Authorization', 'Content-Type', 'X-Payment-Signature', '*'].join(', '),
 };
 
 export interface Cors {
   readonly watch: (app: FastifyInstance) => void;
-  /** For one answer that no hook sees. */
+  /** For an answer that bypasses the hooks. */
   readonly allowOrigin: (request: FastifyRequest, reply: FastifyReply) => void;
 }
 
 /**
- * Lets pages of any origin call `/x402`, and `/v1` where it is served, and nothing else. No cookie comes along with such a
- * call, so nothing can be done in a visitor's name that the page could not do by itself.
+ * Allows pages of any origin to call `/x402` and, with the feature chat, `/v1`; nothing else. Such a call carries no cookies,
+ * so a page cannot act in the name of its visitor.
  */
-export function createCors(isRoutingPath: (url: string) => boolean): Cors {
-  const doorOf = ({ url }: FastifyRequest): CorsPolicy | undefined => {
+export function createCors(isChatPath: (url: string) => boolean): Cors {
+  const policyOf = ({ url }: FastifyRequest): CorsPolicy | undefined => {
     if (url.startsWith('/x402/')) return x402;
-    return isRoutingPath(url) ? routing : undefined;
+    return isChatPath(url) ? chat : undefined;
   };
   const allowOrigin = (request: FastifyRequest, reply: FastifyReply): void => {
-    const door = doorOf(request);
-    if (!door) return;
-    reply.header('access-control-allow-origin', '*').header('access-control-expose-headers', door.exposed);
+    const policy = policyOf(request);
+    if (!policy) return;
+    reply.header('access-control-allow-origin', '*').header('access-control-expose-headers', policy.exposed);
   };
   return {
     allowOrigin,
     watch(app) {
       app.addHook('onRequest', async (request, reply) => {
         allowOrigin(request, reply);
-        const door = doorOf(request);
-        if (door && isPreflight(request)) return sendPreflight(reply, door);
+        const policy = policyOf(request);
+        if (policy && isPreflight(request)) return sendPreflight(reply, policy);
       });
     },
   };
@@ -86,7 +86,7 @@ function isPreflight({ method, headers }: FastifyRequest): boolean {
   return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
 }
 
-/** The same for every path: whether it exists is for the request itself to find out. */
+/** The same for every path; the request itself gets the 404 of an unknown one. */
 function sendPreflight(reply: FastifyReply, { allowed }: CorsPolicy): FastifyReply {
   return reply
     .code(204)

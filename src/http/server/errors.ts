@@ -4,7 +4,7 @@ import { isDatabaseLoss } from '../../store/database.ts';
 import { LaneClosedError, LaneFullError } from '../../store/lane.ts';
 import { noteFacts } from './request-log.ts';
 
-/** Sends one error of the closed table: `{error, code, …context}`. */
+/** Sends a refusal: `{error, code, …context}`. */
 export function sendRefusal(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -18,7 +18,7 @@ export function sendRefusal(
   return reply.code(status).send({ error: sentence, code, ...more.context });
 }
 
-/** Everything that throws ends here: a known fault gets its code, anything else is ours, is logged, and says nothing. */
+/** Answers thrown errors: a known one with its code, any other as `internal_error`; the log has the cause. */
 export function handleErrors(app: FastifyInstance): void {
   app.setErrorHandler((error: FastifyError, request, reply) => sendError(error, request, reply));
   app.setNotFoundHandler((request, reply) => sendRefusal(request, reply, 'not_found'));

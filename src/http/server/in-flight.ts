@@ -1,15 +1,15 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
-/** The places that requests take. */
+/** Requests that count against the limit. */
 export interface InFlight {
-  /** The work of a request goes on until this ends, also where its client has gone. */
+  /** The request counts until this promise settles, also where its client has disconnected. */
   keep(request: FastifyRequest, flow: Promise<unknown>): void;
 }
 
 /**
- * Bodies are held in memory: so many requests at a time, those included whose clients have gone while they are finished. One
- * that finds no place is refused before anything of it is read.
- * @param onFree the place of a request is free again
+ * Limits concurrent requests, because their bodies are in memory. Requests whose clients have disconnected count until their
+ * work ends. A request beyond the limit is refused before its body is read.
+ * @param onFree called when a request no longer counts
  */
 export function limitInFlight(
   app: FastifyInstance,
@@ -18,15 +18,15 @@ export function limitInFlight(
   onFree: (request: FastifyRequest) => void = () => {},
 ): InFlight {
   const flowOf = new WeakMap<FastifyRequest, Promise<unknown>>();
-  let heldRequests = 0;
+  let countedRequests = 0;
   const release = async (request: FastifyRequest): Promise<void> => {
     await flowOf.get(request)?.catch(() => {});
-    heldRequests--;
+    countedRequests--;
     onFree(request);
   };
   app.addHook('onRequest', async (request, reply) => {
-    if (heldRequests >= maxRequests) return refuse(request, reply);
-    heldRequests++;
+    if (countedRequests >= maxRequests) return refuse(request, reply);
+    countedRequests++;
     reply.raw.once('close', () => void release(request));
   });
   return { keep: (request, flow) => void flowOf.set(request, flow) };

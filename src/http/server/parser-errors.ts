@@ -5,15 +5,15 @@ import type { FastifyInstance } from 'fastify';
 import { openAiError, type OpenAiErrorName } from '../../domain/errors/openai-error.ts';
 import { type RefusalCode, refusals } from '../../domain/errors/refusal.ts';
 
-/** What Node's parser finds before there is a request, or in the middle of its body. */
+/** An error of Node's HTTP parser, before there is a request or within its body. */
 interface ParserError extends Error {
   readonly code?: string;
-  /** The bytes it stumbled over. */
+  /** The bytes that it could not parse. */
   readonly rawPacket?: unknown;
 }
 
 export interface ParserErrors {
-  /** Answers in the way of the API that was meant, as far as that can be told, and ends the connection. */
+  /** Answers in the format of the requested API, as far as its path is known, and closes the connection. */
   readonly answer: (error: ParserError, socket: Socket) => void;
   readonly watch: (app: FastifyInstance) => void;
 }
@@ -23,11 +23,8 @@ const codes: ReadonlyMap<string | undefined, RefusalCode & OpenAiErrorName> = ne
   ['ERR_HTTP_REQUEST_TIMEOUT', 'request_timeout'],
 ]);
 
-/** @param isRoutingAlone where what was meant cannot be told, it was then model chat */
-export function createParserErrors(
-  isRoutingPath: (url: string) => boolean,
-  isRoutingAlone: boolean,
-): ParserErrors {
+/** @param isChatOnly the format where the path is unknown: true for that of the chat API */
+export function createParserErrors(isChatPath: (url: string) => boolean, isChatOnly: boolean): ParserErrors {
   const lastOf = new WeakMap<Socket, { readonly url: string; readonly response: ServerResponse }>();
   return {
     watch(app) {
@@ -38,11 +35,11 @@ export function createParserErrors(
     answer(error, socket) {
       if (error.code === 'ECONNRESET' || socket.destroyed) return;
       const last = lastOf.get(socket);
-      // what is being sent there must not end in the middle with something else
+      // an answer that has begun must not be followed by another one
       if (last?.response.headersSent && !last.response.writableEnded) return void socket.destroy();
       const code = codes.get(error.code) ?? 'invalid_request';
       const url = urlIn(error.rawPacket) ?? last?.url;
-      const isChat = url === undefined ? isRoutingAlone : isRoutingPath(url);
+      const isChat = url === undefined ? isChatOnly : isChatPath(url);
       socket.end(isChat ? openAiAnswer(code) : answerOf(code));
     },
   };

@@ -2,7 +2,7 @@ import fastify, { type FastifyInstance } from 'fastify';
 import { sendTagged } from '../jobs/etag.ts';
 import { openApiDocument, type Part } from '../openapi/document.ts';
 
-/** GET /openapi.json, and at /docs a page made of it that fetches nothing from anywhere else. */
+/** GET /openapi.json, and GET /docs: a page that shows it and loads nothing from other origins. */
 export function referenceRoutes(publicUrl: () => string, parts: readonly Part[]) {
   return async (app: FastifyInstance): Promise<void> => {
     const document = once(async () => JSON.stringify(openApiDocument(publicUrl(), parts)));
@@ -23,7 +23,7 @@ export function referenceRoutes(publicUrl: () => string, parts: readonly Part[])
   };
 }
 
-/** The page sets styles as it goes; all else comes from here or does not come. */
+/** Scalar sets inline styles; everything else must come from this origin. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -35,7 +35,7 @@ const policy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** Everything in Scalar that would call its makers, or lead there, is switched off. */
+/** Every feature of Scalar that would call its vendor, or link to it, is off. */
 const configuration = {
   url: 'openapi.json',
   telemetry: false,
@@ -57,24 +57,24 @@ const page = `<!doctype html>
     <link rel="icon" href="data:,">
   </head>
   <body>
-    <noscript>This page wants JavaScript. What it shows is in <a href="openapi.json">openapi.json</a>.</noscript>
+    <noscript>This page requires JavaScript. The same content is in <a href="openapi.json">openapi.json</a>.</noscript>
     <script id="api-reference" type="application/json" data-configuration='${JSON.stringify(configuration)}'></script>
     <script src="docs/scalar.js"></script>
   </body>
 </html>
 `;
 
-/** Scalar's script is 4 MB, inside a plugin that gives it away only by route: loaded when somebody first asks for it. */
+/** Scalar's script is 4 MB, and its plugin offers it only by a route: it is loaded at the first request. */
 async function readScalar(): Promise<string> {
   const { default: scalar } = await import('@scalar/fastify-api-reference');
-  const shelf = fastify();
-  await shelf.register(scalar, { routePrefix: '/docs', configuration: { url: 'openapi.json' } });
-  const { payload } = await shelf.inject('/docs/js/scalar.js');
-  await shelf.close();
+  const plugin = fastify();
+  await plugin.register(scalar, { routePrefix: '/docs', configuration: { url: 'openapi.json' } });
+  const { payload } = await plugin.inject('/docs/js/scalar.js');
+  await plugin.close();
   return payload;
 }
 
-/** Makes a thing when it is first asked for, and keeps it. */
+/** Calls `make` once, at the first use. */
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => (made ??= make());

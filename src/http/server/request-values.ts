@@ -1,11 +1,11 @@
 import type { FastifyRequest } from 'fastify';
 
-/** The bearer token a request came with; undefined where it came without. */
+/** The bearer token of a request; undefined where it has none. */
 export function bearerToken(request: FastifyRequest): string | undefined {
   return /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
 }
 
-/** The id in a path. What cannot be one belongs to nothing: 0 is never given. */
+/** The id in a path; 0, which is never assigned, for a malformed one. */
 export function idOf(text: string | undefined): number {
   return text !== undefined && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : 0;
 }

@@ -1,31 +1,32 @@
+import type { OperatorLog } from '../../domain/values/operator-log.ts';
 import type { Lane } from '../../store/lane.ts';
 
 const maxWaitMs = 5_000;
 const checkEveryMs = 250;
 
 /**
- * Answers that give up once the ledger has been away for a while. The flow behind an answer goes on whatever happens to
- * it: the same request, sent again, gets the outcome.
+ * Limits how long requests wait for an unreachable ledger. The flow behind a request continues after the limit: the same
+ * request, sent again, gets its outcome.
  */
 export interface WaitLimit<Refused> {
-  /** The flow's answer, or the refusal where the ledger stayed away too long. */
+  /** The flow's answer, or the refusal where the ledger was unreachable for too long. */
   within<T>(flow: Promise<T>): Promise<T | Refused>;
   end(): void;
 }
 
 interface Parts<Refused> {
   readonly lane: Lane;
-  readonly log: { error(fields: object, message: string): void };
-  /** The answer of who gives up. */
+  readonly log: Pick<OperatorLog, 'error'>;
+  /** The answer after the limit. */
   readonly refused: Refused;
 }
 
-/** One timer looks after all waiting answers, and only while there are any. */
+/** One timer serves all waiting requests; it runs only while there are any. */
 export function createWaitLimit<Refused>({ lane, log, refused }: Parts<Refused>): WaitLimit<Refused> {
   const waiting = new Set<(refused: Refused) => void>();
   let timer: NodeJS.Timeout | undefined;
 
-  const look = (): void => {
+  const check = (): void => {
     if (waiting.size === 0) return end();
     const { brokenSince } = lane.state;
     if (brokenSince === undefined || Date.now() - brokenSince < maxWaitMs) return;
@@ -40,11 +41,11 @@ export function createWaitLimit<Refused>({ lane, log, refused }: Parts<Refused>)
     within(flow) {
       return new Promise((resolve, reject) => {
         waiting.add(resolve);
-        timer ??= setInterval(look, checkEveryMs);
+        timer ??= setInterval(check, checkEveryMs);
         flow
           .then(resolve, (error: unknown) => {
-            // after its answer was given up nobody hears this but the operator
-            log.error({ err: error }, 'what a request began has failed');
+            // after the limit the log is the only place where this error appears
+            log.error({ err: error }, 'the flow of a request failed');
             reject(error instanceof Error ? error : new Error(String(error)));
           })
           .finally(() => waiting.delete(resolve));
