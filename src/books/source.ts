@@ -1,7 +1,6 @@
-import { createReadStream } from 'node:fs';
 import type pg from 'pg';
 import { readExportEnd, readLeafLines, readPassedMoment } from '../store/export.ts';
-import { isTrailer, takeLines } from '../log/tree-roots.ts';
+import { leavesInFile, splitLines } from '../log/export-file.ts';
 
 /** The given ledger does not allow to write books. The message is a whole sentence. */
 export class ExportError extends Error {
@@ -31,7 +30,7 @@ export async function openDatabaseSource(pool: pg.Pool): Promise<LedgerSource> {
       for (let after = 0; ;) {
         const page = await readLeafLines(pool, after, last, leavesAtOnce);
         if (!page) return;
-        yield wholeLines(page.lines).lines;
+        yield splitLines(page.lines).lines;
         after = page.last;
       }
     },
@@ -46,23 +45,11 @@ export function openFileSource(file: string, nowMs: number, exportedAtMs = -Infi
   return {
     nowMs,
     isCompleteTo: (toMs) => toMs <= exportedAtMs,
-    async *leaves() {
-      let rest: Buffer = Buffer.alloc(0);
-      for await (const chunk of createReadStream(file, { highWaterMark: 1 << 20 })) {
-        const read = wholeLines(Buffer.concat([rest, chunk as Buffer]));
-        rest = read.rest;
-        yield read.lines.filter((line) => !isTrailer(line));
-      }
-      if (rest.length > 0)
-        throw new ExportError(
-          `${file} ends in the middle of a line: it is truncated. Export the ledger again`,
-        );
-    },
+    leaves: () =>
+      leavesInFile(
+        file,
+        () =>
+          new ExportError(`${file} ends in the middle of a line: it is truncated. Export the ledger again`),
+      ),
   };
-}
-
-function wholeLines(bytes: Buffer): { readonly lines: readonly Buffer[]; readonly rest: Buffer } {
-  const lines: Buffer[] = [];
-  const end = takeLines(bytes, (line) => lines.push(line));
-  return { lines, rest: bytes.subarray(end) };
 }

@@ -6,7 +6,7 @@ import type { ChainScanner } from '../peers/chain/transfer-scan.ts';
 import { blockAt, type PinnedBlocks } from './blocks.ts';
 import { answered, ReconcileError, unanswered } from './reconcile-error.ts';
 
-/** What transfers have added up to, by account. */
+/** The net sum of transfers, by account. */
 export class NetSums {
   readonly #sums = new Map<string, bigint>();
 
@@ -35,16 +35,16 @@ export interface BalanceQuestion {
   netUntil(to: bigint): Promise<NetSums>;
 }
 
-/** Where the logs do not explain the balance, and how it is known that they are complete where they do. */
+/** The balances at both ends of the period, and whether they prove that the logs are complete. */
 export interface Balances {
   readonly books: ReadonlyMap<string, Pick<AccountBooks, 'opening' | 'closing'>>;
-  /** Undefined where no node state shows it. */
+  /** Undefined where the node has no state of these blocks. */
   readonly completeness: Extract<Completeness, 'balance'> | undefined;
 }
 
 /**
- * What each account held at both ends. Where the chain tells both, the logs between must explain the difference; where it
- * tells one, the other is computed; where it tells neither, from a later block that it has the state of.
+ * The balance of each account at both ends. Where the node has both, the logs between must explain the difference. Where it has
+ * one, the other is computed; where it has none, both are computed from a later block.
  */
 export async function readBalances(question: BalanceQuestion): Promise<Balances> {
   const { chain, blocks, accounts, net } = question;
@@ -119,6 +119,6 @@ function unexplained(
   return new ReconcileError(
     'logs_incomplete',
     `the transfers of ${asset} that the RPC for ${network} shows in the blocks ${from} to ${to} add up to ${moved} atoms for ${payTo}, ` +
-      `but its balance changed by ${changed}: the node lacks logs, or the token moves balances without telling. Nothing was stored`,
+      `but its balance changed by ${changed}: the node lacks logs, or the token changes balances without events. Nothing was stored: use another RPC`,
   );
 }

@@ -4,15 +4,15 @@ import type { Block } from '../peers/chain/blocks.ts';
 import type { ChainScanner } from '../peers/chain/transfer-scan.ts';
 import { answered, ReconcileError, unanswered } from './reconcile-error.ts';
 
-/** The blocks of a period on one network, as far as they are final. */
+/** The final blocks of a period on one network. */
 export interface PinnedBlocks extends BlockRange {
   /** Of the block `to`. */
   readonly toHash: Block['hash'];
 }
 
 /**
- * Finds the blocks with from <= timestamp < to, none past the last final one, nor past `pinned`.
- * Throws a ReconcileError where the chain does not tell.
+ * Finds the blocks with from <= timestamp < to, up to the last final one or `pinned`.
+ * @throws ReconcileError where the chain does not answer
  */
 export async function pinBlocks(
   chain: ChainScanner,
@@ -32,13 +32,13 @@ export async function pinBlocks(
   };
 }
 
-/** The canonical block of a height that must be there. */
+/** The canonical block of a height that must exist. */
 export async function blockAt(chain: ChainScanner, number: bigint): Promise<Block> {
   const block = answered(chain.network, `block ${number}`, await chain.blockAt(number));
   if (block) return block;
   throw new ReconcileError(
     'rpc_unavailable',
-    `the RPC for ${chain.network} has no block ${number}: it lacks old blocks. Nothing was stored`,
+    `the RPC for ${chain.network} has no block ${number}: it lacks old blocks. Nothing was stored: use an RPC that keeps them`,
   );
 }
 
@@ -50,7 +50,7 @@ async function lastBlock(chain: ChainScanner, pinned: bigint | undefined): Promi
   if (pinned > answer.block.number)
     throw new ReconcileError(
       'block_not_final',
-      `block ${pinned} of ${network} is not final: the last one that is, is ${answer.block.number}`,
+      `block ${pinned} of ${network} is not final: the last final block is ${answer.block.number}`,
     );
   return blockAt(chain, pinned);
 }

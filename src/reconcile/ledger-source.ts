@@ -1,4 +1,3 @@
-import { createReadStream } from 'node:fs';
 import type pg from 'pg';
 import { CheckpointError, type NoteVerifier, openCheckpoint } from '../domain/log/checkpoint.ts';
 import { ReopenedQuotes, type SkimmedEvent } from '../domain/bookkeeping/reopened-quotes.ts';
@@ -8,25 +7,26 @@ import type { PinnedLedger } from '../domain/reconcile/report.ts';
 import { readExportEnd } from '../store/export.ts';
 import { readHead, readLeaves } from '../store/log.ts';
 import { ReconcileError } from './reconcile-error.ts';
-import { isTrailer, TreeRoots } from '../log/tree-roots.ts';
+import { leavesInFile } from '../log/export-file.ts';
+import { TreeRoots } from '../log/tree-roots.ts';
 import { ExportVerifier, type GivenCheckpoint } from '../verify/verify.ts';
 
-/** A ledger that can be read up to one size. */
+/** A ledger, read up to a fixed size. */
 export interface LedgerSource {
   /** Events to read. */
   readonly size: number;
-  /** The head of that size; undefined where nothing is sealed. */
+  /** The signed tree head of that size; undefined where nothing is sealed. */
   readonly checkpoint: GivenCheckpoint | undefined;
   readonly verifier: NoteVerifier | undefined;
-  /** Leaves from the first on; there may be more than `size`. */
+  /** All leaves in order; there may be more than `size`. */
   leaves(): AsyncGenerator<Buffer>;
 }
 
 const leavesAtOnce = 2_000;
 
 /**
- * The ledger in the database, as its newest head of that key has it, or the head of a size. Without a key: as it stands,
- * with nothing to show that it is what it was.
+ * The ledger in the database, up to its newest tree head under that key, or up to the head of a given size. Without a key: up to
+ * its current end, without any proof that it was not changed.
  */
 export async function ledgerInDatabase(
   pool: pg.Pool,
@@ -38,8 +38,8 @@ export async function ledgerInDatabase(
     throw new ReconcileError(
       'no_checkpoint',
       asked === undefined
-        ? `nothing is sealed under ${verifier.name} yet`
-        : `no head of ${asked} events was signed under ${verifier.name}: the sizes that were are in its checkpoints`,
+        ? `nothing is sealed under ${verifier.name} yet: start the gateway with that key, or leave the key out`
+        : `no tree head of ${asked} events was signed under ${verifier.name}: its checkpoints name the sizes that exist`,
     );
   const { last } = await readExportEnd(pool);
   const size = head?.size ?? asked ?? last;
@@ -55,7 +55,7 @@ export async function ledgerInDatabase(
   };
 }
 
-/** The ledger of an export: as its newest checkpoint has it, or the one of a size. */
+/** The ledger in an export, up to its newest checkpoint or the one of a given size. */
 export function ledgerInFile(
   file: string,
   checkpoints: readonly GivenCheckpoint[],
@@ -72,22 +72,9 @@ export function ledgerInFile(
     checkpoint: chosen?.given,
     verifier,
     async *leaves() {
-      let rest = Buffer.alloc(0);
-      for await (const piece of createReadStream(file)) {
-        const bytes = Buffer.concat([rest, piece as Buffer]);
-        let from = 0;
-        for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, from)) {
-          const line = bytes.subarray(from, end);
-          if (!isTrailer(line)) yield line;
-          from = end + 1;
-        }
-        rest = bytes.subarray(from);
-      }
-      if (rest.length > 0)
-        throw new ReconcileError(
-          'ledger_unreadable',
-          'the export ends in the middle of a line: it was cut off',
-        );
+      const truncated = (): Error =>
+        new ReconcileError('ledger_unreadable', `${file} ends in the middle of a line: it is truncated`);
+      for await (const leaves of leavesInFile(file, truncated)) yield* leaves;
     },
   };
 }
@@ -103,12 +90,12 @@ function sizeOf({ source, note }: GivenCheckpoint, verifier: NoteVerifier | unde
   }
 }
 
-/** A ledger that was looked through once: how long it is, and which quotes something is told of late. */
+/** A ledger after a first pass: its size, and which quotes have late events. */
 export interface SurveyedLedger extends LedgerSource {
   readonly isReopened: (stream: string) => boolean;
 }
 
-/** Looks through a ledger before it is folded, so that the fold can forget what is over for good. */
+/** A first pass over a ledger, so that the fold can drop quotes that have no further events. */
 export async function surveyLedger(source: LedgerSource): Promise<SurveyedLedger> {
   const reopened = new ReopenedQuotes();
   let size = 0;
@@ -122,8 +109,9 @@ export async function surveyLedger(source: LedgerSource): Promise<SurveyedLedger
 }
 
 /**
- * Reads a ledger: every event is held against all before it and against the checkpoint, and what matters is folded.
- * What is wrong with it is part of the answer; only what cannot be read at all throws.
+ * Verifies every event against those before it and against the checkpoint, and folds those that matter. An invalid event is part
+ * of the answer.
+ * @throws ReconcileError where the ledger cannot be read
  */
 export async function foldLedger(source: SurveyedLedger, facts: LedgerFacts): Promise<PinnedLedger> {
   const { checkpoint, verifier } = source;
@@ -149,14 +137,14 @@ export async function foldLedger(source: SurveyedLedger, facts: LedgerFacts): Pr
 function tooShort(size: number, last: number): ReconcileError {
   return new ReconcileError(
     'ledger_too_short',
-    `${size} events are wanted, and there are ${last}: the last ones are missing`,
+    `${size} events were requested, but the ledger has only ${last}: the last ones are missing`,
   );
 }
 
 const leafEnd = /"stream":"([^"]*)","type":"([a-z_]+)","version":\d+\}$/;
 const longestEnd = 320;
 
-/** What a leaf says at its end: most events are of no interest, and not worth a parse. */
+/** Type and stream, from the end of a leaf: most events are irrelevant here, so they are not parsed. */
 function endOf(leaf: Buffer): SkimmedEvent {
   const [, stream = '', type = ''] =
     leafEnd.exec(leaf.toString('utf8', Math.max(0, leaf.length - longestEnd))) ?? [];

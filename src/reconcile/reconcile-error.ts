@@ -14,18 +14,22 @@ export type ReconcileErrorCode =
   | 'ledger_unreadable'
   | 'resume_file';
 
-/** Why nothing can be said: not a difference between ledger and chain, but one of both that could not be read. */
+/** A reconciliation that could not be made, because the ledger or a chain could not be read. */
 export class ReconcileError extends Error {
   override readonly name = 'ReconcileError';
-  readonly fault: ReconcileErrorCode;
+  readonly code: ReconcileErrorCode;
 
-  constructor(fault: ReconcileErrorCode, words: string) {
-    super(words);
-    this.fault = fault;
+  constructor(code: ReconcileErrorCode, message: string) {
+    super(message);
+    this.code = code;
   }
 }
 
-/** The value of an answer. Throws a ReconcileError that says what was asked, and what came instead. */
+/**
+ * The value of an answer.
+ * @param what for the message: what was requested
+ * @throws ReconcileError where the RPC did not answer
+ */
 export function answered<T>(network: string, what: string, answer: RpcAnswer<T>): T {
   if (answer.kind === 'answer') return answer.value;
   throw unanswered(network, what, answer);
@@ -36,21 +40,21 @@ export function unanswered(network: string, what: string, answer: RpcUnavailable
   if (cause === 'wrong_chain')
     return new ReconcileError(
       'wrong_chain',
-      `the RPC for ${network} serves another chain: nothing it says is about this one`,
+      `the RPC for ${network} serves another chain. Nothing was stored: correct its URL`,
     );
   if (cause === 'answers_differ')
     return new ReconcileError(
       'answers_differ',
-      `the RPC for ${network} answered differently the second time, asked for ${what}: it may be several nodes that do not agree. Nothing was stored`,
+      `the RPC for ${network} gave two different answers for ${what}: it may consist of several nodes that disagree. Nothing was stored`,
     );
   return new ReconcileError(
     'rpc_unavailable',
-    `the RPC for ${network} does not tell ${what}: ${causeWords(answer)}. Nothing was stored`,
+    `the RPC for ${network} did not answer for ${what}: ${causeText(answer)}. Nothing was stored`,
   );
 }
 
-/** Our own word, with the node's where it has one: for the operator's eyes. */
-export function causeWords({ cause, error }: RpcUnavailable): string {
+/** Our cause, with the node's message where it has one. For the operator. */
+export function causeText({ cause, error }: RpcUnavailable): string {
   if (!(error instanceof RpcError)) return cause;
   return `${cause}: ${error.reason.replaceAll(/[^ -~]/g, '?')}`;
 }

@@ -30,25 +30,25 @@ export interface ReconcileOptions {
   readonly source: LedgerSource;
   /** By network. */
   readonly chains: ReadonlyMap<string, ChainScanner>;
-  /** What the configuration accepts, beside what the ledger names. */
+  /** The tokens of the configuration, in addition to those of the ledger. */
   readonly accepted: readonly (TokenTerms & Account)[];
-  /** The last block to look at, by network; the last final one where left out. */
+  /** The last block to read, by network. Default: the last final one. */
   readonly pinned: ReadonlyMap<string, bigint>;
-  /** Ask for every log a second time. */
+  /** Read all logs twice. */
   readonly twice: boolean;
   readonly resumeFile: string | undefined;
   readonly onProgress: (network: string, done: bigint, all: bigint) => void;
-  /** Items of a class that are listed one by one. */
+  /** The most items of a class that are listed singly. */
   readonly listed?: number;
 }
 
-/** Receipts of strangers' transfers that are asked for, to tell an authorization from a plain transfer. */
-const mostReceipts = 2_000;
+/** The most receipts that are read to tell authorizations of unknown origin from plain transfers. */
+const maxReceipts = 2_000;
 const receiptsAtOnce = 8;
 
 /**
- * Holds the ledger against the chains for a period. The same ledger size and the same blocks give the same report.
- * Throws a ReconcileError where one of them cannot be read as a whole.
+ * Compares the ledger with the chains for a period. The same ledger size and the same blocks give the same report.
+ * @throws ReconcileError where the ledger or a chain cannot be read completely
  */
 export async function reconcile(options: ReconcileOptions): Promise<ReportJson> {
   const { period, chains } = options;
@@ -78,7 +78,7 @@ export async function reconcile(options: ReconcileOptions): Promise<ReportJson> 
     networks.push(read.network);
     accounts.push(...read.accounts);
   }
-  const evidence = await readEvidence(chains, openTransactions(facts, matcher, payees, mostReceipts));
+  const evidence = await readEvidence(chains, openTransactions(facts, matcher, payees, maxReceipts));
   const classified = classify({ facts, matcher, evidence, ranges: blocks, payees, tally });
   await refuseContradictions(classified, chains, networks);
   await checkDecimals(facts, options, tally);
@@ -96,7 +96,7 @@ function chainOf(chains: ReadonlyMap<string, ChainScanner>, network: string): Ch
 
 type KnownAccount = Account & Pick<AccountBooks, 'token'>;
 
-/** Every token at every payee of its network: money may come to any of them. */
+/** Every token at every payee of its network: any of them may receive money. */
 function allAccounts(facts: LedgerFacts, { chains, accepted }: ReconcileOptions): KnownAccount[] {
   const named = [...facts.accounts.values(), ...accepted];
   const tokens = new Map<string, TokenTerms>();
@@ -167,9 +167,9 @@ async function readEvidence(
   wanted: readonly { readonly network: string; readonly transaction: string }[],
 ): Promise<ReadonlyMap<string, Evidence>> {
   const evidence = new Map<string, Evidence>();
-  const left = [...wanted].values();
+  const pending = [...wanted].values();
   const work = async (): Promise<void> => {
-    for (const { network, transaction } of left) {
+    for (const { network, transaction } of pending) {
       const answer = await chainOf(chains, network).evidence(transaction as Hex);
       const what = `the receipt of ${transaction}`;
       evidence.set(transactionKey({ network, transaction }), answered(network, what, answer));
@@ -179,7 +179,7 @@ async function readEvidence(
   return evidence;
 }
 
-/** A node that shows a transfer one way and not another has told half: nothing can be concluded from its silence. */
+/** A node whose receipts and logs contradict each other lacks data, so a missing transfer proves nothing. */
 async function refuseContradictions(
   { contradictions, unseen }: Classified,
   chains: ReadonlyMap<string, ChainScanner>,
@@ -189,7 +189,7 @@ async function refuseContradictions(
   if (shown)
     throw new ReconcileError(
       'logs_incomplete',
-      `the RPC for ${shown.network} has a receipt of ${shown.transaction} in block ${shown.blockNumber}, but its logs lack the transfer: it does not keep them all. Nothing was stored`,
+      `the RPC for ${shown.network} has a receipt of ${shown.transaction} in block ${shown.blockNumber}, but its logs lack the transfer: it does not keep all logs. Nothing was stored: use another RPC`,
     );
   for (const { network, settled, seq, transaction } of unseen) {
     const isProven = networks.some((one) => one.network === network && one.completeness === 'balance');
@@ -199,15 +199,16 @@ async function refuseContradictions(
     throw new ReconcileError(
       'logs_incomplete',
       `event ${seq} says that ${transaction} is in block ${settled.proof.blockNumber} of ${network}, and the RPC has that very block, but neither its logs nor that receipt: ` +
-        'it lacks old logs, or the event is false. Take an RPC that keeps them. Nothing was stored',
+        'it lacks old logs, or the event is false. Nothing was stored: use an RPC that keeps old logs',
     );
   }
 }
 
 async function checkDecimals(facts: LedgerFacts, options: ReconcileOptions, tally: Tally): Promise<void> {
-  const said = new Map<string, TokenTerms>(facts.tokens);
-  for (const terms of options.accepted) said.set(`${terms.network}/${terms.asset}/${terms.decimals}`, terms);
-  for (const [, { network, asset, decimals }] of [...said].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+  const termsByToken = new Map<string, TokenTerms>(facts.tokens);
+  for (const terms of options.accepted)
+    termsByToken.set(`${terms.network}/${terms.asset}/${terms.decimals}`, terms);
+  for (const [, { network, asset, decimals }] of [...termsByToken].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
     const answer = await chainOf(options.chains, network).decimals(asset as Address);
     const found = answered(network, `the decimals of ${asset}`, answer);
     if (found === decimals) continue;

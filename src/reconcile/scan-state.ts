@@ -7,13 +7,13 @@ import type { ChainTransfer } from '../domain/reconcile/reconcile.ts';
 import type { TransferChunk } from '../peers/chain/transfer-scan.ts';
 import { ReconcileError } from './reconcile-error.ts';
 
-/** What was read of one scan before: chunk after chunk from its first block on. */
+/** The chunks of one scan that were read before, from its first block on. */
 export interface ScanState {
-  /** The chunks' ends with their hashes, in order, without gaps. */
+  /** The last block of each chunk and its hash, in order, without gaps. */
   readonly ends: readonly { readonly to: bigint; readonly toHash: string }[];
   chunks(): AsyncGenerator<readonly ChainTransfer[]>;
   save(from: bigint, to: bigint, chunk: TransferChunk): Promise<void>;
-  /** Forgets everything that the file holds. */
+  /** Deletes the file. */
   clear(): Promise<void>;
 }
 
@@ -39,8 +39,8 @@ const lineSchema = z.strictObject({
 type Line = z.infer<typeof lineSchema>;
 
 /**
- * Opens a file of chunks for one scan of a range; other scans may stand in it too. What a killed process left half written is
- * cut off. Throws a ReconcileError where the file is of something else.
+ * Opens a file with the chunks of a scan; it may hold other scans too. An incomplete last line of a killed process is cut off.
+ * @throws ReconcileError where the file is of another kind
  */
 export async function openScanState(
   file: string,
@@ -89,13 +89,13 @@ export async function openScanState(
   };
 }
 
-/** A first chunk that was cut off is all of its file. Any other file is not ours to cut. */
+/** A file with only an incomplete first chunk may be truncated; any other file may not. */
 async function requireOurs(file: string, first: string): Promise<void> {
   const isWhole = (await stat(file)).size === Buffer.byteLength(first);
   if (isWhole && first.startsWith('{"from":"')) return;
   throw new ReconcileError(
     'resume_file',
-    `${file} is no file of --resume: name one that is not there yet, or one that an earlier run made`,
+    `${file} was not made by --resume: name a new file, or one of an earlier run`,
   );
 }
 

@@ -3,7 +3,7 @@ import { canonicalJson } from '../domain/values/canonical-json.ts';
 import type { ChainTransfer } from '../domain/reconcile/reconcile.ts';
 import type { RpcUnavailable } from '../peers/rpc/json-rpc.ts';
 import type { ChainScanner, TransferChunk, TransferQuery } from '../peers/chain/transfer-scan.ts';
-import { answered, causeWords, ReconcileError, unanswered } from './reconcile-error.ts';
+import { answered, causeText, ReconcileError, unanswered } from './reconcile-error.ts';
 import { openScanState } from './scan-state.ts';
 
 export interface Scan {
@@ -12,18 +12,21 @@ export interface Scan {
   /** Both included. */
   readonly from: bigint;
   readonly to: bigint;
-  /** Asks for every chunk a second time; without it, for the first and the last. */
+  /** Reads every chunk twice; otherwise only the first and the last. */
   readonly twice: boolean;
-  /** Where chunks are kept, to go on from. */
+  /** The file of chunks from which an interrupted scan continues. */
   readonly resumeFile: string | undefined;
   readonly onProgress: (done: bigint, all: bigint) => void;
 }
 
 const widestRange = 10_000n;
-/** So many chunks in a row must go well before a wider one is tried again. */
+/** After so many successful chunks in a row the range is doubled. */
 const growAfter = 8;
 
-/** All transfers of a range in the order of the chain, piece by piece. Throws a ReconcileError where they cannot be had. */
+/**
+ * All transfers of a range in the order of the chain, in chunks.
+ * @throws ReconcileError where the chain does not answer
+ */
 export async function* scanTransfers(scan: Scan): AsyncGenerator<readonly ChainTransfer[]> {
   const { chain, from, to, resumeFile } = scan;
   if (to < from) return;
@@ -38,26 +41,26 @@ export async function* scanTransfers(scan: Scan): AsyncGenerator<readonly ChainT
     if (next > from) yield* state.chunks();
   }
   let range = widestRange;
-  for (let wellDone = 0; next <= to;) {
+  for (let successes = 0; next <= to;) {
     scan.onProgress(next - from, to - from + 1n);
     const end = next + range - 1n < to ? next + range - 1n : to;
     const answer = await chain.transfers(scan.query, next, end);
     if (answer.kind === 'unavailable') {
       range = narrower(scan, answer, next, end);
-      wellDone = 0;
+      successes = 0;
       continue;
     }
     if (scan.twice || next === from || end === to) await compare(scan, answer.value, next, end);
     await state?.save(next, end, answer.value);
     yield answer.value.transfers;
     next = end + 1n;
-    wellDone += 1;
-    if (wellDone % growAfter === 0 && range < widestRange) range *= 2n;
+    successes += 1;
+    if (successes % growAfter === 0 && range < widestRange) range *= 2n;
   }
   scan.onProgress(to - from + 1n, to - from + 1n);
 }
 
-/** Half of a range that the node does not answer for. Throws where it is no matter of ranges, or of one block. */
+/** Half of a range that the node refuses. Throws for other failures, and for a range of one block. */
 function narrower({ chain }: Scan, answer: RpcUnavailable, from: bigint, to: bigint): bigint {
   const what = `the transfers of the blocks ${from} to ${to}`;
   if (!/^(?:rpc_error|status_400|status_413|too_large)$/.test(answer.cause))
@@ -65,8 +68,8 @@ function narrower({ chain }: Scan, answer: RpcUnavailable, from: bigint, to: big
   if (from < to) return (to - from + 1n) / 2n;
   throw new ReconcileError(
     'logs_refused',
-    `the RPC for ${chain.network} refuses the transfers of block ${from}, asked for that block alone: ${causeWords(answer)}. ` +
-      'A node that has pruned old logs says so: take one that keeps them. Nothing was stored',
+    `the RPC for ${chain.network} refuses the transfers of the single block ${from}: ${causeText(answer)}. ` +
+      'A node that has pruned old logs answers like this. Nothing was stored: use an RPC that keeps old logs',
   );
 }
 
@@ -106,7 +109,7 @@ function digestOf({ toHash, transfers }: TransferChunk): string {
   return sha256(canonicalJson({ toHash, transfers: plain }));
 }
 
-/** What a scan is: chunks of another one are of no use to it. */
+/** Identifies a scan: chunks of another scan are not reused. */
 function nameOf({ chain, query, from, twice }: Scan): string {
   const { assets, payees } = query;
   const sorted = { assets: assets.toSorted(), payees: payees.toSorted() };

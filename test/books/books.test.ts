@@ -227,15 +227,15 @@ describe('books are not made of', () => {
       () => given(leaves.toSpliced(5, 1).join('') + trailer),
       /event 7 is in the place of event 6/,
     ],
-    ['an export cut in a line', () => given(leaves.join('').slice(0, -20)), /cut off/],
-    ['another file', () => given('a,b\r\n1,2\r\n'), /a line that is no event/],
+    ['a truncated export', () => given(leaves.join('').slice(0, -20)), /truncated/],
+    ['another file', () => given('a,b\r\n1,2\r\n'), /a line that is not an event/],
     [
-      'events that nobody knows',
+      'events of unknown types',
       () => given(leaves.join('').replaceAll('"type":"dead_lettered"', '"type":"gifted"') + trailer),
-      /event \d+ cannot be read: tollbook verify/,
+      /event \d+ cannot be read: run tollbook verify/,
     ],
     [
-      'a payment whose beginning is gone',
+      'a payment without its first events',
       () => given(leaves.join('').replace('"type":"quote_issued"', '"type":"request_refused"') + trailer),
       /event \d+/,
     ],
@@ -244,13 +244,13 @@ describe('books are not made of', () => {
   });
 });
 
-test('an export is complete up to its last event, and beyond it only by the word of whoever made it', async () => {
+test('an export is complete up to its last event, and beyond it only up to the given time of the export', async () => {
   const { first, both } = twoMonths();
   const { toMs } = january;
   const alone = booksFrom(exportFile(first), january, 'csv', toMs - 1);
-  await expect(alone).rejects.toThrow(/nothing recorded at 2026-02-01T00.*--exported-at/);
-  const told = await booksFrom(exportFile(first), january, 'csv', toMs);
-  expect(await booksFrom(exportFile(both), january, 'csv', -Infinity)).toEqual(told);
+  await expect(alone).rejects.toThrow(/has no event of 2026-02-01T00.*--exported-at/);
+  const stated = await booksFrom(exportFile(first), january, 'csv', toMs);
+  expect(await booksFrom(exportFile(both), january, 'csv', -Infinity)).toEqual(stated);
 });
 
 test('what beancount would round is refused, and hledger is offered', async () => {

@@ -49,17 +49,13 @@ const silentWithoutState: Lie = (question) => silent(question) ?? withoutState(q
 const silentAltogether: Lie = (question) =>
   silentWithoutState(question) ?? (/Receipt|ByHash/.test(question.method) ? { result: null } : undefined);
 
-describe('six payments that were made, and a node', () => {
-  test('that cannot be believed is told as one, each in its own words', async () => {
+describe('a reconciliation of six payments', () => {
+  test('names the fault of an unreliable node, each with its own code and message', async () => {
     const books = await paid(chain);
     const proxy = await startRpcProxy(chain.rpcUrl);
     const cases: [Lie, string, RegExp][] = [
       [wrongChain, 'wrong_chain', /serves another chain/],
-      [
-        pruned,
-        'logs_refused',
-        /refuses the transfers of block \d+, asked for that block alone: rpc_error: pruned/,
-      ],
+      [pruned, 'logs_refused', /refuses the transfers of the single block \d+: rpc_error: pruned/],
       [silent, 'logs_incomplete', /but its balance changed by 9792000: the node lacks logs/],
       [
         silentWithoutState,
@@ -68,26 +64,26 @@ describe('six payments that were made, and a node', () => {
       ],
       [silentAltogether, 'logs_incomplete', /neither its logs nor that receipt/],
     ];
-    for (const [lie, fault, message] of cases) {
+    for (const [lie, code, message] of cases) {
       proxy.lie = lie;
       await expect(reconcile(await optionsOf(books, proxy.url))).rejects.toMatchObject({
-        fault,
+        code,
         message: expect.stringMatching(message),
       });
     }
     const nowhere = await optionsOf(books, 'http://127.0.0.1:9');
-    await expect(reconcile(nowhere)).rejects.toMatchObject({ fault: 'rpc_unavailable' });
+    await expect(reconcile(nowhere)).rejects.toMatchObject({ code: 'rpc_unavailable' });
     const usual = await optionsOf(books);
     const unknown = { ...usual, chains: new Map() };
-    await expect(reconcile(unknown)).rejects.toMatchObject({ fault: 'no_rpc' });
+    await expect(reconcile(unknown)).rejects.toMatchObject({ code: 'no_rpc' });
     const early = { ...usual, pinned: new Map([[network, 99_999_999n]]) };
-    await expect(reconcile(early)).rejects.toMatchObject({ fault: 'block_not_final' });
+    await expect(reconcile(early)).rejects.toMatchObject({ code: 'block_not_final' });
     await expect(ledgerInDatabase(books.database.pool, testVerifier, 999_999)).rejects.toMatchObject({
-      fault: 'no_checkpoint',
+      code: 'no_checkpoint',
     });
   });
 
-  test('without the state of old blocks: balances are computed back from one that it has, or not known', async () => {
+  test('computes balances back from a later block where the node lacks the state of old blocks, or reports them as unknown', async () => {
     const books = await paid(chain);
     const whole = await reconcile(await optionsOf(books));
     const proxy = await startRpcProxy(chain.rpcUrl);
@@ -158,7 +154,7 @@ test('an accepted token of which the ledger knows nothing is looked after all th
   ]);
   const to = await endOfPeriod(chain.rpcUrl);
   const usual = await optionsOf({ database, from, to }).catch((error: unknown) => error);
-  expect(usual).toMatchObject({ fault: 'no_checkpoint' });
+  expect(usual).toMatchObject({ code: 'no_checkpoint' });
   const scanner = createScanner({ network, chainId: 84_532, rpcUrl: chain.rpcUrl, timeoutMs: 10_000 });
   onTestFinished(() => scanner.close());
   const accepted = [

@@ -117,15 +117,15 @@ test('a node that gives three logs at most gives the same', async () => {
   expect(await scan(proxy.url)).toEqual(all);
 });
 
-test('a node that has pruned old logs is told as one, and nothing comes of it', async () => {
+test('a scan of a node that has pruned old logs fails with logs_refused and returns nothing', async () => {
   const proxy = await behind((question) => {
     const range = rangeOf(question);
     return range && range.from < 50n ? refused('missing trie node: history has been pruned') : undefined;
   });
   await expect(scan(proxy.url)).rejects.toMatchObject({
-    fault: 'logs_refused',
+    code: 'logs_refused',
     message: expect.stringMatching(
-      /refuses the transfers of block 0, .*history has been pruned.*Nothing was stored/,
+      /refuses the transfers of the single block 0: .*history has been pruned.*Nothing was stored/,
     ),
   });
 });
@@ -134,11 +134,11 @@ test('a node that lacks old blocks is told as one', async () => {
   const proxy = await behind(({ method, params }) =>
     method === 'eth_getBlockByNumber' && String(params[0]).startsWith('0x') ? { result: null } : undefined,
   );
-  await expect(scan(proxy.url)).rejects.toMatchObject({ fault: 'rpc_unavailable' });
+  await expect(scan(proxy.url)).rejects.toMatchObject({ code: 'rpc_unavailable' });
 });
 
 test('a node of another chain is told as one before it is asked anything else', async () => {
-  await expect(scan(chain.rpcUrl, { chainId: 1 })).rejects.toMatchObject({ fault: 'wrong_chain' });
+  await expect(scan(chain.rpcUrl, { chainId: 1 })).rejects.toMatchObject({ code: 'wrong_chain' });
 });
 
 /** Leaves the logs out of every second answer for the same range. */
@@ -162,7 +162,7 @@ async function cutOff(file: string) {
       ? { error: { code: -32_000, message: 'down' } }
       : capped(question);
   });
-  await expect(scan(proxy.url, { resumeFile: file })).rejects.toMatchObject({ fault: 'logs_refused' });
+  await expect(scan(proxy.url, { resumeFile: file })).rejects.toMatchObject({ code: 'logs_refused' });
   proxy.lie = capped;
   proxy.asked.length = 0;
   return proxy;
@@ -171,7 +171,7 @@ async function cutOff(file: string) {
 describe('a node that answers differently the second time', () => {
   test('is found out at the first and the last chunk', async () => {
     const proxy = await behind(forgetful((from) => from === 0n));
-    await expect(scan(proxy.url)).rejects.toMatchObject({ fault: 'answers_differ' });
+    await expect(scan(proxy.url)).rejects.toMatchObject({ code: 'answers_differ' });
   });
 
   test('is found out at every chunk where all are asked for twice', async () => {
@@ -179,7 +179,7 @@ describe('a node that answers differently the second time', () => {
     const lie = forgetful((from) => from > 60n && from < 200n);
     const both: Lie = (question) => capped(question) ?? lie(question);
     const proxy = await behind(both);
-    await expect(scan(proxy.url, { twice: true })).rejects.toMatchObject({ fault: 'answers_differ' });
+    await expect(scan(proxy.url, { twice: true })).rejects.toMatchObject({ code: 'answers_differ' });
   });
 
   test('is found out where its block changes between two looks', async () => {
@@ -190,7 +190,7 @@ describe('a node that answers differently the second time', () => {
       const hash = `0x${String(looks).padStart(64, '0')}`;
       return { result: { number: params[0], hash, timestamp: '0x1' } };
     });
-    await expect(scan(proxy.url)).rejects.toMatchObject({ fault: 'answers_differ' });
+    await expect(scan(proxy.url)).rejects.toMatchObject({ code: 'answers_differ' });
   });
 });
 
@@ -242,7 +242,7 @@ describe('a scan that was cut off', () => {
     async (text) => {
       const file = path.join(temporaryFolder(), 'ledger.jsonl');
       writeFileSync(file, text);
-      await expect(scan(chain.rpcUrl, { resumeFile: file })).rejects.toMatchObject({ fault: 'resume_file' });
+      await expect(scan(chain.rpcUrl, { resumeFile: file })).rejects.toMatchObject({ code: 'resume_file' });
       expect(readFileSync(file, 'utf8')).toBe(text);
     },
   );

@@ -184,7 +184,7 @@ describe('a refund is refused', () => {
     const transaction = await final(await giveBack(chain));
     expect(await record(digest, transaction, {}, chains)).toMatchObject({
       code: 'not_final',
-      detail: expect.stringMatching(/it is in block \d+, and the last final one is \d+/),
+      detail: expect.stringMatching(/it is in block \d+, and the last final block is \d+/),
     });
     expect(await record(digest, transaction)).toMatchObject({ kind: 'recorded' });
   });
