@@ -18,9 +18,10 @@ import type { ChatContext } from '../chat/context.ts';
 import type { Identity } from '../identity/context.ts';
 import type { SpendContext } from '../spend/context.ts';
 import { createSpendQueue } from '../spend/spend-queue.ts';
-import { sweep } from '../store/calls.ts';
-import { beat, sweepRouting } from '../store/credit.ts';
-import { sweepExposures } from '../store/spend.ts';
+import { pruneLane } from '../store/calls.ts';
+import { pruneChat } from '../store/credit.ts';
+import { sendHeartbeat } from '../store/processes.ts';
+import { pruneExposures } from '../store/spend.ts';
 import { startChatRecoverer } from '../workers/chat-recoverer.ts';
 import { startOperatorBalanceChecker } from '../workers/operator-balance-checker.ts';
 import { startCleaner } from '../workers/cleaner.ts';
@@ -53,7 +54,7 @@ export async function composeChat(
   /** Upstreams that are no longer configured, until their last answer has ended. */
   const closing = createPromiseTracker();
   // before the first hold: otherwise another process would take it for one of a process that has ended
-  await beat(ledger.pool, context.processId, presence.silentSecs);
+  await sendHeartbeat(ledger.pool, context.processId, presence.silentSecs);
 
   return {
     current,
@@ -66,9 +67,9 @@ export async function composeChat(
       loops.push(startChatRecoverer(context), startLaneWatch(context));
       const { spending } = context;
       if (spending) loops.push(startSpendPayouts(spending), startOperatorBalanceChecker(spending));
-      const sweeps = [sweepRouting, sweepExposures];
+      const sweeps = [pruneChat, pruneExposures];
       // without paid jobs, chat has to prune the rows of the lane as well
-      loops.push(startCleaner(context, parts.config.jobs ? sweeps : [...sweeps, sweep]));
+      loops.push(startCleaner(context, parts.config.jobs ? sweeps : [...sweeps, pruneLane]));
     },
     prepareReload(next) {
       const settings = next.chat ?? context.settings;

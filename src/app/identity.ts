@@ -9,7 +9,7 @@ import { createAuthLoader } from '../identity/auth-loader.ts';
 import type { Identity } from '../identity/context.ts';
 import type { ChatContext } from '../chat/context.ts';
 import { pruneSessions } from '../identity/sessions.ts';
-import { sweepIdentity } from '../store/identity.ts';
+import { pruneIdentity } from '../store/identity.ts';
 import { type Loop, startLoop } from '../workers/loop.ts';
 
 const sweepMs = 60_000;
@@ -54,7 +54,7 @@ export function composeIdentity(identity: Identity, current: () => ChatContext):
         startLoop(
           async () => {
             const swept = await pruneSessions(identity, piece);
-            return swept + (await sweepIdentity(identity.pool, piece)) > 0;
+            return swept + (await pruneIdentity(identity.pool, piece)) > 0;
           },
           { pollMs: sweepMs, log, failureMessage: 'expired sessions could not be pruned' },
         ),

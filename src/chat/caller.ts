@@ -2,7 +2,7 @@ import { apiKeyHash, isApiKey } from '../domain/identity/api-key.ts';
 import { clientOf } from '../domain/values/client-address.ts';
 import { openAiError } from '../domain/errors/openai-error.ts';
 import { type ApiKey, findApiKey } from '../store/api-keys.ts';
-import { mayAuthenticate, tryApiKey } from '../store/credit.ts';
+import { countAuthFailure, checkApiKey } from '../store/credit.ts';
 import { resolveSession } from '../identity/sessions.ts';
 import type { VerifiedSpend } from '../spend/spend.ts';
 import { verifySpend } from '../spend/verify-spend.ts';
@@ -91,7 +91,7 @@ async function tryKey(
   { pool, settings }: ChatContext,
   { hash, client }: PresentedKey,
 ): Promise<Refused | undefined> {
-  const tried = await tryApiKey(pool, `auth:${client}`, settings.failedAuthPerMinute, hash);
+  const tried = await checkApiKey(pool, `auth:${client}`, settings.failedAuthPerMinute, hash);
   if (tried.outcome === 'known') return undefined;
   if (tried.outcome === 'unknown') return refuse(openAiError('invalid_api_key'));
   return refuse(openAiError('rate_limit_exceeded'), { retryAfterSecs: Math.ceil(tried.retryMs / 1_000) });
@@ -106,7 +106,7 @@ async function findUserOf(
   if (session.kind === 'none') return { kind: 'anonymous', subject };
   const failures = `auth:${subject}`;
   if (session.kind === 'invalid') {
-    const may = await mayAuthenticate(pool, failures, settings.failedAuthPerMinute, true);
+    const may = await countAuthFailure(pool, failures, settings.failedAuthPerMinute, true);
     if (!may) return refuse(openAiError('rate_limit_exceeded'), { retryAfterSecs: 60 });
     const message = 'The session is unknown or has ended: sign in again.';
     return refuse(openAiError('invalid_api_key', { message }));

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { startHolds } from '../store/credit.ts';
+import { markHoldsStarted } from '../store/credit.ts';
 
 /** Notes, for many completions together, that their upstreams have begun to answer. */
 export interface HoldMarker {
@@ -27,7 +27,7 @@ export function createHoldMarker(pool: pg.Pool): HoldMarker {
       const together = waiting;
       waiting = [];
       try {
-        const held = await startHolds(
+        const held = await markHoldsStarted(
           pool,
           together.map(({ chatId }) => chatId),
         );

@@ -1,7 +1,7 @@
 import { createHash, createHmac, randomUUID, timingSafeEqual } from 'node:crypto';
 import { clientOf } from '../domain/values/client-address.ts';
 import type { SignInMethod } from '../domain/events/identity-events.ts';
-import { type Allowance, takeTurn } from '../store/identity.ts';
+import { type Allowance, countAttempt } from '../store/identity.ts';
 import type { Identity } from './context.ts';
 
 /** What somebody wants who has not said who they are. */
@@ -30,9 +30,13 @@ export async function takeAttempt(
   attempt: Attempt,
 ): Promise<number | undefined> {
   const client = clientOf(address, identity.ipv6Prefix);
-  const { retryMs, isNews } = await takeTurn(identity.pool, allowancesOf(identity, client, attempt));
+  const { retryMs, isFirstRefusal } = await countAttempt(
+    identity.pool,
+    allowancesOf(identity, client, attempt),
+  );
   if (retryMs === 0) return undefined;
-  if (isNews && attempt.kind === 'password') await recordRefusal(identity, 'password', 'rate_limited');
+  if (isFirstRefusal && attempt.kind === 'password')
+    await recordRefusal(identity, 'password', 'rate_limited');
   return Math.ceil(retryMs / 1_000);
 }
 

@@ -9,8 +9,8 @@ import {
   siweFault,
   type SiweMessage,
 } from '../domain/identity/siwe.ts';
-import { mayAuthenticate } from '../store/credit.ts';
-import { consumeNonce, findUser, storeNonce, takeTurn, type User } from '../store/identity.ts';
+import { countAuthFailure } from '../store/credit.ts';
+import { consumeNonce, findUser, storeNonce, countAttempt, type User } from '../store/identity.ts';
 import type { Auth } from './auth.ts';
 import type { Identity } from './context.ts';
 import { recordRefusal } from './sign-in-limits.ts';
@@ -72,7 +72,7 @@ export async function signInByWallet(
 ): Promise<WalletAnswer> {
   const client = clientOf(clientAddress, identity.ipv6Prefix);
   const refusals = `siwe:${client}`;
-  if (!(await mayAuthenticate(identity.pool, refusals, perMinute, false))) return { kind: 'limited' };
+  if (!(await countAuthFailure(identity.pool, refusals, perMinute, false))) return { kind: 'limited' };
   if (!(await takesTurn(identity, `siwe-try:${client}`, triesPerMinute))) return { kind: 'limited' };
   const message = parseSiweMessage(asked.message);
   const verdict = message
@@ -153,7 +153,7 @@ async function letIn(identity: Identity, auth: Auth, address: Address): Promise<
 
 /** Counts one more; false where the last minute had all of them. */
 async function takesTurn({ pool }: Identity, subject: string, most = perMinute): Promise<boolean> {
-  return (await takeTurn(pool, [{ subject, perMinute: most }])).retryMs === 0;
+  return (await countAttempt(pool, [{ subject, perMinute: most }])).retryMs === 0;
 }
 
 function termsOf({ settings, publicUrl }: Identity): { readonly domain: string; readonly origin: string } {

@@ -4,7 +4,7 @@ import type { Settled } from '../domain/payments/payment-progress.ts';
 import { foldQuote, paymentOf } from '../domain/payments/quote-state.ts';
 import { type SettlementOutcome, settlementState } from '../domain/payments/settlement.ts';
 import type { Block, Chain } from '../peers/chain/chain.ts';
-import { type FollowUp, noteSeenBlock, type ProvenSettlement } from '../store/follow-ups.ts';
+import { type FollowUp, noteFirstSearchBlock, type FinalSettlement } from '../store/follow-ups.ts';
 import { readStream } from '../store/streams.ts';
 import type { JobsContext } from './context.ts';
 import { findSettlement } from './find-settlement.ts';
@@ -49,7 +49,7 @@ async function findSettled(
 }
 
 /** Reopens a settlement whose block was replaced. Its call is taken back unless a runner has it. */
-export async function reopenReorged(context: JobsContext, proven: ProvenSettlement): Promise<FollowUpResult> {
+export async function reopenReorged(context: JobsContext, proven: FinalSettlement): Promise<FollowUpResult> {
   const found = await findSettled(context, proven);
   if (found?.settled.proof?.blockHash !== proven.blockHash) return done;
   return takeBack(context, found, { kind: 'reorged' });
@@ -93,16 +93,16 @@ export async function confirmReported(
  */
 async function isOnItsWay(
   context: JobsContext,
-  { seq, seenAtBlock, ageSecs }: FollowUp,
+  { seq, firstSearchBlock, ageSecs }: FollowUp,
   { state, settled }: SettledPayment,
   { chain, finalized }: Finality,
 ): Promise<boolean> {
-  if (seenAtBlock === undefined) {
+  if (firstSearchBlock === undefined) {
     const latest = await chain.latestBlock();
-    if (latest.kind === 'answer') await noteSeenBlock(context.pool, seq, latest.block.number);
+    if (latest.kind === 'answer') await noteFirstSearchBlock(context.pool, seq, latest.block.number);
     return true;
   }
-  if (ageSecs < nodeDelaySecs || finalized.number <= seenAtBlock) return true;
+  if (ageSecs < nodeDelaySecs || finalized.number <= firstSearchBlock) return true;
   const heard = await chain.knowsTransaction(settled.transaction as Hex);
   if (heard.kind === 'unavailable' || heard.isKnown) return true;
   const used = await chain.isUsed(expectedTransfer(state.payment), finalized.hash);

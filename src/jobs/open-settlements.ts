@@ -1,5 +1,5 @@
 import { foldQuote, type PaymentState } from '../domain/payments/quote-state.ts';
-import { listKept } from '../store/follow-ups.ts';
+import { listUnresolved } from '../store/follow-ups.ts';
 import { readStream } from '../store/streams.ts';
 import { listUnsettled } from '../store/unsettled.ts';
 import type { JobsContext } from './context.ts';
@@ -23,7 +23,10 @@ export async function listOpenSettlements(
   ledger: Pick<JobsContext, 'pool' | 'db'>,
   limit: number,
 ): Promise<OpenSettlementRow[]> {
-  const [calls, kept] = await Promise.all([listUnsettled(ledger.db, limit), listKept(ledger.db, limit)]);
+  const [calls, kept] = await Promise.all([
+    listUnsettled(ledger.db, limit),
+    listUnresolved(ledger.db, limit),
+  ]);
   const waiting = calls.map(async ({ stream, payment, created_at }) => {
     const quote = foldQuote((await readStream(ledger.pool, stream)).events);
     return rowOf(stream, created_at, payment === null ? undefined : findByKey(quote, payment));

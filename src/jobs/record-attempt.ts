@@ -2,7 +2,7 @@ import type { EventData, LedgerEvent } from '../domain/events/event.ts';
 import { sha256 } from '../domain/payments/payment.ts';
 import { backOffMs, withJitterMs } from '../domain/values/back-off.ts';
 import type { CallChange } from '../store/append-batch.ts';
-import { type HeldCall, putResult } from '../store/calls.ts';
+import { type CallLease, putResult } from '../store/calls.ts';
 import { type JobsContext, nowSecs } from './context.ts';
 
 type Recording = Pick<JobsContext, 'pool' | 'lane' | 'config' | 'onCallReleased'>;
@@ -31,7 +31,7 @@ export type AttemptOutcome =
  */
 export async function recordAttempt(
   context: Recording,
-  call: HeldCall,
+  call: CallLease,
   outcome: AttemptOutcome,
   isNews: boolean,
 ): Promise<boolean> {
@@ -45,14 +45,14 @@ export async function recordAttempt(
 }
 
 /** Whether a call has used up its attempts, so that it is dead-lettered instead of being handed out once more. */
-export function isExhausted(context: Recording, call: HeldCall): boolean {
+export function isExhausted(context: Recording, call: CallLease): boolean {
   return call.failures >= context.config.delivery.maxAttempts;
 }
 
 /** The events of one attempt, and where they leave the call. */
 function attemptStep(
   context: Recording,
-  call: HeldCall,
+  call: CallLease,
   outcome: AttemptOutcome,
   isNews: boolean,
 ): { events: LedgerEvent[]; call: CallChange } {
@@ -87,7 +87,7 @@ function attemptStep(
   }
 }
 
-function exhaustedStep(call: HeldCall, { reason, error }: { reason: string; error?: string }) {
+function exhaustedStep(call: CallLease, { reason, error }: { reason: string; error?: string }) {
   const { callId, leaseId } = call;
   const attempt = { call_id: callId, attempt: call.attempt };
   const events: LedgerEvent[] = [
@@ -99,7 +99,7 @@ function exhaustedStep(call: HeldCall, { reason, error }: { reason: string; erro
 
 function failedStep(
   context: Recording,
-  call: HeldCall,
+  call: CallLease,
   { reason, error }: { reason: string; error?: string },
   op: 'retry' | 'return_lease',
   delayMs: number,

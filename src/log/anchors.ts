@@ -7,7 +7,7 @@ import {
   type TreeHead,
 } from '../domain/log/checkpoint.ts';
 import type { Anchor, AnchorReading } from '../peers/anchors/anchor.ts';
-import { hastenAnchor, noteAnchor, readLogTip, takeAnchor } from '../store/log.ts';
+import { scheduleAnchor, recordAnchor, readLogTip, takeAnchor } from '../store/log.ts';
 import { rootFromTiles } from './prove.ts';
 import { sealNext } from './seal.ts';
 
@@ -30,10 +30,10 @@ export async function publishNewestHead(
   if (!head) return { kind: 'nothing' };
   const answer = await anchor.publish({ origin, ...head, root: readCheckpoint(head.note).root });
   if (answer.kind === 'failed') {
-    await hastenAnchor(pool, origin, anchor.name, retryMs);
+    await scheduleAnchor(pool, origin, anchor.name, retryMs);
     return { kind: 'failed', size: head.size, cause: answer.cause };
   }
-  await noteAnchor(pool, origin, anchor.name, head.size);
+  await recordAnchor(pool, origin, anchor.name, head.size);
   return { kind: 'done', size: head.size };
 }
 
@@ -59,7 +59,7 @@ export async function sealAndPublish(
     anchors
       .filter(({ isFree }) => isFree)
       .map(async (anchor) => {
-        await hastenAnchor(pool, signer.name, anchor.name, 0);
+        await scheduleAnchor(pool, signer.name, anchor.name, 0);
         return { ...(await publishNewestHead(pool, signer.name, anchor)), anchor: anchor.name };
       }),
   );

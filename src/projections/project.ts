@@ -10,7 +10,7 @@ import {
   readProjection,
   readStreamsUpTo,
   readTouched,
-  sweepProjections,
+  pruneProjections,
 } from '../store/projection.ts';
 import { accountCreditOf } from './credit-model.ts';
 import { paymentRowsOf } from './read-model.ts';
@@ -77,7 +77,7 @@ export async function rebuildProjections(
     // a full batch means that it is still far behind
     const replaced = read < max ? await activateProjection(pool, generation) : undefined;
     if (replaced === undefined) continue;
-    while ((await sweepProjections(pool, replaced, sweptAtOnce)) > 0);
+    while ((await pruneProjections(pool, replaced, sweptAtOnce)) > 0);
     return seq;
   }
 }

@@ -3,7 +3,8 @@ import { sha256 } from '../domain/payments/payment.ts';
 import { presence } from '../domain/values/presence.ts';
 import type { AppendOutcome, Claim, LaneCommand } from '../store/append-batch.ts';
 import { LaneFullError } from '../store/lane.ts';
-import { endExposure, isProcessGone } from '../store/spend.ts';
+import { isProcessSilent } from '../store/processes.ts';
+import { endExposure } from '../store/spend.ts';
 import { readStream } from '../store/streams.ts';
 import type { SpendContext } from './context.ts';
 import { invalidSpend, type SpendRefusal } from './refusal.ts';
@@ -96,7 +97,7 @@ async function resolveHolder(
   if (events.some(({ type }) => type === 'spend_earned')) return 'earned';
   const { binding, process_id: owner } = accepted.data;
   const { silentSecs } = presence;
-  if (!(await isProcessGone(pool, { processId: owner, by: processId, silentSecs }))) return 'running';
+  if (!(await isProcessSilent(pool, { processId: owner, by: processId, silentSecs }))) return 'running';
   const facts: SpendFacts = factsIn(accepted.data);
   const released: LedgerEvent = { type: 'spend_released', data: { ...facts, reason: 'process_lost' } };
   const freed = [{ ...claim, binding }];

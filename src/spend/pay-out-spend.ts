@@ -3,7 +3,7 @@ import { type SpendAuth, spendAuthHash } from '../domain/spend/spend-auth.ts';
 import { backOffMs } from '../domain/values/back-off.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { PrepaidContract, CreditsAnswer, Landed, SpendEnd } from '../peers/prepaid/prepaid-contract.ts';
-import { type DueSpend, endExposure, endSpend, postponeSpend, watchClaim } from '../store/spend.ts';
+import { type DuePayout, endExposure, endPayout, postponePayout, watchPayout } from '../store/spend.ts';
 import { readStream, type StreamReading } from '../store/streams.ts';
 import { isThisSpend } from './authorize-spend.ts';
 import type { SpendContext } from './context.ts';
@@ -33,12 +33,12 @@ const earlierSecs = 3_600;
  * A payout transaction that was reorganized away is sent again, and a failed attempt is repeated until the spend has expired;
  * then the operator has lost it, which is recorded too. Throws when the ledger cannot be reached.
  */
-export async function payOutSpend(context: PayingOut, due: DueSpend): Promise<void> {
+export async function payOutSpend(context: PayingOut, due: DuePayout): Promise<void> {
   const { pool, log } = context;
-  const { stream, attempts, claim: known } = due;
+  const { stream, attempts, transaction: known } = due;
   const reading = await readStream(pool, stream);
   const accepted = reading.events.find((event) => event.type === 'spend_accepted');
-  if (!accepted) return endSpend(pool, stream, 'unknown_spend');
+  if (!accepted) return endPayout(pool, stream, 'unknown_spend');
   const end = reading.events.find(isEnd);
   if (end) return endDue(context, stream, failureOf(end));
   const outcome = await attempt(context, due, accepted, reading);
@@ -48,16 +48,16 @@ export async function payOutSpend(context: PayingOut, due: DueSpend): Promise<vo
       log.warn({ ...fields, transaction: known }, 'payout transaction reorganized out, replaced');
     // its account has been debited, so the operator risks nothing any more
     if (known === undefined) await endExposure(pool, stream, false);
-    return watchClaim(pool, stream, outcome.transaction, backOffMs(pauses, due.looks));
+    return watchPayout(pool, stream, outcome.transaction, backOffMs(pauses, due.checks));
   }
   if (outcome.kind === 'retry') {
     const { reason } = outcome;
     log.warn({ ...fields, reason, attempts: attempts + 1 }, 'a spend was not paid out: it is tried again');
-    return postponeSpend(pool, stream, pauseAfter(reason, attempts), reason);
+    return postponePayout(pool, stream, pauseAfter(reason, attempts), reason);
   }
   // the chain shows the same end at the next attempt
   if (!(await recordEnd(context, stream, reading, factsIn(accepted.data), outcome)))
-    return postponeSpend(pool, stream, pauses.firstMs, 'version_conflict');
+    return postponePayout(pool, stream, pauses.firstMs, 'version_conflict');
   if (outcome.kind === 'failed')
     log.error({ ...fields, reason: outcome.reason }, 'an earned spend is lost to the operator');
   return endDue(context, stream, outcome.kind === 'failed' ? outcome.reason : undefined);
@@ -70,7 +70,7 @@ async function endDue(
   failure: string | undefined,
 ): Promise<void> {
   await endExposure(pool, stream, failure !== undefined);
-  await endSpend(pool, stream, failure);
+  await endPayout(pool, stream, failure);
 }
 
 /** A transaction that may still land gets the longest pause: a second one would only cost its fee. */
@@ -104,7 +104,7 @@ async function recordEnd(
 
 async function attempt(
   { prepaid, settings }: PayingOut,
-  { claim }: DueSpend,
+  { transaction }: DuePayout,
   accepted: Extract<RecordedEvent, { type: 'spend_accepted' }>,
   reading: StreamReading,
 ): Promise<Outcome> {
@@ -114,8 +114,8 @@ async function attempt(
   const isExpired = BigInt(reading.nowSecs) > auth.expiry + BigInt(graceSecs);
   if (data.network !== network || data.contract !== contract) return failOrRetry(isExpired, 'other_contract');
 
-  if (claim !== undefined) {
-    const landed = await prepaid.findLanded(claim);
+  if (transaction !== undefined) {
+    const landed = await prepaid.findLanded(transaction);
     if (landed.kind === 'unavailable') return unavailable;
     if (landed.value) return outcomeOf(prepaid, { how: 'claimed', ...landed.value });
   }

@@ -7,7 +7,7 @@ import {
   spendAuthHash,
   spendTermsFault,
 } from '../domain/spend/spend-auth.ts';
-import { mayAuthenticate } from '../store/credit.ts';
+import { countAuthFailure } from '../store/credit.ts';
 import type { SpendContext } from './context.ts';
 import { invalidSpend, type SpendRefusal } from './refusal.ts';
 import { domainOf, type VerifiedSpend } from './spend.ts';
@@ -39,14 +39,14 @@ export async function verifySpend(
   const domain = domainOf(settings);
   const signer = recoverSpender(domain, auth);
   const failures = `auth:${client}`;
-  if (!(await mayAuthenticate(pool, failures, perMinute, false))) return { kind: 'too_many_failures' };
+  if (!(await countAuthFailure(pool, failures, perMinute, false))) return { kind: 'too_many_failures' };
   const account = await prepaid.getAccount(auth.commitment);
   if (account.kind === 'unavailable') {
     log.warn({ cause: account.cause, err: account.error }, 'the prepaid contract could not be reached');
     return { kind: 'chain_unavailable' };
   }
   if (signer === undefined || signer !== account.value?.spendingKey) {
-    await mayAuthenticate(pool, failures, perMinute, true);
+    await countAuthFailure(pool, failures, perMinute, true);
     return invalidSpend('signer_mismatch');
   }
   const { token, balance, nonce } = account.value;

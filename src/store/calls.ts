@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { LedgerDatabase } from './database.ts';
 
 /** A call in somebody's hands: what its lease is known by. */
-export interface HeldCall {
+export interface CallLease {
   readonly callId: number;
   readonly leaseId: string;
   /** Which handing-out this is, from 1: never goes down. */
@@ -13,7 +13,7 @@ export interface HeldCall {
 }
 
 /** A call that was just taken, with all that its runner is told. */
-export interface LeasedCall extends HeldCall {
+export interface LeasedCall extends CallLease {
   readonly serviceId: number;
   readonly jobIndex: number;
   readonly network: string;
@@ -122,7 +122,7 @@ export async function findLeasedCall(
   db: LedgerDatabase,
   callId: number,
   leaseId: string,
-): Promise<(HeldCall & { readonly serviceId: number }) | undefined> {
+): Promise<(CallLease & { readonly serviceId: number }) | undefined> {
   const row = await db
     .selectFrom('tollbook.call')
     .select(['call_id', 'attempt', 'failures', 'stream', 'service_id'])
@@ -215,7 +215,7 @@ export async function oldestDueMs(pool: pg.Pool): Promise<number> {
 }
 
 /** Drops up to `max` bodies without a call and answers nobody will ask for again. Returns how many went. */
-export async function sweep(pool: pg.Pool, max: number): Promise<number> {
+export async function pruneLane(pool: pg.Pool, max: number): Promise<number> {
   const { rows } = await pool.query<{ pruned: number }>('select tollbook.prune_lane($1) as pruned', [max]);
   return rows[0]?.pruned ?? 0;
 }

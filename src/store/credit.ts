@@ -113,28 +113,23 @@ export async function findOrphanedHolds(
   }));
 }
 
-/**
- * Says that this process lives, so that nobody ends its holds. To be said several times in `silentSecs`, and before the
- * first hold.
- */
-export async function beat(pool: pg.Pool, processId: string, silentSecs: number): Promise<void> {
-  await pool.query('select tollbook.heartbeat($1, $2)', [processId, silentSecs / 2]);
-}
-
-/** Drops up to `max` limits that nobody has used for two days, and processes that are long gone. Returns how many went. */
-export async function sweepRouting(pool: pg.Pool, max: number): Promise<number> {
+/** Deletes up to `max` unused rate windows, and as many processes and recovered chats of long ago. Returns how many. */
+export async function pruneChat(pool: pg.Pool, max: number): Promise<number> {
   // one simple-protocol message: it locks rows that the lane may want
-  const { rows } = await pool.query<{ swept: number }>(
-    `select tollbook.prune_chat(${Math.trunc(max)}) as swept`,
+  const { rows } = await pool.query<{ pruned: number }>(
+    `select tollbook.prune_chat(${Math.trunc(max)}) as pruned`,
   );
-  return rows[0]?.swept ?? 0;
+  return rows[0]?.pruned ?? 0;
 }
 
 /**
  * Notes that upstreams have begun to answer: from here on these holds are captured, whatever becomes of the process.
  * Returns those that are still held.
  */
-export async function startHolds(pool: pg.Pool, chatIds: readonly string[]): Promise<ReadonlySet<string>> {
+export async function markHoldsStarted(
+  pool: pg.Pool,
+  chatIds: readonly string[],
+): Promise<ReadonlySet<string>> {
   const { rows } = await pool.query<{ chat_id: string }>({
     name: 'start_holds',
     text: 'select mark_holds_started as chat_id from tollbook.mark_holds_started($1)',
@@ -144,7 +139,7 @@ export async function startHolds(pool: pg.Pool, chatIds: readonly string[]): Pro
 }
 
 /** What became of a key that was shown; `limited`: too many of this client's were not known in the last minute. */
-export interface KeyTry {
+export interface KeyCheck {
   readonly outcome: 'known' | 'unknown' | 'limited';
   /** Until another one is looked at. */
   readonly retryMs: number;
@@ -154,13 +149,13 @@ export interface KeyTry {
  * Whether the key of this SHA-256 holds now. One that does not counts against `subject`, in all processes together; past
  * `perMinute` of them nothing is told of a key any more.
  */
-export async function tryApiKey(
+export async function checkApiKey(
   pool: pg.Pool,
   subject: string,
   perMinute: number,
   hash: string,
-): Promise<KeyTry> {
-  const { rows } = await pool.query<{ outcome: KeyTry['outcome']; retry_ms: number | null }>({
+): Promise<KeyCheck> {
+  const { rows } = await pool.query<{ outcome: KeyCheck['outcome']; retry_ms: number | null }>({
     name: 'try_api_key',
     text: 'select code as outcome, retry_ms from tollbook.check_api_key($1, $2, $3)',
     values: [subject, perMinute, Buffer.from(hash, 'hex')],
@@ -173,7 +168,7 @@ export async function tryApiKey(
 /**
  * Whether a client may show another credential that is no key; `counts` notes one that was no good. All processes together.
  */
-export async function mayAuthenticate(
+export async function countAuthFailure(
   pool: pg.Pool,
   subject: string,
   perMinute: number,

@@ -18,12 +18,12 @@ export interface FollowUp {
   /** This one included. */
   readonly tries: number;
   /** How far the chain was when a settlement was first looked for in vain. */
-  readonly seenAtBlock: bigint | undefined;
+  readonly firstSearchBlock: bigint | undefined;
   readonly ageSecs: number;
 }
 
 /** A settlement whose block is final, unless another has taken its place. */
-export interface ProvenSettlement {
+export interface FinalSettlement {
   readonly seq: number;
   readonly stream: string;
   readonly blockNumber: bigint;
@@ -39,12 +39,12 @@ export async function collectFollowUps(pool: pg.Pool, max: number): Promise<numb
 }
 
 /** Takes up to `max` settlements of a network that stand in a block up to `finalized`. */
-export async function takeProven(
+export async function takeFinalSettlements(
   pool: pg.Pool,
   network: string,
   finalized: bigint,
   max: number,
-): Promise<ProvenSettlement[]> {
+): Promise<FinalSettlement[]> {
   const { rows } = await pool.query<{
     seq: number;
     stream: string;
@@ -80,12 +80,12 @@ export async function takeFollowUps(
     seq,
     stream,
     tries,
-    seenAtBlock: first_search_block === null ? undefined : BigInt(first_search_block),
+    firstSearchBlock: first_search_block === null ? undefined : BigInt(first_search_block),
     ageSecs: age_secs,
   }));
 }
 
-export async function noteSeenBlock(pool: pg.Pool, seq: number, block: bigint): Promise<void> {
+export async function noteFirstSearchBlock(pool: pg.Pool, seq: number, block: bigint): Promise<void> {
   await pool.query(`select tollbook.note_first_search_block(${Math.trunc(seq)}, ${block})`);
 }
 
@@ -101,7 +101,7 @@ export async function endFollowUps(
 }
 
 /** Gives up what is a month old. Returns how many went. */
-export async function sweepFollowUps(pool: pg.Pool, max: number): Promise<number> {
+export async function pruneFollowUps(pool: pg.Pool, max: number): Promise<number> {
   const { rows } = await pool.query<{ swept: number }>(
     `select tollbook.prune_follow_ups(${Math.trunc(max)}) as swept`,
   );
@@ -109,7 +109,7 @@ export async function sweepFollowUps(pool: pg.Pool, max: number): Promise<number
 }
 
 /** Settlements that are open while their calls are with runners, oldest first. */
-export async function listKept(db: LedgerDatabase, limit: number) {
+export async function listUnresolved(db: LedgerDatabase, limit: number) {
   return db
     .selectFrom('tollbook.follow_up')
     .select(['seq', 'stream', 'created_at'])

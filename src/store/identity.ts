@@ -119,17 +119,17 @@ export interface Allowance {
   readonly perMinute: number;
 }
 
-export interface Turn {
+export interface AttemptResult {
   /** 0: the attempt was counted against every subject; else it was against none, and this long there is no use in another. */
   readonly retryMs: number;
   /** The first refusal of this minute: a flood of them is one piece of news. */
-  readonly isNews: boolean;
+  readonly isFirstRefusal: boolean;
 }
 
 /** Counts an attempt in all processes together, against all of the subjects or none of them. */
-export async function takeTurn(pool: pg.Pool, allowances: readonly Allowance[]): Promise<Turn> {
-  const { rows } = await pool.query<Turn>(
-    'select retry_ms as "retryMs", is_first_refusal as "isNews" from tollbook.count_attempts($1, $2)',
+export async function countAttempt(pool: pg.Pool, allowances: readonly Allowance[]): Promise<AttemptResult> {
+  const { rows } = await pool.query<AttemptResult>(
+    'select retry_ms as "retryMs", is_first_refusal as "isFirstRefusal" from tollbook.count_attempts($1, $2)',
     [allowances.map(({ subject }) => subject), allowances.map(({ perMinute }) => perMinute)],
   );
   const [turn] = rows;
@@ -138,7 +138,7 @@ export async function takeTurn(pool: pg.Pool, allowances: readonly Allowance[]):
 }
 
 /** Drops up to `max` of each kind of what nobody can use any more; returns how many went. */
-export async function sweepIdentity(pool: pg.Pool, max: number): Promise<number> {
+export async function pruneIdentity(pool: pg.Pool, max: number): Promise<number> {
   const { rows } = await pool.query<{ swept: number }>('select tollbook.prune_identity($1) as swept', [max]);
   return rows[0]?.swept ?? 0;
 }

@@ -161,7 +161,7 @@ export async function takeAnchor(
 }
 
 /** Has an anchor told in `afterMs`, where it would be later. */
-export async function hastenAnchor(
+export async function scheduleAnchor(
   pool: pg.Pool,
   origin: string,
   name: string,
@@ -172,7 +172,7 @@ export async function hastenAnchor(
   );
 }
 
-export async function noteAnchor(pool: pg.Pool, origin: string, name: string, size: number): Promise<void> {
+export async function recordAnchor(pool: pg.Pool, origin: string, name: string, size: number): Promise<void> {
   await pool.query(
     `select tollbook.record_anchor(${pg.escapeLiteral(origin)}, ${pg.escapeLiteral(name)}, ${Math.trunc(size)})`,
   );

@@ -138,7 +138,7 @@ export async function activateProjection(pool: pg.Pool, generation: number): Pro
 }
 
 /** Drops a piece of what nobody reads any more; returns how many rows went. */
-export async function sweepProjections(pool: pg.Pool, replaced: number, max: number): Promise<number> {
+export async function pruneProjections(pool: pg.Pool, replaced: number, max: number): Promise<number> {
   const { rows } = await pool.query<{ swept: number }>(
     `select tollbook.prune_projections(${replaced}, ${max}) as swept`,
   );

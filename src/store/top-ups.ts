@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { JobId } from '../domain/payments/job.ts';
-import type { HeldCall } from './calls.ts';
+import type { CallLease } from './calls.ts';
 
 /**
  * Takes up to `max` calls that are due of these jobs, oldest first, for `leaseSecs`. `isProven` leaves those alone that only
@@ -10,7 +10,7 @@ export async function leaseTopUps(
   pool: pg.Pool,
   jobs: readonly JobId[],
   asked: { readonly max: number; readonly leaseSecs: number; readonly isProven: boolean },
-): Promise<HeldCall[]> {
+): Promise<CallLease[]> {
   const { max, leaseSecs, isProven } = asked;
   const list = JSON.stringify(
     jobs.map(({ serviceId, jobIndex }) => ({ service_id: serviceId, job_index: jobIndex })),
@@ -36,7 +36,7 @@ export async function leaseTopUps(
  * Looks through up to `max` events that no process has looked through for settlements that failed late, and notes those as
  * follow-ups `reverse_top_up`. Returns how many events that were.
  */
-export async function collectTakeBacks(pool: pg.Pool, max: number): Promise<number> {
+export async function collectTopUpReversals(pool: pg.Pool, max: number): Promise<number> {
   const { rows } = await pool.query<{ read: number }>(
     `select tollbook.collect_top_up_reversals(${Math.trunc(max)}) as read`,
   );
@@ -44,14 +44,17 @@ export async function collectTakeBacks(pool: pg.Pool, max: number): Promise<numb
 }
 
 /** A move of credit that was asked for under a name, and done. */
-export interface DoneMove {
+export interface CreditRequest {
   readonly accountId: number;
   readonly amountMicros: bigint;
   /** What the account could spend then. */
   readonly balanceMicros: bigint;
 }
 
-export async function findDoneMove(pool: pg.Pool, requestId: string): Promise<DoneMove | undefined> {
+export async function findCreditRequest(
+  pool: pg.Pool,
+  requestId: string,
+): Promise<CreditRequest | undefined> {
   const { rows } = await pool.query<{ account_id: number; amount: number; balance: number }>(
     'select account_id, amount, balance from tollbook.credit_request where request_id = $1',
     [requestId],

@@ -4,7 +4,7 @@ import type { CreditCommand } from '../store/append-batch.ts';
 import { findAccount } from '../store/credit.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import { accountNameOf } from '../store/identity.ts';
-import { findDoneMove } from '../store/top-ups.ts';
+import { findCreditRequest } from '../store/top-ups.ts';
 import { accountStream, findCreditAccount } from '../credit/credit.ts';
 import type { Identity } from '../identity/context.ts';
 import { openUser } from '../identity/sessions.ts';
@@ -64,7 +64,7 @@ export async function takeBackTopUp(
   ledger: Ledger,
   of: Pick<PaidTopUp, 'call_id' | 'quote_digest'>,
 ): Promise<void> {
-  const given = await findDoneMove(ledger.pool, nameOf(of.call_id));
+  const given = await findCreditRequest(ledger.pool, nameOf(of.call_id));
   if (!given || (await isTakenBack(ledger, of.call_id))) return;
   const { accountId, amountMicros } = given;
   const balance = BigInt((await findAccount(ledger.db, { accountId }))?.balanceMicros ?? 0);
@@ -92,7 +92,7 @@ export async function takeBackTopUp(
 }
 
 async function findDone({ pool, db }: Ledger, callId: number): Promise<ToppedUp | undefined> {
-  const done = await findDoneMove(pool, nameOf(callId));
+  const done = await findCreditRequest(pool, nameOf(callId));
   const account = done && (await findAccount(db, done));
   return (
     account && { account: account.name, creditedMicros: done.amountMicros, balanceMicros: done.balanceMicros }
@@ -101,12 +101,12 @@ async function findDone({ pool, db }: Ledger, callId: number): Promise<ToppedUp 
 
 /** Whether the account has the credit of a call: it was given, and not taken back. */
 export async function hasToppedUp({ pool }: Pick<Ledger, 'pool'>, callId: number): Promise<boolean> {
-  const given = await findDoneMove(pool, nameOf(callId));
+  const given = await findCreditRequest(pool, nameOf(callId));
   return given !== undefined && !(await isTakenBack({ pool }, callId));
 }
 
 async function isTakenBack({ pool }: Pick<Ledger, 'pool'>, callId: number): Promise<boolean> {
-  return (await findDoneMove(pool, takenBackName(callId))) !== undefined;
+  return (await findCreditRequest(pool, takenBackName(callId))) !== undefined;
 }
 
 function takenBackName(callId: number): string {

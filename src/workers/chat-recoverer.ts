@@ -1,8 +1,8 @@
 import { recoverChats } from '../chat/recover-chats.ts';
 import type { ChatContext } from '../chat/context.ts';
 import { type Presence, presence } from '../domain/values/presence.ts';
-import { beat } from '../store/credit.ts';
 import { openBeside } from '../store/database.ts';
+import { sendHeartbeat } from '../store/processes.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 /**
@@ -16,7 +16,7 @@ export function startChatRecoverer(
   // a loop and a connection pool of its own, so that no other work delays a heartbeat; its statement time-out lets the next
   // heartbeat, on another connection, still be in time when one is not answered
   const own = openBeside(context.pool, silentSecs * 250);
-  const heartbeats = startLoop(() => beat(own, context.processId, silentSecs), {
+  const heartbeats = startLoop(() => sendHeartbeat(own, context.processId, silentSecs), {
     pollMs: heartbeatMs,
     log: context.log,
     failureMessage: 'the heartbeat could not be written',

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { JobsContext } from '../jobs/context.ts';
-import { sweep } from '../store/calls.ts';
-import { sweepFollowUps } from '../store/follow-ups.ts';
+import { pruneLane } from '../store/calls.ts';
+import { pruneFollowUps } from '../store/follow-ups.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 600_000;
@@ -13,7 +13,7 @@ type Sweep = (pool: pg.Pool, max: number) => Promise<number>;
 /** Drops what nothing can need again, piece by piece. By default what calls and the lane leave behind. */
 export function startCleaner(
   { pool, log }: Pick<JobsContext, 'pool' | 'log'>,
-  sweeps: readonly Sweep[] = [sweep, sweepFollowUps],
+  sweeps: readonly Sweep[] = [pruneLane, pruneFollowUps],
 ): Loop {
   return startLoop(
     async () => {

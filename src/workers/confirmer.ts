@@ -2,7 +2,12 @@ import type { Caip2 } from '../domain/values/primitives.ts';
 import { confirmReported, reopenReorged } from '../jobs/confirm-settlement.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import type { Chain } from '../peers/chain/chain.ts';
-import { endFollowUps, type ProvenSettlement, takeFollowUps, takeProven } from '../store/follow-ups.ts';
+import {
+  endFollowUps,
+  type FinalSettlement,
+  takeFollowUps,
+  takeFinalSettlements,
+} from '../store/follow-ups.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 1_000;
@@ -45,7 +50,7 @@ async function confirmNetwork(context: JobsContext, network: Caip2, chain: Chain
   const finalized = await chain.finalizedBlock();
   if (finalized.kind === 'unavailable') return false;
   const { block } = finalized;
-  const proven = await takeProven(pool, network, block.number, maxProven);
+  const proven = await takeFinalSettlements(pool, network, block.number, maxProven);
   await endFollowUps(pool, 'confirm', await confirmProven(context, chain, proven));
 
   const reported = await takeFollowUps(pool, 'confirm', network, maxReported);
@@ -63,7 +68,7 @@ async function confirmNetwork(context: JobsContext, network: Caip2, chain: Chain
 async function confirmProven(
   context: JobsContext,
   chain: Chain,
-  proven: readonly ProvenSettlement[],
+  proven: readonly FinalSettlement[],
 ): Promise<number[]> {
   const done: number[] = [];
   for (const [number, settlements] of Map.groupBy(proven, ({ blockNumber }) => blockNumber)) {

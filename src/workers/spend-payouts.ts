@@ -1,6 +1,6 @@
 import type { SpendContext } from '../spend/context.ts';
 import { payOutSpend } from '../spend/pay-out-spend.ts';
-import { collectSpends, type DueSpend, takeSpends } from '../store/spend.ts';
+import { collectPayouts, type DuePayout, takePayouts } from '../store/spend.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 1_000;
@@ -12,7 +12,7 @@ const leaseSecs = 180;
 /** Follows the ledger and has every earned spend paid out to its operator, by one process at a time. */
 export function startSpendPayouts(context: SpendContext): Loop {
   const { pool, log } = context;
-  const payOut = async (due: DueSpend): Promise<void> => {
+  const payOut = async (due: DuePayout): Promise<void> => {
     try {
       await payOutSpend(context, due);
     } catch (error) {
@@ -22,8 +22,8 @@ export function startSpendPayouts(context: SpendContext): Loop {
   };
   return startLoop(
     async () => {
-      const read = await collectSpends(pool, eventsPerRound);
-      const spends = await takeSpends(pool, spendsPerRound, leaseSecs);
+      const read = await collectPayouts(pool, eventsPerRound);
+      const spends = await takePayouts(pool, spendsPerRound, leaseSecs);
       await Promise.all(spends.map(payOut));
       return read === eventsPerRound || spends.length === spendsPerRound;
     },

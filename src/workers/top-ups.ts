@@ -7,10 +7,10 @@ import { topUpMicros } from '../domain/credit/top-up.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import { type AttemptOutcome, isExhausted, recordAttempt } from '../jobs/record-attempt.ts';
 import { hasToppedUp, type PaidTopUp, takeBackTopUp, topUp } from '../top-ups/top-up.ts';
-import type { HeldCall } from '../store/calls.ts';
+import type { CallLease } from '../store/calls.ts';
 import { endFollowUps, type FollowUp, takeFollowUps } from '../store/follow-ups.ts';
 import { readStream } from '../store/streams.ts';
-import { collectTakeBacks, leaseTopUps } from '../store/top-ups.ts';
+import { collectTopUpReversals, leaseTopUps } from '../store/top-ups.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 500;
@@ -43,7 +43,7 @@ export function startTopUps(work: TopUps): Loop {
     return calls.length === atOnce;
   };
   const takeBack = async (): Promise<boolean> => {
-    const read = await collectTakeBacks(work.pool, eventsAtOnce);
+    const read = await collectTopUpReversals(work.pool, eventsAtOnce);
     const due = await takeFollowUps(work.pool, 'reverse_top_up', undefined, atOnce);
     const done = await Promise.all(due.map((followUp) => undoGuarded(work, followUp)));
     await endFollowUps(work.pool, 'reverse_top_up', done.flat());
@@ -58,7 +58,7 @@ export function startTopUps(work: TopUps): Loop {
   );
 }
 
-async function serveGuarded(work: TopUps, call: HeldCall): Promise<void> {
+async function serveGuarded(work: TopUps, call: CallLease): Promise<void> {
   try {
     await serveTopUp(work, call);
   } catch (error) {
@@ -69,7 +69,7 @@ async function serveGuarded(work: TopUps, call: HeldCall): Promise<void> {
 }
 
 /** Credit that is there is not given up on: its payment would be owed back as well. */
-async function retry(work: TopUps, call: HeldCall): Promise<void> {
+async function retry(work: TopUps, call: CallLease): Promise<void> {
   if (await hasToppedUp(work, call.callId)) return giveBack(work, call);
   await recordAttempt(work, call, { kind: 'retry', reason: 'credit_unavailable' }, true);
 }
@@ -86,7 +86,7 @@ async function undoGuarded(work: TopUps, followUp: FollowUp): Promise<number[]> 
 }
 
 /** Brings one leased call to its end, or gives it back. The lease is the fence, and the call's name makes the credit one. */
-async function serveTopUp(work: TopUps, call: HeldCall): Promise<void> {
+async function serveTopUp(work: TopUps, call: CallLease): Promise<void> {
   if (isExhausted(work, call) && !(await hasToppedUp(work, call.callId)))
     return end(work, call, { kind: 'dead', reason: 'attempts_exhausted' });
   const before = await look(work, call);
@@ -120,7 +120,7 @@ type Look =
   | { readonly standing: 'failed'; readonly reason: 'settlement_failed' | 'refunded' | 'dead_lettered' };
 
 /** How the payment of a call stands in the ledger now; undefined where no payment has it. */
-async function look(work: TopUps, { callId, quoteDigest }: HeldCall): Promise<Look | undefined> {
+async function look(work: TopUps, { callId, quoteDigest }: CallLease): Promise<Look | undefined> {
   const story = foldQuote((await readStream(work.pool, quoteDigest)).events);
   const known = story.payments.find(({ call }) => call?.callId === callId);
   const job = topUpOf(work, story);
@@ -145,12 +145,12 @@ function isBelieved({ confirm }: TopUps, { settled }: PaymentState): boolean {
   return confirm() === 'never' || (settled !== undefined && settled.evidence !== 'facilitator');
 }
 
-async function endUnpaid(work: TopUps, call: HeldCall, reason = 'settlement_failed'): Promise<void> {
+async function endUnpaid(work: TopUps, call: CallLease, reason = 'settlement_failed'): Promise<void> {
   await takeBackTopUp(work, { call_id: call.callId, quote_digest: call.quoteDigest });
   await end(work, call, { kind: 'dead', reason });
 }
 
-async function end(work: TopUps, call: HeldCall, outcome: AttemptOutcome): Promise<void> {
+async function end(work: TopUps, call: CallLease, outcome: AttemptOutcome): Promise<void> {
   const recorded = await recordAttempt(work, call, outcome, true);
   const facts = { quote_digest: call.quoteDigest, call_id: call.callId, attempt: call.attempt };
   if (!recorded) work.log.warn(facts, 'lease lost: another attempt counts');
@@ -159,7 +159,7 @@ async function end(work: TopUps, call: HeldCall, outcome: AttemptOutcome): Promi
 }
 
 /** It costs no attempt, and is nothing that anybody has to know of. */
-async function giveBack(work: TopUps, { quoteDigest, callId, leaseId }: HeldCall): Promise<void> {
+async function giveBack(work: TopUps, { quoteDigest, callId, leaseId }: CallLease): Promise<void> {
   const call = { op: 'return_lease', callId, leaseId, delayMs: openPauseMs } as const;
   await work.lane.append({ stream: quoteDigest, events: [], call }, { urgent: true });
 }

@@ -6,8 +6,9 @@ import { findAccount } from '../../src/store/credit.ts';
 import { expectBooks, laneOn } from '../support/credit.ts';
 import { ask, startChatGateway } from '../support/chat-gateway.ts';
 import { eventually } from '../support/wait.ts';
+import { presence } from '../../src/domain/values/presence.ts';
 
-const silentSecs = 15;
+const { silentSecs } = presence;
 
 test('a gateway that nobody saw for a while gives back what was taken too much for a stream it ends itself', async () => {
   const gateway = await startChatGateway();

@@ -4,13 +4,15 @@ import { describe, expect, test } from 'vitest';
 import type { RecordedEvent } from '../../src/domain/events/event.ts';
 import { recoverChats } from '../../src/chat/recover-chats.ts';
 import type { Admission } from '../../src/store/append-batch.ts';
-import { beat, findAccount, startHolds } from '../../src/store/credit.ts';
+import { findAccount, markHoldsStarted } from '../../src/store/credit.ts';
+import { sendHeartbeat } from '../../src/store/processes.ts';
 import type { Lane } from '../../src/store/lane.ts';
 import { admission, codeOf, expectBooks, fund, laneOn, settle } from '../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { logLines } from '../support/log-lines.ts';
+import { presence } from '../../src/domain/values/presence.ts';
 
-const silentSecs = 15;
+const { silentSecs } = presence;
 
 /** A process that looks after the holds of others. */
 function recovererOn(database: TestDatabase, logger = pino({ level: 'silent' })) {
@@ -28,7 +30,7 @@ function timeOf(database: TestDatabase) {
   return async (secs: number, ...living: readonly Living[]): Promise<void> => {
     for (const end = now + secs; ; now = Math.min(now + 3, end)) {
       await database.moveClock(now);
-      for (const { processId } of living) await beat(database.pool, processId, silentSecs);
+      for (const { processId } of living) await sendHeartbeat(database.pool, processId, silentSecs);
       if (now === end) return;
     }
   };
@@ -60,7 +62,7 @@ describe('the hold of a process that is not seen any more', () => {
       await hold(lane, accountId, owner.processId),
       await hold(lane, accountId, owner.processId),
     ];
-    await startHolds(database.pool, [started.chatId]);
+    await markHoldsStarted(database.pool, [started.chatId]);
     await pass(16, recoverer);
     expect(await recoverer.recover()).toBe(2);
     const events = await expectBooks(database);
@@ -109,7 +111,7 @@ describe('the hold of a process that is not seen any more', () => {
     const held: Admission[] = [];
     await pass(0, owner, ...recoverers);
     for (let at = 0; at < 10; at++) held.push(await hold(lane, accountId, owner.processId));
-    await startHolds(
+    await markHoldsStarted(
       database.pool,
       held.filter((_, at) => at % 2).map(({ chatId }) => chatId),
     );
@@ -130,7 +132,7 @@ describe('the hold of a process that is not seen any more', () => {
     await pass(0, owner, recoverer);
     const held: Admission[] = [];
     for (let at = 0; at < 10; at++) held.push(await hold(lane, accountId, owner.processId));
-    await startHolds(
+    await markHoldsStarted(
       database.pool,
       held.map(({ chatId }) => chatId),
     );
@@ -153,12 +155,12 @@ describe('the hold of a process that is not seen any more', () => {
     const recoverer = recovererOn(database);
     await pass(0, owner, recoverer);
     const { chatId } = await hold(lane, accountId, owner.processId);
-    if (state === 'started') await startHolds(database.pool, [chatId]);
+    if (state === 'started') await markHoldsStarted(database.pool, [chatId]);
     await pass(16, recoverer);
     const late: Lane = {
       ...recoverer.lane,
       async appendCredit(command, options) {
-        await beat(database.pool, owner.processId, silentSecs);
+        await sendHeartbeat(database.pool, owner.processId, silentSecs);
         return lane.appendCredit(command, options);
       },
     };
@@ -194,7 +196,7 @@ describe('the hold of a process that is not seen any more', () => {
       await hold(lane, accountId, owner.processId),
       await hold(lane, accountId, owner.processId),
     ];
-    await startHolds(database.pool, [started.chatId]);
+    await markHoldsStarted(database.pool, [started.chatId]);
     await pass(16, recoverer);
     expect(await recoverer.recover()).toBe(2);
     for (let times = 0; times < 2; times++)
@@ -215,7 +217,7 @@ describe('the hold of a process that is not seen any more', () => {
   test('is not given back once its upstream has begun to answer', async () => {
     const { database, lane, accountId, owner } = await scene();
     const { chatId } = await hold(lane, accountId, owner.processId);
-    await startHolds(database.pool, [chatId]);
+    await markHoldsStarted(database.pool, [chatId]);
     const release = { op: 'settle', chatId, capturedMicros: 0n, releasedMicros: 100n } as const;
     const stream = `chat:${chatId}`;
     const late = await lane.appendCredit({ stream, events: [], credit: { ...release, isUnstarted: true } });
@@ -246,9 +248,9 @@ describe('nobody ends the holds of others', () => {
     await database.moveClock(80);
     // not a word since
     expect(await recoverer.recover()).toBe(0);
-    await beat(database.pool, recoverer.processId, silentSecs);
+    await sendHeartbeat(database.pool, recoverer.processId, silentSecs);
     expect(await recoverer.recover()).toBe(0);
-    await beat(database.pool, owner.processId, silentSecs);
+    await sendHeartbeat(database.pool, owner.processId, silentSecs);
     await pass(40, owner, recoverer);
     expect(await recoverer.recover()).toBe(0);
   });

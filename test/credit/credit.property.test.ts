@@ -7,13 +7,15 @@ import { issueApiKey, revokeKey } from '../../src/identity/api-keys.ts';
 import { expireCredit, grantCredit, openCreditAccount } from '../../src/credit/credit.ts';
 import { recoverChats } from '../../src/chat/recover-chats.ts';
 import type { Admission } from '../../src/store/append-batch.ts';
-import { beat, startHolds } from '../../src/store/credit.ts';
+import { markHoldsStarted } from '../../src/store/credit.ts';
+import { sendHeartbeat } from '../../src/store/processes.ts';
 import { writerRole } from '../../src/store/database.ts';
 import { openLane } from '../../src/store/lane.ts';
 import { admission, codeOf, expectBooks, settle } from '../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { presence } from '../../src/domain/values/presence.ts';
 
-const silentSecs = 15;
+const { silentSecs } = presence;
 
 /** Two of everything, and sums of the same size, so that steps meet and credit runs out. */
 const two = fc.constantFrom(0, 1);
@@ -72,7 +74,7 @@ async function playground(database: TestDatabase) {
         return;
       }
       case 'start':
-        if (chat) await startHolds(database.pool, [chat.chatId]);
+        if (chat) await markHoldsStarted(database.pool, [chat.chatId]);
         return;
       case 'settle': {
         if (!chat) return;
@@ -90,7 +92,7 @@ async function playground(database: TestDatabase) {
   const fallSilent = async (): Promise<void> => {
     for (const end = nowSecs + 18; nowSecs <= end; nowSecs += 3) {
       await database.moveClock(nowSecs);
-      for (const { processId } of processes) await beat(database.pool, processId, silentSecs);
+      for (const { processId } of processes) await sendHeartbeat(database.pool, processId, silentSecs);
     }
   };
   return { play, fallSilent, admitted, close: () => Promise.all(lanes.map((lane) => lane.close())) };

@@ -1,7 +1,7 @@
 import { createTestClient, http } from 'viem';
 import { expect, onTestFinished, test } from 'vitest';
 import type { SpendAuth } from '../../src/domain/spend/spend-auth.ts';
-import { endExposure, exposeSpend, sweepExposures } from '../../src/store/spend.ts';
+import { endExposure, exposeSpend, pruneExposures } from '../../src/store/spend.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import type { ChatGateway } from '../support/chat-gateway.ts';
@@ -194,9 +194,9 @@ test('the sum of what is under way is decided for one account after the other', 
   expect(await exposeSpend(pool, asked(92, { commitment: '0xbb', nextNonce: 91n, balance: 20n }))).toBe(true);
   expect(await exposeSpend(pool, asked(94, { commitment: '0xbb', nextNonce: 91n }))).toBe(false);
   // nothing was ever answered for these, and nobody will say so
-  expect(await sweepExposures(pool, 1)).toBe(0);
+  expect(await pruneExposures(pool, 1)).toBe(0);
   await moveClock(90_000);
-  expect(await sweepExposures(pool, 100)).toBe(5);
+  expect(await pruneExposures(pool, 100)).toBe(5);
   expect(await exposeSpend(pool, asked(91, { commitment: '0xbb', nextNonce: 91n }))).toBe(true);
   await endExposure(pool, 'spend:91', true);
   expect(await exposeSpend(pool, asked(92, { commitment: '0xbb', nextNonce: 92n }))).toBe(false);

@@ -8,7 +8,7 @@ import type { Hex } from '../../src/domain/values/primitives.ts';
 import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
 import type { CreditsAnswer } from '../../src/peers/prepaid/prepaid-contract.ts';
 import type { SpendContext } from '../../src/spend/context.ts';
-import { collectSpends, takeSpends } from '../../src/store/spend.ts';
+import { collectPayouts, takePayouts } from '../../src/store/spend.ts';
 import { readStream } from '../../src/store/streams.ts';
 import { startRpcStub } from '../peers/rpc/rpc-stub.ts';
 import {
@@ -197,11 +197,11 @@ test('of several that are due, the soonest to expire is taken first', async () =
   );
   for (const auth of auths) {
     await earned(here, auth);
-    await collectSpends(here.database.pool, 1_000);
+    await collectPayouts(here.database.pool, 1_000);
   }
   const taken = async (max: number) =>
     Promise.all(
-      (await takeSpends(here.database.pool, max, 60)).map(async ({ stream }) => {
+      (await takePayouts(here.database.pool, max, 60)).map(async ({ stream }) => {
         const { events } = await readStream(here.database.pool, stream);
         const [accepted] = events;
         return accepted?.type === 'spend_accepted' ? BigInt(accepted.data.expiry) - nowSecs : undefined;

@@ -12,7 +12,7 @@ import { acceptSpend } from '../../src/spend/accept-spend.ts';
 import type { SpendContext } from '../../src/spend/context.ts';
 import { createSpendQueue } from '../../src/spend/spend-queue.ts';
 import { earnSpend, recordAuthorized } from '../../src/spend/record-spend.ts';
-import { collectSpends, listTroubledSpends, takeSpends } from '../../src/store/spend.ts';
+import { collectPayouts, listTroubledPayouts, takePayouts } from '../../src/store/spend.ts';
 import { laneOn } from './credit.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
 import { type SpendChain, storyOf } from './spend-gateway.ts';
@@ -77,15 +77,15 @@ export async function earned({ spending }: Payouts, auth: SpendAuth, landed?: La
 
 /** One round of the payout worker. */
 export async function runOnce({ spending }: Payouts): Promise<number> {
-  await collectSpends(spending.pool, 1_000);
-  const due = await takeSpends(spending.pool, 16, 60);
+  await collectPayouts(spending.pool, 1_000);
+  const due = await takePayouts(spending.pool, 16, 60);
   await Promise.all(due.map((spend) => payOutSpend(spending, spend)));
   return due.length;
 }
 
 export async function dueSpends({ spending }: Payouts) {
-  await collectSpends(spending.pool, 1_000);
-  return takeSpends(spending.pool, 16, 0);
+  await collectPayouts(spending.pool, 1_000);
+  return takePayouts(spending.pool, 16, 0);
 }
 
 /** Runs the payout worker and mines blocks until the spend's stream has ended. */
@@ -106,6 +106,6 @@ export const lastOf = async (database: TestDatabase, auth: SpendAuth) => {
 };
 
 export async function troubles({ pool }: TestDatabase): Promise<unknown[]> {
-  const spendsInTrouble = await listTroubledSpends(pool, 100);
+  const spendsInTrouble = await listTroubledPayouts(pool, 100);
   return spendsInTrouble.map(({ status, attempts, reason }) => [status, attempts, reason]);
 }

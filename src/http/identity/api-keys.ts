@@ -5,7 +5,7 @@ import type { ChatContext } from '../../chat/context.ts';
 import { resolveSession, type SessionUser } from '../../identity/sessions.ts';
 import { createUserApiKey, listUserApiKeys, revokeUserApiKey } from '../../identity/user-api-keys.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
-import { takeTurn } from '../../store/identity.ts';
+import { countAttempt } from '../../store/identity.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { idOf } from '../server/request-values.ts';
 import { keyRequest, type MadeKeyJson, type UserKeyJson } from '../schemas/identity.ts';
@@ -41,7 +41,7 @@ export function apiKeyRoutes(identity: Identity, current: () => ChatContext) {
       const nowMs = Date.now() + context.lane.state.clockOffsetMs;
       if (unknown || (expiresAt && expiresAt.getTime() <= nowMs))
         return sendRefusal(request, reply, 'invalid_request');
-      const turn = await takeTurn(context.pool, [
+      const turn = await countAttempt(context.pool, [
         { subject: `keys:${user.userId}`, perMinute: createsPerMinute },
       ]);
       if (turn.retryMs > 0) {

@@ -1,4 +1,4 @@
-import { listTroubledSpends } from '../../../store/spend.ts';
+import { listTroubledPayouts } from '../../../store/spend.ts';
 import { readStream } from '../../../store/streams.ts';
 import { withLedger } from '../../ledger.ts';
 import { say } from '../../terminal.ts';
@@ -7,7 +7,7 @@ const maxRows = 1_000;
 
 export async function run(): Promise<number> {
   await withLedger(async ({ pool }) => {
-    const spends = await listTroubledSpends(pool, maxRows);
+    const spends = await listTroubledPayouts(pool, maxRows);
     if (spends.length === 0) say('Every earned spend is paid out, or will be on time.');
     for (const { stream, status, attempts, reason, since } of spends) {
       const { events } = await readStream(pool, stream);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { beat, sweepRouting, tryApiKey } from '../../src/store/credit.ts';
+import { checkApiKey, pruneChat } from '../../src/store/credit.ts';
+import { sendHeartbeat } from '../../src/store/processes.ts';
 import type { Lane } from '../../src/store/lane.ts';
 import { admission, codeOf, laneOn } from '../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
@@ -24,25 +25,25 @@ test('limits that nobody used for two days are dropped, and only they', async ()
   const database = await createDatabase();
   const lane = laneOn(database);
   for (const subject of ['ip:idle', 'ip:busy']) await admit(lane, subject);
-  await tryApiKey(database.pool, 'auth:idle', 20, noKey);
-  await tryApiKey(database.pool, 'auth:busy', 20, noKey);
+  await checkApiKey(database.pool, 'auth:idle', 20, noKey);
+  await checkApiKey(database.pool, 'auth:busy', 20, noKey);
   await database.moveClock(1.9 * daySecs);
-  expect(await sweepRouting(database.pool, many)).toBe(0);
+  expect(await pruneChat(database.pool, many)).toBe(0);
   await admit(lane, 'ip:busy');
-  await tryApiKey(database.pool, 'auth:busy', 20, noKey);
+  await checkApiKey(database.pool, 'auth:busy', 20, noKey);
   await database.moveClock(3 * daySecs);
-  expect(await sweepRouting(database.pool, many)).toBe(2);
+  expect(await pruneChat(database.pool, many)).toBe(2);
   expect(await subjects(database)).toEqual(['auth:busy', 'ip:busy']);
-  expect(await sweepRouting(database.pool, many)).toBe(0);
+  expect(await pruneChat(database.pool, many)).toBe(0);
 });
 
 test('processes that ended long ago are dropped, and only they', async () => {
   const { pool, moveClock } = await createDatabase();
   const [ended, living] = [randomUUID(), randomUUID()];
-  for (const processId of [ended, living]) await beat(pool, processId, 15);
+  for (const processId of [ended, living]) await sendHeartbeat(pool, processId, 15);
   await moveClock(2 * daySecs);
-  await beat(pool, living, 15);
-  expect(await sweepRouting(pool, many)).toBe(1);
+  await sendHeartbeat(pool, living, 15);
+  expect(await pruneChat(pool, many)).toBe(1);
   expect((await pool.query('select process_id from tollbook.process')).rows).toEqual([
     { process_id: living },
   ]);
@@ -56,7 +57,7 @@ test('a sweep takes pieces, and leaves what somebody has in hand', async () => {
   await database.asOwner(async (owner) => {
     await owner.query(`begin; select from tollbook.rate_window where subject = 'ip:7' for update`);
     const swept = [];
-    for (let at = 0; at < 4; at++) swept.push(await sweepRouting(database.pool, 10));
+    for (let at = 0; at < 4; at++) swept.push(await pruneChat(database.pool, 10));
     expect(swept).toEqual([10, 10, 4, 0]);
   });
   expect(await subjects(database)).toEqual(['ip:7']);
@@ -68,7 +69,7 @@ test('a limit holds exactly while it is being swept', async () => {
   const all = Array.from({ length: 200 }, (_, at) => `ip:${at}`);
   await Promise.all(all.map((subject) => admit(lanes[0]!, subject)));
   await database.moveClock(4 * daySecs);
-  const sweeping = Promise.all(Array.from({ length: 100 }, () => sweepRouting(database.pool, 3)));
+  const sweeping = Promise.all(Array.from({ length: 100 }, () => pruneChat(database.pool, 3)));
   const twice = await Promise.all(
     all.map((subject) => Promise.all(lanes.map((lane) => admit(lane, subject)))),
   );
