@@ -1,5 +1,6 @@
 import { readFile, readdir } from 'node:fs/promises';
 import { expect, test } from 'vitest';
+import { type Column, identityTables, ledgerTables } from '../../src/store/schema.ts';
 import { createDatabase } from '../support/database.ts';
 import { dumpSchema } from '../support/schema-dump.ts';
 
@@ -47,3 +48,23 @@ async function textsIn(folder: string): Promise<string> {
   const texts = (await readdir(folder)).toSorted().map((name) => readFile(`${folder}/${name}`, 'utf8'));
   return (await Promise.all(texts)).join('\n');
 }
+
+test('the schema that queries are typed with has the tables, columns, types and nullability of the database', async () => {
+  const database = await createDatabase();
+  const { rows } = await database.asOwner((owner) =>
+    owner.query<{ name: string; column: string; type: string; nullable: boolean }>(
+      `select format('%s.%s', c.relnamespace::regnamespace, c.relname) as name, a.attname as column,
+         format_type(a.atttypid, a.atttypmod) as type, not a.attnotnull as nullable
+       from pg_class c join pg_attribute a on a.attrelid = c.oid
+       where c.relnamespace in ('tollbook'::regnamespace, 'identity'::regnamespace) and c.relkind in ('r', 'v')
+         and c.relname not like 'kysely\\_%' and a.attnum > 0 and not a.attisdropped`,
+    ),
+  );
+  const actual = rows.map((row) => `${row.name}.${row.column} ${row.type}${row.nullable ? ' null' : ''}`);
+  const typed = Object.entries({ ...ledgerTables, ...identityTables }).flatMap(([name, columns]) =>
+    Object.entries<Column<unknown>>(columns).map(
+      ([column, { type, isNullable }]) => `${name}.${column} ${type}${isNullable ? ' null' : ''}`,
+    ),
+  );
+  expect(typed.toSorted()).toEqual(actual.toSorted());
+});
