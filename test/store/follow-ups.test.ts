@@ -4,8 +4,8 @@ import { eventDescriptors, eventTypes, type LedgerEvent } from '../../src/domain
 import { writerRole } from '../../src/store/database.ts';
 import { collectFollowUps } from '../../src/store/follow-ups.ts';
 import { openLane } from '../../src/store/lane.ts';
-import { collectSpends } from '../../src/store/spend.ts';
-import { collectTakeBacks } from '../../src/store/top-ups.ts';
+import { collectPayouts } from '../../src/store/spend.ts';
+import { collectTopUpReversals } from '../../src/store/top-ups.ts';
 import { eventExamples } from '../domain/events/examples.ts';
 import { createDatabase } from '../support/database.ts';
 import { randomHex32 } from '../support/events.ts';
@@ -36,7 +36,7 @@ test('the follow-ups that SQL collects for each event type are those of its desc
     typeBySeq.set(appended.seq ?? 0, type);
     typeByStream.set(stream, type);
   }
-  for (const collect of [collectFollowUps, collectTakeBacks, collectSpends]) await collect(pool, 1_000);
+  for (const collect of [collectFollowUps, collectTopUpReversals, collectPayouts]) await collect(pool, 1_000);
 
   const { rows } = await pool.query<{ seq: number; topic: FollowUpTopic }>(
     'select seq::int as seq, topic from tollbook.follow_up',
