@@ -4,31 +4,35 @@ import { z } from 'zod';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
 import { isExecutionFailure, smallAnswerBytes } from '../rpc/eth-call.ts';
 import { type Rpc, type RpcAnswer, type RpcCall, RpcError, type RpcUnavailable } from '../rpc/json-rpc.ts';
-import { bytes32, noBlockHash, quantity } from '../rpc/rpc-values.ts';
-import { receiptCall } from './receipt.ts';
+import { bytes32, quantity } from '../rpc/rpc-values.ts';
+import type { Ask } from './blocks.ts';
+import { knownTransactionCall } from './known-transaction.ts';
+import { blockOf, receiptCall } from './receipt.ts';
+import { isKnown, isReplacement, isTaken, mayHaveArrived } from './send-errors.ts';
+import { type Fees, raisedFees, readFees } from './transaction-fees.ts';
 import { backOffMs } from '../../domain/values/back-off.ts';
 import { pause } from '../../runtime/pause.ts';
 
 /** What became of a transaction. */
 export type SendAnswer =
   | { readonly kind: 'landed'; readonly transaction: Hex; readonly block: { number: bigint; hash: Hex } }
-  /** The contract refused it: before it was sent, or in a block, where `transaction` names it. */
+  /** The contract reverted: in the gas estimate, or in a block, where `transaction` names it. */
   | { readonly kind: 'reverted'; readonly data: string | undefined; readonly transaction?: Hex }
-  /** The node did not take it, and nobody else has it. */
+  /** The node refused it, and no other node has it. */
   | { readonly kind: 'not_sent'; readonly cause: string; readonly error?: Error }
   /** It may land at any time, or never. */
   | { readonly kind: 'unknown'; readonly transaction: Hex }
-  /** Nothing could be asked, and nothing was sent. */
+  /** The node could not be reached; nothing was sent. */
   | RpcUnavailable;
 
 export interface TransactionSender {
   readonly address: Address;
   /**
-   * Sends a call in the key's own order and waits up to `waitMs` until it is in a block. What would revert is not sent.
-   * May send it again where another transaction took its nonce, so only for calls that are harmless twice.
+   * Sends a call under the key's next nonce and waits up to `waitMs` until a block includes it. A call that would revert is
+   * not sent. A call whose nonce another transaction took is sent again, so only for calls that may safely run twice.
    */
   send(call: { readonly to: Address; readonly data: Hex }, waitMs: number): Promise<SendAnswer>;
-  /** What the key has, and what so much gas would cost it today, at the most that would be offered. */
+  /** The key's balance, and what so much gas costs today at the highest fee that would be offered. */
   funds(gas: bigint): Promise<RpcAnswer<Funds>>;
 }
 
@@ -41,11 +45,11 @@ export interface TransactionSenderOptions {
   readonly rpc: Rpc;
   readonly chainId: number;
   readonly privateKey: Hex;
-  /** Of one question. */
+  /** Of one request. */
   readonly timeoutMs: number;
 }
 
-/** What stands under one nonce; sent again for a higher fee it has another hash, and either may land. */
+/** A transaction of one nonce. Sent again for a higher fee it has another hash, and either may land. */
 interface Sent {
   readonly nonce: number;
   readonly call: { readonly to: Address; readonly data: Hex; readonly gas: bigint };
@@ -55,20 +59,16 @@ interface Sent {
   hashes: readonly [...Hex[], Hex];
 }
 
-type Fees =
-  | { readonly type: 'eip1559'; readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint }
-  | { readonly type: 'legacy'; readonly gasPrice: bigint };
-
-/** A key's nonces may be taken by another process at the same moment. */
+/** Another process with the same key may take a nonce at the same moment. */
 const maxTries = 8;
 const pauses = { firstMs: 20, longestMs: 1_000, factor: 1.5 };
-/** How often a transaction that does not land is held against the fees of the day. */
+/** How often the fee of a transaction that does not land is compared with today's. */
 const raiseEveryMs = 3_000;
 
 /**
- * A key on one chain. The node tells each transaction's nonce, so that a restart neither repeats nor skips one; what this
- * process has sent and the node does not count yet is sent again first, under its old nonce. One whose fee has fallen behind
- * holds up all that come after it, so whoever waits raises it.
+ * A key on one chain. Each nonce comes from the node, so that a restart neither repeats nor skips one; a transaction that
+ * this process has sent and the node does not count yet is sent again first, under its old nonce. A transaction whose fee is
+ * too low delays all later ones, so a caller that waits raises its fee.
  */
 export function createTransactionSender(options: TransactionSenderOptions): TransactionSender {
   const { rpc, chainId, timeoutMs } = options;
@@ -76,7 +76,7 @@ export function createTransactionSender(options: TransactionSenderOptions): Tran
   const address = account.address.toLowerCase() as Address;
   const ask = <T>(call: RpcCall<T>): Promise<RpcAnswer<T>> => rpc.call(call, timeoutMs);
   const open = new Map<number, Sent>();
-  /** All that has not landed yet, as far as it is known. */
+  /** Every transaction that is not known to have landed. */
   const underWay = new Map<number, Sent>();
   let raisedAtMs = performance.now();
   let lastTurn: Promise<unknown> = Promise.resolve();
@@ -94,7 +94,7 @@ export function createTransactionSender(options: TransactionSenderOptions): Tran
     return { kind: 'answer', value: Math.max(nonce, floor) };
   };
 
-  /** Signs and sends under the first nonce that is free. Only one at a time: from asking to sent. */
+  /** Signs and sends under the first free nonce. Runs one at a time, from reading the nonce to sending. */
   const submit = async (to: Address, data: Hex, gas: bigint, fees: Fees): Promise<Sent | SendAnswer> => {
     let floor = 0;
     for (let tries = 1; ; tries++) {
@@ -116,7 +116,7 @@ export function createTransactionSender(options: TransactionSenderOptions): Tran
     }
   };
 
-  /** @param next the nonce that is to land next */
+  /** @param next the nonce that lands next */
   const raise = async (next: number): Promise<void> => {
     for (const nonce of underWay.keys()) if (nonce < next) underWay.delete(nonce);
     const first = underWay.get(next);
@@ -151,7 +151,7 @@ export function createTransactionSender(options: TransactionSenderOptions): Tran
       const endMs = performance.now() + waitMs;
       for (let tries = 1; ; tries++) {
         const gas = await ask(estimateCall(address, to, data));
-        if (gas.kind === 'unavailable') return refusedEarly(gas);
+        if (gas.kind === 'unavailable') return estimateFailure(gas);
         const fees = await readFees(ask);
         if (fees.kind === 'unavailable') return fees;
         const sent = await inTurn(() => submit(to, data, (gas.value * 3n) / 2n, fees.value));
@@ -167,15 +167,13 @@ export function createTransactionSender(options: TransactionSenderOptions): Tran
   };
 }
 
-function refusedEarly(answer: RpcUnavailable): SendAnswer {
+function estimateFailure(answer: RpcUnavailable): SendAnswer {
   const { cause, error } = answer;
   if (!(error instanceof RpcError)) return answer;
   return isExecutionFailure(error)
     ? { kind: 'reverted', data: error.data }
     : { kind: 'not_sent', cause, error };
 }
-
-type Ask = <T>(call: RpcCall<T>) => Promise<RpcAnswer<T>>;
 
 /** `replaced`: another transaction of the same key has its nonce, so it never lands. */
 async function awaitReceipt(
@@ -185,25 +183,26 @@ async function awaitReceipt(
   endMs: number,
   raise: (next: number) => Promise<void>,
 ): Promise<SendAnswer | { readonly kind: 'replaced' }> {
-  for (let looks = 0; ; looks += 1) {
-    // before the receipt: a transaction that lands between the two questions is not taken for replaced
+  for (let attempt = 0; ; attempt += 1) {
+    // before the receipt: a transaction that lands between the two requests is not taken for replaced
     const mined = await ask(countCall(address, 'latest'));
     let isWithoutReceipt = true;
     for (const hash of sent.hashes) {
       const receipt = await ask(receiptCall(hash));
-      const found = receipt.kind === 'answer' ? receipt.value : undefined;
-      if (found?.blockHash && found.blockNumber !== null && found.blockHash !== noBlockHash) {
-        if (found.status === '0x0') return { kind: 'reverted', data: undefined, transaction: hash };
-        const block = { number: found.blockNumber, hash: found.blockHash };
+      const found = receipt.kind === 'answer' ? receipt.value : null;
+      const place = blockOf(found);
+      if (place) {
+        if (found?.status === '0x0') return { kind: 'reverted', data: undefined, transaction: hash };
+        const block = { number: place.blockNumber, hash: place.blockHash };
         return { kind: 'landed', transaction: hash, block };
       }
       isWithoutReceipt &&= receipt.kind === 'answer';
     }
     const isGone = isWithoutReceipt && mined.kind === 'answer' && mined.value > sent.nonce;
-    if (isGone && (await areForgotten(ask, sent.hashes))) return { kind: 'replaced' };
-    // no more can be learned of it once the connections are closed
+    if (isGone && (await areUnknown(ask, sent.hashes))) return { kind: 'replaced' };
+    // closed connections give no further answer
     const isClosed = mined.kind === 'unavailable' && mined.cause === 'closed';
-    const pauseMs = backOffMs(pauses, looks);
+    const pauseMs = backOffMs(pauses, attempt);
     if (isClosed || performance.now() + pauseMs >= endMs)
       return { kind: 'unknown', transaction: latestOf(sent) };
     await pause(pauseMs);
@@ -215,70 +214,13 @@ function latestOf({ hashes }: Sent): Hex {
   return hashes.at(-1) ?? hashes[0];
 }
 
-/** A node that is behind another may know the transaction, but not its receipt. */
-async function areForgotten(ask: Ask, hashes: readonly Hex[]): Promise<boolean> {
+/** No node behind the RPC knows any of them: one that lags may know a transaction, but not its receipt yet. */
+async function areUnknown(ask: Ask, hashes: readonly Hex[]): Promise<boolean> {
   for (const hash of hashes) {
-    const answer = await ask({
-      method: 'eth_getTransactionByHash',
-      params: [hash],
-      result: z.looseObject({}).nullable(),
-      maxResponseBytes: smallAnswerBytes,
-    });
-    if (answer.kind !== 'answer' || answer.value !== null) return false;
+    const answer = await ask(knownTransactionCall(hash));
+    if (answer.kind !== 'answer' || answer.value) return false;
   }
   return true;
-}
-
-const gweiWei = 1_000_000_000n;
-
-/** Twice the block's fee: full blocks ahead of us may raise it. Chains without one have a price. */
-async function readFees(ask: Ask): Promise<RpcAnswer<Fees>> {
-  const block = await ask({
-    method: 'eth_getBlockByNumber',
-    params: ['latest', false],
-    result: z.looseObject({ baseFeePerGas: quantity.nullish() }),
-    maxResponseBytes: maxBlockBytes,
-  });
-  if (block.kind === 'unavailable') return block;
-  const base = block.value.baseFeePerGas ?? undefined;
-  if (base === undefined) {
-    const price = await ask(priceCall('eth_gasPrice'));
-    return price.kind === 'unavailable'
-      ? price
-      : { kind: 'answer', value: { type: 'legacy', gasPrice: (price.value * 5n) / 4n } };
-  }
-  // not every node knows this one
-  const tip = await ask(priceCall('eth_maxPriorityFeePerGas'));
-  const maxPriorityFeePerGas = tip.kind === 'answer' ? tip.value : gweiWei;
-  return {
-    kind: 'answer',
-    value: { type: 'eip1559', maxFeePerGas: base * 2n + maxPriorityFeePerGas, maxPriorityFeePerGas },
-  };
-}
-
-/** What nodes want above a fee to take another transaction in its place: a tenth, an eighth to be sure. */
-const leastRaise = (fee: bigint): bigint => fee + fee / 8n + 1n;
-
-/** The fees of the day, where those that were offered are so far below that more is wanted; never less than nodes want. */
-function raisedFees(offered: Fees, today: Fees): Fees | undefined {
-  const atLeast = (fee: bigint, old: bigint): bigint => (fee > leastRaise(old) ? fee : leastRaise(old));
-  if (offered.type === 'legacy' && today.type === 'legacy')
-    return today.gasPrice > leastRaise(offered.gasPrice) ? today : undefined;
-  if (offered.type === 'legacy' || today.type === 'legacy') return undefined;
-  if (today.maxFeePerGas <= leastRaise(offered.maxFeePerGas)) return undefined;
-  const { maxFeePerGas, maxPriorityFeePerGas } = today;
-  return {
-    type: 'eip1559',
-    maxFeePerGas,
-    maxPriorityFeePerGas: atLeast(maxPriorityFeePerGas, offered.maxPriorityFeePerGas),
-  };
-}
-
-/** A block that names all its transactions. */
-const maxBlockBytes = 4 * 1024 * 1024;
-
-function priceCall(method: 'eth_gasPrice' | 'eth_maxPriorityFeePerGas'): RpcCall<bigint> {
-  return { method, params: [], result: quantity, maxResponseBytes: smallAnswerBytes };
 }
 
 function balanceCall(address: Address): RpcCall<bigint> {
@@ -318,27 +260,4 @@ function sendCall(raw: Hex): RpcCall<Hex> {
     result: bytes32,
     maxResponseBytes: smallAnswerBytes,
   };
-}
-
-/** Nodes say it in words only; these are those of geth, Nethermind, Erigon, Besu and anvil. */
-const knownWords = /already known|already imported|known transaction|alreadyknown/i;
-const takenWords = /nonce (?:is )?too low|old ?nonce|nonce .*already (?:been )?used|invalid nonce/i;
-const replacementWords = /replacement transaction|underpriced/i;
-
-function isKnown({ error }: RpcUnavailable): boolean {
-  return error instanceof RpcError && knownWords.test(error.reason);
-}
-
-/** Where no answer came it may have arrived all the same. */
-function mayHaveArrived(answer: RpcUnavailable): boolean {
-  return isKnown(answer) || !(answer.error instanceof RpcError);
-}
-
-function isReplacement({ error }: RpcUnavailable): boolean {
-  return error instanceof RpcError && replacementWords.test(error.reason);
-}
-
-function isTaken(answer: RpcUnavailable): boolean {
-  const { error } = answer;
-  return isReplacement(answer) || (error instanceof RpcError && takenWords.test(error.reason));
 }
