@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import { z } from 'zod';
 import { canonicalJson } from '../domain/values/canonical-json.ts';
 import type { ChainTransfer } from '../domain/reconcile/reconcile.ts';
-import type { TransferChunk } from '../peers/chain/transfer-scan.ts';
+import type { TransferChunk } from '../peers/chain/transfer-chunk.ts';
 import { ReconcileError } from './reconcile-error.ts';
 
 /** The chunks of one scan that were read before, from its first block on. */

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { canonicalJson } from '../domain/values/canonical-json.ts';
 import type { ChainTransfer } from '../domain/reconcile/reconcile.ts';
 import type { RpcUnavailable } from '../peers/rpc/json-rpc.ts';
-import type { ChainScanner, TransferChunk, TransferQuery } from '../peers/chain/transfer-scan.ts';
+import type { ChainScanner } from '../peers/chain/transfer-scan.ts';
+import type { TransferChunk, TransferQuery } from '../peers/chain/transfer-chunk.ts';
 import { answered, causeText, ReconcileError, unanswered } from './reconcile-error.ts';
 import { openScanState } from './scan-state.ts';
 

@@ -3,7 +3,6 @@ import type { Hex } from '../../domain/values/primitives.ts';
 import { unavailable, type RpcAnswer, type RpcCall, type RpcUnavailable } from '../rpc/json-rpc.ts';
 import { bytes32, quantity, toQuantity } from '../rpc/rpc-values.ts';
 
-/** What a block is known by. */
 export interface Block {
   readonly number: bigint;
   readonly hash: Hex;
@@ -15,10 +14,10 @@ export type BlockAnswer = { readonly kind: 'answer'; readonly block: Block } | R
 /** `hash` is undefined where the chain has no block of that number. */
 export type BlockHashAnswer = { readonly kind: 'answer'; readonly hash: Hex | undefined } | RpcUnavailable;
 
-/** One question to a chain, within the time a question has. */
+/** Sends one request to a chain, within the time-out of a request. */
 export type Ask = <T>(call: RpcCall<T>) => Promise<RpcAnswer<T>>;
 
-/** The hashes of some thirty thousand transactions. */
+/** The hashes of about thirty thousand transactions. */
 const blockBytes = 2 * 1024 * 1024;
 
 const blockSchema = z
@@ -29,11 +28,11 @@ const blockSchema = z
   })
   .transform(({ number, hash, timestamp }): Block => ({ number, hash, timestampSecs: timestamp }));
 
-function blockCall(at: string, isWanted: (block: Block) => boolean): RpcCall<Block | null> {
+function blockCall(at: string, isRequested: (block: Block) => boolean): RpcCall<Block | null> {
   return {
     method: 'eth_getBlockByNumber',
     params: [at, false],
-    result: blockSchema.refine(isWanted).nullable(),
+    result: blockSchema.refine(isRequested).nullable(),
     maxResponseBytes: blockBytes,
   };
 }
@@ -43,21 +42,20 @@ export function askBlock(ask: Ask, number: bigint): Promise<RpcAnswer<Block | nu
   return ask(blockCall(toQuantity(number), (block) => block.number === number));
 }
 
-/** The block that the chain calls its last, or its last final one. */
+/** The last block, or the last final one. */
 export async function askTaggedBlock(ask: Ask, tag: 'latest' | 'finalized'): Promise<BlockAnswer> {
   const answer = await ask(blockCall(tag, () => true));
   if (answer.kind === 'unavailable') return answer;
   return answer.value === null ? unavailable(`no_${tag}_block`) : { kind: 'answer', block: answer.value };
 }
 
-/** Nearer than this, looking at the logs in between costs less than asking for one more block. */
+/** Within this distance, reading the logs in between costs less than one more request for a block. */
 const nearEnough = 1_000n;
 const strideGrowth = 4n;
 
 /**
- * Where to begin looking for what happened at a time or later: a block older than that, or the chain's first one.
- * Strides back from `latest`, then halves, so it asks some ten times for a week, and begins at most a thousand
- * blocks too early.
+ * The block at which a search for events since a time begins: one that is older than that, or the chain's first.
+ * Strides back from `latest`, then halves: about ten requests for a week, and at most a thousand blocks too early.
  */
 export async function findBlockBefore(
   ask: Ask,

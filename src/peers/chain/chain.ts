@@ -29,21 +29,21 @@ export interface Chain {
   findSettlement(transaction: Hex, expected: ExpectedTransfer): Promise<SettlementAnswer>;
   /** Every ERC-20 transfer of this transaction (lower-case hash), in the order of their logs. */
   readTransfers(transaction: Hex): Promise<TransfersAnswer>;
-  /** Asks until paid, contradicted or `waitMs` is over; then the last answer. */
+  /** Asks until the answer is `paid` or `contradicted`, or `waitMs` is over; returns the last answer. */
   waitForSettlement(transaction: Hex, expected: ExpectedTransfer, waitMs: number): Promise<SettlementAnswer>;
   /**
    * What became of an authorization, without knowing its transaction: looks through the logs from a block older
-   * than `sinceSecs`, by the chain's clock, up to the latest. Takes many questions, each within the time-out; gives
-   * up as unavailable where a node allows only ranges below 50 blocks, or there are half a million to look through.
+   * than `sinceSecs`, by the chain's clock, up to the latest. Sends many requests, each within the time-out; is
+   * unavailable where a node allows only ranges below 50 blocks, or there are more than half a million blocks.
    */
   findAuthorization(expected: ExpectedTransfer, sinceSecs: number): Promise<AuthorizationFound>;
-  /** The last block there is. */
+  /** The last block. */
   latestBlock(): Promise<BlockAnswer>;
-  /** Whether the node has heard of a transaction, mined or not. */
+  /** Whether the node knows a transaction, mined or pending. */
   knowsTransaction(
     transaction: Hex,
   ): Promise<{ readonly kind: 'answer'; readonly isKnown: boolean } | RpcUnavailable>;
-  /** The last block that the chain calls final. */
+  /** The last final block. */
   finalizedBlock(): Promise<BlockAnswer>;
   /** The hash of the canonical block at this height. */
   blockHashAt(number: bigint): Promise<BlockHashAnswer>;
@@ -56,13 +56,13 @@ export interface Chain {
 export interface ChainOptions {
   readonly chainId: number;
   readonly rpcUrl: string;
-  /** Of one question. */
+  /** Of one request. */
   readonly timeoutMs: number;
 }
 
 /**
  * Reads one EVM chain over raw JSON-RPC: no retries, no batching.
- * @throws TypeError when the URL is none: a mistake of the configuration
+ * @throws TypeError for an invalid URL
  */
 export function createChain(options: ChainOptions): Chain {
   const rpc = createRpc(options.rpcUrl);
@@ -117,7 +117,7 @@ export function createChain(options: ChainOptions): Chain {
 
 const pauses = { firstMs: 50, longestMs: 500, factor: 1.5 };
 
-/** Another question could not change this answer. */
+/** Another request could not change this answer. */
 function isConclusive(answer: SettlementAnswer): boolean {
   return answer.kind === 'unavailable'
     ? answer.cause === 'closed'

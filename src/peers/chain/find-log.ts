@@ -2,14 +2,14 @@ import { type Ask, askTaggedBlock, findBlockBefore } from './blocks.ts';
 import { unavailable, type RpcAnswer, type RpcCall, type RpcUnavailable } from '../rpc/json-rpc.ts';
 
 const widestRange = 2_000n;
-/** Where a node refuses even this, narrower ranges would take too many questions. */
+/** Ranges below this would take too many requests. */
 const narrowestRange = 50n;
 /** Twelve days of a chain with a block every two seconds. */
-const mostQuestions = 256;
+const maxRequests = 256;
 
 /**
- * The one log that there can be of something, since a time up to the latest block; newest blocks first. Undefined in the
- * answer where the node has none.
+ * Finds a log of which there can be only one, from a time up to the latest block, newest blocks first. The value is undefined
+ * where the node has none.
  */
 export async function findLog<T>(
   ask: Ask,
@@ -23,7 +23,7 @@ export async function findLog<T>(
   const oldest = older.value;
   let to = latest.block.number;
   let range = lesser(widestRange, to - oldest + 1n);
-  for (let question = 0; question < mostQuestions; question++) {
+  for (let request = 0; request < maxRequests; request++) {
     const from = greater(to - range + 1n, oldest);
     const answer = await ask(logsCall(from, to));
     if (answer.kind === 'answer') {
@@ -39,7 +39,7 @@ export async function findLog<T>(
   return unavailable('range_too_long');
 }
 
-/** Nodes word a refused range each in its own way; some beside an HTTP status that others never use for it. */
+/** Each node refuses a range with a message of its own, some with an HTTP status. */
 function mayBeRange({ cause }: RpcUnavailable): boolean {
   return cause === 'rpc_error' || cause === 'status_400' || cause === 'status_413';
 }

@@ -8,7 +8,6 @@ import type { SettlementAnswer, UsedAuthorization } from '../scheme.ts';
 
 export const authorizationUsed = toEventSelector('AuthorizationUsed(address,bytes32)');
 
-/** What a receipt says about the expected transfer. */
 export function readSettlement(
   receipt: Receipt | null,
   expected: ExpectedTransfer,
@@ -37,7 +36,7 @@ export function hasTransferBetween({ logs }: Receipt, { asset, from, payTo }: Ex
   );
 }
 
-/** Every authorization that a receipt shows used, with the payer's nearest Transfer of that token. */
+/** Every authorization that a receipt shows as used, with the payer's nearest Transfer of that token. */
 export function usedAuthorizations({ logs }: Receipt): UsedAuthorization[] {
   const assets = new Set(logs.filter(isUse).map(({ address: asset }) => asset));
   return [...assets].flatMap((asset) => {

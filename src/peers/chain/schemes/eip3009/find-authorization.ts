@@ -10,7 +10,6 @@ import { logSchema, type Receipt, receiptCall } from '../../receipt.ts';
 import type { AuthorizationFound } from '../scheme.ts';
 import { authorizationUsed, hasTransferBetween, readSettlement } from './authorization-logs.ts';
 
-/** What became of an authorization since a time, asked by its logs; newest blocks first. */
 export async function findAuthorization(
   ask: Ask,
   expected: ExpectedTransfer,
@@ -29,7 +28,7 @@ type AuthorizationLog = z.infer<typeof authorizationLogSchema>;
 function logsCall(expected: ExpectedTransfer, from: bigint, to: bigint): RpcCall<AuthorizationLog[]> {
   const events = [authorizationUsed, authorizationCanceled];
   const authorization = [addressWord(expected.from), expected.nonce];
-  const isAsked = (log: AuthorizationLog): boolean => {
+  const isRequested = (log: AuthorizationLog): boolean => {
     const [event, ...indexed] = log.topics;
     const isOfIt = log.address === expected.asset && indexed.join() === authorization.join();
     const isWithin = log.blockNumber >= from && log.blockNumber <= to && log.blockHash !== noBlockHash;
@@ -39,12 +38,12 @@ function logsCall(expected: ExpectedTransfer, from: bigint, to: bigint): RpcCall
   return {
     method: 'eth_getLogs',
     params: [{ address: expected.asset, topics: [events, ...authorization], ...range }],
-    result: z.array(authorizationLogSchema.refine(isAsked)),
+    result: z.array(authorizationLogSchema.refine(isRequested)),
     maxResponseBytes: smallAnswerBytes,
   };
 }
 
-/** Believes a log only as far as its transaction's receipt bears it out. */
+/** Accepts a log only where its transaction's receipt confirms it. */
 async function judge(
   ask: Ask,
   log: AuthorizationLog,
@@ -53,17 +52,17 @@ async function judge(
   const { transactionHash: transaction, blockNumber, blockHash } = log;
   const answer = await ask(receiptCall(transaction));
   if (answer.kind === 'unavailable') return answer;
-  if (!answer.value || !isBorneOut(log, answer.value)) return unavailable('inconsistent');
+  if (!answer.value || !isConfirmed(log, answer.value)) return unavailable('inconsistent');
   const place = { transaction, blockNumber, blockHash };
   if (log.topics[0] === authorizationCanceled) return { kind: 'canceled', ...place };
   const settlement = readSettlement(answer.value, expected);
   if (settlement.kind === 'paid') return { ...settlement, transaction };
-  // money of this payer that reached the payee may be ours in a form nobody foresaw: that is for a person to say
+  // this payer's money reached the payee, perhaps for this payment in an unforeseen form: an operator has to decide
   if (hasTransferBetween(answer.value, expected)) return unavailable('ambiguous_transfer');
   return { kind: 'used_otherwise', ...place };
 }
 
-function isBorneOut(log: AuthorizationLog, { status, blockNumber, blockHash, logs }: Receipt): boolean {
+function isConfirmed(log: AuthorizationLog, { status, blockNumber, blockHash, logs }: Receipt): boolean {
   const isOfBlock = blockNumber === log.blockNumber && blockHash === log.blockHash;
   const own = logs.find(({ logIndex }) => logIndex === log.logIndex);
   const isSame = own?.address === log.address && own.topics.join() === log.topics.join();
