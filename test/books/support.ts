@@ -12,7 +12,7 @@ import { temporaryFolder } from '../support/program.ts';
 
 export function periodOf(from: string, to: string): Period {
   const reading = parsePeriod(from, to, Date.parse('2026-06-01'));
-  if (reading.kind === 'fault') throw new Error(reading.fault.words);
+  if (reading.kind === 'fault') throw new Error(reading.fault.message);
   return reading.period;
 }
 

@@ -97,7 +97,7 @@ describe('books are refused, with what is wrong, of', () => {
     ['half a period', [...books, '--from', '2026-01'], /--to is missing/],
     ['a reversed period', [...books, '--from', '2026-02', '--to', '2026-01'], /reversed/],
     ['an empty period', [...books, '--from', '2026-01', '--to', '2026-01'], /empty.*--to 2026-02/],
-    ['no date', [...books, '--from', 'may', '--to', '2026-02'], /"may" is no date/],
+    ['no date', [...books, '--from', 'may', '--to', '2026-02'], /"may" is not a date/],
     ['a place in the ledger', [...books, ...month, '--from-seq', '3'], /--from-seq is for --format jsonl/],
     ['a period of the leaves', month, /--from is for the books of a period/],
     [

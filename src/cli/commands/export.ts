@@ -101,7 +101,7 @@ async function writePeriod(
 
 function takePeriod(from: string | undefined, to: string | undefined, nowMs: number): Period {
   const reading = parsePeriod(from, to, nowMs);
-  if (reading.kind === 'fault') throw new UsageFault(reading.fault.words);
+  if (reading.kind === 'fault') throw new UsageFault(reading.fault.message);
   return reading.period;
 }
 

@@ -1,10 +1,10 @@
 /**
- * One client's name from its address. Who has an IPv6 address has a whole network of them, so those with the same first
- * `ipv6Prefix` bits are one client; an IPv4 address in IPv6's clothes is what it is.
+ * A client's key, from its address. A client with an IPv6 address usually has a whole network of them, so addresses with the
+ * same first `ipv6Prefix` bits are one client. An IPv4-mapped IPv6 address counts as the IPv4 address.
  */
 export function clientOf(address: string, ipv6Prefix: number): string {
   const bare = /^\[(.+)\](?::\d+)?$/.exec(address)?.[1] ?? /^([\d.]+):\d+$/.exec(address)?.[1] ?? address;
-  // a colon is in every IPv6 address, and in nothing else that a socket names
+  // of the addresses of sockets, only IPv6 ones contain a colon
   if (!bare.includes(':')) return `ip:${bare}`;
   const groups = ipv6Groups(bare.split('%', 1)[0] ?? '');
   const isMapped = groups.slice(0, 6).every((group, at) => group === (at === 5 ? 0xffff : 0));
@@ -13,7 +13,7 @@ export function clientOf(address: string, ipv6Prefix: number): string {
   return `ip:${masked.map((group) => group.toString(16)).join(':')}/${ipv6Prefix}`;
 }
 
-/** The eight groups; the URL parser knows every way to write them. */
+/** The eight groups; the URL parser reads every notation. */
 function ipv6Groups(address: string): number[] {
   const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
   const left = head.split(':').filter(Boolean);

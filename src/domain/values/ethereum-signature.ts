@@ -3,17 +3,17 @@ import { bytesToHex, hexToBytes } from 'viem/utils';
 import { keccak256 } from './keccak.ts';
 import type { Address, Hex } from './primitives.ts';
 
-/** Half the curve's order: a signature with s above it has a twin, and some contracts refuse it. */
+/** Half the curve's order: a signature with a higher s is malleable, and some contracts refuse it. */
 const maxS = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
 const signature65 = /^0x[0-9a-f]{130}$/i;
 
-/** A signature that only one spelling has: 65 bytes, low s, v 27 or 28 (0 and 1 mean the same). */
+/** A signature in canonical form: 65 bytes, low s, v 27 or 28 (0 and 1 mean the same). */
 export interface EthereumSignature {
   readonly compact: Uint8Array;
   readonly recovery: 0 | 1;
 }
 
-/** Reads a 65-byte hex signature; undefined for another length, a high s, or a v that is none. */
+/** Reads a 65-byte hex signature; undefined for another length, a high s, or an invalid v. */
 export function parseSignature(text: string): EthereumSignature | undefined {
   if (!signature65.test(text)) return undefined;
   const s = BigInt(`0x${text.slice(66, 130)}`);
@@ -24,8 +24,8 @@ export function parseSignature(text: string): EthereumSignature | undefined {
 }
 
 /**
- * The account that signed a hash; undefined where no key could have.
- * By libsecp256k1: twenty-five times as fast as in JavaScript, and it stands in the way of every restricted request.
+ * The account that signed a hash; undefined where no key fits. Uses libsecp256k1, twenty-five times as fast as JavaScript,
+ * since every restricted request waits for it.
  */
 export function recoverSigner(
   hash: Uint8Array,

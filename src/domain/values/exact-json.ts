@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Why bytes are not taken. `malformed`: no JSON object in UTF-8. */
+/** Why bytes are refused. `malformed`: not a JSON object in UTF-8. */
 export type JsonFault = 'malformed' | 'too_deep' | 'too_many_values';
 
-/** What the language has and TypeScript's library does not describe yet. */
+/** Methods of JSON that TypeScript's library does not declare yet. */
 interface SourceJson {
   rawJSON(text: string): unknown;
   isRawJSON(value: unknown): boolean;
@@ -13,21 +13,20 @@ interface SourceJson {
 
 const sourceJson = JSON as unknown as SourceJson;
 export const maxJsonDepth = 128;
-/** Of `,`, `:`, `[` and `{` outside of strings: all work on a value, and its size in memory, is bounded by them. */
+/** Most `,`, `:`, `[` and `{` outside of strings: they bound the work on a value and its size in memory. */
 export const maxJsonMarks = 200_000;
-/** A number that a double cannot keep is as much work as so many of them. */
+/** How many marks a number counts for that a double cannot hold: as much work. */
 const marksOfInexactNumber = 20;
 const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a];
 const [openBracket, openBrace, closeBracket, closeBrace] = [0x5b, 0x7b, 0x5d, 0x7d];
 const [minus, plus, dot, zero, nine] = [0x2d, 0x2b, 0x2e, 0x30, 0x39];
 const [smallE, capitalE] = [0x65, 0x45];
-/** So many digits a double keeps. */
-const keptDigits = 15;
+/** Digits that a double always holds. */
+const exactDigits = 15;
 
 /**
- * Parses a JSON object so that `JSON.stringify` writes it again with every number as it was: one that a double cannot keep
- * becomes an object that stands for its text. Of a repeated key the last value counts. What is too deep or too much is
- * refused before anything is made of it.
+ * Parses a JSON object so that `JSON.stringify` writes every number unchanged: one that a double cannot hold becomes a raw
+ * JSON object with its text. Of a repeated key the last value counts. Input beyond the limits is refused before it is parsed.
  */
 export function parseJsonObject(bytes: Uint8Array): JsonObject | JsonFault {
   const numbers = inexactNumbers(bytes);
@@ -44,14 +43,14 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !sourceJson.isRawJSON(value);
 }
 
-/** Where a number stands that a double cannot keep. */
+/** A number that a double cannot hold, at bytes `start` to `end` (exclusive). */
 interface InexactNumber {
   readonly start: number;
   readonly end: number;
   readonly source: string;
 }
 
-/** Reads bytes once, without parsing them. */
+/** Scans the bytes once, without parsing them. */
 function inexactNumbers(bytes: Uint8Array): readonly InexactNumber[] | JsonFault {
   const numbers: InexactNumber[] = [];
   let [depth, marks] = [0, 0];
@@ -77,7 +76,7 @@ function inexactNumbers(bytes: Uint8Array): readonly InexactNumber[] | JsonFault
   return numbers;
 }
 
-/** Where the closing quote stands, or the last byte. */
+/** The index of the closing quote, or of the last byte. */
 function endOfString(bytes: Uint8Array, opening: number): number {
   let at = opening + 1;
   while (at < bytes.length && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1;
@@ -99,7 +98,7 @@ function isOfNumber(byte: number | undefined): boolean {
 
 function inexactNumber(bytes: Uint8Array, start: number, end: number): InexactNumber | undefined {
   const text = bytes.subarray(start, end);
-  if (text.length <= keptDigits && !text.some(isExponent)) return undefined;
+  if (text.length <= exactDigits && !text.some(isExponent)) return undefined;
   const source = Buffer.from(text).toString('latin1');
   return isInexact(Number(source)) ? { start, end, source } : undefined;
 }
@@ -112,9 +111,9 @@ function parse(bytes: Uint8Array): unknown {
   return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
 }
 
-/** Parses with a text in place of each such number, and puts them back: a reviver takes seconds over large bodies. */
+/** Parses with a placeholder text for each such number, then restores them: a reviver takes seconds on large bodies. */
 function parseExactly(bytes: Uint8Array, numbers: readonly InexactNumber[]): unknown {
-  // no text can hold its own hash
+  // no text contains its own hash, so the placeholders are unique
   const prefix = createHash('sha256').update(bytes).digest('hex').slice(0, 32);
   const pieces: Uint8Array[] = [];
   let at = 0;
@@ -131,7 +130,7 @@ function parseExactly(bytes: Uint8Array, numbers: readonly InexactNumber[]): unk
   };
   const restoreMembers = (members: Record<string, unknown>): void => {
     for (const [key, member] of Object.entries(members)) {
-      if (key.startsWith(prefix)) throw new SyntaxError('a number is no key');
+      if (key.startsWith(prefix)) throw new SyntaxError('a key cannot be a number');
       members[key] = restored(member);
     }
   };

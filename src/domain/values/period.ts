@@ -1,6 +1,6 @@
 import { isRealDay } from './calendar-date.ts';
 
-/** A stretch of time: `fromMs` inclusive, `toMs` exclusive, both Unix milliseconds, UTC. */
+/** A span of time: `fromMs` inclusive, `toMs` exclusive, both Unix milliseconds, UTC. */
 export interface Period {
   readonly fromMs: number;
   readonly toMs: number;
@@ -14,10 +14,10 @@ export type PeriodFaultCode =
   | 'in_the_future'
   | 'not_over';
 
-/** Why two texts are no period. `words` is a whole sentence for whoever typed them. */
+/** Why two texts are not a period. `message` is for the person who typed them. */
 export interface PeriodFault {
   readonly code: PeriodFaultCode;
-  readonly words: string;
+  readonly message: string;
 }
 
 export type PeriodReading =
@@ -26,14 +26,12 @@ export type PeriodReading =
 
 /**
  * Reads `--from` and `--to`: `2026-11` (the month's first instant), `2026-11-01` (midnight UTC), or RFC 3339 to the
- * millisecond. Only what is over at `nowMs` is a period: books of one that is not would change. `Infinity` asks of no clock.
+ * millisecond. The period must be over at `nowMs`, since the books of an unfinished one would change; `Infinity` skips this
+ * check.
  */
 export function parsePeriod(from: string | undefined, to: string | undefined, nowMs: number): PeriodReading {
   if (from === undefined || to === undefined)
-    return fault(
-      'half_open',
-      `a period has two ends, and --${from === undefined ? 'from' : 'to'} is missing`,
-    );
+    return fault('half_open', `--${from === undefined ? 'from' : 'to'} is missing: a period needs both ends`);
   const fromMs = parseInstant(from);
   if (fromMs === undefined) return notAnInstant('from', from);
   const toMs = parseInstant(to);
@@ -42,7 +40,7 @@ export function parsePeriod(from: string | undefined, to: string | undefined, no
   return wrong ? { kind: 'fault', fault: wrong } : { kind: 'period', period: { fromMs, toMs } };
 }
 
-/** Unix milliseconds of a month, a day or an RFC 3339 time; undefined where the text is none of them. */
+/** Unix milliseconds of a month, a day or an RFC 3339 time; undefined for any other text. */
 export function parseInstant(text: string): number | undefined {
   const parts = instant.exec(text);
   if (!parts) return undefined;
@@ -57,7 +55,7 @@ export function instantText(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** The shortest text for it that `parsePeriod` reads: a day where it is a midnight. */
+/** The shortest text that `parsePeriod` reads as this instant: a day where it is midnight. */
 export function shortInstant(ms: number): string {
   return instantText(ms).replace('T00:00:00.000Z', '');
 }
@@ -68,22 +66,22 @@ const instant =
 const oneMonth = /-01$/;
 
 function fault(code: PeriodFaultCode, words: string): PeriodReading {
-  return { kind: 'fault', fault: { code, words } };
+  return { kind: 'fault', fault: { code, message: words } };
 }
 
 function notAnInstant(end: 'from' | 'to', text: string): PeriodReading {
   const forms = '2026-11, 2026-11-01 or 2026-11-01T08:00:00Z';
   return fault(
     'not_an_instant',
-    `--${end} ${JSON.stringify(text.slice(0, 40))} is no date or time: ${forms}`,
+    `--${end} ${JSON.stringify(text.slice(0, 40))} is not a date or time: use ${forms}`,
   );
 }
 
 function wrongOrder(fromMs: number, toMs: number): PeriodFault | undefined {
-  if (fromMs === toMs) return { code: 'empty', words: `the period is empty: ${emptyHint(fromMs)}` };
+  if (fromMs === toMs) return { code: 'empty', message: `the period is empty: ${emptyHint(fromMs)}` };
   if (fromMs < toMs) return undefined;
   const words = `the period is reversed: --from ${shortInstant(fromMs)} is after --to ${shortInstant(toMs)}`;
-  return { code: 'reversed', words };
+  return { code: 'reversed', message: words };
 }
 
 function emptyHint(ms: number): string {
@@ -97,14 +95,14 @@ function emptyHint(ms: number): string {
 
 function tooEarly({ fromMs, toMs }: Period, nowMs: number): PeriodFault | undefined {
   if (toMs <= nowMs) return undefined;
-  const now = `it is ${instantText(nowMs)} now`;
+  const now = `now it is ${instantText(nowMs)}`;
   if (fromMs >= nowMs)
     return {
       code: 'in_the_future',
-      words: `the period is in the future: it begins at ${instantText(fromMs)}, and ${now}`,
+      message: `the period is in the future: it begins at ${instantText(fromMs)}, ${now}`,
     };
   return {
     code: 'not_over',
-    words: `the period is not over: it ends at ${instantText(toMs)}, and ${now}; what is still to come would change it, so choose a --to that has passed`,
+    message: `the period is not over: it ends at ${instantText(toMs)}, ${now}; choose a --to in the past`,
   };
 }

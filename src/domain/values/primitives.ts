@@ -1,8 +1,8 @@
-/** 0x and hex digits, lower case wherever the house holds one. */
+/** 0x and hex digits, in lower case once parsed. */
 export type Hex = `0x${string}`;
-/** A lower-case 20-byte address. Checksums are for people: parse once, compare as text. */
+/** A lower-case 20-byte address: parsed once, compared as text. */
 export type Address = Hex;
-/** A chain's CAIP-2 name: `eip155:8453`. */
+/** A chain's CAIP-2 id: `eip155:8453`. */
 export type Caip2 = `eip155:${number}`;
 
 const hex32 = /^0x[0-9a-f]{64}$/;

@@ -1,31 +1,34 @@
 import { backOffMs } from '../../domain/values/back-off.ts';
 
-/** So many failures of `verify` and `settle` open the circuit. */
+/** Failures of `verify` and `settle` that open the circuit. */
 export const failuresToOpen = 5;
-/** The first pause of an open circuit; each further one is twice as long, up to the longest. */
+/** How long an open circuit first refuses; each further pause is twice as long, up to the longest. */
 export const firstPauseMs = 5_000;
 export const longestPauseMs = 30_000;
 
 /**
- * What a call was for. The further it reaches into a payment, the more its success proves. One payment that always fails
- * must not shut out all others, so the failures of `settle_again` are not counted.
+ * The operation of a call. The success of a later step of a payment proves more. Failures of `settle_again` are not counted,
+ * so that one payment which always fails does not block all others.
  */
 export type CircuitCall = 'supported' | 'verify' | 'settle' | 'settle_again';
 
-/** How a call ended: with a useful answer, with nothing learnt about the peer, or without an answer, for this cause. */
+/** How a call ended: with a useful answer, with one that shows nothing about the peer, or with this failure. */
 export type CallEnd = 'answered' | 'inconclusive' | { readonly failed: string };
 
-/** Told once at each opening, with the cause of the last failure, and once at each closing. */
+/** Called once at each opening, with the cause of the last failure, and once at each closing. */
 export type OnCircuit = (
   change: { readonly state: 'open'; readonly cause: string } | { readonly state: 'closed' },
 ) => void;
 
-/** Refuses questions to a peer that has stopped answering, and lets one at a time find out whether it is back. */
+/**
+ * After five consecutive failures the circuit opens for 5 to 30 seconds: calls to the peer are refused. Then one call at a time
+ * tests whether the peer answers again.
+ */
 export interface CircuitBreaker {
   isOpen(): boolean;
   /**
-   * Begins a call; whoever gets the function back tells it once how the call ended. Undefined where the call must not be
-   * made: only ever a `verify`. Money may hang on the outcome of settling, so that always goes out.
+   * Begins a call; the caller reports once, through the returned function, how the call ended. Undefined where the call must
+   * not be made: only `verify` is refused. Settling is always allowed, since money may depend on its outcome.
    */
   begin(call: CircuitCall): ((end: CallEnd) => void) | undefined;
 }
@@ -37,9 +40,9 @@ export interface CircuitBreakerOptions {
 }
 
 /**
- * A success of any call closes the circuit, and takes back the failures that it speaks against: settling all of them,
- * `verify` those of verify, `supported` none. What is left counts on, so that a peer whose `/supported` alone works opens
- * it again with its next failure.
+ * A success of any call closes the circuit and resets failure counts: settling all of them, `verify` those of verify,
+ * `supported` none. The other counts remain, so that a peer whose `/supported` alone works opens the circuit again with its
+ * next failure.
  */
 export function createCircuitBreaker({
   now = () => performance.now(),
@@ -51,7 +54,7 @@ export function createCircuitBreaker({
   let pauses = 0;
   let pauseEndsAt = 0;
   let isProbing = false;
-  /** Counts openings and closings: a call that began before the last one fails too late to tell anything. */
+  /** Counts openings and closings: the failure of a call that began before the last one is ignored. */
   let changes = 0;
 
   const change = (open: boolean): void => {

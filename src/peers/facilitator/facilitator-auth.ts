@@ -1,18 +1,18 @@
 import { late, within } from '../../runtime/within.ts';
 
-/** A request to the facilitator, as far as a signature over it needs to know. */
+/** The parts of a request to the facilitator that a signature covers. */
 export interface FacilitatorCall {
   readonly method: 'GET' | 'POST';
-  /** With the port where it is not the protocol's own. */
+  /** With the port where it is not the protocol's default. */
   readonly host: string;
-  /** From the root, as it is sent. */
+  /** The full path as sent. */
   readonly path: string;
   readonly operation: 'verify' | 'settle' | 'supported';
 }
 
 /**
- * Makes the headers that authorize one request, such as a bearer JWT. Asked for each request, within that call's own
- * time-out. Where it throws or is late, nothing is sent, and clients are told no more than that.
+ * Makes the headers that authorize one request, such as a bearer JWT. Called for each request, within that request's
+ * time-out. Where it throws or is late, nothing is sent.
  */
 export type AuthorizeCall = (call: FacilitatorCall) => Promise<Readonly<Record<string, string>>>;
 
@@ -28,7 +28,7 @@ export async function authorizationHeaders(
   try {
     const headers = await within(endsAt - performance.now(), lowerCased(authorize, call));
     if (headers !== late && performance.now() < endsAt) return headers;
-    return new Error('The signer of facilitator calls was late');
+    return new Error('The signer of facilitator calls timed out');
   } catch (error) {
     return error instanceof Error ? error : new Error('The signer of facilitator calls failed');
   }
@@ -37,7 +37,7 @@ export async function authorizationHeaders(
 async function lowerCased(authorize: AuthorizeCall, call: FacilitatorCall) {
   const headers = Object.entries(await authorize(call));
   if (headers.some(([, value]) => typeof value !== 'string')) {
-    throw new TypeError('The signer of facilitator calls gave a header that is no text');
+    throw new TypeError('The signer of facilitator calls returned a header that is not text');
   }
   return Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value]));
 }

@@ -4,7 +4,7 @@ import { type CallEnd, createCircuitBreaker, type OnCircuit } from './circuit-br
 import { type AuthorizeCall, authorizationHeaders, type FacilitatorCall } from './facilitator-auth.ts';
 import { createHttpPool, isSuccess, parseJson, type HttpAnswer, type HttpRequest } from '../http/http.ts';
 
-/** What both `/verify` and `/settle` take: the payment as the client sent it, and what was asked for it. */
+/** The body of `/verify` and `/settle`: the payment, and the offer it accepts. */
 export interface FacilitatorRequest {
   readonly x402Version: 1 | 2;
   readonly paymentPayload: Readonly<Record<string, unknown>>;
@@ -20,13 +20,13 @@ export type SettleAnswer =
   | {
       readonly kind: 'settled';
       readonly transaction: Hex;
-      /** As answered: the caller compares it with the payload's. */
+      /** As answered: the caller compares it with the payment's. */
       readonly network: string;
       readonly payer?: Address;
     }
   /** `success: false`: not the same as unpaid. No `transaction` means that the facilitator named none at all. */
   | { readonly kind: 'failed'; readonly reason: string; readonly transaction?: Hex }
-  /** Certain that nothing reached the facilitator. */
+  /** Nothing reached the facilitator. */
   | { readonly kind: 'not_sent'; readonly cause: string; readonly error: Error }
   /** Money may have moved. `transaction` is a hint to look up, never evidence. */
   | {
@@ -37,7 +37,7 @@ export type SettleAnswer =
     };
 
 export interface SettleOptions {
-  /** A payment that was settled before: failing again it does not speak against the facilitator once more. */
+  /** The payment was sent to be settled before: a further failure does not count against the facilitator. */
   readonly isRepeated?: boolean;
 }
 
@@ -58,16 +58,16 @@ interface Unavailable {
 }
 
 export interface Facilitator {
-  /** The kinds it settles; entries that are not understood are left out. Within the verify time-out. */
+  /** The kinds it settles; malformed entries are left out. Within the verify time-out. */
   supported(): Promise<SupportedAnswer>;
-  /** Asks once, no retry. A valid payment reserves nothing. Unavailable at once, `circuit_open`, while the circuit is. */
+  /** Asks once, no retry. A valid payment reserves nothing. Unavailable with `circuit_open` while the circuit is open. */
   verify(request: FacilitatorRequest): Promise<VerifyAnswer>;
   /**
-   * Asks once, no retry: the outcome may be unknown, and the caller resolves it from the chain. Asked whatever the
-   * circuit says.
+   * Asks once, no retry: the outcome may be unknown, and the caller resolves it from the chain. Sent also while the circuit is
+   * open.
    */
   settle(request: FacilitatorRequest, options?: SettleOptions): Promise<SettleAnswer>;
-  /** Whether it has stopped answering: no payment should be started now. */
+  /** Whether the circuit breaker is open: no payment should be started. */
   isCircuitOpen(): boolean;
   /** Waits for running requests, then drops the connections. */
   close(): Promise<void>;
@@ -77,12 +77,12 @@ export interface FacilitatorOptions {
   /** `/verify`, `/settle` and `/supported` are appended to its path. */
   readonly url: string;
   readonly bearer?: string;
-  /** Its headers go over the bearer's. A signer that fails, or is late, means that nothing was sent. */
+  /** Its headers override the bearer's. Where it fails or times out, nothing is sent. */
   readonly authorize?: AuthorizeCall;
   readonly verifyTimeoutMs: number;
   readonly settleTimeoutMs: number;
   readonly onCircuit?: OnCircuit;
-  /** The circuit's clock, in milliseconds; `performance.now()` when left out. */
+  /** The circuit's clock, in milliseconds; default `performance.now()`. */
   readonly now?: () => number;
 }
 
@@ -99,7 +99,7 @@ const maxAnswerBytes = 64 * 1024;
 
 /**
  * A client of one facilitator. Its answers are unsigned claims: parsed here, judged by the caller.
- * @throws TypeError when the URL is none: a mistake of the configuration
+ * @throws TypeError for an invalid URL
  */
 export function createFacilitator(options: FacilitatorOptions): Facilitator {
   const { verifyTimeoutMs, settleTimeoutMs } = options;
@@ -166,7 +166,7 @@ function bodyOf({ x402Version, paymentPayload, paymentRequirements }: Facilitato
   return JSON.stringify({ x402Version, paymentPayload, paymentRequirements });
 }
 
-/** Tells the circuit how a call ended, also where it ended by a fault of ours. */
+/** Reports to the circuit breaker how a call ended, also where this client failed. */
 async function judged<T extends VerifyAnswer | SettleAnswer | SupportedAnswer>(
   asked: () => Promise<T>,
   end: ((end: CallEnd) => void) | undefined,
@@ -181,7 +181,7 @@ async function judged<T extends VerifyAnswer | SettleAnswer | SupportedAnswer>(
   }
 }
 
-/** Ours, or about this one question: what one payer sent must not shut out all others. */
+/** Faults of this client or of one request: what one payer sent must not block all others. */
 const inconclusiveCauses = new Set(['closed', 'invalid_request', 'status_400', 'status_413', 'status_422']);
 
 function endOf(answer: VerifyAnswer | SettleAnswer | SupportedAnswer): CallEnd {
@@ -190,7 +190,7 @@ function endOf(answer: VerifyAnswer | SettleAnswer | SupportedAnswer): CallEnd {
   return inconclusiveCauses.has(answer.cause) ? 'inconclusive' : { failed: answer.cause };
 }
 
-// Fields beside the verdict are read one by one below: a strange payer must not hide an honest refusal.
+// The other fields are read one by one below: a malformed payer must not hide a refusal.
 const verifySchema = z.object({
   isValid: z.boolean(),
   invalidReason: z.unknown().optional(),
@@ -244,7 +244,7 @@ function readSuccess(body: SettleBody, status: number): SettleAnswer {
 
 function readFailure(errorReason: unknown, transaction: unknown): SettleAnswer {
   const read = readTransaction(transaction);
-  // A mangled hash may be a broadcast one: told as "no transaction", it would read as a failure before broadcast.
+  // a malformed hash may belong to a broadcast transaction: read as none, it would mean a failure before broadcast
   if (read === undefined) return { kind: 'unknown', cause: 'malformed' };
   return { kind: 'failed', reason: reasonOf(errorReason), ...read };
 }
@@ -269,7 +269,7 @@ function unavailable(cause: string, error?: Error): Unavailable {
   return { kind: 'unavailable', cause, ...(error && { error }) };
 }
 
-/** A page of a proxy is told by its status, a wrong body under a 2xx by itself. */
+/** A proxy's error page is reported by its status, a wrong body under a 2xx as malformed. */
 function malformedCause(status: number): string {
   return isSuccess(status) ? 'malformed' : `status_${status}`;
 }
@@ -282,14 +282,14 @@ function networkOf(network: unknown): string | undefined {
   return typeof network === 'string' && /^[a-z0-9:_-]{1,64}$/.test(network) ? network : undefined;
 }
 
-/** No payer is fine; one that is no address is a lie: undefined. */
+/** Undefined for a payer that is no address; an absent one is accepted. */
 function readPayer(payer: unknown): { readonly payer?: Address } | undefined {
   if (payer === undefined || payer === null) return {};
   const address = typeof payer === 'string' ? parseAddress(payer) : undefined;
   return address && { payer: address };
 }
 
-/** Absent, null and the empty string all mean none; anything else that is no hash: undefined. */
+/** Absent, null and the empty string all mean none; undefined for anything else that is no hash. */
 function readTransaction(transaction: unknown): { readonly transaction?: Hex } | undefined {
   if (transaction === undefined || transaction === null || transaction === '') return {};
   const hash = typeof transaction === 'string' ? transaction.toLowerCase() : '';

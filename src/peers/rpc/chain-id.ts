@@ -9,19 +9,19 @@ export const chainIdCall: RpcCall<bigint> = {
   maxResponseBytes: smallAnswerBytes,
 };
 
-/** Nothing an RPC of another chain says is about ours: it is asked which it serves until it has told once. */
+/** Calls an RPC only once its `eth_chainId` has matched: answers of another chain's node are `wrong_chain`. */
 export function askRightChain(
   rpc: Rpc,
   chainId: number,
-): <T>(asked: RpcCall<T>, timeoutMs: number) => Promise<RpcAnswer<T>> {
+): <T>(call: RpcCall<T>, timeoutMs: number) => Promise<RpcAnswer<T>> {
   let isRightChain = false;
-  return async (asked, timeoutMs) => {
+  return async (call, timeoutMs) => {
     if (!isRightChain) {
       const id = await rpc.call(chainIdCall, timeoutMs);
       if (id.kind === 'unavailable') return id;
       if (id.value !== BigInt(chainId)) return unavailable('wrong_chain');
       isRightChain = true;
     }
-    return rpc.call(asked, timeoutMs);
+    return rpc.call(call, timeoutMs);
   };
 }

@@ -7,9 +7,9 @@ import { createRpcClients } from './rpc-clients.ts';
 export interface ContractSignature {
   readonly rpcUrl: string;
   readonly account: Address;
-  /** What was signed: 32 bytes. */
+  /** The signed hash: 32 bytes. */
   readonly digest: Hex;
-  /** Whole bytes; their number is the caller's to bound. */
+  /** Whole bytes; the caller limits their number. */
   readonly signature: Hex;
 }
 
@@ -24,9 +24,9 @@ export type ContractSignatureAnswer =
 
 export interface ContractSignatureChecker {
   /**
-   * Asks the account itself, as ERC-1271 has it, at the latest block. A contract that reverts, burns its gas or answers
-   * anything but the magic value does not hold the signature for valid.
-   * @throws TypeError when the URL is none: a mistake of the configuration
+   * Asks the account's contract (ERC-1271) at the latest block. A contract that reverts, runs out of gas or returns anything
+   * but the magic value rejects the signature.
+   * @throws TypeError for an invalid URL
    */
   isValidSignature(signature: ContractSignature): Promise<ContractSignatureAnswer>;
   /** Waits for running calls, then drops the connections. */
@@ -34,11 +34,11 @@ export interface ContractSignatureChecker {
 }
 
 export interface ContractSignatureCheckerOptions {
-  /** Over both calls, each with one retry where the connection failed. */
+  /** Of both calls together, each with one retry where the connection failed. */
   readonly timeoutMs?: number;
-  /** What a contract may burn: the caller chose its code, and the node works for us. */
+  /** Limit of a call: the caller chose the contract's code, and the node runs it for the gateway. */
   readonly gasCap?: number;
-  /** Most calls under way to one RPC. */
+  /** Most concurrent calls to one RPC URL. */
   readonly maxConcurrent?: number;
 }
 
@@ -61,7 +61,7 @@ export function createContractSignatureChecker(
   };
 }
 
-/** Contracts of 24 KiB are the rule; some chains allow ten times as much, and hexadecimal doubles it. */
+/** Contracts have at most 24 KiB, on some chains ten times as much, and hexadecimal doubles it. */
 const maxCodeBytes = 1024 * 1024;
 
 function codeCall(account: Address): RpcCall<string> {
@@ -77,7 +77,7 @@ const selector = toFunctionSelector('isValidSignature(bytes32,bytes)');
 /** The selector again, as a `bytes4` in its word. */
 const magicWord = selector.padEnd(66, '0');
 
-/** ABI: the digest, where the bytes begin, how many they are, and the bytes, filled up to whole words. */
+/** ABI: the digest, the offset of the bytes, their length, and the bytes padded to whole words. */
 function signatureInput(digest: Hex, signature: Hex): Hex {
   const bytes = signature.slice(2);
   const filled = bytes.padEnd(Math.ceil(bytes.length / 64) * 64, '0');

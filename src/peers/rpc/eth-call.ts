@@ -2,16 +2,16 @@ import { z } from 'zod';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
 import { RpcError, type RpcCall } from './json-rpc.ts';
 
-/** What `eth_call` asks a contract. */
+/** The parameters of an `eth_call`. */
 export interface ContractCall {
   readonly to: Address;
   /** Selector and encoded arguments. */
   readonly data: Hex;
-  /** The node's own limit where left out. */
+  /** Default: the node's own limit. */
   readonly gas?: number;
 }
 
-/** Answers that hold a word or an error. */
+/** Enough for an answer of one ABI word or an error. */
 export const smallAnswerBytes = 64 * 1024;
 
 export const abiFalse = `0x${'0'.repeat(64)}`;
@@ -23,10 +23,10 @@ export const hexBytes = z
   .refine((text) => text.startsWith('0x') && text.length % 2 === 0 && !/[^0-9a-f]/i.test(text.slice(2)))
   .transform((text) => text.toLowerCase());
 
-/** The block a call is made on top of; by its hash (EIP-1898) no other block can be meant. */
+/** The block whose state a call reads; a hash (EIP-1898) names exactly one. */
 export type BlockTag = 'latest' | { readonly blockHash: Hex; readonly requireCanonical: true };
 
-/** `eth_call` as of a block, the latest where left out. */
+/** `eth_call` at a block, by default the latest. */
 export function ethCall<T>(
   { to, data, gas }: ContractCall,
   result: z.ZodType<T>,
@@ -54,13 +54,13 @@ export function uintWord(of: number): Hex {
 /** "execution reverted" of geth and anvil; "VM execution error" of Nethermind and OpenEthereum. */
 const executionCodes: readonly number[] = [3, -32_015];
 /**
- * The same failures under the codes nodes also use for limits of their own (-32000, -32003, -32603), so that only
- * the words tell: of geth, which most nodes repeat, and of revm's names, as anvil and reth give them.
+ * The same failures under codes that nodes also use for their own limits (-32000, -32003, -32603), told apart by the message:
+ * geth's, which most nodes repeat, and revm's names, as anvil and reth send them.
  */
 const executionWords =
   /\brevert(?:ed)?\b|\bout of gas\b|intrinsic gas too (?:low|high)|invalid opcode|invalid jump|stack (?:under|over)flow|stack limit reached|write protection|gas uint64 overflow|return data out of bounds|\b(?:OutOfGas|\w*OOG|OpcodeNotFound|InvalidFEOpcode|InvalidJump|StackUnderflow|StackOverflow|OutOfOffset|NotActivated)\b/i;
 
-/** Whether the contract failed, and not the node or the way to it: it reverted, ran out of gas or into bad code. */
+/** Whether the contract failed (revert, out of gas, invalid code), and not the node or the connection. */
 export function isExecutionFailure(error: Error | undefined): boolean {
   if (!(error instanceof RpcError)) return false;
   return executionCodes.includes(error.code) || executionWords.test(error.reason);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { createHttpPool, isSuccess, parseJson, type HttpAnswer, type HttpPool } from '../http/http.ts';
 
-/** One method with its parameters, and what its result must look like. */
+/** One method with its parameters and the schema of its result. */
 export interface RpcCall<T> {
   readonly method: string;
   readonly params: readonly unknown[];
@@ -9,10 +9,10 @@ export interface RpcCall<T> {
   readonly maxResponseBytes: number;
 }
 
-/** Nothing is known: never to be read as a "no". */
+/** There is no answer: never a "no". */
 export interface RpcUnavailable {
   readonly kind: 'unavailable';
-  /** In our own words. */
+  /** A reason code of the gateway's own. */
   readonly cause: string;
   /** For the log only: may quote the peer. */
   readonly error?: Error;
@@ -23,9 +23,9 @@ export type RpcAnswer<T> = { readonly kind: 'answer'; readonly value: T } | RpcU
 /** The node understood the call and answered with an error: the cause is `rpc_error`. */
 export class RpcError extends Error {
   readonly code: number;
-  /** The node's own words, cut. */
+  /** The node's message, at most 200 characters. */
   readonly reason: string;
-  /** What a contract reverted with, where the node tells: a selector and its arguments. */
+  /** The contract's revert data, where the node sends it: a selector and its arguments. */
   readonly data: string | undefined;
 
   constructor(code: number, message: string, data?: string) {
@@ -47,7 +47,7 @@ export interface Rpc {
 
 /**
  * JSON-RPC 2.0 over one POST a call.
- * @throws TypeError when the URL is none: a mistake of the configuration
+ * @throws TypeError for an invalid URL
  */
 export function createRpc(url: string): Rpc {
   const pool: HttpPool = createHttpPool(url);

@@ -12,7 +12,7 @@ import {
 import { unavailable, type RpcAnswer, type RpcUnavailable } from './json-rpc.ts';
 import { createRpcClients } from './rpc-clients.ts';
 
-/** The question: may this caller call this service, as the contract sees it at the latest block. */
+/** Whether this caller may call this service, by the contract at the latest block. */
 export interface PermissionQuestion {
   readonly rpcUrl: string;
   readonly contract: Address;
@@ -21,16 +21,16 @@ export interface PermissionQuestion {
 }
 
 /**
- * `unavailable` is never a "no". Its causes, beside those of the way there: `reverted` (the contract failed),
- * `no_contract` (nothing answers at the address), `malformed` (no word that is 0 or 1).
+ * `unavailable` is never a "no". Its causes beside those of the connection: `reverted` (the contract failed),
+ * `no_contract` (the address has no code), `malformed` (not an ABI boolean).
  */
 export type PermissionAnswer = { readonly kind: 'answer'; readonly permitted: boolean } | RpcUnavailable;
 
 export interface PermissionChecker {
   /**
-   * Asks `isPermittedCaller(uint64,address)`. Identical questions at the same time share one call, so an answer may
-   * stem from a block up to `timeoutMs` before the question.
-   * @throws TypeError when the URL is none: a mistake of the configuration
+   * Asks `isPermittedCaller(uint64,address)`. Identical concurrent requests share one call, so an answer may
+   * come from a block up to `timeoutMs` before the request.
+   * @throws TypeError for an invalid URL
    */
   isPermitted(question: PermissionQuestion): Promise<PermissionAnswer>;
   /** Waits for running calls, then drops the connections. */
@@ -38,11 +38,11 @@ export interface PermissionChecker {
 }
 
 export interface PermissionCheckerOptions {
-  /** Over the whole check: waiting for room, and one retry where the connection failed. */
+  /** Of the whole check: waiting for a free slot, and one retry where the connection failed. */
   readonly timeoutMs?: number;
-  /** Most calls under way to one RPC. */
+  /** Most concurrent calls to one RPC URL. */
   readonly maxConcurrent?: number;
-  /** How long an answer is reused, counted from before it was asked for; 0 never. Failures are not reused. */
+  /** How long an answer is reused, counted from when its request was sent; 0 never. Failures are not reused. */
   readonly cacheSecs?: number;
   /** Monotonic; for the cache only. */
   readonly nowMs?: () => number;
@@ -55,9 +55,9 @@ export function createPermissionChecker(options: PermissionCheckerOptions = {}):
   const cache = createAnswerCache(cacheSecs * 1_000);
 
   const ask = async (key: string, question: PermissionQuestion): Promise<PermissionAnswer> => {
-    const askedMs = nowMs();
+    const sentMs = nowMs();
     const answer = judge(await clients.call(question.rpcUrl, permissionCall(question), timeoutMs));
-    if (answer.kind === 'answer') cache.put(key, answer, askedMs);
+    if (answer.kind === 'answer') cache.put(key, answer, sentMs);
     return answer;
   };
 
@@ -74,7 +74,7 @@ export function createPermissionChecker(options: PermissionCheckerOptions = {}):
   };
 }
 
-/** The URL comes last: it alone may hold a blank. */
+/** The URL comes last: only it may contain a space. */
 function keyOf({ rpcUrl, contract, serviceId, caller }: PermissionQuestion): string {
   return `${contract} ${serviceId} ${caller} ${rpcUrl}`;
 }
@@ -93,30 +93,30 @@ function judge(answer: RpcAnswer<string>): PermissionAnswer {
   if (answer.value === abiTrue) return { kind: 'answer', permitted: true };
   if (answer.value === abiFalse) return { kind: 'answer', permitted: false };
   if (answer.value === '0x') return unavailable('no_contract');
-  return unavailable('malformed', new Error(`${answer.value.slice(0, 140)} is no boolean`));
+  return unavailable('malformed', new Error(`${answer.value.slice(0, 140)} is not an ABI boolean`));
 }
 
 interface AnswerCache {
   get(key: string, nowMs: number): PermissionAnswer | undefined;
-  put(key: string, answer: PermissionAnswer, askedMs: number): void;
+  put(key: string, answer: PermissionAnswer, sentMs: number): void;
 }
 
-/** Callers choose their addresses, so what they can make us remember is bounded. */
+/** Callers choose their addresses, so the cache is bounded. */
 const maxCached = 10_000;
 
-/** All answers live equally long, so the oldest stand first and are the first to go. */
-function createAnswerCache(lifeMs: number): AnswerCache {
+/** All answers have the same lifetime, so the oldest is first, and is evicted first. */
+function createAnswerCache(lifetimeMs: number): AnswerCache {
   const answers = new Map<string, { readonly answer: PermissionAnswer; readonly endMs: number }>();
   return {
     get(key, nowMs) {
       const found = answers.get(key);
       return found !== undefined && nowMs < found.endMs ? found.answer : undefined;
     },
-    put(key, answer, askedMs) {
-      if (lifeMs === 0) return;
-      // Set anew, it stands last.
+    put(key, answer, sentMs) {
+      if (lifetimeMs === 0) return;
+      // a new entry is the last one
       answers.delete(key);
-      answers.set(key, { answer, endMs: askedMs + lifeMs });
+      answers.set(key, { answer, endMs: sentMs + lifetimeMs });
       const [oldest] = answers.keys();
       if (answers.size > maxCached && oldest !== undefined) answers.delete(oldest);
     },

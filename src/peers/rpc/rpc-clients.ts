@@ -1,15 +1,15 @@
 import { createConcurrencyLimit, type ConcurrencyLimit } from '../http/concurrency-limit.ts';
 import { createRpc, unavailable, type Rpc, type RpcAnswer, type RpcCall } from './json-rpc.ts';
 
-/** JSON-RPC to all nodes that policies name, each with connections of its own that are kept alive. */
+/** JSON-RPC to all nodes that policies name, each with its own keep-alive connections. */
 export interface RpcClients {
   /**
-   * Answers within `timeoutMs`, waiting in line and one retry included. It is retried only where the connection failed
-   * or no answer came; what the node said stands.
-   * @throws TypeError when the URL is none: a mistake of the configuration
+   * Answers within `timeoutMs`, queueing and one retry included. It is retried only where the connection failed or timed
+   * out; an answer of the node is final.
+   * @throws TypeError for an invalid URL
    */
   call<T>(rpcUrl: string, call: RpcCall<T>, timeoutMs: number): Promise<RpcAnswer<T>>;
-  /** Refuses new calls, lets the running ones end, then drops the connections. */
+  /** Refuses new calls, waits for running ones, then drops the connections. */
   close(): Promise<void>;
 }
 
@@ -18,7 +18,7 @@ interface Client {
   readonly gate: ConcurrencyLimit;
 }
 
-/** @param maxConcurrent most calls under way to one URL; more wait in line */
+/** @param maxConcurrent most concurrent calls to one URL; further ones are queued */
 export function createRpcClients({ maxConcurrent }: { readonly maxConcurrent: number }): RpcClients {
   const clients = new Map<string, Client>();
   let closed = false;
@@ -37,7 +37,7 @@ export function createRpcClients({ maxConcurrent }: { readonly maxConcurrent: nu
       const { rpc, gate } = clientOf(rpcUrl);
       const endMs = performance.now() + timeoutMs;
       const answer = await gate.run(timeoutMs, () => callTwice(rpc, call, endMs));
-      return answer ?? unavailable('busy', new Error(`No room for the call within ${timeoutMs} ms`));
+      return answer ?? unavailable('busy', new Error(`No free slot for the call within ${timeoutMs} ms`));
     },
     async close() {
       closed = true;
@@ -46,13 +46,13 @@ export function createRpcClients({ maxConcurrent }: { readonly maxConcurrent: nu
   };
 }
 
-/** Most of the time goes to the first try, so that a slow node is heard; the rest is enough for a new connection. */
+/** The first attempt gets most of the time, for slow nodes; the rest suffices for a new connection. */
 const firstShare = 2 / 3;
 
 async function callTwice<T>(rpc: Rpc, call: RpcCall<T>, endMs: number): Promise<RpcAnswer<T>> {
-  const leftMs = (): number => Math.max(endMs - performance.now(), 1);
-  const first = await rpc.call(call, leftMs() * firstShare);
-  return isLost(first) ? rpc.call(call, leftMs()) : first;
+  const remainingMs = (): number => Math.max(endMs - performance.now(), 1);
+  const first = await rpc.call(call, remainingMs() * firstShare);
+  return isLost(first) ? rpc.call(call, remainingMs()) : first;
 }
 
 function isLost<T>(answer: RpcAnswer<T>): boolean {

@@ -19,10 +19,10 @@ export const address = z
   .transform((text) => parseAddress(text))
   .pipe(z.custom<Address>((value) => value !== undefined));
 
-/** What some nodes give for a block that is not sealed yet. */
+/** The hash that some nodes send for a block that is not sealed yet. */
 export const noBlockHash: Hex = `0x${'0'.repeat(64)}`;
 
-/** A whole number as a node reads it. */
+/** An integer in JSON-RPC's encoding. */
 export function toQuantity(of: bigint): Hex {
   return `0x${of.toString(16)}`;
 }

@@ -31,7 +31,7 @@ describe('a period', () => {
     [undefined, undefined, 'half_open', /--from is missing/],
     ['2026-11', undefined, 'half_open', /--to is missing/],
     [undefined, '2026-11', 'half_open', /--from is missing/],
-    ['november', '2026-12', 'not_an_instant', /--from "november" is no date/],
+    ['november', '2026-12', 'not_an_instant', /--from "november" is not a date/],
     ['2026-11', '2026-13', 'not_an_instant', /--to "2026-13"/],
     ['2026-02-30', '2026-03', 'not_an_instant', /2026-02-30/],
     ['2026-11-01T24:00:00Z', '2026-12', 'not_an_instant', /T24/],
@@ -42,12 +42,12 @@ describe('a period', () => {
     ['2026-12', '2026-11', 'reversed', /--from 2026-12-01 is after --to 2026-11-01/],
     ['2026-11', '2026-11', 'empty', /the month 2026-11 ends with --to 2026-12$/],
     ['2026-12-05', '2026-12-05', 'empty', /--to 2026-12-05 is not part of it$/],
-    ['2027-01', '2027-02', 'in_the_future', /begins at 2027-01-01T00:00:00.000Z, and it is 2026-12-05/],
-    ['2026-12', '2027-01', 'not_over', /ends at 2027-01-01.*would change it/],
-  ])('from %s to %s is refused as %s', (from, to, code, words) => {
+    ['2027-01', '2027-02', 'in_the_future', /begins at 2027-01-01T00:00:00.000Z, now it is 2026-12-05/],
+    ['2026-12', '2027-01', 'not_over', /ends at 2027-01-01.*choose a --to in the past/],
+  ])('from %s to %s is refused as %s', (from, to, code, message) => {
     expect(read(from, to)).toMatchObject({
       kind: 'fault',
-      fault: { code, words: expect.stringMatching(words) },
+      fault: { code, message: expect.stringMatching(message) },
     });
   });
 
