@@ -3,7 +3,7 @@ import type { Address, Caip2, Hex } from '../domain/values/primitives.ts';
 import { devnetAddress, devnetKeys } from './accounts.ts';
 import { type Chain, startChain } from './chain.ts';
 import { deployCheckpointAnchor } from './checkpoint-anchor.ts';
-import { type DevnetCredits, deployCredits } from './credits.ts';
+import { type DevnetPrepaid, deployPrepaidContract } from './prepaid-contract.ts';
 import { errorCode } from './error-code.ts';
 import { startFacilitator } from './facilitator.ts';
 import { startModelUpstream } from './model-upstream.ts';
@@ -37,7 +37,7 @@ export interface Devnet {
   /** The registry that is asked who may call: `net_contract` of a restricted job. */
   readonly parityContract: Address;
   /** What pays the routing API by signature. */
-  readonly credits: DevnetCredits;
+  readonly prepaid: DevnetPrepaid;
   readonly facilitatorUrl: string;
   /** Where calls are posted, path included. */
   readonly runnerUrl: string;
@@ -83,7 +83,7 @@ async function startParts(
   stops.push(chain.stop);
   const tokens = await deployTokens(chain);
   const parityContract = await deployRegistry(chain);
-  const credits = await deployCredits(chain, tokens.token);
+  const credits = await deployPrepaidContract(chain, tokens.token);
   await deployCheckpointAnchor(chain);
   const facilitator = await startAt('facilitator', ports, (port) =>
     startFacilitator({ ...settlingOn(chain), port }),
@@ -100,7 +100,7 @@ async function startParts(
     ...tokens,
     payTo: devnetAddress('payTo'),
     parityContract,
-    credits,
+    prepaid: credits,
     facilitatorUrl: facilitator.url,
     runnerUrl: runner.url,
     runnerToken,

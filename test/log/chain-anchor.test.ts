@@ -3,7 +3,7 @@ import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { beforeAll, expect, test } from 'vitest';
 import { checkpointAnchorAddress, deployCheckpointAnchor } from '../../src/devnet/checkpoint-anchor.ts';
 import { checkpointAnchor } from '../../src/devnet/contracts.ts';
-import { deployCredits } from '../../src/devnet/credits.ts';
+import { deployPrepaidContract } from '../../src/devnet/prepaid-contract.ts';
 import { callAs, readAt } from '../../src/devnet/deploy.ts';
 import { sha256 } from '../../src/domain/payments/payment.ts';
 import { createAnchor } from '../../src/peers/anchors/create-anchor.ts';
@@ -19,7 +19,7 @@ import { eventually } from '../support/wait.ts';
 
 const chain = useChain();
 beforeAll(async () => {
-  await deployCredits(chain.chain, chain.token);
+  await deployPrepaidContract(chain.chain, chain.token);
   await deployCheckpointAnchor(chain.chain);
 });
 

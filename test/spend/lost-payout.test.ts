@@ -1,7 +1,7 @@
 import { createTestClient, http, publicActions, toFunctionSelector } from 'viem';
 import { expect, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
-import { creditsAddress } from '../../src/devnet/credits.ts';
+import { prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
 import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
 import { payOutSpend } from '../../src/spend/pay-out-spend.ts';
@@ -48,7 +48,7 @@ test('a claim that a node behind does not show yet is not taken for lost, even b
   const auth = await (await spends.account()).sign();
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(here, auth);
-  const call = { to: creditsAddress, data: spendCallOf(auth) };
+  const call = { to: prepaidContractAddress, data: spendCallOf(auth) };
   const { data: unclaimed } = await node().extend(publicActions).call(call);
   await here.spending.prepaid.claimPayment(spendAuthHash(auth), operator, 10_000);
   await here.database.moveClock(7_200);

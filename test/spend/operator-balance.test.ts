@@ -1,7 +1,7 @@
 import { createTestClient, http } from 'viem';
 import { expect, onTestFinished, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
-import { creditsAddress } from '../../src/devnet/credits.ts';
+import { prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
 import { createPrepaidContract } from '../../src/peers/prepaid/prepaid-contract.ts';
 import { createOperatorBalance } from '../../src/spend/operator-balance.ts';
 import { documentOf } from '../support/documented.ts';
@@ -19,7 +19,7 @@ function creditsAt(rpcUrl: string) {
   const prepaid = createPrepaidContract({
     chainId,
     rpcUrl,
-    contract: creditsAddress,
+    contract: prepaidContractAddress,
     privateKey,
     timeoutMs: 2_000,
   });

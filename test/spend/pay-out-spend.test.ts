@@ -2,7 +2,7 @@ import { createTestClient, http, publicActions } from 'viem';
 import { expect, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { shieldedCredits } from '../../src/devnet/contracts.ts';
-import { creditsAddress } from '../../src/devnet/credits.ts';
+import { prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
 import { callAs } from '../../src/devnet/deploy.ts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
 import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
@@ -241,7 +241,7 @@ test('one that its account took back is lost, and told apart from a claim', asyn
   await earned(here, auth);
   await expire(here);
   await callAs(spends.chain.chain, devnetKeys.secondSpare, {
-    address: creditsAddress,
+    address: prepaidContractAddress,
     artifact: shieldedCredits,
     functionName: 'reclaimExpiredAuth',
     args: [spendAuthHash(auth), auth.commitment],

@@ -1,7 +1,11 @@
 import { stringToHex } from 'viem';
 import { generatePrivateKey } from 'viem/accounts';
 import { describe, expect, it, test } from 'vitest';
-import { commitmentOf, creditsAddress, fundCredits } from '../../src/devnet/credits.ts';
+import {
+  commitmentOf,
+  prepaidContractAddress,
+  fundPrepaidAccount,
+} from '../../src/devnet/prepaid-contract.ts';
 import type { SpendAuth } from '../../src/domain/spend/spend-auth.ts';
 import { paidModel, startChatGateway } from '../support/chat-gateway.ts';
 import { operator, signSpend, spendHeader } from '../support/spend.ts';
@@ -16,7 +20,7 @@ import {
 } from '../support/spend-gateway.ts';
 
 const spends = useSpendChain();
-const domain = () => ({ chainId: spends.chain.chain.chainId, contract: creditsAddress });
+const domain = () => ({ chainId: spends.chain.chain.chainId, contract: prepaidContractAddress });
 const nowSecs = () => BigInt(Math.floor(Date.now() / 1_000));
 
 /** The other signature of the same key over the same digest. */
@@ -30,7 +34,7 @@ function highTwin({ signature, ...auth }: SpendAuth): SpendAuth {
 describe('a spend is refused, its nonce still free, and nobody asked for an answer', () => {
   type Make = (account: SpendAccount) => Promise<SpendAuth>;
   const faults: [string, string, Make][] = [
-    ['for another operator', '400 operator_mismatch', (a) => a.sign({ operator: creditsAddress })],
+    ['for another operator', '400 operator_mismatch', (a) => a.sign({ operator: prepaidContractAddress })],
     ['for another service', '400 service_id_mismatch', (a) => a.sign({ serviceId: 2n })],
     ['below the least charge', '400 below_min_charge', (a) => a.sign({ amount: 999n })],
     ['above what is taken at once', '400 exceeds_max_spend', (a) => a.sign({ amount: 50_000_001n })],
@@ -105,8 +109,8 @@ test('an account of another token is not taken', async () => {
   const gateway = await spends.gateway();
   const spendingPrivateKey = generatePrivateKey();
   const { chain, secondToken: token } = spends.chain;
-  await fundCredits(chain, {
-    creditsContract: creditsAddress,
+  await fundPrepaidAccount(chain, {
+    creditsContract: prepaidContractAddress,
     token,
     spendingPrivateKey,
     amountAtoms: 10_000_000n,

@@ -2,7 +2,7 @@ import { createTestClient, createWalletClient, type Hex, http } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { expect, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
-import { creditsAddress } from '../../src/devnet/credits.ts';
+import { prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
 import type { Address } from '../../src/domain/values/primitives.ts';
 import { operator } from '../support/spend.ts';
 import { ask, codeOf, expectStory, type SpendAccount, useSpendChain } from '../support/spend-gateway.ts';
@@ -22,7 +22,7 @@ async function withdraw({ key }: SpendAccount, amount: bigint): Promise<Hex> {
   const withdrawal = { key, recipient, amount, nonce: 0n };
   return sender.sendTransaction({
     chain: null,
-    to: creditsAddress,
+    to: prepaidContractAddress,
     data: await withdrawalData(spends.chain.rpcUrl, withdrawal),
     gas: 300_000n,
     maxFeePerGas: 10n ** 12n,

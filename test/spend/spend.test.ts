@@ -1,7 +1,7 @@
 import { createTestClient, http } from 'viem';
 import { generatePrivateKey } from 'viem/accounts';
 import { expect, test } from 'vitest';
-import { creditsAddress } from '../../src/devnet/credits.ts';
+import { prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
 import { spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
 import { freeModel, paidModel } from '../support/chat-gateway.ts';
 import { operator, signSpend, spendHeader } from '../support/spend.ts';
@@ -207,7 +207,7 @@ test('a stranger cannot burn a nonce', async () => {
   const gateway = await spends.gateway();
   const account = await spends.account();
   const auth = await account.sign();
-  const domain = { chainId: spends.chain.chain.chainId, contract: creditsAddress };
+  const domain = { chainId: spends.chain.chain.chainId, contract: prepaidContractAddress };
   const forged = await signSpend(domain, generatePrivateKey(), { commitment: account.commitment });
   expect(await codeOf(await ask(gateway, forged))).toBe('402 signer_mismatch');
   expect(await codeOf(await ask(gateway, { ...auth, amount: auth.amount + 1n }))).toBe('402 signer_mismatch');
@@ -310,7 +310,7 @@ test('the limit is counted against the commitment, after it is verified, and a r
   const account = await spends.account();
   for (const nonce of [0n, 1n]) expect((await ask(gateway, await account.sign({ nonce }))).status).toBe(200);
   const third = await account.sign({ nonce: 2n });
-  const domain = { chainId: spends.chain.chain.chainId, contract: creditsAddress };
+  const domain = { chainId: spends.chain.chain.chainId, contract: prepaidContractAddress };
   const forged = await signSpend(domain, generatePrivateKey(), { commitment: account.commitment, nonce: 2n });
   expect(await codeOf(await ask(gateway, forged))).toBe('402 signer_mismatch');
   for (let times = 0; times < 5; times++)

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { createTestClient, http } from 'viem';
 import { expect, onTestFinished } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
-import { creditsAddress } from '../../src/devnet/credits.ts';
+import { prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
 import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
 import { createPrepaidContract, type CreditsAnswer } from '../../src/peers/prepaid/prepaid-contract.ts';
 import { payOutSpend } from '../../src/spend/pay-out-spend.ts';
@@ -30,7 +30,7 @@ export async function setUpPayouts({ chain }: SpendChain, change: Partial<SpendC
     network: 'eip155:84532',
     chainId: 84_532,
     rpcUrl: chain.rpcUrl,
-    contract: creditsAddress,
+    contract: prepaidContractAddress,
     token: chain.token,
     operatorKeyEnv: 'OPERATOR_KEY',
     operatorKeyFile: undefined,

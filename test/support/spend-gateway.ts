@@ -2,7 +2,12 @@ import { generatePrivateKey } from 'viem/accounts';
 import { createTestClient, http } from 'viem';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
-import { commitmentOf, creditsAddress, deployCredits, fundCredits } from '../../src/devnet/credits.ts';
+import {
+  commitmentOf,
+  prepaidContractAddress,
+  deployPrepaidContract,
+  fundPrepaidAccount,
+} from '../../src/devnet/prepaid-contract.ts';
 import type { RecordedEvent } from '../../src/domain/events/event.ts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
 import type { SpendAuth } from '../../src/domain/spend/spend-auth.ts';
@@ -36,7 +41,7 @@ export interface SpendChain {
 /** A chain with the credits contract, for all tests of one file. */
 export function useSpendChain(): SpendChain {
   const chain = useChain();
-  beforeAll(async () => void (await deployCredits(chain.chain, chain.token)));
+  beforeAll(async () => void (await deployPrepaidContract(chain.chain, chain.token)));
   const node = () => createTestClient({ mode: 'anvil', transport: http(chain.rpcUrl) });
   let ticks: NodeJS.Timeout | undefined;
   let lastTick: Promise<unknown> = Promise.resolve();
@@ -49,13 +54,13 @@ export function useSpendChain(): SpendChain {
     clearInterval(ticks);
     await lastTick;
   });
-  const domain = () => ({ chainId: chain.chain.chainId, contract: creditsAddress });
+  const domain = () => ({ chainId: chain.chain.chainId, contract: prepaidContractAddress });
   return {
     chain,
     async account(amountAtoms = 100_000_000n) {
       const key = generatePrivateKey();
-      await fundCredits(chain.chain, {
-        creditsContract: creditsAddress,
+      await fundPrepaidAccount(chain.chain, {
+        creditsContract: prepaidContractAddress,
         token: chain.token,
         spendingPrivateKey: key,
         amountAtoms,
@@ -106,7 +111,7 @@ function spendTable(chain: TestChain, change: Readonly<Record<string, string>>):
   const table: Record<string, string> = {
     network: '"eip155:84532"',
     rpc_url: `"${chain.rpcUrl}"`,
-    contract: `"${creditsAddress}"`,
+    contract: `"${prepaidContractAddress}"`,
     token: `"${chain.token}"`,
     operator_key_env: '"OPERATOR_KEY"',
     service_id: '1',

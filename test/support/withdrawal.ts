@@ -1,7 +1,7 @@
 import { encodeAbiParameters, encodeFunctionData, type Hex, keccak256 } from 'viem';
 import { sign } from 'viem/accounts';
 import { shieldedCredits } from '../../src/devnet/contracts.ts';
-import { commitmentOf, creditsAddress } from '../../src/devnet/credits.ts';
+import { commitmentOf, prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
 import { readAt } from '../../src/devnet/deploy.ts';
 import type { Address } from '../../src/domain/values/primitives.ts';
 
@@ -14,7 +14,12 @@ export interface Withdrawal {
 }
 
 const view = async (url: string, functionName: string): Promise<Hex> =>
-  (await readAt(url, { address: creditsAddress, artifact: shieldedCredits, functionName, args: [] })) as Hex;
+  (await readAt(url, {
+    address: prepaidContractAddress,
+    artifact: shieldedCredits,
+    functionName,
+    args: [],
+  })) as Hex;
 
 export async function signWithdrawal(
   rpcUrl: string,

@@ -13,7 +13,7 @@ import type { Config } from '../../config/config.ts';
 import { payForOneJob } from '../../devnet/client.ts';
 import { type DemoKeys, demoKeys } from '../../devnet/demo-keys.ts';
 import { type DevnetDescription, earlierSecrets, writeDescription } from '../../devnet/description.ts';
-import { creditsTable } from '../../devnet/credits.ts';
+import { spendTable } from '../../devnet/prepaid-contract.ts';
 import type { Devnet } from '../../devnet/devnet.ts';
 import { errorCode } from '../../devnet/error-code.ts';
 import { lockFolder } from '../../devnet/folder-lock.ts';
@@ -203,8 +203,8 @@ async function developmentGateway(dir: string, port: string, devnet: DevnetFacts
   await keepSecret(dir, logKeyFile);
   // by its whole path: the config may be copied elsewhere
   const keyFile = path.resolve(dir, operatorKeyFile);
-  await writeFile(keyFile, devnet.credits.operatorPrivateKey, { mode: 0o600 });
-  const credits = creditsTable(devnet, devnet.credits, keyFile);
+  await writeFile(keyFile, devnet.prepaid.operatorPrivateKey, { mode: 0o600 });
+  const credits = spendTable(devnet, devnet.prepaid, keyFile);
   const tables = [identityTable(dir, devnet), credits, topUpTables, logTable(dir)];
   await writeFile(file, [text, ...tables].join(''));
   const { config } = await loadConfig(file, {
@@ -293,10 +293,10 @@ function describe(
     payer_private_key: devnet.payerPrivateKey,
     callers: devnet.callers,
     parity_contract: devnet.parityContract,
-    credits_contract: devnet.credits.creditsContract,
-    operator: devnet.credits.operator,
-    commitment: devnet.credits.commitment,
-    spending_private_key: devnet.credits.spendingPrivateKey,
+    credits_contract: devnet.prepaid.prepaidContract,
+    operator: devnet.prepaid.operator,
+    commitment: devnet.prepaid.commitment,
+    spending_private_key: devnet.prepaid.spendingPrivateKey,
     jobs: describeJobs(config),
     routing: {
       ...describeModels(config),

@@ -2,7 +2,12 @@ import { createTestClient, type Hex, http, publicActions, walletActions } from '
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { beforeAll, describe, expect, it, onTestFinished, test } from 'vitest';
 import { devnetKeys } from '../../../src/devnet/accounts.ts';
-import { commitmentOf, creditsAddress, deployCredits, fundCredits } from '../../../src/devnet/credits.ts';
+import {
+  commitmentOf,
+  prepaidContractAddress,
+  deployPrepaidContract,
+  fundPrepaidAccount,
+} from '../../../src/devnet/prepaid-contract.ts';
 import type { SpendAuth } from '../../../src/domain/spend/spend-auth.ts';
 import { spendAuthHash } from '../../../src/domain/spend/spend-auth.ts';
 import { createPrepaidContract, type CreditsOptions } from '../../../src/peers/prepaid/prepaid-contract.ts';
@@ -12,7 +17,7 @@ import { eventually } from '../../support/wait.ts';
 import { startRpcStub, succeed } from '../rpc/rpc-stub.ts';
 
 const chain = useChain();
-beforeAll(async () => void (await deployCredits(chain.chain, chain.token)));
+beforeAll(async () => void (await deployPrepaidContract(chain.chain, chain.token)));
 
 const waitMs = 20_000;
 const node = () =>
@@ -24,7 +29,7 @@ function creditsOn(change: Partial<CreditsOptions> = {}) {
   const credits = createPrepaidContract({
     chainId: chain.chain.chainId,
     rpcUrl: chain.rpcUrl,
-    contract: creditsAddress,
+    contract: prepaidContractAddress,
     privateKey: devnetKeys.operator,
     timeoutMs: 5_000,
     ...change,
@@ -35,8 +40,8 @@ function creditsOn(change: Partial<CreditsOptions> = {}) {
 
 async function account(amountAtoms = 1_000n): Promise<Hex> {
   const spendingPrivateKey = generatePrivateKey();
-  await fundCredits(chain.chain, {
-    creditsContract: creditsAddress,
+  await fundPrepaidAccount(chain.chain, {
+    creditsContract: prepaidContractAddress,
     token: chain.token,
     spendingPrivateKey,
     amountAtoms,
@@ -44,7 +49,10 @@ async function account(amountAtoms = 1_000n): Promise<Hex> {
   return spendingPrivateKey;
 }
 const signed = (key: Hex, change: Partial<SpendAuth> = {}): Promise<SpendAuth> =>
-  signSpend({ chainId: chain.chain.chainId, contract: creditsAddress }, key, { amount: 100n, ...change });
+  signSpend({ chainId: chain.chain.chainId, contract: prepaidContractAddress }, key, {
+    amount: 100n,
+    ...change,
+  });
 
 async function stalled<T>(work: () => Promise<T>): Promise<T> {
   await node().setAutomine(false);

@@ -5,7 +5,12 @@ import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { type Chain, startChain } from '../../src/devnet/chain.ts';
 import { shieldedCredits } from '../../src/devnet/contracts.ts';
-import { commitmentOf, creditsAddress, deployCredits, fundCredits } from '../../src/devnet/credits.ts';
+import {
+  commitmentOf,
+  prepaidContractAddress,
+  deployPrepaidContract,
+  fundPrepaidAccount,
+} from '../../src/devnet/prepaid-contract.ts';
 import { callAs, readAt } from '../../src/devnet/deploy.ts';
 import { deployRegistry } from '../../src/devnet/registry.ts';
 import { balanceOf, deployTokens } from '../../src/devnet/token.ts';
@@ -16,7 +21,7 @@ import { signWithdrawal } from '../support/withdrawal.ts';
 import { temporaryDir } from './killable.ts';
 
 const artifact = shieldedCredits;
-const address = creditsAddress;
+const address = prepaidContractAddress;
 const view = (url: string, functionName: string, args: readonly unknown[]) =>
   readAt(url, { address, artifact, functionName, args });
 
@@ -29,13 +34,17 @@ test('the contract stands at one address, on a chain from before it too, its dem
   const first = await startChain({ stateFile });
   const { token } = await deployTokens(first);
   await deployRegistry(first);
-  const { creditsContract, commitment, spendingPrivateKey } = await deployCredits(first, token);
+  const {
+    prepaidContract: creditsContract,
+    commitment,
+    spendingPrivateKey,
+  } = await deployPrepaidContract(first, token);
   expect(creditsContract).toBe('0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9');
-  await fundCredits(first, { creditsContract, token, spendingPrivateKey, amountAtoms: 1n });
+  await fundPrepaidAccount(first, { creditsContract, token, spendingPrivateKey, amountAtoms: 1n });
   await first.stop();
 
   const second = await startChain({ stateFile });
-  await deployCredits(second, token);
+  await deployPrepaidContract(second, token);
   expect(await view(second.url, 'getAccount', [commitment])).toMatchObject({ balance: 1_000_000_001n });
   await second.stop();
 });
@@ -52,13 +61,18 @@ describe('the contract', () => {
     chain = await startChain();
     ({ token } = await deployTokens(chain));
     await deployRegistry(chain);
-    await deployCredits(chain, token);
+    await deployPrepaidContract(chain, token);
   });
   afterAll(() => chain.stop());
 
   async function account(amountAtoms = 1_000n): Promise<Hex> {
     const key = generatePrivateKey();
-    await fundCredits(chain, { creditsContract: address, token, spendingPrivateKey: key, amountAtoms });
+    await fundPrepaidAccount(chain, {
+      creditsContract: address,
+      token,
+      spendingPrivateKey: key,
+      amountAtoms,
+    });
     return key;
   }
   const signed = (key: Hex, change: Partial<SpendAuth> = {}) =>

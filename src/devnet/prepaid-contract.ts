@@ -10,15 +10,15 @@ import { mint } from './token.ts';
 const deployerNonce = 3;
 
 /** Where the credits contract stands on every devnet, deployed or not. */
-export const creditsAddress: Address = deployedAddress(deployerNonce);
+export const prepaidContractAddress: Address = deployedAddress(deployerNonce);
 
 /** Signs spends of the demo account; holds nothing itself, and on any other chain it is anyone's. */
 const spendingPrivateKey: Hex = '0x59e2d1c0f4b8a3967c5d4e3f2a1b0c9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4a3b';
 const startingCreditAtoms = 1_000n * 10n ** 6n;
 
 /** What it takes to pay this devnet's operator by signature. */
-export interface DevnetCredits {
-  readonly creditsContract: Address;
+export interface DevnetPrepaid {
+  readonly prepaidContract: Address;
   /** Whose gateway is paid. */
   readonly operator: Address;
   readonly operatorPrivateKey: Hex;
@@ -32,7 +32,7 @@ export interface DevnetCredits {
  * left as it is.
  * @throws when something else stands there, or the deployer's nonces were spent otherwise: deploy the registry first
  */
-export async function deployCredits(chain: ChainLocation, token: Address): Promise<DevnetCredits> {
+export async function deployPrepaidContract(chain: ChainLocation, token: Address): Promise<DevnetPrepaid> {
   const creditsContract = await deployOnce(chain, {
     label: 'credits contract',
     artifact: shieldedCredits,
@@ -41,20 +41,20 @@ export async function deployCredits(chain: ChainLocation, token: Address): Promi
   });
   const commitment = commitmentOf(spendingPrivateKey);
   if (!(await isFunded(chain, creditsContract, commitment)))
-    await fundCredits(chain, {
+    await fundPrepaidAccount(chain, {
       creditsContract,
       token,
       spendingPrivateKey,
       amountAtoms: startingCreditAtoms,
     });
   const [operator, operatorPrivateKey] = [devnetAddress('operator'), devnetKeys.operator];
-  return { creditsContract, operator, operatorPrivateKey, commitment, spendingPrivateKey };
+  return { prepaidContract: creditsContract, operator, operatorPrivateKey, commitment, spendingPrivateKey };
 }
 
 /** What a gateway's configuration says to be paid here; the operator's key is in a file. */
-export function creditsTable(
+export function spendTable(
   devnet: { readonly rpcUrl: string; readonly network: string; readonly token: Address },
-  { creditsContract }: DevnetCredits,
+  { prepaidContract: creditsContract }: DevnetPrepaid,
   operatorKeyFile: string,
 ): string {
   return `
@@ -87,7 +87,7 @@ async function isFunded(chain: ChainLocation, address: Address, commitment: Hex)
 }
 
 /** Gives an account new atoms of a devnet token; opens it where there is none. Safe to call many times at once. */
-export async function fundCredits(
+export async function fundPrepaidAccount(
   chain: ChainLocation,
   funding: {
     readonly creditsContract: Address;
