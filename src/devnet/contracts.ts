@@ -19,7 +19,7 @@ export const gasBurner = artifact('GasBurner');
 /** Who may call which service: `constructor(serviceId, callers)`. */
 export const callerRegistry = artifact('CallerRegistry');
 /** Prepaid accounts that are spent by signature: no constructor arguments. */
-export const shieldedCredits = artifact('ShieldedCredits');
+export const prepaidContractArtifact = artifact('ShieldedCredits');
 /** Keeps the newest head of every log: no constructor arguments. */
 export const checkpointAnchor = artifact('CheckpointAnchor');
 /** What reads go through on real chains; its code is set at `multicall3Address`. */

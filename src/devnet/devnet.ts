@@ -83,7 +83,7 @@ async function startParts(
   stops.push(chain.stop);
   const tokens = await deployTokens(chain);
   const parityContract = await deployRegistry(chain);
-  const credits = await deployPrepaidContract(chain, tokens.token);
+  const prepaid = await deployPrepaidContract(chain, tokens.token);
   await deployCheckpointAnchor(chain);
   const facilitator = await startAt('facilitator', ports, (port) =>
     startFacilitator({ ...settlingOn(chain), port }),
@@ -100,7 +100,7 @@ async function startParts(
     ...tokens,
     payTo: devnetAddress('payTo'),
     parityContract,
-    prepaid: credits,
+    prepaid,
     facilitatorUrl: facilitator.url,
     runnerUrl: runner.url,
     runnerToken,

@@ -2,24 +2,24 @@ import { encodePacked, keccak256 } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import type { Address, Hex } from '../domain/values/primitives.ts';
 import { devnetAddress, devnetKeys, lowerCase } from './accounts.ts';
-import { shieldedCredits, testToken } from './contracts.ts';
+import { prepaidContractArtifact, testToken } from './contracts.ts';
 import { callAs, type ChainLocation, deployedAddress, deployOnce, readAt } from './deploy.ts';
 import { mint } from './token.ts';
 
 /** After both tokens and the registry. */
 const deployerNonce = 3;
 
-/** Where the credits contract stands on every devnet, deployed or not. */
+/** The address of the prepaid contract on every devnet, deployed or not. */
 export const prepaidContractAddress: Address = deployedAddress(deployerNonce);
 
-/** Signs spends of the demo account; holds nothing itself, and on any other chain it is anyone's. */
+/** Signs spends of the demo account. It is public: use it on no other chain. */
 const spendingPrivateKey: Hex = '0x59e2d1c0f4b8a3967c5d4e3f2a1b0c9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4a3b';
 const startingCreditAtoms = 1_000n * 10n ** 6n;
 
-/** What it takes to pay this devnet's operator by signature. */
+/** The accounts and keys to pay this devnet's operator by spends. */
 export interface DevnetPrepaid {
   readonly prepaidContract: Address;
-  /** Whose gateway is paid. */
+  /** The operator of the gateway. */
   readonly operator: Address;
   readonly operatorPrivateKey: Hex;
   /** An account with a thousand of the token, and the key that spends it. */
@@ -28,41 +28,41 @@ export interface DevnetPrepaid {
 }
 
 /**
- * Deploys the credits contract behind the registry, and funds one account in it. What a restored chain already has is
- * left as it is.
- * @throws when something else stands there, or the deployer's nonces were spent otherwise: deploy the registry first
+ * Deploys the prepaid contract after the registry, and funds one account in it. What a restored chain already has stays
+ * unchanged.
+ * @throws when another contract has the address, or the deployer's nonces were used otherwise: deploy the registry first
  */
 export async function deployPrepaidContract(chain: ChainLocation, token: Address): Promise<DevnetPrepaid> {
-  const creditsContract = await deployOnce(chain, {
-    label: 'credits contract',
-    artifact: shieldedCredits,
+  const prepaidContract = await deployOnce(chain, {
+    label: 'prepaid contract',
+    artifact: prepaidContractArtifact,
     args: [],
     nonce: deployerNonce,
   });
   const commitment = commitmentOf(spendingPrivateKey);
-  if (!(await isFunded(chain, creditsContract, commitment)))
+  if (!(await isFunded(chain, prepaidContract, commitment)))
     await fundPrepaidAccount(chain, {
-      creditsContract,
+      prepaidContract,
       token,
       spendingPrivateKey,
       amountAtoms: startingCreditAtoms,
     });
   const [operator, operatorPrivateKey] = [devnetAddress('operator'), devnetKeys.operator];
-  return { prepaidContract: creditsContract, operator, operatorPrivateKey, commitment, spendingPrivateKey };
+  return { prepaidContract, operator, operatorPrivateKey, commitment, spendingPrivateKey };
 }
 
-/** What a gateway's configuration says to be paid here; the operator's key is in a file. */
+/** The [spend] table of a gateway's configuration; the operator's key is in a file. */
 export function spendTable(
   devnet: { readonly rpcUrl: string; readonly network: string; readonly token: Address },
-  { prepaidContract: creditsContract }: DevnetPrepaid,
+  { prepaidContract }: DevnetPrepaid,
   operatorKeyFile: string,
 ): string {
   return `
-# Chat can be paid by signed spends of the devnet's prepaid credits.
+# Chat can be paid by signed spends of the devnet's prepaid contract.
 [spend]
 network = "${devnet.network}"
 rpc_url = "${devnet.rpcUrl}"
-contract = "${creditsContract}"
+contract = "${prepaidContract}"
 token = "${devnet.token}"
 operator_key_file = ${JSON.stringify(operatorKeyFile)}
 service_id = 1
@@ -79,7 +79,7 @@ export function commitmentOf(spendingKey: Hex): Hex {
 }
 
 async function isFunded(chain: ChainLocation, address: Address, commitment: Hex): Promise<boolean> {
-  const call = { address, artifact: shieldedCredits, functionName: 'getAccount', args: [commitment] };
+  const call = { address, artifact: prepaidContractArtifact, functionName: 'getAccount', args: [commitment] };
   const account = await readAt(chain.url, call);
   return (
     typeof account === 'object' && account !== null && 'totalFunded' in account && account.totalFunded !== 0n
@@ -90,25 +90,25 @@ async function isFunded(chain: ChainLocation, address: Address, commitment: Hex)
 export async function fundPrepaidAccount(
   chain: ChainLocation,
   funding: {
-    readonly creditsContract: Address;
+    readonly prepaidContract: Address;
     readonly token: Address;
     /** Of the account that gets it. */
     readonly spendingPrivateKey: Hex;
     readonly amountAtoms: bigint;
   },
 ): Promise<void> {
-  const { creditsContract, token, spendingPrivateKey: key, amountAtoms } = funding;
+  const { prepaidContract, token, spendingPrivateKey: key, amountAtoms } = funding;
   const funder = generatePrivateKey();
   await mint(chain, token, lowerCase(privateKeyToAddress(funder)), amountAtoms);
   await callAs(chain, funder, {
     address: token,
     artifact: testToken,
     functionName: 'approve',
-    args: [creditsContract, amountAtoms],
+    args: [prepaidContract, amountAtoms],
   });
   await callAs(chain, funder, {
-    address: creditsContract,
-    artifact: shieldedCredits,
+    address: prepaidContract,
+    artifact: prepaidContractArtifact,
     functionName: 'fundCredits',
     args: [token, amountAtoms, commitmentOf(key), privateKeyToAddress(key)],
   });

@@ -4,7 +4,7 @@ import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { type Chain, startChain } from '../../src/devnet/chain.ts';
-import { shieldedCredits } from '../../src/devnet/contracts.ts';
+import { prepaidContractArtifact } from '../../src/devnet/contracts.ts';
 import {
   commitmentOf,
   prepaidContractAddress,
@@ -20,7 +20,7 @@ import { operator, signSpend } from '../support/spend.ts';
 import { signWithdrawal } from '../support/withdrawal.ts';
 import { temporaryDir } from './killable.ts';
 
-const artifact = shieldedCredits;
+const artifact = prepaidContractArtifact;
 const address = prepaidContractAddress;
 const view = (url: string, functionName: string, args: readonly unknown[]) =>
   readAt(url, { address, artifact, functionName, args });
@@ -35,12 +35,12 @@ test('the contract stands at one address, on a chain from before it too, its dem
   const { token } = await deployTokens(first);
   await deployRegistry(first);
   const {
-    prepaidContract: creditsContract,
+    prepaidContract: prepaidContract,
     commitment,
     spendingPrivateKey,
   } = await deployPrepaidContract(first, token);
-  expect(creditsContract).toBe('0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9');
-  await fundPrepaidAccount(first, { creditsContract, token, spendingPrivateKey, amountAtoms: 1n });
+  expect(prepaidContract).toBe('0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9');
+  await fundPrepaidAccount(first, { prepaidContract, token, spendingPrivateKey, amountAtoms: 1n });
   await first.stop();
 
   const second = await startChain({ stateFile });
@@ -68,7 +68,7 @@ describe('the contract', () => {
   async function account(amountAtoms = 1_000n): Promise<Hex> {
     const key = generatePrivateKey();
     await fundPrepaidAccount(chain, {
-      creditsContract: address,
+      prepaidContract: address,
       token,
       spendingPrivateKey: key,
       amountAtoms,

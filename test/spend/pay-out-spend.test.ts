@@ -1,7 +1,7 @@
 import { createTestClient, http, publicActions } from 'viem';
 import { expect, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
-import { shieldedCredits } from '../../src/devnet/contracts.ts';
+import { prepaidContractArtifact } from '../../src/devnet/contracts.ts';
 import { prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
 import { callAs } from '../../src/devnet/deploy.ts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
@@ -242,7 +242,7 @@ test('one that its account took back is lost, and told apart from a claim', asyn
   await expire(here);
   await callAs(spends.chain.chain, devnetKeys.secondSpare, {
     address: prepaidContractAddress,
-    artifact: shieldedCredits,
+    artifact: prepaidContractArtifact,
     functionName: 'reclaimExpiredAuth',
     args: [spendAuthHash(auth), auth.commitment],
   });

@@ -110,7 +110,7 @@ test('an account of another token is not taken', async () => {
   const spendingPrivateKey = generatePrivateKey();
   const { chain, secondToken: token } = spends.chain;
   await fundPrepaidAccount(chain, {
-    creditsContract: prepaidContractAddress,
+    prepaidContract: prepaidContractAddress,
     token,
     spendingPrivateKey,
     amountAtoms: 10_000_000n,

@@ -60,7 +60,7 @@ export function useSpendChain(): SpendChain {
     async account(amountAtoms = 100_000_000n) {
       const key = generatePrivateKey();
       await fundPrepaidAccount(chain.chain, {
-        creditsContract: prepaidContractAddress,
+        prepaidContract: prepaidContractAddress,
         token: chain.token,
         spendingPrivateKey: key,
         amountAtoms,

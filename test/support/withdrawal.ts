@@ -1,6 +1,6 @@
 import { encodeAbiParameters, encodeFunctionData, type Hex, keccak256 } from 'viem';
 import { sign } from 'viem/accounts';
-import { shieldedCredits } from '../../src/devnet/contracts.ts';
+import { prepaidContractArtifact } from '../../src/devnet/contracts.ts';
 import { commitmentOf, prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
 import { readAt } from '../../src/devnet/deploy.ts';
 import type { Address } from '../../src/domain/values/primitives.ts';
@@ -16,7 +16,7 @@ export interface Withdrawal {
 const view = async (url: string, functionName: string): Promise<Hex> =>
   (await readAt(url, {
     address: prepaidContractAddress,
-    artifact: shieldedCredits,
+    artifact: prepaidContractArtifact,
     functionName,
     args: [],
   })) as Hex;
@@ -48,5 +48,5 @@ export async function withdrawalData(rpcUrl: string, withdrawal: Withdrawal): Pr
   const { key, recipient, amount, nonce } = withdrawal;
   const signature = await signWithdrawal(rpcUrl, withdrawal);
   const args = [commitmentOf(key), recipient, amount, nonce, signature];
-  return encodeFunctionData({ abi: shieldedCredits.abi, functionName: 'withdrawCredits', args });
+  return encodeFunctionData({ abi: prepaidContractArtifact.abi, functionName: 'withdrawCredits', args });
 }

@@ -41,7 +41,7 @@ function creditsOn(change: Partial<CreditsOptions> = {}) {
 async function account(amountAtoms = 1_000n): Promise<Hex> {
   const spendingPrivateKey = generatePrivateKey();
   await fundPrepaidAccount(chain.chain, {
-    creditsContract: prepaidContractAddress,
+    prepaidContract: prepaidContractAddress,
     token: chain.token,
     spendingPrivateKey,
     amountAtoms,

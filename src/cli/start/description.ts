@@ -1,0 +1,98 @@
+import path from 'node:path';
+import { signerOf } from '../../app/log.ts';
+import type { Config } from '../../config/config.ts';
+import { type DemoKeys, demoKeys } from '../../devnet/demo-keys.ts';
+import { type DevnetDescription, earlierSecrets } from '../../devnet/description.ts';
+import { operatorScopes } from '../../domain/identity/operator-scope.ts';
+import { jobKey } from '../../domain/payments/job.ts';
+import { findOperator, issueOperatorToken } from '../../identity/operator-tokens.ts';
+import { openDatabase, openPool } from '../../store/database.ts';
+import { openLane } from '../../store/lane.ts';
+import type { DevnetFacts } from './devnet-process.ts';
+
+interface DevnetSecrets {
+  /** Has every scope. */
+  readonly operatorToken: string;
+  readonly keys: DemoKeys;
+}
+
+/** Tokens and keys; those of the last start in this folder as long as they are valid. */
+export async function devnetSecrets(dir: string, url: string): Promise<DevnetSecrets> {
+  const pool = openPool({ url, maxConnections: 1 });
+  const lane = openLane({ url, flushers: 1 });
+  const ledger = { pool, db: openDatabase(pool), lane };
+  try {
+    const { operator_token: earlier, routing } = await earlierSecrets(dir);
+    const isKept = earlier !== undefined && (await findOperator(ledger, earlier)) !== undefined;
+    const operatorToken = isKept
+      ? earlier
+      : (await issueOperatorToken(ledger, { name: 'devnet', scopes: operatorScopes })).token;
+    return { operatorToken, keys: await demoKeys(ledger, routing) };
+  } finally {
+    await lane.close();
+    await pool.end();
+  }
+}
+
+/** The content of `devnet.json`. */
+export function describe(
+  dir: string,
+  config: Config,
+  devnet: DevnetFacts,
+  given: DevnetSecrets & { readonly databaseUrl: string; readonly gatewayUrl: string },
+): DevnetDescription {
+  return {
+    gateway_url: given.gatewayUrl,
+    config: path.relative('.', path.join(dir, 'gateway.toml')),
+    rpc_url: devnet.rpcUrl,
+    chain_id: devnet.chainId,
+    network: devnet.network,
+    token: devnet.token,
+    second_token: devnet.secondToken,
+    pay_to: devnet.payTo,
+    facilitator_url: devnet.facilitatorUrl,
+    database_url: given.databaseUrl,
+    runner_token: devnet.runnerToken,
+    operator_token: given.operatorToken,
+    checkpoint_public_key: config.log ? signerOf(config.log).verifierKey : '',
+    payer_private_key: devnet.payerPrivateKey,
+    callers: devnet.callers,
+    parity_contract: devnet.parityContract,
+    credits_contract: devnet.prepaid.prepaidContract,
+    operator: devnet.prepaid.operator,
+    commitment: devnet.prepaid.commitment,
+    spending_private_key: devnet.prepaid.spendingPrivateKey,
+    jobs: describeJobs(config),
+    routing: {
+      ...describeModels(config),
+      ...given.keys,
+      siwe_domain: config.identity?.siweDomain ?? new URL(given.gatewayUrl).host,
+      mail_dir: path.relative('.', config.identity?.mailDir ?? path.join(dir, 'mail')),
+    },
+  };
+}
+
+function describeJobs({ jobs, topUps, runners }: Config): DevnetDescription['jobs'] {
+  const leased = new Set(runners.filter(({ mode }) => mode === 'lease').flatMap(({ services }) => services));
+  const topUpJobs = new Set(topUps.map(jobKey));
+  const deliveryOf = (key: string, serviceId: number) =>
+    topUpJobs.has(key) ? 'top_up' : leased.has(serviceId) ? 'lease' : 'push';
+  return [...(jobs?.jobPrices.keys() ?? [])].map((key) => {
+    const [serviceId, jobIndex] = key.split('/').map(Number) as [number, number];
+    const policy = jobs?.jobPolicies.get(key);
+    return {
+      service_id: serviceId,
+      job_index: jobIndex,
+      invocation_mode: policy?.invocationMode ?? 'disabled',
+      ...(policy?.authMode && { auth_mode: policy.authMode }),
+      delivery: deliveryOf(key, serviceId),
+    };
+  });
+}
+
+function describeModels({ chat }: Config): Pick<DevnetDescription['routing'], 'free_model' | 'paid_model'> {
+  const free = chat?.models.find(({ price }) => price === undefined);
+  const paid = chat?.models.find(({ price }) => price !== undefined);
+  if (!free || !paid) throw new Error('the development configuration needs a free and a paid model');
+  return { free_model: free.name, paid_model: paid.name };
+}

@@ -1,0 +1,92 @@
+import { randomBytes } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { Config } from '../../config/config.ts';
+import { processEnvironment } from '../../config/environment.ts';
+import { loadConfig } from '../../config/load.ts';
+import { errorCode } from '../../devnet/error-code.ts';
+import { spendTable } from '../../devnet/prepaid-contract.ts';
+import { topUpTables } from '../../devnet/top-up.ts';
+import type { DevnetFacts } from './devnet-process.ts';
+
+/** The port in the development configuration. */
+export const defaultPort = '8402';
+const developmentConfig = new URL('../../../config/dev.toml', import.meta.url);
+const identitySecretFile = 'identity.secret';
+const operatorKeyFile = 'operator.key';
+const logKeyFile = 'log.key';
+
+/** Writes the development configuration with this devnet's addresses to a file, which a second gateway can use too. */
+export async function developmentGateway(dir: string, port: string, devnet: DevnetFacts): Promise<Config> {
+  const template = await readFile(developmentConfig, 'utf8');
+  const text = template
+    .replaceAll(`127.0.0.1:${defaultPort}`, `127.0.0.1:${port}`)
+    .replaceAll('http://127.0.0.1:8412', devnet.rpcUrl)
+    .replaceAll('http://127.0.0.1:8413', devnet.facilitatorUrl)
+    .replaceAll('http://127.0.0.1:8414/calls', devnet.runnerUrl)
+    .replaceAll('http://127.0.0.1:8415/v1', devnet.modelUpstreamUrl);
+  const file = path.join(dir, 'gateway.toml');
+  await keepSecret(dir, identitySecretFile);
+  await keepSecret(dir, logKeyFile);
+  // an absolute path, since the configuration may be copied to another folder
+  const keyFile = path.resolve(dir, operatorKeyFile);
+  await writeFile(keyFile, devnet.prepaid.operatorPrivateKey, { mode: 0o600 });
+  const spend = spendTable(devnet, devnet.prepaid, keyFile);
+  const tables = [identityTable(dir, devnet), spend, topUpTables, logTable(dir)];
+  await writeFile(file, [text, ...tables].join(''));
+  const { config } = await loadConfig(file, {
+    ...processEnvironment(),
+    TOLLBOOK_RUNNER_TOKEN: devnet.runnerToken,
+  });
+  return config;
+}
+
+/** User accounts, with the secret and the mails in the folder of the devnet. */
+function identityTable(dir: string, { chainId, rpcUrl }: DevnetFacts): string {
+  const at = (name: string): string => JSON.stringify(path.join(dir, name));
+  return `
+[identity]
+secret_file = ${at(identitySecretFile)}
+siwe_chain_id = ${chainId}
+siwe_rpc_url = "${rpcUrl}"
+mailer = "folder"
+mail_dir = ${at('mail')}
+`;
+}
+
+/** The sealed log. */
+function logTable(dir: string): string {
+  return `
+[log]
+origin = "tollbook.devnet/log"
+key_file = ${JSON.stringify(path.join(dir, logKeyFile))}
+`;
+}
+
+/** Writes 32 random bytes at the first start in this folder. */
+async function keepSecret(dir: string, file: string): Promise<void> {
+  const secret = randomBytes(32).toString('base64');
+  try {
+    await writeFile(path.join(dir, file), `${secret}\n`, { mode: 0o600, flag: 'wx' });
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error;
+  }
+}
+
+const stateFiles = [
+  'postgres',
+  'chain.json',
+  'devnet.json',
+  'gateway.toml',
+  'gateway.log',
+  identitySecretFile,
+  operatorKeyFile,
+  logKeyFile,
+  'mail',
+];
+
+/** Deletes the state of earlier starts in this folder. */
+export function removeState(dir: string): void {
+  for (const name of stateFiles) rmSync(path.join(dir, name), { recursive: true, force: true });
+}
