@@ -36,7 +36,7 @@ export interface GatewayOptions {
   readonly logger?: Logger;
   /**
    * Makes the headers of each request to the facilitator, such as a JWT signed for it; they go over the configured
-   * bearer's. Asked within the call's own time-out: where it throws or is late, nothing is sent.
+   * bearer's. Called within the request's own time-out: if it throws or is late, the request is not sent.
    */
   readonly facilitatorAuth?: AuthorizeCall;
   /** Sends the mails of user accounts, instead of the configured mailer. */

@@ -23,7 +23,7 @@ export function readOperator(by: string | undefined): string {
   throw new ArgumentError('--by is your name: 1 to 64 letters, digits, dots, dashes, underscores, @');
 }
 
-/** `--days`: how long a token or a key is valid. Undefined for ever. Throws an ArgumentError where it is out of bounds. */
+/** `--days`: how long a token or a key is valid. Undefined: without end. Throws an ArgumentError where it is out of bounds. */
 export function readExpiry(days: string | undefined): Date | undefined {
   if (days === undefined) return undefined;
   const count = Number(days);

@@ -1,6 +1,6 @@
 import { decimalText } from '../domain/bookkeeping/entry.ts';
 
-/** An amount as people write it, and in the atoms that a transfer wants: `3.264000 USDC (3264000 atoms)`. */
+/** An amount in decimals, and in the atoms of a transfer: `3.264000 USDC (3264000 atoms)`. */
 export function moneyText({
   amount,
   symbol,

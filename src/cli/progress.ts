@@ -4,7 +4,7 @@ const lineEveryMs = 5_000;
 const drawEveryMs = 100;
 const barChars = 30;
 
-/** Tells on standard error how far something long has come: a bar on a terminal, else a line every few seconds. */
+/** Prints the progress of a long operation on standard error: a bar on a terminal, else a line every few seconds. */
 export interface Progress {
   at(what: string, done: bigint, all: bigint): void;
   end(): void;

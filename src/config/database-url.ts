@@ -1,10 +1,11 @@
 import type { Environment } from './environment.ts';
 import { ConfigError } from './mistakes.ts';
 
-/** The PostgreSQL URL in DATABASE_URL. Throws a ConfigError, which never repeats the URL: it holds a password. */
+/** The PostgreSQL URL in DATABASE_URL. Throws a ConfigError, which never repeats the URL: it contains a password. */
 export function readDatabaseUrl(env: Environment): string {
   const url = env['DATABASE_URL'];
-  if (url === undefined || url === '') throw mistaken('is not set: it names the PostgreSQL to write to');
+  if (url === undefined || url === '')
+    throw mistaken('is not set: it names the PostgreSQL database of the ledger');
   if (!isPostgresUrl(url))
     throw mistaken('is not a PostgreSQL URL (postgres://user:password@host:5432/database)');
   return url;

@@ -1,4 +1,4 @@
-/** Freezes a value and all that it holds. Maps are not reached: use `frozenMap` for them. */
+/** Deeply freezes a value. It does not freeze maps: use `frozenMap` for them. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   Object.freeze(value);
@@ -6,7 +6,7 @@ export function deepFreeze<T>(value: T): T {
   return value;
 }
 
-/** A map that cannot change: a frozen `Map` would still let itself be set, so this one has nothing to set. */
+/** A map that cannot change. `Object.freeze` does not stop `Map.set`, so this class has no `set`. */
 export function frozenMap<K, V>(entries: Iterable<readonly [K, V]>): ReadonlyMap<K, V> {
   return new FrozenMap(entries);
 }

@@ -11,7 +11,7 @@ export interface Mistake {
   readonly message: string;
 }
 
-/** The configuration cannot be used. Holds every mistake found, in the order of the file. */
+/** The configuration cannot be used. Has every mistake, in the order of the file. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly mistakes: readonly Mistake[];
@@ -30,7 +30,7 @@ export function formatMistake(mistake: Mistake): string {
   return `${where}  ${mistake.path === '' ? '' : `${mistake.path}: `}${mistake.message}`;
 }
 
-/** Writes a path the way TOML and people do: `accepted_tokens[0].pay_to`, keys quoted where TOML wants it. */
+/** Formats a path like TOML: `accepted_tokens[0].pay_to`, keys quoted where TOML requires it. */
 export function formatPath(path: Path): string {
   let text = '';
   for (const part of path) {

@@ -89,10 +89,10 @@ function checkLengths({ at, values }: ModelTable, report: Report): void {
 function checkTargets({ at, values }: ModelTable, upstreams: readonly string[], report: Report): void {
   const seen = new Set<string>();
   for (const [index, { name: upstream, model }] of (values.upstreams ?? []).entries()) {
-    const here: Path = [...at, 'upstreams', index];
-    if (!upstreams.includes(upstream)) report.mistake(here, unknownUpstream(upstream, upstreams));
+    const targetAt: Path = [...at, 'upstreams', index];
+    if (!upstreams.includes(upstream)) report.mistake(targetAt, unknownUpstream(upstream, upstreams));
     const place = `${upstream} ${model ?? values.name ?? ''}`;
-    if (seen.has(place)) report.mistake(here, `names ${upstream} twice`);
+    if (seen.has(place)) report.mistake(targetAt, `names ${upstream} twice`);
     seen.add(place);
   }
 }

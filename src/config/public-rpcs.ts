@@ -1,6 +1,6 @@
 /**
  * The public RPC addresses that viem knows, by chain id; chains that it does not know are left out.
- * viem's chains are many, so they are loaded only here and only when an RPC was left out.
+ * viem has many chains, so they are loaded only here, and only when an RPC was left out.
  */
 export async function publicRpcUrls(chainIds: ReadonlySet<number>): Promise<Map<number, string>> {
   const chains = await import('viem/chains');

@@ -1,18 +1,18 @@
 import { formatMistake, formatPath, type Mistake, type Path } from './mistakes.ts';
 
-/** What reading found wrong or doubtful, in all files together. */
+/** Mistakes and warnings of all files together. */
 export interface Findings {
   readonly mistakes: Mistake[];
   readonly warnings: string[];
 }
 
-/** Tells what is wrong at a path of one file. Reading goes on, so that all mistakes are told at once. */
+/** Reports a mistake or a warning at a path of one file. Reading continues, so that all mistakes are reported at once. */
 export interface Report {
   readonly mistake: (path: Path, message: string) => void;
   readonly warning: (path: Path, message: string) => void;
 }
 
-/** Where a report's paths lie. */
+/** The lines of a file by path. */
 export interface Lines {
   readonly file: string;
   /** The line of a path, or of its nearest ancestor that has one. */

@@ -7,7 +7,7 @@ export function suggest(name: string, known: readonly string[]): string | undefi
   const limit = Math.max(1, Math.floor(wanted.length / 4));
   let best: { readonly name: string; readonly distance: number } | undefined;
   for (const candidate of known) {
-    // Units stand last in names, so the likeliest slip is to leave one out.
+    // units are last in names, so a missing unit is the most likely mistake
     const distance = candidate.startsWith(`${wanted}_`) ? 1 : editDistance(wanted, candidate);
     if (distance <= limit && distance < (best?.distance ?? Infinity)) best = { name: candidate, distance };
   }

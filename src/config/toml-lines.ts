@@ -2,14 +2,14 @@ import { parse } from 'smol-toml';
 import type { Path } from './mistakes.ts';
 
 /*
- * smol-toml tells values but not where they stand. This scanner finds the lines. It runs only on text that
+ * smol-toml returns values without their lines. This scanner finds the lines. It runs only on text that
  * smol-toml has accepted, so it checks nothing: it only has to know where keys and values begin and end.
  */
 
 interface Scanner {
   readonly text: string;
   at: number;
-  /** Line of `counted`; positions only move forward, so counting goes on from there. */
+  /** Line of `counted`; positions only move forward, so counting continues from there. */
   line: number;
   counted: number;
   readonly lines: Map<string, number>;

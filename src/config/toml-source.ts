@@ -3,7 +3,7 @@ import { ConfigError } from './mistakes.ts';
 import type { Lines } from './report.ts';
 import { findLines } from './toml-lines.ts';
 
-/** A parsed TOML file that still knows its lines. Integers are bigints, so a float is told from an integer. */
+/** A parsed TOML file with its lines. Integers are bigints, so that floats and integers differ. */
 export interface TomlSource extends Lines {
   readonly root: unknown;
 }
@@ -14,7 +14,7 @@ export function readToml(text: string, file: string): TomlSource {
     return { file, root: parse(text, { integersAsBigInt: true }), lineOf: findLines(text) };
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
-    // Only the first line: the rest quotes the source, which may hold what does not belong in a log.
+    // only the first line: the rest quotes the source, which may contain a secret
     const reason = error.message.split('\n', 1)[0]?.replace('Invalid TOML document: ', '') ?? '';
     throw new ConfigError([{ path: '', line: error.line, file, message: `is not TOML: ${reason}` }]);
   }

@@ -5,7 +5,7 @@ import { type Address, type Caip2, chainIdOf, parseAddress } from '../domain/val
 import { runnerName } from '../domain/values/runner-name.ts';
 import type { Rate } from '../domain/values/token.ts';
 
-/** Why a text cannot be read; its message continues the sentence that the key begins. */
+/** Why a text is invalid; the message continues a sentence that begins with the key. */
 export class Wrong {
   readonly message: string;
 
@@ -41,7 +41,7 @@ export function wholeNumber(min: number, max: number) {
   return z.bigint(expected).min(BigInt(min), expected).max(BigInt(max), expected).transform(Number);
 }
 
-/** One of a few words. */
+/** One of several fixed strings. */
 export function oneOf<const W extends readonly [string, ...string[]]>(words: W) {
   return z.enum(words, `must be ${words.map((word) => `"${word}"`).join(' or ')}`);
 }
@@ -50,7 +50,7 @@ export const flag = z.boolean('must be true or false');
 export const serviceId = wholeNumber(0, maxServiceId);
 export const jobIndex = wholeNumber(0, maxJobIndex);
 export const markupBps = wholeNumber(0, 1_000_000);
-/** What an operator calls a runner or an upstream. */
+/** The name of a runner or an upstream. */
 export const plainName = matching(runnerName, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"');
 export const filePath = matching(/^[^\0]+$/, 'must be the path of a file');
 /** Strict, because a secret pasted here by accident would otherwise be repeated in a message. */

@@ -5,13 +5,13 @@ const alerts = (lines: string): string => bare(`[alerts]\n${lines}`);
 const url = 'https://alerts.example/hook?key=1';
 
 describe('alerts', () => {
-  it('go nowhere by default, and wait five minutes', async () => {
+  it('are posted nowhere by default, and have a delay of five minutes', async () => {
     for (const text of [bare(''), alerts('')]) {
       expect((await parse(text)).config.alerts).toEqual({ unresolvedAfterSecs: 300 });
     }
   });
 
-  it('go where they are told, unsigned or with a secret from the environment or a file', async () => {
+  it('go to the configured webhook, unsigned or signed with a secret from the environment or a file', async () => {
     const of = async (lines: string, variables = env) =>
       (await parse(alerts(`webhook = "${url}"\n${lines}`), { 'conf/s': 'a-secret-from-a-file\n' }, variables))
         .config.alerts;
@@ -37,7 +37,7 @@ describe('alerts', () => {
     ['http://alerts.example', 'must be https, or http on loopback'],
     ['http://10.1.2.3', 'must be https, or http on loopback'],
     ['ftp://127.0.0.1', 'is not an http or https URL'],
-    ['https://u:p@alerts.example', 'must not hold credentials'],
+    ['https://u:p@alerts.example', 'must not contain credentials'],
     ['https://alerts.example/#a', 'must not have a fragment'],
   ])('do not go to %s', async (wrong, message) => {
     expect(await mistakesIn(alerts(`webhook = "${wrong}"`))).toEqual([
@@ -45,13 +45,13 @@ describe('alerts', () => {
     ]);
   });
 
-  it.each(['0', '86_401', '1.5', '"300"', '-1'])('do not wait for %s', async (secs) => {
+  it.each(['0', '86_401', '1.5', '"300"', '-1'])('refuse a delay of %s', async (secs) => {
     expect(await mistakesIn(alerts(`unresolved_after_secs = ${secs}`))).toEqual([
       '4 alerts.unresolved_after_secs: must be a whole number from 1 to 86400',
     ]);
   });
 
-  it('take a secret from one place, long enough, and only for a webhook', async () => {
+  it('refuse two secrets, a missing or short secret, and a secret without a webhook', async () => {
     const signed = alerts(`webhook = "${url}"\nsecret_env = "ALERTS_SECRET"\n`);
     expect(await mistakesIn(`${signed}secret_file = "s"`)).toEqual([
       '6 alerts.secret_file: cannot stand beside secret_env: name one of them',
@@ -67,7 +67,7 @@ describe('alerts', () => {
     ]);
   });
 
-  it('are a table of known keys', async () => {
+  it('refuse unknown keys and values that are not tables', async () => {
     expect(await mistakesIn(bare('alerts = 1'))).toEqual(['3 alerts: must be a table']);
     expect(await mistakesIn(alerts('web_hook = "x"'))).toEqual([
       '4 alerts.web_hook: is not a known key; did you mean webhook?',

@@ -85,7 +85,7 @@ describe('chat', () => {
     expect(config.topUps).toEqual([]);
   });
 
-  it('is undefined when it is off, and checked all the same', async () => {
+  it('is undefined when the feature is off, and its keys are checked nevertheless', async () => {
     expect((await parse(bare(upstream + free))).config.chat).toBeUndefined();
     expect(await wrongs(bare('[chat]\nkey_per_minutes = 1\n[[upstreams]]\nname = "a b"'))).toEqual([
       'chat.key_per_minutes: is not a known key; did you mean key_per_minute?',
@@ -94,14 +94,14 @@ describe('chat', () => {
     ]);
   });
 
-  it('needs a model', async () => {
+  it('is refused without a model', async () => {
     expect(await wrongs(chatConfig(''))).toEqual(['models: is missing: chat needs a model']);
     expect(await wrongs(chatConfig(upstream, 'models = []\n'))).toEqual([
       'models: is missing: chat needs a model',
     ]);
   });
 
-  it('tells all that is wrong at once, with path and line', async () => {
+  it('reports all mistakes at once, with path and line', async () => {
     const text = `bind_address = "127.0.0.1:8402"
 features = ["chat"]
 
@@ -159,7 +159,7 @@ max_output_tokens = 10
     ]);
   });
 
-  it('is frozen all the way down', async () => {
+  it('is deeply frozen', async () => {
     const config = await read(chatConfig());
     const unfrozen: string[] = [];
     const visit = (value: unknown, path: string): void => {
@@ -198,7 +198,7 @@ describe('upstreams', () => {
     expect(upstreams.map(({ key }) => key)).toEqual(['key-of-a-variable', 'key-of-a-file']);
   });
 
-  it('never have their key repeated in a message', async () => {
+  it('never repeat their key in a message', async () => {
     const pasted = await wrongs(chatConfig(`${upstream}key_env = "sk-hush"\n${free}`));
     const unfit = await wrongs(chatConfig(`${upstream}key_env = "K"\n${free}`), {}, { K: 'hush hush' });
     expect([pasted, unfit].map((found) => found.length)).toEqual([1, 1]);
@@ -223,7 +223,7 @@ describe('upstreams', () => {
     },
   );
 
-  it('carry their units over, and may not end before an answer must begin', async () => {
+  it('keep the units of their timeouts, and refuse a total below the first-byte timeout', async () => {
     const times = `connect_timeout_ms = 1\nfirst_byte_timeout_ms = 2\nidle_timeout_ms = 3\ntotal_timeout_ms = 4\n`;
     const { upstreams } = await read(
       chatConfig(`${upstream}${times}weight = 5\nmax_concurrent = 6\n${free}`),
@@ -275,7 +275,7 @@ describe('models', () => {
     },
   );
 
-  it('may take parameters beside the known ones', async () => {
+  it('may allow parameters beside the known ones', async () => {
     const { models } = await read(
       chatConfig(`${upstream}${free}allowed_parameters = ["thinking", "top-x"]\n`),
     );
@@ -286,7 +286,7 @@ describe('models', () => {
     ]);
   });
 
-  it.each(['context_length', 'max_output_tokens'])('need %s', async (key) => {
+  it.each(['context_length', 'max_output_tokens'])('are refused without %s', async (key) => {
     const without = free.replace(new RegExp(`^${key}.*\n`, 'm'), '');
     expect(await wrongs(chatConfig(upstream + without))).toEqual([`models[0].${key}: is missing`]);
   });

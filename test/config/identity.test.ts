@@ -11,7 +11,7 @@ function withPeople(identity: string, top = ''): string {
 
 const secret = 'secret_env = "SECRET"\n';
 
-test('people have accounts where the table is there', async () => {
+test('[identity] switches user accounts on', async () => {
   const { config } = await parse(withPeople(`${secret}mailer = "folder"`), {}, variables);
   expect(config.identity).toEqual({
     secretEnv: 'SECRET',
@@ -30,7 +30,7 @@ test('people have accounts where the table is there', async () => {
   expect(without.config.identity).toBeUndefined();
 });
 
-test('a secret may be in a file beside the config', async () => {
+test('a secret may be in a file relative to the configuration', async () => {
   const files = { 'conf/secret': `${variables.SECRET}\n` };
   const { config } = await parse(withPeople('secret_file = "secret"'), files);
   expect(config.identity?.secret).toBe(variables.SECRET);
@@ -39,7 +39,7 @@ test('a secret may be in a file beside the config', async () => {
 const presetTable = (preset: string): string =>
   `[[identity.providers]]\nname = "${preset}"\npreset = "${preset}"\nclient_id = "x"\nclient_secret_env = "CLIENT"\n`;
 
-test('a preset names the issuer; GitHub has none', async () => {
+test('a preset sets the issuer, except GitHub, which has none', async () => {
   const { config } = await parse(
     withPeople(secret + presetTable('google') + presetTable('github')),
     {},

@@ -44,7 +44,7 @@ async function mistakeOf(policy: string, schema = '{}'): Promise<unknown> {
   return (error as ConfigError).mistakes;
 }
 
-test('a schema is read beside the config, and means JSON where no content type is named', async () => {
+test('a schema is read relative to the configuration, and means JSON where no content type is named', async () => {
   const { config } = await load('input_schema_file = "in.json"', '{"type":"object"}');
   expect(config.jobs?.jobPolicies.get('1/0')?.input).toEqual({
     contentType: 'application/json',

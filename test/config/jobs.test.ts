@@ -37,7 +37,7 @@ describe('accepted tokens', () => {
     ]);
   });
 
-  it('need a default rate only if one has none of its own', async () => {
+  it('need a default rate only if a token has none of its own', async () => {
     const text = minimal().replace('rate_per_native_unit = "3200.00"\n', '');
     expect(await mistakesIn(text)).toEqual([
       '- rate_per_native_unit: is missing: accepted_tokens[0] has no rate of its own',
@@ -62,11 +62,11 @@ describe('accepted tokens', () => {
     expect(await wrongs(bare(`rate_per_native_unit = ${rate}`))).toHaveLength(1);
   });
 
-  it('take a rate of 30 digits', async () => {
+  it('accept a rate of 30 digits', async () => {
     expect(await wrongs(bare(`rate_per_native_unit = "0.${'1'.repeat(29)}"`))).toEqual([]);
   });
 
-  it('may not share network and asset, however it is spelt', async () => {
+  it('may not repeat network and asset, in any letter case', async () => {
     const again = token.replace(
       '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
       '0x833589FCD6EDB6E08F4C7C32D4F71B54BDA02913',
@@ -76,7 +76,7 @@ describe('accepted tokens', () => {
     ]);
   });
 
-  it('may not pay to the token itself or to nobody', async () => {
+  it('may not pay to the token itself or to the zero address', async () => {
     expect(await wrongs(payingTo('0x833589fcd6edb6e08f4c7c32d4f71b54bda02913'))).toEqual([
       'accepted_tokens[0].pay_to: is the token itself: payments to it would be lost',
     ]);
@@ -125,7 +125,7 @@ describe('policies', () => {
     ]);
   });
 
-  it('let a disabled job carry all restricted fields or none', async () => {
+  it('allow a disabled job all restricted fields or none', async () => {
     expect(await wrongs(bare(policy('1/0', 'disabled', restricted)))).toEqual([]);
     expect(await wrongs(bare(policy('1/0', 'disabled')))).toEqual([]);
     expect(await wrongs(bare(policy('1/0', 'disabled', 'auth_mode = "payer_is_caller"')))).toEqual([
@@ -139,7 +139,7 @@ describe('policies', () => {
     expect(await mistakesIn(text)).toEqual(['11 job_policies[2]: repeats job 1/0 of job_policies[0]']);
   });
 
-  it('take ids up to their bounds and refuse larger ones', async () => {
+  it('accept ids up to their bounds and refuse larger ones', async () => {
     expect(await wrongs(bare(policy('9007199254740991/4294967295', 'disabled')))).toEqual([]);
     expect(await wrongs(bare(policy('9007199254740992/4294967296', 'disabled')))).toEqual([
       'job_policies[0].service_id: must be a whole number from 0 to 9007199254740991',
@@ -172,7 +172,7 @@ describe('the default invocation mode', () => {
 describe('prices', () => {
   const file = minimal('job_prices_file = "prices.toml"') + networks;
 
-  it('stand in the file, by service and job', async () => {
+  it('are read from the configuration, by service and job', async () => {
     const { jobPrices } = await parseX402(
       `${minimal()}[job_prices.1]\n0 = "1000000000000000"\n[job_prices]\n2.0 = "7"`,
     );
@@ -182,18 +182,18 @@ describe('prices', () => {
     ]);
   });
 
-  it('or in a file beside it', async () => {
+  it('are read from a file relative to the configuration', async () => {
     const { jobPrices } = await parseX402(file, { 'conf/prices.toml': '[1]\n0 = "1000"\n' });
     expect([...jobPrices]).toEqual([['1/0', 1_000n]]);
   });
 
-  it('but not in both', async () => {
+  it('are refused in both places', async () => {
     expect(await mistakesIn(`${file}[job_prices.1]\n0 = "1"`)).toEqual([
       '4 job_prices_file: cannot stand beside job_prices: name one of them',
     ]);
   });
 
-  it('tell mistakes of their own file with its name and line, beside those of the main file', async () => {
+  it('report mistakes of their own file with its name and line, together with those of the main file', async () => {
     const failure = parse(`${file}[limits]\nmax_body_bytes = 0`, {
       'conf/prices.toml': '# prices\n[1]\n0 = "1.5"\nx = "1"',
     });
@@ -205,7 +205,7 @@ describe('prices', () => {
     );
   });
 
-  it('tell of a file that is missing or is not TOML', async () => {
+  it('report a file that is missing or is not TOML', async () => {
     expect(await mistakesIn(file)).toEqual([
       '4 job_prices_file: conf/prices.toml cannot be read: there is no such file',
     ]);
@@ -223,11 +223,11 @@ describe('prices', () => {
     },
   );
 
-  it('take the largest and the smallest', async () => {
+  it('accept the largest and the smallest price', async () => {
     expect(await wrongs(bare(`[job_prices.1]\n0 = "1"\n4294967295 = "${2n ** 128n - 1n}"`))).toEqual([]);
   });
 
-  it('refuse what is not a service or a job', async () => {
+  it('refuse keys that are no service id or job index', async () => {
     expect(
       await wrongs(bare('[job_prices]\n7 = "1"\n9007199254740992.0 = "1"\n1.4294967296 = "1"\n01.0 = "1"')),
     ).toEqual([
@@ -238,7 +238,7 @@ describe('prices', () => {
     ]);
   });
 
-  it('are warned about when there are none', async () => {
+  it('cause a warning when there are none', async () => {
     const { warnings } = await parse(minimal() + networks);
     expect(warnings).toEqual(['conf/gateway.toml  no job has a price, so every job is unknown to clients']);
   });
@@ -290,7 +290,7 @@ describe('the facilitator', () => {
     expect((await parseX402(minimal())).facilitatorToken).toBeUndefined();
   });
 
-  it('is told about a token that is missing', async () => {
+  it('reports a missing or empty token', async () => {
     expect(await mistakesIn(minimal('facilitator_token_env = "NOT_SET"'))).toEqual([
       '4 facilitator_token_env: the environment variable NOT_SET is not set',
     ]);

@@ -34,7 +34,7 @@ invocation_mode = "public_paid"
 [job_prices.1]
 0 = "1000000000000000"`;
 
-  it('works, and warns of what the operator did not choose', async () => {
+  it('is valid, and warns of what the operator did not choose', async () => {
     const { config, warnings } = await parse(mission);
     expect(config.jobs?.networks.get('eip155:8453')).toEqual({
       rpcUrl: 'https://mainnet.base.org',
@@ -123,7 +123,7 @@ max_body_byte = 5
 0 = "0"
 `;
 
-  it('are all told at once, with path and line, in the order of the file', async () => {
+  it('are all reported at once, with path and line, in the order of the file', async () => {
     expect(await mistakesIn(wrongFile)).toEqual([
       '- bind_address: is missing',
       '1 bind_adress: is not a known key; did you mean bind_address?',
@@ -154,7 +154,7 @@ max_body_byte = 5
     );
   });
 
-  it('of syntax have their line too, and do not repeat the source', async () => {
+  it('in the syntax have a line too, and do not repeat the source', async () => {
     expect(await mistakesIn('a = 1\n\nb = "secret" x\n')).toEqual([
       expect.stringMatching(/^3 : is not TOML: [^"\n]+$/),
     ]);
@@ -177,7 +177,7 @@ max_body_byte = 5
     ]);
   });
 
-  it('tell of tables that are not tables', async () => {
+  it('report values that must be tables', async () => {
     const text = bare('accepted_tokens = {}\njob_policies = [1]\nlimits = 3\njob_prices = 4\nnetworks = "x"');
     expect(await wrongs(text)).toEqual([
       'accepted_tokens: must be an array of tables: [[accepted_tokens]]',
@@ -190,12 +190,12 @@ max_body_byte = 5
 });
 
 describe('features', () => {
-  it('leave x402 undefined when it is off, and ask for none of its keys', async () => {
+  it('leave paid jobs undefined when they are off, and require none of their keys', async () => {
     const { config } = await parse('bind_address = "127.0.0.1:0"\nfeatures = []');
     expect(config.jobs).toBeUndefined();
   });
 
-  it('check the keys of a feature that is off all the same', async () => {
+  it('check the keys of a feature that is off', async () => {
     expect(await wrongs(bare('facilitator_url = "ftp://x"\n[[networks]]\nid = "base"'))).toEqual([
       'facilitator_url: is not an http or https URL',
       'networks[0].rpc_url: is missing',
@@ -213,7 +213,7 @@ describe('features', () => {
     expect(await wrongs(minimal('features = ["jobs", "jobs"]'))).toEqual(['features: names a feature twice']);
   });
 
-  it('need what x402 needs when it is on', async () => {
+  it('require the keys of paid jobs when they are on', async () => {
     expect(await wrongs('bind_address = "127.0.0.1:8402"')).toEqual([
       'facilitator_url: is missing',
       'accepted_tokens: is missing: at least one token must be accepted',
@@ -248,7 +248,7 @@ describe('the bind address and public URL', () => {
     ]);
   });
 
-  it('takes the slash off a public URL and refuses what paths cannot be appended to', async () => {
+  it('removes the slash from a public URL and refuses URLs that no path can be appended to', async () => {
     const { config, warnings } = await parse(bare('public_url = "https://jobs.example/a/"'));
     expect(config.publicUrl).toBe('https://jobs.example/a');
     expect(warnings).toEqual([]);
@@ -270,8 +270,8 @@ describe('URLs', () => {
     ['http://10.0.0.1', 'must be https'],
     ['http://localhost.example', 'must be https'],
     ['http://127.0.0.1.example', 'must be https'],
-    ['https://me:hush@facilitator.example', 'must not hold credentials'],
-    ['https://me@facilitator.example', 'must not hold credentials'],
+    ['https://me:hush@facilitator.example', 'must not contain credentials'],
+    ['https://me@facilitator.example', 'must not contain credentials'],
     ['https:/facilitator.example', 'is not an http or https URL'],
     ['https://a b', 'is not an http or https URL'],
     ['https://facilitator.example/#x', 'must not have a fragment'],
@@ -282,18 +282,18 @@ describe('URLs', () => {
     expect(found.join()).not.toContain('hush');
   });
 
-  it('may name an RPC over http anywhere, but hold no credentials', async () => {
+  it('may be http for an RPC, but contain no credentials', async () => {
     expect(
       await wrongs(bare('[[networks]]\nid = "eip155:1"\nrpc_url = "http://node.example/?key=1"')),
     ).toEqual([]);
     expect(await wrongs(bare('[[networks]]\nid = "eip155:1"\nrpc_url = "https://u:p@node.example"'))).toEqual(
-      [expect.stringContaining('networks[0].rpc_url: must not hold credentials')],
+      [expect.stringContaining('networks[0].rpc_url: must not contain credentials')],
     );
   });
 });
 
 describe('the remaining keys', () => {
-  it('carry their units over', async () => {
+  it('keep their units', async () => {
     const { config } = await parse(
       bare(`trust_proxy = ["127.0.0.1/8", "::1", "fd00::/8"]
 log_level = "debug"
@@ -329,7 +329,7 @@ backoff_cap_ms = 10
     ]);
   });
 
-  it('hold delivery together', async () => {
+  it('of delivery must agree with each other', async () => {
     expect(await wrongs(bare('[delivery]\nbackoff_cap_ms = 999'))).toEqual([
       'delivery.backoff_cap_ms: must not be below backoff_base_ms (1000)',
     ]);
@@ -339,7 +339,7 @@ backoff_cap_ms = 10
     ]);
   });
 
-  it('demand a maxTimeout that outlives the settlement by more than 6 s, told at the key that stands there', async () => {
+  it('require a maxTimeout of more than 6 s beyond the settlement timeout, reported at the key that the file names', async () => {
     expect((await parseX402(minimal('max_timeout_secs = 67') + networks)).maxTimeoutSecs).toBe(67);
     expect(await mistakesIn(minimal('max_timeout_secs = 66'))).toEqual([
       '4 max_timeout_secs: must be at least 67: more than facilitator_settle_timeout_ms and 6 s',
@@ -351,7 +351,7 @@ backoff_cap_ms = 10
 });
 
 describe('the result', () => {
-  it('is frozen all the way down, maps too', async () => {
+  it('is deeply frozen, including its maps', async () => {
     const { config } = await parse(minimal() + networks + runner + '[job_prices.1]\n0 = "5"\n');
     const unfrozen: string[] = [];
     const visit = (value: unknown, path: string): void => {

@@ -8,7 +8,7 @@ const keyed = (lines = ''): string => log(`key_env = "LOG_KEY"\n${lines}`);
 const of = async (text: string, files = {}) => (await parse(text, files, variables)).config.log;
 const wrong = (text: string) => mistakesIn(text, {}, variables);
 
-test('without [log] nothing is sealed', async () => {
+test('without [log] the ledger is not sealed', async () => {
   expect((await parse(bare(''))).config.log).toBeUndefined();
 });
 
@@ -142,7 +142,7 @@ test.each([
   expect((await wrong(text)).join('\n')).toMatch(message);
 });
 
-test('a key that is none is told without repeating it', async () => {
+test('an invalid key is reported without repeating it', async () => {
   const mistakes = (await mistakesIn(keyed(), {}, { ...env, LOG_KEY: 'z'.repeat(64) })).join('\n');
   expect(mistakes).toMatch(/not an Ed25519 seed/);
   expect(mistakes).not.toContain('zzz');

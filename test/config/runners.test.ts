@@ -6,7 +6,7 @@ function push(url: string): string {
 }
 
 describe('runners', () => {
-  it('get a name by their place and their token from the environment or a file', async () => {
+  it('get a name from their position, and their token from the environment or a file', async () => {
     const second =
       '[[runners]]\nname = "b"\nservices = [2, 1]\nmode = "push"\nurl = "https://b.example/x"\ntoken_file = "t"';
     const { config } = await parse(bare(`${runner}${second}`), { 'conf/t': 'a-token-from-a-file\n' });
@@ -23,7 +23,7 @@ describe('runners', () => {
     ]);
   });
 
-  it('need a URL to be pushed to, and must have none to lease', async () => {
+  it('need a URL with mode push, and must have none with mode lease', async () => {
     expect(await wrongs(bare(runner.replace('lease', 'push')))).toEqual([
       'runners[0].url: is missing: push needs it',
     ]);
@@ -63,7 +63,7 @@ describe('runners', () => {
     expect(await mistakesIn(push(url))).toEqual([expect.stringMatching(/^6 runners\[0\]\.url: /)]);
   });
 
-  it('must have a token, in one place, long enough and fit for a header', async () => {
+  it('must have a token, in one place, long enough and valid in a header', async () => {
     const one = bare(runner);
     expect(await wrongs(one.replace('token_env = "RUNNER_TOKEN"', ''))).toEqual([
       'runners[0].token_env: is missing: name it, or token_file',
@@ -82,7 +82,7 @@ describe('runners', () => {
     ]);
   });
 
-  it('never have their token repeated in a message', async () => {
+  it('never repeat their token in a message', async () => {
     const pasted = bare(runner.replace('RUNNER_TOKEN', 'sk-pasted-secret'));
     const short = await wrongs(bare(runner), {}, { RUNNER_TOKEN: 'hush' });
     expect([...(await wrongs(pasted)), ...short].join()).not.toMatch(/pasted|hush/);

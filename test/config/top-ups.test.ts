@@ -43,7 +43,7 @@ const unproven = (top: string) =>
 const wrongsOf = (parts: Parts) => wrongs(config(parts), {}, variables);
 
 describe('top-ups', () => {
-  it('are jobs at par, or at a rate, and no runner is missed for them', async () => {
+  it('are jobs at par or at a rate, and need no runner', async () => {
     const text = config({ topUps: topUp('currency_per_token = { USDC = "1.25" }') });
     const { config: read, warnings } = await parse(text, {}, variables);
     expect(read.topUps).toEqual([
@@ -107,14 +107,14 @@ describe('top-ups', () => {
     expect(told.filter((line) => line.includes(message))).toHaveLength(1);
   });
 
-  it('are refused where nothing proves a payment, unless nothing is to be', async () => {
+  it('are refused where no RPC proves a payment, unless confirm is never', async () => {
     expect((await wrongs(unproven(''), {}, variables)).join('\n')).toContain(
       'no RPC proves payments on eip155:987654321',
     );
     expect((await parse(unproven('confirm = "never"'), {}, variables)).config.topUps).toHaveLength(1);
   });
 
-  it('are told all their mistakes at once, whatever else is wrong', async () => {
+  it('report all their mistakes at once, together with other mistakes', async () => {
     const told = await wrongsOf({
       people: '',
       prices: '',

@@ -34,11 +34,7 @@ test('the contract stands at one address, on a chain from before it too, its dem
   const first = await startChain({ stateFile });
   const { token } = await deployTokens(first);
   await deployRegistry(first);
-  const {
-    prepaidContract: prepaidContract,
-    commitment,
-    spendingPrivateKey,
-  } = await deployPrepaidContract(first, token);
+  const { prepaidContract, commitment, spendingPrivateKey } = await deployPrepaidContract(first, token);
   expect(prepaidContract).toBe('0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9');
   await fundPrepaidAccount(first, { prepaidContract, token, spendingPrivateKey, amountAtoms: 1n });
   await first.stop();

@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { startDevnet } from '../../devnet/devnet.ts';
 import { say, untilSignal } from '../terminal.ts';
 
-/** The devnet as a process of its own. Under `npm start` it tells its parent where it is, and ends with it. */
+/** The devnet as a process of its own. Under `npm start` it sends its addresses to its parent process, and ends with it. */
 export async function run(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({
     args: [...args],
