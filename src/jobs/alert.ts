@@ -1,15 +1,15 @@
 import type { EventOf, RecordedEvent, TypesFollowedBy } from '../domain/events/event.ts';
 
-/** What an operator is told of at once. */
+/** An alert to the operator. */
 export interface Alert {
-  /** The same for every sending of this alert. */
+  /** The same each time this alert is sent. */
   readonly id: string;
   readonly type: RecordedEvent['type'];
   /** One sentence for a person; chat services show it as it is. */
   readonly text: string;
 }
 
-/** The alert that an event of the ledger gives rise to. */
+/** The alert for an event of the ledger. */
 export function alertOf(event: RecordedEvent): Alert {
   const { type, seq, stream } = event;
   return { id: `tollbook-${seq}`, type, text: `${sentence(event)} Quote ${stream}.` };
@@ -17,13 +17,13 @@ export function alertOf(event: RecordedEvent): Alert {
 
 const sentences: { readonly [T in TypesFollowedBy<'alert'>]: (event: EventOf<T>) => string } = {
   settlement_disproved({ data: { transaction, reason, call, payer } }) {
-    return `A settlement does not stand on the chain (${reason}): the facilitator named ${transaction} for a payment of ${payer}; its call was ${callText(call)}.`;
+    return `A settlement does not hold on the chain (${reason}): the facilitator named ${transaction} for a payment of ${payer}; its call was ${callText(call)}.`;
   },
   settlement_reorged({ data: { transaction, block_number, call } }) {
-    return `The block ${block_number} of a settlement was replaced: transaction ${transaction} is looked for again; its call was ${callText(call)}.`;
+    return `The block ${block_number} of a settlement was replaced: transaction ${transaction} is being looked for again; its call was ${callText(call)}.`;
   },
   payer_mismatch({ data }) {
-    return `The facilitator says that ${data.settled_payer} paid what ${data.payer} had signed; the chain is asked.`;
+    return `The facilitator says that ${data.settled_payer} paid for what ${data.payer} signed; the gateway checks the chain.`;
   },
   settlement_overdue({ data: { payer, age_secs, reason } }) {
     return `A payment of ${payer} has had no outcome for ${age_secs} seconds (${reason}): see \`tollbook settlements\`.`;
@@ -40,7 +40,7 @@ function callText(call: 'withdrawn' | 'kept'): string {
   return call === 'withdrawn' ? 'taken back' : 'already with its runner';
 }
 
-/** The body of the webhook: the alert, and the event as it stands in the ledger. */
+/** The body of the webhook: the alert and its event. */
 export function alertBody(event: RecordedEvent): string {
   const { type, text } = alertOf(event);
   const { seq, at, stream, data } = event;

@@ -5,25 +5,25 @@ import { type AuthMode, type InvocationMode, type JobId, jobKey } from '../domai
 import type { Address } from '../domain/values/primitives.ts';
 import type { SettlementOption } from '../domain/payments/quote.ts';
 
-/** How the callers of a job are proven, and which contract permits them. */
+/** How a job's callers are authenticated, and which contract permits them. */
 export interface Restriction {
   readonly authMode: AuthMode;
   readonly rpcUrl: string;
   readonly contract: Address;
 }
 
-/** A job as it is sold now: its price, and what that comes to in each accepted token. */
+/** A job as it is sold now: its price, also in each accepted token. */
 export interface Job extends JobId {
   readonly mode: InvocationMode;
-  /** Who may call it and how that is proven; also kept by a disabled job, to be tried before it is enabled. */
+  /** Also set for a disabled job, so that a dry run can test it before it is enabled. */
   readonly restriction: Restriction | undefined;
   readonly priceWei: bigint;
   readonly options: readonly SettlementOption[];
-  /** What its requests must be, where that is limited. */
+  /** The content type and schema of its requests; undefined if it takes any. */
   readonly input: (JobInput & { readonly check?: InputCheck }) | undefined;
 }
 
-/** All jobs with a price, by `jobKey()`. Made once per configuration. */
+/** All jobs with a price, by `jobKey()`, for one configuration. */
 export type Catalog = ReadonlyMap<string, Job>;
 
 export function createCatalog(config: JobsConfig): Catalog {
@@ -69,7 +69,7 @@ export function findJob(catalog: Catalog, job: JobId): Job | undefined {
   return catalog.get(jobKey(job));
 }
 
-/** Where a job is bought. */
+/** The address a job is bought at. */
 export function jobUrl(publicUrl: string, job: JobId): string {
   return `${publicUrl}/x402/jobs/${job.serviceId}/${job.jobIndex}`;
 }
@@ -78,7 +78,7 @@ function withCheck(input: JobInput): NonNullable<Job['input']> {
   return input.schema ? { ...input, check: compileSchema(input.schema) } : input;
 }
 
-/** What a job expects, as clients are told; undefined where it takes anything. */
+/** The content type and schema of a job as clients get them; undefined if it takes any. */
 export function inputJson({ input }: Pick<Job, 'input'>) {
   return input && { content_type: input.contentType, ...(input.schema ? { json_schema: input.schema } : {}) };
 }

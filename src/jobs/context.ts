@@ -15,14 +15,14 @@ import type { Budget } from './budget.ts';
 import type { Catalog } from './catalog.ts';
 import type { Offers } from './offers.ts';
 
-/** What the use cases of paid jobs work with. Handed to each of them; nothing here is looked up elsewhere. */
+/** The dependencies of the use cases of paid jobs. */
 export interface JobsContext {
   readonly config: Config;
   readonly settings: JobsConfig;
   readonly catalog: Catalog;
   /** When this configuration came into force, by this process's clock. */
   readonly configuredAtMs: number;
-  /** What clients are told; known once the gateway listens, where the system chose the port. */
+  /** The address that clients get. If the system chooses the port, it is known once the gateway listens. */
   readonly publicUrl: () => string;
   readonly lane: Lane;
   readonly pool: pg.Pool;
@@ -30,7 +30,7 @@ export interface JobsContext {
   /** Looks payments up as they arrive. */
   readonly lookup: PaymentLookup;
   readonly facilitator: Facilitator;
-  /** What the facilitator settles of all that is accepted. */
+  /** The accepted tokens that the facilitator settles. */
   readonly offers: Offers;
   readonly chains: ReadonlyMap<Caip2, Chain>;
   /** Asks the contracts that permit callers. */
@@ -40,20 +40,20 @@ export interface JobsContext {
   readonly budget: Budget;
   /** Makes the receipt tokens. */
   readonly receiptKey: KeyObject;
-  /** Payments that this process is settling now, by stream: who asks again waits for the same outcome. */
+  /** Payments that this process is settling now, by stream: a repeated request waits for the same outcome. */
   readonly settling: Map<string, Promise<unknown>>;
-  /** Requests in the paid flow, their clients gone or not: a shutdown waits for them. */
+  /** Requests in the paid flow, whether or not their clients are still connected: a shutdown waits for them. */
   readonly flows: PromiseTracker;
-  /** Called when a call was released: the relay looks at once instead of at its next poll. */
+  /** Called when a call was released, so that the relays need not wait for their next poll. */
   readonly onCallReleased: () => void;
   /** Resolves when a call is released by this process, or when `over` ends the waiting. */
   readonly callReleased: (over: AbortSignal) => Promise<void>;
-  /** True once the process is going down: what is paid is finished, nothing new is taken. */
+  /** True once the process shuts down: started payments are finished, no new ones are started. */
   readonly stopping: () => boolean;
   readonly log: OperatorLog;
 }
 
-/** The database's clock as last seen, in Unix seconds. */
+/** The database's clock as last read, in Unix seconds. */
 export function nowSecs(context: Pick<JobsContext, 'lane'>): number {
   return Math.floor((Date.now() + context.lane.state.clockOffsetMs) / 1_000);
 }

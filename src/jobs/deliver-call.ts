@@ -5,7 +5,7 @@ import type { LeasedCall } from '../store/calls.ts';
 import { type JobsContext, nowSecs } from './context.ts';
 import { isExhausted, recordAttempt } from './record-attempt.ts';
 
-/** What a runner is told about a call beside the request's bytes: header names in lower case. */
+/** A call's metadata for its runner: header names in lower case. */
 export function callMetadata(call: LeasedCall): Record<string, string> {
   return {
     'x-x402-origin': 'x402',
@@ -21,8 +21,7 @@ export function callMetadata(call: LeasedCall): Record<string, string> {
 }
 
 /**
- * Pushes one leased call to its runner and records what came of it. The lease is the fence: where it was lost
- * meanwhile, nothing is recorded and the new holder's attempt counts. Returns `gone` where the runner wants no more calls.
+ * Pushes one leased call to its runner and records the outcome. Returns `gone` if the runner takes no more calls.
  */
 export async function deliverCall(
   context: JobsContext,
@@ -39,7 +38,8 @@ export async function deliverCall(
     runner: runner.name,
   };
   const reason = 'reason' in answer ? answer.reason : undefined;
-  if (!recorded) context.log.warn(facts, 'lease lost: another attempt counts');
+  if (recorded.kind === 'lease_lost')
+    context.log.warn(facts, 'lease lost: the attempt of its new holder counts');
   else if (answer.kind === 'completed') context.log.info(facts, 'call completed');
   else context.log.warn({ ...facts, reason }, `call not delivered: ${answer.kind}`);
   return answer.kind;

@@ -2,7 +2,7 @@ import type { RunnerConfig } from '../config/config.ts';
 import { extendLease, findLeasedCall, isCompletedBy, leaseCalls, type LeasedCall } from '../store/calls.ts';
 import { pause } from '../runtime/pause.ts';
 import type { JobsContext } from './context.ts';
-import { type AttemptOutcome, isExhausted, recordAttempt } from './record-attempt.ts';
+import { type AttemptOutcome, isExhausted, type LeaseResult, recordAttempt } from './record-attempt.ts';
 
 export interface LeaseRequest {
   readonly max: number;
@@ -11,12 +11,12 @@ export interface LeaseRequest {
   readonly services: readonly number[];
 }
 
-/** A released call of another process is found at this pace; one of this process at once. */
+/** How often calls that other processes released are looked for; those of this process are found at once. */
 const pollMs = 1_000;
 
 /**
- * Hands out calls that are due, at most `max`, waiting up to `waitSecs` for the first. Each is recorded as delivered
- * before its runner sees it. Returns none once `signal` says that nobody is listening any more, or the process goes down.
+ * Leases at most `max` due calls, waiting up to `waitSecs` for the first. Each is recorded as delivered before its runner gets
+ * it. Returns none once `signal` reports that the runner disconnected, or when the process shuts down.
  */
 export async function leaseForRunner(
   context: JobsContext,
@@ -26,22 +26,28 @@ export async function leaseForRunner(
   const deadline = Date.now() + waitSecs * 1_000;
   while (!signal.aborted && !context.stopping()) {
     const leased = await leaseCalls(context.pool, services, max, leaseSecs);
-    const handed = (await Promise.all(leased.map((call) => handOut(context, call)))).filter(isThere);
-    // nobody is there to take them: they go back at once, and that costs them no attempt
-    if (signal.aborted) await Promise.all(handed.map((call) => giveBack(context, call)));
+    const handedOut = (await Promise.all(leased.map((call) => handOut(context, call)))).filter(
+      (call) => call !== undefined,
+    );
+    // the runner disconnected: the calls go back at once and lose no attempt
+    if (signal.aborted) await Promise.all(handedOut.map((call) => returnLease(context, call)));
     if (signal.aborted) return [];
     const leftMs = deadline - Date.now();
-    if (handed.length > 0 || (leftMs <= 0 && leased.length === 0)) return handed;
-    if (leased.length === 0) await callOrTime(context, Math.min(pollMs, leftMs), signal);
+    if (handedOut.length > 0 || (leftMs <= 0 && leased.length === 0)) return handedOut;
+    if (leased.length === 0) await waitForCall(context, Math.min(pollMs, leftMs), signal);
   }
   return [];
 }
 
-/** Records that the runner gets this call. Undefined where it can no longer be delivered. */
+/** Records that the runner gets this call; undefined if the call cannot be delivered any more. */
 async function handOut(context: JobsContext, call: LeasedCall): Promise<LeasedCall | undefined> {
-  const hopeless = isExhausted(context, call) ? 'attempts_exhausted' : call.body ? undefined : 'body_missing';
-  if (hopeless) {
-    await recordAttempt(context, call, { kind: 'dead', reason: hopeless }, false);
+  const undeliverable = isExhausted(context, call)
+    ? 'attempts_exhausted'
+    : call.body
+      ? undefined
+      : 'body_missing';
+  if (undeliverable) {
+    await recordAttempt(context, call, { kind: 'dead', reason: undeliverable }, false);
     return undefined;
   }
   const { callId, leaseId, attempt } = call;
@@ -56,16 +62,12 @@ async function handOut(context: JobsContext, call: LeasedCall): Promise<LeasedCa
   return outcome === 'ok' ? call : undefined;
 }
 
-async function giveBack(context: JobsContext, call: LeasedCall): Promise<void> {
+async function returnLease(context: JobsContext, call: LeasedCall): Promise<void> {
   await recordAttempt(context, call, { kind: 'gone', reason: 'runner_left' }, false);
   context.onCallReleased();
 }
 
-function isThere<T>(value: T | undefined): value is T {
-  return value !== undefined;
-}
-
-async function callOrTime(context: JobsContext, ms: number, signal: AbortSignal): Promise<void> {
+async function waitForCall(context: JobsContext, ms: number, signal: AbortSignal): Promise<void> {
   const over = new AbortController();
   const either = AbortSignal.any([signal, over.signal]);
   await Promise.race([context.callReleased(over.signal).catch(() => {}), pause(ms, either)]);
@@ -78,28 +80,29 @@ export interface LeaseName {
   readonly leaseId: string;
 }
 
-/** When the lease ends now; undefined where it was lost, or never this runner's. */
+/** Extends a lease. Lost also if it never was this runner's. */
 export async function extendRunnerLease(
   context: JobsContext,
   runner: RunnerConfig,
   { callId, leaseId }: LeaseName,
   leaseSecs: number,
-): Promise<Date | undefined> {
+): Promise<{ readonly kind: 'extended'; readonly endsAt: Date } | { readonly kind: 'lease_lost' }> {
   const call = await findLeasedCall(context.db, callId, leaseId);
-  if (!call || !runner.services.includes(call.serviceId)) return undefined;
-  return extendLease(context.pool, callId, leaseId, leaseSecs);
+  if (!call || !runner.services.includes(call.serviceId)) return { kind: 'lease_lost' };
+  const endsAt = await extendLease(context.pool, callId, leaseId, leaseSecs);
+  return endsAt ? { kind: 'extended', endsAt } : { kind: 'lease_lost' };
 }
 
 /**
- * Ends a lease with what its runner says of the attempt. False where the lease was lost, or never this runner's.
- * A completion that is sent again by who made it is true again.
+ * Ends a lease with the runner's outcome of the attempt. Lost also if it never was this runner's. A completion that the same
+ * lease sends again is recorded already.
  */
 export async function finishLease(
   context: JobsContext,
   runner: RunnerConfig,
   { callId, leaseId }: LeaseName,
   outcome: AttemptOutcome,
-): Promise<boolean> {
+): Promise<LeaseResult> {
   const call = await findLeasedCall(context.db, callId, leaseId);
   if (call && runner.services.includes(call.serviceId)) {
     const recorded = await recordAttempt(context, call, outcome, false);
@@ -109,8 +112,11 @@ export async function finishLease(
       attempt: call.attempt,
       runner: runner.name,
     };
-    if (recorded) context.log.info(facts, `call ${outcome.kind}`);
-    if (recorded) return true;
+    if (recorded.kind === 'recorded') {
+      context.log.info(facts, `call ${outcome.kind}`);
+      return recorded;
+    }
   }
-  return outcome.kind === 'completed' && isCompletedBy(context.db, callId, leaseId);
+  const isRepeated = outcome.kind === 'completed' && (await isCompletedBy(context.db, callId, leaseId));
+  return { kind: isRepeated ? 'recorded' : 'lease_lost' };
 }

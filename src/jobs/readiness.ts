@@ -6,7 +6,7 @@ import { refreshOffers } from './offers.ts';
 
 interface Check {
   readonly ok: boolean;
-  /** What is wrong, or worth knowing: our own words. */
+  /** What is wrong or worth knowing. */
   readonly detail?: string;
 }
 
@@ -33,10 +33,10 @@ export const notReadyYet: Readiness = {
   outbox: { ...unchecked, open_calls: 0, oldest_due_ms: 0 },
 };
 
-/** A call that waits longer than this says that delivery is in trouble. */
+/** A due call that waits longer than this shows that deliveries fail. */
 const lateMs = 300_000;
 
-/** Asks every part once. Never throws: what cannot be asked is not ready. */
+/** Checks every part once. Never throws: a part that cannot be checked is not ready. */
 export async function checkReadiness(
   context: JobsContext,
   pendingMigrations: () => Promise<readonly string[]>,
@@ -48,7 +48,7 @@ export async function checkReadiness(
     checkChains(context),
   ]);
   const database: Check = outbox.reached ? { ok: true } : { ok: false, detail: 'cannot be reached' };
-  // a network without an RPC is a warning the operator was given, not a reason to sell nothing
+  // a network without an RPC is only a warning
   const all = [database, migrations, facilitator, outbox.check, ...Object.values(chains)];
   return {
     status: all.every(({ ok }) => ok) && !context.stopping() ? 'ready' : 'not_ready',
@@ -61,10 +61,10 @@ export async function checkReadiness(
   };
 }
 
-/** What was checked, with what has been known since: while the circuit is open no payment is taken. */
+/** The last check, with the circuit breaker's present state: while it is open no payment is started. */
 export function presentReadiness({ facilitator }: JobsContext, checked: Readiness): Readiness {
   if (!facilitator.isCircuitOpen()) return checked;
-  const details = [checked.facilitator.detail, 'circuit open: no useful answers, so no payments are started'];
+  const details = [checked.facilitator.detail, 'circuit breaker open: no payments are started'];
   const detail = details.filter((text) => text !== undefined).join('; ');
   return { ...checked, status: 'not_ready', facilitator: { ok: false, detail } };
 }
@@ -76,7 +76,11 @@ async function checkOutbox(context: JobsContext) {
     const oldest = await oldestDueMs(context.pool);
     const full = openCalls >= maxOutstandingCalls;
     const late = oldest > lateMs;
-    const detail = full ? `full: ${openCalls} calls` : late ? 'calls are not being taken' : undefined;
+    const detail = full
+      ? `full: ${openCalls} calls`
+      : late
+        ? 'due calls are not taken by runners'
+        : undefined;
     const check = {
       ok: !full && !late,
       ...(detail ? { detail } : {}),
@@ -87,7 +91,7 @@ async function checkOutbox(context: JobsContext) {
   } catch {
     return {
       reached: false,
-      check: { ok: false, detail: 'not known', open_calls: openCalls, oldest_due_ms: 0 },
+      check: { ok: false, detail: 'unknown', open_calls: openCalls, oldest_due_ms: 0 },
     };
   }
 }
@@ -95,9 +99,9 @@ async function checkOutbox(context: JobsContext) {
 async function checkMigrations(pendingMigrations: () => Promise<readonly string[]>): Promise<Check> {
   try {
     const pending = await pendingMigrations();
-    return pending.length === 0 ? { ok: true } : { ok: false, detail: `to run: ${pending.join(', ')}` };
+    return pending.length === 0 ? { ok: true } : { ok: false, detail: `pending: ${pending.join(', ')}` };
   } catch {
-    return { ok: false, detail: 'not known' };
+    return { ok: false, detail: 'unknown' };
   }
 }
 
@@ -121,7 +125,7 @@ async function checkChains(context: JobsContext): Promise<Record<string, Check>>
 }
 
 async function checkChain(chain: Chain | undefined): Promise<Check> {
-  if (!chain) return { ok: true, detail: 'no RPC: settlements here are confirmed by nobody' };
+  if (!chain) return { ok: true, detail: 'no RPC: settlements are not confirmed on this chain' };
   const answer = await chain.checkChainId();
   if (answer.kind === 'unavailable') return { ok: false, detail: `unavailable: ${answer.cause}` };
   return answer.matches ? { ok: true } : { ok: false, detail: 'the RPC serves another chain' };

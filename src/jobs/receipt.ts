@@ -7,7 +7,7 @@ import { readResult } from '../store/calls.ts';
 import { readStream } from '../store/streams.ts';
 import type { JobsContext } from './context.ts';
 
-/** What shows that its bearer paid: a MAC over the digest, so nothing has to be stored and nothing can be guessed. */
+/** Proves that its bearer paid: a MAC over the digest, so that nothing is stored and nothing can be guessed. */
 export function receiptToken(key: KeyObject, digest: Hex): string {
   return createHmac('sha256', key).update(digest).digest('base64url');
 }
@@ -18,19 +18,19 @@ export function isReceiptToken(key: KeyObject, digest: Hex, token: string): bool
   return expected.length === given.length && timingSafeEqual(expected, given);
 }
 
-/** A quote's story for its payer. `withResult` adds what the runner answered. Undefined for an unknown digest. */
+/** A quote's receipt; `withResult` adds the runner's result. Undefined for an unknown digest. */
 export async function readReceipt(context: JobsContext, digest: Hex, withResult: boolean) {
   const { events, nowSecs } = await readStream(context.pool, digest);
-  const story = foldQuote(events);
-  if (!story.quote) return undefined;
-  const paid = paidPayment(story);
+  const state = foldQuote(events);
+  if (!state.quote) return undefined;
+  const paid = paidPayment(state);
   return {
     quote_digest: digest,
-    state: receiptState(story, nowSecs),
-    paid: isPaid(story),
-    service_id: story.quote.service_id,
-    job_index: story.quote.job_index,
-    quote_expires_at: new Date(story.quote.expires_at * 1_000).toISOString(),
+    state: receiptState(state, nowSecs),
+    paid: isPaid(state),
+    service_id: state.quote.service_id,
+    job_index: state.quote.job_index,
+    quote_expires_at: new Date(state.quote.expires_at * 1_000).toISOString(),
     ...(paid?.call ? { call_id: paid.call.callId } : {}),
     ...(paid?.settled ? { payment: paymentSummary(paid.payment, paid.settled.transaction) } : {}),
     events: events.map(({ type, at }) => ({ type, at })),

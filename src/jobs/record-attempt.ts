@@ -7,7 +7,7 @@ import { type JobsContext, nowSecs } from './context.ts';
 
 type Recording = Pick<JobsContext, 'pool' | 'lane' | 'config' | 'onCallReleased'>;
 
-/** What came of one attempt. Reasons are machine words; `error` is a runner's own text, for the operator's eyes. */
+/** The outcome of one attempt. Reasons are machine-readable words; `error` is a runner's own text, for the operator. */
 export type AttemptOutcome =
   | {
       readonly kind: 'completed';
@@ -22,46 +22,52 @@ export type AttemptOutcome =
       readonly error?: string;
     }
   | { readonly kind: 'dead'; readonly reason: string; readonly error?: string }
-  /** The runner wants no more calls, or left before it got this one. */
+  /** The runner takes no more calls, or disconnected before it got this one. */
   | { readonly kind: 'gone'; readonly reason?: 'runner_left' };
 
+/** The lease is the fencing token: if it was lost meanwhile, nothing is recorded. */
+export type LeaseResult = { readonly kind: 'recorded' } | { readonly kind: 'lease_lost' };
+
 /**
- * Records one attempt and moves its call, in one append. The lease is the fence: false where it was lost meanwhile, and
- * then nothing is recorded. `isNews` where the ledger does not know yet that the runner got the call.
+ * Records one attempt and moves its call, in one append.
+ * @param isFirstNews the ledger has no `delivered` of this attempt yet
  */
 export async function recordAttempt(
   context: Recording,
   call: CallLease,
   outcome: AttemptOutcome,
-  isNews: boolean,
-): Promise<boolean> {
+  isFirstNews: boolean,
+): Promise<LeaseResult> {
   if (outcome.kind === 'completed' && !outcome.resultOmitted) {
     await putResult(context.pool, call, outcome.contentType, outcome.result);
   }
-  const step = attemptStep(context, call, outcome, isNews);
+  const step = attemptStep(context, call, outcome, isFirstNews);
   const recorded = await context.lane.append({ stream: call.quoteDigest, ...step }, { urgent: true });
-  if (recorded.outcome === 'ok' && step.call.op === 'retry') context.onCallReleased();
-  return recorded.outcome === 'ok';
+  if (recorded.outcome !== 'ok') return { kind: 'lease_lost' };
+  if (step.call.op === 'retry') context.onCallReleased();
+  return { kind: 'recorded' };
 }
 
-/** Whether a call has used up its attempts, so that it is dead-lettered instead of being handed out once more. */
+/** Whether a call has used all its attempts, so that it is dead-lettered instead of delivered again. */
 export function isExhausted(context: Recording, call: CallLease): boolean {
   return call.failures >= context.config.delivery.maxAttempts;
 }
 
-/** The events of one attempt, and where they leave the call. */
+/** The events of one attempt, and the change of its call. */
 function attemptStep(
   context: Recording,
   call: CallLease,
   outcome: AttemptOutcome,
-  isNews: boolean,
+  isFirstNews: boolean,
 ): { events: LedgerEvent[]; call: CallChange } {
   const { callId, leaseId } = call;
   const attempt = { call_id: callId, attempt: call.attempt };
   switch (outcome.kind) {
     case 'completed': {
       const completed: LedgerEvent = { type: 'completed', data: { ...attempt, ...resultFacts(outcome) } };
-      const events: LedgerEvent[] = isNews ? [{ type: 'delivered', data: attempt }, completed] : [completed];
+      const events: LedgerEvent[] = isFirstNews
+        ? [{ type: 'delivered', data: attempt }, completed]
+        : [completed];
       return { events, call: { op: 'complete', callId, leaseId } };
     }
     case 'dead': {
@@ -70,7 +76,7 @@ function attemptStep(
       return { events, call: { op: 'dead_letter', callId, leaseId, error } };
     }
     case 'gone':
-      // not the call's fault: it costs no attempt, and waits for the runner's return
+      // the runner's fault: it costs the call no attempt
       return outcome.reason
         ? failedStep(context, call, { reason: outcome.reason }, 'return_lease', 0)
         : failedStep(context, call, { reason: 'runner_gone' }, 'return_lease', 1_000);
@@ -115,7 +121,7 @@ function failedStep(
   return { events, call: { op, callId, leaseId, delayMs, error } as const };
 }
 
-/** Full jitter: many calls that failed together do not come back together. A runner's Retry-After is the least. */
+/** Full jitter, so that calls that failed together are not retried together; never sooner than a runner's Retry-After. */
 function retryDelayMs(context: Recording, failures: number, retryAfterMs = 0): number {
   const { backoffBaseMs, backoffCapMs } = context.config.delivery;
   const waitMs = backOffMs({ firstMs: backoffBaseMs, longestMs: backoffCapMs }, failures);

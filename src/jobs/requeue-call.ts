@@ -3,24 +3,27 @@ import { findCall } from '../store/calls.ts';
 import { readStream } from '../store/streams.ts';
 import type { JobsContext } from './context.ts';
 
-/** `refunded`: nobody pays for it any more. */
-export type Requeued = 'done' | 'not_dead' | 'refunded';
+export type RequeueResult =
+  | { readonly kind: 'requeued' }
+  | { readonly kind: 'not_dead' }
+  /** Its payment was refunded. */
+  | { readonly kind: 'refunded' };
 
-/** Puts a dead-lettered call back in the queue, by the operator's word. */
+/** Puts a dead-lettered call back in the queue, for the operator. */
 export async function requeueCall(
   context: Pick<JobsContext, 'db' | 'lane' | 'pool'>,
   callId: number,
   tokenId?: number,
-): Promise<Requeued> {
+): Promise<RequeueResult> {
   const call = await findCall(context.db, callId);
-  if (call?.status !== 'dead') return 'not_dead';
-  const story = foldQuote((await readStream(context.pool, call.stream)).events);
-  const payment = story.payments.find((paid) => paid.call?.callId === callId);
-  if (payment?.refunded) return 'refunded';
+  if (call?.status !== 'dead') return { kind: 'not_dead' };
+  const quote = foldQuote((await readStream(context.pool, call.stream)).events);
+  const payment = quote.payments.find((paid) => paid.call?.callId === callId);
+  if (payment?.refunded) return { kind: 'refunded' };
   const { outcome } = await context.lane.append({
     stream: call.stream,
-    // a refund that is recorded meanwhile moves the stream
-    expect: story.version,
+    // a refund recorded meanwhile moves the stream
+    expect: quote.version,
     events: [
       {
         type: 'operator_requeued',
@@ -30,5 +33,5 @@ export async function requeueCall(
     call: { op: 'requeue', callId },
   });
   if (outcome === 'stale') return requeueCall(context, callId, tokenId);
-  return outcome === 'ok' ? 'done' : 'not_dead';
+  return { kind: outcome === 'ok' ? 'requeued' : 'not_dead' };
 }

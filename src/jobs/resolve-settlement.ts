@@ -9,7 +9,7 @@ import { postponeUnsettled, type UnsettledCall } from '../store/unsettled.ts';
 import { findByKey, findTakenBack } from './find-payment.ts';
 import { findSettlement } from './find-settlement.ts';
 import { type JobsContext, nowSecs } from './context.ts';
-import { askToSettle } from './settle-payment.ts';
+import { requestSettlement } from './settle-payment.ts';
 import { recordDecision, recordOutcome, type StartedPayment } from './record-settlement.ts';
 
 /** Names an open settlement; without a call id if a runner has its call. */
@@ -146,7 +146,7 @@ async function settleAgain(context: JobsContext, { open, started }: Unresolved):
   // other processes leave it alone meanwhile
   if (callId !== undefined) await postponeUnsettled(context.pool, callId, settleTimeoutMs + landedAfterMs);
   context.log.info({ quote_digest: started.digest }, 'settling an unknown settlement again');
-  const outcome = await askToSettle(context, started, { isRepeated: true });
+  const outcome = await requestSettlement(context, started, { isRepeated: true });
   const isUnderWay = outcome.kind === 'settled' || (outcome.kind === 'unknown' && outcome.transaction);
   const pauseMs = isUnderWay
     ? landedAfterMs

@@ -7,22 +7,22 @@ import type { Outcome } from '../domain/payments/settlement.ts';
 import { recordOutcome, type StartedPayment, type Superseded } from './record-settlement.ts';
 
 /**
- * Settles a started payment and records what became of it: paid and enqueued in one append, failed, or unknown.
- * Returns the state that is now on record. Where another process recorded an outcome first, that one holds.
+ * Settles a started payment and records the outcome: paid and enqueued in one append, failed, or unknown. Returns the outcome
+ * on record; if another process recorded one first, that one holds.
  */
 export async function settlePayment(
   context: JobsContext,
   started: StartedPayment,
 ): Promise<Outcome | Superseded> {
-  const outcome = await askToSettle(context, started);
+  const outcome = await requestSettlement(context, started);
   if (outcome.kind !== 'settled') {
     context.log.warn({ quote_digest: started.digest, reason: outcome.reason }, `settlement ${outcome.kind}`);
   }
   return recordOutcome(context, started, outcome);
 }
 
-/** Has the facilitator settle a payment, again where need be: its authorization can be used only once. */
-export async function askToSettle(
+/** Has the facilitator settle a payment, also repeatedly: its authorization can be used only once. */
+export async function requestSettlement(
   context: JobsContext,
   { digest, state: { payment } }: StartedPayment,
   options: SettleOptions = {},
@@ -48,7 +48,7 @@ async function judge(context: JobsContext, payment: SignedPayment, answer: Settl
   }
 }
 
-/** A facilitator's word is unsigned: it must at least speak of this payment, and the chain is asked as well. */
+/** A facilitator's answer is unsigned: it must name this payment's network and payer, and the chain is asked as well. */
 async function judgeSuccess(
   context: JobsContext,
   payment: SignedPayment,
@@ -59,7 +59,7 @@ async function judgeSuccess(
   if (answer.payer !== undefined && answer.payer !== payment.payer) {
     context.log.error(
       { payer: payment.payer, settled_payer: answer.payer, transaction },
-      'payer mismatch: somebody else is said to have paid',
+      'payer mismatch: the facilitator says that another payer paid',
     );
     return { kind: 'unknown', reason: 'payer_mismatch', transaction, settledPayer: answer.payer };
   }

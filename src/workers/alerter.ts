@@ -6,9 +6,9 @@ import { endFollowUps, readEvent, takeFollowUps } from '../store/follow-ups.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 2_000;
-const alertsAtOnce = 16;
+const maxAlerts = 16;
 
-/** Tells the operator, at least once, what the ledger holds that cannot wait: in the log, and by webhook where one is set. */
+/** Sends the ledger's alerts to the operator, at least once each: to the log, and to a webhook if one is configured. */
 export function startAlerter(context: JobsContext, webhook: Webhook | undefined): Loop {
   const send = async (event: RecordedEvent, tries: number): Promise<number | undefined> => {
     const { id, type, text } = alertOf(event);
@@ -23,7 +23,7 @@ export function startAlerter(context: JobsContext, webhook: Webhook | undefined)
 
   return startLoop(
     async () => {
-      const due = await takeFollowUps(context.pool, 'alert', undefined, alertsAtOnce);
+      const due = await takeFollowUps(context.pool, 'alert', undefined, maxAlerts);
       const sent = await Promise.all(
         due.map(async ({ seq, tries }) => {
           const event = await readEvent(context.db, seq);
@@ -35,7 +35,7 @@ export function startAlerter(context: JobsContext, webhook: Webhook | undefined)
         'alert',
         sent.flatMap((seq) => seq ?? []),
       );
-      return due.length === alertsAtOnce;
+      return due.length === maxAlerts;
     },
     {
       pollMs,

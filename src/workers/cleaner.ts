@@ -5,21 +5,21 @@ import { pruneFollowUps } from '../store/follow-ups.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 600_000;
-const piece = 500;
+const batchSize = 500;
 
-/** Drops up to `max` rows of a kind; returns how many went. */
-type Sweep = (pool: pg.Pool, max: number) => Promise<number>;
+/** Deletes up to `max` rows of a kind; returns how many. */
+type Prune = (pool: pg.Pool, max: number) => Promise<number>;
 
-/** Drops what nothing can need again, piece by piece. By default what calls and the lane leave behind. */
+/** Prunes old rows, batch by batch. By default those of calls, the lane and follow-ups. */
 export function startCleaner(
   { pool, log }: Pick<JobsContext, 'pool' | 'log'>,
-  sweeps: readonly Sweep[] = [pruneLane, pruneFollowUps],
+  prunes: readonly Prune[] = [pruneLane, pruneFollowUps],
 ): Loop {
   return startLoop(
     async () => {
-      let swept = 0;
-      for (const dropSome of sweeps) swept += await dropSome(pool, piece);
-      return swept > 0;
+      let pruned = 0;
+      for (const prune of prunes) pruned += await prune(pool, batchSize);
+      return pruned > 0;
     },
     { pollMs, log, failureMessage: 'old rows could not be pruned' },
   );

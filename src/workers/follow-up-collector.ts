@@ -3,11 +3,11 @@ import { collectFollowUps } from '../store/follow-ups.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 500;
-const eventsAtOnce = 5_000;
+const maxEvents = 5_000;
 
-/** Reads the ledger as it grows, for all processes, and notes what is wanted beside it. */
+/** Reads new events of the ledger, for all processes, and creates their follow-ups. */
 export function startFollowUpCollector({ pool, log }: Pick<JobsContext, 'pool' | 'log'>): Loop {
-  return startLoop(async () => (await collectFollowUps(pool, eventsAtOnce)) === eventsAtOnce, {
+  return startLoop(async () => (await collectFollowUps(pool, maxEvents)) === maxEvents, {
     pollMs,
     log,
     failureMessage: 'follow-ups could not be collected from the ledger',

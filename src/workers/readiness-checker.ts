@@ -5,8 +5,8 @@ import { type Loop, startLoop } from './loop.ts';
 const pollMs = 5_000;
 
 /**
- * Keeps the readiness that `/x402/ready` answers with, so that asking it costs nobody anything, and with it the process's
- * reading of the database's clock.
+ * Checks the readiness that `/x402/ready` answers with, so that a request for it is free, and refreshes the process's reading of
+ * the database's clock.
  */
 export function startReadinessChecker(
   current: () => JobsContext,

@@ -7,10 +7,10 @@ import { leaseCalls } from '../store/calls.ts';
 import { type Loop, startLoop } from './loop.ts';
 import { createPromiseTracker } from '../runtime/promise-tracker.ts';
 
-/** Calls are looked for at least this often; a released call wakes its relay at once. */
+/** A call that this process releases wakes the relay at once. */
 const pollMs = 1_000;
 
-/** Takes due calls and pushes them to one runner, as many at a time as it is configured to get. */
+/** Leases due calls and pushes them to one runner, with the configured concurrency. */
 export function startRelay(context: JobsContext, runner: RunnerConfig & { readonly url: string }): Loop {
   const { timeoutMs, maxResultBytes, leaseSecs, concurrencyPerRunner } = context.config.delivery;
   const peer = createPushRunner({ url: runner.url, timeoutMs, maxResultBytes });
@@ -21,7 +21,7 @@ export function startRelay(context: JobsContext, runner: RunnerConfig & { readon
       const kind = await deliverCall(context, runner, peer, call);
       if (kind === 'gone') await pauseRunner(context, runner);
     } catch (error) {
-      // its lease runs out, and then it is due again
+      // the call is due again when its lease expires
       context.log.error({ err: error, call_id: call.callId }, 'a delivery could not be recorded');
     }
   };

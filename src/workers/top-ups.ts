@@ -153,7 +153,8 @@ async function endUnpaid(work: TopUps, call: CallLease, reason = 'settlement_fai
 async function end(work: TopUps, call: CallLease, outcome: AttemptOutcome): Promise<void> {
   const recorded = await recordAttempt(work, call, outcome, true);
   const facts = { quote_digest: call.quoteDigest, call_id: call.callId, attempt: call.attempt };
-  if (!recorded) work.log.warn(facts, 'lease lost: another attempt counts');
+  if (recorded.kind === 'lease_lost')
+    work.log.warn(facts, 'lease lost: the attempt of its new holder counts');
   else if (outcome.kind === 'completed') work.log.info(facts, 'credit topped up');
   else work.log.error({ ...facts, outcome: outcome.kind }, 'a top-up was not given');
 }

@@ -35,7 +35,7 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         file: 'src/jobs/settle-payment.ts',
-        find: `  const outcome = await askToSettle(context, started);`,
+        find: `  const outcome = await requestSettlement(context, started);`,
         replace: `  const { payment, call } = started.state;
   if (call.kind !== 'waiting') throw new Error('its call does not wait');
   const { callId } = call;
@@ -53,7 +53,7 @@ export const plants: readonly Plant[] = [
     version: started.version + 1,
     state: { ...started.state, call: { kind: 'with_runner' } },
   };
-  const outcome = await askToSettle(context, started);`,
+  const outcome = await requestSettlement(context, started);`,
       },
     ],
     caughtBy: ['illegal_transition', 'call_without_transfer'],

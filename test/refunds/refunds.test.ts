@@ -77,7 +77,7 @@ describe('a payment whose call is a dead letter', () => {
     expect((await listPayments(ledger.pool, {}, 0, 10)).rows).toMatchObject([
       { state: 'refunded', refund_transaction: transaction, refund_due: null },
     ]);
-    expect(await requeueCall(ledger, Number(callId))).toBe('refunded');
+    expect(await requeueCall(ledger, Number(callId))).toEqual({ kind: 'refunded' });
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
@@ -86,7 +86,7 @@ describe('a payment whose call is a dead letter', () => {
     const digest = await paid();
     await projectToHead(ledger);
     const [{ call_id: callId } = { call_id: null }] = (await listRefundsDue(ledger.pool, 0, 10)).rows;
-    expect(await requeueCall(ledger, Number(callId))).toBe('done');
+    expect(await requeueCall(ledger, Number(callId))).toEqual({ kind: 'requeued' });
     await eventually(async () => expect(await stateOf(digest)).toBe('completed'));
     await projectToHead(ledger);
     expect((await listRefundsDue(ledger.pool, 0, 10)).rows).toEqual([]);

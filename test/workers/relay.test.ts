@@ -239,12 +239,12 @@ describe('a call that its runner does not take', () => {
     await expectSound(database);
 
     const operator = operatorOf(database);
-    expect(await requeueCall(operator, call.callId)).toBe('done');
+    expect(await requeueCall(operator, call.callId)).toEqual({ kind: 'requeued' });
     expect((await reachesState(call, 'completed')).result).not.toBeNull();
     expect(attemptsOf(runner.deliveries)).toEqual(countingTo(6));
     expect(idsOf(runner.deliveries).size).toBe(1);
     expect(await listDeadCalls(database.db, 10)).toEqual([]);
-    expect(await requeueCall(operator, call.callId)).toBe('not_dead');
+    expect(await requeueCall(operator, call.callId)).toEqual({ kind: 'not_dead' });
     expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({
       accepted: 1,
       dead_lettered: 1,
@@ -299,8 +299,8 @@ describe('a runner that answers 410', () => {
     wanted = true;
     const restarted = await start();
     const operator = operatorOf(database);
-    expect(await resumeRunner(operator, { name: 'runner-1' })).toBe(true);
-    expect(await resumeRunner(operator, { name: 'runner-1' })).toBe(false);
+    expect(await resumeRunner(operator, { name: 'runner-1' })).toEqual({ kind: 'changed' });
+    expect(await resumeRunner(operator, { name: 'runner-1' })).toEqual({ kind: 'unchanged' });
     for (const call of [first, ...later]) await reachesState(call, 'completed', restarted);
     await expectSound(database);
   });

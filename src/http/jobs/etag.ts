@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
-/** Sends a body that the client may have already: then it is told so. */
+/** Sends a body, or 304 if the client has it already. */
 export function sendTagged(
   request: FastifyRequest,
   reply: FastifyReply,

@@ -45,7 +45,7 @@ export function paidJobRoutes(current: () => JobsContext) {
       async (request, reply) => {
         if (!isCarriable(request.headers['content-type']))
           return sendRefusal(request, reply, 'invalid_content_type');
-        // one configuration for the whole request, whatever is loaded meanwhile
+        // one configuration for the whole request, even if another is loaded meanwhile
         const context = current();
         const flow = payForJob(context, jobRequest(request));
         inFlight.keep(request, flow);
@@ -64,7 +64,7 @@ export function paidJobRoutes(current: () => JobsContext) {
   };
 }
 
-/** What the parser of bodies throws: a body over the limit is a refusal like any other, the rest is not ours. */
+/** Handles what the body parser throws: a body over the limit is refused like any other request. */
 async function refuseUnread(
   context: JobsContext,
   patience: WaitLimit<Refused>,
@@ -83,7 +83,7 @@ async function refuseUnread(
 
 type PaidRequest = FastifyRequest<{ Params: JobParams }>;
 
-/** Whether a runner can be given this content type as it is. */
+/** Whether this content type can be sent on to a runner unchanged. */
 function isCarriable(contentType: string | undefined): boolean {
   return contentType === undefined || /^[!-~][ -~]{0,199}$/.test(contentType);
 }
@@ -104,7 +104,7 @@ function jobRequest(request: PaidRequest): JobRequest {
   };
 }
 
-/** A header that came twice arrives joined by a comma, and so reads as none of these. */
+/** A repeated header arrives joined by commas, which no valid value contains. */
 function callerHeadersOf(headers: FastifyRequest['headers']): JobRequest['callerHeaders'] {
   const text = (name: string): string | undefined => {
     const value = headers[name];
@@ -118,7 +118,7 @@ function callerHeadersOf(headers: FastifyRequest['headers']): JobRequest['caller
   };
 }
 
-/** The payment that came, if one came. Beside a version 2 payment a version 1 header means nothing. */
+/** The payment header, if there is one. A version 2 header takes precedence over a version 1 header. */
 function paymentOf(headers: FastifyRequest['headers']): JobRequest['payment'] {
   const v2 = headers['payment-signature'];
   if (v2 !== undefined) return { header: String(v2), x402Version: 2 };
@@ -180,7 +180,7 @@ function sendAccepted(
     .send(body);
 }
 
-/** The 402: version 2 in the header, where its clients look first, version 1 in the body, where the others look. */
+/** The 402: version 2 in the header, version 1 in the body, where their clients look for them. */
 function sendPaymentRequired(
   context: JobsContext,
   request: FastifyRequest,

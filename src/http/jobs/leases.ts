@@ -10,7 +10,7 @@ import { sendRefusal } from '../server/errors.ts';
 import { bearerToken, idOf } from '../server/request-values.ts';
 import { completeBody, extendBody, failBody, leaseBody, type LeasedCallJson } from '../schemas/runner.ts';
 
-/** The lease API for runners that poll. Every route wants the bearer token of a runner with `mode = "lease"`. */
+/** The lease API for runners that poll. Every route requires the bearer token of a runner with `mode = "lease"`. */
 export function leaseRoutes(context: JobsContext) {
   const runners = context.config.runners
     .filter(({ mode }) => mode === 'lease')
@@ -54,9 +54,9 @@ export function leaseRoutes(context: JobsContext) {
 
     route('/runner/calls/:call_id/extend', extendBody, async ({ runner, body, request, reply, callId }) => {
       const lease = { callId, leaseId: body.lease_id };
-      const endsAt = await extendRunnerLease(context, runner, lease, body.lease_secs);
-      if (!endsAt) return sendRefusal(request, reply, 'lease_lost');
-      return reply.send({ lease_expires_at: endsAt.toISOString() });
+      const extended = await extendRunnerLease(context, runner, lease, body.lease_secs);
+      if (extended.kind === 'lease_lost') return sendRefusal(request, reply, 'lease_lost');
+      return reply.send({ lease_expires_at: extended.endsAt.toISOString() });
     });
 
     route(
@@ -69,7 +69,9 @@ export function leaseRoutes(context: JobsContext) {
         const contentType = body.result?.content_type;
         const outcome = { kind: 'completed', contentType, result, resultOmitted: false } as const;
         const done = await finishLease(context, runner, { callId, leaseId: body.lease_id }, outcome);
-        return done ? reply.send({ status: 'completed' }) : sendRefusal(request, reply, 'lease_lost');
+        return done.kind === 'recorded'
+          ? reply.send({ status: 'completed' })
+          : sendRefusal(request, reply, 'lease_lost');
       },
     );
 
@@ -77,12 +79,14 @@ export function leaseRoutes(context: JobsContext) {
       const error = printable(body.error);
       const outcome = { kind: body.retry ? 'retry' : 'dead', reason: 'runner_failed', error } as const;
       const done = await finishLease(context, runner, { callId, leaseId: body.lease_id }, outcome);
-      return done ? reply.send({ status: 'failed' }) : sendRefusal(request, reply, 'lease_lost');
+      return done.kind === 'recorded'
+        ? reply.send({ status: 'failed' })
+        : sendRefusal(request, reply, 'lease_lost');
     });
   };
 }
 
-type RunnerHandler<T> = (asked: {
+type RunnerHandler<T> = (call: {
   readonly runner: RunnerConfig;
   readonly body: T;
   readonly request: FastifyRequest;

@@ -7,7 +7,7 @@ import { authorizeOperator } from '../identity/operator-access.ts';
 import { idOf } from '../server/request-values.ts';
 import { type DeadLetter, deadLettersQuery } from '../schemas/operator.ts';
 
-/** What an operator does over HTTP: every route wants a token with the scope it names. */
+/** The operator's routes: each requires a token with the scope it names. */
 export function operatorRoutes(current: () => JobsContext) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/operator/dead-letters', async (request, reply) => {
@@ -27,9 +27,9 @@ export function operatorRoutes(current: () => JobsContext) {
         const operator = await authorizeOperator(context, request, reply, 'calls:write');
         if (!operator) return reply;
         const callId = idOf(request.params.call_id);
-        const done = await requeueCall(context, callId, operator.tokenId);
-        if (done === 'refunded') return sendRefusal(request, reply, 'call_refunded');
-        if (done === 'not_dead') return sendRefusal(request, reply, 'call_not_found');
+        const { kind } = await requeueCall(context, callId, operator.tokenId);
+        if (kind === 'refunded') return sendRefusal(request, reply, 'call_refunded');
+        if (kind === 'not_dead') return sendRefusal(request, reply, 'call_not_found');
         context.onCallReleased();
         return reply.send({ call_id: callId, status: 'enqueued' });
       },

@@ -7,7 +7,7 @@ import { noteFacts } from '../server/request-log.ts';
 import { bearerToken } from '../server/request-values.ts';
 import type { Receipt } from '../schemas/receipt.ts';
 
-/** GET /x402/receipts/{quote_digest}: a quote's story; with its receipt token also the runner's result. */
+/** GET /x402/receipts/{quote_digest}: a quote's receipt; with its receipt token also the runner's result. */
 export function receiptRoutes(current: () => JobsContext) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get<{ Params: { quote_digest: string } }>('/x402/receipts/:quote_digest', async (request, reply) => {

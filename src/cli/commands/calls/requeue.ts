@@ -5,10 +5,10 @@ import { fail, say } from '../../terminal.ts';
 
 export async function run([text]: readonly string[]): Promise<number> {
   const id = readId(text, 'name the call: tollbook calls requeue CALL_ID, as `tollbook calls dead` shows it');
-  const done = await withLedger((ledger) => requeueCall(ledger, id));
-  if (done === 'done') say(`Call ${id} is queued again.`);
-  else if (done === 'refunded')
+  const { kind } = await withLedger((ledger) => requeueCall(ledger, id));
+  if (kind === 'requeued') say(`Call ${id} is queued again.`);
+  else if (kind === 'refunded')
     fail(`The payment for call ${id} was refunded, so the call is not delivered.`);
   else fail(`There is no dead-lettered call ${id}.`);
-  return done === 'done' ? 0 : 1;
+  return kind === 'requeued' ? 0 : 1;
 }

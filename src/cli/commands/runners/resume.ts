@@ -5,8 +5,8 @@ import { fail, say } from '../../terminal.ts';
 
 export async function run([name]: readonly string[]): Promise<number> {
   if (name === undefined) throw new ArgumentError('name the runner: tollbook runners resume NAME');
-  const done = await withLedger((ledger) => resumeRunner(ledger, { name }));
-  if (done) say(`Runner ${name} gets calls again.`);
+  const { kind } = await withLedger((ledger) => resumeRunner(ledger, { name }));
+  if (kind === 'changed') say(`Runner ${name} gets calls again.`);
   else fail(`Runner ${name} is not paused.`);
-  return done ? 0 : 1;
+  return kind === 'changed' ? 0 : 1;
 }
