@@ -1,7 +1,7 @@
 import type { ModelTarget, UpstreamConfig } from '../config/config.ts';
 import { rewriteForUpstream } from '../domain/chat/chat-request.ts';
 import { openAiError, type OpenAiError } from '../domain/errors/openai-error.ts';
-import { requestFault } from '../domain/chat/request-fault.ts';
+import { refusedRequestError } from '../domain/chat/refused-request.ts';
 import type { Upstream } from '../peers/upstream/upstream.ts';
 import type { UpstreamAnswer, UpstreamCompleted, UpstreamStreaming } from '../peers/upstream/answer.ts';
 import { type Attempt, healthSign } from '../peers/upstream/health.ts';
@@ -126,7 +126,7 @@ function judge(answer: Failure, upstream: string): NotBegun {
       return told('upstream_busy', openAiError('upstream_unavailable'), 1);
     case 'refused':
       return answer.fault === 'request'
-        ? told(`status_${answer.status}`, requestFault(answer.error))
+        ? told(`status_${answer.status}`, refusedRequestError(answer.error))
         : told(`status_${answer.status}`, openAiError('upstream_unavailable'), answer.retryAfterSecs ?? 5);
     case 'failed': {
       const { cause, retryAfterSecs } = answer;

@@ -6,7 +6,7 @@ import {
   parseSiweMessage,
   recoverSiweSigner,
   siweDigest,
-  siweFault,
+  siweRefusal,
   type SiweMessage,
 } from '../domain/identity/siwe.ts';
 import { countAuthFailure } from '../store/credit.ts';
@@ -99,7 +99,7 @@ async function judge(
   const { domain, origin } = termsOf(identity);
   const nowMs = Date.now() + identity.lane.state.clockOffsetMs;
   const chainIds = [identity.settings.siweChainId];
-  const fault = siweFault(message, {
+  const fault = siweRefusal(message, {
     domain,
     origin,
     chainIds,

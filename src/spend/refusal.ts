@@ -1,9 +1,9 @@
-import type { SpendAuthFault } from '../domain/spend/spend-auth.ts';
+import type { SpendAuthRefusal } from '../domain/spend/spend-auth.ts';
 
 /** Why a spend authorization does not pay for a request. Nothing is charged for that request. */
 export type SpendRefusal =
   /** The authorization, or its account, is at fault. `message` says more than the fault's own sentence. */
-  | { readonly kind: 'invalid'; readonly fault: SpendAuthFault; readonly message?: string }
+  | { readonly kind: 'invalid'; readonly fault: SpendAuthRefusal; readonly message?: string }
   /** The client's address sent too many credentials that failed. */
   | { readonly kind: 'too_many_failures' }
   /** It pays for this very request, which is being answered. */
@@ -18,6 +18,6 @@ export type SpendRefusal =
   /** The client closed its connection. */
   | { readonly kind: 'client_left' };
 
-export function invalidSpend(fault: SpendAuthFault, message?: string): SpendRefusal {
+export function invalidSpend(fault: SpendAuthRefusal, message?: string): SpendRefusal {
   return { kind: 'invalid', fault, ...(message === undefined ? {} : { message }) };
 }

@@ -5,7 +5,7 @@ import {
   type SpendAuth,
   spendAuthDigest,
   spendAuthHash,
-  spendTermsFault,
+  spendTermsRefusal,
 } from '../domain/spend/spend-auth.ts';
 import { countAuthFailure } from '../store/credit.ts';
 import type { SpendContext } from './context.ts';
@@ -71,7 +71,7 @@ function checkTerms(
   const untilSecs =
     neededUntilSecs(context, firstByteSecs) + Math.ceil((authorizeTimeoutMs + nonceWaitMs) / 1_000);
   const terms = { operator, serviceId: BigInt(serviceId), minCharge, maxSpend };
-  const fault = spendTermsFault(auth, terms, untilSecs);
+  const fault = spendTermsRefusal(auth, terms, untilSecs);
   if (!fault) return undefined;
   const messages: Partial<Record<typeof fault, string>> = {
     operator_mismatch: `The spend authorization names another operator; sign one for ${operator}. Nothing was charged.`,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type NoteVerifier, openCheckpoint, type TreeHead } from '../domain/log/checkpoint.ts';
-import { type Fault, LedgerCheck } from '../domain/verify/ledger-check.ts';
+import { type LedgerProblem, LedgerCheck } from '../domain/verify/ledger-check.ts';
 import { isTrailer, type Roots } from '../log/tree-roots.ts';
 
 /** What became of one checkpoint. `words` say what is wrong with it, where something is. */
@@ -15,7 +15,7 @@ export interface Verdict {
   readonly events: number;
   readonly root: Buffer;
   /** The first wrong event, or the first place where the counters are not the events. */
-  readonly fault: Fault | undefined;
+  readonly fault: LedgerProblem | undefined;
   /** By size. */
   readonly checkpoints: readonly CheckpointVerdict[];
   /** Whether the counters were among what was read. */
@@ -42,7 +42,7 @@ export class ExportVerifier {
   readonly #verdicts: CheckpointVerdict[] = [];
   readonly #waiting: { source: string; head: TreeHead }[] = [];
   #events = 0;
-  #fault: Fault | undefined;
+  #fault: LedgerProblem | undefined;
   #hasCounters = false;
 
   constructor(checkpoints: readonly GivenCheckpoint[], verifier: NoteVerifier | undefined) {
@@ -82,7 +82,7 @@ export class ExportVerifier {
   }
 
   /** Notes a fault that was found elsewhere, unless one was found before. */
-  note(fault: Fault): void {
+  note(fault: LedgerProblem): void {
     this.#fault ??= fault;
   }
 
@@ -129,7 +129,7 @@ export class ExportVerifier {
     else this.note({ seq: this.size, words: 'the counters of the export cannot be read' });
   }
 
-  #compareCounters(seq: number, counters: Readonly<Record<string, number>>): Fault | undefined {
+  #compareCounters(seq: number, counters: Readonly<Record<string, number>>): LedgerProblem | undefined {
     const at = this.#check.seq;
     if (seq !== at)
       return { seq: at, words: `the ledger says that it stands at ${seq}, but its events end at ${at}` };

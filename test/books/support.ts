@@ -7,7 +7,7 @@ import type { BookFormat } from '../../src/domain/bookkeeping/format.ts';
 import type { RecordedEvent } from '../../src/domain/events/event.ts';
 import { encodeEventData, type LedgerEvent } from '../../src/domain/events/event.ts';
 import { parsePeriod, type Period } from '../../src/domain/values/period.ts';
-import { booksStartMs, paying, placed, type ToldToBooks } from '../domain/bookkeeping/support.ts';
+import { booksStartMs, paying, placed, type StreamEvent } from '../domain/bookkeeping/support.ts';
 import { temporaryFolder } from '../support/program.ts';
 
 export function periodOf(from: string, to: string): Period {
@@ -19,10 +19,10 @@ export function periodOf(from: string, to: string): Period {
 export const january = periodOf('2026-01', '2026-02');
 export const february = periodOf('2026-02', '2026-03');
 
-const account = (type: string, data: object, stream = 'account:7'): ToldToBooks =>
-  ({ stream, event: { type, data: { account_id: 7, ...data } } }) as ToldToBooks;
+const account = (type: string, data: object, stream = 'account:7'): StreamEvent =>
+  ({ stream, event: { type, data: { account_id: 7, ...data } } }) as StreamEvent;
 
-const spend = (type: string): ToldToBooks => {
+const spend = (type: string): StreamEvent => {
   const chatId = '00000000-0000-4000-8000-00000000000a';
   const data = {
     chat_id: chatId,
@@ -45,7 +45,7 @@ const spend = (type: string): ToldToBooks => {
   return {
     stream: `spend:${chatId}`,
     event: { type, data: type === 'spend_accepted' ? { ...data, ...signed } : data },
-  } as ToldToBooks;
+  } as StreamEvent;
 };
 
 /** The same ledger at the end of January, and at the end of February with all that came late. */
@@ -96,7 +96,7 @@ export function twoMonths(): { readonly first: RecordedEvent[]; readonly both: R
     {
       stream: `chat:${chatId}`,
       event: { type: 'chat_admitted', data: { caller: 'api_key', model: '=1+2"x', streaming: false } },
-    } as ToldToBooks,
+    } as StreamEvent,
     account('credit_held', { ...chat, amount_micros: '400' }, `chat:${chatId}`),
     {
       stream: `chat:${chatId}`,
@@ -111,7 +111,7 @@ export function twoMonths(): { readonly first: RecordedEvent[]; readonly both: R
           cost_micros: '400',
         },
       },
-    } as ToldToBooks,
+    } as StreamEvent,
     account('credit_captured', { ...chat, amount_micros: '400', is_estimate: false }, `chat:${chatId}`),
     spend('spend_paid_out'),
   ];
@@ -124,7 +124,7 @@ export function twoMonths(): { readonly first: RecordedEvent[]; readonly both: R
 
 type Quote = ReturnType<typeof paying>;
 
-function sweepOf({ terms }: Quote, amount: string): ToldToBooks {
+function sweepOf({ terms }: Quote, amount: string): StreamEvent {
   const transaction = `0x${'05'.repeat(32)}`;
   const { network, asset, symbol, decimals, pay_to } = terms;
   const to = { swept_to: `0x${'88'.repeat(20)}`, amount, operator: 'ann' };

@@ -10,13 +10,13 @@ export const accounts = {
   undelivered: 'Liabilities:Undelivered',
   /** Paid, and never delivered. */
   refundsDue: 'Liabilities:RefundsDue',
-  /** What customers may still use of their credit. */
+  /** Credit that customers have not used. */
   prepaidCredit: 'Liabilities:PrepaidCredit',
-  /** Where tokens become credit: in each commodity what went through. */
+  /** Tokens converted to credit, in both commodities. */
   conversion: 'Equity:Conversion',
-  /** What stood on the other side before a period, with all earlier income and expenses. */
+  /** The other side of the balances before a period, with all earlier income and expenses. */
   opening: 'Equity:Opening',
-  /** Against income: delivered, and paid back all the same. */
+  /** Against income: delivered and refunded. */
   refunds: 'Income:Refunds',
   breakage: 'Income:Breakage',
   /** Spends carry no model's name. */
@@ -30,29 +30,29 @@ export const accounts = {
   lostSpends: 'Expenses:LostSpends',
 } as const;
 
-/** The tokens at an address of ours. */
+/** The tokens at an address of the operator. */
 export function chainAccount(token: Commodity, address: string): string {
   return `Assets:Chain:${tokenPart(token)}:${shortAddress(address)}`;
 }
 
-/** Tokens that only a facilitator says have arrived there. */
+/** Tokens at an address that only a facilitator reported. */
 export function unconfirmedAccount(token: Commodity, address: string): string {
   return `Assets:Unconfirmed:${tokenPart(token)}:${shortAddress(address)}`;
 }
 
-/** Tokens of ours beyond the addresses that are paid to. */
+/** The operator's tokens at addresses that are no payees. */
 export function treasuryAccount(token: Commodity): string {
   return `Assets:Treasury:${tokenPart(token)}`;
 }
 
-/** Spends that were earned and not yet claimed. */
+/** Spends that were earned and not yet paid out. */
 export function spendsReceivable(token: Commodity, operator: string): string {
   return `Assets:Receivable:Spends:${tokenPart(token)}:${shortAddress(operator)}`;
 }
 
-/** `isSure`: the payment behind it was seen on its chain, or an operator vouched for it. */
-export function jobIncome(serviceId: number, jobIndex: number, isSure: boolean): string {
-  return `Income:${isSure ? 'Jobs' : 'Unconfirmed'}:${serviceId}:${jobIndex}`;
+/** `isProven`: the chain or an operator confirmed the payment. */
+export function jobIncome(serviceId: number, jobIndex: number, isProven: boolean): string {
+  return `Income:${isProven ? 'Jobs' : 'Unconfirmed'}:${serviceId}:${jobIndex}`;
 }
 
 export function chatIncome(model: string | undefined): string {
@@ -63,12 +63,12 @@ function tokenPart({ network, tag }: Commodity): string {
   return `${network?.replace('eip155:', 'Eip155-')}:${tag}`;
 }
 
-/** The ends of an address, as explorers show it. */
+/** Both ends of an address, as explorers show it. */
 function shortAddress(address: string): string {
   return `${address.slice(0, 8)}-${address.slice(-6)}`;
 }
 
-/** A name as part of an account: what is not allowed becomes a hyphen, and a hash keeps names apart that would look alike. */
+/** A name as part of an account: other characters become hyphens, and a hash keeps similar names apart. */
 function accountPart(name: string): string {
   const clean = name
     .replaceAll(/[^A-Za-z0-9]+/g, '-')

@@ -9,29 +9,32 @@ import { type BookedQuote, OpenQuotes } from './open-quotes.ts';
 import { type EventOf, hasAspect, type RecordedEvent, type TypesWith } from '../events/event.ts';
 
 /**
- * Keeps the books: takes a ledger's events in the order of `seq` from the first on, and says what each means in double entry,
- * per commodity. A payment is a liability until it is delivered, then income; one that only a facilitator speaks of stands
- * apart until the chain shows it.
+ * Keeps double-entry books per commodity: takes a ledger's events in the order of `seq`, from the first on, and returns the
+ * entry of each. A payment is a liability until it is delivered, then income. A payment that only a facilitator reported is
+ * on an account of its own until the chain shows it.
  */
 export class Bookkeeper {
   readonly #quotes: OpenQuotes;
   readonly #commodities = new Commodities();
-  /** `network/address` of all that was ever to be paid to. */
+  /** `network/address` of every payee so far. */
   readonly #payees = new Set<string>();
-  /** The completion that was told of last: what it cost is posted right behind it. */
+  /** The last completion: the event with its cost follows it. */
   #lastChat: { readonly stream: string; readonly model: string } | undefined;
 
-  /** `isReopened`: the quotes that must not be forgotten when they seem done with (see ReopenedQuotes). */
+  /** `isReopened`: the quotes that must be kept after they seem closed (see ReopenedQuotes). */
   constructor(isReopened: (digest: string) => boolean) {
     this.#quotes = new OpenQuotes(isReopened);
   }
 
-  /** Quotes that are remembered: the whole of what grows, and it grows with what is open. */
+  /** The number of quotes in memory: the only state that grows, with the number of open quotes. */
   get openQuotes(): number {
     return this.#quotes.size;
   }
 
-  /** The next event's entry; undefined where no money moves. Throws BooksError where it fits nothing before it. */
+  /**
+   * The next event's entry; undefined where no money moves.
+   * @throws BooksError where it contradicts the events before it
+   */
   post(event: RecordedEvent): Entry | undefined {
     this.#quotes.tick(Date.parse(event.at));
     if (!hasAspect(event, 'bookkeeping')) return undefined;
@@ -169,7 +172,7 @@ export class Bookkeeper {
     return entryOf(event, 'sweep', moves, { counterparty: swept_to });
   }
 
-  /** Where tokens at an address of the operator's stand. */
+  /** The account for tokens at an address of the operator. */
   #holding(token: Commodity, address: string): string {
     const isPayee = this.#payees.has(`${token.network}/${address}`);
     return isPayee ? chainAccount(token, address) : treasuryAccount(token);
@@ -226,8 +229,8 @@ const spendCategories = {
   spend_failed: 'spend_lost',
 } as const;
 
-/** What an event can say beside its moves; the ledger does not hold all of it for every type. */
-interface Told {
+/** The fields of an entry that an event may have beside its moves. */
+interface EntryFields {
   readonly transaction?: string;
   readonly block_number?: string;
   readonly log_index?: number;
@@ -242,24 +245,24 @@ function entryOf(
   of: { readonly counterparty?: string; readonly quoteDigest?: string; readonly memo?: string | undefined },
 ): Entry | undefined {
   if (moves.length === 0) return undefined;
-  const told = event.data as Told;
-  const { transaction, block_number: block, log_index: logIndex } = told;
+  const fields = event.data as EntryFields;
+  const { transaction, block_number: block, log_index: logIndex } = fields;
   return {
     seq: event.seq,
     event: event.type,
     category,
     recordedAt: event.at,
-    occurredAt: block === undefined || category === 'reversal' ? event.at : blockTime(told),
+    occurredAt: block === undefined || category === 'reversal' ? event.at : blockTime(fields),
     moves,
     quoteDigest: of.quoteDigest,
     counterparty: of.counterparty,
     transaction,
     block,
     logIndex,
-    memo: of.memo ?? told.reason,
+    memo: of.memo ?? fields.reason,
   };
 }
 
-function blockTime({ block_time: secs }: Told): string | undefined {
+function blockTime({ block_time: secs }: EntryFields): string | undefined {
   return secs === undefined ? undefined : new Date(secs * 1_000).toISOString();
 }

@@ -18,12 +18,12 @@ interface Token {
   readonly decimals: number;
 }
 
-/** What beancount takes at most. */
+/** The longest name that beancount accepts. */
 const mostLetters = 24;
 
 /**
- * The tokens of a ledger by name. A token is its network, contract and decimals; it keeps the name that it had first, and
- * one whose name is taken gets its contract's first digits behind it: so what is written once never changes.
+ * The tokens of a ledger by name. A token is identified by network, contract and decimals and keeps its first name; where the
+ * name is taken, the contract's first digits follow it. So a name never changes between exports.
  */
 export class Commodities {
   readonly #known = new Map<string, Commodity>();
@@ -33,7 +33,7 @@ export class Commodities {
     return this.#named(`${network}/${asset}/${decimals}`, { network, asset, symbol, decimals });
   }
 
-  /** What a contract of prepaid credits pays out. The ledger does not hold its decimals: it is counted in atoms. */
+  /** The token that a prepaid contract pays out. The ledger does not have its decimals, so it is counted in atoms. */
   spend(network: string, contract: string): Commodity {
     const token = { network, asset: contract, symbol: 'SPEND', decimals: 0 };
     return this.#named(`${network}/${contract}/spend`, token);

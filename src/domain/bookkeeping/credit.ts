@@ -14,9 +14,8 @@ type CreditEvent = EventOf<
 type SpendEvent = EventOf<'spend_earned' | 'spend_paid_out' | 'spend_failed'>;
 
 /**
- * What credit is to the books: a liability from when it is there until it is used, taken back or expires. Credit that is
- * granted has no money behind it and is an expense; credit that is bought comes out of `Equity:Conversion`, where the token
- * went in. Holds are no postings: credit that is held is still owed.
+ * Credit is a liability until it is used, reversed or expires. Granted credit is an expense; bought credit comes out of
+ * `Equity:Conversion`, where the token went in. Holds have no postings: held credit is still owed.
  */
 export function creditMoves(event: CreditEvent, model: string | undefined): Move[] {
   const { prepaidCredit, conversion, creditGrants, lostTopUps, breakage } = accounts;
@@ -27,7 +26,7 @@ export function creditMoves(event: CreditEvent, model: string | undefined): Move
     case 'credit_topped_up':
       return moves(conversion, prepaidCredit, micros);
     case 'credit_reversed':
-      // what was used of it is lost
+      // the part that was used is lost
       return [
         ...moves(prepaidCredit, conversion, micros),
         ...moves(lostTopUps, conversion, event.data.missing_micros),

@@ -1,8 +1,8 @@
-/** Something that is counted: a token on one network, or the currency of credit. */
+/** A unit of account: a token on one network, or the currency of credit. */
 export interface Commodity {
   /** Valid in beancount as it is, and in hledger in quotes: capitals, digits, hyphens; one name, one commodity. */
   readonly name: string;
-  /** What stands in account names behind the network. */
+  /** Its part of account names, after the network. */
   readonly tag: string;
   /** CAIP-2; undefined for credit. */
   readonly network: string | undefined;
@@ -12,7 +12,7 @@ export interface Commodity {
   readonly decimals: number;
 }
 
-/** So many atoms, above 0, on the debit side of one account and on the credit side of another. */
+/** `atoms`, above 0, on the debit side of one account and the credit side of another. */
 export interface Move {
   readonly debit: string;
   readonly credit: string;
@@ -39,7 +39,7 @@ export type Category =
   | 'spend_paid_out'
   | 'spend_lost';
 
-/** What one event of the ledger means to the books. */
+/** The postings of one event. */
 export interface Entry {
   readonly seq: number;
   /** The event's type. */
@@ -47,7 +47,7 @@ export interface Entry {
   readonly category: Category;
   /** RFC 3339, as recorded. */
   readonly recordedAt: string;
-  /** The same moment for what happens here; for what happens on a chain its block's time, undefined where it is not told. */
+  /** The block's time for what happened on a chain, undefined where the node did not report it; else `recordedAt`. */
   readonly occurredAt: string | undefined;
   readonly moves: readonly Move[];
   readonly quoteDigest: string | undefined;
@@ -55,7 +55,7 @@ export interface Entry {
   readonly transaction: string | undefined;
   readonly block: string | undefined;
   readonly logIndex: number | undefined;
-  /** A machine word or a model's name. */
+  /** A machine-readable code or a model's name. */
   readonly memo: string | undefined;
 }
 
@@ -74,7 +74,7 @@ export interface Balance {
   readonly atoms: bigint;
 }
 
-/** What stands on each account in each commodity: debits less credits. */
+/** The balance of each account in each commodity: debits less credits. */
 export class Balances {
   readonly #accounts = new Map<string, Map<Commodity, bigint>>();
 
@@ -94,7 +94,7 @@ export class Balances {
     return this.#accounts.get(account)?.has(commodity) ?? false;
   }
 
-  /** By account and commodity, in the order of their code units, zeros among them. */
+  /** Sorted by account and commodity in code unit order, zeros included. */
   list(): Balance[] {
     const all = [...this.#accounts].flatMap(([account, amounts]) =>
       [...amounts].map(([commodity, atoms]) => ({ account, commodity, atoms })),

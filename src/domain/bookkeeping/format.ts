@@ -1,4 +1,4 @@
-/** What the books of a period can be written as. */
+/** The formats in which books are exported. */
 export const bookFormats = ['csv', 'parquet', 'beancount', 'hledger'] as const;
 export type BookFormat = (typeof bookFormats)[number];
 

@@ -4,23 +4,22 @@ import { type BookedPayment, isClosed } from './payment.ts';
 export interface BookedQuote {
   readonly serviceId: number;
   readonly jobIndex: number;
-  /** The hour since 1970 in which it runs out. */
+  /** The hour since 1970 in which it expires. */
   readonly endsHour: number;
   payments: readonly BookedPayment[];
 }
 
 const hourMs = 3_600_000;
-/** A payment that was in time can be recorded a little after its quote has run out. */
+/** A payment that was in time may be recorded shortly after its quote has expired. */
 const slackHours = 2;
 
 /**
- * The quotes that something is still to come of: those that can be paid, those with a payment that is under way, unconfirmed,
- * undelivered or due, and those that `isReopened` says come back. All others are forgotten, so memory does not grow with
- * the ledger.
+ * The quotes that may still change: payable ones, those with a payment that is settling, unconfirmed, undelivered or due for
+ * refund, and those of `isReopened`. All others are forgotten, so memory does not grow with the ledger.
  */
 export class OpenQuotes {
   readonly #quotes = new Map<string, BookedQuote>();
-  /** Digests by the hour in which their quotes run out. */
+  /** Digests by the hour in which their quotes expire. */
   readonly #expiring = new Map<number, string[]>();
   readonly #isReopened: (digest: string) => boolean;
   #hour = 0;
@@ -29,7 +28,7 @@ export class OpenQuotes {
     this.#isReopened = isReopened;
   }
 
-  /** How many are remembered. */
+  /** The number of quotes in memory. */
   get size(): number {
     return this.#quotes.size;
   }
@@ -46,14 +45,14 @@ export class OpenQuotes {
     return this.#quotes.get(digest);
   }
 
-  /** Forgets a quote that nothing is still to come of. */
+  /** Forgets a quote that cannot change any more. */
   settle(digest: string): void {
     const quote = this.#quotes.get(digest);
     if (quote && (quote.payments.some(isClosed) || this.#hasEnded(quote.endsHour)))
       this.#forget(digest, quote);
   }
 
-  /** Forgets what has run out unpaid by now. */
+  /** Forgets quotes that have expired unpaid. */
   tick(nowMs: number): void {
     const hour = Math.floor(nowMs / hourMs);
     if (hour <= this.#hour) return;

@@ -83,7 +83,7 @@ function dueAccount(payment: BookedPayment): string {
   }
 }
 
-/** What takes a payment from one position to another. */
+/** The moves from one position to another. */
 export function movesBetween(before: Position, after: Position, commodity: Commodity): Move[] {
   const changes = [...new Set([...before.keys(), ...after.keys()])]
     .map((account) => ({ account, atoms: (after.get(account) ?? 0n) - (before.get(account) ?? 0n) }))

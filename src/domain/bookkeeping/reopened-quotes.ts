@@ -1,7 +1,7 @@
 import type { EventDescriptor } from '../events/descriptor.ts';
 import { eventDescriptors, isEventType } from '../events/event.ts';
 
-/** What is needed of an event to see whether it reopens something. */
+/** The part of an event that decides whether it reopens a quote. */
 export interface SkimmedEvent {
   readonly type: string;
   readonly stream: string;
@@ -9,16 +9,16 @@ export interface SkimmedEvent {
 }
 
 /**
- * The quotes that something is told of after they seemed done with: a late settlement, one that did not stand, a refund, a
- * top-up told late. Found by reading the ledger once before the books are kept, so that the books can forget all others.
- * What it keeps grows with such events only, beside two tables of a fixed size; those can err to the safe side.
+ * The quotes with an event after they seemed closed: a late settlement, one that did not stand, a refund, a late top-up. They
+ * are found by reading the ledger once before the books are kept, so that the books can forget all others. Memory grows with
+ * such events only, beside two filters of fixed size, whose false positives only keep a quote longer.
  */
 export class ReopenedQuotes {
   readonly #reopened = new Set<string>();
   readonly #failed = new DigestFilter();
   readonly #completed = new DigestFilter();
 
-  /** Takes the next event. */
+  /** Reads the next event. */
   skim({ type, stream, data }: SkimmedEvent): void {
     if (!isEventType(type)) return;
     const { transition, reopens }: EventDescriptor = eventDescriptors[type];
@@ -44,20 +44,20 @@ export class ReopenedQuotes {
 const filterBits = 2 ** 26;
 const hexDigitsEach = 7;
 
-/** A Bloom filter of 8 MiB. Digests are hashes already: stretches of them are the places. */
+/** A Bloom filter of 8 MiB. Digests are hashes already, so parts of them are the bit positions. */
 class DigestFilter {
   readonly #words = new Int32Array(filterBits / 32);
 
   add(digest: string): void {
-    for (const place of placesOf(digest))
+    for (const place of bitsOf(digest))
       this.#words[place >>> 5] = (this.#words[place >>> 5] ?? 0) | (1 << (place & 31));
   }
 
   has(digest: string): boolean {
-    return placesOf(digest).every((place) => ((this.#words[place >>> 5] ?? 0) & (1 << (place & 31))) !== 0);
+    return bitsOf(digest).every((place) => ((this.#words[place >>> 5] ?? 0) & (1 << (place & 31))) !== 0);
   }
 }
 
-function placesOf(digest: string): number[] {
+function bitsOf(digest: string): number[] {
   return [2, 18, 34, 50].map((from) => parseInt(digest.slice(from, from + hexDigitsEach), 16) % filterBits);
 }

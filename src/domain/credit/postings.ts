@@ -21,10 +21,10 @@ export function postingOf(event: LedgerEvent): Posting | undefined {
   };
 }
 
-/** What an account has by its events, in micros. `granted` and `bought` are what came from outside, below zero. */
+/** An account's balance by its events, in micros. `granted` and `bought` are sources, so they are below zero. */
 export type CreditBalance = Readonly<Record<CreditSide, bigint>>;
 
-/** Of an account that nothing was ever moved on. */
+/** Of an account without postings. */
 export const noCredit: CreditBalance = {
   available: 0n,
   held: 0n,
@@ -51,14 +51,14 @@ export function foldCredit(events: Iterable<LedgerEvent>): ReadonlyMap<number, C
   return balances;
 }
 
-/** Sides that never go below zero: the others count what came from outside. */
-const solid = ['available', 'held', 'used'] as const;
+/** Sides that never go below zero; the others are the operator's. */
+const nonNegative = ['available', 'held', 'used'] as const;
 
 /** The balances of all accounts, event by event. */
 export class CreditCheck {
   readonly #balances = new Map<number, Record<CreditSide, bigint>>();
 
-  /** Takes the next event. What is wrong with it; undefined where no side goes below zero that cannot. */
+  /** Applies the next event. Returns the problem, or undefined where no such side goes below zero. */
   apply(event: LedgerEvent): string | undefined {
     const posting = postingOf(event);
     if (!posting) return undefined;
@@ -67,7 +67,7 @@ export class CreditCheck {
     this.#balances.set(accountId, balance);
     balance[from] -= amountMicros;
     balance[to] += amountMicros;
-    const short = solid.find((side) => balance[side] < 0n);
+    const short = nonNegative.find((side) => balance[side] < 0n);
     return (
       short && `account ${accountId} has ${balance[short]} micros ${short}: more than there was has moved`
     );

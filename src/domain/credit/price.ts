@@ -11,17 +11,17 @@ const nanosPerMillionInMicrosPerToken = 10n ** 9n;
 const priceDecimals = 9;
 const creditDecimals = 6;
 
-/** What a completion may cost at most: the prompt once, and every choice to its full length. Rounded up. */
-export function upperBoundMicros(asked: {
+/** The most that a completion can cost: the prompt once, and every choice at its full length. Rounded up. */
+export function upperBoundMicros(limits: {
   readonly promptTokensBound: number;
   readonly maxTokens: number;
   readonly n: number;
   readonly price: ModelPrice;
 }): bigint {
-  return micros(count(asked.promptTokensBound), count(asked.maxTokens) * count(asked.n), asked.price);
+  return micros(count(limits.promptTokensBound), count(limits.maxTokens) * count(limits.n), limits.price);
 }
 
-/** What a completion costs, rounded up: a fraction of a micro is the operator's. Zero only where no token was used. */
+/** The cost of a completion, rounded up to a whole micro. Zero only where no token was used. */
 export function costMicros(used: {
   readonly promptTokens: number;
   readonly completionTokens: number;
@@ -45,10 +45,10 @@ export function priceText(nanosPerMillion: bigint): string {
   return decimalText(nanosPerMillion, priceDecimals);
 }
 
-/** What an account can be called: it is also said in paths and in the ledger. */
+/** The form of an account's name: it is part of paths and of the ledger. */
 export const accountNamePattern = /^[A-Za-z0-9._:@+-]{1,128}$/;
 
-/** What a grant or an expiry can be asked for under, so that it is done once. */
+/** The form of the request id of a grant or an expiry, by which it is done once. */
 export const requestIdPattern = /^[A-Za-z0-9_-]{16,128}$/;
 
 /**

@@ -3,8 +3,7 @@ import type { Rate } from '../values/token.ts';
 const microsPerUnit = 10n ** 6n;
 
 /**
- * What paid tokens are worth in credit: `atoms` of a token with so many decimals, at `rate` units of the currency a token.
- * Micros, rounded down: a fraction of one is the operator's.
+ * The credit for `atoms` of a token: `rate` is units of the currency per token. In micros, rounded down.
  */
 export function topUpMicros(atoms: bigint, decimals: number, rate: Rate): bigint {
   if (atoms < 0n) throw new RangeError('amounts are never negative');

@@ -140,7 +140,7 @@ export interface SiweExpectation {
   readonly maxSkewMs: number;
 }
 
-export type SiweFault =
+export type SiweRefusal =
   | 'wrong_domain'
   | 'wrong_uri'
   | 'wrong_chain'
@@ -150,7 +150,7 @@ export type SiweFault =
   | 'not_yet_valid';
 
 /** The first thing that makes a message none for us, now. Its nonce is another question. */
-export function siweFault(message: SiweMessage, expected: SiweExpectation): SiweFault | undefined {
+export function siweRefusal(message: SiweMessage, expected: SiweExpectation): SiweRefusal | undefined {
   const { nowMs } = expected;
   const { protocol } = new URL(expected.origin);
   const isOurDomain = message.domain.toLowerCase() === expected.domain.toLowerCase();

@@ -17,7 +17,7 @@ import type { ItemFields, Tally } from './tally.ts';
 export interface Sides {
   readonly facts: LedgerFacts;
   readonly matcher: Matcher;
-  /** What receipts say, by `transactionKey`. */
+  /** By `transactionKey`. */
   readonly evidence: ReadonlyMap<string, Evidence>;
   readonly ranges: ReadonlyMap<string, BlockRange>;
   /** `network/address` of every account. */
@@ -25,7 +25,7 @@ export interface Sides {
   readonly tally: Tally;
 }
 
-/** What the ledger says that came and left within the period, by account, and what it had before. */
+/** By account: the ledger's amounts in and out within the period, and its balance before. */
 export interface LedgerSums {
   readonly opening: Map<string, bigint>;
   readonly in: Map<string, bigint>;
@@ -34,18 +34,18 @@ export interface LedgerSums {
 
 export interface Classified {
   readonly ledger: LedgerSums;
-  /** Transfers that a receipt shows within the period and the logs did not: the node contradicts itself. */
+  /** Transfers within the period that a receipt shows and the logs do not: the node contradicts itself. */
   readonly contradictions: readonly ChainTransfer[];
-  /** Payments with a proof in a block, of whose transactions the node knows nothing. */
+  /** Payments proven in a block whose transactions the node does not know. */
   readonly unseen: readonly PaymentFact[];
 }
 
-/** Puts every fact and every transfer into exactly one class, each with what it moved. Pure. */
+/** Puts every fact and every transfer into exactly one class, with the amount that it moved. Pure. */
 export function classify(sides: Sides): Classified {
   return new Classification(sides).run();
 }
 
-/** The transactions whose receipts are needed: of what the ledger names and the chain did not show, and of strangers' money. */
+/** The transactions whose receipts are needed: of facts that no log shows, and of unknown transfers. */
 export function openTransactions(
   facts: LedgerFacts,
   matcher: Matcher,
@@ -134,7 +134,7 @@ class Classification {
     return { ledger: this.#ledger, contradictions: this.#contradictions, unseen: this.#unseen };
   }
 
-  // Which transfer belongs to which fact.
+  // Matching transfers to facts.
 
   #release(transfer: ChainTransfer): void {
     this.#free.set(transferKey(transfer), transfer);
@@ -183,7 +183,7 @@ class Classification {
     return transfer && this.#free.get(transferKey(transfer));
   }
 
-  /** A transfer of its payer in its transaction that is nearly what it says. */
+  /** A transfer of its payer in its transaction that differs in one term. */
   #nearest(payment: PaymentFact): ChainTransfer | undefined {
     const near = this.#freeIn(payment).filter(({ from }) => from === payment.payer);
     for (const kind of ['amount_mismatch', 'asset_mismatch', 'payee_mismatch'] as const) {
@@ -193,7 +193,7 @@ class Classification {
     return undefined;
   }
 
-  // What is said of each.
+  // Classifying facts and transfers.
 
   #settled(payment: PaymentFact): void {
     const transfer = this.#found.get(payment);
@@ -212,7 +212,7 @@ class Classification {
     if (payment.differs !== undefined)
       return this.#add('quote_terms_differ', payment, transfer, payment.differs, transfer);
     const recorded = this.#facts.recorded(payment.settled?.at ?? '');
-    const why = recorded === 'in' ? movedWord(payment, transfer) : `recorded_${recorded}`;
+    const why = recorded === 'in' ? placeDifference(payment, transfer) : `recorded_${recorded}`;
     if (isRefundDue(payment)) return this.#add('refund_due', payment, transfer, why, transfer);
     return this.#add(recorded === 'in' ? 'matched' : 'timing', payment, transfer, why, transfer);
   }
@@ -231,7 +231,7 @@ class Classification {
     else this.#add('not_final', payment, undefined, 'block_not_final');
   }
 
-  /** The ledger says that it came within the period, and no log shows it. */
+  /** Settled within the period by the ledger, and no log shows it. */
   #settledNowhere(payment: PaymentFact): void {
     const { network, transaction } = payment;
     const taken =
@@ -274,9 +274,9 @@ class Classification {
     if (transfer) this.#claim(payment, transfer);
     if (payment.status === 'settlement_failed') {
       const fields = { foreign: false, why: 'recorded_as_failed' };
-      const told = { ...paymentFields(payment), ...fields };
+      const failed = { ...paymentFields(payment), ...fields };
       if (transfer)
-        this.#tally.add('on_chain_without_event', { ...told, ...chainFields(transfer) }, transfer);
+        this.#tally.add('on_chain_without_event', { ...failed, ...chainFields(transfer) }, transfer);
       return;
     }
     const started = this.#facts.recorded(payment.startedAt);
@@ -315,7 +315,7 @@ class Classification {
     return perfect ?? leaving.find(({ asset, to }) => asset === out.asset && to === out.to);
   }
 
-  /** Claimed to a payee, or elsewhere: then it is only asked whether it was paid out. */
+  /** A payout to a payee is matched with its transfer; one to another account only has to exist. */
   #spend(spend: SpendFact): void {
     const transfer = this.#payoutOf(spend);
     const fields = spendFields(spend);
@@ -367,13 +367,13 @@ function isPayout({ network, contract, amount }: SpendFact, transfer: ChainTrans
   return transfer.network === network && transfer.from === contract && transfer.amount === amount;
 }
 
-/** Paid, and neither delivered nor on its way any more, and not given back. */
+/** Paid, not delivered and not to be delivered, and not refunded. */
 function isRefundDue({ call, refunded }: PaymentFact): boolean {
   return !refunded && (!call || call.status === 'dead_lettered');
 }
 
-/** Why the chain has it at another place than the ledger says; undefined where it does not. */
-function movedWord(
+/** How its place on the chain differs from the ledger's; undefined where it does not. */
+function placeDifference(
   { transaction, settled }: PaymentFact,
   { transaction: there, blockHash, logIndex }: ChainTransfer,
 ): string | undefined {
@@ -382,7 +382,7 @@ function movedWord(
   return proof && (proof.blockHash !== blockHash || proof.logIndex !== logIndex) ? 'other_block' : undefined;
 }
 
-/** Money of the payer that went elsewhere, or in another token, in the very transaction. */
+/** A transfer of the payer in the same transaction to another account, or of another token. */
 function nearIn(
   payment: PaymentFact,
   transfers: readonly ChainTransfer[],

@@ -24,7 +24,7 @@ export function amountOf({ settled, signedAmount }: PaymentFact): bigint {
   return settled ? BigInt(settled.amount) : signedAmount;
 }
 
-/** Money that left on purpose. `payTo` is where it came from, which may be no payee. */
+/** A refund or a sweep. `payTo` is its source, which may be no payee. */
 export interface OutFact extends Account, TransferProof {
   readonly of: 'refund' | 'sweep';
   readonly seq: number;
@@ -35,19 +35,19 @@ export interface OutFact extends Account, TransferProof {
   readonly quoteDigest: string | undefined;
 }
 
-/** Prepaid credits that a contract paid out for an operator; neither their token nor who got them is in the ledger. */
+/** A spend that a prepaid contract paid out. Its token and recipient are not in the ledger. */
 export interface SpendFact {
   readonly seq: number;
   readonly network: string;
   readonly contract: string;
   readonly operator: string;
   readonly amount: bigint;
-  /** Undefined where the chain was only seen to have paid it before. */
+  /** Undefined where the chain only showed that it had been paid out before. */
   readonly transaction: string | undefined;
   readonly recordedAt: string;
 }
 
-/** Of a fact to the period. */
+/** Of a fact relative to the period. */
 export type Position = 'before' | 'in' | 'after';
 
 const termNames = ['network', 'asset', 'pay_to', 'amount', 'decimals', 'symbol'] as const;

@@ -2,7 +2,7 @@ import { amountOf, type OutFact, type PaymentFact, type SpendFact } from './fact
 import type { ItemFields } from './tally.ts';
 import type { ChainTransfer } from './reconcile.ts';
 
-/** What an item says of a payment, from the ledger. */
+/** The fields of a payment's item that come from the ledger. */
 export function paymentFields(payment: PaymentFact): ItemFields {
   return {
     of: 'payment',
@@ -20,7 +20,7 @@ export function paymentFields(payment: PaymentFact): ItemFields {
   };
 }
 
-/** The same of money that left. */
+/** The same for a refund or a sweep. */
 export function outFields(out: OutFact): ItemFields {
   return {
     of: out.of,
@@ -39,7 +39,7 @@ export function outFields(out: OutFact): ItemFields {
   };
 }
 
-/** The same of a spend that was claimed. */
+/** The same for a spend that was paid out. */
 export function spendFields(spend: SpendFact): ItemFields {
   return {
     of: 'spend',
@@ -53,7 +53,7 @@ export function spendFields(spend: SpendFact): ItemFields {
   };
 }
 
-/** What it says of a transfer, from the chain. */
+/** The fields of a transfer that come from the chain. */
 export function chainFields(transfer: ChainTransfer) {
   return {
     network: transfer.network,

@@ -23,16 +23,16 @@ interface Stream {
 }
 
 const dayMs = 86_400_000;
-/** A stream that is over is kept so long. */
+/** A closed stream is kept this long. */
 const keptMs = 7 * dayMs;
-const sweepEvery = 20_000;
+const eventsBetweenPrunes = 20_000;
 
 /**
- * Folds the ledger to what reconciling a period needs: the period's payments and moves, whatever is still open, and the
- * sum of everything before. What is over and of another period is not kept.
+ * Folds the ledger to what reconciling a period needs: the period's payments and transfers, everything still open, and the
+ * sum of everything before. Closed payments of other periods are not kept.
  */
 export class LedgerFacts {
-  /** Tokens and payees that the ledger's own quotes and payments name. */
+  /** Tokens and payees of the ledger's quotes and payments. */
   readonly accounts = new Map<string, Account>();
   readonly tokens = new Map<string, TokenTerms>();
   /** The ledger's own balance of each account before the period. */
@@ -44,9 +44,9 @@ export class LedgerFacts {
   readonly #ranges: ReadonlyMap<string, BlockRange>;
   readonly #isReopened: (stream: string) => boolean;
   #at = '';
-  #untilSweep = sweepEvery;
+  #untilPrune = eventsBetweenPrunes;
 
-  /** `isReopened`: the quotes that something is told of after they seemed over (see ReopenedQuotes). */
+  /** `isReopened`: the quotes with an event after they seemed closed (see ReopenedQuotes). */
   constructor(
     period: PeriodOfTime,
     ranges: ReadonlyMap<string, BlockRange>,
@@ -68,11 +68,11 @@ export class LedgerFacts {
     this.#fold(event);
     const stream = this.#streams.get(event.stream);
     if (stream) stream.touchedMs = Date.parse(this.#at);
-    this.#untilSweep -= 1;
-    if (this.#untilSweep === 0) this.#sweep();
+    this.#untilPrune -= 1;
+    if (this.#untilPrune === 0) this.#prune();
   }
 
-  /** Where a payment belongs: by its block where it is known, else by when it was recorded. */
+  /** A payment's position relative to the period: by its block where that is known, else by its recording. */
   positionOf({ network, settled, startedAt }: PaymentFact): Position {
     return settled?.proof
       ? this.#blockPosition(network, settled.proof.blockNumber)
@@ -144,10 +144,10 @@ export class LedgerFacts {
 
   #quote({ stream, data }: EventOf<'quote_issued'>): void {
     this.#streams.set(stream, { quote: data, payments: [], touchedMs: 0 });
-    for (const option of data.options) this.#knowToken(option);
+    for (const option of data.options) this.#addToken(option);
   }
 
-  #knowToken(terms: {
+  #addToken(terms: {
     readonly network: string;
     readonly asset: string;
     readonly pay_to: string;
@@ -164,7 +164,7 @@ export class LedgerFacts {
 
   #start({ stream, seq, at, data }: EventOf<'settlement_started'>): void {
     const { payment } = data;
-    this.#knowToken(payment);
+    this.#addToken(payment);
     let known = this.#streams.get(stream);
     if (!known) {
       known = { quote: undefined, payments: [], touchedMs: 0 };
@@ -208,7 +208,7 @@ export class LedgerFacts {
   }
 
   #sweepRecorded({ seq, data }: EventOf<'operator_sweep_recorded'>): void {
-    this.#knowToken(data);
+    this.#addToken(data);
     this.#out({
       of: 'sweep',
       seq,
@@ -229,7 +229,7 @@ export class LedgerFacts {
     if (position === 'in') this.outs.push(fact);
     if (position !== 'before') return;
     this.#sum(fact, -fact.amount);
-    // it may have gone to another payee
+    // it may have been transferred to another payee
     if (fact.of === 'sweep') this.#sum({ ...fact, payTo: fact.to }, fact.amount);
   }
 
@@ -242,20 +242,20 @@ export class LedgerFacts {
     this.spends.push({ seq, network, contract, operator, amount: BigInt(amount), transaction, recordedAt });
   }
 
-  /** Forgets streams that are over and of no interest to the period. */
-  #sweep(): void {
-    this.#untilSweep = sweepEvery;
+  /** Forgets streams that are closed and do not belong to the period. */
+  #prune(): void {
+    this.#untilPrune = eventsBetweenPrunes;
     const nowMs = Date.parse(this.#at);
     for (const [name, stream] of this.#streams) {
       const keptUntilMs = stream.payments.length > 0 ? stream.touchedMs + keptMs : payableUntilMs(stream);
       if (keptUntilMs > nowMs || this.#isReopened(name)) continue;
-      if (!stream.payments.every((payment) => this.#isOver(payment))) continue;
+      if (!stream.payments.every((payment) => this.#isClosed(payment))) continue;
       for (const payment of stream.payments) this.#close(payment);
       this.#streams.delete(name);
     }
   }
 
-  #isOver(payment: PaymentFact): boolean {
+  #isClosed(payment: PaymentFact): boolean {
     const { status, call, refunded, startedAt, settled } = payment;
     // it may have landed all the same
     if (status === 'settlement_failed') return this.#isOfOtherDays(startedAt, startedAt);
@@ -264,7 +264,7 @@ export class LedgerFacts {
     return settled.proof !== undefined || this.#isOfOtherDays(startedAt, settled.at);
   }
 
-  /** What has no place on the chain may have landed on either side of midnight. */
+  /** A payment without a place on the chain may have landed on either side of midnight. */
   #isOfOtherDays(startedAt: string, toldAt: string): boolean {
     const { from, to } = this.#period;
     return Date.parse(toldAt) < Date.parse(from) - dayMs || Date.parse(startedAt) >= Date.parse(to) + dayMs;
@@ -280,12 +280,12 @@ export class LedgerFacts {
   }
 }
 
-/** A quote that nobody paid is of no use once it has expired; an hour is for payments that were under way. */
+/** An unpaid quote is not needed after its expiry; one more hour is for payments that were being recorded. */
 function payableUntilMs({ quote }: Stream): number {
   return ((quote?.expires_at ?? 0) + 3_600) * 1_000;
 }
 
-/** An event that cannot be what it says: nothing is guessed from there on. */
+/** An event contradicts the events before it: the ledger cannot be folded further. */
 export class UnreadableLedgerError extends Error {
   override readonly name = 'UnreadableLedgerError';
 

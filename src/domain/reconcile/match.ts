@@ -5,15 +5,15 @@ import { type ChainTransfer, type Evidence, transactionKey, transferKey } from '
 type Fact = PaymentFact | OutFact | SpendFact;
 
 /**
- * Holds transfers as they come from the chain against what the ledger knows. A transfer that stands where a fact says is
- * put to it at once; one that might belong to a fact is kept, and everything else is handed on as `stray`.
+ * Matches transfers from the chain with the ledger's facts. A transfer at the place that a fact names is matched at once; one
+ * that may belong to a fact is kept; all others are passed to `stray`.
  */
 export class Matcher {
-  /** The transfer that stands where the fact says. */
+  /** The transfer at the place that the fact names. */
   readonly placed = new Map<Fact, ChainTransfer>();
-  /** Facts whose place was another one's before. */
+  /** Facts whose place belongs to another fact already. */
   readonly late = new Set<Fact>();
-  /** Transfers that may belong to a fact, or that nobody knows, in the order of the chain. */
+  /** Transfers that may belong to a fact, and unknown ones, in the order of the chain. */
   readonly candidates: ChainTransfer[] = [];
   readonly payments: readonly PaymentFact[];
   readonly #facts = new Map<string, Fact[]>();
@@ -23,8 +23,8 @@ export class Matcher {
   readonly #stray: (transfer: ChainTransfer) => void;
 
   /**
-   * @param most so many transfers of nobody's are kept to be looked at one by one
-   * @param stray gets those beyond that
+   * @param most the number of unknown transfers that are kept as candidates
+   * @param stray receives the unknown transfers beyond that
    */
   constructor(facts: LedgerFacts, most: number, stray: (transfer: ChainTransfer) => void) {
     this.#most = most;
@@ -55,14 +55,14 @@ export class Matcher {
       for (const other of others) this.late.add(other);
       return;
     }
-    // anybody can have a token tell that nothing moved from one address to another
+    // any account can make a token log a transfer of 0 between two addresses
     if (transfer.amount === 0n) return;
     const mayBelong = this.#isNamed(transfer) || this.#isOfPayer(transfer);
     if (mayBelong || this.candidates.length < this.#most) this.candidates.push(transfer);
     else this.#stray(transfer);
   }
 
-  /** Whether it comes from a payer whose payment is looked for, in a transaction that the ledger does not name. */
+  /** Whether it comes from a payer of an unmatched payment, in a transaction that the ledger does not name. */
   isSought(transfer: ChainTransfer): boolean {
     return this.#isOfPayer(transfer) && !this.#isNamed(transfer);
   }
@@ -83,7 +83,7 @@ export class Matcher {
   }
 }
 
-/** Why a transfer is not the one that a payment says; undefined where it is. */
+/** Why a transfer does not match a payment; undefined where it does. */
 export function paymentMismatch(
   payment: PaymentFact,
   transfer: ChainTransfer,
@@ -95,7 +95,7 @@ export function paymentMismatch(
   return isAmount ? undefined : 'amount_mismatch';
 }
 
-/** The same of money that left. */
+/** The same for a refund or a sweep. */
 export function outMismatch(
   out: OutFact,
   transfer: ChainTransfer,
@@ -105,7 +105,7 @@ export function outMismatch(
   return transfer.amount === out.amount ? undefined : 'amount_mismatch';
 }
 
-/** What receipts tell beyond the transfers to and from payees. */
+/** What receipts contain beyond the transfers to and from payees. */
 export class EvidenceBook {
   readonly #byTransaction: ReadonlyMap<string, Evidence>;
   /** By transfer: the authorization that moved it. */
@@ -125,7 +125,7 @@ export class EvidenceBook {
       : this.#byTransaction.get(transactionKey({ network, transaction }));
   }
 
-  /** Whose authorization moved a transfer; undefined where none did, or nobody was asked. */
+  /** The authorization that moved a transfer; undefined where none did, or the receipt was not requested. */
   authorizationOf(transfer: ChainTransfer): { readonly payer: string; readonly nonce: string } | undefined {
     return this.#authorized.get(transferKey(transfer));
   }

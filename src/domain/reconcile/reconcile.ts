@@ -1,22 +1,22 @@
 /**
- * What reconciling the ledger with the chain can say of a fact or a transfer. A `break` is wrong until somebody explains
- * it. An `open` item is one that time or the operator will close: a block that is not final, an outcome that nobody knows
- * yet, money that is owed back. Both sides of an `ok` one agree.
+ * The classes of items in a reconciliation of the ledger with the chain. `break`: the sides do not match and the operator
+ * must explain it. `open`: time or the operator will close it (a block that is not final, an unknown settlement, a refund
+ * due). `ok`: both sides agree.
  */
 export const itemClasses = {
-  /** The ledger and the chain say the same. */
+  /** The ledger and the chain agree. */
   matched: 'ok',
-  /** The same, but one of them says it in another period. */
+  /** They agree, but one side is in another period. */
   timing: 'ok',
-  /** Prepaid credits that were claimed to a payee. */
+  /** A spend that was paid out to a payee. */
   spend: 'ok',
   refund: 'ok',
   sweep: 'ok',
-  /** Settled by the ledger, in a block that is not final yet, or in none yet. */
+  /** Settled by the ledger; its block is not final, or it is in no block yet. */
   not_final: 'open',
-  /** Nobody knows the outcome. */
+  /** The settlement's outcome is unknown. */
   unknown: 'open',
-  /** Paid, never to be delivered, and not given back. */
+  /** Paid, will not be delivered, and not refunded. */
   refund_due: 'open',
   missing_on_chain: 'break',
   on_chain_without_event: 'break',
@@ -25,9 +25,9 @@ export const itemClasses = {
   payee_mismatch: 'break',
   /** Its transfer belongs to another fact. */
   duplicate_claim: 'break',
-  /** What was paid is none of the options of its quote. */
+  /** The payment matches none of its quote's options. */
   quote_terms_differ: 'break',
-  /** Money left a payee, and no sweep or refund says so. */
+  /** Tokens left a payee without a recorded sweep or refund. */
   foreign_use: 'break',
   token_decimals_differ: 'break',
 } as const satisfies Record<string, 'ok' | 'open' | 'break'>;
@@ -48,7 +48,7 @@ export interface ChainTransfer {
   readonly logIndex: number;
 }
 
-/** Where money is looked after: one token at one payee. */
+/** One token at one payee. */
 export interface Account {
   readonly network: string;
   readonly asset: string;
@@ -59,7 +59,7 @@ export function accountKey({ network, asset, payTo }: Account): string {
   return `${network}/${asset}/${payTo}`;
 }
 
-/** A token as somebody's terms describe it. */
+/** A token as described by a quote, a payment or the configuration. */
 export interface TokenTerms {
   readonly network: string;
   readonly asset: string;
@@ -71,7 +71,7 @@ export interface TokenTerms {
 export interface BlockRange {
   readonly from: bigint;
   readonly to: bigint;
-  /** The period's end is behind a final block: nothing can come to it any more. */
+  /** A final block is after the period's end: the period cannot change any more. */
   readonly isCovered: boolean;
 }
 
@@ -95,7 +95,7 @@ export function transactionKey({
   return `${network}/${transaction}`;
 }
 
-/** What the receipt of a transaction tells, where it was asked for one. */
+/** The result of a request for a transaction's receipt. */
 export type Evidence =
   | {
       readonly kind: 'receipt';
@@ -110,6 +110,6 @@ export type Evidence =
         readonly logIndex: number;
       }[];
     }
-  /** The node has heard of it, and it is in no block. */
+  /** The node knows the transaction, and it is in no block. */
   | { readonly kind: 'pending' }
   | { readonly kind: 'absent' };

@@ -10,26 +10,26 @@ import {
 } from './reconcile.ts';
 import type { ClassJson, Tally } from './tally.ts';
 
-/** What the chain says an account held. `computed` from the other end and the logs between; null where neither end tells. */
+/** An account's balance on the chain. `computed`: from the other end and the logs between; null where neither end is known. */
 export interface Balance {
   readonly atoms: bigint | null;
   readonly how: 'chain' | 'computed' | 'no_archive_state';
 }
 
 export interface AccountBooks extends Account {
-  /** Undefined where neither the ledger nor the configuration knows the token. */
+  /** Undefined where neither the ledger nor the configuration has the token. */
   readonly token: TokenTerms | undefined;
   readonly opening: Balance;
   readonly closing: Balance;
 }
 
-/** How it is known that the logs are all there are. */
+/** How the completeness of the logs was checked. */
 export type Completeness =
-  /** The balance moved by what the logs add up to, on every account. */
+  /** On every account, the balance changed by the sum of the logs. */
   | 'balance'
-  /** All of them were asked for twice. */
+  /** All logs were requested twice. */
   | 'two_passes'
-  /** The first and the last were. */
+  /** The first and the last were requested twice. */
   | 'sample';
 
 export interface NetworkBooks {
@@ -42,14 +42,14 @@ export interface NetworkBooks {
   readonly completeness: Completeness;
 }
 
-/** What the ledger was when it was read. */
+/** The ledger as it was when it was read. */
 export interface PinnedLedger {
   readonly size: number;
   /** base64. */
   readonly root: string;
   /** The signed head of that size; undefined where nothing is sealed. */
   readonly checkpoint: string | undefined;
-  /** The first thing that is wrong with it. */
+  /** Its first error. */
   readonly fault: { readonly seq: number; readonly words: string } | undefined;
 }
 
@@ -64,7 +64,7 @@ export interface Reconciled {
 
 export type ReconcileResult = 'clean' | 'open_items' | 'breaks';
 
-/** One word for the whole: a ledger that is not what was sealed is a break by itself. */
+/** A ledger that differs from what was sealed is a break by itself. */
 function resultOf({ ledger, tally }: Pick<Reconciled, 'ledger' | 'tally'>): ReconcileResult {
   if (ledger.fault || tally.countOf('break') > 0) return 'breaks';
   return tally.countOf('open') > 0 ? 'open_items' : 'clean';
@@ -90,7 +90,7 @@ export interface AccountJson {
     readonly out: string;
   }[];
   readonly closing: BalanceJson;
-  /** What the ledger itself says, and what the chain has beyond that. */
+  /** By the ledger, and by how much the chain has more. */
   readonly ledger: {
     readonly opening: string;
     readonly in: string;
@@ -131,8 +131,8 @@ export function reportText(report: ReportJson): string {
 }
 
 /**
- * The report as it is stored: nothing in it depends on when or where it was made, so that the same ledger and the same
- * blocks give the same bytes.
+ * The report as it is stored. Nothing in it depends on when or where it was made: the same ledger and blocks give the same
+ * bytes.
  */
 export function reportJson(reconciled: Reconciled): ReportJson {
   const { period, ledger, networks, tally } = reconciled;
@@ -167,7 +167,7 @@ function isEmpty(atoms: bigint | null | undefined): boolean {
   return (atoms ?? 0n) === 0n;
 }
 
-/** A pair of token and payee in which nothing ever was. */
+/** A token and payee without any balance or transfer. */
 function isIdle(account: AccountBooks, { sums, tally }: Reconciled): boolean {
   const key = accountKey(account);
   return (

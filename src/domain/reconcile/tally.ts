@@ -7,7 +7,7 @@ import {
   itemClasses,
 } from './reconcile.ts';
 
-/** What an item says, in the report's own spelling; amounts are decimal strings of atoms. */
+/** An item's fields as the report has them; amounts are decimal strings of atoms. */
 export interface ItemFields {
   readonly of: 'payment' | 'refund' | 'sweep' | 'spend' | 'transfer' | 'token';
   readonly network: string;
@@ -20,20 +20,20 @@ export interface ItemFields {
   readonly recorded_at?: string | undefined;
   readonly ledger_amount?: string | undefined;
   readonly chain_amount?: string | undefined;
-  /** Of an asset mismatch: the token that came. */
+  /** Of an asset mismatch: the token that was transferred. */
   readonly chain_asset?: string | undefined;
   readonly from?: string | undefined;
   readonly to?: string | undefined;
   readonly transaction?: string | undefined;
   readonly block_number?: string | undefined;
   readonly log_index?: number | undefined;
-  /** A machine word. */
+  /** A machine-readable code. */
   readonly why?: string | undefined;
   /** Of money that nobody recorded: a payment authorization moved it that this ledger has no record of. */
   readonly foreign?: boolean | undefined;
-  /** Of an open item: it is of an earlier period. */
+  /** Of an open item: it began in an earlier period. */
   readonly carried?: boolean | undefined;
-  /** Of a token: what the ledger or the configuration says, and what the contract does. */
+  /** Of a token: the decimals by the ledger or the configuration, and by the contract. */
   readonly decimals?: number | undefined;
   readonly chain_decimals?: number | null | undefined;
 }
@@ -44,7 +44,7 @@ interface Movement {
   out: bigint;
 }
 
-/** Items beyond those that are listed, by account and counterparty. */
+/** Items beyond the listed ones, by account and counterparty. */
 interface Group {
   readonly network: string;
   readonly asset: string | undefined;
@@ -74,9 +74,9 @@ export interface ClassJson {
   readonly groups: readonly GroupJson[];
 }
 
-/** So many of each class are listed one by one; beyond that they are grouped by counterparty. */
+/** The number of items listed per class; further ones are grouped by counterparty. */
 export const mostListed = 10_000;
-/** So many groups of a class are kept; what belongs to none of them is in one more, `others`. */
+/** The number of groups per class; further counterparties share the group `others`. */
 const mostGroups = 1_000;
 
 class ClassTally {
@@ -95,8 +95,8 @@ class ClassTally {
     const party = fields.payer ?? (fields.from === pay_to ? fields.to : fields.from) ?? 'nobody';
     const place: Place = { seq, transaction, block_number, log_index };
     const keyOf = (name: string) => `${network}/${asset}/${pay_to}/${name}`;
-    const isRoom = this.groups.size < mostGroups || this.groups.has(keyOf(party));
-    const counterparty = isRoom ? party : 'others';
+    const hasCapacity = this.groups.size < mostGroups || this.groups.has(keyOf(party));
+    const counterparty = hasCapacity ? party : 'others';
     const group = this.groups.get(keyOf(counterparty)) ?? {
       network,
       asset,
@@ -114,7 +114,7 @@ class ClassTally {
   }
 }
 
-/** Counts and sums every item of a reconciliation; lists as many as a person can read. */
+/** Counts and sums every item of a reconciliation; lists the first ones of each class. */
 export class Tally {
   readonly #classes = new Map<ItemClass, ClassTally>(allClasses.map((name) => [name, new ClassTally()]));
   readonly #movements = new Map<string, Map<ItemClass, Movement>>();
@@ -127,13 +127,13 @@ export class Tally {
     this.#listed = listed;
   }
 
-  /** Notes an item, and what its transfer moved, where it has one within the period. */
+  /** Adds an item, and the amount of its transfer where it has one within the period. */
   add(name: ItemClass, fields: ItemFields, transfer?: ChainTransfer): void {
     this.#classes.get(name)?.add(fields, this.#listed);
     if (transfer) this.#move(name, transfer);
   }
 
-  /** The same of one of too many: it is counted in its group, never listed. */
+  /** The same for an item that is only counted in its group, never listed. */
   addToGroup(name: ItemClass, fields: ItemFields, transfer: ChainTransfer): void {
     this.#classes.get(name)?.add(fields, 0);
     this.#move(name, transfer);
@@ -150,12 +150,12 @@ export class Tally {
       this.#movement({ network, asset, payTo: counted }, name).count += 1;
   }
 
-  /** What came to an account and left it, by class. */
+  /** An account's amounts in and out, by class. */
   movements(account: Account): ReadonlyMap<ItemClass, Movement> {
     return this.#movements.get(accountKey(account)) ?? new Map<ItemClass, Movement>();
   }
 
-  /** What came to an account less what left it. */
+  /** An account's amount in less its amount out. */
   net(account: Account): bigint {
     return [...this.movements(account).values()].reduce((sum, { in: came, out }) => sum + came - out, 0n);
   }

@@ -29,7 +29,7 @@ export interface SpendDomain {
 }
 
 /** Why a spend authorization is not taken, in the words of the errors' table. */
-export type SpendAuthFault = Extract<
+export type SpendAuthRefusal = Extract<
   OpenAiErrorName,
   | 'invalid_amount'
   | 'below_min_charge'
@@ -181,11 +181,11 @@ export interface SpendTerms {
  * The first of the operator's terms that an authorization does not keep to; `invalid_spend_auth` where it expires before
  * `neededUntilSecs`.
  */
-export function spendTermsFault(
+export function spendTermsRefusal(
   auth: SpendAuth,
   { operator, serviceId, minCharge, maxSpend }: SpendTerms,
   neededUntilSecs: number,
-): SpendAuthFault | undefined {
+): SpendAuthRefusal | undefined {
   if (auth.operator !== operator) return 'operator_mismatch';
   if (auth.serviceId !== serviceId) return 'service_id_mismatch';
   if (auth.amount < minCharge) return 'below_min_charge';

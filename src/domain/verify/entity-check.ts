@@ -2,16 +2,16 @@ import { type Posting, postingOf } from '../credit/postings.ts';
 import type { EntityKind, EntityStep, EventDescriptor } from '../events/descriptor.ts';
 import { eventDescriptors, type LedgerEvent } from '../events/event.ts';
 
-/** Where one stream of model chat, of people or of the operator stands: as little as is needed to tell what may come next. */
+/** The state of one entity's stream (chat, account, key, spend, …), as far as it decides which event may follow. */
 export class EntityCheck {
   #step: EntityStep = 'none';
-  /** Of a chat: what is held for it, and what was taken of that. */
+  /** Of a chat: the credit held for it, and the part of it that was captured. */
   #heldMicros = 0n;
-  #takenMicros = 0n;
-  /** The spend that the first event of its stream names. */
+  #capturedMicros = 0n;
+  /** The spend in the stream's first event. */
   #spend = '';
 
-  /** Takes the stream's next event. What is wrong with it; undefined where it is legal. */
+  /** Applies the stream's next event. Returns the problem, or undefined where it is legal. */
   apply(event: LedgerEvent, stream: string): string | undefined {
     const { transition }: EventDescriptor = eventDescriptors[event.type];
     if (transition.of !== 'entity')
@@ -29,14 +29,14 @@ export class EntityCheck {
     return posting ? this.#move(posting) : this.#nameSpend(event);
   }
 
-  /** A chat takes and gives back what it holds, and no more. */
+  /** A chat captures and releases at most what it holds. */
   #move({ from, to, amountMicros }: Posting): string | undefined {
     if (from === 'held') this.#heldMicros -= amountMicros;
     if (to === 'held') this.#heldMicros += amountMicros;
-    if (from === 'used') this.#takenMicros -= amountMicros;
-    if (to === 'used') this.#takenMicros += amountMicros;
+    if (from === 'used') this.#capturedMicros -= amountMicros;
+    if (to === 'used') this.#capturedMicros += amountMicros;
     if (this.#heldMicros < 0n) return 'more credit is taken or released than was held for this chat';
-    return this.#takenMicros < 0n ? 'more credit comes back than was taken for this chat' : undefined;
+    return this.#capturedMicros < 0n ? 'more credit comes back than was taken for this chat' : undefined;
   }
 
   #nameSpend(event: LedgerEvent): string | undefined {
@@ -47,7 +47,7 @@ export class EntityCheck {
   }
 }
 
-/** What a spend is claimed by; undefined of other events. */
+/** The uniqueness claim of a spend; undefined for other events. */
 export function spendOf({ data }: LedgerEvent): string | undefined {
   if (!('commitment' in data)) return undefined;
   const { network, contract, commitment, nonce } = data;
@@ -59,7 +59,7 @@ function isOfStream({ data }: LedgerEvent, kind: EntityKind, stream: string): bo
   return id === undefined ? stream.startsWith(`${kind}:`) : stream === `${kind}:${id}`;
 }
 
-/** The id that the data name, where they do. */
+/** The entity's id in the data; undefined where the data have none. */
 function idOf(data: LedgerEvent['data'], kind: EntityKind): string | number | undefined {
   switch (kind) {
     case 'chat':

@@ -17,9 +17,9 @@ import { spendOf, EntityCheck } from './entity-check.ts';
 import { nameOf, QuoteCheck } from './payment-check.ts';
 import { TopUpCheck } from './top-up-check.ts';
 
-/** The first thing wrong with a ledger, in words. */
-export interface Fault {
-  /** The place where it is, counted from 1: where the event should stand, whatever it says of itself. */
+/** The first error in a ledger. */
+export interface LedgerProblem {
+  /** Position in the ledger, counted from 1, whatever `seq` the event itself has. */
   readonly seq: number;
   readonly words: string;
 }
@@ -40,23 +40,24 @@ const mostOptions = 1_000;
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /**
- * Reads a ledger's leaves in their order and holds each against all before it: bytes, place, versions, claims, legal
- * transitions, credit. Keeps what a stream needs, never the events.
+ * Reads a ledger's leaves in order and checks each against all before it: bytes, position, versions, uniqueness claims,
+ * transitions, credit. Keeps state per stream, never the events. Independent of quote-state.ts and payment-progress.ts on
+ * purpose: an error in the state machine must not hide itself here.
  */
 export class LedgerCheck {
   #seq = 0;
   #at = '';
   readonly #counts = new Map<string, number>();
-  /** Of streams without a quote only the version matters. */
+  /** Of streams without a quote, only the version. */
   readonly #versions = new Map<string, number>();
   readonly #streams = new Map<string, QuoteCheck>();
-  readonly #stories = new Map<string, EntityCheck>();
+  readonly #entities = new Map<string, EntityCheck>();
   readonly #credit = new CreditCheck();
   readonly #topUps = new TopUpCheck();
   readonly #options = new Map<string, readonly SettlementOption[]>();
   readonly #payments = new Set<string>();
   readonly #nonces = new Map<string, string>();
-  /** What payers have called their payments, with the payment that holds it, and the other way round. */
+  /** Payment ids with the payment that claimed each, and the reverse. */
   readonly #paymentIds = new Map<string, string>();
   readonly #idOfPayment = new Map<string, string>();
   readonly #transfers = new Map<string, string>();
@@ -72,14 +73,14 @@ export class LedgerCheck {
     return this.#counts;
   }
 
-  /** Takes the next leaf. What is wrong with it; undefined where nothing is. After a fault nothing more can be told. */
-  next(bytes: Buffer): Fault | undefined {
+  /** Checks the next leaf. Returns the problem, or undefined. After a problem nothing can be said about later leaves. */
+  next(bytes: Buffer): LedgerProblem | undefined {
     this.#seq += 1;
-    const words = this.#look(bytes);
+    const words = this.#check(bytes);
     return words === undefined ? undefined : { seq: this.#seq, words };
   }
 
-  #look(bytes: Buffer): string | undefined {
+  #check(bytes: Buffer): string | undefined {
     const leaf = readLeaf(bytes);
     if (typeof leaf === 'string') return leaf;
     const { seq, at, type, stream } = leaf;
@@ -115,7 +116,7 @@ export class LedgerCheck {
       return undefined;
     }
     this.#versions.set(stream, version);
-    const wrong = this.#tell(event, stream);
+    const wrong = this.#applyToEntity(event, stream);
     if (wrong !== undefined) return wrong;
     if (event.type === 'operator_sweep_recorded') return this.#claimTransfer(event.data, stream);
     return (
@@ -125,13 +126,13 @@ export class LedgerCheck {
     );
   }
 
-  #tell(event: LedgerEvent, stream: string): string | undefined {
-    let story = this.#stories.get(stream);
-    if (!story && eventDescriptors[event.type].transition.of === 'entity') {
-      story = new EntityCheck();
-      this.#stories.set(stream, story);
+  #applyToEntity(event: LedgerEvent, stream: string): string | undefined {
+    let entity = this.#entities.get(stream);
+    if (!entity && eventDescriptors[event.type].transition.of === 'entity') {
+      entity = new EntityCheck();
+      this.#entities.set(stream, entity);
     }
-    return story ? story.apply(event, stream) : QuoteCheck.withoutQuote(event);
+    return entity ? entity.apply(event, stream) : QuoteCheck.withoutQuote(event);
   }
 
   #claimSpend(event: LedgerEvent): string | undefined {
@@ -144,7 +145,7 @@ export class LedgerCheck {
     return undefined;
   }
 
-  /** A job's options are the same in all its quotes until a price changes: made and hashed once. */
+  /** A job's options are the same in all its quotes until a price changes, so they are parsed and hashed once. */
   #quoteOf(data: EventData<'quote_issued'>): Quote {
     const text = JSON.stringify(data.options);
     let options = this.#options.get(text);
@@ -231,7 +232,7 @@ export class LedgerCheck {
   }
 }
 
-/** A leaf's fields; in words what is wrong where it is none. */
+/** A leaf's fields, or the problem as text. */
 function readLeaf(bytes: Buffer): Leaf | string {
   const text = bytes.toString('utf8');
   let leaf: Leaf;

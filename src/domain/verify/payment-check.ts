@@ -12,7 +12,10 @@ interface Payment {
 
 type Named = Pick<EventData<'settlement_failed'>, 'network' | 'asset' | 'payer' | 'payment_nonce'>;
 
-/** Where one quote's stream stands: as little as is needed to tell what may come next. */
+/**
+ * The state of one quote's stream, as far as it decides which event may follow. Independent of payment-progress.ts on
+ * purpose: an error in that state machine must not hide itself here.
+ */
 export class QuoteCheck {
   version = 1;
   /** The job that was quoted. */
@@ -22,21 +25,21 @@ export class QuoteCheck {
   /** The payment that was started last, by its name. */
   started = '';
   #verified = '';
-  /** Nearly every stream has none or one. */
+  /** Most streams have none or one, so the array is made when it is needed. */
   #payments: Payment[] | undefined = undefined;
 
   constructor(quote?: EventData<'quote_issued'>) {
     if (quote) this.job = `${quote.service_id}/${quote.job_index}`;
   }
 
-  /** What is wrong with an event of a stream that has no quote; undefined where it may stand there. */
+  /** The problem with an event of a stream that has no quote; undefined where it is legal there. */
   static withoutQuote({ type }: LedgerEvent): string | undefined {
     return eventDescriptors[type].transition.of === 'note'
       ? undefined
       : 'it belongs to a quote, and there was none before it';
   }
 
-  /** Whether a call of this quote was paid so. */
+  /** Whether a call of this quote has a payment with these terms. */
   hasPaid(
     paid: Pick<EventData<'credit_topped_up'>, 'call_id' | 'network' | 'asset' | 'payer' | 'atoms'>,
   ): boolean {
@@ -49,7 +52,7 @@ export class QuoteCheck {
     );
   }
 
-  /** Takes the stream's next event. What is wrong with it; undefined where it is legal. */
+  /** Applies the stream's next event. Returns the problem, or undefined where it is legal. */
   apply(event: LedgerEvent): string | undefined {
     const { transition }: EventDescriptor = eventDescriptors[event.type];
     switch (transition.of) {
@@ -147,7 +150,7 @@ function refund(payment: Payment, { amount, payer, refunded_to }: EventData<'ref
   return undefined;
 }
 
-/** A payment's name within the ledger. */
+/** Identifies a payment within the ledger. */
 export function nameOf({ network, asset, payer, payment_nonce }: Named): string {
   return `${network}/${asset}/${payer}/${payment_nonce}`;
 }

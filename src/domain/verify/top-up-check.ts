@@ -1,38 +1,38 @@
 import type { EventData, LedgerEvent } from '../events/event.ts';
 import type { QuoteCheck } from './payment-check.ts';
 
-interface Given {
+interface TopUp {
   readonly accountId: number;
   readonly amountMicros: bigint;
 }
 
-/** Credit that was bought: once for each paid call, and taken back at most once. */
+/** Bought credit: once per paid call, and reversed at most once. */
 export class TopUpCheck {
-  /** By call; undefined where it was taken back. */
-  readonly #given = new Map<number, Given | undefined>();
+  /** By call; undefined where it was reversed. */
+  readonly #topUps = new Map<number, TopUp | undefined>();
 
-  /** Takes the next event. What is wrong with it; undefined where nothing is. `quoteOf` finds the stream of a quote. */
+  /** Applies the next event. Returns the problem, or undefined. `quoteOf` finds the stream of a quote. */
   apply(event: LedgerEvent, quoteOf: (digest: string) => QuoteCheck | undefined): string | undefined {
-    if (event.type === 'credit_topped_up') return this.#give(event.data, quoteOf(event.data.quote_digest));
-    if (event.type === 'credit_reversed') return this.#takeBack(event.data);
+    if (event.type === 'credit_topped_up') return this.#topUp(event.data, quoteOf(event.data.quote_digest));
+    if (event.type === 'credit_reversed') return this.#reverse(event.data);
     return undefined;
   }
 
-  #give(data: EventData<'credit_topped_up'>, quote: QuoteCheck | undefined): string | undefined {
+  #topUp(data: EventData<'credit_topped_up'>, quote: QuoteCheck | undefined): string | undefined {
     const { call_id: callId, account_id: accountId, amount_micros: micros } = data;
-    if (this.#given.has(callId)) return `call ${callId} has bought credit before: it does so once`;
+    if (this.#topUps.has(callId)) return `call ${callId} has bought credit before: it does so once`;
     if (!quote?.hasPaid(data)) return `nobody has paid ${data.atoms} atoms for call ${callId} of that quote`;
-    this.#given.set(callId, { accountId, amountMicros: BigInt(micros) });
+    this.#topUps.set(callId, { accountId, amountMicros: BigInt(micros) });
     return undefined;
   }
 
-  #takeBack(data: EventData<'credit_reversed'>): string | undefined {
+  #reverse(data: EventData<'credit_reversed'>): string | undefined {
     const { call_id: callId, account_id: accountId, amount_micros: taken, missing_micros: missing } = data;
-    const given = this.#given.get(callId);
+    const given = this.#topUps.get(callId);
     if (given?.accountId !== accountId) return `call ${callId} has bought that account no credit`;
     if (BigInt(taken) + BigInt(missing) !== given.amountMicros)
       return `call ${callId} has bought ${given.amountMicros} micros, which is not what is taken back or missing`;
-    this.#given.set(callId, undefined);
+    this.#topUps.set(callId, undefined);
     return undefined;
   }
 }

@@ -7,7 +7,7 @@ import type { LedgerEvent, RecordedEvent } from '../../../src/domain/events/even
 import { QuoteCheck } from '../../../src/domain/verify/payment-check.ts';
 import { Bookkeeper } from '../../../src/domain/bookkeeping/bookkeeper.ts';
 import {
-  anyStory,
+  anyPaymentEvents,
   booksStartMs,
   entriesOf,
   interleaved,
@@ -15,7 +15,7 @@ import {
   paying,
   placed,
   type Standing,
-  type ToldToBooks,
+  type StreamEvent,
 } from './support.ts';
 import { anyOption } from '../payments/support.ts';
 
@@ -132,12 +132,12 @@ describe('a payment', () => {
 
 describe('credit', () => {
   const of = { account_id: 7, chat_id: '00000000-0000-4000-8000-000000000001' };
-  const granted: ToldToBooks = {
+  const granted: StreamEvent = {
     stream: 'account:7',
     event: { type: 'credit_granted', data: { account_id: 7, amount_micros: '9000000' } },
   };
-  const chat = (type: string, data: object): ToldToBooks =>
-    ({ stream: `chat:${of.chat_id}`, event: { type, data } }) as ToldToBooks;
+  const chat = (type: string, data: object): StreamEvent =>
+    ({ stream: `chat:${of.chat_id}`, event: { type, data } }) as StreamEvent;
   const completed = chat('chat_completed', { model: 'small', cost_micros: '400' });
   const captured = chat('credit_captured', { ...of, amount_micros: '400', is_estimate: false });
 
@@ -152,7 +152,7 @@ describe('credit', () => {
 
   test('that comes back is income no longer, and what expires is breakage', () => {
     const corrected = chat('credit_corrected', { ...of, amount_micros: '400' });
-    const expired: ToldToBooks = {
+    const expired: StreamEvent = {
       stream: 'account:7',
       event: { type: 'credit_expired', data: { account_id: 7, amount_micros: '9000000' } },
     };
@@ -210,8 +210,8 @@ describe('a spend', () => {
     operator: `0x${'90'.repeat(20)}`,
     amount: '700',
   };
-  const told = (type: string): ToldToBooks =>
-    ({ stream: `spend:${data.chat_id}`, event: { type, data } }) as ToldToBooks;
+  const told = (type: string): StreamEvent =>
+    ({ stream: `spend:${data.chat_id}`, event: { type, data } }) as StreamEvent;
   const tag = 'Eip155-84532:SPEND';
 
   test.each([
@@ -246,7 +246,7 @@ const sweepTo = (swept_to: string) =>
         operator: 'ann',
       },
     },
-  }) as ToldToBooks;
+  }) as StreamEvent;
 
 describe('a sweep', () => {
   const vault = `0x${'88'.repeat(20)}`;
@@ -282,7 +282,7 @@ describe('a sweep', () => {
 
 const anyLedger = fc
   .record({
-    stories: fc.uniqueArray(anyStory, { selector: ({ n }) => n, minLength: 1, maxLength: 6 }),
+    stories: fc.uniqueArray(anyPaymentEvents, { selector: ({ n }) => n, minLength: 1, maxLength: 6 }),
     turns: fc.array(fc.nat(20), { minLength: 1, maxLength: 40 }),
   })
   .map(({ stories, turns }) => ({
@@ -306,7 +306,7 @@ const sum = (numbers: readonly bigint[]): bigint => numbers.reduce((all, one) =>
 describe('of any legal ledger', () => {
   test('the stories told here are legal', () => {
     fc.assert(
-      fc.property(anyStory, ({ quote }) => {
+      fc.property(anyPaymentEvents, ({ quote }) => {
         const check = new QuoteCheck();
         const wrong = quote.told.slice(1).map(({ event }) => check.apply(event as LedgerEvent));
         expect(wrong.filter((words) => words !== undefined)).toEqual([]);

@@ -6,7 +6,7 @@ import { Bookkeeper } from '../../../src/domain/bookkeeping/bookkeeper.ts';
 import { hex32Of, paidJob } from '../../support/synthetic-ledger.ts';
 
 /** An event before it has a place; `unknown` data, since some types are told that the books know first. */
-export interface ToldToBooks {
+export interface StreamEvent {
   readonly stream: string;
   readonly event: Pick<RecordedEvent, 'type' | 'data'>;
 }
@@ -14,7 +14,7 @@ export interface ToldToBooks {
 export const booksStartMs = Date.parse('2026-01-31T22:00:00.000Z');
 
 /** Gives events their places, one a second. */
-export function placed(told: readonly ToldToBooks[], startMs = booksStartMs): RecordedEvent[] {
+export function placed(told: readonly StreamEvent[], startMs = booksStartMs): RecordedEvent[] {
   const versions = new Map<string, number>();
   return told.map(({ stream, event }, i) => {
     const version = (versions.get(stream) ?? 0) + 1;
@@ -56,12 +56,12 @@ type Paying = ReturnType<typeof paying>;
 export function paying(n: number, token: object = {}) {
   const job = paidJob(n, { startMs: booksStartMs });
   const stream = job[0]!.stream;
-  const told: ToldToBooks[] = [job[0]!];
+  const told: StreamEvent[] = [job[0]!];
   const started = job[2]!.event;
   if (started.type !== 'settlement_started') throw new Error('paidJob tells another story');
   const terms = { ...started.data.payment, ...token };
   const tell = (type: string, data: object): void => {
-    told.push({ stream, event: { type, data } as ToldToBooks['event'] });
+    told.push({ stream, event: { type, data } as StreamEvent['event'] });
   };
   let attempt = 0;
   let calls = 0;
@@ -162,7 +162,7 @@ export interface Standing {
 }
 
 /** A legal story of one quote, drawn from numbers; with where it ends. */
-export const anyStory = fc
+export const anyPaymentEvents = fc
   .record({ n: fc.nat(5_000), draws: fc.array(fc.nat(99), { minLength: 1, maxLength: 14 }) })
   .map(({ n, draws }) => {
     const quote = paying(n);
@@ -245,9 +245,9 @@ function stepsAt(quote: Paying, at: Standing): (() => void)[] {
 }
 
 /** Mixes stories as they would stand in one ledger: the order within each stays. */
-export function interleaved(stories: readonly (readonly ToldToBooks[])[], turns: readonly number[]) {
+export function interleaved(stories: readonly (readonly StreamEvent[])[], turns: readonly number[]) {
   const rest = stories.map((story) => [...story]);
-  const mixed: ToldToBooks[] = [];
+  const mixed: StreamEvent[] = [];
   for (let i = 0; rest.some(({ length }) => length > 0); i++) {
     const waiting = rest.filter(({ length }) => length > 0);
     mixed.push(waiting[(turns[i % Math.max(turns.length, 1)] ?? 0) % waiting.length]!.shift()!);

@@ -8,7 +8,7 @@ import {
   parseSiweMessage,
   recoverSiweSigner,
   siweDigest,
-  siweFault,
+  siweRefusal,
   type SiweExpectation,
   type SiweMessage,
   siweMessage,
@@ -173,11 +173,11 @@ describe('for us, now', () => {
   };
 
   it('is a message that says what it must', () => {
-    expect(siweFault(plain, expected)).toBeUndefined();
-    expect(siweFault({ ...full, expirationTime: at(nowMs + 1) }, expected)).toBeUndefined();
+    expect(siweRefusal(plain, expected)).toBeUndefined();
+    expect(siweRefusal({ ...full, expirationTime: at(nowMs + 1) }, expected)).toBeUndefined();
   });
 
-  const faults: [string, Partial<SiweMessage>, ReturnType<typeof siweFault>][] = [
+  const faults: [string, Partial<SiweMessage>, ReturnType<typeof siweRefusal>][] = [
     ['of another domain', { domain: 'evil.example' }, 'wrong_domain'],
     ['of a domain that ends like ours', { domain: 'evilgateway.example' }, 'wrong_domain'],
     ['of another port', { domain: 'gateway.example:444' }, 'wrong_domain'],
@@ -195,13 +195,15 @@ describe('for us, now', () => {
     ['that begins a moment later', { notBefore: at(nowMs + 1) }, 'not_yet_valid'],
   ];
   it.each(faults)('is none %s', (_, change, fault) => {
-    expect(siweFault({ ...plain, ...change }, expected)).toBe(fault);
+    expect(siweRefusal({ ...plain, ...change }, expected)).toBe(fault);
   });
 
   it('a time is as old as its zone says', () => {
     const hourEast = { ...plain, issuedAt: '2026-11-20T10:00:00.5+01:00' };
-    expect(siweFault(hourEast, { ...expected, nowMs: Date.parse('2026-11-20T09:05:00.5Z') })).toBeUndefined();
-    expect(siweFault(hourEast, { ...expected, nowMs: Date.parse('2026-11-20T09:05:00.501Z') })).toBe(
+    expect(
+      siweRefusal(hourEast, { ...expected, nowMs: Date.parse('2026-11-20T09:05:00.5Z') }),
+    ).toBeUndefined();
+    expect(siweRefusal(hourEast, { ...expected, nowMs: Date.parse('2026-11-20T09:05:00.501Z') })).toBe(
       'too_old',
     );
   });

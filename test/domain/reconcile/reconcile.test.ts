@@ -16,7 +16,7 @@ import {
   type Planted,
   stranger,
 } from './support.ts';
-import { account, foundIn, key, reconcilePlanted } from './world.ts';
+import { account, foundIn, key, reconcilePlanted } from './scenario.ts';
 
 const expectedOf = (planted: readonly Planted[]): string[] =>
   planted.flatMap(({ expected }) => expected.map((pair) => pair.join(' '))).toSorted();

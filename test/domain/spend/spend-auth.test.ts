@@ -12,7 +12,7 @@ import {
   spendAuthDigest,
   spendAuthHash,
   type SpendDomain,
-  spendTermsFault,
+  spendTermsRefusal,
 } from '../../../src/domain/spend/spend-auth.ts';
 
 const golden = {
@@ -222,12 +222,12 @@ test('the terms of an operator are kept, each with its own fault', () => {
   const auth = read();
   const terms = { operator: auth.operator, serviceId: 1n, minCharge: 1_000_000n, maxSpend: 1_000_000n };
   const untilSecs = Number(auth.expiry);
-  expect(spendTermsFault(auth, terms, untilSecs)).toBeUndefined();
-  expect(spendTermsFault(auth, terms, untilSecs + 1)).toBe('invalid_spend_auth');
-  expect(spendTermsFault(auth, { ...terms, operator: spender }, untilSecs)).toBe('operator_mismatch');
-  expect(spendTermsFault(auth, { ...terms, serviceId: 2n }, untilSecs)).toBe('service_id_mismatch');
-  expect(spendTermsFault(auth, { ...terms, minCharge: 1_000_001n }, untilSecs)).toBe('below_min_charge');
-  expect(spendTermsFault(auth, { ...terms, maxSpend: 999_999n }, untilSecs)).toBe('exceeds_max_spend');
+  expect(spendTermsRefusal(auth, terms, untilSecs)).toBeUndefined();
+  expect(spendTermsRefusal(auth, terms, untilSecs + 1)).toBe('invalid_spend_auth');
+  expect(spendTermsRefusal(auth, { ...terms, operator: spender }, untilSecs)).toBe('operator_mismatch');
+  expect(spendTermsRefusal(auth, { ...terms, serviceId: 2n }, untilSecs)).toBe('service_id_mismatch');
+  expect(spendTermsRefusal(auth, { ...terms, minCharge: 1_000_001n }, untilSecs)).toBe('below_min_charge');
+  expect(spendTermsRefusal(auth, { ...terms, maxSpend: 999_999n }, untilSecs)).toBe('exceeds_max_spend');
 });
 
 test('atoms that are asked for always cover the micros they are asked for', () => {

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { LedgerEvent } from '../../../src/domain/events/event.ts';
-import { type Fault, LedgerCheck } from '../../../src/domain/verify/ledger-check.ts';
+import { type LedgerProblem, LedgerCheck } from '../../../src/domain/verify/ledger-check.ts';
 import { busyLedger, hex32Of, leavesOf, paidJob, type Told } from '../../support/synthetic-ledger.ts';
 
 /** The first fault of a ledger that tells this. */
-function faultOf(told: readonly Told[]): Fault | undefined {
+function faultOf(told: readonly Told[]): LedgerProblem | undefined {
   const check = new LedgerCheck();
   for (const leaf of leavesOf(told, told.length)) {
     const fault = check.next(Buffer.from(leaf));

@@ -34,7 +34,7 @@ const secrets: readonly RegExp[] = [
  * The error for a request that an upstream refuses for what it is (400, 413, 422): told in its words where they are plainly of
  * the request, without addresses, paths and what looks like a key.
  */
-export function requestFault(error: ChatError | undefined): OpenAiError {
+export function refusedRequestError(error: ChatError | undefined): OpenAiError {
   const own = openAiError('invalid_request', { message: "The model's server refused the request." });
   if (!error || aboutAccount.test(`${error.message} ${error.code} ${error.type}`)) return own;
   const { message, param, code } = error;

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { requestFault } from '../../../src/domain/chat/request-fault.ts';
+import { refusedRequestError } from '../../../src/domain/chat/refused-request.ts';
 
 const own = "The model's server refused the request.";
-const messageOf = (message: string): string => requestFault({ message }).body.error.message;
+const messageOf = (message: string): string => refusedRequestError({ message }).body.error.message;
 
 describe('what an upstream says of a request', () => {
   test.each([
@@ -50,11 +50,13 @@ describe('what an upstream says of a request', () => {
     ['https://a.example/', undefined],
     ['...!', undefined],
   ])('is not told where it is of the account, or nothing: %s', (message, code) => {
-    expect(requestFault({ message, ...(code !== undefined && { code }) }).body.error.message).toBe(own);
+    expect(refusedRequestError({ message, ...(code !== undefined && { code }) }).body.error.message).toBe(
+      own,
+    );
   });
 
   test('is 400, with the names it gives where they are names', () => {
-    const named = requestFault({
+    const named = refusedRequestError({
       message: 'Too long.',
       code: 'context_length_exceeded',
       param: 'messages[0]',
@@ -63,9 +65,12 @@ describe('what an upstream says of a request', () => {
       status: 400,
       body: { error: { message: 'Too long.', code: 'context_length_exceeded', param: 'messages[0]' } },
     });
-    const odd = requestFault({ message: 'Too long.', code: 'see https://a.example', param: 'a b' });
+    const odd = refusedRequestError({ message: 'Too long.', code: 'see https://a.example', param: 'a b' });
     expect(odd.body.error).toMatchObject({ code: 'invalid_request', param: null });
-    expect(requestFault(undefined).body.error).toMatchObject({ code: 'invalid_request', message: own });
+    expect(refusedRequestError(undefined).body.error).toMatchObject({
+      code: 'invalid_request',
+      message: own,
+    });
   });
 
   test('is no longer than 500 characters, and in time for any text', () => {
