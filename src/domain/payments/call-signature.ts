@@ -1,10 +1,10 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { canonicalJson } from '../values/canonical-json.ts';
 
-/** What a runner may rely on about a call: header names in lower case, all `x-x402-…` or `x-net-…`. */
+/** The signed headers of a call: names in lower case, all `x-x402-…` or `x-net-…`. */
 export type CallMetadata = Readonly<Record<string, string>>;
 
-/** A message as Standard Webhooks knows it. */
+/** A message of Standard Webhooks. */
 export interface WebhookToSign {
   /** Shared with the receiver; its UTF-8 bytes are the key. */
   readonly secret: string;
@@ -14,7 +14,7 @@ export interface WebhookToSign {
   readonly body: Uint8Array;
 }
 
-/** A call's id is decimal. */
+/** The id is the call's, in decimal. */
 export interface CallToSign extends WebhookToSign {
   readonly metadata: CallMetadata;
 }
@@ -25,14 +25,14 @@ export interface WebhookSignatureHeaders {
   readonly 'webhook-signature': string;
 }
 
-/** The headers a signature consists of; the metadata travels beside them, a header each. */
+/** The headers of the signatures; each item of metadata is a header of its own beside them. */
 export interface CallSignatureHeaders extends WebhookSignatureHeaders {
   readonly 'x-net-metadata-signature': string;
 }
 
 export interface CallToVerify {
   readonly secret: string;
-  /** As node:http gives them: names in lower case. */
+  /** As node:http delivers them: names in lower case. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: Uint8Array;
   readonly nowSecs: number;
@@ -53,28 +53,28 @@ export type CallRefusal =
   | 'body_signature_mismatch'
   | 'metadata_signature_mismatch';
 
-/** How far a call's time may lie from the runner's, either way. */
+/** Largest difference between the call's and the runner's clock. */
 const callToleranceSecs = 300;
 
 const idForm = /^\d{1,19}$/;
-/** A dot would let one message be read as another; the one word is what begins a signature over metadata. */
+/** A dot would make messages ambiguous; `metadata` is the prefix of signatures over metadata. */
 const webhookIdForm = /^(?!metadata$)[!-\-/-~]{1,200}$/;
 const timestampForm = /^(?:0|[1-9]\d{0,11})$/;
 const metadataName = /^x-(?:x402|net)-[\w-]+$/;
-/** What passes through HTTP unchanged: printable ASCII, no space at either end. */
+/** Text that HTTP passes on unchanged: printable ASCII without a space at either end. */
 const metadataValue = /^(?:[!-~](?:[ -~]*[!-~])?)?$/;
 const metadataSignature = 'x-net-metadata-signature';
 
 /**
- * Signs a call's body as Standard Webhooks does, and its metadata likewise.
- * @throws TypeError for what could not be verified on the other side: an empty secret, an id or a time out of
- * form, metadata with other names or with values that HTTP would change
+ * Signs a call's body by Standard Webhooks, and its metadata in the same way.
+ * @throws TypeError for input that the runner could not verify: an empty secret, a malformed id or time, metadata with other
+ * names or with values that HTTP would change
  */
 export function signCall({ secret, id, timestampSecs, body, metadata }: CallToSign): CallSignatureHeaders {
-  if (!idForm.test(id)) throw new TypeError(`not a call's id: ${id}`);
+  if (!idForm.test(id)) throw new TypeError(`malformed call id: ${id}`);
   for (const [name, value] of Object.entries(metadata)) {
     const isSignable = isMetadataName(name) && name === name.toLowerCase() && metadataValue.test(value);
-    if (!isSignable) throw new TypeError(`not metadata of a call: ${name}`);
+    if (!isSignable) throw new TypeError(`metadata cannot be signed: ${name}`);
   }
   const headers = signWebhook({ secret, id, timestampSecs, body });
   const sign = signer(secret, id, headers['webhook-timestamp']);
@@ -82,13 +82,13 @@ export function signCall({ secret, id, timestampSecs, body, metadata }: CallToSi
 }
 
 /**
- * Signs a message's body as Standard Webhooks does.
- * @throws TypeError for an empty secret, an id or a time out of form
+ * Signs a message's body by Standard Webhooks.
+ * @throws TypeError for an empty secret, a malformed id or time
  */
 export function signWebhook({ secret, id, timestampSecs, body }: WebhookToSign): WebhookSignatureHeaders {
   const timestamp = String(timestampSecs);
   if (!webhookIdForm.test(id) || !timestampForm.test(timestamp))
-    throw new TypeError(`not the id and time of a webhook: ${id}, ${timestamp}`);
+    throw new TypeError(`malformed id or time of a webhook: ${id}, ${timestamp}`);
   return {
     'webhook-id': id,
     'webhook-timestamp': timestamp,
@@ -96,7 +96,7 @@ export function signWebhook({ secret, id, timestampSecs, body }: WebhookToSign):
   };
 }
 
-/** Checks a received call; the metadata it returns is signed, every other header is anyone's word. */
+/** Verifies a received call. The returned metadata is signed; every other header is unauthenticated. */
 export function verifyCall({ secret, headers, body, nowSecs }: CallToVerify): CallVerification {
   const id = headers['webhook-id'];
   const timestamp = headers['webhook-timestamp'];
@@ -130,7 +130,7 @@ function isMetadataName(name: string): boolean {
   return metadataName.test(name) && name !== metadataSignature;
 }
 
-/** The signed headers of a call; undefined when one of them came as a list. */
+/** The signed headers of a call; undefined where one of them is a list. */
 function metadataOf(headers: CallToVerify['headers']): CallMetadata | undefined {
   const found: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
@@ -146,21 +146,21 @@ function metadataContent(metadata: CallMetadata): Buffer {
 }
 
 /**
- * Signs `{id}.{timestamp}.{content}`, as Standard Webhooks does. Metadata gets a word before its id, where a body has
- * digits: no payer can choose a body whose signature would pass for one over metadata.
+ * Signs `{id}.{timestamp}.{content}` by Standard Webhooks. Metadata has a prefix where a body's message starts with digits:
+ * no payer can choose a body whose signature is valid for metadata.
  */
 function signer(
   secret: string,
   id: string,
   timestamp: string,
 ): (content: Uint8Array, prefix?: string) => string {
-  if (secret === '') throw new TypeError('the secret of a call is empty');
+  if (secret === '') throw new TypeError('the signing secret is empty');
   const key = Buffer.from(secret, 'utf8');
   return (content, prefix = '') =>
     `v1,${createHmac('sha256', key).update(`${prefix}${id}.${timestamp}.`).update(content).digest('base64')}`;
 }
 
-/** A header may list several signatures, as while a secret is being changed; one of them has to be right. */
+/** A header may list several signatures, during a change of secrets; one of them must match. */
 function isAmong(expected: string, list: string): boolean {
   const wanted = Buffer.from(expected);
   return list.split(' ').some((candidate) => {

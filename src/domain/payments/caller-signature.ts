@@ -6,7 +6,7 @@ import type { Address, Hex } from '../values/primitives.ts';
 import { type EthereumSignature, parseSignature } from '../values/ethereum-signature.ts';
 import type { RefusalCode } from '../errors/refusal.ts';
 
-/** The four headers of a delegated caller as they came. A header that came twice is no header that can be read. */
+/** The four headers of a delegated caller, as received. */
 export interface CallerHeaders {
   readonly caller: string | undefined;
   readonly signature: string | undefined;
@@ -14,7 +14,7 @@ export interface CallerHeaders {
   readonly expiry: string | undefined;
 }
 
-/** What a delegated caller says, well formed. Whether it is true is another question. */
+/** A delegated caller's credentials: well formed, not yet verified. */
 export interface CallerClaim {
   readonly caller: Address;
   readonly signature: Hex;
@@ -30,11 +30,11 @@ export type CallerClaimRefusal = Extract<
   `${'missing' | 'invalid'}_${'caller' | `signature${string}`}` | 'signature_expired'
 >;
 
-/** 1 to 128 visible ASCII characters without a colon: the colon ends it in the signed text. */
+/** 1 to 128 visible ASCII characters without a colon, which is the separator in the signed text. */
 const nonceForm = /^[!-9;-~]{1,128}$/;
 const expiryForm = /^(?:0|[1-9]\d{0,15})$/;
 
-/** An address in lower or upper case, or with its right EIP-55 checksum; undefined for anything else. */
+/** An address in lower or upper case, or with a valid EIP-55 checksum; undefined for anything else. */
 export function parseCaller(text: string): Address | undefined {
   const digits = text.slice(2);
   const isPlain = digits === digits.toLowerCase() || digits === digits.toUpperCase();
@@ -48,8 +48,8 @@ export function parseNonce(text: string): string | undefined {
 }
 
 /**
- * Reads the headers of a delegated caller. Returns the code of the first thing missing or malformed, in the order of the
- * headers; `signature_expired` where all is well formed but late.
+ * Reads the headers of a delegated caller. Returns the code of the first missing or malformed header, in their order;
+ * `signature_expired` where all are well formed and the expiry has passed.
  */
 export function readCallerClaim(
   headers: CallerHeaders,
@@ -72,7 +72,7 @@ export function readCallerClaim(
   return { caller, signature: headers.signature.toLowerCase() as Hex, parsed, nonce, expiry };
 }
 
-/** The text a caller signs (EIP-191 `personal_sign`) for one body, one job, one nonce, until one moment. */
+/** The text that a caller signs (EIP-191 `personal_sign`): valid for one body, job and nonce, until its expiry. */
 export function callerMessage(
   job: JobId,
   body: Uint8Array,
@@ -90,7 +90,7 @@ export function callerDigest(
   return personalSignDigest(stringToBytes(callerMessage(job, body, claim)));
 }
 
-/** What a wallet signs of a text's bytes (EIP-191 `personal_sign`). */
+/** The digest that a wallet signs for a text's bytes (EIP-191 `personal_sign`). */
 export function personalSignDigest(message: Uint8Array): Uint8Array {
   return keccak256(
     Buffer.concat([stringToBytes(`\x19Ethereum Signed Message:\n${message.length}`), message]),

@@ -1,16 +1,16 @@
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 
-/** What is wrong with a request's body: one line a fault, at most ten. Empty where nothing is. */
+/** The faults of a request's body: one line each, at most ten. Empty for a valid body. */
 export type InputCheck = (body: Uint8Array) => readonly string[];
 
-const faultsTold = 10;
+const maxFaults = 10;
 
 /**
  * A check of JSON bodies against a JSON Schema, draft 2020-12.
- * Throws where the schema does not compile; keywords that nobody knows are mistakes, and nothing is fetched.
+ * @throws Error where the schema does not compile; an unknown keyword is an error, and no reference is fetched
  */
 export function compileSchema(schema: Readonly<Record<string, unknown>>): InputCheck {
-  // formats are for people: which of them are checked, and how well, differs from tool to tool
+  // formats are not checked: validators differ in which of them they check, and how strictly
   const ajv = new Ajv2020({
     allErrors: true,
     validateFormats: false,
@@ -21,7 +21,7 @@ export function compileSchema(schema: Readonly<Record<string, unknown>>): InputC
   return (body) => {
     const value = parseJson(body);
     if (value === undefined) return ['the body is not JSON in UTF-8'];
-    return validate(value) ? [] : (validate.errors ?? []).slice(0, faultsTold).map(faultText);
+    return validate(value) ? [] : (validate.errors ?? []).slice(0, maxFaults).map(faultText);
   };
 }
 
@@ -33,7 +33,7 @@ function parseJson(body: Uint8Array): unknown {
   }
 }
 
-/** Names the place and the rule; never quotes the client's own text. */
+/** Names the location and the rule; never quotes the client's own text. */
 function faultText({ instancePath, keyword, message }: ErrorObject): string {
   return `${instancePath === '' ? 'the body' : instancePath.slice(0, 200)} ${message ?? `breaks ${keyword}`}`;
 }

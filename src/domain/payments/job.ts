@@ -1,4 +1,4 @@
-/** A job as clients name it: a service and one of its jobs. Both are safe integers, so JSON numbers keep them. */
+/** A job's id: a service and one of its jobs. Both are safe integers, exact as JSON numbers. */
 export interface JobId {
   readonly serviceId: number;
   readonly jobIndex: number;
@@ -15,7 +15,7 @@ export const maxServiceId = Number.MAX_SAFE_INTEGER;
 /** Largest job index: the quote's EIP-712 type gives it 32 bits. */
 export const maxJobIndex = 0xffff_ffff;
 
-/** One job's name as a map key: `1/0`. */
+/** A job's id as a map key: `1/0`. */
 export function jobKey(job: JobId): string {
   return `${job.serviceId}/${job.jobIndex}`;
 }

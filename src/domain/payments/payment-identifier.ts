@@ -1,20 +1,20 @@
 import { z } from 'zod';
 
-/** The x402 extension by which a payer names its payment itself, so that it pays for one thing once. */
+/** The x402 extension by which a payer gives a payment an id of its own, to pay for one request once. */
 export const paymentIdentifierKey = 'payment-identifier';
 
 export const identifierModes = ['optional', 'required'] as const;
 /** Whether a payment must carry an identifier. */
 export type IdentifierMode = (typeof identifierModes)[number];
 
-/** What a payment carries of the extension: its id, or something that is none. */
+/** The id that a payment carries in the extension; `malformed` for a value that is no id. */
 export type PaymentIdentifier = { readonly id: string } | 'malformed';
 
 export const identifierForm = /^[A-Za-z0-9_-]{16,128}$/;
 
 const carried = z.object({ info: z.object({ id: z.string().regex(identifierForm).nullish() }) });
 
-/** Reads a payment's entry of the extension. Clients that know nothing of it echo the offer's, which has no id. */
+/** Reads a payment's entry of the extension. Clients without support for it echo the offer's entry, which has no id. */
 export function readIdentifier(entry: unknown): PaymentIdentifier | undefined {
   if (entry === undefined || entry === null) return undefined;
   const parsed = carried.safeParse(entry);

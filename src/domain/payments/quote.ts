@@ -15,16 +15,16 @@ export interface SettlementOption {
   readonly decimals: number;
   readonly amount: bigint;
   readonly payTo: Address;
-  /** The token contract's own EIP-712 domain: what the payer's signature is made under. */
+  /** The token contract's own EIP-712 domain, for the payer's signature. */
   readonly eip712Name: string;
   readonly eip712Version: string;
 }
 
-/** A price held for a while. Times are Unix seconds of the database's clock. */
+/** A price that is fixed until it expires. Times are Unix seconds of the database's clock. */
 export interface Quote extends JobId {
   readonly priceWei: bigint;
   readonly options: readonly SettlementOption[];
-  /** Who alone may pay it; the zero address where anyone may. */
+  /** The only address that may pay it; the zero address where any may. */
   readonly requester: Address;
   /** Hash of the inputs it is bound to; zero where it is open. */
   readonly inputsHash: Hex;
@@ -36,7 +36,7 @@ export interface Quote extends JobId {
 export const zeroAddress: Address = `0x${'0'.repeat(40)}`;
 export const zeroHash: Hex = `0x${'0'.repeat(64)}`;
 
-/** The EIP-712 type of a quote, for whoever wants to check a digest with another tool. */
+/** The EIP-712 type of a quote, to check a digest with other tools. */
 export const quoteTypedData = {
   domain: { name: 'Tollbook', version: '1' },
   primaryType: 'JobQuote',
@@ -74,8 +74,8 @@ structBytes.set(quoteTypeHash);
 const signedBytes = Buffer.concat([Buffer.of(0x19, 0x01), domainSeparator, Buffer.alloc(wordBytes)]);
 
 /**
- * The quote's name everywhere: its EIP-712 digest.
- * Encoded here word by word, since every 402 answer waits for it; a test holds it against viem's own encoder.
+ * The quote's id: its EIP-712 digest. Encoded by hand for speed, since every 402 answer waits for it; a test compares it with
+ * viem's encoder.
  */
 export function quoteDigest(quote: Quote): Hex {
   writeWord(1, quote.serviceId.toString(16));
@@ -97,7 +97,7 @@ function writeWord(index: number, hex: string): void {
 
 const optionHashes = new WeakMap<readonly SettlementOption[], Uint8Array>();
 
-/** keccak256 of the options' canonical JSON. Remembered by the list itself: a job's options change only with its config. */
+/** keccak256 of the options' canonical JSON. Cached by the list object: a job's options change only with its config. */
 function optionsHash(options: readonly SettlementOption[]): Uint8Array {
   let hash = optionHashes.get(options);
   if (!hash) {
@@ -107,7 +107,7 @@ function optionsHash(options: readonly SettlementOption[]): Uint8Array {
   return hash;
 }
 
-/** A settlement option as JSON shows it: amounts as decimal strings, keys in snake case. */
+/** A settlement option as JSON: amounts as decimal strings, keys in snake case. */
 export function optionJson(option: SettlementOption) {
   return {
     network: option.network,
@@ -137,7 +137,7 @@ export function optionFromJson(json: EventData<'quote_issued'>['options'][number
   };
 }
 
-/** The quote as `quote_issued` keeps it: an auditor computes its digest from this alone. */
+/** The quote as `quote_issued` stores it: its digest can be computed from this alone. */
 export function quoteToData(quote: Quote): EventData<'quote_issued'> {
   return {
     service_id: quote.serviceId,

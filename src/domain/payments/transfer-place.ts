@@ -3,11 +3,11 @@ export interface PlacedTransfer {
   readonly blockNumber: bigint;
   readonly blockHash: string;
   readonly logIndex: number;
-  /** The block's time, where it is known. */
+  /** Unix seconds of the block, where known. */
   readonly blockTimeSecs?: number;
 }
 
-/** Where a transfer stands, as events say it. */
+/** A transfer's place as event fields. */
 export function placeData({ blockNumber, blockHash, logIndex, blockTimeSecs }: PlacedTransfer) {
   return {
     block_number: String(blockNumber),

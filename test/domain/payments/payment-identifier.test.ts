@@ -27,7 +27,7 @@ describe("a payment's identifier", () => {
     );
   });
 
-  test('is read or malformed just as the schema says that is offered with it', () => {
+  test('is read or malformed exactly as the offered schema says', () => {
     const nearly = fc.string({
       unit: fc.constantFrom('a', 'Z', '9', '_', '-', '.', 'é', '\n'),
       maxLength: 140,
@@ -57,7 +57,7 @@ describe("a payment's identifier", () => {
     ['no info around it', withExtensions({ [key]: { id: 'pay_7d5d747be160e280' } })],
     ['an info that is a text', withExtensions({ [key]: { info: 'pay_7d5d747be160e280' } })],
     ['a text for the whole entry', withExtensions({ [key]: 'pay_7d5d747be160e280' })],
-  ])('of %s is malformed, and the payment is recognised all the same', (_, value) => {
+  ])('of %s is malformed, and the payment is still recognised', (_, value) => {
     const { identifier, nonce } = decoded(value);
     expect(identifier).toBe('malformed');
     expect(nonce).toBe(decoded(payload).nonce);
@@ -75,7 +75,7 @@ describe("a payment's identifier", () => {
     expect(decoded(value).identifier).toBeUndefined();
   });
 
-  test('has no place in a version 1 payment', () => {
+  test('is not read from a version 1 payment', () => {
     const { extensions } = withId('pay_7d5d747be160e280');
     const v1 = {
       x402Version: 1,

@@ -141,7 +141,7 @@ describe('a payment', () => {
     expect(wrongWith(withPayload({ permit2Authorization: {} }))).toBe('unknown_payload_field');
   });
 
-  test('is put to the facilitator exactly as it was signed, and nothing else with it', () => {
+  test('is sent to the facilitator exactly as it was signed, without other fields', () => {
     const request = facilitatorRequest(signedPayment, bytesOf('e5', 32));
     expect(request.paymentPayload.payload).toEqual(payload.payload);
     expect(request.paymentRequirements).toEqual(request.paymentPayload.accepted);
@@ -167,7 +167,7 @@ describe('checking', () => {
   });
   const anySignature = mostly(payload.payload.signature);
 
-  test('never throws, and says what is wrong in a word that the ledger takes', () => {
+  test('never throws, and returns a reason code that the ledger accepts', () => {
     fc.assert(
       fc.property(anyAuthorization, anySignature, (authorization, signature) => {
         expect(wrongWith(withPayload({ signature, authorization }))).toMatch(/^[a-z0-9_]{1,100}$/);
@@ -175,7 +175,7 @@ describe('checking', () => {
     );
   });
 
-  test('accepts only what was asked for: this money, to this payee, in this time', () => {
+  test('accepts only the offered amount, to the payee, within the time window', () => {
     fc.assert(
       fc.property(anyAuthorization, anySignature, (authorization, signature) => {
         fc.pre(wrongWith(withPayload({ signature, authorization })) === 'none');
@@ -250,7 +250,7 @@ describe('the binding of a payment to its request', () => {
     expect(bindingHash(other)).not.toBe(bindingHash(binding));
   });
 
-  test('tells no caller from any caller, and parts that run together apart', () => {
+  test('differs for no caller and an empty one, and for parts that concatenate to the same text', () => {
     const hashes = [
       binding,
       { ...binding, caller: undefined },
@@ -304,7 +304,7 @@ describe('a payment on record', () => {
     )
     .map(([terms, rest]) => ({ ...terms, ...rest }));
 
-  test('can be settled again from its record alone, whatever it is', () => {
+  test('can be settled again from its record alone', () => {
     fc.assert(
       fc.property(anySignedPayment, (any) => {
         expect(paymentFromData(recorded(any))).toEqual(any);
@@ -312,7 +312,7 @@ describe('a payment on record', () => {
     );
   });
 
-  test('has room for the longest signature that is accepted', () => {
+  test('can hold the longest accepted signature', () => {
     const longest = { ...signedPayment, signature: bytesOf('ff', 4_096) };
     expect(paymentFromData(recorded(longest))).toEqual(longest);
   });

@@ -28,7 +28,7 @@ const quote: Quote = {
   salt: bytesOf('5a', 32),
 };
 
-/** The digest as any EIP-712 tool computes it, given the type and the contract's word on `optionsHash`. */
+/** The digest as any EIP-712 tool computes it, given the type and the documented `optionsHash`. */
 function digestByViem(of: Quote): Hex {
   return hashTypedData({
     ...quoteTypedData,
@@ -67,7 +67,7 @@ describe("a quote's digest", () => {
     );
   });
 
-  test('is over the type in the contract', () => {
+  test('is over the published EIP-712 type', () => {
     const members = quoteTypedData.types.JobQuote.map(({ type, name }) => `${type} ${name}`);
     expect(`${quoteTypedData.primaryType}(${members.join(',')})`).toBe(
       'JobQuote(uint64 serviceId,uint32 jobIndex,uint256 priceWei,bytes32 optionsHash,address requester,' +
@@ -130,7 +130,7 @@ describe("a quote's digest", () => {
 });
 
 describe('a quote on record', () => {
-  test('gives its digest to whoever has only the record', () => {
+  test('has a digest that can be computed from the record alone', () => {
     fc.assert(
       fc.property(anyQuote, (any) => {
         const data = JSON.parse(

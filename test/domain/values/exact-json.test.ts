@@ -22,7 +22,7 @@ describe('a JSON object', () => {
     expect(written(text)).toBe(text);
   });
 
-  test('is written as JSON.parse alone would have it, where that keeps every number', () => {
+  test('is written as JSON.parse reads it, where that preserves every number', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (value) => {
         const text = JSON.stringify(value);
@@ -52,7 +52,7 @@ describe('a JSON object', () => {
     expect(parsed(text)).toBe('malformed');
   });
 
-  test('is not read from bytes that are no UTF-8', () => {
+  test('is not read from bytes that are not UTF-8', () => {
     expect(parseJsonObject(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]))).toBe('malformed');
   });
 });
@@ -64,14 +64,14 @@ describe('the depth of JSON', () => {
     expect(parsed('{"a":'.repeat(129))).toBe('too_deep');
   });
 
-  test('does not count what is closed, or stands in a string', () => {
+  test('does not count closed brackets or the content of strings', () => {
     expect(parsed(`{"a":[${'[],'.repeat(1_000)}1]}`)).toBeTypeOf('object');
     expect(parsed(JSON.stringify({ text: '"\\[{'.repeat(1_000) }))).toBeTypeOf('object');
     expect(parsed(`{"a":"\\\\","b":${'['.repeat(200)}`)).toBe('too_deep');
   });
 });
 
-describe('what JSON holds', () => {
+describe('the number of values in JSON', () => {
   test('is bounded, whatever its size', () => {
     expect(parsed(withMarks(maxJsonMarks))).toBeTypeOf('object');
     expect(parsed(withMarks(maxJsonMarks + 1))).toBe('too_many_values');
@@ -79,13 +79,13 @@ describe('what JSON holds', () => {
     expect(parsed(`{"a":[${'[],'.repeat(maxJsonMarks / 2)}0]}`)).toBe('too_many_values');
   });
 
-  test('counts a number that no double keeps as twenty', () => {
+  test('counts a number that no double holds as twenty values', () => {
     const long = '12345678901234567890';
     expect(parsed(withMarks(maxJsonMarks / 21, long))).toBeTypeOf('object');
     expect(parsed(withMarks(maxJsonMarks / 20, long))).toBe('too_many_values');
   });
 
-  test('does not count what stands in a string', () => {
+  test('does not count the content of strings', () => {
     expect(parsed(JSON.stringify({ text: ',:[{12345678901234567890'.repeat(maxJsonMarks) }))).toBeTypeOf(
       'object',
     );

@@ -51,7 +51,7 @@ describe('a period', () => {
     });
   });
 
-  test('every instant is read back from the text that is written for it', () => {
+  test('every instant is read back from its own text', () => {
     const instants = fc.date({
       min: new Date('0001-01-01'),
       max: new Date('9999-12-31'),

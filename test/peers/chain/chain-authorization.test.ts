@@ -57,8 +57,8 @@ async function timeOf({ blockNumber }: { readonly blockNumber: bigint }): Promis
   return Number((await node().getBlock({ blockNumber })).timestamp);
 }
 
-describe('an authorization is found, without its transaction,', () => {
-  test('as paid by the transfer that belongs to it', async () => {
+describe('an authorization looked up without its transaction', () => {
+  test('is paid by the transfer that belongs to it', async () => {
     const expected = devnet.expected();
     await devnet.use(devnet.expected());
     const receipt = await devnet.use(expected);
@@ -72,27 +72,27 @@ describe('an authorization is found, without its transaction,', () => {
     });
   });
 
-  test('as canceled by its payer', async () => {
+  test('is canceled where its payer canceled it', async () => {
     const expected = devnet.expected();
     const receipt = await devnet.cancel(expected);
     expect(await open().findAuthorization(expected, 0)).toEqual({ kind: 'canceled', ...placeOf(receipt) });
   });
 
-  test('as used for another payee', async () => {
+  test('is used otherwise where it paid another payee', async () => {
     const expected = devnet.expected();
     const receipt = await devnet.use({ ...expected, payTo: devnet.token });
     const otherwise = { kind: 'used_otherwise', ...placeOf(receipt) };
     expect(await open().findAuthorization(expected, 0)).toEqual(otherwise);
   });
 
-  test('as nothing that could be said, where other money of this payer reached the payee', async () => {
+  test('is ambiguous where other money of this payer reached the payee', async () => {
     const expected = devnet.expected();
     await devnet.use({ ...expected, value: 999n });
     const unclear = { kind: 'unavailable', cause: 'ambiguous_transfer' };
     expect(await open().findAuthorization(expected, 0)).toEqual(unclear);
   });
 
-  test('as absent while nobody used it, whatever else happened', async () => {
+  test('is absent while it is unused, whatever other authorizations were used', async () => {
     const used = devnet.expected();
     await devnet.use(used);
     for (const change of [
@@ -104,7 +104,7 @@ describe('an authorization is found, without its transaction,', () => {
     }
   });
 
-  test('no more after a reorganization took its transaction away', async () => {
+  test('is absent after a reorg removed its transaction', async () => {
     const expected = devnet.expected();
     const snapshot = await devnet.rpc('evm_snapshot');
     await devnet.use(expected);
@@ -131,14 +131,14 @@ describe('behind thousands of blocks', () => {
     latestSecs = Number((await node().getBlock()).timestamp);
   });
 
-  test('a use is found from its own time on, in ranges of two thousand blocks', async () => {
+  test('a use is found from its block time on, in ranges of two thousand blocks', async () => {
     const stub = await proxy(() => false);
     expect(await open(stub.url).findAuthorization(expected, usedAtSecs)).toEqual(paid);
     expect(Math.max(...widthsOf(stub))).toBe(2_000);
     expect(stub.requests.length).toBeLessThan(10);
   });
 
-  test('a use is not looked for long before the time', async () => {
+  test('the search does not go far behind the given time', async () => {
     const stub = await proxy(() => false);
     expect(await open(stub.url).findAuthorization(expected, latestSecs)).toEqual({ kind: 'absent' });
     expect(stub.requests).toHaveLength(3);
@@ -161,7 +161,7 @@ describe('behind thousands of blocks', () => {
     expect(await open(stub.url).findAuthorization(expected, usedAtSecs)).toEqual(paid);
   });
 
-  test('nothing is said where the node refuses fifty blocks', async () => {
+  test('the answer is unavailable where the node refuses ranges of fifty blocks', async () => {
     const stub = await proxy((request) => {
       if (rangeOf(request) === undefined) return false;
       refuse(request, { code: -32_600, message: 'up to a 10 block range' });
@@ -172,7 +172,7 @@ describe('behind thousands of blocks', () => {
     expect(widthsOf(stub)).toEqual([2_000, 1_000, 500, 250, 125, 62, 50]);
   });
 
-  test('nothing is said, and no narrower range tried, where the node fails in another way', async () => {
+  test('the answer is unavailable, without narrower ranges, where the node fails for another reason', async () => {
     const stub = await proxy((request) => {
       if (rangeOf(request) === undefined) return false;
       request.response.writeHead(429).end();
@@ -183,7 +183,7 @@ describe('behind thousands of blocks', () => {
     expect(rangesOf(stub)).toHaveLength(1);
   });
 
-  test('nothing is said where one block or one range of many is missing', async () => {
+  test('the answer is unavailable where one block or one range of many is missing', async () => {
     const noBlock = await proxy((request) => {
       const isOld = request.body.method === 'eth_getBlockByNumber' && request.body.params[0] !== 'latest';
       if (isOld) succeed(request, null);
@@ -204,7 +204,7 @@ describe('behind thousands of blocks', () => {
   });
 });
 
-describe('a log is no verdict', () => {
+describe('a log is not accepted', () => {
   const other = `0x${'cd'.repeat(32)}`;
 
   test.each([
@@ -272,7 +272,7 @@ describe('a log is no verdict', () => {
     });
   });
 
-  test('when the node gives all logs of the token', async () => {
+  test('when the node returns all logs of the token', async () => {
     const expected = devnet.expected();
     await devnet.use(expected);
     const all = await rpc(devnet.url, 'eth_getLogs', [{ address: devnet.token, fromBlock: '0x0' }]);
@@ -284,7 +284,7 @@ describe('a log is no verdict', () => {
   });
 });
 
-test('the questions are bounded where a chain is endless', async () => {
+test('the number of requests is bounded however long the chain is', async () => {
   const latest = 1n << 63n;
   const stub = await startRpcStub((request) => {
     const [at] = request.body.params;
@@ -297,7 +297,7 @@ test('the questions are bounded where a chain is endless', async () => {
   expect(stub.requests.length).toBeLessThan(256 + 100);
 });
 
-test('every block of the time or later is looked through, and few before, whatever the chain and the node', async () => {
+test('every block since the given time is searched, and few before it, for any chain and any range limit', async () => {
   const chain = fc.record({
     latest: fc.integer({ min: 0, max: 12_000 }),
     secsPerBlock: fc.constantFrom(0, 0.25, 1, 2, 12),

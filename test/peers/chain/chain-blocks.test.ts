@@ -51,7 +51,7 @@ describe('on a real chain', () => {
     expect(await chain.blockHashAt(number + 1_000n)).toEqual({ kind: 'answer', hash: undefined });
   });
 
-  test('an authorization is unused as of the block before its use, and used as of its own', async () => {
+  test('an authorization is unused at the block before its use, and used at its own block', async () => {
     const chain = open(devnet.url);
     const expected = devnet.expected();
     const { blockHash, blockNumber } = await devnet.use(expected);
@@ -61,7 +61,7 @@ describe('on a real chain', () => {
     expect(await at(blockHash)).toEqual({ kind: 'answer', used: true });
   });
 
-  test('nothing is said as of a block that the chain does not have, or before there was the token', async () => {
+  test('the use of an authorization is unavailable at an unknown block, and before the token was deployed', async () => {
     const chain = open(devnet.url);
     const expected = devnet.expected();
     const nowhere = await chain.isUsed(expected, `0x${'12'.repeat(32)}`);
@@ -71,7 +71,7 @@ describe('on a real chain', () => {
     expect(early).toMatchObject({ kind: 'unavailable', cause: 'malformed' });
   });
 
-  test('a reorganization gives a height another hash, and the old block no state', async () => {
+  test('after a reorg a height has another hash, and the old block has no state', async () => {
     const chain = open(devnet.url);
     const expected = devnet.expected();
     const { blockHash, blockNumber } = await devnet.use(expected);
@@ -95,7 +95,7 @@ function resulting(result: unknown): Promise<RpcStub> {
 describe('a block', () => {
   const block = { number: 16n, hash: header.hash, timestampSecs: 101 };
 
-  test('is asked for without its transactions', async () => {
+  test('is requested without its transactions', async () => {
     const stub = await resulting(header);
     expect(await open(stub.url).finalizedBlock()).toEqual({ kind: 'answer', block });
     expect(await open(stub.url).blockHashAt(16n)).toEqual({ kind: 'answer', hash: header.hash });
@@ -105,7 +105,7 @@ describe('a block', () => {
     ]);
   });
 
-  test('that is final is not known where the node has none, or does not know the word', async () => {
+  test('that is final is unavailable where the node has none, or does not support the tag', async () => {
     const none = open((await resulting(null)).url);
     expect(await none.finalizedBlock()).toEqual({ kind: 'unavailable', cause: 'no_finalized_block' });
     const old = await startRpcStub((request) => refuse(request, { code: -32_602, message: 'invalid tag' }));
@@ -127,18 +127,18 @@ describe('a block', () => {
     expect(await chain.blockHashAt(16n)).toMatchObject({ kind: 'unavailable', cause: 'malformed' });
   });
 
-  test('of another height is no answer', async () => {
+  test('of another height than requested is malformed', async () => {
     const chain = open((await resulting(header)).url);
     expect(await chain.blockHashAt(17n)).toMatchObject({ kind: 'unavailable', cause: 'malformed' });
   });
 
-  test('that is too long is not read', async () => {
+  test('beyond the size limit is not read', async () => {
     const chain = open((await resulting({ ...header, transactions: ['x'.repeat(3 * 1024 * 1024)] })).url);
     expect(await chain.finalizedBlock()).toMatchObject({ kind: 'unavailable', cause: 'too_large' });
   });
 });
 
-test('a state is asked of one block by its hash, which must be canonical', async () => {
+test('a state at a block is requested by hash, which must be canonical', async () => {
   const stub = await resulting(`0x${'0'.repeat(63)}1`);
   const expected = devnet.expected();
   const blockHash = `0x${'cd'.repeat(32)}` as const;

@@ -10,10 +10,10 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
 });
 
-/** What it returns is not waited for. */
+/** Its result is not awaited. */
 type Listener = (request: IncomingMessage, response: ServerResponse, text: string) => unknown;
 
-/** An RPC that behaves as told. Unless it `hidesId`, it says by itself which chain it serves. */
+/** An RPC with this listener. Unless `hidesId`, it answers `eth_chainId` by itself. */
 async function serve(listener: Listener, timeoutMs = 2000, hidesId = false): Promise<Chain> {
   const take: Listener = async (request, response) => {
     const text = Buffer.concat(await request.toArray()).toString('utf8');
@@ -31,7 +31,7 @@ async function serve(listener: Listener, timeoutMs = 2000, hidesId = false): Pro
   return chain;
 }
 
-/** An RPC that gives these results, one a call, the last for ever. */
+/** An RPC that returns these results, one per call, then repeats the last. */
 function resulting(...results: readonly unknown[]): Promise<Chain> {
   let call = 0;
   return serve((_, response) => {
@@ -216,7 +216,7 @@ describe('a transaction is', () => {
     });
   });
 
-  test('found whatever the letter case of the node', async () => {
+  test('found whatever letter case the node uses', async () => {
     const shout = JSON.stringify(receipt(plain)).replaceAll(
       /0x[0-9a-f]{40,}/g,
       (hex) => `0x${hex.slice(2).toUpperCase()}`,
@@ -259,10 +259,10 @@ describe('a receipt is malformed', () => {
 });
 
 describe('whether an authorization is used', () => {
-  test('asks the token at the latest block, on the path of the URL', async () => {
-    const seen: unknown[] = [];
+  test('is read from the token at the latest block, on the path of the URL', async () => {
+    const requests: unknown[] = [];
     const chain = await serve((request, response, text) => {
-      seen.push(request.url, JSON.parse(text));
+      requests.push(request.url, JSON.parse(text));
       response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: abiTrue, error: null }));
     });
     expect(await chain.isUsed(expected)).toEqual({
@@ -272,10 +272,10 @@ describe('whether an authorization is used', () => {
     const abi = parseAbi(['function authorizationState(address, bytes32) view returns (bool)']);
     const data = encodeFunctionData({ abi, args: [from, nonce] });
     const params = [{ to: asset, data }, 'latest'];
-    expect(seen).toEqual(['/v2/key?a=b', { jsonrpc: '2.0', id: 1, method: 'eth_call', params }]);
+    expect(requests).toEqual(['/v2/key?a=b', { jsonrpc: '2.0', id: 1, method: 'eth_call', params }]);
   });
 
-  test('is unused on zero', async () => {
+  test('is false for an ABI word of zero', async () => {
     const chain = await resulting(abiFalse);
     expect(await chain.isUsed(expected)).toEqual({
       kind: 'answer',
@@ -356,7 +356,7 @@ describe('an RPC is unavailable when it', () => {
 });
 
 describe('waiting for a settlement', () => {
-  test('goes on over absence and failures until it is paid', async () => {
+  test('continues through absence and failures until the payment is found', async () => {
     const chain = await resulting(null, 'nonsense', receipt(plain));
     expect(await chain.waitForSettlement(transaction, expected, 5000)).toEqual(paidAt(6));
   });
@@ -366,14 +366,14 @@ describe('waiting for a settlement', () => {
     expect(await chain.waitForSettlement(transaction, expected, 5000)).toEqual(noUse);
   });
 
-  test('ends with its time and the last answer', async () => {
+  test('ends after its time-out with the last answer', async () => {
     const chain = await resulting(null);
     const startMs = performance.now();
     expect(await chain.waitForSettlement(transaction, expected, 500)).toEqual({ kind: 'absent' });
     expect(performance.now() - startMs).toBeLessThan(5000);
   });
 
-  test('is not held beyond its time by an RPC that hangs', async () => {
+  test('does not exceed its time-out when the RPC hangs', async () => {
     const chain = await serve(() => undefined, 60_000);
     const answer = await chain.waitForSettlement(transaction, expected, 40);
     expect(answer).toMatchObject({ kind: 'unavailable', cause: 'timeout' });

@@ -36,7 +36,7 @@ function start() {
   return { clock, told, breaker, call, open, pauseMs };
 }
 
-test('it opens at the last of so many failures in a row, and says so once', () => {
+test('the circuit opens at the fifth consecutive failure, and reports that once', () => {
   const { breaker, call, told } = start();
   for (let i = 1; i < failuresToOpen; i++) call('verify', failed);
   call('verify', 'answered');
@@ -48,7 +48,7 @@ test('it opens at the last of so many failures in a row, and says so once', () =
   expect(told).toEqual(['open: status_502']);
 });
 
-test('pauses grow to the longest one, and start anew after a success', () => {
+test('the pauses double up to the longest, and start from the first again after a success', () => {
   const { open, call, pauseMs, told } = start();
   open();
   const pauses = [1, 2, 3, 4, 5].map(() => pauseMs(failed));
@@ -60,7 +60,7 @@ test('pauses grow to the longest one, and start anew after a success', () => {
   expect(told).toEqual(['open: timeout', 'closed', 'open: timeout', 'closed']);
 });
 
-test('a payment that is settled again and again without success does not open it', () => {
+test('a payment whose repeated settles fail does not open the circuit', () => {
   const { breaker, call } = start();
   for (let i = 1; i < failuresToOpen; i++) call('settle', failed);
   for (let i = 0; i < failuresToOpen; i++) call('settle_again', failed);
@@ -70,7 +70,7 @@ test('a payment that is settled again and again without success does not open it
   expect(breaker.isOpen()).toBe(false);
 });
 
-test('after the pause one probe goes out, the next only when it has ended', () => {
+test('after the pause one probe is sent, and the next only after it has ended', () => {
   const { breaker, clock, open } = start();
   open();
   clock.nowMs = firstPauseMs;
@@ -82,7 +82,7 @@ test('after the pause one probe goes out, the next only when it has ended', () =
   expect(breaker.begin('verify')).toBeDefined();
 });
 
-test('failures of settle alone open it too, however well verify answers', () => {
+test('failures of settle alone open the circuit, although verify succeeds', () => {
   const { breaker, call } = start();
   for (let i = 0; i < failuresToOpen; i++) {
     call('verify', 'answered');
@@ -105,7 +105,7 @@ test.each([
   expect(pauseMs('answered')).toBe(2 * firstPauseMs);
 });
 
-test('a call that began before the circuit changed fails too late to open it again, but its success counts', () => {
+test('of a call that began before the circuit changed, a failure is ignored and a success counts', () => {
   const { breaker, open, call } = start();
   const early = [breaker.begin('settle'), breaker.begin('settle')] as const;
   open();
@@ -185,7 +185,7 @@ function brokenRules(script: readonly Step[]): string[] {
   return broken;
 }
 
-test('whatever comes: settle always goes out, one probe at a time, a success closes, and it is never stuck', () => {
+test('for any sequence of calls: settle is always allowed, one probe runs at a time, a success closes the circuit, and a probe is always possible later', () => {
   fc.assert(
     fc.property(steps, (script) => {
       expect(brokenRules(script)).toEqual([]);

@@ -72,7 +72,7 @@ function jwtChecker(key: KeyObject): (request: IncomingMessage) => boolean {
   };
 }
 
-test('each request carries a JWT of its own that the facilitator can check', async () => {
+test('each request carries its own JWT, which the facilitator can verify', async () => {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const { url, asked } = await serve(jwtChecker(publicKey));
   // the signer's word goes over the fixed one, however it spells the header
@@ -89,7 +89,7 @@ test('each request carries a JWT of its own that the facilitator can check', asy
   expect(await connect(url, jwtSigner(stranger)).verify(request)).toMatchObject({ cause: 'status_401' });
 });
 
-test('the signer is told what it signs for', async () => {
+test('the signer receives the method, host, path and operation of the request', async () => {
   const { url, host } = await serve(() => true);
   const calls: object[] = [];
   const facilitator = connect(url, async (call) => {
@@ -119,7 +119,7 @@ const failing: [string, AuthorizeCall][] = [
   ['gives what is no header', () => Promise.resolve({ authorization: 7 } as never)],
 ];
 
-test.each(failing)('a signer that %s means that nothing was sent', async (_, authorize) => {
+test.each(failing)('nothing is sent where the signer %s', async (_, authorize) => {
   const { url, asked } = await serve(() => true);
   const facilitator = connect(url, authorize);
   const cause = 'authorization_failed';
@@ -129,14 +129,14 @@ test.each(failing)('a signer that %s means that nothing was sent', async (_, aut
   expect(asked).toEqual([]);
 });
 
-test('a header that cannot be sent is not sent', async () => {
+test('nothing is sent where the signer returns an invalid header', async () => {
   const { url, asked } = await serve(() => true);
   const facilitator = connect(url, async () => ({ authorization: 'Bearer a\nb' }));
   expect(await facilitator.settle(request)).toMatchObject({ kind: 'not_sent', cause: 'invalid_request' });
   expect(asked).toEqual([]);
 });
 
-test('signing and asking share one time-out', async () => {
+test('signing and sending share one time-out', async () => {
   const server = createServer(() => {}).listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => server.close().closeAllConnections());

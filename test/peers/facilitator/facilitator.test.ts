@@ -107,7 +107,7 @@ describe('verify', () => {
     expect(withoutError(await facilitator.verify(request))).toEqual(expected);
   });
 
-  test('is unavailable when it hangs, hangs up, is too long or is not there', async () => {
+  test('is unavailable when the facilitator hangs, hangs up, answers too much or is down', async () => {
     const hanging = await serve(() => undefined, { verifyTimeoutMs: 30 });
     expect(await hanging.verify(request)).toMatchObject({ kind: 'unavailable', cause: 'timeout' });
     const closing = await serve((message) => message.socket.destroy());
@@ -183,7 +183,7 @@ describe('the answer to settle', () => {
 });
 
 describe('settle', () => {
-  test('is unknown when it hangs, before or within the answer', async () => {
+  test('is unknown when the facilitator hangs, before or within its answer', async () => {
     const hanging = await serve(() => undefined, { settleTimeoutMs: 30 });
     expect(await hanging.settle(request)).toMatchObject({ kind: 'unknown', cause: 'timeout' });
     const stuck = await serve((_, response) => response.write('{"success":true,'), {
@@ -192,7 +192,7 @@ describe('settle', () => {
     expect(await stuck.settle(request)).toMatchObject({ kind: 'unknown', cause: 'timeout' });
   });
 
-  test('is unknown when the connection is lost, and asked only once', async () => {
+  test('is unknown when the connection is lost, and sent only once', async () => {
     let requests = 0;
     const facilitator = await serve((message) => {
       requests += 1;
@@ -213,7 +213,7 @@ describe('settle', () => {
     });
   });
 
-  test('is not sent when nobody listens, or after closing', async () => {
+  test('is not sent when the facilitator is down, or after closing', async () => {
     const facilitator = connect(await deadUrl());
     expect(await facilitator.settle(request)).toMatchObject({
       kind: 'not_sent',
@@ -225,7 +225,7 @@ describe('settle', () => {
 });
 
 describe('supported', () => {
-  test('gives the kinds it understands', async () => {
+  test('returns the well-formed kinds', async () => {
     const seen: unknown[] = [];
     const kinds = [
       { x402Version: 2, scheme: 'exact', network, extra: { a: 1 } },
@@ -266,7 +266,7 @@ describe('supported', () => {
     });
   });
 
-  test('is unavailable when nobody listens', async () => {
+  test('is unavailable when the facilitator is down', async () => {
     expect(await connect(await deadUrl()).supported()).toMatchObject({
       kind: 'unavailable',
       cause: 'connection',
@@ -316,7 +316,7 @@ describe('the circuit', () => {
     expect(facilitator.isCircuitOpen()).toBe(false);
   });
 
-  test('closes as soon as any call is answered, and asks by itself after a pause', async () => {
+  test('closes at the first answered call, and sends a probe after a pause', async () => {
     let nowMs = 0;
     let isDown = true;
     const facilitator = await serve(

@@ -32,11 +32,11 @@ function ask(caller: Address, serviceId = 1, contract = registry) {
   return permission.isPermitted({ rpcUrl: chain.url, contract, serviceId, caller });
 }
 
-describe('the registry, asked over a real chain,', () => {
+describe('the permission contract on a real chain', () => {
   const permitted = { kind: 'answer', permitted: true };
   const refused = { kind: 'answer', permitted: false };
 
-  test('permits the permitted caller and the payer, for service 1 alone', async () => {
+  test('permits the permitted caller and the payer, only for service 1', async () => {
     expect(await ask(devnetAddress('permittedCaller'))).toEqual(permitted);
     expect(await ask(devnetAddress('payer'))).toEqual(permitted);
     expect(await ask(devnetAddress('refusedCaller'))).toEqual(refused);
@@ -51,7 +51,7 @@ describe('the registry, asked over a real chain,', () => {
     }
   });
 
-  test('says nothing while it is broken', async () => {
+  test('is unavailable while it reverts', async () => {
     await setBroken(chain, registry, true);
     const broken = await ask(devnetAddress('permittedCaller'));
     await setBroken(chain, registry, false);
@@ -59,7 +59,7 @@ describe('the registry, asked over a real chain,', () => {
     expect(await ask(devnetAddress('permittedCaller'))).toEqual(permitted);
   });
 
-  test('is not mistaken for an address without code, or another contract', async () => {
+  test('is told apart from an address without code and from another contract', async () => {
     const caller = devnetAddress('permittedCaller');
     expect(await ask(caller, 1, devnetAddress('payTo'))).toMatchObject({
       kind: 'unavailable',
@@ -69,7 +69,7 @@ describe('the registry, asked over a real chain,', () => {
   });
 });
 
-describe('a signature, judged by the account it is for,', () => {
+describe('a signature checked by the account that signed it', () => {
   const digest = hashMessage('x402-authorize:1:4');
   const askWallet = async (account: Address, signed = digest) =>
     signatures.isValidSignature({
@@ -80,7 +80,7 @@ describe('a signature, judged by the account it is for,', () => {
     });
   const invalid = { kind: 'answer', valid: false, isContract: true };
 
-  test('is valid where a wallet of the owner says so, and only for what was signed', async () => {
+  test('is valid in the wallet of the owner, only for the signed digest', async () => {
     const wallet = await deploy(smartWallet, [owner.address]);
     expect(await askWallet(wallet)).toEqual({ kind: 'answer', valid: true, isContract: true });
     expect(await askWallet(wallet, hashMessage('x402-authorize:1:5'))).toEqual(invalid);
@@ -90,7 +90,7 @@ describe('a signature, judged by the account it is for,', () => {
     expect(await askWallet(await deploy(smartWallet, [devnetAddress('payer')]))).toEqual(invalid);
   });
 
-  test('is not valid where the contract burns all gas, reverts or is none', async () => {
+  test('is not valid where the contract runs out of gas, reverts or does not exist', async () => {
     expect(await askWallet(await deploy(gasBurner, []))).toEqual(invalid);
     expect(await askWallet(token)).toEqual(invalid);
     expect(await askWallet(devnetAddress('spare'))).toEqual({

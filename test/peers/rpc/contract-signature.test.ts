@@ -39,25 +39,28 @@ function ask(rpcUrl: string, signature: Hex = `0x${'51'.repeat(65)}`, options = 
   return checker(options).isValidSignature({ rpcUrl, account, digest, signature });
 }
 
-test.each([0, 1, 32, 65, 96, 1_000])('a contract is asked about %i bytes, with a gas cap', async (length) => {
-  const stub = await contractAnswering((request) => succeed(request, magic));
-  const signature: Hex = `0x${'5a'.repeat(length)}`;
-  expect(await ask(stub.url, signature)).toEqual(valid);
-  const abi = parseAbi(['function isValidSignature(bytes32, bytes) view returns (bytes4)']);
-  const data = encodeFunctionData({ abi, args: [digest, signature] });
-  expect(stub.requests.map(({ body }) => [body.method, body.params])).toEqual([
-    ['eth_getCode', [account, 'latest']],
-    ['eth_call', [{ to: account, data, gas: '0x7a120' }, 'latest']],
-  ]);
-});
+test.each([0, 1, 32, 65, 96, 1_000])(
+  'a signature of %i bytes is sent to the contract with a gas cap',
+  async (length) => {
+    const stub = await contractAnswering((request) => succeed(request, magic));
+    const signature: Hex = `0x${'5a'.repeat(length)}`;
+    expect(await ask(stub.url, signature)).toEqual(valid);
+    const abi = parseAbi(['function isValidSignature(bytes32, bytes) view returns (bytes4)']);
+    const data = encodeFunctionData({ abi, args: [digest, signature] });
+    expect(stub.requests.map(({ body }) => [body.method, body.params])).toEqual([
+      ['eth_getCode', [account, 'latest']],
+      ['eth_call', [{ to: account, data, gas: '0x7a120' }, 'latest']],
+    ]);
+  },
+);
 
-test('an account without code is not asked', async () => {
+test('an account without code is not called', async () => {
   const stub = await startRpcStub((request) => succeed(request, '0x'));
   expect(await ask(stub.url)).toEqual({ kind: 'answer', valid: false, isContract: false });
   expect(stub.requests).toHaveLength(1);
 });
 
-describe('a contract says', () => {
+describe('the answer of a contract', () => {
   test.each([
     ['yes', magic, valid],
     ['yes in upper case', magic.toUpperCase().replace('0X', '0x'), valid],
@@ -74,14 +77,14 @@ describe('a contract says', () => {
     expect(await ask(stub.url)).toEqual(answer);
   });
 
-  test.each([...reverts, ...halts])('no by its failure: %s', async (_, error) => {
+  test.each([...reverts, ...halts])('is invalid when it fails with: %s', async (_, error) => {
     const stub = await contractAnswering((request) => refuse(request, error));
     expect(await ask(stub.url)).toEqual(invalid);
     expect(stub.requests).toHaveLength(2);
   });
 });
 
-describe('nothing is known when', () => {
+describe('the answer is unavailable when', () => {
   test.each(nodeErrors)('the node answers the call with %s', async (_, error) => {
     const stub = await contractAnswering((request) => refuse(request, error));
     expect(await ask(stub.url)).toMatchObject({ kind: 'unavailable', cause: 'rpc_error' });
@@ -119,7 +122,7 @@ describe('nothing is known when', () => {
   });
 });
 
-test('a broken connection is tried once more', async () => {
+test('a broken connection is retried once', async () => {
   const stub = await contractAnswering((request, index) =>
     index === 1 ? request.response.destroy() : succeed(request, magic),
   );
@@ -127,7 +130,7 @@ test('a broken connection is tried once more', async () => {
   expect(stub.requests).toHaveLength(3);
 });
 
-test('after close nothing is asked', async () => {
+test('after close nothing is sent', async () => {
   const checking = checker();
   await checking.close();
   const question = { rpcUrl: 'http://127.0.0.1:1', account, digest, signature: '0x' } as const;

@@ -53,7 +53,7 @@ async function judged(answer: (request: RpcRequest) => unknown): Promise<unknown
   return verdict;
 }
 
-test('the contract is asked at the latest block, on the path of the URL', async () => {
+test('the contract is called at the latest block, on the path of the URL', async () => {
   const stub = await startRpcStub((request) => succeed(request, yes));
   const serviceId = Number.MAX_SAFE_INTEGER;
   expect(await checker().isPermitted(asking(stub.url, { serviceId }))).toEqual(permitted);
@@ -67,11 +67,11 @@ test('the contract is asked at the latest block, on the path of the URL', async 
   ]);
 });
 
-test('a word of zero is a no', async () => {
+test('an ABI word of zero means not permitted', async () => {
   expect(await judged((request) => succeed(request, no))).toEqual(refused);
 });
 
-describe('nothing is known, and it is not a no, when', () => {
+describe('the answer is unavailable, never a refusal, when', () => {
   test.each([...reverts, ...halts])('the contract fails: %s', async (_, error) => {
     expect(await judged((request) => refuse(request, error))).toMatchObject({
       kind: 'unavailable',
@@ -122,7 +122,7 @@ describe('nothing is known, and it is not a no, when', () => {
     expect(answer).toMatchObject({ kind: 'unavailable', cause });
   });
 
-  test('a body that never ends is not read', async () => {
+  test('the body exceeds the size limit', async () => {
     const stub = await startRpcStub(({ response }) => {
       const more = (): unknown => response.destroyed || response.write('x'.repeat(16_384), more);
       more();
@@ -133,7 +133,7 @@ describe('nothing is known, and it is not a no, when', () => {
     });
   });
 
-  test('the node is gone', async () => {
+  test('the node refuses connections', async () => {
     const checking = checker();
     expect(await checking.isPermitted(asking('http://127.0.0.1:1'))).toMatchObject({
       kind: 'unavailable',
@@ -143,7 +143,7 @@ describe('nothing is known, and it is not a no, when', () => {
 });
 
 describe('a lost call', () => {
-  test('is made once more when the connection broke', async () => {
+  test('is retried once when the connection broke', async () => {
     const stub = await startRpcStub((request, index) =>
       index === 0 ? request.response.destroy() : succeed(request, no),
     );
@@ -151,7 +151,7 @@ describe('a lost call', () => {
     expect(stub.requests).toHaveLength(2);
   });
 
-  test('is made once more when no answer came', async () => {
+  test('is retried once when no answer arrived in time', async () => {
     const stub = await startRpcStub((request, index) => index === 1 && succeed(request, yes));
     expect(await checker({ timeoutMs: 1_500 }).isPermitted(asking(stub.url))).toEqual(permitted);
     expect(stub.requests).toHaveLength(2);
@@ -160,7 +160,7 @@ describe('a lost call', () => {
   test.each([
     ['hangs', () => undefined, 'timeout'],
     ['hangs up', ({ response }: RpcRequest) => response.destroy(), 'connection'],
-  ])('is given up where the node %s for good', async (_, answer, cause) => {
+  ])('fails after one retry where the node always %s', async (_, answer, cause) => {
     const stub = await startRpcStub(answer);
     const startMs = performance.now();
     const checking = checker({ timeoutMs: 900 });
@@ -171,8 +171,8 @@ describe('a lost call', () => {
   });
 });
 
-describe('at the same time', () => {
-  test('identical questions share one call, others do not', async () => {
+describe('concurrently', () => {
+  test('identical requests share one call, different ones do not', async () => {
     const held: RpcRequest[] = [];
     const stub = await startRpcStub((request) => held.push(request));
     const checking = checker();
@@ -190,7 +190,7 @@ describe('at the same time', () => {
     expect(stub.requests).toHaveLength(5);
   });
 
-  test('who shares a call that fails shares its failure, and the next one asks anew', async () => {
+  test('requests that share a failed call share its failure, and the next request calls again', async () => {
     const stub = await startRpcStub((request, index) =>
       index === 0 ? request.response.writeHead(503).end() : succeed(request, yes),
     );
@@ -200,7 +200,7 @@ describe('at the same time', () => {
     expect(await checking.isPermitted(asking(stub.url))).toEqual(permitted);
   });
 
-  test.each([1, 3])('at most %i calls are under way to one node', async (maxConcurrent) => {
+  test.each([1, 3])('at most %i calls run against one node', async (maxConcurrent) => {
     const total = 9;
     const open: RpcRequest[] = [];
     let most = 0;
@@ -224,7 +224,7 @@ describe('at the same time', () => {
     expect(most).toBe(maxConcurrent);
   });
 
-  test('who finds no room in time is told so, and another node has room', async () => {
+  test('a request without a free slot in time is busy, while another node has free slots', async () => {
     const hanging = await startRpcStub(() => undefined);
     const fine = await startRpcStub((request) => succeed(request, yes));
     const checking = checker({ maxConcurrent: 1, timeoutMs: 300 });
@@ -246,7 +246,7 @@ describe('an answer', () => {
     expect(await checking.isPermitted(asking(stub.url))).toEqual(refused);
   });
 
-  test('is reused as long as the operator says, and not a moment longer', async () => {
+  test('is reused for the configured time, and no longer', async () => {
     const stub = await alternating();
     let nowMs = 1_000;
     const checking = checker({ cacheSecs: 5, nowMs: () => nowMs });
@@ -260,7 +260,7 @@ describe('an answer', () => {
     expect(stub.requests).toHaveLength(3);
   });
 
-  test('ages from when it was asked for', async () => {
+  test('ages from when its request was sent', async () => {
     let nowMs = 0;
     const stub = await startRpcStub((request, index) => {
       nowMs += 6_000;
@@ -272,7 +272,7 @@ describe('an answer', () => {
   });
 });
 
-test('close lets what runs end, and refuses what comes', async () => {
+test('close waits for running calls and refuses new ones', async () => {
   const held: RpcRequest[] = [];
   const stub = await startRpcStub((request) => held.push(request));
   const checking = checker();

@@ -15,7 +15,7 @@ const transferType = hashOf(
 const prefix = new Uint8Array([0x19, 0x01]);
 
 const separators = new Map<string, Uint8Array>();
-/** Tokens are few; whatever a payment names, this remembers no more. */
+/** Tokens are few; bounded since a payment may name any. */
 const maxSeparators = 256;
 
 function separatorOf({ eip712Name, eip712Version, network, asset }: SchemePayment): Uint8Array {
@@ -32,8 +32,8 @@ function separatorOf({ eip712Name, eip712Version, network, asset }: SchemePaymen
 }
 
 /**
- * What a payer signs (EIP-3009, EIP-712): encoded word by word, since it may stand in the way of every payment. A test
- * holds it against viem's own encoder.
+ * The digest that a payer signs (EIP-3009, EIP-712). Encoded by hand for speed, since every payment may wait for it; a test
+ * compares it with viem's encoder.
  */
 export function authorizationDigest(payment: SchemePayment): Uint8Array {
   const { payer, payTo, amount, validAfter, validBefore, nonce } = payment;
