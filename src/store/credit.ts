@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { LedgerDatabase } from './database.ts';
+import { type LedgerDatabase, queriesOn } from './database.ts';
 
 /** An account by its projection; the fold of its events says the same. Micros. */
 export interface Account {
@@ -12,11 +12,12 @@ export interface Account {
 
 /** The id of the account of this name; undefined where there is none. */
 export async function findAccountId(pool: pg.Pool, name: string): Promise<number | undefined> {
-  const { rows } = await pool.query<{ id: number }>(
-    'select account_id as id from tollbook.account where name = $1',
-    [name],
-  );
-  return rows[0]?.id;
+  const row = await queriesOn(pool)
+    .selectFrom('tollbook.account')
+    .select('account_id')
+    .where('name', '=', name)
+    .executeTakeFirst();
+  return row?.account_id;
 }
 
 /** An id that no account has: for the one that is opened with it. */

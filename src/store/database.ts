@@ -84,6 +84,17 @@ function poolOf(config: pg.PoolConfig, onError: (error: Error) => void = () => {
   return pool;
 }
 
+const databases = new WeakMap<pg.Pool, LedgerDatabase>();
+
+/** Typed queries over a pool that another part owns and closes. */
+export function queriesOn(pool: pg.Pool): LedgerDatabase {
+  const known = databases.get(pool);
+  if (known) return known;
+  const database = openDatabase(pool);
+  databases.set(pool, database);
+  return database;
+}
+
 export function openDatabase(pool: pg.Pool): LedgerDatabase {
   const { options } = pool;
   const connect = async (): Promise<PostgresPoolClient> => lend(await pool.connect());

@@ -1,6 +1,7 @@
-import { Kysely, PostgresDialect } from 'kysely';
+import { Kysely, PostgresDialect, sql } from 'kysely';
 import type pg from 'pg';
 import type { sessionEndings } from '../domain/events/identity-events.ts';
+import { queriesOn } from './database.ts';
 
 /** A session that holds now, by the database's clock. */
 export interface Session {
@@ -59,7 +60,8 @@ export async function findEndedSessions(pool: pg.Pool, max: number): Promise<End
 }
 
 export async function dropSessions(pool: pg.Pool, sessionIds: readonly string[]): Promise<void> {
-  await pool.query('delete from identity.session where id = any ($1::uuid[])', [sessionIds]);
+  if (sessionIds.length === 0) return;
+  await queriesOn(pool).deleteFrom('identity.session').where('id', 'in', sessionIds).execute();
 }
 
 /** Somebody who can sign in. */
@@ -72,12 +74,11 @@ export interface User {
 }
 
 export async function findUser(pool: pg.Pool, userId: string): Promise<User | undefined> {
-  const { rows } = await pool.query<User>(
-    `select id as "userId", name, email, email_verified as "isEmailVerified", created_at as "createdAt"
-     from identity."user" where id = $1`,
-    [userId],
-  );
-  return rows[0];
+  return queriesOn(pool)
+    .selectFrom('identity.user')
+    .select(['id as userId', 'name', 'email', 'email_verified as isEmailVerified', 'created_at as createdAt'])
+    .where('id', '=', userId)
+    .executeTakeFirst();
 }
 
 /** The user whose wallet this is: the given new one where it is nobody's yet. Asked many times at once it is one user. */
@@ -98,9 +99,10 @@ export async function userOfWallet(
 }
 
 export async function storeNonce(pool: pg.Pool, nonce: string): Promise<void> {
-  await pool.query('insert into identity.siwe_nonce (nonce, issued_at) values ($1, tollbook.clock())', [
-    nonce,
-  ]);
+  await queriesOn(pool)
+    .insertInto('identity.siwe_nonce')
+    .values({ nonce, issued_at: sql`tollbook.clock()` })
+    .execute();
 }
 
 /** Uses a nonce up: of many who bring the same, one is told true. False for one that is unknown, or too old. */
@@ -150,8 +152,9 @@ export function openIdentityDatabase(pool: pg.Pool): Kysely<unknown> {
 
 /** Notes that a user reads the mail of their address. */
 export async function markEmailProven(pool: pg.Pool, userId: string): Promise<void> {
-  await pool.query(
-    'update identity."user" set email_verified = true, updated_at = tollbook.clock() where id = $1',
-    [userId],
-  );
+  await queriesOn(pool)
+    .updateTable('identity.user')
+    .set({ email_verified: true, updated_at: sql`tollbook.clock()` })
+    .where('id', '=', userId)
+    .execute();
 }

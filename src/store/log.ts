@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { hashBytes } from '../domain/log/merkle.ts';
+import { queriesOn } from './database.ts';
 
 /** A head as it was signed: the tree's size and root, and the checkpoint's text. */
 export interface StoredHead {
@@ -99,13 +100,14 @@ export async function readHead(
   origin: string,
   size?: number,
 ): Promise<StoredHead | undefined> {
-  const { rows } = await pool.query<StoredHead>({
-    name: 'read_log_head',
-    text: `select size, root, note from tollbook.log_head
-      where origin = $1 and ($2::bigint is null or size = $2) order by size desc limit 1`,
-    values: [origin, size ?? null],
-  });
-  return rows[0];
+  return queriesOn(pool)
+    .selectFrom('tollbook.log_head')
+    .select(['size', 'root', 'note'])
+    .where('origin', '=', origin)
+    .$if(size !== undefined, (heads) => heads.where('size', '=', size ?? 0))
+    .orderBy('size', 'desc')
+    .limit(1)
+    .executeTakeFirst();
 }
 
 /** Heads under an origin beyond a size, in order. */
@@ -115,11 +117,14 @@ export async function readHeads(
   afterSize: number,
   limit: number,
 ): Promise<StoredHead[]> {
-  const { rows } = await pool.query<StoredHead>(
-    `select size, root, note from tollbook.log_head where origin = $1 and size > $2 order by size limit $3`,
-    [origin, afterSize, limit],
-  );
-  return rows;
+  return queriesOn(pool)
+    .selectFrom('tollbook.log_head')
+    .select(['size', 'root', 'note'])
+    .where('origin', '=', origin)
+    .where('size', '>', afterSize)
+    .orderBy('size')
+    .limit(limit)
+    .execute();
 }
 
 /** The bytes of tiles by `level/tile`, as far as they are filled. */
@@ -139,11 +144,14 @@ export async function readTiles(
 
 /** The leaves of a stretch of events, in order. */
 export async function readLeaves(pool: pg.Pool, afterSeq: number, count: number): Promise<Buffer[]> {
-  const { rows } = await pool.query<{ leaf: Buffer }>({
-    name: 'read_leaves',
-    text: `select leaf from tollbook.event where lane_id = 1 and seq > $1 and seq <= $2 order by seq`,
-    values: [afterSeq, afterSeq + count],
-  });
+  const rows = await queriesOn(pool)
+    .selectFrom('tollbook.event')
+    .select('leaf')
+    .where('lane_id', '=', 1)
+    .where('seq', '>', afterSeq)
+    .where('seq', '<=', afterSeq + count)
+    .orderBy('seq')
+    .execute();
   return rows.map(({ leaf }) => leaf);
 }
 

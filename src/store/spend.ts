@@ -1,5 +1,6 @@
 import pg from 'pg';
 import type { Hex } from '../domain/values/primitives.ts';
+import { queriesOn } from './database.ts';
 
 /** An earned spend that is to be paid out. */
 export interface DuePayout {
@@ -69,11 +70,13 @@ export async function endPayout(pool: pg.Pool, stream: string, failure?: string)
 
 /** Payouts that failed so far, or for good, oldest first. */
 export async function listTroubledPayouts(pool: pg.Pool, limit: number): Promise<OpenPayout[]> {
-  const { rows } = await pool.query<Omit<OpenPayout, 'reason'> & { last_reason: string | null }>(
-    `select stream, status, attempts, last_reason, created_at as since from tollbook.payout
-     where attempts > 0 order by created_at limit $1`,
-    [limit],
-  );
+  const rows = await queriesOn(pool)
+    .selectFrom('tollbook.payout')
+    .select(['stream', 'status', 'attempts', 'last_reason', 'created_at as since'])
+    .where('attempts', '>', 0)
+    .orderBy('created_at')
+    .limit(limit)
+    .execute();
   return rows.map(({ last_reason, ...spend }) => ({ ...spend, reason: last_reason ?? undefined }));
 }
 

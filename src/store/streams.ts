@@ -5,7 +5,7 @@ import { type JobId, jobKey } from '../domain/payments/job.ts';
 import { type Fingerprint, nonceScope, type PaymentName } from '../domain/payments/payment.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
 import type { Claim } from './append-batch.ts';
-import type { LedgerDatabase } from './database.ts';
+import { type LedgerDatabase, queriesOn } from './database.ts';
 
 export interface StreamReading {
   readonly events: readonly RecordedEvent[];
@@ -120,11 +120,15 @@ export async function readTransferHolders(
 ): Promise<ReadonlyMap<number, string>> {
   const { kind, owner, scope } = transferClaim(network, transaction, 'unseen', '');
   // 0 is the character after the slash
-  const { rows } = await pool.query<{ key: string; stream: string }>(
-    `select key, stream from tollbook.claim
-     where kind = $1 and owner = $2 and scope = $3 and key > $4 and key < $5`,
-    [kind, owner, scope, `${transaction}/`, `${transaction}0`],
-  );
+  const rows = await queriesOn(pool)
+    .selectFrom('tollbook.claim')
+    .select(['key', 'stream'])
+    .where('kind', '=', kind)
+    .where('owner', '=', owner)
+    .where('scope', '=', scope)
+    .where('key', '>', `${transaction}/`)
+    .where('key', '<', `${transaction}0`)
+    .execute();
   return new Map(rows.map(({ key, stream }) => [Number(key.slice(transaction.length + 1)), stream]));
 }
 
@@ -136,12 +140,15 @@ export async function isNonceUsed(
   nonce: string,
 ): Promise<boolean> {
   const { kind, owner, scope, key } = callerNonceClaim(caller, job, nonce, '');
-  const { rows } = await pool.query<{ used: boolean }>(
-    `select exists (
-       select from tollbook.claim where kind = $1 and owner = $2 and scope = $3 and key = $4) as used`,
-    [kind, owner, scope, key],
-  );
-  return rows[0]?.used ?? false;
+  const used = await queriesOn(pool)
+    .selectFrom('tollbook.claim')
+    .select('stream')
+    .where('kind', '=', kind)
+    .where('owner', '=', owner)
+    .where('scope', '=', scope)
+    .where('key', '=', key)
+    .executeTakeFirst();
+  return used !== undefined;
 }
 
 /** Terms that a quote offered. */

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import type { JobId } from '../domain/payments/job.ts';
 import type { CallLease } from './calls.ts';
+import { queriesOn } from './database.ts';
 
 /**
  * Takes up to `max` calls that are due of these jobs, oldest first, for `leaseSecs`. `isProven` leaves those alone that only
@@ -55,11 +56,11 @@ export async function findCreditRequest(
   pool: pg.Pool,
   requestId: string,
 ): Promise<CreditRequest | undefined> {
-  const { rows } = await pool.query<{ account_id: number; amount: number; balance: number }>(
-    'select account_id, amount, balance from tollbook.credit_request where request_id = $1',
-    [requestId],
-  );
-  const [row] = rows;
+  const row = await queriesOn(pool)
+    .selectFrom('tollbook.credit_request')
+    .select(['account_id', 'amount', 'balance'])
+    .where('request_id', '=', requestId)
+    .executeTakeFirst();
   return (
     row && {
       accountId: row.account_id,
