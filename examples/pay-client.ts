@@ -1,5 +1,5 @@
 // A client that pays for a job with the official SDK. Beside a running `npm start`:
-//   node_modules/.bin/node examples/pay-client.ts 1 0 'your words'
+//   node_modules/.bin/node examples/pay-client.ts 1 0 'your text'
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ExactEvmScheme } from '@x402/evm/exact/client';

@@ -23,7 +23,7 @@ const shout = job({
   on: {
     x402: async ({ input, signal }) => {
       if (input.text === '') throw new Refuse('there is nothing to shout');
-      // pass the signal on: it aborts when nobody waits for this run any more
+      // pass the signal on: it aborts when the result of this run is no longer needed
       const weather = await fetch('data:text/plain,fair', { signal });
       if (!weather.ok) throw new RetryLater('the weather is not known yet', { afterSecs: 30 });
       return { text: `${input.text.toUpperCase()}!`, weather: await weather.text() };

@@ -48,7 +48,7 @@ export function compileContracts(): string {
   return `${JSON.stringify(artifacts, undefined, 2)}\n`;
 }
 
-/** The artifacts as they stand in the repository. */
+/** The artifacts in the repository. */
 export function storedArtifacts(): string {
   return readFileSync(artifactsFile, 'utf8');
 }
@@ -59,11 +59,11 @@ function runCompiler(input: object): z.infer<typeof compilerOutput> {
   return compilerOutput.parse(JSON.parse(compiler.compile(JSON.stringify(input))));
 }
 
-/** `bytecode` is what a deployment sends, `deployedBytecode` what then stands at the address. */
+/** `bytecode` is what a deployment sends, `deployedBytecode` what the address then has. */
 function artifactOf(output: z.infer<typeof compilerOutput>, fileName: string): [string, object] {
   const name = path.basename(fileName, '.sol');
   const compiled = output.contracts[fileName]?.[name];
-  if (compiled === undefined) throw new Error(`${fileName} holds no contract ${name}`);
+  if (compiled === undefined) throw new Error(`${fileName} has no contract ${name}`);
   const { abi, evm } = compiled;
   const deployedBytecode = `0x${evm.deployedBytecode.object}`;
   return [name, { abi, bytecode: `0x${evm.bytecode.object}`, deployedBytecode }];

@@ -3,7 +3,7 @@ import type { Address, Hex } from '../domain/values/primitives.ts';
 
 /**
  * Private keys by role: those anvil funds with 10,000 ether, from the mnemonic everyone knows ("test test …
- * junk"). On any other chain they are anyone's.
+ * junk"). They are public: use them on no other chain.
  */
 export const devnetKeys = {
   /** Its first four transactions deploy the tokens, the caller registry and the prepaid contract; nothing else may use it, or their addresses change. */

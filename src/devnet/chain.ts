@@ -28,7 +28,7 @@ export interface Chain {
   readonly stop: () => Promise<void>;
 }
 
-/** Where Multicall3 stands on every real chain. */
+/** The address of Multicall3 on every real chain. */
 export const multicall3Address: Address = '0xca11bde05977b3631167028862be2a173976ca11';
 
 const defaultChainId = 84_532;

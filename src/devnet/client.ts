@@ -11,7 +11,7 @@ export interface PaidJobOptions {
   readonly jobIndex: number;
   readonly body: string | Buffer;
   readonly contentType?: string;
-  /** Told of each step as it happens, in words for a person. */
+  /** Called with a sentence for each step. */
   readonly onStep?: (step: string) => void;
 }
 

@@ -10,13 +10,13 @@ export interface ContractArtifact {
   readonly deployedBytecode: Hex;
 }
 
-/** An EIP-3009 stablecoin anyone may mint: `constructor(name, symbol, version, decimals)`. */
+/** An EIP-3009 stablecoin that any account may mint: `constructor(name, symbol, version, decimals)`. */
 export const testToken = artifact('TestToken');
 /** An ERC-1271 wallet: `constructor(owner)`. */
 export const smartWallet = artifact('SmartWallet');
 /** An ERC-1271 wallet that burns all gas instead of answering: no constructor arguments. */
 export const gasBurner = artifact('GasBurner');
-/** Who may call which service: `constructor(serviceId, callers)`. */
+/** Permits callers for services: `constructor(serviceId, callers)`. */
 export const callerRegistry = artifact('CallerRegistry');
 /** Prepaid accounts that are spent by signature: no constructor arguments. */
 export const prepaidContractArtifact = artifact('ShieldedCredits');
@@ -36,7 +36,7 @@ function code(name: string, text: string): Hex {
   return text;
 }
 
-/** As much as tells an ABI from anything else; a test compares it with what the compiler says. */
+/** A minimal check that it is an ABI; a test compares it with the compiler's output. */
 function isAbi(value: readonly object[]): value is Abi {
   return value.length > 0 && value.every((entry) => 'type' in entry);
 }

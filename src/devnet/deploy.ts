@@ -22,7 +22,7 @@ export interface ChainLocation {
 
 /** A contract of the devnet's setup. */
 export interface Deployment {
-  /** For people: what should stand at the address. */
+  /** The contract's name in messages. */
   readonly label: string;
   readonly artifact: ContractArtifact;
   readonly args: readonly unknown[];
@@ -30,7 +30,7 @@ export interface Deployment {
   readonly nonce: number;
 }
 
-/** A call to a contract of the devnet that anyone may make. */
+/** A call to a contract of the devnet that any account may make. */
 export interface ContractCall {
   readonly address: Address;
   readonly artifact: ContractArtifact;
@@ -48,7 +48,7 @@ export function deployedAddress(nonce: number): Address {
 /**
  * Deploys a contract, unless a restored chain already has it.
  * @returns its lower-case address
- * @throws when something else stands there, or the deployer's nonces were spent otherwise
+ * @throws when another contract has the address, or the deployer's nonces were used otherwise
  */
 export async function deployOnce(chain: ChainLocation, deployment: Deployment): Promise<Address> {
   const client = walletOn(chain, devnetKeys.deployer);
@@ -64,9 +64,9 @@ export async function deployOnce(chain: ChainLocation, deployment: Deployment): 
   throw notOurs(address, deployment.label);
 }
 
-/** What to say when something else stands where the devnet has a contract. */
+/** The error for an address of the devnet that has another contract. */
 export function notOurs(address: Address, label: string): Error {
-  return new Error(`What stands at ${address} is not this devnet's ${label}: begin with a fresh chain`);
+  return new Error(`The contract at ${address} is not this devnet's ${label}: start with a fresh chain`);
 }
 
 async function requireNonce(client: Client, nonce: number): Promise<void> {
@@ -78,7 +78,7 @@ async function requireNonce(client: Client, nonce: number): Promise<void> {
 }
 
 /**
- * Makes a call that is open to anyone; resolves when it is in a block.
+ * Makes a call that any account may make; resolves when it is in a block.
  * Each one sends from an account of its own: callers at once never meet in a nonce.
  * @throws when it reverts
  */

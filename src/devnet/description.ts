@@ -53,7 +53,7 @@ export type DevnetDescription = z.infer<typeof description>;
 const fileName = 'devnet.json';
 
 export async function writeDescription(dir: string, value: DevnetDescription): Promise<void> {
-  // it holds private keys: toy ones, but a habit is a habit
+  // it contains private keys, though only of the devnet
   await writeFile(path.join(dir, fileName), `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
 }
 

@@ -20,7 +20,7 @@ export interface DevnetPorts {
 }
 
 export interface DevnetOptions {
-  /** The chain is kept here and taken up again. */
+  /** The folder that keeps the chain's state between starts. */
   readonly dir: string;
   /** A port that is named has to be free; a default one gives way to any free port. */
   readonly ports?: DevnetPorts;
@@ -34,7 +34,7 @@ export interface Devnet {
   readonly token: Address;
   readonly secondToken: Address;
   readonly payTo: Address;
-  /** The registry that is asked who may call: `net_contract` of a restricted job. */
+  /** The registry of permitted callers: `net_contract` of a restricted job. */
   readonly parityContract: Address;
   /** What pays the routing API by signature. */
   readonly prepaid: DevnetPrepaid;
@@ -46,7 +46,7 @@ export interface Devnet {
   /** The model upstream: the base URL that OpenAI's clients take. It has `devnet-small` and `devnet-large`. */
   readonly modelUpstreamUrl: string;
   readonly payerPrivateKey: Hex;
-  /** Private keys; both hold tokens. The registry permits one of them, and the payer, for service 1. */
+  /** Private keys; both accounts have tokens. The registry permits one of them, and the payer, for service 1. */
   readonly callers: { readonly permitted: Hex; readonly refused: Hex };
   /** Saves the chain and resolves when nothing is left. Safe to call twice. */
   stop(): Promise<void>;
@@ -56,7 +56,7 @@ const defaultPorts = { chain: 8412, facilitator: 8413, runner: 8414, model: 8415
 const runnerToken = 'devnet-runner-token';
 
 /**
- * Starts a chain with two tokens, a caller registry and prepaid credits, a facilitator, an echo runner and a model
+ * Starts a chain with two tokens, a caller registry and a prepaid contract, a facilitator, an echo runner and a model
  * upstream. Nothing of it is safe to expose.
  * @throws when a part does not start; the parts before it are stopped again
  */

@@ -8,11 +8,11 @@ export type FolderLock =
   | { readonly kind: 'locked'; readonly unlock: () => void }
   | { readonly kind: 'taken'; readonly pid: number };
 
-/** Locks a folder for this process; tells who has it where somebody does. A lock whose process is gone is taken over. */
+/** Locks a folder for this process, or returns the process that has the lock. The lock of an ended process is replaced. */
 export function lockFolder(dir: string): FolderLock {
   const file = path.join(dir, 'start.pid');
   const draft = `${file}.${process.pid}`;
-  // linked into place as a whole: nobody ever reads half a lock
+  // linked into place as a whole: no process reads an incomplete lock
   writeFileSync(draft, identity(process.pid));
   try {
     for (;;) {
@@ -36,7 +36,7 @@ function linked(draft: string, file: string): boolean {
   }
 }
 
-/** The process that holds the lock and still lives; undefined where nobody does. */
+/** The running process that has the lock; undefined where there is none. */
 function holder(file: string): number | undefined {
   let text: string;
   try {

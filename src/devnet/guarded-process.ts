@@ -13,7 +13,7 @@ export interface GuardedCommand {
   /** What asks the command to end in order, as `kill -s` names it. */
   readonly stopSignal: 'INT' | 'TERM';
   readonly account?: Account | undefined;
-  /** Removed, with all it holds, once the command has ended, however it ended. */
+  /** Removed, with its content, once the command has ended in any way. */
   readonly scratchDir?: string;
 }
 

@@ -23,7 +23,7 @@ export interface Answer {
   readonly value: unknown;
 }
 
-/** Thrown by a handler that wants a certain error answered. */
+/** Thrown by a handler to answer with this error. */
 export class HttpProblem extends Error {
   readonly status: number;
 

@@ -30,7 +30,7 @@ interface ModelUsage {
 export interface ModelAnswer {
   readonly id: string;
   readonly model: string;
-  /** In the pieces in which a stream brings it: one token each. */
+  /** In the pieces of a stream: one token each. */
   readonly pieces: readonly string[];
   /** Set when the pieces are the arguments of this tool instead of text. */
   readonly tool?: string;
@@ -38,7 +38,7 @@ export interface ModelAnswer {
   readonly usage: ModelUsage;
 }
 
-/** What a message costs beside its words. */
+/** The tokens of a message in addition to its text. */
 const messageTokens = 4;
 const createdSecs = 1_700_000_000;
 
@@ -64,7 +64,7 @@ export function answerOf(request: ModelRequest): ModelAnswer {
   };
 }
 
-/** The text of the last message, whoever's it is. */
+/** The text of the last message, of any role. */
 export function promptOf({ messages }: ModelRequest): string {
   return textOf(messages.at(-1));
 }
@@ -86,7 +86,7 @@ export function bodyOf(answer: ModelAnswer): Readonly<Record<string, unknown>> {
   return { ...headOf(answer, 'chat.completion'), choices: [choice], usage: answer.usage };
 }
 
-/** The chunks of a stream without its usage: who answers, the pieces, the end. */
+/** The chunks of a stream without its usage: the role, the pieces, the end. */
 export function chunksOf(answer: ModelAnswer): readonly Readonly<Record<string, unknown>>[] {
   const { tool, pieces, finishReason } = answer;
   const start = tool === undefined ? { content: '' } : toolCall(answer, '');

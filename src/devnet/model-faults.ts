@@ -39,7 +39,7 @@ const overload = {
   code: 'overloaded',
 };
 
-/** Each way to fail, by the name that stands behind `fault:` in a prompt. */
+/** Each fault, by its name after `fault:` in a prompt. */
 const faults = {
   status_500: () => errorSteps(500, 'server_error'),
   status_502: () => [head(502, 'text/html'), { write: html }],

@@ -17,7 +17,7 @@ export interface ModelUpstreamOptions extends ListenOptions, FaultOptions {
   readonly pieceMs?: number;
 }
 
-/** A completion that was asked for. */
+/** A requested completion. */
 export interface ModelCall {
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
@@ -30,7 +30,7 @@ export interface ModelCall {
 }
 
 export interface ModelUpstream {
-  /** With the `/v1` that clients want in their base URL. */
+  /** With the `/v1` of a client's base URL. */
   readonly url: string;
   /** The last thousand, oldest first. */
   readonly calls: readonly ModelCall[];

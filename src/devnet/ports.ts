@@ -13,7 +13,7 @@ export class PortTakenError extends Error {
 
 const loopback = '127.0.0.1';
 
-/** A port nobody listens on at the moment. Someone may be faster: be ready to ask again. */
+/** A port that is free at the moment. Another process may take it first: be ready to call this again. */
 export async function freePort(): Promise<number> {
   return claimBriefly(0);
 }

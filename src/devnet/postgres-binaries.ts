@@ -23,7 +23,7 @@ export interface PostgresBinaries {
 }
 
 interface NativePackage {
-  /** Holds bin/, lib/ and share/. */
+  /** Contains bin/, lib/ and share/. */
   readonly nativeDir: string;
   readonly version: string;
 }
@@ -88,7 +88,7 @@ function linkOnce(source: string, link: string): boolean {
   }
 }
 
-/** A copy appears by one rename, so no process ever sees half of one, and whoever comes second takes the first's. */
+/** A copy appears by one rename, so no process sees an incomplete one; a second process uses the copy of the first. */
 function stagedCopy({ nativeDir, version }: NativePackage): string {
   const parent = ownCommonDir('postgres-binaries');
   const copy = path.join(parent, version);

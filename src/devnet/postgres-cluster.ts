@@ -8,7 +8,7 @@ import { isAlive } from './processes.ts';
 /**
  * Creates the cluster, if there is none. It gets its name only when it is whole: a PG_VERSION file alone says
  * nothing, initdb writes that first.
- * @throws with initdb's own words when it fails
+ * @throws with initdb's own message when it fails
  */
 export async function initialize(
   places: ClusterPlaces,

@@ -10,7 +10,7 @@ import { type ClusterPlaces, preparePlaces } from './postgres-places.ts';
 import { isWorkedIn } from './processes.ts';
 
 export interface EmbeddedPostgresOptions {
-  /** Holds the data; created when missing, taken up again when not. One instance a directory. */
+  /** The data directory; created when missing, reused when not. One instance per directory. */
   readonly dir: string;
   /** false trades safety for speed (no fsync): a killed machine may lose or break the data. */
   readonly durable: boolean;
@@ -30,7 +30,7 @@ export interface EmbeddedPostgres {
 /**
  * Starts a PostgreSQL of our own from the npm binaries. It listens on a Unix socket in a private directory
  * only, and it ends when this process does, SIGKILL included.
- * @throws with the server's own words when it does not come up, also when `dir` is already served
+ * @throws with the server's own message when it does not start, also when `dir` is already in use
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const account = postgresAccount();

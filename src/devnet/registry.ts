@@ -6,7 +6,7 @@ import { callAsAnyone, type ChainLocation, deployedAddress, deployOnce } from '.
 /** After both tokens. */
 const deployerNonce = 2;
 
-/** Where the registry stands on every devnet, deployed or not; `config/dev.toml` names it. */
+/** The address of the registry on every devnet, deployed or not; `config/dev.toml` names it. */
 export const registryAddress: Address = deployedAddress(deployerNonce);
 
 /** The payer too, so that a job with `payer_is_caller` can be tried with the key at hand. */
@@ -17,7 +17,7 @@ const permittedService = 1n;
  * Deploys the registry of permitted callers behind the tokens, with those that service 1 permits. What a restored
  * chain already has is left as it is, changed permissions included; a chain from before there was a registry gets it.
  * @returns its lower-case address
- * @throws when something else stands there, or the deployer's nonces were spent otherwise: deploy the tokens first
+ * @throws when another contract has the address, or the deployer's nonces were used otherwise: deploy the tokens first
  */
 export function deployRegistry(chain: ChainLocation): Promise<Address> {
   return deployOnce(chain, {
@@ -28,7 +28,7 @@ export function deployRegistry(chain: ChainLocation): Promise<Address> {
   });
 }
 
-/** Who may call which service. */
+/** Which callers may call which service. */
 export interface Permission {
   readonly serviceId: number;
   readonly caller: Address;

@@ -90,7 +90,7 @@ function sendInTurn(client: SigningClient): (transaction: Transaction) => Promis
   const { address } = client.account;
   let lastTurn: Promise<unknown> = Promise.resolve();
   return async ({ to, data, gas }) => {
-    // A call that reverts already now fails here, and costs nothing.
+    // a call that would revert fails here, and costs nothing
     const gasLimit = gas ?? ((await client.estimateGas({ to, data })) * 3n) / 2n;
     const { maxFeePerGas, maxPriorityFeePerGas } = await client.estimateFeesPerGas();
     const turn = lastTurn.then(async () => {
@@ -105,7 +105,7 @@ function sendInTurn(client: SigningClient): (transaction: Transaction) => Promis
   };
 }
 
-/** viem's own waiting asks for every waiter at every block: with hundreds of settlements it drowns the node. */
+/** viem polls for each settlement at every block: with hundreds of settlements it overloads the node. */
 async function receiptOf(client: SigningClient, hash: Hex, timeoutMs: number): Promise<TransactionReceipt> {
   const deadline = performance.now() + timeoutMs;
   for (let waitMs = firstPollMs; ; waitMs = Math.min(waitMs * 2, slowestPollMs)) {

@@ -24,7 +24,7 @@ const holders = ['payer', 'permittedCaller', 'refusedCaller'] as const;
  * Deploys both tokens, each at the address that follows from the deployer and its nonce 0 or 1, and gives the
  * payer and both callers a million of each. What a restored chain already has is left as it is.
  * @returns lower-case addresses
- * @throws when something else stands at a token's address, or the deployer's nonces were spent otherwise
+ * @throws when another contract has a token's address, or the deployer's nonces were used otherwise
  */
 export async function deployTokens(chain: ChainLocation): Promise<{ token: Address; secondToken: Address }> {
   // One after the other: the nonce decides the address.
@@ -58,7 +58,7 @@ async function endow(chain: ChainLocation, asset: Address): Promise<void> {
   }
 }
 
-/** What an address holds of a token, in atoms, as of the latest block. */
+/** The balance of an address, in atoms, at the latest block. */
 export async function balanceOf(rpcUrl: string, token: Address, holder: Address): Promise<bigint> {
   const balance = await readAt(rpcUrl, {
     address: token,

@@ -1,4 +1,4 @@
-/** What started a call: the word in `X-X402-ORIGIN`. A paid request is `x402`. */
+/** What started a call: the value of `X-X402-ORIGIN`. A paid request is `x402`. */
 export type Trigger = 'x402' | (string & Record<never, never>);
 
 /** One call, as a handler gets it. Delivery is at least once. */
@@ -16,14 +16,14 @@ export interface JobCall<Input = undefined> {
   readonly paymentNetwork: string;
   /** The token's symbol. */
   readonly paymentToken: string;
-  /** Who was authorized, for restricted jobs only. */
+  /** The authorized caller, for restricted jobs only. */
   readonly caller?: string;
   readonly contentType: string | undefined;
   /** The client's bytes, untouched. */
   readonly body: Buffer;
   /** The body, parsed and checked, where the job has a schema. */
   readonly input: Input;
-  /** Aborts when nobody waits for this run any more: its time is up, its lease is lost, the runner stops. */
+  /** Aborts when the result of this run is no longer needed: time-out, lost lease, or the runner stops. */
   readonly signal: AbortSignal;
 }
 

@@ -28,7 +28,7 @@ export class ResultTooLarge extends Error {
 }
 
 export type RunnerErrorCode =
-  /** Somebody who does not know the secret, or a clock that is wrong: nothing was run. */
+  /** The sender has another secret, or a clock is wrong: nothing was run. */
   | 'signature_refused'
   | 'request_refused'
   | 'call_malformed'
@@ -37,13 +37,13 @@ export type RunnerErrorCode =
   | 'input_invalid'
   | 'handler_failed'
   | 'handler_timeout'
-  /** It was aborted and goes on, ignoring its signal. */
+  /** It was aborted and still runs: it ignores its signal. */
   | 'handler_stuck'
   | 'result_too_large'
   | 'lease_lost'
   /** The gateway did not take what came of a call: it will be delivered again. */
   | 'result_undelivered'
-  /** The gateway cannot be reached or is unwell; polling goes on. */
+  /** The gateway cannot be reached or has an error; polling continues. */
   | 'gateway_unreachable'
   /** The gateway refuses this runner; polling ends. */
   | 'gateway_refused'

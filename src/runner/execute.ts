@@ -51,11 +51,11 @@ export async function execute(
   return outcome;
 }
 
-/** A handler that was aborted gives its slot up at once; one that does not end soon is worth a word. */
+/** An aborted handler frees its slot at once; a handler that does not end soon is reported. */
 function leaveBehind(slots: Slots, tell: Teller, job: Job, call: ReceivedCall, work: Promise<unknown>): void {
   slots.abandon(job);
   const patience = setTimeout(() => {
-    const message = `call ${call.callId}: its handler goes on though it was aborted (${slots.abandoned()} do)`;
+    const message = `call ${call.callId}: its handler still runs although it was aborted (${slots.abandoned()} such handlers)`;
     tell.error(new RunnerError('handler_stuck', message, { call: factsOf(call) }));
   }, abortPatienceMs).unref();
   void work.finally(() => {

@@ -6,17 +6,17 @@ import type { Outcome } from './outcome.ts';
 export interface CallReport extends CallFacts {
   readonly via: 'push' | 'lease';
   readonly outcome: Outcome['kind'];
-  /** Why it was not completed: a word and a sentence. */
+  /** Why it was not completed. */
   readonly code?: string;
   readonly message?: string;
   readonly durationMs: number;
 }
 
-/** An operator's log: the library itself prints nothing. What a hook throws is ignored: no call fails for a log. */
+/** An operator's log: the library itself prints nothing. Errors thrown by a hook are ignored: no call fails because of a log. */
 export interface Hooks {
-  /** Told of each attempt when it has ended. */
+  /** Called when an attempt has ended. */
   readonly onCall?: ((report: CallReport) => unknown) | undefined;
-  /** Told of what somebody should look after. */
+  /** Called with errors that the runner's operator should look into. */
   readonly onError?: ((error: RunnerError) => unknown) | undefined;
 }
 
@@ -29,6 +29,6 @@ export function createTeller({ onCall, onError }: Hooks): Teller {
   return { call: (report) => tell(onCall, report), error: (error) => tell(onError, error) };
 }
 
-function tell<T>(hook: ((told: T) => unknown) | undefined, told: T): void {
-  void (async () => hook?.(told))().catch(() => {});
+function tell<T>(hook: ((report: T) => unknown) | undefined, report: T): void {
+  void (async () => hook?.(report))().catch(() => {});
 }

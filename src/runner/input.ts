@@ -21,7 +21,7 @@ interface Issue {
 export type OutputOf<Schema> = Schema extends AnySchema<infer Output> ? Output : undefined;
 
 const issuesTold = 5;
-/** Keys are the client's words, and may be long. */
+/** Keys come from the client, and may be long. */
 const mistakesLength = 500;
 
 /**

@@ -3,7 +3,7 @@ export type LeaseAnswer =
   | { readonly kind: 'ok'; readonly value: unknown; readonly serverTimeMs: number | undefined }
   /** 409: the call belongs to another attempt. */
   | { readonly kind: 'lost' }
-  /** Nobody knows whether it was done: ask again. */
+  /** The gateway may or may not have done it: send the request again. */
   | { readonly kind: 'again'; readonly reason: string; readonly afterMs: number }
   /** Asking again would be answered the same. */
   | { readonly kind: 'refused'; readonly status: number; readonly reason: string };

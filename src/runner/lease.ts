@@ -43,14 +43,14 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * How long a lease lasts from now, by the gateway's own clock where it tells the time, so that a runner whose clock is
- * wrong does not lose its leases. Never longer than was asked for.
+ * How long a lease lasts from now, by the gateway's clock if its answer has one, so that a runner whose clock is
+ * wrong does not lose its leases. Never longer than requested.
  */
-export function leaseMs(expiresAt: unknown, serverTimeMs: number | undefined, askedSecs: number): number {
-  const askedMs = askedSecs * 1_000;
+export function leaseMs(expiresAt: unknown, serverTimeMs: number | undefined, requestedSecs: number): number {
+  const requestedMs = requestedSecs * 1_000;
   const endsAt = typeof expiresAt === 'string' ? Date.parse(expiresAt) : Number.NaN;
-  if (Number.isNaN(endsAt) || serverTimeMs === undefined) return askedMs;
-  return Math.min(askedMs, Math.max(endsAt - serverTimeMs - dateStepMs, leastMs));
+  if (Number.isNaN(endsAt) || serverTimeMs === undefined) return requestedMs;
+  return Math.min(requestedMs, Math.max(endsAt - serverTimeMs - dateStepMs, leastMs));
 }
 
 const leastMs = 100;

@@ -13,7 +13,7 @@ export interface Completed {
 export interface Retry {
   readonly kind: 'retry';
   readonly code: 'retry_later' | 'handler_failed' | 'handler_timeout' | 'runner_full' | 'runner_stopping';
-  /** For the gateway's operator too: never a stranger's words. */
+  /** Also for the gateway's operator; contains no text of a client. */
   readonly message: string;
   readonly afterSecs?: number;
   /** Only for this runner's operator. */

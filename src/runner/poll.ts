@@ -35,7 +35,7 @@ interface PollParts {
   readonly stopping: AbortSignal;
   /** Aborts when nothing is waited for any more. */
   readonly over: AbortSignal;
-  /** Told of each call that is being served. */
+  /** Called for each call that the runner starts. */
   readonly track: (serving: Promise<void>) => void;
 }
 
@@ -49,7 +49,7 @@ const longestReportWaitMs = 5_000;
 /** Between two answers that there is no call, whatever the gateway does about waiting. */
 const emptyPollMs = 1_000;
 
-/** Only the upper half is random: a gateway that is down is not asked again at once. */
+/** Only the upper half is random, so that a gateway that is down gets no request at once. */
 function retryWaitMs(failures: number, longestMs: number): number {
   return withJitterMs(backOffMs({ firstMs: firstWaitMs, longestMs }, failures), Math.random(), 0.5);
 }
@@ -154,14 +154,14 @@ async function keepLease(
   let waitMs = lastsMs / 3;
   while (await pause(waitMs, done)) {
     const answer = await client.post(path, body, { signal: done, timeoutMs: Math.max(1_000, lastsMs / 3) });
-    // told meanwhile what came of the call: then the lease is gone because it is done
+    // the outcome may have been reported meanwhile: then the lease has ended because the call is done
     if (done.aborted) return;
     if (answer.kind === 'ok') {
       const expiresAt = isRecord(answer.value) ? answer.value['lease_expires_at'] : undefined;
       lastsMs = leaseMs(expiresAt, answer.serverTimeMs, leaseSecs);
       waitMs = lastsMs / 3;
     } else if (answer.kind === 'again') {
-      // the lease may still hold: only the gateway can say that it is lost
+      // the lease may still be valid: only the gateway decides that it is lost
       waitMs = Math.min(lastsMs / 6, longestReportWaitMs);
     } else {
       const reason = answer.kind === 'lost' ? 'another attempt has it now' : answer.reason;
@@ -187,14 +187,14 @@ async function report(
     const answer = await client.post(path, body, { signal: over, timeoutMs: postTimeoutMs });
     if (answer.kind === 'ok') return;
     if (answer.kind === 'again') {
-      if (failures === 0) tell.error(undelivered(lease, `trying again: ${answer.reason}`));
+      if (failures === 0) tell.error(undelivered(lease, `the runner retries: ${answer.reason}`));
       const waitMs = Math.max(answer.afterMs, retryWaitMs(failures, longestReportWaitMs));
       if (await pause(waitMs, AbortSignal.any([over, lost]))) continue;
-      return tell.error(undelivered(lease, 'given up'));
+      return tell.error(undelivered(lease, 'the runner has given up'));
     }
     if (answer.kind === 'lost') return tell.error(undelivered(lease, 'another attempt has the call now'));
     tell.error(undelivered(lease, answer.reason));
-    // the work is done, and doing it again would make the same: a person has to look
+    // the work is done, and repeating it would have the same result: an operator has to decide
     if (outcome.kind !== 'completed' || answer.status === 401 || answer.status === 403) return;
     const message = `the gateway refused the result: ${answer.status}`;
     return report(context, lease, { kind: 'refused', code: 'result_too_large', message }, lost);
@@ -215,11 +215,11 @@ function reportOf({ callId, leaseId }: Lease, outcome: Outcome): { path: string;
   return { path: `${call}/fail`, body: { lease_id: leaseId, error, retry: outcome.kind === 'retry' } };
 }
 
-/** What the gateway keeps of an error at most is more. */
+/** In characters; the gateway stores longer ones. */
 const errorLength = 500;
 
 function undelivered(lease: Lease, reason: string): RunnerError {
-  const message = `call ${lease.callId}: what came of it is not told: ${reason}`;
+  const message = `call ${lease.callId}: the gateway did not get its outcome: ${reason}`;
   return new RunnerError('result_undelivered', message, about(lease));
 }
 

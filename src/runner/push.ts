@@ -61,7 +61,7 @@ function readPush(
   contentType: string | readonly string[] | undefined,
   body: Uint8Array,
 ) {
-  // the content type is the client's word and is not signed
+  // the content type comes from the client and is not signed
   const type = typeof contentType === 'string' ? contentType : undefined;
   const call = readCall(metadata, type, Buffer.from(body.buffer, body.byteOffset, body.byteLength));
   return call && String(call.callId) === id ? call : undefined;

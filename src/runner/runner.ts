@@ -13,7 +13,7 @@ export interface RunnerOptions extends Hooks {
   readonly jobs: readonly Job[];
   /** Runs at once, of all jobs together. Default 16. */
   readonly concurrency?: number | undefined;
-  /** When a run is aborted and its call retried. Default 25 s: a gateway waits 30 for a push, if not told otherwise. */
+  /** When a run is aborted and its call retried. Default 25 s: a gateway waits 30 s for a push by default. */
   readonly timeoutMs?: number | undefined;
   /** Of what a handler returns; longer ones are dead letters. Default 1 MiB, as the gateway's. */
   readonly maxResultBytes?: number | undefined;

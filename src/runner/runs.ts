@@ -11,7 +11,7 @@ export interface RunsOptions extends ExecuteOptions {
 
 export interface TakeOptions {
   readonly via: 'push' | 'lease';
-  /** Aborts when the caller gives its hold up. A run that nobody holds is aborted; a pushed one is held for good. */
+  /** Aborts when the requester gives up. A run without a requester is aborted, except a pushed one. */
   readonly lost?: AbortSignal;
 }
 
@@ -53,16 +53,16 @@ export function createRuns(options: RunsOptions): Runs {
 
   const begin = (key: string, call: ReceivedCall, via: TakeOptions['via']): Run | Outcome => {
     const startedAt = performance.now();
-    const told = <T extends Outcome>(outcome: T): T => {
+    const reported = <T extends Outcome>(outcome: T): T => {
       tellOutcome(tell, call, via, outcome, performance.now() - startedAt);
       return outcome;
     };
     const job = wiredJob(call);
-    if ('kind' in job) return told(job);
-    if (closed) return told(stoppingOutcome);
-    // a pushed call can go elsewhere; a leased one is ours, and waits for its turn
+    if ('kind' in job) return reported(job);
+    if (closed) return reported(stoppingOutcome);
+    // a pushed call can go to another runner; a leased call belongs to this one and waits
     const hasSlot = slots.tryTake(job);
-    if (!hasSlot && via === 'push') return told(full);
+    if (!hasSlot && via === 'push') return reported(full);
 
     const controller = new AbortController();
     const ended = Promise.withResolvers<Outcome>();
@@ -76,14 +76,14 @@ export function createRuns(options: RunsOptions): Runs {
     const run: Run = {
       holders: 0,
       end: (forced) => {
-        // nobody joins what has ended
+        // a run that has ended cannot be joined
         forget();
         ended.resolve(forced);
         controller.abort(new Error('message' in forced ? forced.message : 'ended'));
       },
       outcome: outcome.then((made) => {
         forget();
-        return told(made);
+        return reported(made);
       }),
     };
     running.set(key, run);
@@ -107,7 +107,7 @@ export function createRuns(options: RunsOptions): Runs {
   };
 }
 
-/** Waits for a run until the hold on it is lost. */
+/** Waits for a run until it ends or the requester gives up. */
 async function hold(run: Run, lost: AbortSignal): Promise<Outcome> {
   const given = Promise.withResolvers<Outcome>();
   const giveUp = (): void => {

@@ -1,6 +1,6 @@
 import type { Job } from './job.ts';
 
-/** Room for runs: a bound for the runner, and one for each job that wants its own. */
+/** Capacity for runs: a limit for the runner, and one for each job that sets its own. */
 export interface Slots {
   /** Takes a slot if one is free. */
   tryTake(job: Job): boolean;
@@ -8,7 +8,7 @@ export interface Slots {
   take(job: Job, signal: AbortSignal): Promise<boolean>;
   /** The run in it has ended. */
   release(job: Job): void;
-  /** The run in it was given up, but goes on. */
+  /** The run in it was given up, but has not ended. */
   abandon(job: Job): void;
   /** How many such runs there are. */
   abandoned(): number;
@@ -16,11 +16,11 @@ export interface Slots {
   settle(): void;
   /** How many calls may be fetched. */
   free(): number;
-  /** Resolves when there is room, or `signal` aborts. */
+  /** Resolves when a slot is free, or `signal` aborts. */
   untilFree(signal: AbortSignal): Promise<void>;
 }
 
-/** Handlers that ignore their signal may pile up to here, or to the runner's concurrency where that is more. */
+/** The most handlers that may ignore their abort signal, unless the runner's concurrency is higher. */
 const leastAbandoned = 16;
 
 export function createSlots(concurrency: number): Slots {
