@@ -19,31 +19,32 @@ export function reconcileLines(report: ReportJson): string[] {
     ...accounts.flatMap(accountLines),
     ...allClasses.flatMap((name) => classLines(name, classes[name], tokens)),
     '',
-    `${resultWords[result]}: ${breaks} ${breaks === 1 ? 'break' : 'breaks'}, ${open_items} open`,
+    `${resultTexts[result]}: ${breaks} ${breaks === 1 ? 'break' : 'breaks'}, ${open_items} open`,
   ];
 }
 
-const resultWords = {
+const resultTexts = {
   clean: 'Clean',
-  open_items: 'No break, but not all is closed',
+  open_items: 'No break, but some items are open',
   breaks: 'BREAKS',
 } as const;
 
-const completenessWords = {
+const completenessTexts = {
   balance: 'logs and balances agree',
-  two_passes: 'every log was asked for twice; the node has no state to hold them against',
-  sample: 'the node has no state to hold the logs against: --twice asks for them again',
+  two_passes: 'every log was read twice; the node has no state to compare them with',
+  sample: 'the node has no state to compare the logs with: --twice reads them again',
 } as const;
 
 function networkLine({ network, from_block, to_block, is_covered, completeness }: NetworkJson): string {
   const unfinished = is_covered ? '' : ' (the last final one; the period is not final yet)';
   return BigInt(to_block) < BigInt(from_block)
     ? `${network}: NO BLOCK of this chain is in the period${is_covered ? '' : ' yet'}`
-    : `${network}: blocks ${from_block} to ${to_block}${unfinished}, ${completenessWords[completeness]}`;
+    : `${network}: blocks ${from_block} to ${to_block}${unfinished}, ${completenessTexts[completeness]}`;
 }
 
 function ledgerLines({ ledger }: ReportJson): string[] {
-  const sealed = ledger.checkpoint === null ? 'NOT SEALED: nothing shows that it is what it was' : 'sealed';
+  const sealed =
+    ledger.checkpoint === null ? 'NOT SEALED: without a checkpoint, changes cannot be detected' : 'sealed';
   const { fault } = ledger;
   return [
     `ledger: ${ledger.size} events, root ${ledger.root}, ${sealed}`,
@@ -55,9 +56,7 @@ function accountLines(account: AccountJson): string[] {
   const { network, asset, pay_to, symbol, opening, movements, closing, ledger } = account;
   const amount = (atoms: string) => decimalText(atoms, account.decimals ?? 0);
   const end = ({ atoms, how }: AccountJson['opening']) =>
-    atoms === null
-      ? 'not known: no archive state'
-      : `${amount(atoms)}${how === 'chain' ? '' : '  (computed)'}`;
+    atoms === null ? 'unknown: no archive state' : `${amount(atoms)}${how === 'chain' ? '' : '  (computed)'}`;
   const beyond = ledger.difference_closing;
   const opened = ledger.difference_opening;
   return [
@@ -69,7 +68,7 @@ function accountLines(account: AccountJson): string[] {
       ...(out === '0' ? [] : [row(name, String(count), `-${amount(out)}`)]),
     ]),
     row('closing', '', end(closing)),
-    row('the ledger says', '', amount(ledger.closing)),
+    row('the ledger has', '', amount(ledger.closing)),
     ...(beyond === null || opened === null
       ? []
       : [row('the chain has beyond it', '', `${amount(beyond)}  (${amount(opened)} at the opening)`)]),

@@ -20,20 +20,20 @@ import { startProgress } from '../progress.ts';
 import { reconcileLines } from '../reconcile-table.ts';
 import { fail, say } from '../terminal.ts';
 
-/** Exit code 0 where nothing is broken, 1 on a break, 2 where one side could not be read, 64 for wrong arguments. */
+/** Exit code 0 without a break, 1 with a break, 2 if the chain or the ledger could not be read, 64 for wrong arguments. */
 export async function run(args: readonly string[]): Promise<number> {
   const values = readValues(args);
   try {
-    const asked = readAsked(values);
+    const request = readRequest(values);
     const config = values.config === undefined ? undefined : await readConfig(values.config);
     const verifier = await verifierOf(values, config);
-    const report = await makeReport(values, { ...asked, config, verifier });
+    const report = await makeReport(values, { ...request, config, verifier });
     return report.result === 'breaks' ? 1 : 0;
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     const isArgument = error instanceof ArgumentError || error instanceof CheckpointError;
-    const words = error instanceof Error ? error.message : String(error);
-    fail(isArgument || error instanceof ReconcileError ? words : `nothing was stored: ${words}`);
+    const message = error instanceof Error ? error.message : String(error);
+    fail(isArgument || error instanceof ReconcileError ? message : `nothing was stored: ${message}`);
     return isArgument ? 64 : 2;
   }
 }
@@ -59,7 +59,7 @@ function readValues(args: readonly string[]) {
 }
 type Values = ReturnType<typeof readValues>;
 
-interface Asked {
+interface Request {
   readonly period: Period;
   readonly size: number | undefined;
   readonly rpcUrls: ReadonlyMap<string, string>;
@@ -68,7 +68,7 @@ interface Asked {
   readonly verifier: NoteVerifier | undefined;
 }
 
-function readAsked(values: Values): Pick<Asked, 'period' | 'size' | 'rpcUrls' | 'pinned'> {
+function readRequest(values: Values): Pick<Request, 'period' | 'size' | 'rpcUrls' | 'pinned'> {
   const reading = parsePeriod(values.from, values.to, Date.now());
   if (reading.kind === 'fault') throw new ArgumentError(reading.fault.message);
   const { size, input, checkpoint } = values;
@@ -90,41 +90,41 @@ async function verifierOf({ pubkey }: Values, config: Config | undefined): Promi
   return config?.log ? parseVerifierKey(signerOf(config.log).verifierKey) : undefined;
 }
 
-async function makeReport(values: Values, asked: Asked): Promise<ReportJson> {
+async function makeReport(values: Values, request: Request): Promise<ReportJson> {
   const { input } = values;
   if (input !== undefined) {
     await requireExport(input);
     const checkpoints = (await Promise.all(values.checkpoint.map(readCheckpoints))).flat();
     const report = await reconcileWith(
       values,
-      asked,
-      ledgerInFile(input, checkpoints, asked.verifier, asked.size),
+      request,
+      ledgerInFile(input, checkpoints, request.verifier, request.size),
     );
-    await keepJson(values, report);
-    tell(values, report);
+    await writeJson(values, report);
+    print(values, report);
     return report;
   }
   return withLedger(async ({ pool }) => {
-    const source = await ledgerInDatabase(pool, asked.verifier, asked.size);
-    const report = await reconcileWith(values, asked, source);
-    await keepJson(values, report);
+    const source = await ledgerInDatabase(pool, request.verifier, request.size);
+    const report = await reconcileWith(values, request, source);
+    await writeJson(values, report);
     const id = await storeReconciliation(pool, reportText(report));
-    tell(values, report);
-    if (values.json !== '-') say(`Kept as reconciliation ${id}.`);
+    print(values, report);
+    if (values.json !== '-') say(`Stored as reconciliation ${id}.`);
     return report;
   });
 }
 
-async function reconcileWith(values: Values, asked: Asked, source: LedgerSource): Promise<ReportJson> {
-  const chains = openChains(asked);
+async function reconcileWith(values: Values, request: Request, source: LedgerSource): Promise<ReportJson> {
+  const chains = openChains(request);
   const progress = startProgress();
   try {
     return await reconcile({
-      period: asked.period,
+      period: request.period,
       source,
       chains,
-      accepted: asked.config?.jobs?.acceptedTokens ?? [],
-      pinned: asked.pinned,
+      accepted: request.config?.jobs?.acceptedTokens ?? [],
+      pinned: request.pinned,
       twice: values.twice,
       resumeFile: values.resume,
       onProgress: progress.at,
@@ -135,10 +135,10 @@ async function reconcileWith(values: Values, asked: Asked, source: LedgerSource)
   }
 }
 
-/** A node may look through many blocks for one question. */
+/** A node may search many blocks for one request. */
 const timeoutMs = 30_000;
 
-function openChains({ config, rpcUrls }: Asked): ReadonlyMap<string, ChainScanner> {
+function openChains({ config, rpcUrls }: Request): ReadonlyMap<string, ChainScanner> {
   const configured = [...(config?.jobs?.networks ?? [])].map(([network, { rpcUrl }]): [string, string] => [
     network,
     rpcUrl,
@@ -151,11 +151,11 @@ function openChains({ config, rpcUrls }: Asked): ReadonlyMap<string, ChainScanne
   );
 }
 
-async function keepJson({ json }: Values, report: ReportJson): Promise<void> {
+async function writeJson({ json }: Values, report: ReportJson): Promise<void> {
   if (json !== undefined && json !== '-') await writeFile(json, reportText(report));
 }
 
-function tell({ json }: Values, report: ReportJson): void {
+function print({ json }: Values, report: ReportJson): void {
   if (json === '-') say(reportText(report));
   else for (const line of reconcileLines(report)) say(line);
 }
