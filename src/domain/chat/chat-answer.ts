@@ -1,4 +1,4 @@
-/** What an answer cost in tokens, as the upstream counts. Zero is a count like any other. */
+/** The tokens of an answer as the upstream counts them; zero is a valid count. */
 export interface ChatUsage {
   readonly promptTokens: number;
   readonly completionTokens: number;
@@ -7,7 +7,7 @@ export interface ChatUsage {
   readonly cachedTokens?: number;
 }
 
-/** An upstream's error, cut to size. For a person or a log: the words are the upstream's. */
+/** An upstream's error, shortened. The text is the upstream's: for people and logs only. */
 export interface ChatError {
   readonly message: string;
   readonly type?: string;
@@ -15,7 +15,7 @@ export interface ChatError {
   readonly code?: string;
 }
 
-/** What is known of an answer so far. */
+/** The state of an answer so far. */
 export interface ChatProgress {
   /** The last that was given. */
   readonly usage?: ChatUsage;
@@ -23,7 +23,7 @@ export interface ChatProgress {
   readonly finishReason?: string;
   /** Every choice that began has ended. */
   readonly isFinished: boolean;
-  /** What the model wrote, whatever it is: to estimate what no usage tells. */
+  /** All text that the model wrote, to estimate the tokens where no usage is reported. */
   readonly written: string;
 }
 
@@ -33,7 +33,7 @@ export type ChatReading =
   | { readonly kind: 'error'; readonly error: ChatError }
   | { readonly kind: 'malformed' };
 
-/** Gathers what one answer tells, from its chunks in their order or from its one body. */
+/** Collects the state of one answer from its chunks in order or from its whole body. */
 export interface ChatReader {
   /** Reads the data of one stream event (not `[DONE]`). What is malformed or an error changes nothing. */
   readChunk(data: string): ChatReading;

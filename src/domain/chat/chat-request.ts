@@ -23,7 +23,7 @@ const message = z.looseObject(
 const tokenLimit = z.int('must be a whole number above 0').min(1, 'must be a whole number above 0').nullish();
 const choices = `must be a whole number from 1 to ${maxChoices}`;
 
-/** Only what this gateway acts on: all else is the upstream's to judge. */
+/** Only the parameters that this gateway acts on: the upstream checks the others. */
 const chatBody = z.looseObject({
   model: z.string('must be a string').min(1, 'must not be empty').max(200, 'is longer than 200 characters'),
   messages: z
@@ -82,7 +82,7 @@ export function readChatRequest(bytes: Uint8Array): ChatRequest | { readonly inv
     return wrong('invalid_value', older == null ? 'max_completion_tokens' : 'max_tokens', 'is too large');
   return {
     model,
-    // as it was sent, not the checked copy: what is counted must be what goes up
+    // as it was sent, not the parsed copy: the counted text must be the text that is forwarded
     messages: body['messages'] as readonly ChatMessage[],
     stream: stream ?? false,
     wantsUsage: options?.include_usage ?? false,
@@ -93,8 +93,8 @@ export function readChatRequest(bytes: Uint8Array): ChatRequest | { readonly inv
 }
 
 /**
- * The body to send up: the client's own but for the model's name, the limit of tokens (under the name that the client used,
- * else `max_tokens`) and, in a stream, the demand for usage.
+ * The body for the upstream: the client's, except for the model's name, the limit of tokens (under the name that the client
+ * used, else `max_tokens`) and, in a stream, the request for usage.
  */
 export function rewriteForUpstream(
   request: ChatRequest,

@@ -2,12 +2,12 @@ import type { ChatError } from './chat-answer.ts';
 import { openAiError, type OpenAiError } from '../errors/openai-error.ts';
 
 const maxLength = 500;
-/** An upstream may answer 400 where its operator's account is what is wrong. */
+/** An upstream may answer 400 although the problem is the operator's account. */
 const aboutAccount =
   /\b(?:api[ _-]?keys?|accounts?|balance|billing|credentials?|credits?|organi[sz]ation|payments?|permissions?|plan|project|quota|subscription|unauthori[sz]ed)\b/i;
 /**
- * Where an upstream runs, and what opens it, in the order in which they are looked for: each from where a word begins, so
- * that a long text takes no long time.
+ * Addresses and credentials of an upstream, in the order in which they are removed. Each pattern starts at the beginning of a
+ * word, so that a long text does not take long.
  */
 const secrets: readonly RegExp[] = [
   /\b(?:bearer|basic)\s+\S+/gi,
@@ -31,8 +31,8 @@ const secrets: readonly RegExp[] = [
 ];
 
 /**
- * The error for a request that an upstream refuses for what it is (400, 413, 422): told in its words where they are plainly of
- * the request, without addresses, paths and what looks like a key.
+ * The error for a request that an upstream refused (400, 413, 422): with the upstream's message where it is about the request,
+ * without addresses, paths and anything that looks like a key.
  */
 export function refusedRequestError(error: ChatError | undefined): OpenAiError {
   const own = openAiError('invalid_request', { message: "The model's server refused the request." });
@@ -43,7 +43,7 @@ export function refusedRequestError(error: ChatError | undefined): OpenAiError {
     body: {
       error: {
         ...own.body.error,
-        message: told(message) ?? own.body.error.message,
+        message: withoutSecrets(message) ?? own.body.error.message,
         param: nameIn(param) ?? null,
         code: nameIn(code) ?? own.body.error.code,
       },
@@ -52,7 +52,7 @@ export function refusedRequestError(error: ChatError | undefined): OpenAiError {
 }
 
 /** Undefined where nothing is left. */
-function told(message: string): string | undefined {
+function withoutSecrets(message: string): string | undefined {
   const text = secrets.reduce((left, pattern) => left.replaceAll(pattern, '…'), message).trim();
   return /\p{L}/u.test(text) ? text.slice(0, maxLength).toWellFormed() : undefined;
 }

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ChatRequest } from './chat-request.ts';
 
-/** What a completion used, counted here because the upstream did not tell: an estimate, for its tokenizer is not known. */
+/** The tokens of a completion whose upstream reported none: an estimate, because its tokenizer is not known. */
 export interface UsageEstimate {
   readonly promptTokens: number;
   readonly completionTokens: number;
@@ -73,7 +73,7 @@ export async function countTokens(text: string, wholeUnits = text.length): Promi
   return Math.ceil(Math.min((tokens / units) * wholeUnits, bytes));
 }
 
-/** Imported when it is first needed: most upstreams tell their usage. */
+/** Imported when it is first needed: most upstreams report their usage. */
 async function tokenizer(): Promise<(text: string) => number> {
   const { countTokens: count, setMergeCacheSize } = await import('gpt-tokenizer/encoding/o200k_base');
   // its cache would keep whole requests alive by their parts

@@ -27,7 +27,7 @@ export function isApiKey(text: string): boolean {
   return shape.test(text) && checksumOf(text.slice(0, -checksumDigits)) === text.slice(-checksumDigits);
 }
 
-/** What its owner may call a key: one line that can be shown. */
+/** The form of a key's label: one printable line. */
 export const apiKeyNamePattern = /^[^\p{C}\p{Zl}\p{Zp}]{1,64}$/u;
 
 /** The SHA-256 of a key as 64 hex digits: what is stored instead of it. */
@@ -35,7 +35,7 @@ export function apiKeyHash(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-/** The beginning of a key, for people to tell theirs apart: far too little to guess the rest. */
+/** The beginning of a key, by which its owner recognises it; far too short to guess the rest. */
 export function apiKeyPrefix(text: string): string {
   return text.slice(0, prefix.length + 6);
 }

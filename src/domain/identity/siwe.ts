@@ -127,7 +127,7 @@ function inOrder(message: SiweMessage): SiweMessage {
   ) as SiweMessage;
 }
 
-/** What a message must say to be one for us. */
+/** The values that a message must have for this gateway. */
 export interface SiweExpectation {
   /** Host, and port where there is one. */
   readonly domain: string;
@@ -149,7 +149,7 @@ export type SiweRefusal =
   | 'expired'
   | 'not_yet_valid';
 
-/** The first thing that makes a message none for us, now. Its nonce is another question. */
+/** Why a message is not valid for this gateway now. Its nonce is checked elsewhere. */
 export function siweRefusal(message: SiweMessage, expected: SiweExpectation): SiweRefusal | undefined {
   const { nowMs } = expected;
   const { protocol } = new URL(expected.origin);

@@ -1,6 +1,6 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 
-/** A tree head: what a C2SP tlog-checkpoint says. */
+/** A tree head: the contents of a C2SP tlog-checkpoint. */
 export interface TreeHead {
   readonly origin: string;
   readonly size: number;
@@ -22,7 +22,7 @@ export interface NoteVerifier {
   verify(text: string, signature: Buffer): boolean;
 }
 
-/** A text that is not what it should be, or that nobody known has signed. The message says which, in words. */
+/** A text is malformed, or no known key has signed it; the message says which. */
 export class CheckpointError extends Error {
   override readonly name = 'CheckpointError';
 }
@@ -88,7 +88,7 @@ export function signCheckpoint({ origin, size, root }: TreeHead, signer: NoteSig
 }
 
 /**
- * Reads a checkpoint and believes it only where the key has signed it.
+ * Reads a checkpoint that the key has signed.
  * @throws CheckpointError that says what is wrong: its form, its log, its signature
  */
 export function openCheckpoint(note: string, verifier: NoteVerifier): TreeHead {
@@ -113,7 +113,7 @@ export function openCheckpoint(note: string, verifier: NoteVerifier): TreeHead {
 }
 
 /**
- * What a checkpoint says, whoever has signed it: for those that are our own.
+ * Reads a checkpoint without checking its signature: only for the gateway's own.
  * @throws CheckpointError where it is none
  */
 export function readCheckpoint(note: string): TreeHead {

@@ -7,7 +7,7 @@ const nodeInput = Buffer.alloc(1 + 2 * hashBytes);
 nodeInput[0] = 1;
 let leafInput = Buffer.alloc(4_096);
 
-/** One call into the hash, not three: it is what a million leaves wait for. */
+/** One call of the hash function, not three: hashing dominates the time for a million leaves. */
 export function leafHash(leaf: Uint8Array): Buffer {
   if (leaf.length >= leafInput.length) leafInput = Buffer.alloc(2 * leaf.length);
   leafInput.set(leaf, 1);
@@ -20,7 +20,7 @@ export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
   return hash('sha256', nodeInput, 'buffer');
 }
 
-/** A row of hashes from the row below it, two to one; an odd last one is left out. One stretch of bytes, not one each. */
+/** A row of hashes from the row below it, each from two; an odd last one is omitted. One buffer, not one per hash. */
 export function rowAbove(below: Buffer): Buffer {
   const row = Buffer.alloc(Math.floor(below.length / (2 * hashBytes)) * hashBytes);
   for (let at = 0; at < row.length; at += hashBytes) {
@@ -45,8 +45,8 @@ export interface TreeNode {
 export type OnNode = (node: TreeNode, hash: Buffer) => void;
 
 /**
- * The right edge of a growing tree: the roots of its perfect subtrees, the widest first. All that is needed to go on, and
- * at most 53 hashes, however large the tree.
+ * The right edge of a growing tree: the roots of its perfect subtrees, the widest first. It is all that appending needs: at
+ * most 53 hashes for any tree.
  */
 export class RightEdge {
   #size: number;
@@ -73,7 +73,7 @@ export class RightEdge {
     return Buffer.concat(this.#hashes);
   }
 
-  /** Adds a leaf by its hash; tells of every node that it finishes, the leaf itself included. */
+  /** Adds a leaf by its hash and reports every node that it completes, the leaf included. */
   append(leaf: Buffer, onNode?: OnNode): void {
     let node = leaf;
     let index = this.#size;
@@ -101,7 +101,7 @@ export function splitHashes(bytes: Buffer): Buffer[] {
   );
 }
 
-/** A stretch of leaves, `from` included and `to` not; its hash is one entry of a proof. */
+/** A range of leaves, `from` included and `to` not; its hash is one entry of a proof. */
 export interface LeafRange {
   readonly from: number;
   readonly to: number;

@@ -5,7 +5,7 @@ export const tileWidth = 256;
 const tileHeight = 8;
 const maxTileLevel = 6;
 
-/** A stretch of a tile level: `width` hashes of tile `index`. */
+/** Part of a tile level: the first `width` hashes of tile `index`. */
 export interface Tile {
   /** `entries`: the leaves themselves instead of their hashes. */
   readonly level: number | 'entries';
@@ -36,13 +36,13 @@ export function parseTilePath(path: string): Tile | undefined {
   return tilePath(tile) === path ? tile : undefined;
 }
 
-/** Whether a tree of this size has that stretch. */
+/** Whether a tree of this size has that part. */
 export function isWithin({ level, index, width }: Tile, size: number): boolean {
   const hashes = Math.floor(size / tileWidth ** (level === 'entries' ? 0 : level));
   return index * tileWidth + width <= hashes;
 }
 
-/** The place of a node's hash: level and tile where it stands or is made, and the hashes there that it covers. */
+/** The place of a node's hash: the level and tile that store it or from which it is computed, and the hashes it covers. */
 export function placeOf({ level, index }: TreeNode): {
   readonly level: number;
   readonly tile: number;
@@ -86,7 +86,7 @@ export class TileTree {
 export class TileGrowth {
   readonly #rows = new Map<string, { level: number; tile: number; offset: number; hashes: Buffer[] }>();
 
-  /** Takes the nodes as they are finished; keeps those that stand in tiles. */
+  /** Takes the nodes as they are completed; keeps those that tiles store. */
   add({ level, index }: TreeNode, hash: Buffer): void {
     if (level % tileHeight !== 0) return;
     const { level: tileLevel, tile, offset } = placeOf({ level, index });
@@ -96,7 +96,7 @@ export class TileGrowth {
     else this.#rows.set(key, { level: tileLevel, tile, offset, hashes: [hash] });
   }
 
-  /** What each tile gets, and behind how many hashes. */
+  /** The new hashes of each tile, and the number of hashes before them. */
   get rows(): { level: number; tile: number; offset: number; bytes: Buffer }[] {
     return [...this.#rows.values()].map(({ hashes, ...place }) => ({
       ...place,
@@ -105,7 +105,7 @@ export class TileGrowth {
   }
 }
 
-/** Leaves as an entry bundle: each behind its length, two bytes. Undefined where one is longer than that can say. */
+/** Leaves as an entry bundle: each after its length in two bytes. Undefined where one is too long for that. */
 export function entryBundle(leaves: readonly Buffer[]): Buffer | undefined {
   if (leaves.some(({ length }) => length > 0xffff)) return undefined;
   return Buffer.concat(

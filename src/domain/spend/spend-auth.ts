@@ -6,7 +6,7 @@ import type { OpenAiErrorName } from '../errors/openai-error.ts';
 import { type Address, type Hex, isHex32 } from '../values/primitives.ts';
 import { parseSignature, recoverSigner } from '../values/ethereum-signature.ts';
 
-/** A spend authorization of a credits contract, well formed. Whether it is true is another question. */
+/** A well-formed spend authorization of a prepaid contract; its signature and terms are not checked yet. */
 export interface SpendAuth {
   /** The account's name, lower case: one account has one spelling. */
   readonly commitment: Hex;
@@ -28,7 +28,7 @@ export interface SpendDomain {
   readonly contract: Address;
 }
 
-/** Why a spend authorization is not taken, in the words of the errors' table. */
+/** Why a spend authorization is refused: a code of the error table. */
 export type SpendAuthRefusal = Extract<
   OpenAiErrorName,
   | 'invalid_amount'
@@ -43,7 +43,7 @@ export type SpendAuthRefusal = Extract<
   | 'authorization_failed'
 >;
 
-/** Several times as long as the longest one; twice that in hexadecimal. */
+/** Several times the length of the longest one; twice that in hexadecimal. */
 const maxJsonChars = 2_048;
 const keys = [
   'commitment',
@@ -60,8 +60,8 @@ const maxUint64 = 2n ** 64n - 1n;
 const maxUint256 = 2n ** 256n - 1n;
 
 /**
- * Reads the header `X-Payment-Signature`: JSON, or its bytes in hexadecimal with or without 0x. Nothing may be missing,
- * and nothing else may stand in it. Returns the fault where it is none: `invalid_amount` where only the amount is wrong.
+ * Reads the header `X-Payment-Signature`: JSON, or its bytes in hexadecimal with or without 0x. Every
+ * field is required and no other is allowed. Returns the refusal: `invalid_amount` where only the amount is wrong.
  */
 export function readSpendAuth(
   header: string,

@@ -52,7 +52,7 @@ describe('a payment', () => {
     });
   });
 
-  test('that only a facilitator speaks of is no sure income until the chain shows it', () => {
+  test('that only a facilitator reported is unconfirmed income until the chain shows it', () => {
     expect(after((q) => (q.settle('facilitator'), q.enqueue(), q.complete()))).toEqual({
       [unconfirmed]: 2000n,
       'Income:Unconfirmed:1:1 USDC-84532': -2000n,
@@ -63,20 +63,20 @@ describe('a payment', () => {
     });
   });
 
-  test('that was disproved leaves nothing, also where its job was done', () => {
+  test('that was disproved leaves no balance, even where its job was completed', () => {
     expect(after((q) => (q.settle('facilitator'), q.enqueue(), q.disprove('withdrawn')))).toEqual({});
     expect(after((q) => (q.settle('facilitator'), q.enqueue(), q.complete(), q.disprove('kept')))).toEqual(
       {},
     );
   });
 
-  test('that a reorganisation took and gave again is counted once', () => {
+  test('that was reorged out and settled again is counted once', () => {
     expect(
       after((q) => (q.settle('chain'), q.enqueue(), q.complete(), q.reorg('kept'), q.settle('chain'))),
     ).toEqual({ [chain]: 2000n, 'Income:Jobs:1:1 USDC-84532': -2000n });
   });
 
-  test('is due when it was dead-lettered, and a refund ends that', () => {
+  test('is due for a refund when its call is a dead letter, until it is refunded', () => {
     expect(after(dead)).toEqual({ [chain]: 2000n, [refundsDue]: -2000n });
     expect(after((q) => (dead(q), q.requeue()))).toEqual({ [chain]: 2000n, [undelivered]: -2000n });
     expect(after((q) => (dead(q), q.refund()))).toEqual({});
@@ -95,7 +95,7 @@ describe('a payment', () => {
     });
   });
 
-  test('of a quote that another one has paid is due at once', () => {
+  test('of a quote that another payment has paid is due for a refund at once', () => {
     const left = after((q) => {
       q.fail();
       const late = q.told.length;
@@ -113,14 +113,14 @@ describe('a payment', () => {
     expect(left).toEqual({ [chain]: 4000n, 'Income:Jobs:1:1 USDC-84532': -2000n, [refundsDue]: -2000n });
   });
 
-  test('that is sure and done with may be confirmed once more', () => {
+  test('that is proven and closed may be confirmed once more', () => {
     expect(after((q) => (q.settle('operator'), q.enqueue(), q.complete(), q.confirm()))).toEqual({
       [chain]: 2000n,
       'Income:Jobs:1:1 USDC-84532': -2000n,
     });
   });
 
-  test('of a quote that nobody issued is refused, not guessed at', () => {
+  test('of a quote that was never issued is an error', () => {
     const quote = paying(1);
     quote.start();
     quote.settle('chain');

@@ -315,7 +315,7 @@ describe('a settlement that does not stand', () => {
   });
 });
 
-test("a confirmation puts the chain's proof in the place of a facilitator's word", () => {
+test("a confirmation replaces the facilitator's report with the chain's proof", () => {
   expect(storyOf(paid).payments[0]?.settled).toEqual({
     version: 4,
     seq: 103,
