@@ -202,7 +202,7 @@ test('a body over the limit is 413 and written down; one at the limit is taken',
   expect(events[0]).toMatchObject({ type: 'request_refused', data: { code: 'body_too_large' } });
 });
 
-test('a request that stops in the middle of its body charges nobody and appends nothing', async () => {
+test('a request that stops in the middle of its body is not charged and appends nothing', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain });
   const payment = await signOffer(offerOf(await gateway.post(job, { body: 'the whole body' })));
@@ -235,7 +235,7 @@ test('a payer without the money is refused at verify and keeps what it has', asy
 
 const from = (ip: string) => ({ 'x-forwarded-for': ip });
 
-test('an unpaid client that asks too often is told to wait; who pays is not', async () => {
+test('a client over its budget of unpaid requests gets a 429; a client that pays does not', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain, tables: '[limits]\nrequests_per_minute = 5' });
   const asked = [];

@@ -53,7 +53,7 @@ describe('a budget', () => {
     for (let time = 0; time < 10; time += 1) expect(budget.waitSecs(['a'])).toBe(0);
   });
 
-  test('is every asker’s own', () => {
+  test('is separate for every key', () => {
     const budget = createBudget(1, clock);
     budget.charge(['a']);
     expect(budget.waitSecs(['a'])).toBeGreaterThan(0);
@@ -153,7 +153,7 @@ describe('the minute of a budget', () => {
 });
 
 describe('the memory of a budget', () => {
-  test('holds 100,000 askers', () => {
+  test('keeps 100,000 keys', () => {
     const budget = createBudget(1, clock);
     budget.charge(['a']);
     chargeOthers(budget, 99_999);
@@ -161,7 +161,7 @@ describe('the memory of a budget', () => {
     expect(budget.waitSecs(['other 0'])).toBeGreaterThan(0);
   });
 
-  test('has an end: one more asker, and the one charged longest ago is forgotten', () => {
+  test('drops the key that was charged longest ago when one more comes', () => {
     const budget = createBudget(1, clock);
     budget.charge(['a']);
     chargeOthers(budget, 100_000);
@@ -169,7 +169,7 @@ describe('the memory of a budget', () => {
     expect(budget.waitSecs(['other 0'])).toBeGreaterThan(0);
   });
 
-  test('keeps whoever goes on asking', () => {
+  test('keeps a key that is charged again and again', () => {
     const budget = createBudget(2, clock);
     budget.charge(['a']);
     chargeOthers(budget, 60_000);
@@ -179,7 +179,7 @@ describe('the memory of a budget', () => {
   });
 });
 
-describe('the asker of an address', () => {
+describe('the budget key of an address', () => {
   test.each([
     ['an IPv4 address and itself in IPv6', '10.1.2.3', '::ffff:10.1.2.3'],
     ['the same in upper case', '10.1.2.3', '::FFFF:10.1.2.3'],

@@ -88,7 +88,7 @@ test('with verify skipped no payment is started behind an open circuit, and one 
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-test('a payment that was verified before the circuit opened is settled all the same', async () => {
+test('a payment that was verified before the circuit opened is still settled', async () => {
   const setup = await behindProxy();
   const { proxy, gateway, count } = setup;
   const offer = offerOf(await gateway.post(job, { body: 'x' }));

@@ -55,7 +55,7 @@ test('a delegated caller sees every check, and its nonce works in the paid flow 
   });
 });
 
-test('whether a nonce is used is told only after the signature over it holds', async () => {
+test('whether a nonce is used is disclosed only after the signature over it is valid', async () => {
   const { gateway } = await start();
   const caller = await callerHeaders('x', { nonce: 'secret-use' });
   const offer = offerOf(await gateway.post('/x402/jobs/1/1', { body: 'x' }));
@@ -156,7 +156,7 @@ test('a dry run changes no table except by its own event', async () => {
   ]);
 });
 
-test('dry runs are within the budget of their asker', async () => {
+test('dry runs are charged to the budget of the client address', async () => {
   const { gateway } = await start('[limits]\nrequests_per_minute = 3');
   const statuses = [];
   for (let i = 0; i < 5; i++) statuses.push((await gateway.post(dry(3), { body: 'x' })).status);

@@ -53,7 +53,7 @@ test.each([
   },
 );
 
-test('a facilitator that is down is 503 and charges nobody', async () => {
+test('a facilitator that is down is 503 and nothing is charged', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({
     database,
@@ -224,7 +224,7 @@ test('a chain that contradicts a reported success makes it unknown, not paid', a
   expect(stats.json.counters).toMatchObject({ accepted: 1, settled: 1, settlement_unknown: 1 });
 });
 
-test('without room for the call nobody is charged', async () => {
+test('if the outbox is full nothing is charged', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({
     database,
@@ -240,7 +240,7 @@ test('without room for the call nobody is charged', async () => {
   expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, enqueue_failed: 1 });
 });
 
-test('a gateway that is told to stop finishes the payment it took', async () => {
+test('a gateway that shuts down finishes the payment it started', async () => {
   const { proxy, database, gateway } = await behindProxy('');
   const payment = await quoteAndSign(gateway, job, 'x');
   const paying = gateway.post(job, { body: 'x', headers: header(payment) });

@@ -52,7 +52,7 @@ test.each([
   },
 );
 
-test('requests beyond what the process holds at a time are told to come back', async () => {
+test('requests beyond the limit of concurrent requests get a Retry-After', async () => {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
   onTestFinished(() => proxy.close());
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
@@ -115,7 +115,7 @@ test('a gateway that cannot listen says so, and leaves nothing running', async (
   await vi.waitFor(async () => expect(await connections()).toBe(0));
 });
 
-test('while the ledger is away requests are told so, nobody is charged, and going down does not wait for ever', async () => {
+test('while the ledger is unavailable requests are refused, nothing is charged, and a shutdown does not wait forever', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain, top: 'shutdown_grace_secs = 1' });
   const payment = await quoteAndSign(gateway, job, 'x');

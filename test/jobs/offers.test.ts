@@ -57,7 +57,7 @@ test('what the facilitator does not settle is not offered, from the first reques
   expect((await payFor(gateway, job)).status).toBe(202);
 });
 
-test('a token leaves the offers and returns to them, each told once, and the price has another tag each time', async () => {
+test('a token leaves the offers and returns to them: each is logged once, and the price has a new ETag each time', async () => {
   const { proxy, database, gateway, told } = await start(settles('eip155:*'));
   const price = () => gateway.get(`${job}/price`);
   const whole = await price();

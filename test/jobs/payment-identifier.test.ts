@@ -163,7 +163,7 @@ test('two payers may use the same id', async () => {
   expect((await send(gateway, await signed(gateway, id, { account: other }))).status).toBe(202);
 });
 
-test("nobody can take a payer's id without its signature", async () => {
+test("a payer's id cannot be claimed without its signature", async () => {
   const { gateway } = await start();
   const stranger = privateKeyToAccount(`0x${'52'.repeat(32)}`);
   const forged = await signed(gateway, id, { account: stranger, signed: { from: payer.address } });

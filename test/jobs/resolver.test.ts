@@ -78,7 +78,7 @@ describe('a settlement of unknown outcome', () => {
     expect(await chain.balance(payTo)).toBe(before + price);
   });
 
-  test('that somebody else landed is paid', async () => {
+  test('that a third party landed is paid', async () => {
     const { proxy, gateway } = await behindProxy(chain);
     const payment = await quoteAndSign(gateway, job, 'x');
     const before = await chain.balance(payTo);
@@ -91,7 +91,7 @@ describe('a settlement of unknown outcome', () => {
     expect(await chain.balance(payTo)).toBe(before + price);
   });
 
-  test('fails once the chain is final beyond its time, and the payer is told 402', async () => {
+  test('fails once the chain is final beyond its expiry, and the payer gets a 402', async () => {
     const { proxy, gateway, typesOf, database } = await behindProxy(chain);
     const validBefore = String(Math.floor(Date.now() / 1_000) + 12);
     const payment = await quoteAndSign(gateway, job, 'x', { signed: { validBefore } });
@@ -124,7 +124,7 @@ describe('a settlement of unknown outcome', () => {
     });
   });
 
-  test('is found out by any of several processes, and recorded once', async () => {
+  test('is resolved by any of several processes, and recorded once', async () => {
     const { proxy, database, gateway, setup } = await behindProxy(chain);
     await startTestGateway(setup);
     await startTestGateway(setup);
@@ -166,7 +166,7 @@ describe('a payment that failed before anything was broadcast', () => {
     },
   };
 
-  test('and lands all the same has its call, beside that of the payment that took its quote and keeps its receipt', async () => {
+  test('and still lands has its call, beside that of the payment that took its quote and keeps its receipt', async () => {
     const { proxy, database, gateway, runner } = await behindProxy(chain);
     const offer = offerOf(await gateway.post(job, { body: 'x' }));
     const [first, second] = [await signOffer(offer), await signOffer(offer)];
@@ -203,7 +203,7 @@ describe('a payment that failed before anything was broadcast', () => {
   });
 });
 
-describe('a payment that somebody else landed before it came', () => {
+describe('a payment that a third party landed before it reached the gateway', () => {
   test('is no refusal: it is taken, and paid for once', async () => {
     const { gateway, runner, database } = await behindProxy(chain);
     const payment = await quoteAndSign(gateway, job, 'x');
@@ -266,7 +266,7 @@ describe("an operator's own decision", () => {
     expect(again.stderr).toContain('no settlement of that quote is open');
   });
 
-  test('that it is unpaid fails it, and a transfer that comes all the same still has its call', async () => {
+  test('that it is unpaid fails it, and a transfer that still lands has its call', async () => {
     const { database, gateway, payment } = await openPayment();
     expect((await resolve(database, digestOf(payment), '--unpaid', ...words)).code).toBe(0);
     expect((await receiptOf(gateway, payment)).state).toBe('settlement_failed');

@@ -43,7 +43,7 @@ async function expectUncharged<T>(act: () => Promise<T>, payers = [payer.address
   return result;
 }
 
-test('a permitted payer calls as itself, and its runner is told who it is', async () => {
+test('a permitted payer calls as itself, and its runner gets its address', async () => {
   const runner = await startEchoRunner({ secret: runnerSecret, port: 0 });
   const { database, gateway } = await start({ runnerUrl: runner.url });
   const payment = await paymentFor(gateway, payerJob, permitted);
@@ -276,7 +276,7 @@ test.each([
   },
 );
 
-test('a facilitator that says somebody else paid makes the outcome unknown, and the operator is told', async () => {
+test('if the facilitator names another payer, the settlement is unknown and the operator is alerted', async () => {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
   const { database, gateway } = await start({ facilitatorUrl: proxy.url });
   proxy.faults.settle = {
@@ -321,7 +321,7 @@ test('a contract account calls by its own rule (ERC-1271), and only by that', as
   });
 });
 
-test('a contract account that burns gas is refused within its cap, and charges nobody', async () => {
+test('a contract account that burns gas is refused at the gas cap, and nothing is charged', async () => {
   const { gateway } = await start();
   const caller = await contractCaller(gasBurner, []);
   const payment = header(await paymentFor(gateway, delegated));
@@ -355,7 +355,7 @@ test('headers that come twice, or far too long, are malformed', async () => {
   }
 });
 
-test('a used nonce is told before anybody is asked for a permission', async () => {
+test('a used nonce is refused before the permission contract is asked', async () => {
   const { gateway } = await start();
   const caller = await callerHeaders('x', { nonce: 'spent' });
   const send = async () =>
@@ -369,7 +369,7 @@ test('a used nonce is told before anybody is asked for a permission', async () =
   expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ replay_denied: 1, denied: 0 });
 });
 
-test('a refused caller does not write into the story of a quote that somebody else is paying', async () => {
+test('a refused caller writes nothing into the stream of a quote that another payer is paying', async () => {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
   const { database, gateway } = await start({ facilitatorUrl: proxy.url });
   const offer = offerOf(await gateway.post(delegated, { body: 'x' }));

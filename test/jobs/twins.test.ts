@@ -18,7 +18,7 @@ async function behindProxy(options: Partial<TestGatewayOptions> = {}) {
   return { proxy, database, gateway };
 }
 
-test('a twin whose verify sees the nonce already used is answered from the payment, not with a 402', async () => {
+test('a copy of a request whose verification finds the nonce used is answered from the payment, not with a 402', async () => {
   const { proxy, database, gateway } = await behindProxy();
   const payment = await quoteAndSign(gateway, job, 'x');
   const before = await chain.balance(payTo);
@@ -46,7 +46,7 @@ test('a twin whose verify sees the nonce already used is answered from the payme
   expect(events.filter(({ type }) => type === 'payment_rejected')).toEqual([]);
 });
 
-test('twins that fill the outbox themselves are both answered with their call', async () => {
+test('two copies of a request that fill the outbox are both answered with their call', async () => {
   const { proxy, gateway } = await behindProxy({
     tables: '[limits]\nmax_outstanding_calls = 1\nrequests_per_minute = 0',
   });
@@ -67,7 +67,7 @@ test('twins that fill the outbox themselves are both answered with their call', 
   expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, enqueue_failed: 0 });
 });
 
-test('copies of a payment that come while it is being taken never see a 402 or a 409', async () => {
+test('copies of a payment that arrive while it is being settled never get a 402 or a 409', async () => {
   const { gateway } = await behindProxy();
   for (let round = 0; round < 10; round++) {
     const payment = await quoteAndSign(gateway, job, 'x');

@@ -115,7 +115,7 @@ test('a completion sent again by its holder is 200 again; by anyone else it is l
   expect(json.counters).toMatchObject({ delivered: 1, completed: 1 });
 });
 
-test('a lease that ran out comes back, and its old holder can neither extend, complete nor fail', async () => {
+test('an expired lease is leased again, and its old holder can neither extend, complete nor fail it', async () => {
   const database = await createDatabase();
   const gateway = await start(database);
   const paid = await pay(gateway);
@@ -151,7 +151,7 @@ test('an extended lease is kept beyond its first end', async () => {
   expect((await ask(gateway, `/runner/calls/${call_id}/complete`, { lease_id })).status).toBe(200);
 });
 
-test("a failure with retry comes back, one without is dead-lettered with the runner's word for the operator", async () => {
+test("a failure with retry is leased again, one without is dead-lettered with the runner's error for the operator", async () => {
   const database = await createDatabase();
   const gateway = await start(database);
   const paid = await pay(gateway);
