@@ -11,16 +11,16 @@ import { scheduleAnchor, recordAnchor, readLogTip, takeAnchor } from '../store/l
 import { rootFromTiles } from './prove.ts';
 import { sealNext } from './seal.ts';
 
-/** After a failure, where its turn comes later. */
+/** After a failure, unless the anchor is due earlier. */
 const retryMs = 60_000;
 
-/** What came of telling an anchor. */
+/** The outcome of publishing to an anchor. */
 export type PublicationResult =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'done'; readonly size: number }
   | { readonly kind: 'failed'; readonly size: number; readonly cause: string };
 
-/** Hands an anchor the newest committed head, if it is due and has not got it. One process does so at a time. */
+/** Publishes the newest committed tree head to an anchor that is due and lacks it. One process at a time does so. */
 export async function publishNewestHead(
   pool: pg.Pool,
   origin: string,
@@ -38,8 +38,8 @@ export async function publishNewestHead(
 }
 
 /**
- * Seals what is there by now and tells every anchor that costs nothing, whether its turn has come or not: for the end of a
- * process, so that what it has written is in other hands.
+ * Seals all recorded events and publishes to every anchor without cost, due or not. Called at shutdown, so that everything this
+ * process has recorded is anchored.
  */
 export async function sealAndPublish(
   pool: pg.Pool,
@@ -47,7 +47,7 @@ export async function sealAndPublish(
   everyEvents: number,
   anchors: readonly Anchor[],
 ): Promise<(PublicationResult & { readonly anchor: string })[]> {
-  // others may go on writing, and hand that out themselves
+  // events that other processes record meanwhile are theirs to publish
   const { seq, ...from } = await readLogTip(pool, signer.name);
   for (let { size } = from, grown = true; size < seq && grown;) {
     await sealNext(pool, signer, { everyMs: 0, everyEvents });
@@ -65,20 +65,20 @@ export async function sealAndPublish(
   );
 }
 
-/** An anchor that could not be asked, or holds what cannot be believed. */
+/** An anchor that could not be read, or whose checkpoint is not valid. */
 export interface UnreadableAnchor {
   readonly anchor: string;
   readonly cause: string;
 }
 
-/** The database is not the one that was anchored: going on with it would sign a second history. */
+/** The database is not the anchored one: with it the log would sign a second history. */
 class ForgottenHistoryError extends Error {
   override readonly name = 'ForgottenHistoryError';
 }
 
 /**
- * Holds the database against the newest checkpoint of every anchor that can be read. Returns those that cannot.
- * @throws ForgottenHistoryError where the database is behind one of them, or of another history
+ * Compares the database with the newest checkpoint of every readable anchor. Returns the anchors that could not be read.
+ * @throws ForgottenHistoryError where the database is behind a checkpoint, or has another history
  */
 export async function checkAnchors(
   pool: pg.Pool,
@@ -120,19 +120,19 @@ async function requireSameHistory(
   if (head.size > size)
     throw new ForgottenHistoryError(
       `this database was sealed up to event ${size}, but ${anchor.place} (${anchor.name}) holds a checkpoint of ${head.size} events: ` +
-        `it is a backup that forgot ${head.size - size} of them. ${recoveryAdvice(origin)}`,
+        `the last ${head.size - size} events are missing, as in a restored backup. ${recoveryAdvice(origin)}`,
     );
   if (head.size === 0 || head.root.equals(await rootFromTiles(pool, head.size))) return;
   throw new ForgottenHistoryError(
     `the first ${head.size} events of this database are not those of the checkpoint in ${anchor.place} (${anchor.name}): ` +
-      `it is of another history. ${recoveryAdvice(origin)}`,
+      `it has another history. ${recoveryAdvice(origin)}`,
   );
 }
 
 function recoveryAdvice(origin: string): string {
   return (
-    'To go on: restore a newer backup, or replay the write-ahead log to its end. If those events are lost for good, ' +
-    `give the log another name ([log] origin, now "${origin}"), so that no two histories are signed under one, ` +
-    'and look on the chain for payments that this database does not know.'
+    'Restore a newer backup, or replay the write-ahead log to its end. If those events are lost, ' +
+    `give the log another name ([log] origin, now "${origin}"), so that no name signs two histories, ` +
+    'and search the chain for payments that this database lacks.'
   );
 }

@@ -5,17 +5,17 @@ import { readHead, readLeaves, readTiles, type StoredHead } from '../store/log.t
 import { readStreamLeaves } from '../store/streams.ts';
 import { type InclusionProof, TileCache, proveConsistency, proveEvents } from './prove.ts';
 
-/** What others may read of a log under its name: nothing beyond its newest head. */
+/** Reads a log for publication: nothing beyond its newest tree head. */
 export interface LogReader {
   readonly origin: string;
   newest(): Promise<StoredHead | undefined>;
-  /** A tile's bytes; undefined for one that no head has. */
+  /** The bytes of a tile; undefined for a tile beyond the newest head. */
   tile(tile: Tile): Promise<Buffer | undefined>;
-  /** Proofs for events by place, with the head they lead to; undefined where the head does not cover them. */
+  /** Inclusion proofs and the head that they lead to; undefined where that head does not include all of the events. */
   prove(seqs: readonly number[], size?: number): Promise<ProvenEvents | undefined>;
-  /** The same for those of them that a head covers. */
+  /** The same for those of the events that the head includes. */
   proveSealed(head: StoredHead, seqs: readonly number[]): Promise<ProvenEvents>;
-  /** The story of a stream, with proofs as far as it is sealed. */
+  /** All events of a stream, with proofs of those that are sealed. */
   proveStream(stream: string): Promise<ProvenStream | undefined>;
   consistency(from: number, to: number): Promise<{ hashes: readonly Buffer[]; head: StoredHead } | undefined>;
 }
@@ -26,9 +26,9 @@ export interface ProvenEvents {
 }
 
 export interface ProvenStream extends ProvenEvents {
-  /** By place. */
+  /** By `seq`. */
   readonly leaves: ReadonlyMap<number, Buffer>;
-  /** Events that the newest head does not cover yet. */
+  /** The number of events that the newest head does not include yet. */
   readonly pending: number;
 }
 

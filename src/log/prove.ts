@@ -11,7 +11,7 @@ import {
 import { placeOf, TileTree, tileWidth } from '../domain/log/tiles.ts';
 import { readTiles, type StoredHead } from '../store/log.ts';
 
-/** That an event stands at its place in the tree of a head. */
+/** Proves the place of an event in the tree of a head. */
 export interface InclusionProof {
   readonly seq: number;
   readonly leafHash: Buffer;
@@ -22,13 +22,13 @@ export interface InclusionProof {
 const maxCachedTiles = 128;
 const wholeBytes = tileWidth * hashBytes;
 
-/** Whole tiles that were read lately. They never change, and nearly every proof meets others in them. */
+/** Full tiles that were read lately (least recently used first out). They never change, and most proofs share them. */
 export class TileCache {
   readonly #trees = new Map<string, TileTree>();
 
   get(place: string): TileTree | undefined {
     const tree = this.#trees.get(place);
-    // what was asked for last is dropped last
+    // moves the tile to the end of the eviction order
     if (tree && this.#trees.delete(place)) this.#trees.set(place, tree);
     return tree;
   }
@@ -44,7 +44,7 @@ export class TileCache {
 }
 
 /**
- * Proofs for several events of one head, with one look at the tiles.
+ * Inclusion proofs of several events for one head, with one read of the tiles.
  * @throws RangeError for an event that the head does not cover
  */
 export async function proveEvents(
@@ -71,7 +71,7 @@ export async function proveEvents(
 }
 
 /**
- * That the tree of `old` leaves is the beginning of a head's.
+ * Proves that the tree of the first `old` leaves is a prefix of a head's tree.
  * @throws RangeError where there is no such tree
  */
 export async function proveConsistency(
@@ -84,7 +84,7 @@ export async function proveConsistency(
   return ranges.map((range) => rangeHash(nodesOf(range).map(hashOf)));
 }
 
-/** The root that the stored tiles give for a size up to that of the tree. */
+/** The root of the first `size` leaves, computed from the stored tiles. */
 export async function rootFromTiles(pool: pg.Pool, size: number): Promise<Buffer> {
   const all: LeafRange = { from: 0, to: size };
   const hashOf = await readNodes(pool, nodesOf(all));
@@ -118,7 +118,7 @@ async function readNodes(
   };
 }
 
-/** A proof in the words of C2SP's tlog-proof: whoever has the event's leaf and the public key needs nothing else. */
+/** A C2SP tlog-proof: with the leaf of the event and the public key it can be verified offline. */
 export function proofText({ seq, hashes }: InclusionProof, { note }: Pick<StoredHead, 'note'>): string {
   const lines = hashes.map((hash) => `${hash.toString('base64')}\n`);
   return `c2sp.org/tlog-proof@v1\nindex ${seq - 1}\n${lines.join('')}\n${note}`;

@@ -3,7 +3,7 @@ import { isTrailer, type Roots, takeLines, TreeRoots } from './tree-roots.ts';
 
 const task = 'tollbook: roots of an export';
 
-/** What goes to the worker: lines in a slot, or that there are no more. */
+/** A message to the worker: complete lines in a slot; undefined after the last. */
 interface LinesInSlot {
   readonly slot: number;
   readonly length: number;
@@ -19,9 +19,9 @@ type WorkerMessage =
   | { readonly slot: number }
   | { readonly roots: { size: number; root: Uint8Array; at: Map<number, Uint8Array> } };
 
-/** Hashes in a thread of its own, from memory that both threads see: it is a third of the work of verifying. */
+/** Hashes leaves in a thread of its own, from shared memory: hashing is a third of the time of verifying. */
 export interface RootsWorker {
-  /** Hands over the lines at the beginning of a slot. */
+  /** Gives the worker the first `length` bytes of a slot. */
   give(slot: number, length: number): void;
   /** Resolves when the slot may be written again. */
   free(slot: number): Promise<void>;
@@ -37,13 +37,13 @@ export function startRootsWorker(
   const worker = new Worker(new URL(import.meta.url), { workerData: setup });
   const busy = new Map<number, PromiseWithResolvers<void>>();
   const roots = Promise.withResolvers<Roots>();
-  worker.on('message', (said: WorkerMessage) => {
-    if ('slot' in said) {
-      busy.get(said.slot)?.resolve();
-      busy.delete(said.slot);
+  worker.on('message', (message: WorkerMessage) => {
+    if ('slot' in message) {
+      busy.get(message.slot)?.resolve();
+      busy.delete(message.slot);
       return;
     }
-    const { size, root, at } = said.roots;
+    const { size, root, at } = message.roots;
     const entries = [...at].map(([place, hash]): [number, Buffer] => [place, Buffer.from(hash)]);
     roots.resolve({ size, root: Buffer.from(root), at: new Map(entries) });
   });

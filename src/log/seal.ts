@@ -5,21 +5,21 @@ import { TileGrowth } from '../domain/log/tiles.ts';
 import { extendLog, readLeafHashes, readLogTip } from '../store/log.ts';
 
 export interface SealOptions {
-  /** A head is signed this long after the last one, if there is anything new. */
+  /** A tree head is signed this long after the last one, if there are new events. */
   readonly everyMs: number;
-  /** At once where so many events wait, and never over more of them. */
+  /** A head is signed at once where so many events wait; it never adds more than these. */
   readonly everyEvents: number;
 }
 
-/** `again`: more waits than one head takes. */
+/** `again`: more events wait than one head adds. */
 export type Sealed = 'again' | 'done';
 
 /** Leaves read in one statement. */
 const leavesAtOnce = 8_192;
 
 /**
- * Takes the next events into the tree and signs its head. The head is committed with the tree; whoever publishes it reads
- * it from there. Several sealers may run: the tree's size decides who was first, and the others have done nothing.
+ * Adds the next events to the tree and signs its head. Tree and head are committed together; publishers read the committed head.
+ * Several sealers may run: compare-and-swap on the tree size; the loser does nothing.
  */
 export async function sealNext(pool: pg.Pool, signer: NoteSigner, options: SealOptions): Promise<Sealed> {
   const origin = signer.name;

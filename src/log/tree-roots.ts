@@ -1,6 +1,6 @@
 import { leafHash, RightEdge } from '../domain/log/merkle.ts';
 
-/** The roots of a growing tree: at its end, and at some sizes on the way. */
+/** The roots of a growing tree: at its end, and at selected sizes before. */
 export interface Roots {
   readonly size: number;
   readonly root: Buffer;
@@ -37,12 +37,12 @@ export class TreeRoots implements Roots {
 
 const trailerStart = Buffer.from('{"counters":');
 
-/** Whether a line of an export is no leaf, but the ledger's own counters. */
+/** Whether a line of an export is not a leaf but the counters behind the last one. */
 export function isTrailer(line: Buffer): boolean {
   return line[2] === trailerStart[2] && line.subarray(0, trailerStart.length).equals(trailerStart);
 }
 
-/** Calls `take` with every whole line, without its end; returns where they end. */
+/** Calls `take` with every complete line, without its line break; returns the offset behind the last one. */
 export function takeLines(bytes: Buffer, take: (line: Buffer) => void): number {
   let from = 0;
   for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, from)) {

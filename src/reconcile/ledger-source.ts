@@ -81,7 +81,10 @@ export function ledgerInFile(
 
 function sizeOf({ source, note }: GivenCheckpoint, verifier: NoteVerifier | undefined): number {
   if (!verifier)
-    throw new ReconcileError('no_checkpoint', 'without the public key a checkpoint proves nothing');
+    throw new ReconcileError(
+      'no_checkpoint',
+      'a checkpoint can be checked only with the public key: give it with --pubkey',
+    );
   try {
     return openCheckpoint(note, verifier).size;
   } catch (error) {

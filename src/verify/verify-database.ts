@@ -11,8 +11,8 @@ const eventsAtOnce = 2_048;
 const headsAtOnce = 1_000;
 
 /**
- * Verifies the ledger where it lives: all that an export shows, and also that columns, counters, stored hashes and every
- * head under the key's name are those of the events. What was sealed is told event by event.
+ * Verifies the ledger in its database: all that an export allows, and also that columns, counters, stored hashes and every tree
+ * head under the key's name match the events. Changes after sealing are found event by event.
  */
 export async function verifyDatabase(
   pool: pg.Pool,
@@ -45,7 +45,7 @@ export async function verifyDatabase(
   if (head && !head.done)
     check.note({
       seq: check.size,
-      words: `a head of ${head.value.size} events was signed, but there are ${check.size}: the last were removed`,
+      words: `a tree head of ${head.value.size} events was signed, but the ledger has ${check.size}: the last ones were removed`,
     });
   check.counters(seq, counters);
   return check.finish(tree);
@@ -66,18 +66,18 @@ function headWrong(
   verifier: NoteVerifier | undefined,
 ): string | undefined {
   if (size === tree.size && !root.equals(tree.root))
-    return `the head of ${size} events that was signed is of another history`;
+    return `the signed tree head of ${size} events has another history`;
   try {
-    const told = verifier && openCheckpoint(note, verifier);
-    return told && (told.size !== size || !told.root.equals(root))
-      ? `the head of ${size} events is not the one that was signed`
+    const signed = verifier && openCheckpoint(note, verifier);
+    return signed && (signed.size !== size || !signed.root.equals(root))
+      ? `the tree head of ${size} events is not the signed one`
       : undefined;
   } catch (error) {
-    return `the head of ${size} events: ${error instanceof Error ? error.message : String(error)}`;
+    return `the tree head of ${size} events: ${error instanceof Error ? error.message : String(error)}`;
   }
 }
 
-/** The hashes that were sealed for a stretch of events, as far as it was. */
+/** The stored leaf hashes of a range of events, as far as it is sealed. */
 async function readSealedHashes(pool: pg.Pool, from: number, count: number): Promise<Buffer> {
   const [first, end] = [Math.floor(from / tileWidth), Math.ceil((from + count) / tileWidth)];
   const places = Array.from({ length: end - first }, (_, i) => ({ level: 0, tile: first + i }));
@@ -92,11 +92,11 @@ function unsealed(leaf: Buffer, sealed: Buffer, index: number): string | undefin
   const hash = sealed.subarray(index * hashBytes, (index + 1) * hashBytes);
   return hash.length === 0 || hash.equals(leafHash(leaf))
     ? undefined
-    : 'its bytes are not those that were sealed: the event was changed, replaced or moved since';
+    : 'its bytes differ from the sealed ones: the event was changed, replaced or moved after sealing';
 }
 
 function columnsWrong({ seq, stream, version, type, at, leaf }: StoredEvent): string | undefined {
-  let told: {
+  let fields: {
     readonly seq?: unknown;
     readonly stream?: unknown;
     readonly version?: unknown;
@@ -104,13 +104,13 @@ function columnsWrong({ seq, stream, version, type, at, leaf }: StoredEvent): st
     readonly at?: unknown;
   };
   try {
-    told = JSON.parse(leaf.toString('utf8')) as typeof told;
+    fields = JSON.parse(leaf.toString('utf8')) as typeof fields;
   } catch {
     return undefined;
   }
   const columns = { seq, stream, version, type, at: at.toISOString() };
   for (const [name, value] of Object.entries(columns))
-    if (told[name as keyof typeof told] !== value)
-      return `its column ${name} says ${value}, its leaf ${String(told[name as keyof typeof told])}`;
+    if (fields[name as keyof typeof fields] !== value)
+      return `its column ${name} is ${value}, but its leaf has ${String(fields[name as keyof typeof fields])}`;
   return undefined;
 }

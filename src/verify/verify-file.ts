@@ -6,7 +6,7 @@ import type { ExportVerifier, Verdict } from './verify.ts';
 /** Far longer than any event. */
 const slotBytes = 1 << 22;
 
-/** Verifies an export: while one stretch of it is judged here, it is hashed in another thread. Memory stays the same. */
+/** Verifies an export in constant memory; a second thread hashes each part while this one checks it. */
 export async function verifyFile(file: string, verifier: ExportVerifier): Promise<Verdict> {
   const handle = await open(file);
   const slots = [0, 1].map(() => new SharedArrayBuffer(slotBytes));
@@ -48,6 +48,6 @@ async function readThrough(
   if (rest.length > 0)
     verifier.note({
       seq: verifier.size + 1,
-      words: 'the export ends in the middle of a line: it was cut off',
+      words: 'the export ends in the middle of a line: it is truncated',
     });
 }

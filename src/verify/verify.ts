@@ -3,7 +3,7 @@ import { type NoteVerifier, openCheckpoint, type TreeHead } from '../domain/log/
 import { type LedgerProblem, LedgerCheck } from '../domain/verify/ledger-check.ts';
 import { isTrailer, type Roots } from '../log/tree-roots.ts';
 
-/** What became of one checkpoint. `words` say what is wrong with it, where something is. */
+/** The result for one checkpoint. `words` is undefined where the checkpoint holds, otherwise the reason. */
 export interface CheckpointVerdict {
   readonly source: string;
   readonly head: TreeHead | undefined;
@@ -11,14 +11,14 @@ export interface CheckpointVerdict {
 }
 
 export interface Verdict {
-  /** Events that were read. */
+  /** The number of events read. */
   readonly events: number;
   readonly root: Buffer;
-  /** The first wrong event, or the first place where the counters are not the events. */
+  /** The first invalid event, or the first difference between counters and events. */
   readonly fault: LedgerProblem | undefined;
   /** By size. */
   readonly checkpoints: readonly CheckpointVerdict[];
-  /** Whether the counters were among what was read. */
+  /** Whether the input contained the counters. */
   readonly hasCounters: boolean;
   readonly isSound: boolean;
 }
@@ -35,8 +35,8 @@ const trailer = z.strictObject({
   seq: z.int().min(0),
 });
 
-/** Holds an export against checkpoints. Fed line by line; what it keeps does not grow with the events' bytes.
- * The tree over the same lines grows elsewhere. */
+/** Verifies an export against checkpoints, line by line. Its memory does not grow with the bytes of the events. The Merkle tree
+ * over the same lines is computed by the caller. */
 export class ExportVerifier {
   readonly #check = new LedgerCheck();
   readonly #verdicts: CheckpointVerdict[] = [];
@@ -48,7 +48,8 @@ export class ExportVerifier {
   constructor(checkpoints: readonly GivenCheckpoint[], verifier: NoteVerifier | undefined) {
     for (const { source, note } of checkpoints) {
       try {
-        if (!verifier) throw new Error('without the public key a checkpoint proves nothing');
+        if (!verifier)
+          throw new Error('a checkpoint can be checked only with the public key: give it with --pubkey');
         this.#waiting.push({ source, head: openCheckpoint(note, verifier) });
       } catch (error) {
         const words = error instanceof Error ? error.message : String(error);
@@ -58,30 +59,30 @@ export class ExportVerifier {
     this.#waiting.sort((a, b) => a.head.size - b.head.size);
   }
 
-  /** The sizes of tree whose roots are wanted in the end. */
+  /** The tree sizes whose roots `finish` needs. */
   get sizes(): number[] {
     return this.#waiting.map(({ head }) => head.size);
   }
 
-  /** Takes one line without its end. */
+  /** Takes one line, without its line break. */
   line(bytes: Buffer): void {
     if (isTrailer(bytes)) this.#readTrailer(bytes);
     else this.leaf(bytes);
   }
 
-  /** Takes one leaf. After a fault leaves are only counted: what follows a wrong event cannot be judged. */
+  /** Takes one leaf. After an invalid event further leaves are only counted: their validity depends on it. */
   leaf(bytes: Buffer): void {
     this.#events += 1;
     this.#fault ??= this.#check.next(bytes);
   }
 
-  /** Holds counters against the events so far. */
+  /** Compares the counters with the events so far. */
   counters(seq: number, counters: Readonly<Record<string, number>>): void {
     this.#hasCounters = true;
     this.#fault ??= this.#compareCounters(seq, counters);
   }
 
-  /** Notes a fault that was found elsewhere, unless one was found before. */
+  /** Adds a fault that the caller found; the first one counts. */
   note(fault: LedgerProblem): void {
     this.#fault ??= fault;
   }
@@ -92,7 +93,8 @@ export class ExportVerifier {
 
   /** The verdict, with the roots over the same leaves. */
   finish({ size, root, at }: Roots): Verdict {
-    if (size !== this.#events) throw new Error(`${size} leaves were hashed, and ${this.#events} judged`);
+    if (size !== this.#events)
+      throw new Error(`${size} leaves were hashed, but ${this.#events} were checked`);
     const checkpoints = [...this.#verdicts];
     for (const { source, head } of this.#waiting)
       checkpoints.push({ source, head, words: this.#compare(head, at.get(head.size), checkpoints) });
@@ -113,7 +115,7 @@ export class ExportVerifier {
   ): string | undefined {
     const missing = size - this.#events;
     if (missing > 0 || !found)
-      return `it covers ${size} events, and there are ${this.#events}: the last ${missing === 1 ? 'one is' : `${missing} are`} missing`;
+      return `it covers ${size} events, but the ledger has ${this.#events}: the last ${missing === 1 ? 'one is' : `${missing} are`} missing`;
     return root.equals(found) ? undefined : mismatch(size, earlier);
   }
 
@@ -132,34 +134,34 @@ export class ExportVerifier {
   #compareCounters(seq: number, counters: Readonly<Record<string, number>>): LedgerProblem | undefined {
     const at = this.#check.seq;
     if (seq !== at)
-      return { seq: at, words: `the ledger says that it stands at ${seq}, but its events end at ${at}` };
+      return { seq: at, words: `the ledger's own position is ${seq}, but its events end at ${at}` };
     const types = new Set([...Object.keys(counters), ...this.#check.counts.keys()]);
     for (const type of types) {
-      const [told, found] = [counters[type] ?? 0, this.#check.counts.get(type) ?? 0];
-      if (told !== found)
+      const [stated, found] = [counters[type] ?? 0, this.#check.counts.get(type) ?? 0];
+      if (stated !== found)
         return {
           seq: at,
-          words: `the counter of ${type} stands at ${told}, but there are ${found} such events`,
+          words: `the counter of ${type} is ${stated}, but there are ${found} such events`,
         };
     }
     return undefined;
   }
 }
 
-/** Where the history differs: after the last checkpoint that holds. */
+/** Where the history differs: behind the last checkpoint that holds. */
 function mismatch(size: number, earlier: readonly CheckpointVerdict[]): string {
   const held = earlier.flatMap(({ head, words }) => (head && words === undefined ? head.size : []));
   const first = Math.max(0, ...held) + 1;
   const where = first === size ? `event ${size} is` : `of the events ${first} to ${size} at least one is`;
-  return `${where} not what was sealed: changed, replaced or moved since`;
+  return `${where} not as it was sealed: changed, replaced or moved after sealing`;
 }
 
-/** What a verdict says to a person, a line each. */
+/** The lines that the command prints for a verdict. */
 export function verdictLines(verdict: Verdict): string[] {
   const { events, root, fault, checkpoints, hasCounters } = verdict;
-  const told = checkpoints.map(({ source, head, words }) =>
+  const checkpointLines = checkpoints.map(({ source, head, words }) =>
     words === undefined
-      ? `ok     ${source}: the first ${head?.size} events are those that were sealed`
+      ? `ok     ${source}: the first ${head?.size} events are as they were sealed`
       : `WRONG  ${source}: ${words}`,
   );
   const forked = forkedAt(checkpoints);
@@ -176,14 +178,14 @@ export function verdictLines(verdict: Verdict): string[] {
       ? fault === undefined
         ? 'ok     the counters are the fold of the events'
         : '-      counters: see above'
-      : '-      no counters were among them',
-    ...told,
+      : '-      the input has no counters',
+    ...checkpointLines,
     ...(checkpoints.length === 0
-      ? ['-      no checkpoint was given: nothing shows that this is the ledger that was sealed']
+      ? ['-      no checkpoint was given: nothing proves that this is the sealed ledger']
       : []),
     ...(forked === undefined
       ? []
-      : [`WRONG  the key has signed two histories: ${forked}. Keep both checkpoints, they prove it`]),
+      : [`WRONG  the key has signed two histories: ${forked}. Keep both checkpoints: they prove it`]),
     ...(checkpoints.length > 0 && covered < events
       ? [`-      events ${covered + 1} to ${events} are covered by no checkpoint that holds`]
       : []),
@@ -191,11 +193,11 @@ export function verdictLines(verdict: Verdict): string[] {
   ];
 }
 
-/** An older checkpoint that does not hold where a newer one does. */
+/** An older checkpoint that does not hold although a newer one does. */
 function forkedAt(checkpoints: readonly CheckpointVerdict[]): string | undefined {
   const newer = checkpoints.findLast(({ head, words }) => head && words === undefined);
   const older = checkpoints.find(
     ({ head, words }) => head && words !== undefined && head.size <= (newer?.head?.size ?? 0),
   );
-  return newer && older ? `${newer.source} holds for this one, ${older.source} is of another` : undefined;
+  return newer && older ? `${newer.source} holds for this one, ${older.source} for another` : undefined;
 }

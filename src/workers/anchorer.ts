@@ -6,7 +6,7 @@ import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 1_000;
 
-/** Hands every anchor its checkpoints: a slow one holds up no other. */
+/** Publishes checkpoints to every anchor, each in a loop of its own: a slow one does not delay the others. */
 export function startAnchorer(
   { pool, log }: { readonly pool: pg.Pool; readonly log: OperatorLog },
   origin: string,
@@ -15,10 +15,10 @@ export function startAnchorer(
   const loops = anchors.map((anchor) =>
     startLoop(
       async () => {
-        const told = await publishNewestHead(pool, origin, anchor);
-        if (told.kind === 'failed')
+        const published = await publishNewestHead(pool, origin, anchor);
+        if (published.kind === 'failed')
           log.warn(
-            { anchor: anchor.name, ...told },
+            { anchor: anchor.name, ...published },
             'an anchor did not take the checkpoint: it is tried again',
           );
       },

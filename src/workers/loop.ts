@@ -1,10 +1,10 @@
 import type { OperatorLog } from '../domain/values/operator-log.ts';
 
-/** A loop that runs one step after another until it is stopped. */
+/** Runs one step after another until it is stopped. */
 export interface Loop {
-  /** Looks again at once instead of at the next poll. */
+  /** Runs the next step at once instead of at the next poll. */
   wake(): void;
-  /** Ends after the step that is running. */
+  /** Resolves after the running step. */
   stop(): Promise<void>;
 }
 

@@ -6,7 +6,7 @@ import { type Loop, startLoop } from './loop.ts';
 const pollMs = 500;
 const eventsAtOnce = 5_000;
 
-/** Keeps the read models behind the ledger, for all processes. */
+/** Applies new events to the read models, for all processes. */
 export function startProjector({ pool, log }: { readonly pool: pg.Pool; readonly log: OperatorLog }): Loop {
   return startLoop(async () => (await projectNext(pool, eventsAtOnce)) === eventsAtOnce, {
     pollMs,

@@ -4,14 +4,14 @@ import type { NoteSigner } from '../domain/log/checkpoint.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
 import { type Loop, startLoop } from './loop.ts';
 
-/** Seals the ledger as it grows. `onSealed` runs after each round: what is committed may be published. */
+/** Seals new events. `onSealed` runs after each step, when the new tree head is committed and may be published. */
 export function startSealer(
   { pool, log }: { readonly pool: pg.Pool; readonly log: OperatorLog },
   signer: NoteSigner,
   options: SealOptions,
   onSealed: () => Promise<void>,
 ): Loop {
-  // several processes share the work: each looks a little earlier than its turn may come
+  // twice per interval: several processes share the work, so no head is late where one of them is slow
   const pollMs = Math.max(10, Math.floor(options.everyMs / 2));
   return startLoop(
     async () => {

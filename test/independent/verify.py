@@ -506,7 +506,7 @@ def main():
                     size, root, path = heads.pop(0)
                     if root != tree.root():
                         faults.append(f"{path}: the first {size} events are not those that were sealed")
-    faults += [f"{path}: it covers {size} events, and there are {tree.size}" for size, _, path in heads if size > 0]
+    faults += [f"{path}: it covers {size} events, but the ledger has {tree.size}" for size, _, path in heads if size > 0]
     for fault in ([first] if first else []) + faults:
         print(f"WRONG {fault}")
     print(f"{tree.size} events, root {base64.b64encode(tree.root()).decode()}")

@@ -58,12 +58,12 @@ test('a restored older backup is refused, in words that say how to go on; under 
   await restore();
 
   await expect(startBooks(database, { tables })).rejects.toThrow(
-    /sealed up to event 30, but the folder .* holds a checkpoint of 42 events: it is a backup that forgot 12 of them\. To go on: restore a newer backup/,
+    /sealed up to event 30, but the folder .* holds a checkpoint of 42 events: the last 12 events are missing, as in a restored backup\. Restore a newer backup/,
   );
   const file = path.join(temporaryFolder(), 'gateway.toml');
   writeFileSync(file, booksConfig({ tables }));
   const refused = await tollbook(['serve', '--config', file], { ...booksEnv, DATABASE_URL: database.url });
-  expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/forgot 12 of them/) });
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/the last 12 events are missing/) });
 
   await startBooks(database, { tables, origin: `${origin}/2` });
   await eventually(async () =>
@@ -119,7 +119,7 @@ every_ms = 20`;
   expect(bucket.objects.has(`/the-bucket/books/${place}/0000000000000007`)).toBe(true);
   await gateway.stop();
   await expect(startBooks(await createDatabase(), { tables })).rejects.toThrow(
-    /the bucket the-bucket .* forgot 7 of them/,
+    /the bucket the-bucket .* the last 7 events are missing/,
   );
   await expect(
     startBooks(await createDatabase(), { tables: tables.replace('AKIATEST', 'AKIAOTHER') }),

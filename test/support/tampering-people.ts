@@ -22,7 +22,7 @@ function identified(told: readonly Told[], id: string): Told[] {
 export const peopleTamperings: readonly Tampering[] = [
   {
     what: 'a grant is raised, consistently',
-    words: /old\.ckpt: of the events 1 to 35 at least one is not what was sealed/,
+    words: /old\.ckpt: of the events 1 to 35 at least one is not as it was sealed/,
     independently: /old\.ckpt: the first 35 events are not those/,
     change: rewrite('seq = 11', '"amount_micros":"1000"', '"amount_micros":"9000"'),
   },

@@ -43,8 +43,8 @@ export const tamperings: readonly Tampering[] = [
   },
   {
     what: 'the last event is removed',
-    words: /new\.ckpt: it covers 114 events, and there are 113: the last one is missing/,
-    independently: /new\.ckpt: it covers 114 events, and there are 113/,
+    words: /new\.ckpt: it covers 114 events, but the ledger has 113: the last one is missing/,
+    independently: /new\.ckpt: it covers 114 events, but the ledger has 113/,
     change: (owner) => owner.query(remove(114, 'request_refused')),
   },
   {
@@ -55,7 +55,7 @@ export const tamperings: readonly Tampering[] = [
   },
   {
     what: 'an event in the middle is removed and the rest moves up',
-    words: /old\.ckpt: of the events 1 to 60 at least one is not what was sealed/,
+    words: /old\.ckpt: of the events 1 to 60 at least one is not as it was sealed/,
     independently: /old\.ckpt: the first 60 events are not those/,
     change: (owner) => owner.query(`${remove(57, 'request_refused')}; ${renumber('seq - 1', 'seq > 57')}`),
   },
@@ -109,7 +109,7 @@ export const tamperings: readonly Tampering[] = [
   },
   {
     what: 'a result is replaced by another, consistently',
-    words: /old\.ckpt: of the events 1 to 60 at least one is not what was sealed/,
+    words: /old\.ckpt: of the events 1 to 60 at least one is not as it was sealed/,
     independently: /old\.ckpt: the first 60 events are not those/,
     change: rewrite('seq = 50', '"result_bytes":12', '"result_bytes":13'),
   },
@@ -131,7 +131,7 @@ export const tamperings: readonly Tampering[] = [
   },
   {
     what: 'a counter is changed',
-    words: /first at event 114: the counter of payment_settled stands at 17, but there are 16/,
+    words: /first at event 114: the counter of payment_settled is 17, but there are 16/,
     independently: /first at event 114: the counter of payment_settled/,
     change: (owner) =>
       owner.query(`update tollbook.lane_counter set count = count + 1 where type = 'payment_settled'`),

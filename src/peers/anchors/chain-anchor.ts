@@ -9,7 +9,7 @@ import { createRpc, RpcError } from '../rpc/json-rpc.ts';
 import { createTransactionSender, type SendAnswer } from '../chain/transaction-sender.ts';
 
 const timeoutMs = 10_000;
-/** Until a transaction is in a block; one that lands later is found by the next round. */
+/** The wait for a block with the transaction; one that lands later is found at the next publication. */
 const landMs = 10_000;
 
 const abi = parseAbi([
@@ -18,10 +18,10 @@ const abi = parseAbi([
 ]);
 
 /**
- * Heads in transactions to a CheckpointAnchor contract (src/devnet/contracts/CheckpointAnchor.sol): calldata
- * `anchor(SHA-256 of the log's name, size, root)`. There is no signature of the log's there: what is read back is believed on
- * the chain's word, since only this key can have written it. That is enough to know a restored backup: the size says how many
- * events it forgot, the root whether it went another way.
+ * Publishes tree heads in transactions to a CheckpointAnchor contract (src/devnet/contracts/CheckpointAnchor.sol): calldata
+ * `anchor(SHA-256 of the log's name, size, root)`. The contract stores no signature of the log: only this key can
+ * have written the head, so the chain vouches for it. That suffices to detect a restored backup: the size shows how many events
+ * are missing, the root whether the history differs.
  */
 export function chainAnchor(config: Extract<AnchorConfig, { kind: 'chain' }>): Anchor {
   const { name, everyMs, network, chainId, rpcUrl, contract, privateKey } = config;
@@ -45,8 +45,8 @@ export function chainAnchor(config: Extract<AnchorConfig, { kind: 'chain' }>): A
     if (known.kind === 'head' && known.size === size) return failed('another_history');
     const args = [originHash(origin), BigInt(size), `0x${root.toString('hex')}`] as const;
     const data = encodeFunctionData({ abi, functionName: 'anchor', args });
-    const answer = told(await sender.send({ to: contract, data }, landMs));
-    // another process may have been there with a newer one in between
+    const answer = answerOf(await sender.send({ to: contract, data }, landMs));
+    // another process may have published this head, or a newer one, in between
     return answer.kind === 'failed' && covers(await newest(origin), size, root) ? { kind: 'done' } : answer;
   };
 
@@ -61,7 +61,7 @@ export function chainAnchor(config: Extract<AnchorConfig, { kind: 'chain' }>): A
   };
 }
 
-/** Whether the chain holds this head, or one beyond it. */
+/** Whether the chain holds this head or a newer one. */
 function covers(reading: AnchorReading, size: number, root: Buffer): boolean {
   if (reading.kind !== 'head') return false;
   return reading.size > size || (reading.size === size && reading.root.equals(root));
@@ -81,7 +81,7 @@ function readHead(data: string): AnchorReading {
   return size === 0 ? { kind: 'none' } : { kind: 'head', size, root: Buffer.from(rootWord, 'hex') };
 }
 
-function told(answer: SendAnswer): AnchorAnswer {
+function answerOf(answer: SendAnswer): AnchorAnswer {
   switch (answer.kind) {
     case 'landed':
       return { kind: 'done' };
@@ -96,7 +96,7 @@ function told(answer: SendAnswer): AnchorAnswer {
   }
 }
 
-/** Nodes say it in words only. */
+/** Nodes report this only in the message. */
 function isPoor(error: Error | undefined): boolean {
   return error instanceof RpcError && /insufficient (?:funds|balance)|enough funds/i.test(error.reason);
 }

@@ -11,7 +11,7 @@ export interface S3Options {
   readonly timeoutMs: number;
 }
 
-/** As much of S3 as checkpoints need. Objects are addressed by path: every S3 there is takes that. */
+/** The part of S3 that checkpoints need. Objects are addressed by path, which every implementation supports. */
 export interface S3 {
   put(key: string, body: string): Promise<HttpAnswer>;
   get(key: string): Promise<HttpAnswer>;

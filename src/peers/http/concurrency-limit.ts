@@ -1,11 +1,11 @@
-/** Lets so many tasks run at once; the rest wait in line. */
+/** Limits how many tasks run at once; the others queue. */
 export interface ConcurrencyLimit {
-  /** Runs the task when there is room; undefined, without running it, when there was none for `waitMs`. */
+  /** Runs the task when a slot is free; undefined, without running it, where none was free within `waitMs`. */
   run<T>(waitMs: number, task: () => Promise<T>): Promise<T | undefined>;
 }
 
-export function createConcurrencyLimit(places: number): ConcurrencyLimit {
-  let free = places;
+export function createConcurrencyLimit(slots: number): ConcurrencyLimit {
+  let free = slots;
   const waiting = new Set<() => void>();
 
   const enter = (waitMs: number): Promise<boolean> => {
@@ -25,7 +25,7 @@ export function createConcurrencyLimit(places: number): ConcurrencyLimit {
       waiting.add(admit);
     });
   };
-  /** A place goes to the first in line, never past it. */
+  /** The slot goes to the first task in the queue. */
   const leave = (): void => {
     const [first] = waiting;
     if (first === undefined) free += 1;

@@ -1,7 +1,7 @@
 import { errors, Pool, type Dispatcher } from 'undici';
 import { createPromiseTracker } from '../../runtime/promise-tracker.ts';
 
-/** Why an exchange gave no whole response, in our own words. */
+/** Why an exchange had no complete response. */
 export type HttpFailure = 'timeout' | 'connection' | 'too_large' | 'malformed' | 'invalid_request' | 'closed';
 
 export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;
@@ -52,7 +52,7 @@ export interface HttpPool {
  */
 export function createHttpPool(url: string, connections = 128): HttpPool {
   const { origin } = new URL(url);
-  // The exchange's own deadline stands above undici's timers, which are per phase and coarse.
+  // the exchange has a deadline of its own: undici's timers are per phase and coarse
   const limits = { headersTimeout: 0, bodyTimeout: 0, allowH2: false };
   const pool = new Pool(origin, { connections, ...limits });
   const running = createPromiseTracker();
@@ -71,7 +71,7 @@ export function createHttpPool(url: string, connections = 128): HttpPool {
   };
 }
 
-/** The JSON value of a body; undefined when it is none. */
+/** The JSON value of a body; undefined where it is not JSON. */
 export function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8')) as unknown;
@@ -124,7 +124,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // Nobody waits any more, or undici would write the same request a second time: both must not be sent.
+    // after the deadline, and where undici would repeat the request, it must not be sent
     if (this.#done || this.#sent) return controller.abort(new Error('Not to be sent'));
     this.#sent = true;
     this.#controller = controller;

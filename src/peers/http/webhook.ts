@@ -1,7 +1,7 @@
 import { signWebhook } from '../../domain/payments/call-signature.ts';
 import { createHttpPool, type HttpAnswer, isSuccess } from './http.ts';
 
-/** What the operator is told; a receiver knows a repeated message by its id. */
+/** A message to the operator. A receiver recognizes a repeated message by its id. */
 export interface WebhookMessage {
   /** Visible ASCII without dots, at most 200 characters. */
   readonly id: string;
@@ -12,7 +12,7 @@ export interface WebhookMessage {
 
 export type WebhookAnswer =
   | { readonly kind: 'delivered' }
-  /** The cause is in our own words. The receiver may have it all the same. */
+  /** The receiver may have got the message all the same. */
   | { readonly kind: 'failed'; readonly cause: string };
 
 export interface Webhook {
@@ -58,7 +58,7 @@ export function createWebhook({ url, secret, timeoutMs }: WebhookOptions): Webho
 }
 
 function judge(answer: HttpAnswer): WebhookAnswer {
-  // The status stands, however the body goes on.
+  // the status counts, also where the body is incomplete
   const status = answer.kind === 'response' ? answer.status : answer.head?.status;
   if (status !== undefined && isSuccess(status)) return { kind: 'delivered' };
   if (answer.kind === 'failed' && status === undefined) return { kind: 'failed', cause: answer.cause };
