@@ -93,7 +93,7 @@ describe('books are refused, with what is wrong, of', () => {
   const month = ['--from', '2026-01', '--to', '2026-02'];
 
   test.each([
-    ['a format that nobody knows', ['--format', 'xlsx'], /which format\? --format jsonl, csv, parquet/],
+    ['an unknown format', ['--format', 'xlsx'], /unknown format: --format is jsonl, csv, parquet/],
     ['half a period', [...books, '--from', '2026-01'], /--to is missing/],
     ['a reversed period', [...books, '--from', '2026-02', '--to', '2026-01'], /reversed/],
     ['an empty period', [...books, '--from', '2026-01', '--to', '2026-01'], /empty.*--to 2026-02/],

@@ -29,7 +29,7 @@ test('a period in which all agrees is clean, kept once, the same to the byte aga
   const { database, gateway, config, json, run, report, period, usual } = await paid(chain);
   const first = await run(usual);
   expect(first).toMatchObject({ code: 0, stderr: '' });
-  expect(first.stdout).toMatch(/Clean: 0 breaks, 0 open\nKept as reconciliation 1\.\n$/);
+  expect(first.stdout).toMatch(/Clean: 0 breaks, 0 open\nStored as reconciliation 1\.\n$/);
   const text = readFileSync(json, 'utf8');
   const { accounts, networks, classes, ledger } = report();
   expect(classes).toMatchObject({ matched: { count: 6, kind: 'ok' } });

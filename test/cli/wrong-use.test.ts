@@ -47,7 +47,7 @@ test.each([
       '--out',
       '/absent/a.csv',
     ],
-    '--out /absent/a.csv cannot be written: its folder is not there, or is not yours to write',
+    '--out /absent/a.csv cannot be written: its folder does not exist or is not writable',
   ],
 ])('wrong arguments are refused with one line and exit code 64: %s', async (args, words) => {
   expect(await tollbook(args)).toMatchObject({ code: 64, stdout: '', stderr: `${words}\n` });

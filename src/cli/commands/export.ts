@@ -11,6 +11,7 @@ import { exportLines } from '../../books/export-leaves.ts';
 import { type BookFormat, bookFormats, isBookFormat } from '../../domain/bookkeeping/format.ts';
 import { BooksError } from '../../domain/bookkeeping/books-error.ts';
 import { parseInstant, parsePeriod, type Period } from '../../domain/values/period.ts';
+import { ArgumentError, exitCodes } from '../arguments.ts';
 import { withLedger } from '../ledger.ts';
 import { fail } from '../terminal.ts';
 
@@ -26,30 +27,26 @@ const options = {
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>['values'];
 
-/** Wrong use: 64. */
-class UsageFault extends Error {}
-
 export async function run(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({ args: [...args], options });
   try {
     if (values.format === 'jsonl') await exportLedger(values);
     else if (isBookFormat(values.format)) await exportBooks(values, values.format);
-    else throw new UsageFault(`which format? --format jsonl, ${bookFormats.join(', ')}`);
+    else throw new ArgumentError(`unknown format: --format is jsonl, ${bookFormats.join(', ')}`);
     return 0;
   } catch (error) {
-    const isUsage = error instanceof UsageFault;
-    if (!isUsage && !(error instanceof ExportError) && !(error instanceof BooksError)) throw error;
+    if (!(error instanceof ExportError) && !(error instanceof BooksError)) throw error;
     fail(error.message);
-    return isUsage ? 64 : 1;
+    return exitCodes.refused;
   }
 }
 
 async function exportLedger({ 'from-seq': from = '1', out, ...rest }: Values): Promise<void> {
   const ofBooks = (['from', 'to', 'input', 'exported-at'] as const).find((name) => rest[name] !== undefined);
   if (ofBooks !== undefined)
-    throw new UsageFault(`--${ofBooks} is for the books of a period: --format ${bookFormats.join(', ')}`);
+    throw new ArgumentError(`--${ofBooks} is for the books of a period: --format ${bookFormats.join(', ')}`);
   if (!/^[1-9]\d{0,14}$/.test(from))
-    throw new UsageFault('--from-seq is the first event wanted, counted from 1');
+    throw new ArgumentError('--from-seq is the number of the first event, from 1');
   await withLedger(async ({ pool }) => {
     const lines = readable(exportLines(pool, Number(from)));
     if (out === undefined) await pipeline(lines, process.stdout, { end: false });
@@ -62,18 +59,18 @@ async function exportBooks(values: Values, format: BookFormat): Promise<void> {
   // what no clock is needed for is said before anything is opened
   takePeriod(from, to, Infinity);
   if (values['from-seq'] !== undefined)
-    throw new UsageFault(
+    throw new ArgumentError(
       '--from-seq is for --format jsonl: the books of a period are named by --from and --to',
     );
   const exportedAtMs = exportedAt === undefined ? -Infinity : parseInstant(exportedAt);
   if (exportedAtMs === undefined || exportedAtMs > Date.now() || (exportedAt && input === undefined))
-    throw new UsageFault(
+    throw new ArgumentError(
       '--exported-at is when the file of --input was exported: a date or time that has passed',
     );
   if (input === undefined)
     return withLedger(async ({ pool }) => writePeriod(await openDatabaseSource(pool), values, format));
   await access(input).catch(() => {
-    throw new UsageFault(`--input ${input} cannot be read`);
+    throw new ArgumentError(`--input ${input} cannot be read`);
   });
   await writePeriod(openFileSource(input, Date.now(), exportedAtMs), values, format);
 }
@@ -87,7 +84,7 @@ async function writePeriod(
   const bytes = readable(writeBooks(books, format));
   if (out === undefined) return pipeline(bytes, process.stdout, { end: false });
   await access(path.dirname(out), constants.W_OK).catch(() => {
-    throw new UsageFault(`--out ${out} cannot be written: its folder is not there, or is not yours to write`);
+    throw new ArgumentError(`--out ${out} cannot be written: its folder does not exist or is not writable`);
   });
   // what is there under its name is whole
   const partial = `${out}.partial`;
@@ -101,7 +98,7 @@ async function writePeriod(
 
 function takePeriod(from: string | undefined, to: string | undefined, nowMs: number): Period {
   const reading = parsePeriod(from, to, nowMs);
-  if (reading.kind === 'fault') throw new UsageFault(reading.fault.message);
+  if (reading.kind === 'fault') throw new ArgumentError(reading.fault.message);
   return reading.period;
 }
 
