@@ -2,16 +2,16 @@ import { expect, test } from 'vitest';
 import { makeRuns } from './chaos.ts';
 
 test('money and calls agree after kills, cuts and lies, with one gateway and with two on one database', async () => {
-  const told: string[] = [];
+  const lines: string[] = [];
   const reports = await makeRuns({
     runs: 2,
     seed: 'npm test',
     scenarios: 10,
     loadMs: 1_000,
-    say: (line) => told.push(line),
+    say: (line) => lines.push(line),
   });
   const isSound = reports.every(({ violations }) => violations.length === 0);
-  expect(isSound ? [] : told).toEqual([]);
+  expect(isSound ? [] : lines).toEqual([]);
   // a harness that does nothing would be silent too
   expect(reports.map(({ payments }) => payments.landed > 3)).toEqual([true, true]);
 }, 120_000);

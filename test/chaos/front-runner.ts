@@ -6,13 +6,13 @@ import type { FaultInjector } from './fault-injector.ts';
 
 type Moment = 'before_verify' | 'before_settle';
 
-/** Somebody who saw a payer's authorization and submits it: the money arrives, by another transaction than was meant. */
+/** A third party that saw a payer's authorization and submits it: the money arrives, by another transaction than was meant. */
 export interface FrontRunner {
   /** Has a payment submitted when it first reaches the facilitator at that moment. */
   plan(payment: Payment, moment: Moment): void;
   /** Submits what was planned for this moment. */
   run(nonce: string, moment: Moment): Promise<void>;
-  /** Submits it now. False where it reverts: somebody was faster. */
+  /** Submits it now. False where it reverts: another submission was faster. */
   submit(payment: Payment): Promise<boolean>;
 }
 

@@ -28,7 +28,7 @@ export interface HttpProxy {
 
 export type Behave = (exchange: Exchange, forward: () => Promise<Answer>) => Promise<Reply>;
 
-/** Stands before a peer. Whole requests go through it: what it does to them, `behave` decides. */
+/** A proxy in front of a peer. Whole requests go through it: what it does to them, `behave` decides. */
 export async function startHttpProxy(target: () => string, behave: Behave): Promise<HttpProxy> {
   const agent = new http.Agent({ keepAlive: true });
   let pending = 0;

@@ -36,7 +36,7 @@ export function backendPid({ type, bytes }: Frame): number | undefined {
   return type === 'K' ? bytes.readUInt32BE(5) : undefined;
 }
 
-/** What a pooler says when it has lost its server: nobody can tell whether the statement ran. */
+/** The error of a pooler that lost its server: whether the statement ran is unknown. */
 export function lostServer(): Buffer {
   const fields = ['SFATAL', 'VFATAL', 'C08006', 'Mserver connection crashed'];
   const body = Buffer.from(`${fields.join('\0')}\0\0`, 'utf8');

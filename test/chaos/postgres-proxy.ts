@@ -34,7 +34,7 @@ export interface PostgresProxy {
 export type Behave = (message: Message) => Promise<void>;
 
 /**
- * Stands between a gateway and PostgreSQL, and understands just enough of what passes to see which events are appended.
+ * A proxy between a gateway and PostgreSQL that parses just enough of the protocol to see which events are appended.
  * What a client has sent arrives even if that client is gone by then.
  */
 export async function startPostgresProxy(socketPath: string, behave: Behave): Promise<PostgresProxy> {

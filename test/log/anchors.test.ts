@@ -126,19 +126,19 @@ every_ms = 20`;
   ).resolves.toBeDefined();
 });
 
-interface Told {
+interface StreamEvent {
   readonly checkpoint: string;
   readonly size: number;
 }
 
 /** Whom a webhook tells; `onTold` runs before it answers. */
-async function startHook(onTold: () => void = () => {}): Promise<{ table: string; told: Told[] }> {
-  const told: Told[] = [];
+async function startHook(onTold: () => void = () => {}): Promise<{ table: string; told: StreamEvent[] }> {
+  const told: StreamEvent[] = [];
   const server = http.createServer((request, response) => {
     const chunks: string[] = [];
     request.setEncoding('utf8').on('data', (text: string) => chunks.push(text));
     request.on('end', () => {
-      told.push(JSON.parse(chunks.join('')) as Told);
+      told.push(JSON.parse(chunks.join('')) as StreamEvent);
       onTold();
       response.end();
     });

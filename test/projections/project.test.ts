@@ -9,9 +9,9 @@ import { listJobDays, listPaidCalls, listPayments } from '../../src/store/paymen
 import { readProjection } from '../../src/store/projection.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { allEvents } from '../support/invariants.ts';
-import { tell } from '../support/log.ts';
+import { appendAll } from '../support/log.ts';
 import { tollbook } from '../support/program.ts';
-import { busyLedger, hex32Of, paidJob, refundOf, type Told } from '../support/synthetic-ledger.ts';
+import { busyLedger, hex32Of, paidJob, refundOf, type StreamEvent } from '../support/synthetic-ledger.ts';
 import { customer } from '../support/synthetic-people.ts';
 
 const always = { from: '2000-01-01', to: '2100-01-01' };
@@ -65,17 +65,17 @@ function daysOf(payments: Awaited<ReturnType<typeof expected>>['payments']) {
     }));
 }
 
-const of = (n: number, change: (told: Told[], named: object) => LedgerEvent[]): Told[] => {
+const of = (n: number, change: (told: StreamEvent[], named: object) => LedgerEvent[]): StreamEvent[] => {
   const told = paidJob(n);
   const { network, asset, payer, payment_nonce } = told[3]!.event.data as unknown as Record<string, string>;
   const events = change(told, { network, asset, payer, payment_nonce });
   return events.map((event) => ({ stream: told[0]!.stream, event }));
 };
-const events = (told: Told[], ...which: number[]) => which.map((i) => told[i]!.event);
+const events = (told: StreamEvent[], ...which: number[]) => which.map((i) => told[i]!.event);
 const more = (type: string, data: object) => ({ type, data }) as LedgerEvent;
 
 /** Stories with unhappy ends: failed and paid again, taken back and settled again, dead and put back. */
-function stories(): Told[][] {
+function stories(): StreamEvent[][] {
   const transaction = hex32Of('transaction 900');
   return [
     ...Array.from({ length: 6 }, (_, n) => paidJob(n)),
@@ -135,9 +135,9 @@ test('whatever the order of events and the length of the steps, the read models 
         const open = [...stories(), customer(0), customer(1), customer(2)];
         const told = [...turns.flatMap((turn) => open[turn]!.shift() ?? []), ...open.flat()];
         const middle = Math.floor(told.length / 2);
-        await tell(database, told.slice(0, middle));
+        await appendAll(database, told.slice(0, middle));
         await projectAll(database, step);
-        await tell(database, told.slice(middle));
+        await appendAll(database, told.slice(middle));
         // two at once: one of them is too late each time, and has written nothing
         await Promise.all([projectAll(database, step), projectAll(database, step + 1)]);
         await projectAll(database);
@@ -167,7 +167,7 @@ test('whatever the order of events and the length of the steps, the read models 
 test('a rebuild gives the same rows, and readers and the projector never notice', async () => {
   const database = await createDatabase();
   const told = [...busyLedger().take(1_112), ...customer(0)];
-  await tell(database, told.slice(0, 570));
+  await appendAll(database, told.slice(0, 570));
   await projectAll(database);
   let isOver = false;
   onTestFinished(() => {
@@ -184,7 +184,7 @@ test('a rebuild gives the same rows, and readers and the projector never notice'
   })();
   const [rebuilt] = await Promise.all([
     rebuildProjections(database.pool, 50, () => {}),
-    tell(database, told.slice(570)),
+    appendAll(database, told.slice(570)),
   ]);
   isOver = true;
   await reading;
@@ -201,7 +201,7 @@ test('a rebuild gives the same rows, and readers and the projector never notice'
 
 test('read models that were damaged are made anew from the shell', async () => {
   const database = await createDatabase();
-  await tell(database, [...busyLedger().take(57), ...customer(0)]);
+  await appendAll(database, [...busyLedger().take(57), ...customer(0)]);
   await projectAll(database);
   const before = await readAll(database);
   await database.asOwner((owner) =>
@@ -218,7 +218,7 @@ test('read models that were damaged are made anew from the shell', async () => {
 
 test('credit catches up by itself in a database whose other read models are older', async () => {
   const database = await createDatabase();
-  await tell(database, customer(0));
+  await appendAll(database, customer(0));
   await projectAll(database);
   const { credit } = await readAll(database);
   // as the migration finds it: what was read before it knew no credit

@@ -14,12 +14,12 @@ import { useChain } from '../support/devnet.ts';
 import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
 import { configText, payTo } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
-import { tell } from '../support/log.ts';
+import { appendAll } from '../support/log.ts';
 import { transferMany } from '../support/onchain.ts';
 import { quoteAndSign } from '../support/payer.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
 import { startRpcProxy } from '../support/rpc-proxy.ts';
-import { hex32Of, paidJob, refundOf, type Told } from '../support/synthetic-ledger.ts';
+import { hex32Of, paidJob, refundOf, type StreamEvent } from '../support/synthetic-ledger.ts';
 import { sendTokens } from '../support/tokens.ts';
 import { eventually } from '../support/wait.ts';
 import {
@@ -276,8 +276,8 @@ describe('a quote that was paid twice', () => {
   const first = paidJob(1);
   const nonce = namedOf(first).payment_nonce;
   const second = hex32Of('the second nonce');
-  const again = JSON.parse(JSON.stringify(first.slice(1, 5)).replaceAll(nonce, second)) as Told[];
-  const fails: Told = {
+  const again = JSON.parse(JSON.stringify(first.slice(1, 5)).replaceAll(nonce, second)) as StreamEvent[];
+  const fails: StreamEvent = {
     stream: first[0]!.stream,
     event: {
       type: 'settlement_failed',
@@ -287,8 +287,8 @@ describe('a quote that was paid twice', () => {
   const late = {
     ...again[2]!,
     event: { ...again[2]!.event, data: { ...again[2]!.event.data, log_index: 6 } },
-  } as Told;
-  const dead: Told = {
+  } as StreamEvent;
+  const dead: StreamEvent = {
     stream: first[0]!.stream,
     event: { type: 'dead_lettered', data: { call_id: 2, attempt: 1, reason: 'http_400' } },
   };
@@ -297,7 +297,7 @@ describe('a quote that was paid twice', () => {
 
   test('owes the payment without a call, named by its nonce', async () => {
     const database = await createDatabase();
-    await tell(database, [...told, dead]);
+    await appendAll(database, [...told, dead]);
     const ledger = openLedger(database);
     await projectToHead(ledger);
     const due = async () =>
@@ -326,7 +326,7 @@ describe('a quote that was paid twice', () => {
 
   test('owes what is left when one of both was refunded', async () => {
     const database = await createDatabase();
-    await tell(database, [...told, dead, refundOf(first)]);
+    await appendAll(database, [...told, dead, refundOf(first)]);
     const ledger = openLedger(database);
     await projectToHead(ledger);
     await database.moveClock(61);
@@ -387,7 +387,7 @@ test('from the shell: due, recorded, recorded before, swept, listed, and mistake
   expect(await run('sweeps', 'record', '--network', 'base', '--tx', transaction)).toMatchObject({ code: 64 });
 });
 
-function namedOf(told: readonly Told[]) {
+function namedOf(told: readonly StreamEvent[]) {
   const settled = told[3]!.event;
   if (settled.type !== 'payment_settled') throw new Error('not a settled payment');
   const { network: of, asset, payer, payment_nonce } = settled.data;

@@ -6,7 +6,7 @@ import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import type { ChatGateway } from '../support/chat-gateway.ts';
 import { operator } from '../support/spend.ts';
-import { ask, chat, codeOf, storyOf, useSpendChain } from '../support/spend-gateway.ts';
+import { ask, chat, codeOf, spendEventsOf, useSpendChain } from '../support/spend-gateway.ts';
 import { eventually } from '../support/wait.ts';
 
 const spends = useSpendChain();
@@ -45,9 +45,9 @@ test('within the exposure an answer does not wait for the chain; it is paid all 
   await eventually(async () => expect(await spends.chain.balance(operator)).toBe(before + auth.amount));
   await eventually(async () => expect(await openRows(gateway.database)).toEqual([]));
   await eventually(async () =>
-    expect((await storyOf(gateway.database, auth)).at(-1)?.type).toBe('spend_paid_out'),
+    expect((await spendEventsOf(gateway.database, auth)).at(-1)?.type).toBe('spend_paid_out'),
   );
-  const story = (await storyOf(gateway.database, auth)).map(({ type }) => type);
+  const story = (await spendEventsOf(gateway.database, auth)).map(({ type }) => type);
   expect(story.slice(0, 2)).toEqual(['spend_accepted', 'spend_earned']);
   await soundLedger(gateway);
 });
@@ -112,7 +112,9 @@ test('an account one of whose spends did not land is answered only after landing
   // what was delivered for nothing is told at the end of its time
   await gateway.database.moveClock(3_700);
   await eventually(async () =>
-    expect((await storyOf(gateway.database, account)).map(({ type }) => type)).toContain('spend_failed'),
+    expect((await spendEventsOf(gateway.database, account)).map(({ type }) => type)).toContain(
+      'spend_failed',
+    ),
   );
   expect(await openRows(gateway.database)).toEqual(['0 failed']);
   await soundLedger(gateway);
@@ -129,7 +131,7 @@ test('what is delivered to nobody exposes nothing, and is not claimed', async ()
   // it has landed all the same, as those behind it need it
   const next = await account.sign({ nonce: 1n });
   await eventually(async () => expect((await ask(gateway, next)).status).toBe(200));
-  const claimed = (await storyOf(gateway.database, auth)).filter(
+  const claimed = (await spendEventsOf(gateway.database, auth)).filter(
     ({ type, data }) => type === 'spend_paid_out' && 'nonce' in data && data.nonce === '0',
   );
   expect(claimed).toEqual([]);

@@ -23,7 +23,7 @@ import {
 } from '../support/payouts.ts';
 import { tollbook } from '../support/program.ts';
 import { operator } from '../support/spend.ts';
-import { storyOf, useSpendChain } from '../support/spend-gateway.ts';
+import { spendEventsOf, useSpendChain } from '../support/spend-gateway.ts';
 
 type Landed = Extract<CreditsAnswer, { kind: 'landed' }>;
 
@@ -153,7 +153,7 @@ test('a claim that went with its block is sent again; until one is final it is n
   expect(await spends.chain.balance(operator)).toBe(before);
   expect(await finish(here, auth)).toEqual(paid);
   expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
-  const claimed = (await storyOf(here.database, auth)).find(({ type }) => type === 'spend_paid_out');
+  const claimed = (await spendEventsOf(here.database, auth)).find(({ type }) => type === 'spend_paid_out');
   const { block_number: number, block_hash: hash } = claimed!.data as Record<string, string>;
   const block = await node()
     .extend(publicActions)
@@ -231,7 +231,7 @@ test('a claim that nobody saw land is written down as paid, however late', async
   const claim = await here.spending.prepaid.claimPayment(spendAuthHash(auth), operator, 10_000);
   await expire(here);
   await runOnce(here);
-  const last = (await storyOf(here.database, auth)).at(-1);
+  const last = (await spendEventsOf(here.database, auth)).at(-1);
   const { transaction } = claim as { transaction: Hex };
   expect(last).toMatchObject({ type: 'spend_paid_out', data: { transaction } });
 });

@@ -13,7 +13,7 @@ import {
   ask,
   chat,
   codeOf,
-  expectStory,
+  expectSpendEvents,
   type SpendAccount,
   useSpendChain,
   says,
@@ -81,7 +81,7 @@ describe('a spend is refused, its nonce still free, and nobody asked for an answ
     const account = await spends.account(5_000_000n);
     expect(await codeOf(await ask(gateway, await make(account)))).toBe(code);
     expect(gateway.model.calls).toHaveLength(0);
-    await expectStory(gateway, account, []);
+    await expectSpendEvents(gateway, account, []);
     expect((await ask(gateway, await account.sign())).status).toBe(200);
   });
 });
@@ -128,7 +128,7 @@ test('a spend beside a key is two credentials, and neither is used', async () =>
     'x-payment-signature': spendHeader(auth),
   };
   expect(await codeOf(await gateway.post(chat(), headers))).toBe('400 conflicting_credentials');
-  await expectStory(gateway, auth, []);
+  await expectSpendEvents(gateway, auth, []);
 });
 
 test('signatures of nobody are counted against the client, and soon ask the chain no more', async () => {
@@ -144,7 +144,7 @@ test('while the chain is away a spend is refused for now, and stays unspent', as
   const answer = await ask(gateway, auth);
   expect(answer.headers.get('retry-after')).toBe('2');
   expect(await codeOf(answer)).toBe('503 chain_unavailable');
-  await expectStory(gateway, auth, []);
+  await expectSpendEvents(gateway, auth, []);
 });
 
 test('where nobody takes spends they are no credential', async () => {

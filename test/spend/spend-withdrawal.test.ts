@@ -5,7 +5,13 @@ import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
 import type { Address } from '../../src/domain/values/primitives.ts';
 import { operator } from '../support/spend.ts';
-import { ask, codeOf, expectStory, type SpendAccount, useSpendChain } from '../support/spend-gateway.ts';
+import {
+  ask,
+  codeOf,
+  expectSpendEvents,
+  type SpendAccount,
+  useSpendChain,
+} from '../support/spend-gateway.ts';
 import { eventually } from '../support/wait.ts';
 import { withdrawalData } from '../support/withdrawal.ts';
 
@@ -58,6 +64,6 @@ test('who withdraws while the spend is on its way to a block gets nothing', asyn
     await node().setAutomine(true);
   }
   expect(gateway.model.calls).toHaveLength(0);
-  await expectStory(gateway, auth, ['spend_accepted', 'spend_released']);
+  await expectSpendEvents(gateway, auth, ['spend_accepted', 'spend_released']);
   expect(await spends.chain.balance(operator)).toBe(before);
 });

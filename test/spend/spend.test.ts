@@ -7,7 +7,15 @@ import { freeModel, paidModel } from '../support/chat-gateway.ts';
 import { operator, signSpend, spendHeader } from '../support/spend.ts';
 import { startRpcProxy } from '../support/rpc-proxy.ts';
 import type { TestDatabase } from '../support/database.ts';
-import { ask, chat, codeOf, expectStory, says, storyOf, useSpendChain } from '../support/spend-gateway.ts';
+import {
+  ask,
+  chat,
+  codeOf,
+  expectSpendEvents,
+  says,
+  spendEventsOf,
+  useSpendChain,
+} from '../support/spend-gateway.ts';
 import { eventually } from '../support/wait.ts';
 
 const spends = useSpendChain();
@@ -23,7 +31,7 @@ test('a completion is paid on the chain: the operator has the amount, the accoun
   expect(response.status).toBe(200);
   expect(response.headers.get('x-ratelimit-limit')).toBe('120');
   expect(await response.json()).toMatchObject({ choices: [{ message: { content: 'one two three' } }] });
-  await eventually(() => expectStory(gateway, auth, served));
+  await eventually(() => expectSpendEvents(gateway, auth, served));
   expect(await spends.chain.balance(operator)).toBe(before + 1_000_000n);
   await spends.withCredits(async (credits) => {
     const { value } = (await credits.getAccount(auth.commitment)) as { value: unknown };
@@ -43,7 +51,7 @@ test('a stream is paid for the same way', async () => {
   let text = '';
   for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? '';
   expect(text).toBe('one two three');
-  await eventually(() => expectStory(gateway, auth, served));
+  await eventually(() => expectSpendEvents(gateway, auth, served));
 });
 
 test('the upstream is not asked before the spend has landed; the same request goes on where it stood', async () => {
@@ -53,7 +61,7 @@ test('the upstream is not asked before the spend has landed; the same request go
   try {
     expect(await codeOf(await ask(gateway, auth))).toBe('503 chain_unavailable');
     expect(gateway.model.calls).toHaveLength(0);
-    await expectStory(gateway, auth, ['spend_accepted', 'spend_released']);
+    await expectSpendEvents(gateway, auth, ['spend_accepted', 'spend_released']);
   } finally {
     await stalled.resume();
   }
@@ -78,7 +86,7 @@ test('a replay buys nothing: the same request is told what it has bought, anothe
   expect(await codeOf(await ask(gateway, auth, chat('something else')))).toBe('400 nonce_replay');
   const upper = { ...auth, commitment: `0x${auth.commitment.slice(2).toUpperCase()}` as const };
   expect(await codeOf(await ask(gateway, upper, chat('something else')))).toBe('400 nonce_replay');
-  await eventually(() => expectStory(gateway, auth, served));
+  await eventually(() => expectSpendEvents(gateway, auth, served));
   expect(await codeOf(await ask(gateway, auth))).toBe('409 nonce_replay');
   expect(gateway.model.calls).toHaveLength(1);
 });
@@ -95,7 +103,7 @@ test('of twenty at once, in two processes, one is answered', async () => {
   expect(statuses.filter((status) => status === 200)).toHaveLength(1);
   expect(statuses.filter((status) => status === 409)).toHaveLength(19);
   expect(one.model.calls.length + other.model.calls.length).toBe(1);
-  await eventually(() => expectStory(one, auth, served));
+  await eventually(() => expectSpendEvents(one, auth, served));
   expect(await spends.chain.balance(operator)).toBe(before + 1_000_000n);
 });
 
@@ -118,7 +126,7 @@ test('spends of one account that come at once, and in any order, are all served 
   const auths = await Promise.all(nonces.map((nonce) => account.sign({ nonce })));
   const answers = await Promise.all(auths.map((auth) => ask(gateway, auth)));
   expect(answers.map(({ status }) => status)).toEqual(nonces.map(() => 200));
-  const story = await storyOf(gateway.database, account);
+  const story = await spendEventsOf(gateway.database, account);
   const landed = story.flatMap((event) => (event.type === 'spend_authorized' ? event.data.nonce : []));
   expect(landed).toEqual(['0', '1', '2', '3', '4', '5']);
 });
@@ -150,7 +158,7 @@ test('what was not answered was not paid: the same spend buys the answer later, 
   gateway.model.failWith('status_503');
   expect((await ask(gateway, auth)).status).toBe(502);
   gateway.model.failWith(undefined);
-  await expectStory(gateway, auth, ['spend_accepted', 'spend_authorized', 'spend_released']);
+  await expectSpendEvents(gateway, auth, ['spend_accepted', 'spend_authorized', 'spend_released']);
   await spends.withCredits(async (credits) => {
     expect(await credits.getSpendAuth(spendAuthHash(auth))).toMatchObject({ value: { claimed: false } });
   });
@@ -169,7 +177,7 @@ test('who leaves while the model works for them has paid, and asks it no more by
   await eventually(() => expect(gateway.model.calls).toHaveLength(1));
   leaving.abort();
   await expect(left).rejects.toThrow(/abort/i);
-  await eventually(() => expectStory(gateway, auth, served));
+  await eventually(() => expectSpendEvents(gateway, auth, served));
   expect(await codeOf(await ask(gateway, auth, body))).toBe('409 nonce_replay');
   expect(gateway.model.calls).toHaveLength(1);
 });
@@ -185,9 +193,9 @@ test('an answer that could not be claimed any more, for all the waiting in line,
   const stalled = await spends.stall();
   try {
     const answers = [ask(gateway, first)];
-    await eventually(() => expectStory(gateway, account, ['spend_accepted']));
+    await eventually(() => expectSpendEvents(gateway, account, ['spend_accepted']));
     answers.push(ask(gateway, second));
-    await eventually(() => expectStory(gateway, account, ['spend_accepted', 'spend_accepted']));
+    await eventually(() => expectSpendEvents(gateway, account, ['spend_accepted', 'spend_accepted']));
     await gateway.database.moveClock(7);
     // whatever is appended tells the gateway the time
     expect((await gateway.post({ model: freeModel, messages: says('for free') })).status).toBe(200);
@@ -249,7 +257,7 @@ test('a spend that its payer has landed is served, once', async () => {
   await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
   expect((await ask(gateway, auth)).status).toBe(200);
   expect(await codeOf(await ask(gateway, auth))).toBe('409 nonce_replay');
-  await eventually(() => expectStory(gateway, auth, served));
+  await eventually(() => expectSpendEvents(gateway, auth, served));
 });
 
 test('a nonce whose process is gone, and has delivered nothing, is free again; should it come back, it delivers nothing', async () => {
@@ -258,13 +266,13 @@ test('a nonce whose process is gone, and has delivered nothing, is free again; s
   const body = chat('fault:slow_first_byte');
   const first = ask(gateway, auth, body);
   await eventually(() => expect(gateway.model.calls).toHaveLength(1));
-  const story = await storyOf(gateway.database, auth);
+  const story = await spendEventsOf(gateway.database, auth);
   const [accepted] = story.flatMap((event) => (event.type === 'spend_accepted' ? event.data : []));
   const other = await spends.gateway({ database: gateway.database, model: { slowMs: 1 } });
   await forgetProcess(gateway.database, accepted?.process_id ?? '');
   expect((await ask(other, auth, body)).status).toBe(200);
   expect(await codeOf(await first)).toBe('503 overloaded');
-  await eventually(() => expectStory(gateway, auth, [...released, ...served]));
+  await eventually(() => expectSpendEvents(gateway, auth, [...released, ...served]));
 });
 
 const released = ['spend_accepted', 'spend_authorized', 'spend_released'];
@@ -287,7 +295,7 @@ test('a spend of a free model stays unspent', async () => {
   const auth = await (await spends.account()).sign();
   const body = { model: freeModel, messages: says('for free') };
   expect((await ask(gateway, auth, body)).status).toBe(200);
-  await expectStory(gateway, auth, []);
+  await expectSpendEvents(gateway, auth, []);
   expect((await ask(gateway, auth)).status).toBe(200);
 });
 
@@ -316,7 +324,7 @@ test('the limit is counted against the commitment, after it is verified, and a r
   for (let times = 0; times < 5; times++)
     expect(await codeOf(await ask(gateway, third))).toBe('429 rate_limit_exceeded');
   // a flood of refusals is told to the ledger once
-  const story = await storyOf(gateway.database, account);
+  const story = await spendEventsOf(gateway.database, account);
   expect(story.filter(({ type }) => type === 'spend_released')).toHaveLength(1);
   await spends.withCredits(async (credits) => {
     expect(await credits.getAccount(account.commitment)).toMatchObject({ value: { nonce: 2n } });

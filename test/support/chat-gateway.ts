@@ -82,12 +82,12 @@ ${options.tables ?? ''}
 export interface ChatGateway extends RunningGateway {
   readonly database: TestDatabase;
   readonly model: ModelUpstream;
-  /** A key of a new account with so much credit. */
+  /** A key of a new account with an amount of credit. */
   key(
     micros?: bigint,
     asked?: Partial<Pick<ApiKey, 'models' | 'expiresAt'>> & { capMicros?: bigint },
   ): Promise<string>;
-  /** OpenAI's own client; without a key, nobody's. */
+  /** The official OpenAI client; anonymous without a key. */
   client(key?: string, options?: ConstructorParameters<typeof OpenAI>[0]): OpenAI;
   post(body: unknown, headers?: Record<string, string>): Promise<Response>;
   get(path: string, key?: string): Promise<Response>;

@@ -36,24 +36,24 @@ export function admission(change: Partial<Admission> = {}): CreditCommand & { re
     type: 'credit_held',
     data: { ...ofChat(admit), amount_micros: String(admit.holdMicros) },
   };
-  const told = (code: string): LedgerEvent[] => [{ type: 'chat_refused', data: { ...base, code } }];
+  const refusedEvents = (code: string): LedgerEvent[] => [{ type: 'chat_refused', data: { ...base, code } }];
   return {
     stream: `chat:${admit.chatId}`,
     events: admit.holdMicros > 0n ? [admitted, held] : [admitted],
     admit,
     refused: {
-      insufficient_funds: told('insufficient_funds'),
-      rate_limit_exceeded: told('rate_limit_exceeded'),
-      daily_quota_exceeded: told('daily_quota_exceeded'),
-      key_cap_reached: told('key_cap_reached'),
-      invalid_api_key: told('invalid_api_key'),
+      insufficient_funds: refusedEvents('insufficient_funds'),
+      rate_limit_exceeded: refusedEvents('rate_limit_exceeded'),
+      daily_quota_exceeded: refusedEvents('daily_quota_exceeded'),
+      key_cap_reached: refusedEvents('key_cap_reached'),
+      invalid_api_key: refusedEvents('invalid_api_key'),
     },
   };
 }
 
 export const codeOf = (outcome: CreditOutcome): string => (outcome.outcome === 'ok' ? 'ok' : outcome.code);
 
-/** A new account with so much credit. */
+/** Creates an account with an amount of credit. */
 export async function fund(database: TestDatabase, lane: Lane, micros: bigint): Promise<number> {
   const accountId = await openCreditAccount({ ...database, lane }, `account-${randomUUID()}`);
   if (micros > 0n) expect(await grantCredit({ lane }, accountId, micros)).toBe(micros);

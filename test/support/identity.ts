@@ -22,7 +22,7 @@ export interface IdentityGateway extends ChatGateway {
   readonly mailDir: string;
   /** A browser of its own, at this client address. */
   browser(address?: string): Browser;
-  /** The mails sent to somebody, oldest first, once there are so many. */
+  /** The mails to an address, oldest first; waits until there are `count`. */
   mails(to: string, count?: number): Promise<string[]>;
 }
 

@@ -10,7 +10,7 @@ export { allEvents } from './ledger-faults.ts';
 export async function expectSoundLedger(db: LedgerDatabase, owner: pg.Client): Promise<RecordedEvent[]> {
   const { events, faults } = await ledgerFaults(db, owner);
   expect(faults).toEqual([]);
-  // what the lane's own tests append means nothing; a gateway's story does
+  // the lane's own tests append meaningless events; a gateway's events must be legal
   if (events.some(({ type }) => ofGateways.has(type))) expect(await checkedFaults(owner)).toEqual([]);
   return events;
 }

@@ -37,8 +37,8 @@ export async function ledgerFaults(
   const open = await owner.query<{ open_calls: string; rows: string }>(
     `select open_calls, (select count(*) from tollbook.call where status not in ('dead', 'watched')) as rows from tollbook.lane`,
   );
-  const { open_calls: told, rows: there } = open.rows[0] ?? {};
-  if (told !== there) faults.push(`the lane counts ${told} open calls, and there are ${there}`);
+  const { open_calls: stored, rows: actual } = open.rows[0] ?? {};
+  if (stored !== actual) faults.push(`the lane counts ${stored} open calls, and there are ${actual}`);
   return { events, faults };
 }
 

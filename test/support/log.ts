@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { exportLines } from '../../src/books/export-leaves.ts';
-import type { Told } from './synthetic-ledger.ts';
+import type { StreamEvent } from './synthetic-ledger.ts';
 import { noteSigner, parseVerifierKey } from '../../src/domain/log/checkpoint.ts';
 import { leafHash, RightEdge } from '../../src/domain/log/merkle.ts';
 import { writerRole } from '../../src/store/database.ts';
@@ -39,9 +39,9 @@ export async function rootOfEvents({ pool }: TestDatabase, size: number): Promis
 }
 
 /** Appends the events of a synthetic ledger, in order. */
-export async function tell(database: TestDatabase, told: readonly Told[]): Promise<void> {
+export async function appendAll(database: TestDatabase, events: readonly StreamEvent[]): Promise<void> {
   const lane = openLane({ url: database.url, role: writerRole });
-  for (const { stream, event } of told) await lane.append({ stream, events: [event] });
+  for (const { stream, event } of events) await lane.append({ stream, events: [event] });
   await lane.close();
 }
 

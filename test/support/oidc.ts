@@ -5,7 +5,7 @@ import { onTestFinished, vi } from 'vitest';
 import { freePort } from '../../src/devnet/ports.ts';
 import { keep } from './identity.ts';
 
-/** What the provider says of whoever signs in there, by their login. */
+/** The provider's claims about its users, by login. */
 export type People = Readonly<Record<string, { readonly email: string; readonly email_verified: unknown }>>;
 
 export interface OidcServer {
@@ -20,7 +20,7 @@ export interface OidcServer {
 
 export const oidcSecret = 'the-secret-of-the-oidc-client';
 
-/** A real OpenID provider, which insists on PKCE. Listens unless told not to; stopped when the test ends. */
+/** A real OpenID provider that requires PKCE. Listens unless an option says otherwise; stopped when the test ends. */
 export async function startOidc({
   gatewayPort,
   people,
@@ -33,7 +33,7 @@ export async function startOidc({
   readonly name?: string;
 }): Promise<OidcServer> {
   const port = await freePort();
-  // it advises whoever would run it for real
+  // suppresses its advice for production use
   for (const level of ['warn', 'info'] as const) vi.spyOn(console, level).mockImplementation(() => {});
   const issuer = `http://127.0.0.1:${port}`;
   const provider = new Provider(issuer, {

@@ -15,7 +15,7 @@ import { earnSpend, recordAuthorized } from '../../src/spend/record-spend.ts';
 import { collectPayouts, listTroubledPayouts, takePayouts } from '../../src/store/spend.ts';
 import { laneOn } from './credit.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
-import { type SpendChain, storyOf } from './spend-gateway.ts';
+import { type SpendChain, spendEventsOf } from './spend-gateway.ts';
 import { eventually } from './wait.ts';
 import { createPromiseTracker } from '../../src/runtime/promise-tracker.ts';
 
@@ -100,8 +100,8 @@ export const finish = (payouts: Payouts, auth: SpendAuth) =>
 export const paid = { type: 'spend_paid_out', reason: undefined };
 
 export const lastOf = async (database: TestDatabase, auth: SpendAuth) => {
-  const story = await storyOf(database, auth);
-  const last = story.at(-1);
+  const events = await spendEventsOf(database, auth);
+  const last = events.at(-1);
   return { type: last?.type, reason: last && 'reason' in last.data ? last.data.reason : undefined };
 };
 

@@ -146,8 +146,8 @@ export async function codeOf(response: Response): Promise<string> {
   return `${response.status} ${error.code}`;
 }
 
-/** The story of the spends of one commitment, oldest first. */
-export async function storyOf(
+/** The events of the spends of one commitment, oldest first. */
+export async function spendEventsOf(
   { db }: TestDatabase,
   auth: Pick<SpendAuth, 'commitment'>,
 ): Promise<RecordedEvent[]> {
@@ -155,11 +155,11 @@ export async function storyOf(
   return events.filter(({ data }) => 'commitment' in data && data.commitment === auth.commitment);
 }
 
-export async function expectStory(
+export async function expectSpendEvents(
   gateway: ChatGateway,
   auth: Pick<SpendAuth, 'commitment'>,
   types: readonly string[],
 ): Promise<void> {
-  const story = await storyOf(gateway.database, auth);
-  expect(story.map(({ type }) => type)).toEqual(types);
+  const events = await spendEventsOf(gateway.database, auth);
+  expect(events.map(({ type }) => type)).toEqual(types);
 }

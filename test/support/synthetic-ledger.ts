@@ -9,7 +9,7 @@ const payTo = `0x${'90'.repeat(20)}`;
 const startMs = Date.parse('2026-11-20T06:00:00.000Z');
 
 /** An event with its stream, before it has a `seq`. */
-export interface Told {
+export interface StreamEvent {
   readonly stream: string;
   readonly event: LedgerEvent;
 }
@@ -23,7 +23,7 @@ export function hex32Of(name: string): Hex {
 export function paidJob(
   n: number,
   options: { readonly job?: number; readonly startMs?: number } = {},
-): Told[] {
+): StreamEvent[] {
   const { job = n % 3 } = options;
   const issuedAt = Math.floor((options.startMs ?? startMs) / 1_000);
   const terms = {
@@ -99,7 +99,7 @@ export function paidJob(
 }
 
 /** The refund of a paid job, in its stream, by a transfer that is the n-th of those. */
-export function refundOf(job: readonly Told[], n = 0, change: object = {}): Told {
+export function refundOf(job: readonly StreamEvent[], n = 0, change: object = {}): StreamEvent {
   const settled = job.find(({ event }) => event.type === 'payment_settled');
   if (settled?.event.type !== 'payment_settled') throw new Error('this job is not paid');
   const { payer, payment_nonce, amount } = settled.event.data;
@@ -118,7 +118,7 @@ export function refundOf(job: readonly Told[], n = 0, change: object = {}): Told
 }
 
 /** The n-th sweep, in a stream of its own. */
-export function sweepOf(n: number, change: object = {}): Told {
+export function sweepOf(n: number, change: object = {}): StreamEvent {
   const place = awayIn(`sweep ${n}`);
   const data = {
     network,
@@ -146,7 +146,7 @@ function awayIn(name: string) {
 }
 
 /** Paid jobs, eight in progress at once, with an occasional refused request. */
-export function* busyLedger(): Generator<Told> {
+export function* busyLedger(): Generator<StreamEvent> {
   for (let n = 0; ; n += 8) {
     const jobs = Array.from({ length: 8 }, (_, i) => paidJob(n + i));
     for (let step = 0; step < 7; step++) for (const job of jobs) yield* job.slice(step, step + 1);
@@ -156,10 +156,10 @@ export function* busyLedger(): Generator<Told> {
 }
 
 /** The leaf bytes of the first `count` events, as the ledger would write them. */
-export function* leavesOf(told: Iterable<Told>, count: number): Generator<string> {
+export function* leavesOf(events: Iterable<StreamEvent>, count: number): Generator<string> {
   const versions = new Map<string, number>();
   let seq = 0;
-  for (const { stream, event } of told) {
+  for (const { stream, event } of events) {
     if (seq === count) return;
     seq += 1;
     const version = (versions.get(stream) ?? 0) + 1;

@@ -1,9 +1,9 @@
 import type { LedgerEvent } from '../../src/domain/events/event.ts';
-import { hex32Of, paidJob, type Told } from './synthetic-ledger.ts';
+import { hex32Of, paidJob, type StreamEvent } from './synthetic-ledger.ts';
 
 const uuidOf = (kind: number, n: number): string =>
   `00000000-0000-4000-8000-${kind}${String(n).padStart(11, '0')}`;
-const tell = (stream: string, type: string, data: object): Told => ({
+const eventOf = (stream: string, type: string, data: object): StreamEvent => ({
   stream,
   event: { type, data } as LedgerEvent,
 });
@@ -12,18 +12,18 @@ const tell = (stream: string, type: string, data: object): Told => ({
  * One customer from the first sign-in to the last: an account with credit, a key, three chats (one paid, one that failed, one
  * corrected), a spend on the chain, and a job that was paid to have more credit. 35 events.
  */
-export function customer(n: number): Told[] {
+export function customer(n: number): StreamEvent[] {
   const [userId, sessionId, keyId, accountId] = [uuidOf(1, n), uuidOf(2, n), n + 100, n + 1];
   const ofAccount = { account_id: accountId };
   const account = (type: string, data: object) =>
-    tell(`account:${accountId}`, type, { ...ofAccount, ...data });
+    eventOf(`account:${accountId}`, type, { ...ofAccount, ...data });
   const session = (type: string, data: object) =>
-    tell(`session:${sessionId}`, type, { session_id: sessionId, user_id: userId, ...data });
-  const key = (type: string, data: object = {}) => tell(`key:${keyId}`, type, { key_id: keyId, ...data });
+    eventOf(`session:${sessionId}`, type, { session_id: sessionId, user_id: userId, ...data });
+  const key = (type: string, data: object = {}) => eventOf(`key:${keyId}`, type, { key_id: keyId, ...data });
   const bought = paidJob(900 + n);
   return [
     ...bought,
-    tell(`user:${userId}`, 'user_created', { user_id: userId }),
+    eventOf(`user:${userId}`, 'user_created', { user_id: userId }),
     account('credit_account_opened', { name: `user:${userId}` }),
     session('session_started', { method: 'password', expires_at: 1_800_000_000 }),
     account('credit_granted', { amount_micros: '1000' }),
@@ -40,7 +40,7 @@ export function customer(n: number): Told[] {
 }
 
 /** Which payment bought it, as a top-up names it. */
-function paymentOf([quote, , started, , enqueued]: readonly Told[]): object {
+function paymentOf([quote, , started, , enqueued]: readonly StreamEvent[]): object {
   if (started?.event.type !== 'settlement_started' || enqueued?.event.type !== 'enqueued')
     throw new Error('this job is not paid');
   const { network, asset, symbol, decimals, amount, payer } = started.event.data.payment;
@@ -48,11 +48,11 @@ function paymentOf([quote, , started, , enqueued]: readonly Told[]): object {
   return { call_id, quote_digest: quote?.stream, network, asset, symbol, decimals, atoms: amount, payer };
 }
 
-function admitted(chatId: string, ofAccount: object, heldMicros: number): Told[] {
+function admitted(chatId: string, ofAccount: object, heldMicros: number): StreamEvent[] {
   const stream = `chat:${chatId}`;
   const caller = { caller: 'api_key', key_id: 3, model: 'small', streaming: false, ...ofAccount };
   const held = { ...ofAccount, chat_id: chatId, amount_micros: String(heldMicros) };
-  return [tell(stream, 'chat_admitted', caller), tell(stream, 'credit_held', held)];
+  return [eventOf(stream, 'chat_admitted', caller), eventOf(stream, 'credit_held', held)];
 }
 
 function chat(
@@ -61,10 +61,10 @@ function chat(
   heldMicros: number,
   costMicros: number,
   correctedMicros: number,
-): Told[] {
+): StreamEvent[] {
   const stream = `chat:${chatId}`;
   const move = (type: string, micros: number, more: object = {}) =>
-    tell(stream, type, { ...ofAccount, chat_id: chatId, amount_micros: String(micros), ...more });
+    eventOf(stream, type, { ...ofAccount, chat_id: chatId, amount_micros: String(micros), ...more });
   const completed = {
     ending: 'completed',
     model: 'small',
@@ -75,24 +75,24 @@ function chat(
   };
   return [
     ...admitted(chatId, ofAccount, heldMicros),
-    tell(stream, 'chat_completed', completed),
+    eventOf(stream, 'chat_completed', completed),
     move('credit_captured', costMicros, { is_estimate: false }),
     ...(heldMicros > costMicros ? [move('credit_released', heldMicros - costMicros)] : []),
     ...(correctedMicros > 0 ? [move('credit_corrected', correctedMicros)] : []),
   ];
 }
 
-function failedChat(chatId: string, ofAccount: object): Told[] {
+function failedChat(chatId: string, ofAccount: object): StreamEvent[] {
   const stream = `chat:${chatId}`;
   const released = { ...ofAccount, chat_id: chatId, amount_micros: '250' };
   return [
     ...admitted(chatId, ofAccount, 250),
-    tell(stream, 'chat_failed', { reason: 'no_upstream', model: 'small' }),
-    tell(stream, 'credit_released', released),
+    eventOf(stream, 'chat_failed', { reason: 'no_upstream', model: 'small' }),
+    eventOf(stream, 'credit_released', released),
   ];
 }
 
-function spend(chatId: string, n: number): Told[] {
+function spend(chatId: string, n: number): StreamEvent[] {
   const facts = {
     chat_id: chatId,
     network: 'eip155:84532',
@@ -112,10 +112,10 @@ function spend(chatId: string, n: number): Told[] {
     binding: hex32Of(`binding ${n}`),
     process_id: uuidOf(9, n),
   };
-  const of = (type: string, more: object = {}) => tell(`spend:${chatId}`, type, { ...facts, ...more });
+  const of = (type: string, more: object = {}) => eventOf(`spend:${chatId}`, type, { ...facts, ...more });
   const caller = { caller: 'spend_auth', model: 'small', streaming: false };
   return [
-    tell(`chat:${chatId}`, 'chat_admitted', caller),
+    eventOf(`chat:${chatId}`, 'chat_admitted', caller),
     of('spend_accepted', accepted),
     of('spend_authorized', landed),
     of('spend_earned'),

@@ -1,18 +1,18 @@
 import type { LedgerEvent } from '../../src/domain/events/event.ts';
 import { customer } from './synthetic-people.ts';
-import { paidJob, type Told } from './synthetic-ledger.ts';
+import { paidJob, type StreamEvent } from './synthetic-ledger.ts';
 import { rewrite, type Tampering } from './tampering.ts';
 
 /** Two customers, and two payments of one payer that it has named: 35 + 35 + 14 events. */
-export const peopleLedger: readonly Told[] = [
+export const peopleLedger: readonly StreamEvent[] = [
   ...customer(0),
   ...customer(1),
   ...identified(paidJob(1), 'pay_00000000000000001'),
   ...identified(paidJob(51), 'pay_00000000000000002'),
 ];
 
-function identified(told: readonly Told[], id: string): Told[] {
-  return told.map(({ stream, event: { type, data } }) => {
+function identified(events: readonly StreamEvent[], id: string): StreamEvent[] {
+  return events.map(({ stream, event: { type, data } }) => {
     const more = type === 'settlement_started' ? { payment_id: id } : {};
     return { stream, event: { type, data: { ...data, ...more } } as LedgerEvent };
   });
@@ -85,7 +85,7 @@ export const peopleTamperings: readonly Tampering[] = [
     change: rewrite('seq between 36 and 70', '"nonce":"1"', '"nonce":"0"'),
   },
   {
-    what: 'a session ends that is of somebody else',
+    what: 'a session of another user ends',
     words: /first at event 35: session_ended of session:\S+: its data name something else/,
     independently: /first at event 35: session_ended names something else/,
     change: rewrite(

@@ -88,7 +88,7 @@ export const tamperings: readonly Tampering[] = [
           replace(convert_from(leaf, 'UTF8'), '"seq":25,', '"seq":115,'), 'UTF8') from tollbook.event where seq = 25`),
   },
   {
-    what: 'a call is enqueued that nobody paid for',
+    what: 'a call is enqueued without a payment',
     words: /first at event 115: enqueued of 0x\w+: no settled payment of that nonce waits/,
     independently: /first at event 115: enqueued, but no settled payment/,
     change: (owner) =>

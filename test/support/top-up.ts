@@ -101,7 +101,7 @@ export async function buyCredit(gatewayUrl: string, privateKey: Hex, jobIndex = 
   };
 }
 
-/** Somebody who has signed in with the wallet. */
+/** A user who has signed in with the wallet. */
 export async function signedIn(
   gateway: Pick<TopUpGateway, 'browser'>,
   { account }: Pick<FundedWallet, 'account'>,

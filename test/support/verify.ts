@@ -5,23 +5,23 @@ import { ExportVerifier, verdictLines } from '../../src/verify/verify.ts';
 import { readHead } from '../../src/store/log.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
 import { verifyIndependently } from './independent.ts';
-import { sealAll, tell, testSigner, testVerifier } from './log.ts';
+import { sealAll, appendAll, testSigner, testVerifier } from './log.ts';
 import { temporaryFolder } from './program.ts';
-import type { Told } from './synthetic-ledger.ts';
+import type { StreamEvent } from './synthetic-ledger.ts';
 import type { Tampering } from './tampering.ts';
 
 export const checkpointFiles = ['old.ckpt', 'new.ckpt'] as const;
 
 /** A ledger with these events, sealed after some of them and at its end, with both checkpoints in a directory. */
 export async function sealedLedger(
-  all: readonly Told[],
+  all: readonly StreamEvent[],
   sealedAt: number,
 ): Promise<{ database: TestDatabase; dir: string }> {
   const database = await createDatabase();
   const dir = temporaryFolder();
-  await tell(database, all.slice(0, sealedAt));
+  await appendAll(database, all.slice(0, sealedAt));
   await keepCheckpoint(database, path.join(dir, 'old.ckpt'));
-  await tell(database, all.slice(sealedAt));
+  await appendAll(database, all.slice(sealedAt));
   await keepCheckpoint(database, path.join(dir, 'new.ckpt'));
   return { database, dir };
 }

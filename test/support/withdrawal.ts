@@ -43,7 +43,7 @@ export async function signWithdrawal(
   return sign({ hash, privateKey: key, to: 'hex' });
 }
 
-/** The call's data, for whoever sends it. */
+/** The call's data; any account may send it. */
 export async function withdrawalData(rpcUrl: string, withdrawal: Withdrawal): Promise<Hex> {
   const { key, recipient, amount, nonce } = withdrawal;
   const signature = await signWithdrawal(rpcUrl, withdrawal);

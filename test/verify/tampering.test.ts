@@ -3,10 +3,10 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { verifyDatabase } from '../../src/verify/verify-database.ts';
 import { noteSigner, signCheckpoint } from '../../src/domain/log/checkpoint.ts';
-import { busyLedger, refundOf, sweepOf, type Told } from '../support/synthetic-ledger.ts';
+import { busyLedger, refundOf, sweepOf, type StreamEvent } from '../support/synthetic-ledger.ts';
 import { createDatabase } from '../support/database.ts';
 import { expectIndependent } from '../support/independent.ts';
-import { exportTo, rootOfEvents, tell, testSigner, testVerifier } from '../support/log.ts';
+import { exportTo, rootOfEvents, appendAll, testSigner, testVerifier } from '../support/log.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
 import { tamperings } from '../support/tampering.ts';
 import { checkpointFiles, keepCheckpoint, sealedLedger, tamper, verifyBoth } from '../support/verify.ts';
@@ -66,7 +66,7 @@ test('a history forked and sealed anew by the right key: the older checkpoint fi
     .take(114)
     .toArray()
     .filter((_, i) => i !== 56);
-  await tell(forked, without);
+  await appendAll(forked, without);
   await keepCheckpoint(forked, path.join(dir, 'new.ckpt'));
   await exportTo(path.join(dir, 'export.jsonl'), forked);
   const { isSound, text, independent } = await verifyBoth(dir);
@@ -114,15 +114,15 @@ test.each(damaged)('an export %s is found out', async (_, damage, words) => {
   expectIndependent(independent, false);
 });
 
-const busy: Told[] = busyLedger().take(57).toArray();
+const busy: StreamEvent[] = busyLedger().take(57).toArray();
 const jobOf = (n: number) => busy.filter(({ stream }) => stream === busy[n]!.stream);
-const placeOf = ({ event }: Told) => {
+const placeOf = ({ event }: StreamEvent) => {
   if (event.type !== 'operator_sweep_recorded') throw new Error('no sweep');
   const { transaction, block_number, block_hash, log_index } = event.data;
   return { transaction, block_number, block_hash, log_index };
 };
 
-test.each<[string, Told[], RegExp | undefined]>([
+test.each<[string, StreamEvent[], RegExp | undefined]>([
   ['refunds and sweeps', [refundOf(jobOf(0), 1), sweepOf(1), refundOf(jobOf(1), 2), sweepOf(2)], undefined],
   ['a refund twice', [refundOf(jobOf(0), 1), refundOf(jobOf(0), 2)], /refunded before/],
   [
@@ -145,7 +145,7 @@ test.each<[string, Told[], RegExp | undefined]>([
 ])('%s: both verifiers say the same of it', async (_, more, words) => {
   const database = await createDatabase();
   const dir = temporaryFolder();
-  await tell(database, [...busy, ...more]);
+  await appendAll(database, [...busy, ...more]);
   await keepCheckpoint(database, path.join(dir, 'new.ckpt'));
   await exportTo(path.join(dir, 'export.jsonl'), database);
   const { isSound, text, independent } = await verifyBoth(dir, ['new.ckpt']);
@@ -177,7 +177,7 @@ test('from the shell: an export in pieces, verified offline, exit 0, 1 or 64', a
   expect(whole).toMatchObject({ code: 0, stderr: '' });
   await tollbook(['export', '--out', file], env);
   expect(readFileSync(file, 'utf8')).toBe(whole.stdout);
-  await tell(database, busyLedger().take(171).toArray().slice(114));
+  await appendAll(database, busyLedger().take(171).toArray().slice(114));
   expect((await tollbook(['export', '--from-seq', '115', '--out', file], env)).code).toBe(0);
   const given = checkpointFiles.flatMap((name) => ['--checkpoint', path.join(dir, name)]);
   const key = ['--pubkey', testSigner.verifierKey];

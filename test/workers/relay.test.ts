@@ -53,7 +53,7 @@ function reachesState(call: PaidCall, state: string, at?: TestGateway): Promise<
 }
 
 /** What happened to a call since it was enqueued. */
-async function storyOf(database: TestDatabase, { digest }: PaidCall): Promise<LedgerEvent[]> {
+async function spendEventsOf(database: TestDatabase, { digest }: PaidCall): Promise<LedgerEvent[]> {
   const { events } = await readStream(database.pool, digest);
   return events
     .slice(events.findIndex(({ type }) => type === 'enqueued') + 1)
@@ -61,7 +61,7 @@ async function storyOf(database: TestDatabase, { digest }: PaidCall): Promise<Le
 }
 
 async function typesOf(database: TestDatabase, call: PaidCall): Promise<string[]> {
-  return (await storyOf(database, call)).map(({ type }) => type);
+  return (await spendEventsOf(database, call)).map(({ type }) => type);
 }
 
 function expectSound(database: TestDatabase) {
@@ -107,7 +107,7 @@ describe('a call that its runner takes', () => {
       body_base64: result.toString('base64'),
     });
     const attempt = { call_id: call.callId, attempt: 1 };
-    expect(await storyOf(database, call)).toEqual([
+    expect(await spendEventsOf(database, call)).toEqual([
       { type: 'delivered', data: attempt },
       { type: 'completed', data: { ...attempt, result_sha256: sha256(result), result_bytes: 5 } },
     ]);
@@ -146,7 +146,7 @@ describe('a call that its runner takes', () => {
     const { result } = await reachesState(within, 'completed');
     expect(Buffer.from(result.body_base64, 'base64').toString()).toBe('0123456789');
     await reachesState(beyond, 'completed');
-    expect((await storyOf(database, beyond)).at(-1)).toEqual({
+    expect((await spendEventsOf(database, beyond)).at(-1)).toEqual({
       type: 'completed',
       data: { call_id: beyond.callId, attempt: 1 },
     });
@@ -174,7 +174,7 @@ describe('a call that its runner does not take', () => {
     expect(tries).toBeGreaterThanOrEqual(3);
     expect(attemptsOf(runner.deliveries)).toEqual(countingTo(tries));
     expect(idsOf(runner.deliveries)).toEqual(new Set([String(call.callId)]));
-    const story = await storyOf(database, call);
+    const story = await spendEventsOf(database, call);
     expect(story.slice(0, 2)).toMatchObject(
       [1, 2].map((attempt) => ({
         type: 'delivery_failed',
@@ -196,7 +196,7 @@ describe('a call that its runner does not take', () => {
     );
     const call = await pay(gateway);
     await eventually(async () => expect(await typesOf(database, call)).toContain('delivery_failed'));
-    expect((await storyOf(database, call))[0]).toMatchObject({ data: { reason: 'connection' } });
+    expect((await spendEventsOf(database, call))[0]).toMatchObject({ data: { reason: 'connection' } });
     const runner = await startTestRunner(() => done, port);
     await reachesState(call, 'completed');
     expect(runner.deliveries).toHaveLength(1);
@@ -229,7 +229,7 @@ describe('a call that its runner does not take', () => {
     const gateway = await gatewayOn(database, runner, `${eager}\nmax_attempts = 3`);
     const call = await pay(gateway);
     await reachesState(call, 'dead_lettered');
-    expect((await storyOf(database, call)).slice(2)).toEqual([
+    expect((await spendEventsOf(database, call)).slice(2)).toEqual([
       { type: 'delivery_failed', data: { call_id: call.callId, attempt: 3, reason: 'status_503' } },
       { type: 'dead_lettered', data: { call_id: call.callId, attempt: 3, reason: 'attempts_exhausted' } },
     ]);
@@ -265,7 +265,7 @@ describe('a call that its runner does not take', () => {
     const gateway = await gatewayOn(database, runner);
     const call = await pay(gateway);
     await reachesState(call, 'dead_lettered');
-    expect(await storyOf(database, call)).toEqual([
+    expect(await spendEventsOf(database, call)).toEqual([
       {
         type: 'dead_lettered',
         data: { call_id: call.callId, attempt: 1, reason: `status_${refusal.status}` },
@@ -342,7 +342,7 @@ describe('a delivery in a world that goes on', () => {
     answers[1].resolve({ status: 200, body: 'in time' });
     const { result } = await reachesState(call, 'completed', two);
     expect(Buffer.from(result.body_base64, 'base64').toString()).toBe('in time');
-    expect(await storyOf(database, call)).toMatchObject([
+    expect(await spendEventsOf(database, call)).toMatchObject([
       { type: 'delivered', data: { attempt: 2 } },
       { type: 'completed', data: { attempt: 2 } },
     ]);

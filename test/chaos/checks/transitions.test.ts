@@ -51,11 +51,11 @@ const delivered = (attempt: number): LedgerEvent => ({ type: 'delivered', data: 
 const completed = (attempt: number): LedgerEvent => ({ type: 'completed', data: { call_id: 1, attempt } });
 
 function violationsOf(...events: LedgerEvent[]): string[] {
-  const story = [quoteIssued(), ...events].map((event, index): RecordedEvent => {
+  const streamEvents = [quoteIssued(), ...events].map((event, index): RecordedEvent => {
     const place = { seq: index + 1, version: index + 1, stream: `0x${'3'.repeat(64)}`, at: '' };
     return { ...event, ...place };
   });
-  return [...transitionViolations(story)].map(({ words }) => words);
+  return [...transitionViolations(streamEvents)].map(({ words }) => words);
 }
 
 test.each([

@@ -13,7 +13,7 @@ const paymentSteps: Partial<Record<EventType, { from: readonly PaymentState[]; t
   settlement_unknown: { from: ['settling', 'unknown'], to: 'unknown' },
   settlement_overdue: { from: ['settling', 'unknown'] },
   settlement_failed: { from: ['settling', 'unknown'], to: 'failed' },
-  // a failed one may land all the same
+  // a failed one may still land
   payment_settled: { from: ['settling', 'unknown', 'failed'], to: 'settled' },
   settlement_confirmed: { from: ['settled'] },
   settlement_disproved: { from: ['settled'], to: 'unknown' },
@@ -56,22 +56,24 @@ export function* transitionViolations(events: readonly RecordedEvent[]): Generat
     streams.set(event.stream, stream);
     stream.push(event);
   }
-  for (const [stream, story] of streams) {
-    const faults = [...(stream.startsWith('0x') ? quoteFaults(story) : requestFaults(stream, story))];
+  for (const [stream, streamEvents] of streams) {
+    const faults = [
+      ...(stream.startsWith('0x') ? quoteFaults(streamEvents) : requestFaults(stream, streamEvents)),
+    ];
     if (faults.length === 0) continue;
-    const told = story.map(({ type }) => type).join(', ');
-    yield { kind: 'illegal_transition', words: `${stream}: ${faults.join('; ')}. Its events: ${told}` };
+    const types = streamEvents.map(({ type }) => type).join(', ');
+    yield { kind: 'illegal_transition', words: `${stream}: ${faults.join('; ')}. Its events: ${types}` };
   }
 }
 
-function* requestFaults(stream: string, story: readonly RecordedEvent[]): Generator<string> {
+function* requestFaults(stream: string, streamEvents: readonly RecordedEvent[]): Generator<string> {
   if (!stream.startsWith('request:')) return;
-  for (const { type } of story) if (!requestTypes.has(type)) yield `${type} in a request's own stream`;
+  for (const { type } of streamEvents) if (!requestTypes.has(type)) yield `${type} in a request's own stream`;
 }
 
-function* quoteFaults(story: readonly RecordedEvent[]): Generator<string> {
+function* quoteFaults(streamEvents: readonly RecordedEvent[]): Generator<string> {
   const payments = new Map<string, Payment>();
-  for (const event of story) {
+  for (const event of streamEvents) {
     if ((event.type === 'quote_issued') !== (event.version === 1))
       yield `${event.type} at version ${event.version}`;
     yield* moneyFaults(payments, event);
@@ -120,7 +122,7 @@ function* callFaults(payments: readonly Payment[], event: RecordedEvent): Genera
     event.type === 'enqueued'
       ? payments.find(({ state, call }) => state === 'settled' && call.state === 'absent')
       : payments.find(({ call }) => call.id === id);
-  if (!owner) return yield `${event.type} of call ${id}, which nobody has paid for or which is there already`;
+  if (!owner) return yield `${event.type} of call ${id}, which was not paid for or exists already`;
   const { call } = owner;
   if (!step.from.includes(call.state)) yield `${event.type} while call ${id} is ${call.state}`;
   yield* attemptFaults(call, event);

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
 import type { LedgerEvent } from '../../../src/domain/events/event.ts';
 import { LedgerCheck } from '../../../src/domain/verify/ledger-check.ts';
-import { hex32Of, leavesOf, type Told } from '../../support/synthetic-ledger.ts';
+import { hex32Of, leavesOf, type StreamEvent } from '../../support/synthetic-ledger.ts';
 
-const tell = (stream: string, type: string, data: object): Told => ({
+const tell = (stream: string, type: string, data: object): StreamEvent => ({
   stream,
   event: { type, data } as LedgerEvent,
 });
 
 /** What is first wrong with a ledger that tells this, in words. */
-function faultOf(told: readonly Told[]): string | undefined {
+function faultOf(told: readonly StreamEvent[]): string | undefined {
   const check = new LedgerCheck();
   for (const leaf of leavesOf(told, told.length)) {
     const fault = check.next(Buffer.from(leaf));
@@ -19,22 +19,22 @@ function faultOf(told: readonly Told[]): string | undefined {
 }
 
 const uuidOf = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
-const account = (type: string, data: object = {}, id = 7): Told =>
+const account = (type: string, data: object = {}, id = 7): StreamEvent =>
   tell(`account:${id}`, type, { account_id: id, ...data });
 const funded = [
   account('credit_account_opened', { name: 'somebody' }),
   account('credit_granted', { amount_micros: '100' }),
 ];
 
-const chat = (n: number, type: string, data: object): Told => tell(`chat:${uuidOf(n)}`, type, data);
-const admitted = (n = 1): Told =>
+const chat = (n: number, type: string, data: object): StreamEvent => tell(`chat:${uuidOf(n)}`, type, data);
+const admitted = (n = 1): StreamEvent =>
   chat(n, 'chat_admitted', { caller: 'api_key', key_id: 3, account_id: 7, model: 'small', streaming: false });
-const moved = (type: string, micros: number, n = 1, of = n): Told => {
+const moved = (type: string, micros: number, n = 1, of = n): StreamEvent => {
   const estimate = type === 'credit_captured' ? { is_estimate: false } : {};
   const data = { account_id: 7, chat_id: uuidOf(of), amount_micros: String(micros), ...estimate };
   return chat(n, type, data);
 };
-const completed = (n = 1): Told =>
+const completed = (n = 1): StreamEvent =>
   chat(n, 'chat_completed', {
     ending: 'completed',
     model: 'small',
@@ -55,9 +55,9 @@ const facts = {
   operator: `0x${'0b'.repeat(20)}`,
   amount: '1000',
 };
-const spend = (type: string, data: object = {}, n = 1): Told =>
+const spend = (type: string, data: object = {}, n = 1): StreamEvent =>
   tell(`spend:${uuidOf(n)}`, type, { ...facts, chat_id: uuidOf(n), ...data });
-const accepted = (n = 1): Told =>
+const accepted = (n = 1): StreamEvent =>
   spend(
     'spend_accepted',
     {
@@ -73,15 +73,15 @@ const accepted = (n = 1): Told =>
 const gaveUp = spend('spend_released', { reason: 'process_lost' });
 const earned = spend('spend_earned');
 
-const key = (type: string, data: object = {}): Told => tell('key:3', type, { key_id: 3, ...data });
+const key = (type: string, data: object = {}): StreamEvent => tell('key:3', type, { key_id: 3, ...data });
 const created = key('key_created', { account_id: 7 });
 const user = tell(`user:${uuidOf(5)}`, 'user_created', { user_id: uuidOf(5) });
-const session = (type: string, data: object): Told =>
+const session = (type: string, data: object): StreamEvent =>
   tell(`session:${uuidOf(6)}`, type, { session_id: uuidOf(6), user_id: uuidOf(5), ...data });
 const started = session('session_started', { method: 'password', expires_at: 1 });
 const ended = session('session_ended', { reason: 'ended' });
 
-test.each<[string, Told[]]>([
+test.each<[string, StreamEvent[]]>([
   [
     'a completion that cost less than it held',
     [...held, completed(), moved('credit_captured', 30), moved('credit_released', 30)],
@@ -104,7 +104,7 @@ test.each<[string, Told[]]>([
   expect(faultOf(told)).toBeUndefined();
 });
 
-test.each<[string, Told[], RegExp]>([
+test.each<[string, StreamEvent[], RegExp]>([
   ['a completion that nobody admitted', [completed()], /has to come before it/],
   ['a completion with two ends', [admitted(), completed(), failed], /is completed, which cannot be followed/],
   [

@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { LedgerEvent } from '../../../src/domain/events/event.ts';
 import { type LedgerProblem, LedgerCheck } from '../../../src/domain/verify/ledger-check.ts';
-import { busyLedger, hex32Of, leavesOf, paidJob, type Told } from '../../support/synthetic-ledger.ts';
+import { busyLedger, hex32Of, leavesOf, paidJob, type StreamEvent } from '../../support/synthetic-ledger.ts';
 
-/** The first fault of a ledger that tells this. */
-function faultOf(told: readonly Told[]): LedgerProblem | undefined {
+/** The first fault of a ledger with these events. */
+function faultOf(events: readonly StreamEvent[]): LedgerProblem | undefined {
   const check = new LedgerCheck();
-  for (const leaf of leavesOf(told, told.length)) {
+  for (const leaf of leavesOf(events, events.length)) {
     const fault = check.next(Buffer.from(leaf));
     if (fault) return fault;
   }
@@ -22,8 +22,8 @@ const { network, asset, payer, payment_nonce, amount, transaction } = job[3]!.ev
 const named = { network, asset, payer, payment_nonce };
 const block = { block_number: '1001', block_hash: hex32Of('block 1'), log_index: 1 };
 const call = { call_id: 2, attempt: 1 };
-const event = (type: string, data: object): Told => ({ stream, event: { type, data } as LedgerEvent });
-const after = (count: number, ...more: Told[]): Told[] => [...job.slice(0, count), ...more];
+const event = (type: string, data: object): StreamEvent => ({ stream, event: { type, data } as LedgerEvent });
+const after = (count: number, ...more: StreamEvent[]): StreamEvent[] => [...job.slice(0, count), ...more];
 
 const failed = event('settlement_failed', { ...named, reason: 'no_funds' });
 const unknown = event('settlement_unknown', { ...named, reason: 'timeout' });
@@ -47,7 +47,7 @@ const away = {
   log_index: 4,
   operator: 'ada',
 };
-const refunded = (change: object = {}): Told =>
+const refunded = (change: object = {}): StreamEvent =>
   event('refunded', {
     ...named,
     amount,
@@ -56,7 +56,7 @@ const refunded = (change: object = {}): Told =>
     ...away,
     ...change,
   });
-const swept = (change: object = {}, of = `sweep:84532:${away.transaction}:4`): Told => ({
+const swept = (change: object = {}, of = `sweep:84532:${away.transaction}:4`): StreamEvent => ({
   stream: of,
   event: {
     type: 'operator_sweep_recorded',
@@ -74,7 +74,7 @@ const swept = (change: object = {}, of = `sweep:84532:${away.transaction}:4`): T
   } as LedgerEvent,
 });
 
-test.each<[string, Told[]]>([
+test.each<[string, StreamEvent[]]>([
   ['a paid job to its end', job],
   ['a failed payment that landed late', after(3, failed, ...job.slice(3))],
   ['a failed payment, and another for the same quote', after(3, failed, ...secondPayment())],
@@ -104,7 +104,7 @@ test.each<[string, Told[]]>([
   expect(faultOf(told)).toBeUndefined();
 });
 
-test.each<[string, Told[], RegExp]>([
+test.each<[string, StreamEvent[], RegExp]>([
   ['settled without being started', after(2, job[3]!), /never started/],
   ['started without being verified', after(1, job[2]!), /not verified/],
   ['started twice', after(3, job[1]!, job[2]!), /is settling already/],
@@ -176,7 +176,7 @@ test.each<[string, Told[], RegExp]>([
 });
 
 /** A job whose payment its payer has called something; every fiftieth job has the same payer. */
-function identified(told: readonly Told[]): Told[] {
+function identified(told: readonly StreamEvent[]): StreamEvent[] {
   return told.map(({ stream: of, event: { type, data } }) => {
     const more = type === 'settlement_started' ? { payment_id: 'pay_7d5d747be160e280' } : {};
     return { stream: of, event: { type, data: { ...data, ...more } } as LedgerEvent };
@@ -184,12 +184,12 @@ function identified(told: readonly Told[]): Told[] {
 }
 
 /** Another payer takes the quote that was freed. */
-function secondPayment(): Told[] {
+function secondPayment(): StreamEvent[] {
   const text = JSON.stringify(job.slice(1, 3)).replaceAll(payment_nonce ?? '', hex32Of('another nonce'));
-  return JSON.parse(text) as Told[];
+  return JSON.parse(text) as StreamEvent[];
 }
 
-function sameTransfer(): Told {
+function sameTransfer(): StreamEvent {
   const other = paidJob(2)[3]!;
   return {
     stream: other.stream,

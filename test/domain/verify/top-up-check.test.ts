@@ -9,11 +9,11 @@ import {
   verifyIndependently,
 } from '../../support/independent.ts';
 import { temporaryFolder } from '../../support/program.ts';
-import { leavesOf, paidJob, type Told } from '../../support/synthetic-ledger.ts';
+import { leavesOf, paidJob, type StreamEvent } from '../../support/synthetic-ledger.ts';
 
 /** What the ledger's own check and the independent verifier say of a ledger that tells this. */
 async function verdictsOn(
-  told: readonly Told[],
+  told: readonly StreamEvent[],
 ): Promise<[own: string | undefined, independent: IndependentVerdict | undefined]> {
   const leaves = [...leavesOf(told, told.length)];
   const check = new LedgerCheck();
@@ -26,12 +26,13 @@ async function verdictsOn(
 const job = paidJob(1);
 const { network, asset, payer } = job[3]!.event.data as Readonly<Record<string, string>>;
 const quote = { call_id: 2, quote_digest: job[0]!.stream };
-const on = (type: string, data: object, accountId = 1): Told => ({
+const on = (type: string, data: object, accountId = 1): StreamEvent => ({
   stream: `account:${accountId}`,
   event: { type, data: { account_id: accountId, ...data } } as LedgerEvent,
 });
-const opened = (accountId = 1): Told => on('credit_account_opened', { name: `user:${accountId}` }, accountId);
-const given = (change: object = {}, accountId = 1): Told =>
+const opened = (accountId = 1): StreamEvent =>
+  on('credit_account_opened', { name: `user:${accountId}` }, accountId);
+const given = (change: object = {}, accountId = 1): StreamEvent =>
   on(
     'credit_topped_up',
     {
@@ -47,11 +48,11 @@ const given = (change: object = {}, accountId = 1): Told =>
     },
     accountId,
   );
-const back = (taken: string, missing: string, change: object = {}, accountId = 1): Told =>
+const back = (taken: string, missing: string, change: object = {}, accountId = 1): StreamEvent =>
   on('credit_reversed', { ...quote, amount_micros: taken, missing_micros: missing, ...change }, accountId);
 const paid = [...job, opened()];
 
-test.each<[string, Told[]]>([
+test.each<[string, StreamEvent[]]>([
   ['given for a paid call', [...paid, given()]],
   ['given before its call is completed', [...job.slice(0, 5), opened(), given(), ...job.slice(5)]],
   ['taken back', [...paid, given(), back('2000', '0')]],
@@ -62,7 +63,7 @@ test.each<[string, Told[]]>([
   expect(independent?.text ?? '').not.toContain('WRONG');
 });
 
-test.each<[string, Told[], RegExp]>([
+test.each<[string, StreamEvent[], RegExp]>([
   ['for a call that was never enqueued', [...job.slice(0, 4), opened(), given()], /nobody has paid/],
   ['for another call', [...paid, given({ call_id: 3 })], /nobody has paid/],
   [

@@ -17,7 +17,7 @@ import { writerRole } from '../../../src/store/database.ts';
 import { readHead, readLeaves } from '../../../src/store/log.ts';
 import { startBooks } from '../../support/books.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
-import { appendRefusals, rootOfEvents, tell, testSigner, testVerifier } from '../../support/log.ts';
+import { appendRefusals, rootOfEvents, appendAll, testSigner, testVerifier } from '../../support/log.ts';
 import { busyLedger } from '../../support/synthetic-ledger.ts';
 import { eventually } from '../../support/wait.ts';
 
@@ -70,7 +70,7 @@ test('a stranger rebuilds the whole tree from the checkpoint and the tiles it na
 
 test('the entries are the events themselves, and only for who may read them', async () => {
   const database = await createDatabase();
-  await tell(database, busyLedger().take(40).toArray());
+  await appendAll(database, busyLedger().take(40).toArray());
   const headers = await auditToken(database);
   const { url } = await startBooks(database);
   await sealedAt(url, 41);
@@ -128,7 +128,7 @@ test('a proof for one event, at the newest head and at an older one, and that no
 test("every event of a receipt is proven; the payer's token shows the events themselves", async () => {
   const database = await createDatabase();
   const told = busyLedger().take(57).toArray();
-  await tell(database, told);
+  await appendAll(database, told);
   const { url } = await startBooks(database);
   const head = await sealedAt(url, 57);
   const digest = told[2]!.stream;

@@ -18,8 +18,8 @@ import { writerRole } from '../../../src/store/database.ts';
 import { openLane } from '../../../src/store/lane.ts';
 import { startBooks } from '../../support/books.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
-import { tell, testVerifier } from '../../support/log.ts';
-import { busyLedger, paidJob, refundOf, type Told } from '../../support/synthetic-ledger.ts';
+import { appendAll, testVerifier } from '../../support/log.ts';
+import { busyLedger, paidJob, refundOf, type StreamEvent } from '../../support/synthetic-ledger.ts';
 import { customer } from '../../support/synthetic-people.ts';
 import { eventually } from '../../support/wait.ts';
 
@@ -33,9 +33,9 @@ async function tokenOf(database: TestDatabase, scope: OperatorScope): Promise<st
 }
 
 /** A gateway over 48 payments, and how an auditor asks it. */
-async function audited(more: readonly Told[] = []) {
+async function audited(more: readonly StreamEvent[] = []) {
   const database = await createDatabase();
-  await tell(database, [...told, ...more]);
+  await appendAll(database, [...told, ...more]);
   const token = await tokenOf(database, 'audit:read');
   while ((await projectNext(database.pool, 1_000)) > 0);
   const { url } = await startBooks(database);
@@ -116,7 +116,7 @@ test('a story is whole, and its proof holds with nothing but the public key', as
 });
 
 /** A paid job whose call is a dead letter. */
-function deadJob(n: number): Told[] {
+function deadJob(n: number): StreamEvent[] {
   const job = paidJob(n);
   const { stream } = job[0]!;
   const data = { call_id: n + 1, attempt: 1, reason: 'http_400' };
@@ -140,7 +140,7 @@ test('what is owed back, page after page, and no more once it was given back', a
     symbol: 'USDC',
     why: 'dead_lettered',
   });
-  await tell(database, [refundOf(dead[1]!)]);
+  await appendAll(database, [refundOf(dead[1]!)]);
   while ((await projectNext(database.pool, 1_000)) > 0);
   const left = (await ask<RefundsDue>('/audit/refunds-due')).json.refunds_due;
   expect(left.map(({ quote_digest }) => quote_digest)).toEqual([dead[0]![0]!.stream, dead[2]![0]!.stream]);
@@ -172,7 +172,7 @@ test('calls and totals add up to the payments', async () => {
 
 test('the credit of every account, page after page, adds up', async () => {
   const { database, ask } = await audited();
-  await tell(database, [0, 1, 2].flatMap(customer));
+  await appendAll(database, [0, 1, 2].flatMap(customer));
   const whole = await eventually(async () => {
     const { json } = await ask<AuditedCredit>('/audit/credit');
     expect(json.as_of_seq).toBeGreaterThanOrEqual(342 + 3 * 28);
