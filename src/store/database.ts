@@ -8,17 +8,17 @@ export interface DatabaseOptions {
   /** A PostgreSQL URL; `?host=/path` for a unix socket. */
   readonly url: string;
   readonly maxConnections?: number;
-  /** How long a query of a pool may go unanswered. */
+  /** How long a query of a pool may take. */
   readonly queryTimeoutMs?: number;
   /** The role to work as: the writer for a gateway, none for migrations. */
   readonly role?: string | undefined;
-  /** Told of connections that broke while idle; the pool replaces them by itself. */
+  /** Called for connections that broke while idle; the pool replaces them. */
   readonly onError?: (error: Error) => void;
 }
 
 /**
- * Settings of every session. A peer that vanished is noticed in seconds, nothing waits for a lock for ever,
- * and a transaction that somebody forgot ends.
+ * Settings of every session. A lost peer is noticed within seconds, lock waits are limited, and an idle transaction
+ * ends.
  */
 const sessionSettings = {
   lock_timeout: '5s',
@@ -61,16 +61,16 @@ function safeInteger(text: string): number {
   return value;
 }
 
-/** Longer than the server's own statement time-out: past it the network, not the statement, is the trouble. */
+/** Longer than the server's statement time-out: past it the network is at fault, not the statement. */
 const longestQueryMs = 35_000;
 
-/** Connections to share. One on which a query goes unanswered is closed, and the query fails as if it had broken. */
+/** A connection whose query is not answered in time is closed, and the query fails as on a broken connection. */
 export function openPool(options: DatabaseOptions): pg.Pool {
   const { maxConnections = 10, queryTimeoutMs = longestQueryMs, onError } = options;
   return poolOf({ ...sessionConfig(options), max: maxConnections, query_timeout: queryTimeoutMs }, onError);
 }
 
-/** One connection more to the database of a pool, for what must not wait behind others, nor long for its own answer. */
+/** A separate connection to the database of a pool, for queries that must not wait behind others and have a short time-out. */
 export function openBeside(pool: pg.Pool, timeoutMs: number): pg.Pool {
   const { options } = pool;
   return poolOf({ ...options, max: 1, query_timeout: timeoutMs, connectionTimeoutMillis: timeoutMs });
@@ -79,7 +79,7 @@ export function openBeside(pool: pg.Pool, timeoutMs: number): pg.Pool {
 function poolOf(config: pg.PoolConfig, onError: (error: Error) => void = () => {}): pg.Pool {
   const pool = new pg.Pool(config);
   pool.on('error', onError);
-  // the pool hears nothing of a client that is lent out: its end, between two queries, would be the process's
+  // the pool does not handle errors of a client in use: one between two queries would end the process
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
 }
@@ -103,7 +103,7 @@ export function openDatabase(pool: pg.Pool): LedgerDatabase {
   });
 }
 
-/** Kysely gives every client back as a good one: the next query would wait behind one that is never answered. */
+/** Kysely returns every client to the pool as usable: the next query would wait behind an unanswered one. */
 function lend(client: pg.PoolClient): PostgresPoolClient {
   let isLost = false;
   const query = async (text: string, values: readonly unknown[]): Promise<unknown> => {
@@ -119,7 +119,7 @@ function lend(client: pg.PoolClient): PostgresPoolClient {
 
 export const writerRole = 'tollbook_writer';
 
-/** The writer role if this user may take it; undefined where the database's operator did not allow roles. */
+/** The writer role if this user is a member of it; undefined where the database does not allow roles. */
 export async function grantedWriterRole(url: string): Promise<string | undefined> {
   const client = new pg.Client(sessionConfig({ url }));
   await client.connect();
@@ -135,8 +135,8 @@ export async function grantedWriterRole(url: string): Promise<string | undefined
 }
 
 /**
- * Whether an error says that the database is away: the network's codes, PostgreSQL's fatal errors and shutdown classes,
- * the driver's own words for a connection that broke or never came.
+ * Whether an error means that the database is unreachable: network codes, PostgreSQL's fatal and shutdown errors, the
+ * driver's messages for a connection that broke or was not established.
  */
 export function isDatabaseLoss(error: Error & { readonly code?: string | undefined }): boolean {
   if (error instanceof pg.DatabaseError) {

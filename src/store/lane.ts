@@ -19,12 +19,12 @@ import { within } from '../runtime/within.ts';
 /** Before a batch is sent again. */
 const pauses = { firstMs: 20, longestMs: 1_000 };
 
-/** The lane's queue is full: nothing was recorded, and nothing will be. */
+/** The lane's queue is full: the command was not recorded and will not be. */
 export class LaneFullError extends Error {
   override readonly name = 'LaneFullError';
 }
 
-/** The lane was closed before the command was recorded for sure. Whoever needs to know reads the stream. */
+/** The lane was closed before the command was known to be recorded: read the stream to find out. */
 export class LaneClosedError extends Error {
   override readonly name = 'LaneClosedError';
 }
@@ -40,11 +40,11 @@ export interface LaneOptions extends DatabaseOptions {
 export interface LaneState {
   /** The head of the ledger as of the last answer. */
   readonly seq: number;
-  /** Calls that are held, ready or leased. */
+  /** Calls that are pending, ready or leased. */
   readonly openCalls: number;
   /** The database's clock minus this process's, in milliseconds. */
   readonly clockOffsetMs: number;
-  /** Since when no batch could be delivered; undefined while the lane works. */
+  /** Since when batches fail; undefined while the lane works. */
   readonly brokenSince: number | undefined;
 }
 
@@ -58,13 +58,13 @@ interface Waiting {
 /** The only way for this process to append. Batches form by themselves while a flusher is busy: there is no timer. */
 export interface Lane {
   /**
-   * Records a command and tells what became of it. Waits as long as the database is away: an append that was sent may
-   * be recorded at any time, so there is no honest moment to give up.
+   * Records a command and returns the outcome. Waits while the database is unreachable: an append that was sent may still
+   * be recorded, so a time-out would report a false failure.
    * Throws LaneFullError at once when too many wait (never for `urgent`: money has already moved), ZodError for an event
    * that breaks its schema, LaneClosedError when the lane closes first.
    */
   append(command: LaneCommand, options?: { readonly urgent?: boolean }): Promise<AppendOutcome>;
-  /** The same for a step of model chat. */
+  /** The same for a step of a chat. */
   appendCredit(command: CreditCommand, options?: { readonly urgent?: boolean }): Promise<CreditOutcome>;
   /** Brings `state` up to date without appending anything. */
   refresh(): Promise<void>;
@@ -127,7 +127,7 @@ class FlushedLane implements Lane {
 
   async refresh(): Promise<void> {
     const flusher = this.#idle.pop();
-    // none idle: an answer is on its way anyway
+    // none idle: an answer is expected anyway
     if (flusher) await this.#run(flusher, []);
   }
 
@@ -197,7 +197,7 @@ class FlushedLane implements Lane {
 
   #observe(answer: BatchAnswer, atOnce: boolean): void {
     if (answer.seq < this.#latest.seq) return;
-    // an answer to a batch sent again may be an old one: its time says nothing about now
+    // the answer to a batch that was sent again may be old, and so is its time
     const clockOffsetMs = atOnce ? Date.parse(answer.at) - Date.now() : this.#latest.clockOffsetMs;
     this.#latest = { seq: answer.seq, openCalls: answer.open_calls, clockOffsetMs };
   }
