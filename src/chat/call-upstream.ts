@@ -10,7 +10,7 @@ import { type Refused, refuse } from './answer.ts';
 import type { Caller } from './caller.ts';
 import type { ChatContext } from './context.ts';
 
-/** An upstream that answers. Its attempt is reported on again when its stream has ended. */
+/** An upstream's answer has begun. The attempt is reported again when its stream ends. */
 export interface Begun {
   readonly kind: 'begun';
   readonly upstream: string;
@@ -18,12 +18,12 @@ export interface Begun {
   readonly attempt: Attempt;
 }
 
-/** None that answers, and what the client is told. */
+/** No upstream answered; how the client is refused. */
 export interface NotBegun {
   readonly kind: 'not_begun';
-  /** A machine word. */
+  /** A machine-readable code. */
   readonly reason: string;
-  /** The last that was asked. */
+  /** The last one that was called. */
   readonly upstream: string | undefined;
   readonly refused: Refused;
 }
@@ -35,8 +35,8 @@ interface Candidate {
 }
 
 /**
- * Asks one upstream of the model after the other, chosen by weight and health, until one begins to answer: from its first
- * byte on it is the only one. `onBegin` is called when it has answered with success.
+ * Calls the model's upstreams one after another, chosen by weight and health, until one begins to answer; no other is called
+ * after its first byte. `onBegin` is called when an upstream has answered with success.
  */
 export async function callUpstream(
   context: ChatContext,
@@ -57,25 +57,25 @@ export async function callUpstream(
       ({ target, config }) => config.name === attempt.name && target.model === attempt.model,
     );
     const [candidate] = left.splice(at, 1);
-    if (!candidate) throw new Error('an upstream was chosen that nobody offered');
+    if (!candidate) throw new Error('the chosen upstream is not among the candidates');
     const answer = await ask(chat, candidate, signal, onBegin);
     attempt.report(healthSign(answer));
     if (answer.kind === 'completed' || answer.kind === 'streaming')
       return { kind: 'begun', upstream: attempt.name, answer, attempt };
     last = judge(answer, attempt.name);
-    // what no upstream would take, and what any other would write as long
+    // every upstream would refuse this request, or write an answer as long
     const isFinal =
       (answer.kind === 'refused' && answer.fault === 'request') ||
       (answer.kind === 'failed' && answer.cause === 'too_large');
     if (isFinal || signal.aborted || left.length === 0) return last;
     context.log.warn(
       { chat_id: chat.chatId, upstream: attempt.name, reason: last.reason },
-      'an upstream failed: another one is asked',
+      'an upstream failed: the next one is called',
     );
   }
 }
 
-/** Whose failures count as one: an account's with all its keys. */
+/** Names the caller for the circuit breaker: all keys of an account count as one caller. */
 function voterOf(caller: Caller): string {
   switch (caller.kind) {
     case 'api_key':
@@ -115,7 +115,7 @@ function ask(
 type Failure = Exclude<UpstreamAnswer, UpstreamCompleted | UpstreamStreaming>;
 
 function judge(answer: Failure, upstream: string): NotBegun {
-  const told = (reason: string, error: OpenAiError, retryAfterSecs?: number): NotBegun => ({
+  const notBegun = (reason: string, error: OpenAiError, retryAfterSecs?: number): NotBegun => ({
     kind: 'not_begun',
     reason,
     upstream,
@@ -123,16 +123,21 @@ function judge(answer: Failure, upstream: string): NotBegun {
   });
   switch (answer.kind) {
     case 'busy':
-      return told('upstream_busy', openAiError('upstream_unavailable'), 1);
+      return notBegun('upstream_busy', openAiError('upstream_unavailable'), 1);
     case 'refused':
       return answer.fault === 'request'
-        ? told(`status_${answer.status}`, refusedRequestError(answer.error))
-        : told(`status_${answer.status}`, openAiError('upstream_unavailable'), answer.retryAfterSecs ?? 5);
+        ? notBegun(`status_${answer.status}`, refusedRequestError(answer.error))
+        : notBegun(
+            `status_${answer.status}`,
+            openAiError('upstream_unavailable'),
+            answer.retryAfterSecs ?? 5,
+          );
     case 'failed': {
       const { cause, retryAfterSecs } = answer;
-      if (/timeout|stalled/.test(cause)) return told(cause, openAiError('upstream_timeout'), retryAfterSecs);
+      if (/timeout|stalled/.test(cause))
+        return notBegun(cause, openAiError('upstream_timeout'), retryAfterSecs);
       const isAway = cause === 'unreachable' || cause === 'closed';
-      return told(cause, openAiError(isAway ? 'upstream_unavailable' : 'upstream_error'), retryAfterSecs);
+      return notBegun(cause, openAiError(isAway ? 'upstream_unavailable' : 'upstream_error'), retryAfterSecs);
     }
   }
 }

@@ -3,7 +3,7 @@ import type { RecordedEvent } from '../domain/events/event.ts';
 import { readStream } from '../store/streams.ts';
 import type { ChatContext } from './context.ts';
 
-/** One completion as the ledger tells it: never what was asked or answered. */
+/** One completion as the ledger records it, without its request and answer. */
 export interface Generation {
   readonly id: string;
   readonly model: string;
@@ -14,7 +14,7 @@ export interface Generation {
   readonly status: 'running' | 'failed' | 'completed' | 'cut' | 'client_left' | 'recovered';
   readonly prompt_tokens: number | null;
   readonly completion_tokens: number | null;
-  /** Some of it was counted or bounded by the gateway. */
+  /** The gateway has estimated some of the usage. */
   readonly is_estimate: boolean | null;
   /** Decimal text in the currency. */
   readonly cost: string | null;
@@ -22,7 +22,7 @@ export interface Generation {
   readonly latency_ms: number | null;
 }
 
-/** The record of a completion for the account that paid for it; undefined for anybody else, and for one that never was. */
+/** The record of a completion for the account that paid for it; undefined for other accounts and for an unknown id. */
 export async function readGeneration(
   { pool }: Pick<ChatContext, 'pool'>,
   { accountId }: { readonly accountId: number },
@@ -33,7 +33,7 @@ export async function readGeneration(
   const [first] = events;
   if (first?.type !== 'chat_admitted' || first.data.account_id !== accountId) return undefined;
   const { model, streaming } = first.data;
-  // who comes back after it was recovered knows better
+  // the owner's own end, behind a recovery, has the actual cost
   const end = events.findLast(isEnd);
   const completed = end?.type === 'chat_completed' ? end.data : undefined;
   return {

@@ -1,11 +1,11 @@
 import type pg from 'pg';
 import { markHoldsStarted } from '../store/credit.ts';
 
-/** Notes, for many completions together, that their upstreams have begun to answer. */
+/** Marks holds as started, many in one statement: their upstreams have begun to answer. */
 export interface HoldMarker {
   /**
-   * Resolves when it is durable: only then may the first byte be passed on. False where the hold is gone: this process was
-   * not seen for so long that another has given it back.
+   * Resolves when the mark is durable; only then may the first byte be passed on. False when the hold no longer exists: another
+   * process has released it because this one's heartbeats were missing.
    */
   mark(chatId: string): Promise<boolean>;
 }
@@ -16,7 +16,7 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** One statement at a time: those that come meanwhile go together in the next. */
+/** One statement at a time; holds that arrive meanwhile share the next one. */
 export function createHoldMarker(pool: pg.Pool): HoldMarker {
   let waiting: Waiting[] = [];
   let isBusy = false;

@@ -3,21 +3,21 @@ import type { SpendContext } from '../spend/context.ts';
 
 interface Check {
   readonly ok: boolean;
-  /** What is wrong: our own words. */
+  /** What is wrong, without any text of a peer. */
   readonly detail?: string;
 }
 
-/** Whether completions can be made here, from what is known without asking anybody. */
+/** Whether this gateway can make completions, from what it knows without calling a peer. */
 export interface ChatReadiness {
   readonly status: 'ready' | 'not_ready';
   readonly database: Check;
   /** By the name that clients use. */
   readonly models: Readonly<Record<string, Check>>;
-  /** Only where spends are taken. Nothing else depends on it. */
+  /** Present when spend authorizations are accepted. `status` does not depend on it. */
   readonly spend_auth?: Check;
 }
 
-/** Ready while the ledger answers and some model has an upstream that may be asked. */
+/** Ready while the ledger answers and at least one model has an upstream whose circuit is not open. */
 export function chatReadiness(context: ChatContext): ChatReadiness {
   const { models, health, lane, spending, stopping } = context;
   const database: Check =
@@ -43,7 +43,7 @@ function spendCheck({ operatorBalance }: SpendContext): Check {
     : { ok: true };
 }
 
-/** The same in one line: which models cannot be served, and whether spends can be paid. */
+/** The same as one check: which models cannot be served, and whether spends can be paid out. */
 export function chatCheck(context: ChatContext): Check {
   const { models, spend_auth: spends } = chatReadiness(context);
   const failing = Object.entries(models).filter(([, { ok }]) => !ok);

@@ -6,28 +6,28 @@ import type { ChatContext } from './context.ts';
 
 type Recovering = Pick<ChatContext, 'pool' | 'lane' | 'processId' | 'log'>;
 
-/** So many at once: the pool is there for requests too. */
-const atOnce = 16;
+/** Limited, since requests use the same connection pool. */
+const holdsPerRound = 16;
 
 /**
- * Ends the holds of processes that were not seen for `silentSecs`: where the upstream had begun to answer all of it is
- * taken, else all of it is free again. Others may do the same at once, and the owner may come back: the first one counts.
- * Does nothing unless this process was seen all that time. Returns how many holds it ended. A hold that cannot be ended is
- * logged, and does not stop the others.
+ * Ends the holds of processes without a heartbeat for `silentSecs`: captures a hold whose upstream had begun to answer, and
+ * releases any other. Other processes may do the same, and the owner may come back: the first one to end a hold counts. Does
+ * nothing unless this process's own heartbeats were recorded all that time. Returns how many holds it ended. A hold that
+ * cannot be ended is logged, and does not stop the others.
  */
 export async function recoverChats(context: Recovering, silentSecs: number): Promise<number> {
   const { pool, processId } = context;
   const left: string[] = [];
   let ended = 0;
   for (;;) {
-    const holds = await findOrphanedHolds(pool, { processId, silentSecs, max: atOnce, besides: left });
+    const holds = await findOrphanedHolds(pool, { processId, silentSecs, max: holdsPerRound, besides: left });
     await Promise.all(
       holds.map(async (hold) => {
         if (await tryToRecover(context, hold, silentSecs)) ended++;
         else left.push(hold.chatId);
       }),
     );
-    if (holds.length < atOnce) return ended;
+    if (holds.length < holdsPerRound) return ended;
   }
 }
 
@@ -37,7 +37,7 @@ async function tryToRecover(context: Recovering, hold: OrphanedHold, silentSecs:
   try {
     const isEnded = await recover(context, hold, silentSecs);
     if (isEnded) {
-      const message = 'a completion of a process that is gone was brought to its end';
+      const message = 'a hold of a process that is gone was ended';
       context.log.warn({ ...facts, is_charged: isStarted }, message);
     }
     return isEnded;
@@ -47,7 +47,7 @@ async function tryToRecover(context: Recovering, hold: OrphanedHold, silentSecs:
   }
 }
 
-/** False where somebody else has ended it, its upstream has begun to answer meanwhile, or its owner was seen again. */
+/** False when another process has ended it, its upstream has begun to answer meanwhile, or its owner is back. */
 async function recover(
   { pool, lane, processId }: Recovering,
   hold: OrphanedHold,
@@ -56,7 +56,7 @@ async function recover(
   const stream = `chat:${hold.chatId}`;
   const { events } = await readStream(pool, stream);
   const admitted = events.find((event) => event.type === 'chat_admitted');
-  if (!admitted) throw new Error('nothing in the ledger says that it was admitted');
+  if (!admitted) throw new Error('the ledger has no admission of this completion');
   const { outcome } = await lane.appendCredit(
     {
       stream,
@@ -68,7 +68,7 @@ async function recover(
   return outcome === 'ok';
 }
 
-/** What it cost nobody knows any more: the hold, as its upper bound, with no tokens counted. */
+/** The actual cost is lost with the process: the hold counts, as its upper bound, with no tokens. */
 function endOf(
   { chatId, accountId, keyId, amountMicros, isStarted }: OrphanedHold,
   model: string,

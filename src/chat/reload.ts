@@ -4,7 +4,7 @@ import { priceText } from '../domain/credit/price.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import { sha256 } from '../domain/payments/payment.ts';
 
-/** A reload as it stands in the operator's stream: finance sees when prices changed. */
+/** The event of a reload in the operator's stream, which shows finance when prices changed. */
 export function reloadEvent(settings: ChatConfig): LedgerEvent {
   return {
     type: 'operator_models_loaded',
@@ -12,7 +12,7 @@ export function reloadEvent(settings: ChatConfig): LedgerEvent {
   };
 }
 
-/** What is served, as one hash: equal where every name, price and length is. */
+/** One hash over the names, prices and lengths of all models. */
 function modelsHash({ models, currency }: ChatConfig): string {
   const served = models.map(({ name, price, contextLength, maxOutputTokens }) => [
     name,

@@ -29,18 +29,20 @@ export async function moveCredit(
     throw new ArgumentError(
       '--id is an idempotency key: 16 to 128 of A-Z, a-z, 0-9, _ and -, such as a UUID',
     );
-  const left = await withLedger(async ({ pool, lane }) => {
+  const result = await withLedger(async ({ pool, lane }) => {
     const accountId = await findCreditAccount({ pool }, account);
-    return accountId === undefined ? 'no account' : move({ lane }, accountId, amountMicros, { requestId });
+    return accountId === undefined
+      ? ({ kind: 'no_account' } as const)
+      : move({ lane }, accountId, amountMicros, { requestId });
   });
-  if (left === 'no account') {
+  if (result.kind === 'no_account') {
     fail(`There is no account ${account}; \`tollbook keys create --account ${account}\` opens it.`);
     return 1;
   }
-  if (left === undefined || left === 'request_id_taken') {
-    fail(left === undefined ? refused : 'Nothing was done: that id was used for another request.');
+  if (result.kind !== 'moved') {
+    fail(result.kind === 'not_allowed' ? refused : 'Nothing was done: that id was used for another request.');
     return 1;
   }
-  say(`${account} can spend ${creditText(left)} now.`);
+  say(`${account} can spend ${creditText(result.balanceMicros)} now.`);
   return 0;
 }

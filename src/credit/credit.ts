@@ -8,7 +8,7 @@ interface Ledger {
   readonly lane: Lane;
 }
 
-/** The account of this name, as anybody may write it; undefined where there is none. */
+/** The account of this name, which need not be well formed; undefined when there is none. */
 export async function findCreditAccount(
   { pool }: Pick<Ledger, 'pool'>,
   name: string,
@@ -17,12 +17,12 @@ export async function findCreditAccount(
 }
 
 /**
- * The account of this name, opened where there is none. It comes into being in the transaction of its event: of two that
- * open it at once one finds the other's, and no crash leaves one without the other.
- * Throws RangeError for a name that is none.
+ * The account of this name, opened when there is none. The account and its event are written in one transaction: of two
+ * processes that open it at once, one finds the other's account.
+ * @throws RangeError for a name that is not well formed
  */
 export async function openCreditAccount({ pool, lane }: Ledger, name: string): Promise<number> {
-  if (!accountNamePattern.test(name)) throw new RangeError('this is no name of an account');
+  if (!accountNamePattern.test(name)) throw new RangeError('not a well-formed account name');
   const known = await findAccountId(pool, name);
   if (known !== undefined) return known;
   const accountId = await nextAccountId(pool);
@@ -33,44 +33,46 @@ export async function openCreditAccount({ pool, lane }: Ledger, name: string): P
   });
   if (outcome === 'ok') return accountId;
   const first = await findAccountId(pool, name);
-  if (first === undefined) throw new Error('the account was refused, and is not there');
+  if (first === undefined) throw new Error('the ledger refused to open the account, but it does not exist');
   return first;
 }
 
-interface AskedMove {
-  /** The operator's token that asked for it. */
+interface MoveOptions {
+  /** The operator's token that requested the move. */
   readonly tokenId?: number | undefined;
-  /** Under one name it is done once, and its answer is given again. */
+  /** Idempotency key: a repeated move is done once and has the same result. */
   readonly requestId?: string | undefined;
 }
 
-/**
- * What the account can spend then, in micros; undefined where it cannot be done, and nothing was; `request_id_taken` where
- * something else was done under that name.
- */
-type Moved = bigint | undefined | 'request_id_taken';
+export type MoveResult =
+  /** `balanceMicros` is what the account could spend after the move. */
+  | { readonly kind: 'moved'; readonly balanceMicros: bigint }
+  /** The account does not exist or does not allow the move; nothing was moved. */
+  | { readonly kind: 'not_allowed' }
+  /** The idempotency key belongs to another move; nothing was moved. */
+  | { readonly kind: 'request_id_taken' };
 
 /**
- * Gives credit to an account. It cannot be done where there is no such account, or where it would have more than can be
- * counted. Throws RangeError for an amount that is not above zero, or beyond 2^53.
+ * Gives credit to an account; not allowed when there is no such account, or it would hold 2^53 micros or more.
+ * @throws RangeError for an amount that is not above zero, or beyond 2^53
  */
 export function grantCredit(
   ledger: Pick<Ledger, 'lane'>,
   accountId: number,
   amountMicros: bigint,
-  asked: AskedMove = {},
-): Promise<Moved> {
-  return move(ledger, 'grant', accountId, amountMicros, asked);
+  options: MoveOptions = {},
+): Promise<MoveResult> {
+  return move(ledger, 'grant', accountId, amountMicros, options);
 }
 
-/** Takes credit away that is not held. It cannot be done where the account has less. Throws like {@link grantCredit}. */
+/** Takes credit away that is not held; not allowed when the account has less. Throws like {@link grantCredit}. */
 export function expireCredit(
   ledger: Pick<Ledger, 'lane'>,
   accountId: number,
   amountMicros: bigint,
-  asked: AskedMove = {},
-): Promise<Moved> {
-  return move(ledger, 'expire', accountId, amountMicros, asked);
+  options: MoveOptions = {},
+): Promise<MoveResult> {
+  return move(ledger, 'expire', accountId, amountMicros, options);
 }
 
 async function move(
@@ -78,9 +80,9 @@ async function move(
   op: 'grant' | 'expire',
   accountId: number,
   amountMicros: bigint,
-  { tokenId, requestId }: AskedMove,
-): Promise<Moved> {
-  if (amountMicros <= 0n) throw new RangeError('an amount is above zero');
+  { tokenId, requestId }: MoveOptions,
+): Promise<MoveResult> {
+  if (amountMicros <= 0n) throw new RangeError('the amount must be above zero');
   const moved = await lane.appendCredit({
     stream: accountStream(accountId),
     events: [
@@ -96,11 +98,12 @@ async function move(
     credit: { op, accountId, amountMicros, requestId },
   });
   const { available } = moved.detail;
-  if (moved.outcome === 'ok' || moved.code === 'repeated') return BigInt(available ?? 0);
-  return moved.code === 'request_id_taken' ? moved.code : undefined;
+  if (moved.outcome === 'ok' || moved.code === 'repeated')
+    return { kind: 'moved', balanceMicros: BigInt(available ?? 0) };
+  return { kind: moved.code === 'request_id_taken' ? 'request_id_taken' : 'not_allowed' };
 }
 
-/** Where the story of an account stands. */
+/** The stream of an account's events. */
 export function accountStream(accountId: number): string {
   return `account:${accountId}`;
 }

@@ -12,18 +12,18 @@ interface Ledger {
   readonly lane: Lane;
 }
 
-/** Makes a key and writes that down. The key itself is returned this once; only its SHA-256 is stored. */
+/** Creates a key and records it. The key itself is returned only here; the database stores its SHA-256. */
 export async function issueApiKey(
   { pool, lane }: Pick<Ledger, 'pool' | 'lane'>,
   asked: {
     readonly accountId: number;
     readonly name: string;
-    /** Left out: all of them, also those that come later. */
+    /** When omitted: all models, later ones included. */
     readonly models?: readonly string[] | undefined;
-    /** Left out: as much as its account has. */
+    /** When omitted: only the account's balance limits the key. */
     readonly capMicros?: bigint | undefined;
     readonly expiresAt?: Date | undefined;
-    /** The operator's token that asked for it. */
+    /** The operator's token that requested it. */
     readonly tokenId?: number | undefined;
   },
 ): Promise<{ readonly keyId: number; readonly key: string }> {
@@ -55,8 +55,8 @@ export async function issueApiKey(
 }
 
 /**
- * Ends a key for good, in every process at once; it may be asked for again. False where there is no such key, or it is not
- * of `accountId` where that is named.
+ * Revokes a key in every process at once; may be repeated. False when there is no such key, or it belongs to another account
+ * than `accountId`.
  */
 export async function revokeKey(
   { pool, db, lane }: Ledger,
@@ -77,7 +77,7 @@ export async function revokeKey(
   return true;
 }
 
-/** Once, also where whoever ended the key ended before this was written down. */
+/** Records the revocation once, even if the process that revoked the key ended before it was recorded. */
 async function recordRevocation(
   { pool, lane }: Pick<Ledger, 'pool' | 'lane'>,
   keyId: number,

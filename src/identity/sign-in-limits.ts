@@ -4,39 +4,31 @@ import type { SignInMethod } from '../domain/events/identity-events.ts';
 import { type Allowance, countAttempt } from '../store/identity.ts';
 import type { Identity } from './context.ts';
 
-/** What somebody wants who has not said who they are. */
+/** What a client attempts before it has signed in. */
 export type Attempt =
   | {
       readonly kind: 'password';
       readonly email: string;
-      /** The mark of a device that this account was entered from before. */
+      /** The device cookie, set when this device has signed in to the account before. */
       readonly device: string | undefined;
     }
-  /** What ends in a mail. */
+  /** Attempts that send an email. */
   | { readonly kind: 'mail' | 'sign_up'; readonly email: string }
-  /** What tries a secret: of a mail, or the password that a session's user has. */
+  /** Attempts that guess a secret: a token from an email, or the password of a session's user. */
   | { readonly kind: 'token'; readonly session?: string | undefined }
   | { readonly kind: 'nonce' | 'other' };
 
 /**
- * Counts an attempt of a client. Returns after how many seconds it may try again; undefined where it may go on.
+ * Counts an attempt of a client. Returns for how many seconds the client must wait: 0 when the attempt is allowed.
  *
- * Guesses at one account are bounded over all clients together, so that a million addresses are no more than one. That
- * bound would let a stranger lock the owner out, so a device from which the account was entered before has one of its own.
+ * Guesses at one account are limited over all clients together, so that many addresses give no more attempts than one. That
+ * limit alone would let a stranger lock the owner out, so a device that has signed in to the account before has its own.
  */
-export async function takeAttempt(
-  identity: Identity,
-  address: string,
-  attempt: Attempt,
-): Promise<number | undefined> {
+export async function takeAttempt(identity: Identity, address: string, attempt: Attempt): Promise<number> {
   const client = clientOf(address, identity.ipv6Prefix);
-  const { retryMs, isFirstRefusal } = await countAttempt(
-    identity.pool,
-    allowancesOf(identity, client, attempt),
-  );
-  if (retryMs === 0) return undefined;
-  if (isFirstRefusal && attempt.kind === 'password')
-    await recordRefusal(identity, 'password', 'rate_limited');
+  const { retryMs, isFirstRefusal } = await countAttempt(identity.pool, allowancesOf(identity, client, attempt));
+  if (retryMs === 0) return 0;
+  if (isFirstRefusal && attempt.kind === 'password') await recordRefusal(identity, 'password', 'rate_limited');
   return Math.ceil(retryMs / 1_000);
 }
 
@@ -65,7 +57,7 @@ function allowancesOf({ settings }: Identity, client: string, attempt: Attempt):
     case 'token':
       return [
         { subject: `token:${client}`, perMinute: 20 },
-        // whoever has stolen a session does not have its password yet
+        // a stolen session must not allow unlimited guesses at its password
         ...(attempt.session === undefined
           ? []
           : [{ subject: `token:session:${markOf(attempt.session)}`, perMinute: 5 }]),
@@ -77,7 +69,7 @@ function allowancesOf({ settings }: Identity, client: string, attempt: Attempt):
   }
 }
 
-/** Writes down that somebody was not let in. Who it was is said nowhere. */
+/** Records a refused sign-in, without the user or the client. */
 export async function recordRefusal(
   { lane }: Pick<Identity, 'lane'>,
   method: SignInMethod,
@@ -92,13 +84,13 @@ export async function recordRefusal(
   await lane.append({ stream: `sign-in:${randomUUID()}`, events: [{ type: 'sign_in_refused', data }] });
 }
 
-/** The mark for a device from which an account was just entered. */
+/** The device cookie for a device that has just signed in to an account. */
 export function deviceMark(secret: string, email: string): string {
   const id = randomUUID();
   return `${id}.${deviceProof(secret, email, id)}`;
 }
 
-/** The id of a device, where its mark was given for this very account. */
+/** The id of a device; undefined when its cookie was not issued for this account. */
 function knownDevice(secret: string, email: string, mark: string | undefined): string | undefined {
   const [, id = '', proof = ''] = /^([0-9a-f-]{36})\.([A-Za-z0-9_-]{43})$/.exec(mark ?? '') ?? [];
   const expected = Buffer.from(deviceProof(secret, email, id));
@@ -110,7 +102,7 @@ function deviceProof(secret: string, email: string, id: string): string {
   return createHmac('sha256', secret).update(`device:${id}:${email.toLowerCase()}`).digest('base64url');
 }
 
-/** Stands for an address of mail among the limits, without saying it. */
+/** Names an email address in the limits' keys without revealing it. */
 function accountMark(email: string): string {
   return markOf(email.toLowerCase());
 }

@@ -11,37 +11,42 @@ interface Ledger {
   readonly lane: Lane;
 }
 
-/** How many keys a user may have that were not revoked. */
+/** The maximum of a user's keys that are not revoked. */
 const maxKeys = 100;
-/** Of revoked ones there may be any number. */
+/** Revoked keys are not limited, so only the latest are listed. */
 const maxRevokedListed = 100;
-/** More than there are: two that are made at once may be one too many. */
+/** More than `maxKeys`: keys created at the same time may exceed it. */
 const maxListed = 1_000;
 
-/** What a user may say about a key of theirs. */
+/** What a user may choose for a key. */
 export type ApiKeyRequest = Pick<
   Parameters<typeof issueApiKey>[1],
   'name' | 'models' | 'capMicros' | 'expiresAt'
 >;
 
-/** The keys of a user, oldest first; then the last that were revoked, the latest first. */
+/** A user's valid keys, oldest first; then the revoked ones, latest first. */
 export async function listUserApiKeys({ db }: Ledger, { accountId }: SessionUser): Promise<ApiKey[]> {
   const kept = await listKeysOf(db, accountId, { isRevoked: false, limit: maxListed });
   return [...kept, ...(await listKeysOf(db, accountId, { isRevoked: true, limit: maxRevokedListed }))];
 }
 
-/** Makes a key for a user's own account; `too_many` where there are as many as one may have. */
+export type CreatedApiKey =
+  | { readonly kind: 'created'; readonly keyId: number; readonly key: string }
+  /** The user has the maximum of keys that are not revoked. */
+  | { readonly kind: 'too_many' };
+
+/** Creates a key for a user's own account. */
 export async function createUserApiKey(
   ledger: Ledger,
   user: SessionUser,
-  asked: ApiKeyRequest,
-): Promise<Awaited<ReturnType<typeof issueApiKey>> | 'too_many'> {
+  request: ApiKeyRequest,
+): Promise<CreatedApiKey> {
   const kept = await listKeysOf(ledger.db, user.accountId, { isRevoked: false, limit: maxKeys });
-  if (kept.length >= maxKeys) return 'too_many';
-  return issueApiKey(ledger, { ...asked, accountId: user.accountId });
+  if (kept.length >= maxKeys) return { kind: 'too_many' };
+  return { kind: 'created', ...(await issueApiKey(ledger, { ...request, accountId: user.accountId })) };
 }
 
-/** Ends a key of a user's own for good. False where they have no such key. */
+/** Revokes a user's own key. False when the user has no such key. */
 export function revokeUserApiKey(
   ledger: Ledger,
   { accountId }: SessionUser,

@@ -1,13 +1,13 @@
 import type { PrepaidContract } from '../peers/prepaid/prepaid-contract.ts';
 
-/** Whether the key that lands and claims spends can pay for that, as far as was seen at the last look. */
+/** Whether the operator's key had ether enough, at the last refresh, to land and pay out spends. */
 export interface OperatorBalance {
   isLow(): boolean;
-  /** Asks the chain. True where that has changed what is known; a chain that cannot be asked changes nothing. */
+  /** Reads the balance from the chain. True when `isLow` has changed; an unreachable chain changes nothing. */
   refresh(): Promise<boolean>;
 }
 
-/** How many spends there has to be ether for. */
+/** The balance is low when it covers fewer spends than this. */
 const spendsAhead = 10n;
 
 export function createOperatorBalance(prepaid: Pick<PrepaidContract, 'funds'>): OperatorBalance {

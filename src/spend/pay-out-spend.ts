@@ -178,8 +178,8 @@ async function outcomeOf(prepaid: PrepaidContract, end: SpendEnd): Promise<Outco
 }
 
 /**
- * Whether its account has used its nonce for something else, in a block that stays. Not, where the node cannot tell. The spend
- * itself may have landed since it was looked for: anyone can land it.
+ * Whether the account has used the nonce for another spend, in a final block; false when the node cannot tell. The spend itself
+ * may have landed since the last look-up, since anyone can land it.
  */
 async function isNonceUsed(prepaid: PrepaidContract, auth: SpendAuth): Promise<boolean> {
   const finalized = await prepaid.finalizedBlock();
@@ -191,7 +191,7 @@ async function isNonceUsed(prepaid: PrepaidContract, auth: SpendAuth): Promise<b
   return spend.kind === 'answer' && !(spend.value && isThisSpend(auth, spend.value));
 }
 
-/** Whether the process that has answered may still be landing it. */
+/** Whether the process that answered may still be landing the spend. */
 function isLanding(
   { exposure, authorizeTimeoutMs, nonceWaitMs }: SpendContext['settings'],
   { events, nowSecs }: StreamReading,

@@ -1,7 +1,8 @@
-/** Lets the spends of one account land one after the other, the lowest nonce first. Of this process only: the chain decides. */
+/** Lands the spends of one account one after another, the lowest nonce first. Orders this process only; the chain decides. */
 export interface SpendQueue {
   /**
-   * Resolves when it is this nonce's turn, with what ends the turn. Undefined at once where too many of the account wait.
+   * Resolves when it is this nonce's turn, with a function that ends the turn. Undefined at once when too many spends of the
+   * account wait.
    */
   enter(commitment: string, nonce: bigint): Promise<(() => void) | undefined>;
 }
@@ -12,7 +13,7 @@ interface Waiting {
 }
 
 export function createSpendQueue(maxWaiting: number): SpendQueue {
-  /** Of accounts with somebody whose turn it is: those who wait. */
+  /** By account with a spend that is landing: its waiting spends. */
   const waiting = new Map<string, Waiting[]>();
 
   const leave = (commitment: string): void => {

@@ -14,30 +14,31 @@ interface Ledger extends Pick<Identity, 'pool' | 'lane' | 'log'> {
   readonly db: LedgerDatabase;
 }
 
-/** A paid call that buys credit: what was paid for it, by whom. */
+/** The payment of a call that buys credit. */
 export type PaidTopUp = Omit<EventData<'credit_topped_up'>, 'account_id' | 'amount_micros'>;
 
-/** What a top-up has brought its account. */
+/** What a top-up credited. */
 export interface ToppedUp {
   readonly account: string;
   readonly creditedMicros: bigint;
-  /** What the account could spend then. */
+  /** What the account could spend after it. */
   readonly balanceMicros: bigint;
 }
 
 /**
- * Credits the account of the payer's wallet with what was paid, once for each call: asked again, also by others, it tells what
- * was done. The account is the one that signing in with the wallet leads to. Undefined where it would have more than can be
- * counted, or where what was given was taken back: that is owed back, and not given again.
+ * Credits the account of the payer's wallet with what was paid, once per call: repeated, also by another process, it returns
+ * the same result. The account is the one that a sign-in with the wallet uses. Refused when the account would hold 2^53 micros
+ * or more, or when the top-up was reversed: its payment is then due as a refund.
  */
 export async function topUp(
   ledger: Ledger,
   paid: PaidTopUp,
   amountMicros: bigint,
-): Promise<ToppedUp | undefined> {
-  // a wallet can have come to another user since
+): Promise<({ readonly kind: 'credited' } & ToppedUp) | { readonly kind: 'refused' }> {
+  // the wallet may belong to another user by now
   const done = await findDone(ledger, paid.call_id);
-  if (done) return (await isTakenBack(ledger, paid.call_id)) ? undefined : done;
+  if (done)
+    return (await isReversed(ledger, paid.call_id)) ? { kind: 'refused' } : { kind: 'credited', ...done };
   const userId = await openWalletUser(ledger, paid.payer as Address);
   const account = accountNameOf(userId);
   const accountId = (await findCreditAccount(ledger, account)) ?? (await openUser(ledger, userId));
@@ -45,11 +46,15 @@ export async function topUp(
   const command: CreditCommand = {
     stream: accountStream(accountId),
     events: [{ type: 'credit_topped_up', data }],
-    credit: { op: 'top_up', accountId, amountMicros, requestId: nameOf(paid.call_id) },
+    credit: { op: 'top_up', accountId, amountMicros, requestId: topUpId(paid.call_id) },
   };
   const outcome = await ledger.lane.appendCredit(command, { urgent: true });
-  if (outcome.outcome !== 'ok') return findDone(ledger, paid.call_id);
+  if (outcome.outcome !== 'ok') {
+    const first = await findDone(ledger, paid.call_id);
+    return first ? { kind: 'credited', ...first } : { kind: 'refused' };
+  }
   return {
+    kind: 'credited',
     account,
     creditedMicros: amountMicros,
     balanceMicros: BigInt(outcome.detail.available ?? 0),
@@ -57,15 +62,15 @@ export async function topUp(
 }
 
 /**
- * Takes the credit of a call back whose payment did not last, as far as it is there; once, and nothing where there is none.
- * What was spent already is missing, and the ledger and the log say so.
+ * Reverses the credit of a call whose payment did not last, as far as the account still has it; once, and only when it was
+ * credited. What was spent already is recorded and logged as missing.
  */
-export async function takeBackTopUp(
+export async function reverseTopUp(
   ledger: Ledger,
   of: Pick<PaidTopUp, 'call_id' | 'quote_digest'>,
 ): Promise<void> {
-  const given = await findCreditRequest(ledger.pool, nameOf(of.call_id));
-  if (!given || (await isTakenBack(ledger, of.call_id))) return;
+  const given = await findCreditRequest(ledger.pool, topUpId(of.call_id));
+  if (!given || (await isReversed(ledger, of.call_id))) return;
   const { accountId, amountMicros } = given;
   const balance = BigInt((await findAccount(ledger.db, { accountId }))?.balanceMicros ?? 0);
   const taken = balance < amountMicros ? balance : amountMicros;
@@ -78,42 +83,42 @@ export async function takeBackTopUp(
     op: 'expire',
     accountId,
     amountMicros: taken,
-    requestId: takenBackName(of.call_id),
+    requestId: reversalId(of.call_id),
   } as const;
   const command: CreditCommand = { stream: accountStream(accountId), events: [event], credit };
-  const { outcome, ...told } = await ledger.lane.appendCredit(command, { urgent: true });
-  // its owner has spent some of it this instant
-  if ('code' in told && told.code === 'gone') return takeBackTopUp(ledger, of);
+  const { outcome, ...refusal } = await ledger.lane.appendCredit(command, { urgent: true });
+  // the account spent some of it between the look-up and the move
+  if ('code' in refusal && refusal.code === 'gone') return reverseTopUp(ledger, of);
   if (outcome === 'ok')
     ledger.log.error(
       { ...of, account_id: accountId, taken_micros: String(taken), missing_micros: String(missing) },
-      'credit was taken back: its payment did not last',
+      'credit was reversed: its payment did not last',
     );
 }
 
 async function findDone({ pool, db }: Ledger, callId: number): Promise<ToppedUp | undefined> {
-  const done = await findCreditRequest(pool, nameOf(callId));
+  const done = await findCreditRequest(pool, topUpId(callId));
   const account = done && (await findAccount(db, done));
   return (
     account && { account: account.name, creditedMicros: done.amountMicros, balanceMicros: done.balanceMicros }
   );
 }
 
-/** Whether the account has the credit of a call: it was given, and not taken back. */
+/** Whether the credit of a call was given and not reversed. */
 export async function hasToppedUp({ pool }: Pick<Ledger, 'pool'>, callId: number): Promise<boolean> {
-  const given = await findCreditRequest(pool, nameOf(callId));
-  return given !== undefined && !(await isTakenBack({ pool }, callId));
+  const given = await findCreditRequest(pool, topUpId(callId));
+  return given !== undefined && !(await isReversed({ pool }, callId));
 }
 
-async function isTakenBack({ pool }: Pick<Ledger, 'pool'>, callId: number): Promise<boolean> {
-  return (await findCreditRequest(pool, takenBackName(callId))) !== undefined;
+async function isReversed({ pool }: Pick<Ledger, 'pool'>, callId: number): Promise<boolean> {
+  return (await findCreditRequest(pool, reversalId(callId))) !== undefined;
 }
 
-function takenBackName(callId: number): string {
+function reversalId(callId: number): string {
   return `take_back:${callId}`;
 }
 
-/** No operator can ask for a move of credit under such a name. */
-function nameOf(callId: number): string {
+/** Contains a colon, so that no operator's idempotency key can be the same. */
+function topUpId(callId: number): string {
   return `top_up:${callId}`;
 }

@@ -6,7 +6,7 @@ import { foldQuote, type PaymentState, paymentOf, type QuoteState } from '../dom
 import { topUpMicros } from '../domain/credit/top-up.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import { type AttemptOutcome, isExhausted, recordAttempt } from '../jobs/record-attempt.ts';
-import { hasToppedUp, type PaidTopUp, takeBackTopUp, topUp } from '../top-ups/top-up.ts';
+import { hasToppedUp, type PaidTopUp, reverseTopUp, topUp } from '../top-ups/top-up.ts';
 import type { CallLease } from '../store/calls.ts';
 import { endFollowUps, type FollowUp, takeFollowUps } from '../store/follow-ups.ts';
 import { readStream } from '../store/streams.ts';
@@ -18,10 +18,10 @@ const atOnce = 16;
 const eventsAtOnce = 5_000;
 /** Longer than one call can take: a few statements and two appends. */
 const leaseSecs = 60;
-/** Until a payment is looked at again that does not stand for now. */
+/** Until a call whose payment's outcome is open is leased again. */
 const openPauseMs = 5_000;
 
-/** What topping up works with. */
+/** What the top-up worker works with. */
 export interface TopUps extends Pick<
   JobsContext,
   'pool' | 'db' | 'lane' | 'log' | 'config' | 'onCallReleased'
@@ -32,8 +32,8 @@ export interface TopUps extends Pick<
 }
 
 /**
- * Serves the calls of top-ups from the outbox, in whichever process comes first: each gives the payer's account credit, and
- * is completed with what it gave. Takes credit back whose payment did not last.
+ * Serves the calls of top-ups from the outbox, each by one process at a time: credits the payer's account, and completes the
+ * call with the result. Reverses credit whose payment did not last.
  */
 export function startTopUps(work: TopUps): Loop {
   const serve = async (): Promise<boolean> => {
@@ -42,16 +42,16 @@ export function startTopUps(work: TopUps): Loop {
     await Promise.all(calls.map((call) => serveGuarded(work, call)));
     return calls.length === atOnce;
   };
-  const takeBack = async (): Promise<boolean> => {
+  const reverse = async (): Promise<boolean> => {
     const read = await collectTopUpReversals(work.pool, eventsAtOnce);
     const due = await takeFollowUps(work.pool, 'reverse_top_up', undefined, atOnce);
-    const done = await Promise.all(due.map((followUp) => undoGuarded(work, followUp)));
+    const done = await Promise.all(due.map((followUp) => reverseGuarded(work, followUp)));
     await endFollowUps(work.pool, 'reverse_top_up', done.flat());
     return read === eventsAtOnce || due.length === atOnce;
   };
   return startLoop(
     async () => {
-      const isMore = [await serve(), await takeBack()];
+      const isMore = [await serve(), await reverse()];
       return isMore.includes(true);
     },
     { pollMs, log: work.log, failureMessage: 'due top-ups could not be read' },
@@ -62,30 +62,30 @@ async function serveGuarded(work: TopUps, call: CallLease): Promise<void> {
   try {
     await serveTopUp(work, call);
   } catch (error) {
-    work.log.error({ err: error, call_id: call.callId }, 'a top-up could not be given: it is tried again');
-    // where the ledger is away as well, its lease runs out
+    work.log.error({ err: error, call_id: call.callId }, 'a top-up failed: it is tried again');
+    // when the ledger cannot be reached either, the lease expires
     await retry(work, call).catch(() => {});
   }
 }
 
-/** Credit that is there is not given up on: its payment would be owed back as well. */
+/** A call whose credit was given never becomes a dead letter: its payment would be due as a refund too. */
 async function retry(work: TopUps, call: CallLease): Promise<void> {
   if (await hasToppedUp(work, call.callId)) return giveBack(work, call);
   await recordAttempt(work, call, { kind: 'retry', reason: 'credit_unavailable' }, true);
 }
 
-/** Its place in the ledger where nothing is left to do; it comes back by itself where something is. */
-async function undoGuarded(work: TopUps, followUp: FollowUp): Promise<number[]> {
+/** Its sequence number when it is done; a follow-up that failed is due again when its lease expires. */
+async function reverseGuarded(work: TopUps, followUp: FollowUp): Promise<number[]> {
   try {
-    await undo(work, followUp);
+    await reverseFor(work, followUp);
     return [followUp.seq];
   } catch (error) {
-    work.log.error({ err: error, seq: followUp.seq }, 'credit could not be taken back: it is tried again');
+    work.log.error({ err: error, seq: followUp.seq }, 'a top-up could not be reversed: it is tried again');
     return [];
   }
 }
 
-/** Brings one leased call to its end, or gives it back. The lease is the fence, and the call's name makes the credit one. */
+/** Serves one leased call, or gives it back. The lease's fencing token and the call's idempotency key allow the credit once. */
 async function serveTopUp(work: TopUps, call: CallLease): Promise<void> {
   if (isExhausted(work, call) && !(await hasToppedUp(work, call.callId)))
     return end(work, call, { kind: 'dead', reason: 'attempts_exhausted' });
@@ -93,8 +93,8 @@ async function serveTopUp(work: TopUps, call: CallLease): Promise<void> {
   if (!before || before.standing === 'failed') return endUnpaid(work, call, before?.reason);
   if (before.standing === 'open') return giveBack(work, call);
   const given = await topUp(work, before.paid, before.worthMicros);
-  if (!given) return end(work, call, { kind: 'dead', reason: 'credit_refused' });
-  // credit that came after its payment's end would be nobody's to take back: so it is looked at again
+  if (given.kind === 'refused') return end(work, call, { kind: 'dead', reason: 'credit_refused' });
+  // the payment may have failed while its credit was given: nothing else would reverse that credit
   const after = await look(work, call);
   if (after?.standing === 'failed') return endUnpaid(work, call, after.reason);
   if (after?.standing !== 'paid') return giveBack(work, call);
@@ -114,22 +114,22 @@ async function serveTopUp(work: TopUps, call: CallLease): Promise<void> {
 
 type Look =
   | { readonly standing: 'paid'; readonly paid: PaidTopUp; readonly worthMicros: bigint }
-  /** Its payment is being looked for, again or for proof. */
+  /** The payment's outcome is open, or not yet confirmed on the chain. */
   | { readonly standing: 'open' }
-  /** Its payment will never come, was given back, or is to be. */
+  /** The payment failed, was refunded, or is due as a refund. */
   | { readonly standing: 'failed'; readonly reason: 'settlement_failed' | 'refunded' | 'dead_lettered' };
 
-/** How the payment of a call stands in the ledger now; undefined where no payment has it. */
+/** The state of a call's payment in the ledger; undefined when no payment has this call. */
 async function look(work: TopUps, { callId, quoteDigest }: CallLease): Promise<Look | undefined> {
-  const story = foldQuote((await readStream(work.pool, quoteDigest)).events);
-  const known = story.payments.find(({ call }) => call?.callId === callId);
-  const job = topUpOf(work, story);
+  const state = foldQuote((await readStream(work.pool, quoteDigest)).events);
+  const known = state.payments.find(({ call }) => call?.callId === callId);
+  const job = topUpOf(work, state);
   if (!known || !job) return undefined;
   if (known.status === 'settlement_failed') return { standing: 'failed', reason: known.status };
   if (known.refunded) return { standing: 'failed', reason: 'refunded' };
-  // by another process, when this one was taken for dead: it is owed back
+  // another process gave the call up, so its payment is due as a refund
   if (known.call?.status === 'dead_lettered') return { standing: 'failed', reason: 'dead_lettered' };
-  if (known.status !== 'settled' || !isBelieved(work, known)) return { standing: 'open' };
+  if (known.status !== 'settled' || !isConfirmed(work, known)) return { standing: 'open' };
   const { network, asset, symbol, decimals, amount: atoms, payer } = known.payment;
   const paid = { call_id: callId, quote_digest: quoteDigest, network, asset, symbol, decimals, atoms, payer };
   const worthMicros = topUpMicros(BigInt(atoms), decimals, currencyPerToken(job, symbol));
@@ -141,12 +141,12 @@ function topUpOf({ topUps }: TopUps, { quote }: QuoteState): TopUpConfig | undef
   return topUps.find((job) => jobKey(job) === key);
 }
 
-function isBelieved({ confirm }: TopUps, { settled }: PaymentState): boolean {
+function isConfirmed({ confirm }: TopUps, { settled }: PaymentState): boolean {
   return confirm() === 'never' || (settled !== undefined && settled.evidence !== 'facilitator');
 }
 
 async function endUnpaid(work: TopUps, call: CallLease, reason = 'settlement_failed'): Promise<void> {
-  await takeBackTopUp(work, { call_id: call.callId, quote_digest: call.quoteDigest });
+  await reverseTopUp(work, { call_id: call.callId, quote_digest: call.quoteDigest });
   await end(work, call, { kind: 'dead', reason });
 }
 
@@ -156,22 +156,22 @@ async function end(work: TopUps, call: CallLease, outcome: AttemptOutcome): Prom
   if (recorded.kind === 'lease_lost')
     work.log.warn(facts, 'lease lost: the attempt of its new holder counts');
   else if (outcome.kind === 'completed') work.log.info(facts, 'credit topped up');
-  else work.log.error({ ...facts, outcome: outcome.kind }, 'a top-up was not given');
+  else work.log.error({ ...facts, outcome: outcome.kind }, 'a top-up became a dead letter');
 }
 
-/** It costs no attempt, and is nothing that anybody has to know of. */
+/** Costs no attempt and records no event. */
 async function giveBack(work: TopUps, { quoteDigest, callId, leaseId }: CallLease): Promise<void> {
   const call = { op: 'return_lease', callId, leaseId, delayMs: openPauseMs } as const;
   await work.lane.append({ stream: quoteDigest, events: [], call }, { urgent: true });
 }
 
-/** A payment failed after it had been settled, or was given back: the credit that it has bought, if it has, goes back. */
-async function undo(work: TopUps, { stream, seq }: FollowUp): Promise<void> {
+/** Reverses the credit that a payment bought which failed after settlement, or was refunded. */
+async function reverseFor(work: TopUps, { stream, seq }: FollowUp): Promise<void> {
   const { events } = await readStream(work.pool, stream);
-  const told = events.find((event) => event.seq === seq);
-  if (told?.type !== 'settlement_failed' && told?.type !== 'refunded') return;
-  const known = paymentOf(foldQuote(events), { ...told.data, nonce: told.data.payment_nonce });
+  const cause = events.find((event) => event.seq === seq);
+  if (cause?.type !== 'settlement_failed' && cause?.type !== 'refunded') return;
+  const known = paymentOf(foldQuote(events), { ...cause.data, nonce: cause.data.payment_nonce });
   const isOver = known?.status === 'settlement_failed' || known?.refunded !== undefined;
   if (!known?.call || !isOver) return;
-  await takeBackTopUp(work, { call_id: known.call.callId, quote_digest: stream });
+  await reverseTopUp(work, { call_id: known.call.callId, quote_digest: stream });
 }

@@ -92,7 +92,13 @@ test('while the chain is away nothing is given up, not even behind the expiry; l
   const back = await setUp();
   await away.database.moveClock(8_000);
   expect(
-    await finish({ ...away, spending: { ...away.spending, prepaid: back.spending.prepaid } }, auth),
+    await finish(
+      {
+        ...away,
+        spending: { ...away.spending, settings: back.spending.settings, prepaid: back.spending.prepaid },
+      },
+      auth,
+    ),
   ).toEqual(paid);
   expect(await troubles(away.database)).toEqual([]);
 });

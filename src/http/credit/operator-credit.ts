@@ -29,7 +29,7 @@ const badRequestId = {
   fieldErrors: { 'Idempotency-Key': ['must be 16 to 128 of A-Z, a-z, 0-9, _ and -'] },
 };
 
-/** Keys and credit of model chat, for an operator: every route wants a token with the scope it names. */
+/** Keys and credit of model chat, for an operator: every route requires a token with the scope it names. */
 export function operatorCreditRoutes(ledger: Pick<ChatContext, 'pool' | 'db' | 'lane'>) {
   const { db, lane } = ledger;
   return async (app: FastifyInstance): Promise<void> => {
@@ -90,13 +90,13 @@ export function operatorCreditRoutes(ledger: Pick<ChatContext, 'pool' | 'db' | '
         const accountId = await findCreditAccount(ledger, account);
         if (accountId === undefined) return sendRefusal(request, reply, 'account_not_found');
         const amountMicros = parseCredit(asked.amount) ?? 0n;
-        const balance = await grantCredit(ledger, accountId, amountMicros, {
+        const result = await grantCredit(ledger, accountId, amountMicros, {
           tokenId: operator.tokenId,
           requestId: requestId && String(requestId),
         });
-        if (balance === 'request_id_taken') return sendRefusal(request, reply, 'idempotency_conflict');
-        if (balance === undefined) return sendRefusal(request, reply, 'account_full');
-        return reply.send({ account, balance: creditText(balance) });
+        if (result.kind === 'request_id_taken') return sendRefusal(request, reply, 'idempotency_conflict');
+        if (result.kind === 'not_allowed') return sendRefusal(request, reply, 'account_full');
+        return reply.send({ account, balance: creditText(result.balanceMicros) });
       },
     );
   };
@@ -110,7 +110,7 @@ type Handler<T> = (asked: {
   readonly reply: FastifyReply;
 }) => Promise<FastifyReply>;
 
-/** Routes that know who asks, and whose query or body is of its schema. Nothing of them is kept by anybody in between. */
+/** Routes for an authorized operator, with a parsed query or body; their answers are never cached. */
 function routeOn(app: FastifyInstance, ledger: Pick<ChatContext, 'db'>) {
   return <T>(
     method: HTTPMethods & ('GET' | 'POST'),

@@ -12,7 +12,7 @@ import { keyRequest, type MadeKeyJson, type UserKeyJson } from '../schemas/ident
 
 const createsPerMinute = 20;
 
-/** The keys of whoever has a session. Whose they are is never taken from anything else. */
+/** The API keys of a session's user. The user is taken from nothing but the session. */
 export function apiKeyRoutes(identity: Identity, current: () => ChatContext) {
   return async (app: FastifyInstance): Promise<void> => {
     const route = (method: 'GET' | 'POST' | 'DELETE', url: string, handle: Handler): void => {
@@ -50,7 +50,7 @@ export function apiKeyRoutes(identity: Identity, current: () => ChatContext) {
       }
       const capMicros = cap === undefined ? undefined : parseCredit(cap);
       const made = await createUserApiKey(context, user, { name, models, capMicros, expiresAt });
-      if (made === 'too_many') return sendRefusal(request, reply, 'too_many_keys');
+      if (made.kind === 'too_many') return sendRefusal(request, reply, 'too_many_keys');
       const json: MadeKeyJson = { id: made.keyId, name, key: made.key };
       return reply.code(201).send(json);
     });
@@ -72,7 +72,7 @@ type Handler = (asked: {
   readonly keyId: number;
 }) => Promise<FastifyReply>;
 
-/** A key makes no keys: beside an explicit credential the cookie does not count. */
+/** A key cannot create keys: beside an explicit credential the cookie is ignored. */
 async function userOf(identity: Identity, { headers }: FastifyRequest): Promise<SessionUser | undefined> {
   if (headers.authorization !== undefined || headers['x-payment-signature'] !== undefined) return undefined;
   const session = await resolveSession(identity, headers.cookie);

@@ -9,9 +9,9 @@ import { noteFacts } from '../server/request-log.ts';
 import { late, within } from '../../runtime/within.ts';
 
 const base = '/api/auth';
-/** A provider that does not answer holds nobody up for longer. */
+/** How long a request waits for an identity provider. */
 const timeoutMs = 20_000;
-/** Answers that could tell who has an account come at whole steps of this. */
+/** Answers whose timing could reveal whether an account exists are delayed to a multiple of this. */
 const stepMs = 250;
 const deviceSecs = 34_560_000;
 
@@ -24,7 +24,7 @@ const emailPaths: Readonly<Record<string, 'password' | 'sign_up' | 'mail'>> = {
 const tokenPaths = ['/reset-password', '/change-password'];
 const providerPaths = ['/sign-in/social', '/link-social'];
 
-/** better-auth below `/api/auth`, with the limits and the silence that it does not keep itself. */
+/** better-auth below `/api/auth`, with rate limits and answers that do not reveal which accounts exist. */
 export function authRoutes(identity: Identity, door: AuthLoader) {
   return async (app: FastifyInstance): Promise<void> => {
     app.removeAllContentTypeParsers();
@@ -39,14 +39,14 @@ export function authRoutes(identity: Identity, door: AuthLoader) {
   };
 }
 
-/** Links of mails lead here, and a page that only says what went wrong. */
+/** For pages that the links in emails open, and the page that reports an error. */
 const guards = {
   'cache-control': 'no-store',
   'referrer-policy': 'no-referrer',
   'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
 } as const;
 
-interface Asked {
+interface AuthRequest {
   /** Below the base. */
   readonly path: string;
   readonly email: string;
@@ -59,29 +59,28 @@ async function answer(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const asked = readAsked(request);
+  const asked = readAuthRequest(request);
   reply.headers(guards);
-  // a link's path is a secret, also where a mail program has added to it
+  // the path of a link is a secret, even when a mail program has added to it
   if (request.url.startsWith(`${base}/reset-password/`))
     noteFacts(request, { path: `${base}/reset-password/…` });
   if (!asked) return sendRefusal(request, reply, 'not_found');
   const attempt = attemptOf(identity, request, asked);
-  const retryAfterSecs = attempt && (await takeAttempt(identity, request.ip, attempt));
-  if (retryAfterSecs !== undefined)
-    return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
-  const wantsProviders = asked.provider !== undefined || providerPaths.includes(asked.path);
-  const auth = await door.load(wantsProviders);
-  const isTelling = emailPaths[asked.path] !== undefined;
+  const retryAfterSecs = attempt ? await takeAttempt(identity, request.ip, attempt) : 0;
+  if (retryAfterSecs > 0) return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
+  const needsProviders = asked.provider !== undefined || providerPaths.includes(asked.path);
+  const auth = await door.load(needsProviders);
+  const couldRevealAccount = emailPaths[asked.path] !== undefined;
   const startedMs = performance.now();
   const response = await within(timeoutMs, auth.handler(toRequest(identity, request)));
-  if (isTelling) await sleep(stepMs - ((performance.now() - startedMs) % stepMs));
+  if (couldRevealAccount) await sleep(stepMs - ((performance.now() - startedMs) % stepMs));
   if (response === late || response.status >= 500)
     return sendRefusal(request, reply, 'sign_in_unavailable', { retryAfterSecs: 2 });
   return sendResponse(identity, asked, response, reply);
 }
 
-/** Undefined for a path that has more than one spelling, or none: limits go by it. */
-function readAsked(request: FastifyRequest): Asked | undefined {
+/** Undefined for a path that is not in its one canonical spelling: limits depend on the path. */
+function readAuthRequest(request: FastifyRequest): AuthRequest | undefined {
   const [whole = ''] = request.url.split('?', 1);
   const path = whole.slice(base.length);
   if (!/^(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]{0,127})+$/.test(path)) return undefined;
@@ -101,8 +100,12 @@ function emailIn(body: unknown): string {
   }
 }
 
-/** What is to be counted; a session is looked at as often as one likes. */
-function attemptOf({ publicUrl }: Identity, request: FastifyRequest, asked: Asked): Attempt | undefined {
+/** The attempt to be counted; undefined for requests that are not limited, such as reading a session. */
+function attemptOf(
+  { publicUrl }: Identity,
+  request: FastifyRequest,
+  asked: AuthRequest,
+): Attempt | undefined {
   if (request.method === 'GET') return asked.provider === undefined ? undefined : { kind: 'other' };
   const { email, path } = asked;
   const kind = emailPaths[path];
@@ -112,14 +115,14 @@ function attemptOf({ publicUrl }: Identity, request: FastifyRequest, asked: Aske
   }
   if (kind !== undefined) return { kind, email };
   if (!tokenPaths.includes(path)) return { kind: 'other' };
-  // a cookie may be spelled in more than one way, the token in it may not
+  // a cookie has several spellings, its token has one
   const cookie = cookieOf(request.headers.cookie, sessionCookieName(publicUrl())) ?? '';
   return { kind: 'token', session: /^[A-Za-z0-9_-]{1,128}/.exec(cookie)?.[0] };
 }
 
 function toRequest({ publicUrl }: Identity, { method, url, headers, body }: FastifyRequest): Request {
   const passed = new Headers();
-  // where the request comes from was looked at: who did not say is no browser
+  // the origin was checked before; a client without one is not a browser
   passed.set('origin', headers.origin ?? new URL(publicUrl()).origin);
   if (headers.cookie !== undefined) passed.set('cookie', headers.cookie);
   const text = method === 'POST' ? (typeof body === 'string' && body !== '' ? body : '{}') : undefined;
@@ -133,7 +136,7 @@ function toRequest({ publicUrl }: Identity, { method, url, headers, body }: Fast
 
 async function sendResponse(
   identity: Identity,
-  asked: Asked,
+  asked: AuthRequest,
   response: Response,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
@@ -161,8 +164,8 @@ function codeIn(text: string): string {
   return code?.toLowerCase() ?? 'other';
 }
 
-/** Only to a provider does anything lead away from here: `/..//other.example` would, once its dots are taken out. */
-function guardedLocation({ path }: Asked, location: string, publicUrl: string): string {
+/** Only a provider's sign-in redirects to another origin: `/..//other.example` would, once its dots are resolved. */
+function guardedLocation({ path }: AuthRequest, location: string, publicUrl: string): string {
   if (providerPaths.includes(path)) return location;
   const { origin } = new URL(publicUrl);
   return URL.canParse(location, origin) && new URL(location, origin).origin === origin ? location : '/';

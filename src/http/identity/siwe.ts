@@ -7,13 +7,12 @@ import { issueNonce, signInByWallet, type WalletAnswer } from '../../identity/si
 import { sendRefusal } from '../server/errors.ts';
 import { type SignedInJson, type SiweTermsJson, siweVerify } from '../schemas/identity.ts';
 
-/** Sign-In with Ethereum: a nonce to sign, and a session for whoever signed it. */
+/** Sign-In with Ethereum: issues a nonce, and a session for the wallet that signed it. */
 export function siweRoutes(identity: Identity, door: AuthLoader) {
   return async (app: FastifyInstance): Promise<void> => {
     app.post('/siwe/nonce', async (request, reply) => {
       const retryAfterSecs = await takeAttempt(identity, request.ip, { kind: 'nonce' });
-      if (retryAfterSecs !== undefined)
-        return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
+      if (retryAfterSecs > 0) return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
       const { nonce, domain, uri, chainId, expiresInSecs } = await issueNonce(identity);
       const terms: SiweTermsJson = { nonce, domain, uri, chain_id: chainId, expires_in_secs: expiresInSecs };
       return reply.header('cache-control', 'no-store').send(terms);
