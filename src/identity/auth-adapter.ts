@@ -4,7 +4,7 @@ import { endUserSessions, sessionTokenHash } from './sessions.ts';
 
 type Row = Record<string, unknown>;
 
-/** What a provider gives access to is asked for and not kept. */
+/** A provider's tokens are never stored. */
 const unkept = [
   'accessToken',
   'refreshToken',
@@ -14,14 +14,14 @@ const unkept = [
 ] as const;
 
 /**
- * better-auth's own adapter, which stores a session's token as it is, and deletes a session without a trace. Here the
- * database only sees the token's hash, and a session ends in the ledger first.
+ * Wraps better-auth's adapter, which stores session tokens in plain text and deletes sessions without a record. Here the
+ * database stores only the token's hash, and the end of a session is recorded in the ledger first.
  */
 export function guardAdapter(inner: DBAdapter, identity: Pick<Identity, 'pool' | 'lane'>): DBAdapter {
   const endAll = async (where: Where[]): Promise<number> => {
     let ended = 0;
     for (;;) {
-      // those that have ended already only wait to be dropped
+      // sessions that have ended already only wait to be deleted
       const isLive: Where = { field: 'expiresAt', operator: 'gt', value: new Date(0) };
       const rows = await inner.findMany<Row>({ model: 'session', where: [...where, isLive] });
       const ids = rows.map(({ id }) => String(id));
@@ -31,7 +31,7 @@ export function guardAdapter(inner: DBAdapter, identity: Pick<Identity, 'pool' |
   };
   const guarded: DBAdapter = {
     ...inner,
-    // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- as the library has it
+    // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the signature is the library's
     async create<T extends Row, R = T>(asked: Parameters<DBAdapter['create']>[0]): Promise<R> {
       if (asked.model === 'account') return inner.create({ ...asked, data: withoutTokens(asked.data) });
       if (asked.model !== 'session') return inner.create(asked);
@@ -63,7 +63,7 @@ export function guardAdapter(inner: DBAdapter, identity: Pick<Identity, 'pool' |
     },
     deleteMany: (asked) =>
       asked.model === 'session' ? endAll(byHash(asked.where)) : inner.deleteMany(asked),
-    // the library's own would hand out the unguarded one
+    // the library's own transaction would use the adapter without this wrapper
     transaction: (run) => run(guarded),
   };
   return guarded;
@@ -83,7 +83,7 @@ function hashed(token: unknown): string {
   return sessionTokenHash(String(token));
 }
 
-/** The token that was asked by; of sessions found by anything else nobody knows it any more. */
+/** The token in the query; the token of a session found in another way is not known. */
 function tokenIn(where: readonly Where[] | undefined): string {
   const value = where?.find(({ field }) => field === 'token')?.value;
   return typeof value === 'string' ? value : '';

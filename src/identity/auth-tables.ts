@@ -1,4 +1,4 @@
-/** What better-auth's tables and their columns are called here. */
+/** The names of better-auth's tables and columns in this database. */
 export const tables = {
   user: { fields: { emailVerified: 'email_verified', createdAt: 'created_at', updatedAt: 'updated_at' } },
   session: {

@@ -15,11 +15,11 @@ import { githubIn, oidcIn, type ReachedProvider } from './auth-providers.ts';
 import { cookiePrefix, isHttps, openUser, recordSession } from './sessions.ts';
 import { isUnreachable } from './wallet-user.ts';
 
-/** better-auth as far as it is used here. */
+/** The part of better-auth that the gateway uses. */
 export interface Auth {
   /** Answers a request below `/api/auth`. */
   handler(request: Request): Promise<Response>;
-  /** Begins a session of a user; its token is known to nobody else. */
+  /** Starts a session of a user; its token is returned only here. */
   startSession(userId: string): Promise<{ readonly token: string; readonly expiresAt: Date }>;
 }
 
@@ -27,8 +27,8 @@ const minPasswordChars = 10;
 const daySecs = 86_400;
 
 /**
- * What the library offers and this gateway does not: sessions listed and ended one by one need their tokens, which nobody
- * has; tokens of providers are not kept; nobody needs to try a password who is signed in.
+ * Paths of the library that the gateway does not offer: listing sessions and ending one need their tokens, which are not
+ * stored; providers' tokens are not stored; a signed-in user has no need to verify a password.
  */
 const disabledPaths = [
   '/list-sessions',
@@ -44,7 +44,7 @@ const disabledPaths = [
   '/delete-user/callback',
 ];
 
-/** Of what a client may say about a sign-in by a provider; the rest would change what the provider is asked. */
+/** What a client may set for a sign-in by a provider; other keys would change the request to the provider. */
 const providerKeys = [
   'provider',
   'callbackURL',
@@ -54,7 +54,7 @@ const providerKeys = [
   'requestSignUp',
 ];
 
-/** Sets better-auth up with these providers. Those that speak OpenID Connect are asked who they are. */
+/** Sets better-auth up with these providers; reads the metadata of OpenID Connect providers. */
 export async function createAuth(identity: Identity, providers: readonly ReachedProvider[]): Promise<Auth> {
   const options = optionsOf(identity, providers);
   const database = openIdentityDatabase(identity.pool);
@@ -76,12 +76,12 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
     appName: 'Tollbook',
     baseURL: publicUrl(),
     basePath: '/api/auth',
-    // named as a list, no variable of the environment goes over it
+    // given as a list, no environment variable overrides it
     secrets: [{ version: 1, value: settings.secret }],
     trustedOrigins: [publicUrl()],
     telemetry: { enabled: false },
     rateLimit: { enabled: false },
-    // a level, named here, would let it write to the console by itself
+    // with a level set, the library would write to the console itself
     logger: { log: (level, message) => logFault(identity, level, message) },
     disabledPaths,
     ...tables,
@@ -94,7 +94,7 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
     verification: { ...tables.verification, storeIdentifier: 'hashed' },
     account: {
       ...tables.account,
-      // only a provider that has proven an email, and only where it was proven here too
+      // only for an email that the provider has verified, and that was verified here too
       accountLinking: { enabled: true, trustedProviders: [], allowDifferentEmails: false },
     },
     emailAndPassword: passwordOptions(identity),
@@ -127,7 +127,7 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
       },
       ipAddress: { disableIpTracking: true },
       database: { generateId: 'uuid' },
-      // named, or they would be off wherever NODE_ENV is "test"
+      // set explicitly: the library switches them off when NODE_ENV is "test"
       disableOriginCheck: false,
       disableCSRFCheck: false,
       backgroundTasks: {
@@ -149,16 +149,16 @@ function passwordOptions(identity: Identity) {
     revokeSessionsOnPasswordReset: true,
     sendResetPassword: ({ user, url, token }) => sendResetMail(identity, user.email, url, token),
     onExistingUserSignUp: ({ user }) => sendExistingMail(identity, user.email),
-    // the mail was read: that proves the address as well as the other link does
+    // a reset proves that the mail was read, as the verification link does
     onPasswordReset: ({ user }) => markEmailProven(identity.pool, user.id),
   } satisfies BetterAuthOptions['emailAndPassword'];
 }
 
-/** So many passwords are worked on at once: each takes a thread, 32 MiB and a tenth of a second. */
+/** How many passwords are hashed at once: each takes a thread, 32 MiB and a tenth of a second. */
 const passwordsAtOnce = 2;
 const passwordWaitMs = 3_000;
 
-/** Strangers with many addresses can send more passwords than there are threads, which lookups of names need as well. */
+/** Clients with many addresses can send more passwords than there are threads, which DNS look-ups need too. */
 function boundedPasswords() {
   const gate = createConcurrencyLimit(passwordsAtOnce);
   const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -173,7 +173,7 @@ function boundedPasswords() {
   };
 }
 
-/** Only somebody with a mail address that reaches them, and that a provider has seen do so, becomes a user. */
+/** A new user needs a deliverable email address, and a provider must have verified it. */
 function refuseUser(
   user: { readonly email?: string | undefined; readonly emailVerified?: boolean | undefined },
   { action, method }: { readonly action: string; readonly method: string },
@@ -193,14 +193,14 @@ function checkProviderSignIn(path: string, body: unknown): void {
     });
 }
 
-/** Of what people say of themselves: a name that can be shown in a line, and no picture from wherever they like. */
+/** Allows a name that fits on a line, and no picture: its URL could point anywhere. */
 function checkProfile(path: string, body: unknown): void {
   if (path !== '/sign-up/email' && path !== '/update-user') return;
   const { name, image } = Object(body) as { readonly name?: unknown; readonly image?: unknown };
   const isShown = typeof name !== 'string' || /^\P{Cc}{1,100}$/u.test(name);
   if (!isShown || image != null)
     throw APIError.fromStatus('BAD_REQUEST', {
-      message: 'a name is of 1 to 100 characters, without a picture',
+      message: 'The name must have 1 to 100 characters on one line, and no picture is accepted.',
     });
 }
 
@@ -218,9 +218,11 @@ async function recordStart(
   await recordSession(identity, { sessionId: id, userId, method, provider, expiresAt });
 }
 
-/** Its own words may hold an address: only those are passed on that cannot. */
+/** The library's messages may contain an email address: only messages that cannot are logged. */
 function logFault({ log }: Identity, level: string, message: string): void {
   if (level !== 'error') return;
-  const told = /^[\w .,:;'"()/-]{1,200}$/.test(message) ? message : 'in words that are not passed on';
-  log.warn({ told }, 'better-auth reported a fault');
+  const text = /^[\w .,:;'"()/-]{1,200}$/.test(message)
+    ? message
+    : 'a message that may contain personal data';
+  log.warn({ text }, 'better-auth reported a fault');
 }

@@ -6,16 +6,16 @@ import type { Lane } from '../store/lane.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
 import type { PromiseTracker } from '../runtime/promise-tracker.ts';
 
-/** What the use cases of people's accounts work with. */
+/** What the use cases of user accounts work with. */
 export interface Identity {
   readonly settings: IdentityConfig;
   readonly pool: pg.Pool;
   readonly lane: Lane;
-  /** Where this gateway is reached: an origin. Known once it listens. */
+  /** The origin at which clients reach this gateway. Known once it listens. */
   readonly publicUrl: () => string;
-  /** How many leading bits make two IPv6 addresses one client. */
+  /** IPv6 addresses with the same prefix of so many bits count as one client. */
   readonly ipv6Prefix: number;
-  /** Undefined where none are sent, and so nobody has a password. */
+  /** Undefined when the gateway sends no mail: users cannot have passwords then. */
   readonly mailer: Mailer | undefined;
   readonly contractSignatures: ContractSignatureChecker;
   /** Work that no answer waits for; a shutdown does. */

@@ -14,7 +14,7 @@ interface Ledger {
 const prefix = 'tollbook_';
 const stream = 'operator:tokens';
 
-/** Makes a token and writes that down. The token itself is returned this once and stored nowhere. */
+/** Creates a token and records it. The token itself is returned only here; the database stores its SHA-256. */
 export async function issueOperatorToken(
   { pool, lane }: Ledger,
   asked: {
@@ -33,14 +33,14 @@ export async function issueOperatorToken(
   return { tokenId, token };
 }
 
-/** False where there is no such token, or it was revoked before. */
+/** False when there is no such token, or it was revoked before. */
 export async function revokeOperatorToken({ pool, lane }: Ledger, tokenId: number): Promise<boolean> {
   if (!(await revokeToken(pool, tokenId))) return false;
   await lane.append({ stream, events: [{ type: 'operator_token_revoked', data: { token_id: tokenId } }] });
   return true;
 }
 
-/** The operator behind a bearer token, if it holds now. */
+/** The operator of a bearer token; undefined when the token is not valid now. */
 export function findOperator(
   { db }: Pick<Ledger, 'db'>,
   token: string | undefined,

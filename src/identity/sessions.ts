@@ -19,7 +19,7 @@ export interface SessionUser {
   readonly accountId: number;
 }
 
-/** What all cookies are called; over https in a way that browsers let no other host and no plain connection set. */
+/** The prefix of all cookie names; over https one that browsers accept only from this host over https. */
 export function cookiePrefix(publicUrl: string): string {
   return isHttps(publicUrl) ? '__Host-tollbook' : 'tollbook';
 }
@@ -28,17 +28,17 @@ export function isHttps(publicUrl: string): boolean {
   return publicUrl.startsWith('https:');
 }
 
-/** What a session's token is known by in the database: of no use to whoever reads it there. */
+/** The database stores only this hash of a session's token, so that reading it gives no session. */
 export function sessionTokenHash(token: string): string {
   return createHash('sha256').update(token).digest('base64url');
 }
 
-/** A cookie's value as better-auth writes it: the text, a point, and its HMAC-SHA-256 in base64. */
+/** A cookie's value as better-auth writes it: the text, a dot, and its HMAC-SHA-256 in base64. */
 export function signedValue(secret: string, text: string): string {
   return encodeURIComponent(`${text}.${createHmac('sha256', secret).update(text).digest('base64')}`);
 }
 
-/** The text of a signed cookie; undefined where the signature is not ours. */
+/** The text of a signed cookie; undefined when the signature is not this gateway's. */
 function verifiedText(secret: string, value: string): string | undefined {
   const text = /^([A-Za-z0-9_-]{1,128})(?:\.|%2E)/i.exec(value)?.[1] ?? '';
   const given = Buffer.from(decoded(value));
@@ -63,7 +63,7 @@ export function cookieOf(header: string | undefined, name: string): string | und
   return undefined;
 }
 
-/** The name of the cookie that a session is carried by. */
+/** The name of the session cookie. */
 export function sessionCookieName(publicUrl: string): string {
   return `${cookiePrefix(publicUrl)}.session_token`;
 }
@@ -90,7 +90,7 @@ export async function resolveSession(
   return { kind: 'session', user: { sessionId, userId, accountId } };
 }
 
-/** Writes down that there is a user, once, and opens its account of credit; returns that one's id. */
+/** Records a user once, and opens its credit account; returns the account's id. */
 export async function openUser(
   { pool, lane }: Pick<Identity, 'pool' | 'lane'>,
   userId: string,
@@ -103,7 +103,7 @@ export async function openUser(
   return openCreditAccount({ pool, lane }, accountNameOf(userId));
 }
 
-/** Writes down that a session has begun. To be done before anybody is handed its token. */
+/** Records the start of a session; must be done before its token is sent. */
 export async function recordSession(
   { lane }: Pick<Identity, 'lane'>,
   session: {
@@ -129,7 +129,7 @@ export async function recordSession(
   });
 }
 
-/** Ends sessions at once, in every process, and writes that down. */
+/** Ends sessions in every process at once, and records their ends. */
 export async function endUserSessions(
   identity: Pick<Identity, 'pool' | 'lane'>,
   sessionIds: readonly string[],
@@ -139,7 +139,7 @@ export async function endUserSessions(
   return ended.length;
 }
 
-/** Writes down the end of up to `max` sessions that expired, or whose end nobody came to write down; returns how many. */
+/** Records the end of up to `max` sessions that expired or whose end was not recorded, and deletes them; returns how many. */
 export async function pruneSessions(identity: Pick<Identity, 'pool' | 'lane'>, max: number): Promise<number> {
   const ended = await findEndedSessions(identity.pool, max);
   await recordEnds(identity, ended);
@@ -150,7 +150,7 @@ async function recordEnds(
   { pool, lane }: Pick<Identity, 'pool' | 'lane'>,
   ended: readonly EndedSession[],
 ): Promise<void> {
-  // another process may have come first: then there is a second event already
+  // another process may have recorded the end already: then the expected version does not match
   await Promise.all(
     ended.map((session) =>
       lane.append({ stream: sessionStream(session.sessionId), expect: 1, events: [endOf(session)] }),

@@ -16,14 +16,14 @@ import type { Identity } from './context.ts';
 import { recordRefusal } from './sign-in-limits.ts';
 import { openWalletUser } from './wallet-user.ts';
 
-/** Of what is refused, and of what only the chain can tell. */
+/** Limit of refused sign-ins, and of signatures that only a contract can check. */
 const perMinute = 10;
-/** Of all that a client tries: each sign-in leaves a session behind. */
+/** Limit of all sign-ins of a client: each creates a session. */
 const triesPerMinute = 60;
 const maxAgeSecs = 300;
 const maxSkewMs = 60_000;
 
-/** What a client is to sign for. */
+/** What a SIWE message must contain. */
 export interface SiweTerms {
   readonly nonce: string;
   readonly domain: string;
@@ -44,13 +44,13 @@ export type WalletAnswer =
       readonly user: User;
       readonly session: Awaited<ReturnType<Auth['startSession']>>;
     }
-  /** `reason` is for the operator's ledger; the client is only told that it does not match. */
+  /** `reason` is for the ledger; the client only learns that the message does not match. */
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'limited' }
-  /** The chain could not be asked about a contract's signature: the same again may succeed. */
+  /** The chain could not be reached to check a contract's signature: repeating the request may succeed. */
   | { readonly kind: 'unavailable' };
 
-/** A fresh nonce, and all else that a message must say. */
+/** A new nonce, and the other values that a message must contain. */
 export async function issueNonce(identity: Identity): Promise<SiweTerms> {
   const nonce = randomBytes(16).toString('hex');
   await storeNonce(identity.pool, nonce);
@@ -60,9 +60,9 @@ export async function issueNonce(identity: Identity): Promise<SiweTerms> {
 }
 
 /**
- * Signs somebody in who has signed our terms with their wallet; the first time that makes them a user. Refusals are limited
- * by client, and so is, by wallet, what its key has not signed. Whoever shows the key of an ordinary account gets in whatever
- * strangers did in its name.
+ * Signs a user in by a message that their wallet has signed; the first sign-in creates the user. Refusals are limited by
+ * client, and signatures that are not by the wallet's key also by wallet. A signature by the wallet's own key is not affected
+ * by other clients' attempts.
  */
 export async function signInByWallet(
   identity: Identity,
@@ -75,27 +75,27 @@ export async function signInByWallet(
   if (!(await countAuthFailure(identity.pool, refusals, perMinute, false))) return { kind: 'limited' };
   if (!(await takesTurn(identity, `siwe-try:${client}`, triesPerMinute))) return { kind: 'limited' };
   const message = parseSiweMessage(asked.message);
-  const verdict = message
-    ? await judge(identity, asked, message)
+  const check = message
+    ? await checkMessage(identity, asked, message)
     : { kind: 'refused' as const, reason: 'malformed' };
-  if (verdict.kind === 'refused') {
-    // of many at once no more are told than one after the other
+  if (check.kind === 'refused') {
+    // concurrent refusals count like sequential ones
     if (!(await takesTurn(identity, refusals))) return { kind: 'limited' };
-    await recordRefusal(identity, 'wallet', verdict.reason);
+    await recordRefusal(identity, 'wallet', check.reason);
   }
-  if (verdict.kind !== 'proven') return verdict;
-  return letIn(identity, auth, verdict.address);
+  if (check.kind !== 'proven') return check;
+  return startWalletSession(identity, auth, check.address);
 }
 
-type Verdict =
+type Check =
   | { readonly kind: 'proven'; readonly address: Address }
   | Exclude<WalletAnswer, { kind: 'signed_in' }>;
 
-async function judge(
+async function checkMessage(
   identity: Identity,
   { address, signature, message: text }: WalletSignIn,
   message: SiweMessage,
-): Promise<Verdict> {
+): Promise<Check> {
   const { domain, origin } = termsOf(identity);
   const nowMs = Date.now() + identity.lane.state.clockOffsetMs;
   const chainIds = [identity.settings.siweChainId];
@@ -111,9 +111,9 @@ async function judge(
   if (address.toLowerCase() !== message.address) return { kind: 'refused', reason: 'wrong_address' };
   const isOfKey = recoverSiweSigner(text, signature) === message.address;
   if (!isOfKey && !(await takesTurn(identity, `siwe:${message.address}`))) return { kind: 'limited' };
-  // whoever has the key may have tried it before: a signature without it never uses a nonce up
+  // a signature that is not by the key never uses up the nonce of the owner's own message
   if (!isOfKey) {
-    const asContract = await judgeContract(identity, message.address, text, signature);
+    const asContract = await checkContract(identity, message.address, text, signature);
     if (asContract) return asContract;
   }
   if (!(await consumeNonce(identity.pool, message.nonce, maxAgeSecs)))
@@ -121,37 +121,37 @@ async function judge(
   return { kind: 'proven', address: message.address };
 }
 
-/** Undefined where the account is a contract that holds the signature for its own (ERC-1271). */
-async function judgeContract(
+/** Undefined when the account is a contract that accepts the signature (ERC-1271). */
+async function checkContract(
   { settings, contractSignatures, log }: Identity,
   account: Address,
   text: string,
   signature: string,
-): Promise<Verdict | undefined> {
+): Promise<Check | undefined> {
   const mismatch = { kind: 'refused', reason: 'signature_mismatch' } as const;
   const rpcUrl = settings.siweRpcUrl;
   if (rpcUrl === undefined || !isHex(signature)) return mismatch;
   const digest = bytesToHex(siweDigest(text));
   const answer = await contractSignatures.isValidSignature({ rpcUrl, account, digest, signature });
   if (answer.kind === 'answer') return answer.valid ? undefined : mismatch;
-  log.warn({ cause: answer.cause }, "a contract's signature could not be checked: nobody was signed in");
+  log.warn({ cause: answer.cause }, "a contract's signature could not be checked: the sign-in was refused");
   return { kind: 'unavailable' };
 }
 
-/** Whole bytes, as many as a contract may reasonably want. */
+/** Whole bytes, at most 2,048. */
 function isHex(text: string): text is Hex {
   return /^0x(?:[0-9a-f]{2}){0,2048}$/i.test(text);
 }
 
-async function letIn(identity: Identity, auth: Auth, address: Address): Promise<WalletAnswer> {
+async function startWalletSession(identity: Identity, auth: Auth, address: Address): Promise<WalletAnswer> {
   const userId = await openWalletUser(identity, address);
   const session = await auth.startSession(userId);
   const user = await findUser(identity.pool, userId);
-  if (!user) throw new Error('a session began without its user');
+  if (!user) throw new Error('a session was started for an unknown user');
   return { kind: 'signed_in', user, session };
 }
 
-/** Counts one more; false where the last minute had all of them. */
+/** Counts one attempt; false when the last minute's are used up. */
 async function takesTurn({ pool }: Identity, subject: string, most = perMinute): Promise<boolean> {
   return (await countAttempt(pool, [{ subject, perMinute: most }])).retryMs === 0;
 }

@@ -4,22 +4,22 @@ import { userOfWallet } from '../store/identity.ts';
 import type { Identity } from './context.ts';
 import { openUser } from './sessions.ts';
 
-/** No mail is ever sent there: RFC 2606 keeps the name for nobody. */
-const nobodysDomain = 'wallet.invalid';
+/** RFC 2606 reserves the top-level domain `invalid`, so no mail is ever delivered there. */
+const unreachableDomain = 'wallet.invalid';
 
-/** Whether a mail address is that of somebody who has none. */
+/** Whether an email address is the placeholder of a user without one. */
 export function isUnreachable(email: string): boolean {
   return /[@.]invalid\.?$/i.test(email);
 }
 
-/** The user whose wallet this is, made where there is none. Of many who ask at once, all are told the same one. */
+/** The user of a wallet, created when there is none. Concurrent calls return the same user. */
 export async function openWalletUser(
   ledger: Pick<Identity, 'pool' | 'lane'>,
   address: Address,
 ): Promise<string> {
-  const asNew = randomUUID();
-  const email = `${asNew}@${nobodysDomain}`;
-  const userId = await userOfWallet(ledger.pool, address, { userId: asNew, name: address, email });
-  if (userId === asNew) await openUser(ledger, userId);
+  const newUserId = randomUUID();
+  const email = `${newUserId}@${unreachableDomain}`;
+  const userId = await userOfWallet(ledger.pool, address, { userId: newUserId, name: address, email });
+  if (userId === newUserId) await openUser(ledger, userId);
   return userId;
 }

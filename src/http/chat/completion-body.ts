@@ -2,16 +2,16 @@ import type { Readable } from 'node:stream';
 import type { BodyReservation } from '../server/body-memory.ts';
 import { ThrownOpenAiError } from './openai-errors.ts';
 
-/** What a piece takes beside its bytes: a body may come byte by byte. */
+/** Memory per chunk beside its bytes: a body may arrive byte by byte. */
 const pieceBytes = 512;
-/** Bytes, text, values, text again and its bytes are held of a body while it is worked on, text with two bytes a character. */
+/** Memory per byte of a body while it is processed: its bytes, text, values, and text and bytes again; text has two bytes a character. */
 const workFactor = 8;
 
 /**
- * Reads a body as bytes. One that is too large, or finds no room, is read to its end all the same and thrown away: a client
- * that is still sending would not see the refusal. The server's time-out for requests bounds that.
- * @param enter its place, which it leaves when it is refused
- * @throws ThrownOpenAiError `body_too_large`, `overloaded`; `invalid_request` where the client stopped in the middle
+ * Reads a body as bytes. A refused body is still read to its end and discarded: a client that is sending would not see the
+ * refusal. The server's request time-out limits that.
+ * @param enter reserves memory for the body, which is freed when the body is refused
+ * @throws ThrownOpenAiError `body_too_large`, `overloaded`; `invalid_request` when the client stopped in the middle
  */
 export async function readBody(
   payload: Readable,
@@ -41,7 +41,7 @@ export async function readBody(
   return Buffer.concat(pieces, sizeBytes);
 }
 
-/** Whether a body's headers say that it is JSON as it is: with a charset or without, but not compressed. */
+/** Whether the headers declare uncompressed JSON, with or without a charset. */
 export function isPlainJson(headers: {
   readonly 'content-type'?: string | undefined;
   readonly 'content-encoding'?: string | undefined;

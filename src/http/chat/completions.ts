@@ -18,17 +18,17 @@ import { createWaitLimit } from '../server/wait-limit.ts';
 import { noteFacts } from '../server/request-log.ts';
 
 const mebibyte = 1_048_576;
-/** Of the bodies of all requests together, with what is made of them. */
+/** Memory for the bodies of all requests together, and for what is parsed from them. */
 const maxBodies = { arrivingBytes: 64 * mebibyte, workingBytes: 192 * mebibyte };
-/** So many times its bytes stay of a body that was sent: those, and what its tokens are estimated by. */
+/** Memory per byte of a body after the upstream was called: its bytes, and the sample that estimates its tokens. */
 const sentFactor = 2;
 const keepAliveMs = 15_000;
-/** How long the rest of an answer waits for its reader, after the upstream is done. */
+/** How long an unread rest of an answer is kept after the upstream is done. */
 const unreadMs = 60_000;
 const ledgerUnavailable = refuse(openAiError('ledger_unavailable'), { retryAfterSecs: 2 });
 
 /**
- * POST /v1/chat/completions. A client that leaves aborts its completion at once, and so does `cutShort` with all of them.
+ * POST /v1/chat/completions. A client that leaves aborts its completion at once; `cutShort` aborts all of them.
  */
 export function completionRoutes(current: () => ChatContext, cutShort: AbortSignal) {
   return async (app: FastifyInstance): Promise<void> => {
@@ -58,13 +58,13 @@ export function completionRoutes(current: () => ChatContext, cutShort: AbortSign
     app.post('/chat/completions', async (request, reply) => {
       if (!isPlainJson(request.headers))
         return sendOpenAiError(request, reply, openAiError('unsupported_media_type'));
-      // one configuration for the whole request, whatever is loaded meanwhile
+      // a reload does not change the configuration of a running request
       const context = current();
       const client = new AbortController();
       open.add(client);
       reply.raw.once('close', () => {
         open.delete(client);
-        // every answer ends so: without a reason each would make an exception of its own, stack and all
+        // an abort without a reason would create an exception with a stack trace for every answer
         client.abort(clientLeft);
       });
       const bodyBytes = Buffer.isBuffer(request.body) ? request.body.length : 0;
@@ -75,15 +75,15 @@ export function completionRoutes(current: () => ChatContext, cutShort: AbortSign
       const admitted = await patience.within(asked);
       if (admitted === ledgerUnavailable) client.abort(gaveUp);
       const answer = admitted === ledgerUnavailable ? ledgerUnavailable : await flow;
-      // an answer that has begun needs the request no more
+      // the answer has begun, so the request's memory can be freed
       if (answer !== ledgerUnavailable) places.get(request)?.shrink(bodyBytes * sentFactor);
       return sendAnswer(context, request, reply, answer, cutShort);
     });
   };
 }
 
-/** Nobody waits for an answer any more: it was told that the ledger is away. */
-const gaveUp = 'the ledger is away';
+/** The client was refused already, because the ledger could not be reached in time. */
+const gaveUp = 'the ledger cannot be reached';
 
 async function makeAdmitted(
   context: ChatContext,
@@ -101,7 +101,7 @@ async function admit(context: ChatContext, request: FastifyRequest): Promise<Adm
   const caller = await callerOf(context, request);
   if (caller.kind === 'refused') return caller;
   const { body } = request;
-  // it must not be kept for as long as its answer takes
+  // frees the body while the answer is being written
   request.body = undefined;
   return requestChat(context, caller, Buffer.isBuffer(body) ? body : Buffer.alloc(0));
 }
@@ -121,11 +121,11 @@ async function sendAnswer(
   const body = await eventStream(answer.chunks, { keepAliveMs, isCutShort: () => cutShort.aborted });
   void context.running.add(once(body, 'close'));
   void endUnread(body, answer.ended);
-  // no proxy on the way is to gather what is sent piece by piece
+  // asks proxies not to buffer the stream
   return reply.headers({ 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }).send(body);
 }
 
-/** A client that does not read what there is must not keep its connection for ever. */
+/** Closes the connection of a client that does not read the rest of its answer in time. */
 async function endUnread(body: Readable, ended: Promise<void>): Promise<void> {
   await ended;
   const timer = setTimeout(() => body.destroy(new Error('the client does not read')), unreadMs);

@@ -6,13 +6,13 @@ import type { ChatContext } from '../../chat/context.ts';
 import { isOfOwnPages } from '../identity/own-origin.ts';
 import { type ApiKey, findApiKeyById } from '../../store/api-keys.ts';
 
-/** Who asks, by all that the request carries; one that says it twice is refused before anybody chooses between the two. */
+/** The caller of a request; a credential header that occurs twice is refused. */
 export async function callerOf(context: ChatContext, request: FastifyRequest): Promise<Caller | Refused> {
   const credentials = readCredentials(context, request);
   return 'kind' in credentials ? credentials : resolveCaller(context, credentials);
 }
 
-/** The same where nothing is admitted, which would look at it: the key as it stands now, if it holds. */
+/** The caller of a request without admission, which would check the key: reads the key's current state and checks it here. */
 export async function readerOf(context: ChatContext, request: FastifyRequest): Promise<Caller | Refused> {
   const caller = await callerOf(context, request);
   if (caller.kind !== 'api_key') return caller;
@@ -23,17 +23,17 @@ export async function readerOf(context: ChatContext, request: FastifyRequest): P
   return { ...caller, key };
 }
 
-/** The key that a request must carry, or how it is refused. */
+/** The API key that a request must carry. */
 export async function keyOf(
   context: ChatContext,
   request: FastifyRequest,
 ): Promise<{ readonly kind: 'api_key'; readonly key: ApiKey } | Refused> {
   const caller = await readerOf(context, request);
   if (caller.kind === 'refused' || caller.kind === 'api_key') return caller;
-  return refuse(openAiError('invalid_api_key', { message: 'This address wants an API key.' }));
+  return refuse(openAiError('invalid_api_key', { message: 'This endpoint requires an API key.' }));
 }
 
-/** The account that a request spends from, or how it is refused. */
+/** The account that a request spends from. */
 export async function accountOf(
   context: ChatContext,
   request: FastifyRequest,
@@ -42,12 +42,14 @@ export async function accountOf(
   if (caller.kind === 'refused') return caller;
   const spending = spendingOf(caller);
   if (spending) return { kind: 'account', accountId: spending.account_id };
-  return refuse(openAiError('invalid_api_key', { message: 'This address wants an API key, or a session.' }));
+  return refuse(
+    openAiError('invalid_api_key', { message: 'This endpoint requires an API key or a session.' }),
+  );
 }
 
 function readCredentials({ identity }: ChatContext, request: FastifyRequest): Credentials | Refused {
   const { raw, headers, ip } = request;
-  // Node keeps only the first Authorization, and joins other headers that came twice
+  // `headers` has only the first Authorization, and joins other headers that occur twice
   const { authorization = [], 'x-payment-signature': payment = [] } = raw.headersDistinct;
   if (authorization.length > 1) return twice('Authorization');
   if (payment.length > 1) return twice('X-Payment-Signature');

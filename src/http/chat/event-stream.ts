@@ -3,12 +3,12 @@ import { Readable } from 'node:stream';
 const keepAlive = Buffer.from(': keep-alive\n\n');
 
 /**
- * A response body pulled from events one at a time: nothing is read ahead of a slow client, and a client that leaves ends the
- * events. Where they are silent for long, a comment tells whoever stands between that the connection is needed.
- * Resolves once the events have begun: only what has begun can be ended.
+ * A response body that pulls events one at a time: nothing is read ahead of a slow client, and a client that leaves ends the
+ * events. During a long silence a comment keeps proxies from closing the connection. Resolves once the first event has
+ * arrived: an iterator that has not begun could not be ended.
  * @param events each ends in a blank line; they never throw
- * @param isCutShort asked at the end: true breaks the connection instead of ending the body, so that no client takes it for
- * whole
+ * @param isCutShort checked at the end: true breaks the connection instead of ending the body, so that no client takes the
+ * answer for complete
  */
 export async function eventStream(
   events: AsyncIterable<Buffer>,
@@ -19,7 +19,7 @@ export async function eventStream(
   let isPulling = false;
 
   const pull = async (stream: Readable): Promise<void> => {
-    // a comment that was read asks again while the event is still awaited
+    // reading a comment triggers another read while the event is still awaited
     if (isPulling) return;
     isPulling = true;
     const timer = setInterval(() => {
@@ -30,7 +30,7 @@ export async function eventStream(
     first = undefined;
     isPulling = false;
     if (!done) stream.push(value);
-    else if (isCutShort()) stream.destroy(new Error('the gateway is going down'));
+    else if (isCutShort()) stream.destroy(new Error('the gateway is shutting down'));
     else stream.push(null);
   };
   return new Readable({

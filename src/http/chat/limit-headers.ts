@@ -3,9 +3,9 @@ import type { LimitState } from '../../chat/answer.ts';
 const daySecs = 86_400;
 
 /**
- * Where a caller stands, twice: as most clients read it (`X-RateLimit-*`: what may be done now, and when there is more), and
- * as the IETF's draft says it, every window by itself.
- * @param nowMs by the clock that decides
+ * What is left of a caller's limits, in two forms: `X-RateLimit-*`, for what is allowed now and when more is, and the IETF
+ * draft's headers, with every window by itself.
+ * @param nowMs by the database's clock
  */
 export function limitHeaders(limit: LimitState, nowMs: number): Readonly<Record<string, string>> {
   const { perMinute, remaining, resetSecs, day } = limit;

@@ -8,10 +8,10 @@ import { readerOf } from './credentials.ts';
 import { sendOpenAiError } from './openai-errors.ts';
 import type { ModelJson } from '../schemas/model.ts';
 
-/** OpenAI's models have a birthday; upstreams do not tell theirs, and it is to be the same on every gateway. */
+/** OpenAI's format has a creation time; upstreams report none, so it is the same constant on every gateway. */
 const createdSecs = 1_767_225_600;
 
-/** GET /v1/models and /v1/models/{id}: for everybody, and with a key only what it may use. */
+/** GET /v1/models and /v1/models/{id}: all models, or with an API key those that it may use. */
 export function modelRoutes(current: () => ChatContext) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/models', async (request, reply) => {

@@ -5,7 +5,7 @@ import type { PaymentOffer } from '../../spend/payment-offer.ts';
 import { refusalOf } from '../server/errors.ts';
 import { noteFacts } from '../server/request-log.ts';
 
-/** A request that is refused from within, by throwing. */
+/** A refusal thrown where Fastify allows no answer: by a content type parser. */
 export class ThrownOpenAiError extends Error {
   override readonly name = 'ThrownOpenAiError';
   readonly error: OpenAiError;
@@ -16,7 +16,7 @@ export class ThrownOpenAiError extends Error {
   }
 }
 
-/** Sends one refusal of the routing API: OpenAI's envelope, and the headers by which its clients decide about a retry. */
+/** Sends a refusal of the chat API: OpenAI's envelope, and the headers that decide whether clients retry. */
 export function sendOpenAiError(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -31,7 +31,7 @@ export function sendOpenAiError(
   return reply.code(status).header('cache-control', 'no-store').send(body);
 }
 
-/** How a request could be paid on a chain: what clients of spend authorizations read. */
+/** How a request could be paid by a spend authorization. */
 function offerHeaders({ amount, token, recipient, network }: PaymentOffer): Readonly<Record<string, string>> {
   return {
     'x-payment-required': String(amount),
@@ -41,7 +41,7 @@ function offerHeaders({ amount, token, recipient, network }: PaymentOffer): Read
   };
 }
 
-/** What is thrown below `/v1` ends here: a known fault gets its error, anything else is ours, is logged, and says nothing. */
+/** Answers what was thrown below `/v1`: a known error by its code; anything else is a fault, logged and answered as `server_error`. */
 export function sendThrown(thrown: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const error = openAiErrorOf(thrown);
   if (error.status >= 500 && !(thrown instanceof ThrownOpenAiError))
@@ -62,7 +62,7 @@ function openAiErrorOf(thrown: Error & { readonly statusCode?: number }): OpenAi
   return openAiError(names[refusalOf(thrown)] ?? 'server_error');
 }
 
-/** An upstream's code may be passed on to its client, but only a machine word enters the log. */
+/** Clients receive an upstream's own code, but the log only plain identifiers. */
 function loggable(code: string): string {
   return /^[a-z0-9_]{1,64}$/.test(code) ? code : 'other';
 }

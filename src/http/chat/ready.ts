@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { chatReadiness } from '../../chat/readiness.ts';
 import type { ChatContext } from '../../chat/context.ts';
 
-/** GET /v1/ready: for the load balancer of a gateway that serves models only, too. */
+/** GET /v1/ready: for load balancers. */
 export function readyRoutes(current: () => ChatContext) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/ready', async (_request, reply) => {

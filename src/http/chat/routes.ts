@@ -8,8 +8,8 @@ import { sendOpenAiError, sendThrown } from './openai-errors.ts';
 import { readyRoutes } from './ready.ts';
 
 /**
- * The routing API: everything below `/v1`, where every answer has an `x-request-id` and every error is OpenAI's.
- * @param cutShort its abort ends all completions that are under way
+ * The chat API: everything below `/v1`, where every answer has an `x-request-id` and every error OpenAI's format.
+ * @param cutShort its abort ends all running completions
  */
 export function chatRoutes(current: () => ChatContext, cutShort: AbortSignal) {
   const below = async (app: FastifyInstance): Promise<void> => {
@@ -29,7 +29,7 @@ export function chatRoutes(current: () => ChatContext, cutShort: AbortSignal) {
   };
 }
 
-/** No such address is 404; an address that takes another method is 405, and says which. */
+/** An unknown path is 404; a known path with another method is 405, with the allowed methods. */
 function refuseUnknown(app: FastifyInstance): void {
   const methodsByPath = new Map<string, Set<string>>();
   app.addHook('onRoute', ({ url, method }) => {

@@ -9,7 +9,7 @@ import { accountOf, keyOf } from '../chat/credentials.ts';
 import { sendOpenAiError } from '../chat/openai-errors.ts';
 import { type CreditsJson, generationQuery, type KeyStateJson } from '../schemas/credit.ts';
 
-/** What whoever spends may know of it: the account's credit, what became of its completions, and what is left of a key. */
+/** What a caller may read: its account's credit, its completions, and what is left of its key. */
 export function creditRoutes(current: () => ChatContext) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/key', async (request, reply) => {
@@ -35,7 +35,7 @@ export function creditRoutes(current: () => ChatContext) {
     route('/generation', async ({ context, accountId, request, reply }) => {
       const { data: query } = generationQuery.safeParse(request.query);
       const generation = query && (await readGeneration(context, { accountId }, query.id));
-      // one of another account is told apart from none by nobody
+      // a completion of another account looks like an unknown one
       return generation ? reply.send(generation) : sendOpenAiError(request, reply, openAiError('not_found'));
     });
   };
@@ -50,7 +50,7 @@ type Handler = (asked: {
 
 async function openedAccount({ db }: ChatContext, accountId: number): Promise<Account> {
   const account = await findAccount(db, { accountId });
-  if (!account) throw new Error(`the account ${accountId} that spends is not there`);
+  if (!account) throw new Error(`the account ${accountId} of a valid caller does not exist`);
   return account;
 }
 

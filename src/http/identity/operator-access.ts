@@ -6,7 +6,7 @@ import type { OperatorToken } from '../../store/operator-tokens.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { bearerToken } from '../server/request-values.ts';
 
-/** The operator who asks. Undefined where the answer was given already: no token, or not for this. */
+/** The operator of the request's token. Undefined when the request was refused: no valid token, or another scope. */
 export async function authorizeOperator(
   ledger: { readonly db: LedgerDatabase },
   request: FastifyRequest,

@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 
 /**
- * Whether what a request wants may be done in the name of the cookie it carries. Browsers say where a request that writes
- * comes from; who says nothing is no browser, and has the cookie by its own means.
+ * Whether a request may act by the cookie it carries. Browsers send the origin of every request that writes; a client that
+ * sends none is not a browser.
  */
 export function isOfOwnPages({ method, headers }: FastifyRequest, publicUrl: string): boolean {
   if (method === 'GET' || method === 'HEAD') return true;

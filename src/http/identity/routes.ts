@@ -10,7 +10,7 @@ import { siweRoutes } from './siwe.ts';
 
 const bodyLimit = 32_768;
 
-/** People: who they are, and what is theirs. Everything below `/api`; nothing here is for pages of other origins. */
+/** User accounts: sign-in, sessions and API keys, everything below `/api`. Refuses requests from pages of other origins. */
 export function identityRoutes(identity: Identity, door: AuthLoader, current: () => ChatContext) {
   const below = async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', async (request, reply) => {
