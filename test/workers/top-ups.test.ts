@@ -137,7 +137,7 @@ describe('one payment gives credit once', () => {
     const given = await Promise.all(Array.from({ length: 20 }, () => topUp(ledger, facts, 10_000_000n)));
     const account = (given[0] as { account: string }).account;
     const credited = { kind: 'credited', account, creditedMicros: 10_000_000n, balanceMicros: 10_000_000n };
-    expect(given).toEqual(Array(20).fill(credited));
+    expect(given).toEqual(Array.from({ length: 20 }, () => credited));
 
     await database.moveClock(61);
     const gateway = await startTopUpGateway(chain, { database });
