@@ -10,7 +10,7 @@ import { presence } from '../../src/domain/values/presence.ts';
 
 const { silentSecs } = presence;
 
-test('a gateway that nobody saw for a while gives back what was taken too much for a stream it ends itself', async () => {
+test('a gateway whose heartbeats were missing returns the excess of a captured hold when it ends the stream itself', async () => {
   const gateway = await startChatGateway();
   const { database } = gateway;
   const key = await gateway.key();

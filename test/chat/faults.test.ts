@@ -71,7 +71,7 @@ async function settled(gateway: ChatGateway): Promise<EventData<'chat_completed'
   return last?.type === 'chat_completed' ? last.data : undefined;
 }
 
-test('every way to fail that is known has its ending here', () => {
+test('every upstream fault has an expected ending in this file', () => {
   expect(Object.keys(endings).toSorted()).toEqual([...faultNames].toSorted());
 });
 
@@ -102,7 +102,7 @@ async function startOne() {
 }
 
 describe.each(Object.entries(endings))('an upstream that has %s', (fault, ending) => {
-  test('ends a whole answer as it should', async () => {
+  test('ends a whole answer with the expected status and charge', async () => {
     const { gateway, key } = await startOne();
     const answer = await gateway.post(ask(`hello fault:${fault}`), key);
     expect(answer.status).toBe(ending.whole);
@@ -111,7 +111,7 @@ describe.each(Object.entries(endings))('an upstream that has %s', (fault, ending
     expect(charged).toBe(ending.whole === 200 ? (ending.isEstimate ?? false) : undefined);
   });
 
-  test('ends a stream as it should', async () => {
+  test('ends a stream with the expected ending and charge', async () => {
     const { gateway, key } = await startOne();
     const answer = await gateway.post({ ...ask(`hello fault:${fault}`), stream: true }, key);
     expect(await streamOf(answer)).toBe(ending.stream);
@@ -147,7 +147,7 @@ describe('with a second upstream', () => {
     (fault) => endings[fault].ledger === 'failed' && fault !== 'bad_request',
   );
 
-  test.each(beforeFirstByte)('nobody notices that the first one has %s', async (fault) => {
+  test.each(beforeFirstByte)('a client does not notice that the first upstream has %s', async (fault) => {
     const { gateway, second } = await startTwo();
     for (const stream of [false, true]) {
       const answer = await gateway.post({ ...ask(`hello fault:${fault}@first`, 'both'), stream });
@@ -159,7 +159,7 @@ describe('with a second upstream', () => {
     await second.close();
   });
 
-  test('a request that is at fault itself is asked of one only', async () => {
+  test('an invalid request is sent to one upstream only', async () => {
     const { gateway, second } = await startTwo();
     const answer = await gateway.post(ask('hello fault:bad_request', 'both'));
     expect(answer.status).toBe(400);
@@ -168,7 +168,7 @@ describe('with a second upstream', () => {
   });
 });
 
-test('one caller whose requests fail closes a model to nobody else', async () => {
+test('the failing requests of one caller do not close a model to other callers', async () => {
   const gateway = await startChatGateway();
   const [mallory, ann] = [await gateway.key(), await gateway.key()].map((key) => ({
     authorization: `Bearer ${key}`,
@@ -178,7 +178,7 @@ test('one caller whose requests fail closes a model to nobody else', async () =>
   expect((await gateway.post(ask('hello'), ann)).status).toBe(200);
 });
 
-test('a model whose limits are used up leaves the others of its upstream alone', async () => {
+test('a rate-limited model does not affect the other models of its upstream', async () => {
   const gateway = await startChatGateway({ model: { retryAfterSecs: 60 } });
   const key = { authorization: `Bearer ${await gateway.key()}` };
   expect((await gateway.post(ask('fault:rate_limited'), key)).status).toBe(503);

@@ -30,7 +30,7 @@ async function startBoth(upstreamUrl?: string) {
   return { gateway, database };
 }
 
-test('both features in one gateway: a paid job and a completion, in one ledger and one document', async () => {
+test('a gateway with both features has one ledger and one OpenAPI document', async () => {
   const { gateway, database } = await startBoth();
   const check = await documentOf(gateway);
   const payment = await quoteAndSign(gateway, '/x402/jobs/1/0', 'x');
@@ -43,7 +43,7 @@ test('both features in one gateway: a paid job and a completion, in one ledger a
   });
 });
 
-test('/x402/ready says how models stand, in a line of its own that payments do not depend on', async () => {
+test('/x402/ready reports chat separately, and payments do not depend on it', async () => {
   const { gateway } = await startBoth(nowhere);
   const check = await documentOf(gateway);
   await eventually(async () =>
@@ -56,7 +56,7 @@ test('/x402/ready says how models stand, in a line of its own that payments do n
   expect(check('GET', '/x402/ready', ready)).toEqual([]);
 });
 
-test('a reload of both is all or nothing', async () => {
+test('a reload of both features changes both or neither', async () => {
   const { gateway, database } = await startBoth();
   const jobsOnly = await testConfig({ database, chain });
   await expect(gateway.reload(jobsOnly)).rejects.toThrow('switching off the feature chat requires a restart');
@@ -69,7 +69,7 @@ test('a reload of both is all or nothing', async () => {
   ]);
 });
 
-test('a feature that is off has no paths, and its shape of errors is nowhere', async () => {
+test('a feature that is off has no paths and no error format', async () => {
   const jobs = await startTestGateway({ database: await createDatabase(), chain });
   for (const path of ['/v1/models', chat, '/v1/%zz']) {
     const answer = await jobs.get(path);

@@ -5,7 +5,7 @@ import { eventually } from '../support/wait.ts';
 
 const holdsOf = 'select started_at from tollbook.chat_hold';
 
-test('a gateway that is stopped leaves no holds: what can be finished is, the rest is paid for as far as it came', async () => {
+test('a stopped gateway leaves no holds: completions are finished, or charged as far as they were written', async () => {
   const gateway = await startChatGateway({
     top: 'shutdown_grace_secs = 2',
     model: { slowMs: 700 },

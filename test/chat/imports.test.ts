@@ -15,7 +15,7 @@ async function packagesOf(module: string): Promise<string> {
   return stdout;
 }
 
-test('a gateway where people have no accounts does not even load what they need', async () => {
+test('a gateway without user accounts does not load the sign-in library', async () => {
   for (const module of ['../../src/main.ts', '../../src/app/chat.ts', '../../src/app/jobs.ts'])
     expect(await packagesOf(module)).not.toContain('better-auth');
   expect(await packagesOf('../../src/app/identity.ts')).toContain('better-auth');

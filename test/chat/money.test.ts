@@ -27,7 +27,7 @@ async function boundOf(gateway: Awaited<ReturnType<typeof startChatGateway>>, bo
 const body = { ...ask('words:3'), max_tokens: 50 };
 
 describe('credit', () => {
-  test('for fourteen lets exactly fourteen of two hundred at once through', async () => {
+  test('for fourteen completions admits exactly fourteen of two hundred concurrent requests', async () => {
     const gateway = await startChatGateway({ routing: 'key_per_minute = 1000' });
     const hanging = { ...ask('words:3 fault:hang'), max_tokens: 50 };
     const bound = await boundOf(gateway, hanging);
@@ -59,7 +59,7 @@ describe('credit', () => {
     await expectBooks(gateway.database);
   });
 
-  test('that covers less than the longest answer buys a shorter one', async () => {
+  test('that covers less than the longest answer limits the answer', async () => {
     const gateway = await startChatGateway();
     const open = ask('words:400');
     const bound = await boundOf(gateway, { ...open, max_tokens: 100 });
@@ -72,7 +72,7 @@ describe('credit', () => {
     expect(asked.max_tokens).toBeLessThan(120);
   });
 
-  test('that is nothing refuses a paid model by both figures, and no free one', async () => {
+  test('of zero refuses a paid model with balance and cost, and admits a free one', async () => {
     const gateway = await startChatGateway();
     const key = { authorization: `Bearer ${await gateway.key(0n)}` };
     const refused = await gateway.post(body, key);
@@ -84,7 +84,7 @@ describe('credit', () => {
     expect(gateway.model.calls).toHaveLength(1);
   });
 
-  test('of a stream that its client leaves is taken for what was written, and no more', async () => {
+  test('is charged for the written part of a stream that its client left, and no more', async () => {
     const gateway = await startChatGateway({ model: { pieceMs: 20 } });
     const key = { authorization: `Bearer ${await gateway.key(1_000_000n)}` };
     const leaving = new AbortController();
@@ -108,7 +108,7 @@ describe('credit', () => {
   });
 });
 
-test('kill -9 under load: nothing is held for good, what was delivered is paid, and the books agree', async () => {
+test('kill -9 under load leaves no hold, delivered completions are charged, and the books balance', async () => {
   const model = await startModelUpstream({ port: 0, pieceMs: 15 });
   onTestFinished(() => model.close());
   const database = await createDatabase();

@@ -53,8 +53,8 @@ async function scene() {
   return { database, lane, accountId, owner, pass: timeOf(database) };
 }
 
-describe('the hold of a process that is not seen any more', () => {
-  test('is taken where the upstream had begun to answer, and free again where it had not', async () => {
+describe('the hold of a process without heartbeats', () => {
+  test('is captured when the upstream had begun to answer, and released otherwise', async () => {
     const { database, lane, accountId, owner, pass } = await scene();
     const recoverer = recovererOn(database);
     await pass(0, owner, recoverer);
@@ -93,7 +93,7 @@ describe('the hold of a process that is not seen any more', () => {
     });
   });
 
-  test('is left alone while it was seen within the time', async () => {
+  test('is kept while a heartbeat is recent enough', async () => {
     const { database, lane, accountId, owner, pass } = await scene();
     const recoverer = recovererOn(database);
     await pass(0, owner, recoverer);
@@ -105,7 +105,7 @@ describe('the hold of a process that is not seen any more', () => {
     expect(await recoverer.recover()).toBe(1);
   });
 
-  test('is ended once by many who look at once, in three processes', async () => {
+  test('is ended once by concurrent recoveries in three processes', async () => {
     const { database, lane, accountId, owner, pass } = await scene();
     const recoverers = [recovererOn(database), recovererOn(database), recovererOn(database)];
     const held: Admission[] = [];
@@ -126,7 +126,7 @@ describe('the hold of a process that is not seen any more', () => {
     });
   });
 
-  test('ends once where its owner comes back and settles it at the same time', async () => {
+  test('is ended once when its owner settles it at the same time', async () => {
     const { database, lane, accountId, owner, pass } = await scene();
     const recoverer = recovererOn(database);
     await pass(0, owner, recoverer);
@@ -150,28 +150,31 @@ describe('the hold of a process that is not seen any more', () => {
     expect(await findAccount(database.db, { accountId })).toMatchObject({ heldMicros: 0, usedMicros: 400 });
   });
 
-  test.each(['started', 'waiting'])('is left to an owner who is seen again in between: %s', async (state) => {
-    const { database, lane, accountId, owner, pass } = await scene();
-    const recoverer = recovererOn(database);
-    await pass(0, owner, recoverer);
-    const { chatId } = await hold(lane, accountId, owner.processId);
-    if (state === 'started') await markHoldsStarted(database.pool, [chatId]);
-    await pass(16, recoverer);
-    const late: Lane = {
-      ...recoverer.lane,
-      async appendCredit(command, options) {
-        await sendHeartbeat(database.pool, owner.processId, silentSecs);
-        return lane.appendCredit(command, options);
-      },
-    };
-    expect(await recoverChats({ ...recoverer, lane: late }, silentSecs)).toBe(0);
-    expect(await findAccount(database.db, { accountId })).toMatchObject({ heldMicros: 100 });
-    await pass(16, recoverer);
-    expect(await recoverer.recover()).toBe(1);
-    await expectBooks(database);
-  });
+  test.each(['started', 'waiting'])(
+    'is kept when its owner has a heartbeat again meanwhile: %s',
+    async (state) => {
+      const { database, lane, accountId, owner, pass } = await scene();
+      const recoverer = recovererOn(database);
+      await pass(0, owner, recoverer);
+      const { chatId } = await hold(lane, accountId, owner.processId);
+      if (state === 'started') await markHoldsStarted(database.pool, [chatId]);
+      await pass(16, recoverer);
+      const late: Lane = {
+        ...recoverer.lane,
+        async appendCredit(command, options) {
+          await sendHeartbeat(database.pool, owner.processId, silentSecs);
+          return lane.appendCredit(command, options);
+        },
+      };
+      expect(await recoverChats({ ...recoverer, lane: late }, silentSecs)).toBe(0);
+      expect(await findAccount(database.db, { accountId })).toMatchObject({ heldMicros: 100 });
+      await pass(16, recoverer);
+      expect(await recoverer.recover()).toBe(1);
+      await expectBooks(database);
+    },
+  );
 
-  test('is left alone by one who was away itself since it looked', async () => {
+  test('is kept by a process whose own heartbeats were missing meanwhile', async () => {
     const { database, lane, accountId, owner, pass } = await scene();
     const recoverer = recovererOn(database);
     await pass(0, owner, recoverer);
@@ -188,7 +191,7 @@ describe('the hold of a process that is not seen any more', () => {
     await expectBooks(database);
   });
 
-  test('that was taken in full gives back what was too much, once, when its owner tells what it has cost', async () => {
+  test('that was captured in full is corrected once, when its owner reports the actual cost', async () => {
     const { database, lane, accountId, owner, pass } = await scene();
     const recoverer = recovererOn(database);
     await pass(0, owner, recoverer);
@@ -214,7 +217,7 @@ describe('the hold of a process that is not seen any more', () => {
     });
   });
 
-  test('is not given back once its upstream has begun to answer', async () => {
+  test('is not released once its upstream has begun to answer', async () => {
     const { database, lane, accountId, owner } = await scene();
     const { chatId } = await hold(lane, accountId, owner.processId);
     await markHoldsStarted(database.pool, [chatId]);
@@ -226,8 +229,8 @@ describe('the hold of a process that is not seen any more', () => {
   });
 });
 
-describe('nobody ends the holds of others', () => {
-  test('before it has said that it lives, or at once after', async () => {
+describe('a process does not end the holds of others', () => {
+  test('before or right after its first heartbeat', async () => {
     const { database, lane, accountId, owner, pass } = await scene();
     await pass(0, owner);
     await hold(lane, accountId, owner.processId);
@@ -240,7 +243,7 @@ describe('nobody ends the holds of others', () => {
     expect(await recoverer.recover()).toBe(1);
   });
 
-  test('where it was away itself, as everybody is while the database is', async () => {
+  test('when its own heartbeats were missing, as during an outage of the database', async () => {
     const { database, lane, accountId, owner, pass } = await scene();
     const recoverer = recovererOn(database);
     await pass(60, owner, recoverer);
@@ -255,7 +258,7 @@ describe('nobody ends the holds of others', () => {
     expect(await recoverer.recover()).toBe(0);
   });
 
-  test('that have only just begun, where their process has said nothing yet', async () => {
+  test('that are new and whose process has no heartbeat yet', async () => {
     const { database, lane, accountId, pass } = await scene();
     const recoverer = recovererOn(database);
     await pass(60, recoverer);
@@ -265,7 +268,7 @@ describe('nobody ends the holds of others', () => {
     expect(await recoverer.recover()).toBe(1);
   });
 
-  test('and never its own', async () => {
+  test('and never ends its own holds', async () => {
     const { database, lane, accountId, pass } = await scene();
     const recoverer = recovererOn(database);
     await pass(60, recoverer);
@@ -275,7 +278,7 @@ describe('nobody ends the holds of others', () => {
   });
 });
 
-test('holds that cannot be ended are told of, and do not stop the others', async () => {
+test('holds that cannot be ended are logged, and do not stop the others', async () => {
   const { database, lane, accountId, owner, pass } = await scene();
   const { lines, logger } = logLines();
   const recoverer = recovererOn(database, logger);

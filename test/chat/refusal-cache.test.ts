@@ -35,10 +35,10 @@ async function scene() {
   };
 }
 
-describe('a limit that is full', () => {
+describe('a full limit', () => {
   const one = { subject: 'ip:192.0.2.1', perMinute: 1 };
 
-  test('refuses a flood without the lane, and counts down', async () => {
+  test('refuses repeated requests without the lane, with a falling wait', async () => {
     const { admit, asked, pass } = await scene();
     expect(codeOf(await admit(one))).toBe('ok');
     const first = await admit(one);
@@ -53,7 +53,7 @@ describe('a limit that is full', () => {
     expect(asked()).toBe(2);
   });
 
-  test('admits one more exactly at its edge, and no more', async () => {
+  test('admits exactly one more at its edge', async () => {
     const { database, admit, asked, pass } = await scene();
     expect(codeOf(await admit(one))).toBe('ok');
     const retryMs = (await admit(one)).detail.retry_ms ?? 0;
@@ -66,7 +66,7 @@ describe('a limit that is full', () => {
     expect(outcomes.map(codeOf).toSorted()).toEqual(['ok', ...Array(9).fill('rate_limit_exceeded')]);
   });
 
-  test('by day is asked about once a minute', async () => {
+  test('by day is checked in the ledger once a minute', async () => {
     const { admit, asked, pass } = await scene();
     const daily = { ...one, perMinute: 9, perDay: 0 };
     const first = await admit(daily);
@@ -83,7 +83,7 @@ describe('a limit that is full', () => {
     expect(asked()).toBe(2);
   });
 
-  test('is not that of another, nor one that was loaded since', async () => {
+  test('does not apply to another caller, or after a reload changed it', async () => {
     const { admit } = await scene();
     await admit(one);
     expect(codeOf(await admit(one))).toBe('rate_limit_exceeded');
@@ -91,7 +91,7 @@ describe('a limit that is full', () => {
     expect(codeOf(await admit({ ...one, perMinute: 2 }))).toBe('ok');
   });
 
-  test('does not let the requests that it refuses reach the ledger', async () => {
+  test('keeps refused requests away from the ledger', async () => {
     const gateway = await startChatGateway({ routing: 'anonymous_per_minute = 2' });
     const batches = async () => {
       const { rows } = await gateway.database.pool.query<{ sum: string }>(
@@ -131,19 +131,19 @@ describe('an account without credit', () => {
     expect(asked()).toBe(3);
   });
 
-  test('gets what it has all the same', async () => {
+  test('is admitted for a request that it can pay', async () => {
     const { admit, wanted } = await broke();
     expect(codeOf(await admit({ ...wanted, holdMicros: 40n }))).toBe('ok');
   });
 
-  test('has what this process gives back at once', async () => {
+  test('can use credit at once that this process returns', async () => {
     const { database, remembering, admit, holding, wanted } = await broke();
     expect(codeOf(await settle(remembering, holding, 10n, 50n))).toBe('ok');
     expect(codeOf(await admit(wanted))).toBe('ok');
     await expectBooks(database);
   });
 
-  test('is not remembered where credit came back while it was being refused', async () => {
+  test('is not cached when credit returned during the refusal', async () => {
     const { database, lane, remembering, admit, holding, wanted } = await broke();
     const other = cacheRefusals(
       {

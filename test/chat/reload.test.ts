@@ -20,7 +20,7 @@ const reload = async (gateway: ChatGateway, options: Partial<ChatGatewayOptions>
 const off = (text: string) => text.replace('["chat"]', '[]');
 const dear = (text: string) => text.replace('"10.00"', '"10000.00"');
 
-test('a completion under way keeps its price over a reload, the next one has the new one', async () => {
+test('a running completion keeps its price during a reload, and the next one has the new price', async () => {
   const gateway = await startChatGateway({ model: { pieceMs: 20 } });
   const key = await gateway.key();
   const client = gateway.client(key);
@@ -37,7 +37,7 @@ test('a completion under way keeps its price over a reload, the next one has the
   await expectBooks(gateway.database);
 });
 
-test('a stream from an upstream that is no longer configured comes to its end', async () => {
+test('a stream from an upstream that a reload removed is finished', async () => {
   const gateway = await startChatGateway({ model: { pieceMs: 20 } });
   const other = await startModelUpstream({ port: 0 });
   const client = gateway.client(await gateway.key());
@@ -51,7 +51,7 @@ test('a stream from an upstream that is no longer configured comes to its end', 
   await other.close();
 });
 
-test('a model that is removed is unknown at once, limits and body sizes change too', async () => {
+test('a reload removes models and changes limits and body sizes at once', async () => {
   const gateway = await startChatGateway();
   await reload(gateway, {
     change: (text) => text.replace(freeModel, 'new-small'),

@@ -34,7 +34,7 @@ async function soundLedger(...gateways: readonly [ChatGateway, ...ChatGateway[]]
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 }
 
-test('within the exposure an answer does not wait for the chain; it is paid all the same', async () => {
+test('a spend within the exposure is answered before it lands, and is paid out', async () => {
   const gateway = await spends.gateway({ spend: twoMillion });
   const auth = await (await spends.account()).sign();
   const before = await spends.chain.balance(operator);
@@ -52,7 +52,7 @@ test('within the exposure an answer does not wait for the chain; it is paid all 
   await soundLedger(gateway);
 });
 
-test('beyond it a spend lands first, whichever process is asked', async () => {
+test('a spend beyond the exposure lands before its answer, in every process', async () => {
   const one = await spends.gateway({ spend: twoMillion });
   const other = await spends.gateway({ spend: twoMillion, database: one.database });
   const account = await spends.account();
@@ -69,7 +69,7 @@ test('beyond it a spend lands first, whichever process is asked', async () => {
   await soundLedger(one, other);
 });
 
-test('of twenty at once, in two processes, no more are answered than the exposure holds', async () => {
+test('of twenty concurrent spends in two processes only as many are answered early as the exposure allows', async () => {
   const one = await spends.gateway({ spend: twoMillion });
   const other = await spends.gateway({ spend: twoMillion, database: one.database });
   const account = await spends.account();
@@ -89,7 +89,7 @@ test('of twenty at once, in two processes, no more are answered than the exposur
   await soundLedger(one, other);
 });
 
-test('an account one of whose spends did not land is answered only after landing, for good', async () => {
+test('an account with a spend that did not land is never again answered before landing', async () => {
   const gateway = await spends.gateway({ spend: twoMillion });
   const account = await spends.account();
   const auth = await account.sign();
@@ -120,7 +120,7 @@ test('an account one of whose spends did not land is answered only after landing
   await soundLedger(gateway);
 });
 
-test('what is delivered to nobody exposes nothing, and is not claimed', async () => {
+test('a spend without a delivered answer ends its exposure and is not paid out', async () => {
   const gateway = await spends.gateway({ spend: twoMillion });
   const account = await spends.account();
   gateway.model.failWith('status_503');
@@ -138,7 +138,7 @@ test('what is delivered to nobody exposes nothing, and is not claimed', async ()
   await soundLedger(gateway);
 });
 
-test('what a process had answered and not landed when it ended, another one lands and claims', async () => {
+test('a spend answered by a process that then ended is landed and paid out by another process', async () => {
   const gateway = await spends.gateway({ spend: twoMillion });
   const auth = await (await spends.account()).sign();
   const before = await spends.chain.balance(operator);
@@ -159,7 +159,7 @@ test('what a process had answered and not landed when it ended, another one land
   await soundLedger(other);
 });
 
-test('who waits for a block waits no longer than there are connections', async () => {
+test('waiting for a block ends when the connections are closed', async () => {
   const auth = await (await spends.account()).sign();
   await stallChain();
   const landing = await spends.withCredits(async (credits) => {
@@ -182,7 +182,7 @@ const asked = (at: number, change: object = {}) => ({
   ...change,
 });
 
-test('the sum of what is under way is decided for one account after the other', async () => {
+test('the exposure of one account is decided one spend at a time', async () => {
   const { pool, moveClock } = await createDatabase();
   // all claim to follow, and three fit
   const rush = Array.from({ length: 20 }, (_, at) => exposeSpend(pool, asked(at, { nextNonce: BigInt(at) })));

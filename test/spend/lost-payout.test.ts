@@ -28,7 +28,7 @@ function answerOldOnce(proxy: { lie: Lie }, auth: SpendAuth, result: string): vo
 const spendCallOf = (auth: SpendAuth): Hex =>
   `${toFunctionSelector('getSpendAuth(bytes32)')}${spendAuthHash(auth).slice(2)}`;
 
-test('one that landed behind the look at it is not given up for the nonce that it has used itself', async () => {
+test('a spend that lands during an attempt is not lost for the nonce that it has used itself', async () => {
   const proxy = await startRpcProxy(spends.chain.rpcUrl);
   const here = await setUp({ rpcUrl: proxy.url });
   const auth = await (await spends.account()).sign();
@@ -42,7 +42,7 @@ test('one that landed behind the look at it is not given up for the nonce that i
   expect(await finish(here, auth)).toEqual(paid);
 });
 
-test('a claim that a node behind does not show yet is not taken for lost, even behind the expiry', async () => {
+test('a payout that a lagging node does not show yet is not lost, even after the expiry', async () => {
   const proxy = await startRpcProxy(spends.chain.rpcUrl);
   const here = await setUp({ rpcUrl: proxy.url });
   const auth = await (await spends.account()).sign();
@@ -59,7 +59,7 @@ test('a claim that a node behind does not show yet is not taken for lost, even b
   expect(await finish(here, auth)).toEqual(paid);
 });
 
-test('many claims that wait ask together what is final', async () => {
+test('payouts that wait for finality share one request for the finalized block', async () => {
   const proxy = await startRpcProxy(spends.chain.rpcUrl);
   const here = await setUp({ rpcUrl: proxy.url });
   for (let at = 0; at < 6; at++) {
@@ -76,7 +76,7 @@ test('many claims that wait ask together what is final', async () => {
   expect(asked.filter((question) => question.endsWith('finalized'))).toHaveLength(1);
 });
 
-test('a claim is followed to its end also where the operator has another key by then', async () => {
+test('a payout is recorded even if the operator has changed its key meanwhile', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign();
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
@@ -92,7 +92,7 @@ test('a claim is followed to its end also where the operator has another key by 
   ).toEqual(paid);
 });
 
-test('the exposure of a spend ends with it, also where the process did that wrote its end down', async () => {
+test('the exposure of a spend ends even if the process ended right after recording the payout', async () => {
   const here = await setUp();
   const account = await spends.account();
   const auth = await account.sign();

@@ -33,7 +33,7 @@ async function setBalance(value: bigint): Promise<void> {
   onTestFinished(() => node().setBalance({ address: operator, value: 10n ** 21n }));
 }
 
-test('the ether of an operator is low while it is not enough for some spends; a change is told once', async () => {
+test("the operator's balance is low while it covers too few spends, and each change is reported once", async () => {
   const funds = createOperatorBalance(creditsAt(spends.chain.rpcUrl));
   expect([await funds.refresh(), funds.isLow()]).toEqual([false, false]);
   // enough for a few
@@ -44,12 +44,12 @@ test('the ether of an operator is low while it is not enough for some spends; a 
   expect([await funds.refresh(), funds.isLow()]).toEqual([true, false]);
 });
 
-test('a chain that cannot be asked changes nothing', async () => {
+test('an unreachable chain does not change the known balance', async () => {
   const funds = createOperatorBalance(creditsAt('http://127.0.0.1:9'));
   expect([await funds.refresh(), funds.isLow()]).toEqual([false, false]);
 });
 
-test('a gateway whose operator has no ether says so where it is asked, once in its log, and is ready', async () => {
+test('a gateway whose operator has no ether reports that in its readiness and once in its log, and is ready', async () => {
   await setBalance(0n);
   const { lines, logger } = logLines();
   const gateway = await spends.gateway({ logger });

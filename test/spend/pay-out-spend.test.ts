@@ -41,7 +41,7 @@ async function reorgFrom(block: Landed['block']): Promise<void> {
 }
 const chainNow = () => node().extend(publicActions).getBlock();
 
-test('an earned spend is paid once, whoever looks at it, and then nobody looks again', async () => {
+test('an earned spend is paid out once by concurrent workers, and is not due again', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign();
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
@@ -57,7 +57,7 @@ test('an earned spend is paid once, whoever looks at it, and then nobody looks a
   expect(await troubles(here.database)).toEqual([]);
 });
 
-test('one that this operator has been paid for already is written down as paid', async () => {
+test('a spend that was paid out before is recorded as paid out', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign();
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
@@ -66,7 +66,7 @@ test('one that this operator has been paid for already is written down as paid',
   expect(await finish(here, auth)).toEqual(paid);
 });
 
-test('what is paid goes to the recipient that the operator names', async () => {
+test('a payout goes to the configured recipient', async () => {
   const recipient = `0x${'ab'.repeat(20)}` as const;
   const here = await setUp({ recipient });
   const auth = await (await spends.account()).sign();
@@ -76,7 +76,7 @@ test('what is paid goes to the recipient that the operator names', async () => {
   expect(await spends.chain.balance(recipient)).toBe(auth.amount);
 });
 
-test('while the chain is away nothing is given up, not even behind the expiry; later it is paid', async () => {
+test('no spend is given up while the chain cannot be reached, even after its expiry, and it is paid out later', async () => {
   const stub = await startRpcStub(({ response }) => response.destroy());
   const away = await setUp({ rpcUrl: stub.url });
   const auth = await (await spends.account()).sign();
@@ -103,7 +103,7 @@ test('while the chain is away nothing is given up, not even behind the expiry; l
   expect(await troubles(away.database)).toEqual([]);
 });
 
-test('a key without ether tries again, and is not given up before the spend has expired', async () => {
+test('a payout without ether is retried until the spend has expired', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign();
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
@@ -117,7 +117,7 @@ test('a key without ether tries again, and is not given up before the spend has 
   expect(await finish(here, auth)).toEqual(paid);
 });
 
-test('one whose block is gone is landed again', async () => {
+test('a spend whose block was reorganized away is landed again', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign();
   await earned(here, auth);
@@ -127,7 +127,7 @@ test('one whose block is gone is landed again', async () => {
   expect(await finish(here, auth)).toEqual(paid);
 });
 
-test('one of another contract or operator waits for its own', async () => {
+test('a spend of another operator stays due until its own operator pays it out', async () => {
   const here = await setUp({ operatorKey: devnetKeys.thirdSpare });
   const auth = await (await spends.account()).sign();
   await earned(here, auth);
@@ -145,7 +145,7 @@ async function claimBlock({ database, spending }: Payouts): Promise<Landed['bloc
   return landed.value.block;
 }
 
-test('a claim that went with its block is sent again; until one is final it is none', async () => {
+test('a payout transaction that was reorganized out is replaced, and the payout counts only when final', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign();
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
@@ -176,7 +176,7 @@ async function authorizedAndReorged(here: Payouts, auth: SpendAuth): Promise<voi
   expect(await here.spending.prepaid.getSpendAuth(spendAuthHash(auth))).toMatchObject({ value: undefined });
 }
 
-test('an authorization that went with its block is landed again, and claimed', async () => {
+test('an authorization that was reorganized out is landed again and paid out', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign();
   await authorizedAndReorged(here, auth);
@@ -185,7 +185,7 @@ test('an authorization that went with its block is landed again, and claimed', a
   expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
 });
 
-test('one whose account has used its nonce for something else meanwhile is lost, as soon as that is final', async () => {
+test('a spend is lost once its account has used the nonce for another spend in a final block', async () => {
   const here = await setUp();
   const account = await spends.account();
   const auth = await account.sign();
@@ -197,7 +197,7 @@ test('one whose account has used its nonce for something else meanwhile is lost,
   expect(await finish(here, auth)).toEqual({ type: 'spend_failed', reason: 'authorization_reorged' });
 });
 
-test('of several that are due, the soonest to expire is taken first', async () => {
+test('of several due spends the one that expires first is paid out first', async () => {
   const here = await setUp();
   const nowSecs = BigInt(Math.floor(Date.now() / 1_000));
   const auths = await Promise.all(
@@ -229,7 +229,7 @@ async function expire({ database }: Payouts): Promise<void> {
 }
 const forAMinute = async () => ({ expiry: (await chainNow()).timestamp + 60n });
 
-test('a claim that nobody saw land is written down as paid, however late', async () => {
+test('a payout transaction whose landing was not observed is recorded later', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign(await forAMinute());
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
@@ -242,7 +242,7 @@ test('a claim that nobody saw land is written down as paid, however late', async
   expect(last).toMatchObject({ type: 'spend_paid_out', data: { transaction } });
 });
 
-test('one that its account took back is lost, and told apart from a claim', async () => {
+test('a spend that its account reclaimed is lost and not taken for a payout', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign(await forAMinute());
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
@@ -260,7 +260,7 @@ test('one that its account took back is lost, and told apart from a claim', asyn
   expect(await finish(here, auth)).toEqual({ type: 'spend_failed', reason: 'reclaimed' });
 });
 
-test('a claim that went with its block after the expiry is lost', async () => {
+test('a spend is lost when its payout transaction is reorganized out after the expiry', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign(await forAMinute());
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
@@ -271,7 +271,7 @@ test('a claim that went with its block after the expiry is lost', async () => {
   expect(await finish(here, auth)).toEqual({ type: 'spend_failed', reason: 'spend_expired' });
 });
 
-test('one that has expired is lost, and its operator is told', async () => {
+test('an expired spend is lost and logged as lost', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign(await forAMinute());
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));

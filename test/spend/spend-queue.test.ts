@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createSpendQueue } from '../../src/spend/spend-queue.ts';
 
-test('one nonce of an account at a time has its turn, the lowest of those who wait', async () => {
+test('one spend of an account lands at a time, the lowest waiting nonce next', async () => {
   const queue = createSpendQueue(8);
   const order: bigint[] = [];
   const enter = async (nonce: bigint): Promise<void> => {
@@ -16,7 +16,7 @@ test('one nonce of an account at a time has its turn, the lowest of those who wa
   expect(await queue.enter('one', 0n)).toBeTypeOf('function');
 });
 
-test('accounts do not wait for each other, and too many of one account are sent away', async () => {
+test('accounts do not wait for each other, and too many waiting spends of one account are refused', async () => {
   const queue = createSpendQueue(1);
   expect(await queue.enter('one', 0n)).toBeTypeOf('function');
   expect(await queue.enter('other', 0n)).toBeTypeOf('function');

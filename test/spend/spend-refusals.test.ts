@@ -31,7 +31,7 @@ function highTwin({ signature, ...auth }: SpendAuth): SpendAuth {
   return { ...auth, signature: `0x${signature.slice(2, 66)}${s}${v}` };
 }
 
-describe('a spend is refused, its nonce still free, and nobody asked for an answer', () => {
+describe('a refused spend keeps its nonce and calls no upstream', () => {
   type Make = (account: SpendAccount) => Promise<SpendAuth>;
   const faults: [string, string, Make][] = [
     ['for another operator', '400 operator_mismatch', (a) => a.sign({ operator: prepaidContractAddress })],
@@ -86,13 +86,13 @@ describe('a spend is refused, its nonce still free, and nobody asked for an answ
   });
 });
 
-test('a spend that lasts just long enough is taken', async () => {
+test('a spend with the earliest allowed expiry is accepted', async () => {
   const gateway = await spends.gateway();
   const account = await spends.account();
   expect((await ask(gateway, await account.sign({ expiry: nowSecs() + 445n }))).status).toBe(200);
 });
 
-test('a header that is no spend is refused wherever it is cut', async () => {
+test('a truncated spend header is refused at every length', async () => {
   const gateway = await spends.gateway();
   const header = spendHeader(await (await spends.account()).sign());
   const above = header.replace(/"amount":"\d+"/, `"amount":"${2n ** 256n}"`);
@@ -105,7 +105,7 @@ test('a header that is no spend is refused wherever it is cut', async () => {
   expect((await send(stringToHex(header))).status).toBe(200);
 });
 
-test('an account of another token is not taken', async () => {
+test('a spend from an account of another token is refused', async () => {
   const gateway = await spends.gateway();
   const spendingPrivateKey = generatePrivateKey();
   const { chain, secondToken: token } = spends.chain;
@@ -120,7 +120,7 @@ test('an account of another token is not taken', async () => {
   expect(await codeOf(await ask(gateway, auth))).toBe('402 invalid_spend_auth');
 });
 
-test('a spend beside a key is two credentials, and neither is used', async () => {
+test('a request with a spend and an API key is refused, and neither is charged', async () => {
   const gateway = await spends.gateway();
   const auth = await (await spends.account()).sign();
   const headers = {
@@ -131,14 +131,14 @@ test('a spend beside a key is two credentials, and neither is used', async () =>
   await expectSpendEvents(gateway, auth, []);
 });
 
-test('signatures of nobody are counted against the client, and soon ask the chain no more', async () => {
+test('wrong signatures count against the client, whose further ones do not call the chain', async () => {
   const gateway = await spends.gateway({ routing: 'failed_auth_per_minute = 3' });
   const forge = async () => codeOf(await ask(gateway, await signSpend(domain(), generatePrivateKey())));
   for (let tries = 0; tries < 3; tries++) expect(await forge()).toBe('402 signer_mismatch');
   expect(await forge()).toBe('429 rate_limit_exceeded');
 });
 
-test('while the chain is away a spend is refused for now, and stays unspent', async () => {
+test('a spend is refused without a charge while the chain cannot be reached', async () => {
   const gateway = await spends.gateway({ spend: { rpc_url: '"http://127.0.0.1:1"' } });
   const auth = await (await spends.account()).sign();
   const answer = await ask(gateway, auth);
@@ -147,17 +147,17 @@ test('while the chain is away a spend is refused for now, and stays unspent', as
   await expectSpendEvents(gateway, auth, []);
 });
 
-test('where nobody takes spends they are no credential', async () => {
+test('a gateway without spends refuses a spend header as a credential', async () => {
   const gateway = await startChatGateway();
   const auth = await (await spends.account()).sign();
   expect(await codeOf(await ask(gateway, auth))).toBe('401 invalid_api_key');
 });
 
-describe('who sends nothing for a model that costs', () => {
+describe('a request without credentials for a model that costs credit', () => {
   const ofOffer = ['required', 'token', 'recipient', 'network'].map((name) => `x-payment-${name}`);
   const offerOf = ({ headers }: Response) => ofOffer.map((name) => headers.get(name));
 
-  it('is told how it can be paid, and that much pays for it', async () => {
+  it('receives an offer whose amount pays for it', async () => {
     const gateway = await spends.gateway();
     const response = await gateway.post(chat());
     const [amount, ...rest] = offerOf(response);

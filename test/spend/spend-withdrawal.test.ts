@@ -36,7 +36,7 @@ async function withdraw({ key }: SpendAccount, amount: bigint): Promise<Hex> {
   });
 }
 
-test('who has withdrawn what there was gets nothing', async () => {
+test('a spend of an account that has withdrawn its balance buys nothing', async () => {
   const gateway = await spends.gateway();
   const account = await spends.account(1_000_000n);
   const [passed, next] = [await account.sign(), await account.sign({ nonce: 1n })];
@@ -47,7 +47,7 @@ test('who has withdrawn what there was gets nothing', async () => {
   expect(gateway.model.calls).toHaveLength(0);
 });
 
-test('who withdraws while the spend is on its way to a block gets nothing', async () => {
+test('a withdrawal that lands before the spend leaves nothing to buy with', async () => {
   const gateway = await spends.gateway();
   const account = await spends.account(1_000_000n);
   const auth = await account.sign();

@@ -22,7 +22,7 @@ const spends = useSpendChain();
 const node = () => createTestClient({ mode: 'anvil', transport: http(spends.chain.rpcUrl) });
 const served = ['spend_accepted', 'spend_authorized', 'spend_earned', 'spend_paid_out'];
 
-test('a completion is paid on the chain: the operator has the amount, the account has not', async () => {
+test('a completion is paid on the chain: the account is debited and the operator has the amount', async () => {
   const gateway = await spends.gateway();
   const account = await spends.account(3_000_000n);
   const auth = await account.sign();
@@ -39,7 +39,7 @@ test('a completion is paid on the chain: the operator has the amount, the accoun
   });
 });
 
-test('a stream is paid for the same way', async () => {
+test('a streamed completion is paid on the chain', async () => {
   const gateway = await spends.gateway();
   const auth = await (await spends.account()).sign();
   const client = gateway.client(undefined, {
@@ -54,7 +54,7 @@ test('a stream is paid for the same way', async () => {
   await eventually(() => expectSpendEvents(gateway, auth, served));
 });
 
-test('the upstream is not asked before the spend has landed; the same request goes on where it stood', async () => {
+test('the upstream is not called before the spend has landed, and a repeated request continues', async () => {
   const gateway = await spends.gateway({ spend: { authorize_timeout_ms: '300' } });
   const auth = await (await spends.account()).sign();
   const stalled = await spends.stall();
@@ -70,7 +70,7 @@ test('the upstream is not asked before the spend has landed; the same request go
   expect(gateway.model.calls).toHaveLength(1);
 });
 
-test('a replay buys nothing: the same request is told what it has bought, another body that the nonce is used', async () => {
+test('a replayed spend buys nothing: the same request gets the earlier generation id, another body a nonce error', async () => {
   const gateway = await spends.gateway();
   const auth = await (await spends.account()).sign();
   const first = await ask(gateway, auth);
@@ -91,7 +91,7 @@ test('a replay buys nothing: the same request is told what it has bought, anothe
   expect(gateway.model.calls).toHaveLength(1);
 });
 
-test('of twenty at once, in two processes, one is answered', async () => {
+test('of twenty concurrent requests with one spend in two processes one is answered', async () => {
   const one = await spends.gateway();
   const other = await spends.gateway({ database: one.database });
   const auth = await (await spends.account()).sign();
@@ -107,7 +107,7 @@ test('of twenty at once, in two processes, one is answered', async () => {
   expect(await spends.chain.balance(operator)).toBe(before + 1_000_000n);
 });
 
-test('an answer that is still being written keeps its nonce, and a client may ask again', async () => {
+test('a spend is in progress while its answer is being written, and the client may retry', async () => {
   const gateway = await spends.gateway({ model: { slowMs: 1_500 } });
   const auth = await (await spends.account()).sign();
   const body = chat('fault:slow_first_byte');
@@ -119,7 +119,7 @@ test('an answer that is still being written keeps its nonce, and a client may as
   expect((await first).status).toBe(200);
 });
 
-test('spends of one account that come at once, and in any order, are all served in the order of their nonces', async () => {
+test('concurrent spends of one account are served in the order of their nonces', async () => {
   const gateway = await spends.gateway();
   const account = await spends.account();
   const nonces = [4n, 2n, 0n, 3n, 1n, 5n];
@@ -131,7 +131,7 @@ test('spends of one account that come at once, and in any order, are all served 
   expect(landed).toEqual(['0', '1', '2', '3', '4', '5']);
 });
 
-test('a nonce ahead of its account is refused in time, and is free again', async () => {
+test('a nonce ahead of its account is refused after the configured wait, and can be used later', async () => {
   const gateway = await spends.gateway({ spend: { nonce_wait_ms: '200' } });
   const account = await spends.account();
   const ahead = await account.sign({ nonce: 1n });
@@ -140,7 +140,7 @@ test('a nonce ahead of its account is refused in time, and is free again', async
   expect((await ask(gateway, ahead)).status).toBe(200);
 });
 
-test('a nonce ahead of its account asks the chain a few times, not all the time that it waits', async () => {
+test('a nonce ahead of its account polls the chain with a back-off', async () => {
   const proxy = await startRpcProxy(spends.chain.rpcUrl);
   let questions = 0;
   proxy.lie = ({ method }) => void (questions += method === 'eth_call' ? 1 : 0);
@@ -150,7 +150,7 @@ test('a nonce ahead of its account asks the chain a few times, not all the time 
   expect(questions).toBeLessThan(15);
 });
 
-test('what was not answered was not paid: the same spend buys the answer later, to another request as well', async () => {
+test('a spend whose request failed is not charged and pays for a later request', async () => {
   const gateway = await spends.gateway();
   const account = await spends.account();
   const auth = await account.sign();
@@ -166,7 +166,7 @@ test('what was not answered was not paid: the same spend buys the answer later, 
   await eventually(async () => expect(await spends.chain.balance(operator)).toBe(before + auth.amount));
 });
 
-test('who leaves while the model works for them has paid, and asks it no more by the same nonce', async () => {
+test('a client that leaves while the model works pays, and cannot use the nonce again', async () => {
   const gateway = await spends.gateway({ model: { slowMs: 20_000 } });
   const auth = await (await spends.account()).sign();
   const leaving = new AbortController();
@@ -182,7 +182,7 @@ test('who leaves while the model works for them has paid, and asks it no more by
   expect(gateway.model.calls).toHaveLength(1);
 });
 
-test('an answer that could not be claimed any more, for all the waiting in line, is not given', async () => {
+test('a spend that expires too early after its wait in the queue is refused', async () => {
   const gateway = await spends.gateway({
     spend: { authorize_timeout_ms: '5_000', nonce_wait_ms: '0', claim_margin_secs: '10' },
     upstream: 'connect_timeout_ms = 200\nfirst_byte_timeout_ms = 1_000',
@@ -211,7 +211,7 @@ test('an answer that could not be claimed any more, for all the waiting in line,
   });
 });
 
-test('a stranger cannot burn a nonce', async () => {
+test('a stranger cannot use up the nonce of another account', async () => {
   const gateway = await spends.gateway();
   const account = await spends.account();
   const auth = await account.sign();
@@ -222,7 +222,7 @@ test('a stranger cannot burn a nonce', async () => {
   expect((await ask(gateway, auth)).status).toBe(200);
 });
 
-test('who spends the nonce elsewhere first gets nothing, even under the same name on the chain', async () => {
+test('a nonce spent elsewhere first buys nothing, even with the same hash on the chain', async () => {
   const gateway = await spends.gateway();
   const account = await spends.account();
   const auth = await account.sign();
@@ -233,7 +233,7 @@ test('who spends the nonce elsewhere first gets nothing, even under the same nam
   expect(gateway.model.calls).toHaveLength(0);
 });
 
-test('who has spent what there was gets nothing', async () => {
+test('a spend above the balance of its account buys nothing', async () => {
   const gateway = await spends.gateway();
   const account = await spends.account(1_500_000n);
   const [first, second] = [await account.sign(), await account.sign({ nonce: 1n })];
@@ -242,7 +242,7 @@ test('who has spent what there was gets nothing', async () => {
   expect(gateway.model.calls).toHaveLength(0);
 });
 
-test('of two that together are more than there is, one is served', async () => {
+test('of two spends that exceed the balance together one is served', async () => {
   const gateway = await spends.gateway();
   const account = await spends.account(1_500_000n);
   const auths = [await account.sign(), await account.sign({ nonce: 1n })];
@@ -251,7 +251,7 @@ test('of two that together are more than there is, one is served', async () => {
   expect(gateway.model.calls).toHaveLength(1);
 });
 
-test('a spend that its payer has landed is served, once', async () => {
+test('a spend that its payer has landed is served once', async () => {
   const gateway = await spends.gateway();
   const auth = await (await spends.account()).sign();
   await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
@@ -260,7 +260,7 @@ test('a spend that its payer has landed is served, once', async () => {
   await eventually(() => expectSpendEvents(gateway, auth, served));
 });
 
-test('a nonce whose process is gone, and has delivered nothing, is free again; should it come back, it delivers nothing', async () => {
+test('a nonce of a process that is gone can be used again, and that process delivers nothing when it comes back', async () => {
   const gateway = await spends.gateway({ model: { slowMs: 3_000 } });
   const auth = await (await spends.account()).sign();
   const body = chat('fault:slow_first_byte');
@@ -290,7 +290,7 @@ async function forgetProcess({ asOwner }: TestDatabase, processId: string): Prom
   );
 }
 
-test('a spend of a free model stays unspent', async () => {
+test('a spend sent to a free model is not charged', async () => {
   const gateway = await spends.gateway();
   const auth = await (await spends.account()).sign();
   const body = { model: freeModel, messages: says('for free') };
@@ -299,7 +299,7 @@ test('a spend of a free model stays unspent', async () => {
   expect((await ask(gateway, auth)).status).toBe(200);
 });
 
-test('its amount bounds the answer where the request does not', async () => {
+test('the amount of a spend limits the answer of a request without a length', async () => {
   const gateway = await spends.gateway();
   const auth = await (await spends.account()).sign({ amount: 3_800n });
   const response = await ask(gateway, auth, { model: paidModel, messages: says('words:4000') });
@@ -313,7 +313,7 @@ test('its amount bounds the answer where the request does not', async () => {
   expect(usage.completion_tokens).toBeLessThanOrEqual(100);
 });
 
-test('the limit is counted against the commitment, after it is verified, and a refusal uses up nothing', async () => {
+test('the limit counts by verified commitment, and a refused request does not use up its nonce', async () => {
   const gateway = await spends.gateway({ routing: 'spend_auth_per_minute = 2' });
   const account = await spends.account();
   for (const nonce of [0n, 1n]) expect((await ask(gateway, await account.sign({ nonce }))).status).toBe(200);
