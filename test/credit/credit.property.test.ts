@@ -106,7 +106,7 @@ function endedMicros(events: readonly RecordedEvent[], { chatId }: Admission): b
   }, 0n);
 }
 
-test('whatever is granted, held, settled, taken away, revoked and recovered at once, the books are exact', async () => {
+test('the books are exact after any concurrent grants, holds, settlements, expiries, revocations and recoveries', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(wave, { minLength: 3, maxLength: 6 }), async (waves) => {
       const database = await createDatabase();

@@ -8,7 +8,7 @@ import { createDatabase } from '../support/database.ts';
 const moved = (balanceMicros: bigint) => ({ kind: 'moved', balanceMicros });
 
 describe('an account', () => {
-  test('opened by many at once, in two processes, is one account with one event', async () => {
+  test('opened concurrently in two processes is one account with one event', async () => {
     const database = await createDatabase();
     const ledgers = [0, 1].map(() => ({ ...database, lane: laneOn(database) }));
     const ids = await Promise.all(
@@ -20,7 +20,7 @@ describe('an account', () => {
     expect(events.map(({ type }) => type)).toEqual(['credit_account_opened', 'credit_account_opened']);
   });
 
-  test('that is open is found without another event', async () => {
+  test('that exists is opened again without another event', async () => {
     const database = await createDatabase();
     const ledger = { ...database, lane: laneOn(database) };
     const accountId = await openCreditAccount(ledger, 'alice');
@@ -39,7 +39,7 @@ describe('an account', () => {
 });
 
 describe('credit', () => {
-  test('is granted and taken away to the micro, with whose token it was', async () => {
+  test("is granted and expired to the micro, and the operator's token is recorded", async () => {
     const database = await createDatabase();
     const lane = laneOn(database);
     const accountId = await openCreditAccount({ ...database, lane }, 'alice');
@@ -53,7 +53,7 @@ describe('credit', () => {
     ]);
   });
 
-  test('that is held is not taken away, and what there is not neither', async () => {
+  test('cannot be expired while it is held, or beyond the balance', async () => {
     const database = await createDatabase();
     const lane = laneOn(database);
     const accountId = await fund(database, lane, 100n);
@@ -65,7 +65,7 @@ describe('credit', () => {
     expect(events.filter(({ type }) => type === 'credit_expired')).toHaveLength(1);
   });
 
-  test('of 100 is taken away in tens exactly ten times by 30 at once in two processes', async () => {
+  test('of 100 is expired in tens exactly ten times by 30 concurrent requests in two processes', async () => {
     const database = await createDatabase();
     const lanes = [laneOn(database), laneOn(database)];
     const accountId = await fund(database, lanes[0]!, 100n);
@@ -77,7 +77,7 @@ describe('credit', () => {
     await expectBooks(database);
   });
 
-  test('is never more than can be counted exactly', async () => {
+  test('never exceeds the maximum balance', async () => {
     const database = await createDatabase();
     const lane = laneOn(database);
     const most = BigInt(Number.MAX_SAFE_INTEGER);
@@ -90,7 +90,7 @@ describe('credit', () => {
     await expectBooks(database);
   });
 
-  test('that is granted or taken away under one name moves once, whoever asks again, and each has the same answer', async () => {
+  test('moves once per idempotency key, and repetitions have the same result', async () => {
     const database = await createDatabase();
     const lanes = [laneOn(database), laneOn(database)];
     const accountId = await fund(database, lanes[0]!, 100n);
@@ -118,7 +118,7 @@ describe('credit', () => {
     expect(events.filter(({ type }) => type === 'credit_expired')).toHaveLength(1);
   });
 
-  test('that could not be granted under a name can be later', async () => {
+  test('that could not be moved under an idempotency key can be moved under it later', async () => {
     const database = await createDatabase();
     const lane = laneOn(database);
     const accountId = await fund(database, lane, 5n);
@@ -129,7 +129,7 @@ describe('credit', () => {
     await expectBooks(database);
   });
 
-  test('is moved only in an account that there is, and never by nothing', async () => {
+  test('is moved only in an existing account, by an amount above zero', async () => {
     const database = await createDatabase();
     const lane = laneOn(database);
     expect(await grantCredit({ lane }, 12_345, 1n)).toEqual({ kind: 'not_allowed' });

@@ -14,7 +14,7 @@ async function withAccount() {
 }
 
 describe('an issued key', () => {
-  test('is stored as asked for, and stands in the ledger by its id alone', async () => {
+  test('is stored as requested, and recorded in the ledger by its id only', async () => {
     const { database, ledger, accountId } = await withAccount();
     const expiresAt = new Date('2031-02-03T04:05:06.789Z');
     const asked = {
@@ -49,7 +49,7 @@ describe('an issued key', () => {
     });
   });
 
-  test('is nowhere in the database: only its hash is', async () => {
+  test('is stored only as a hash', async () => {
     const { database, ledger, accountId } = await withAccount();
     const { key } = await issueApiKey(ledger, { accountId, name: 'a' });
     const { rows } = await database.pool.query<{ row: string }>(
@@ -61,7 +61,7 @@ describe('an issued key', () => {
     for (const { row } of rows) expect(row).not.toContain(key.slice(13));
   });
 
-  test('is one of many that are all different', async () => {
+  test('is different from every other key', async () => {
     const { ledger, accountId } = await withAccount();
     const issued = await Promise.all(
       Array.from({ length: 20 }, () => issueApiKey(ledger, { accountId, name: 'a' })),
@@ -72,7 +72,7 @@ describe('an issued key', () => {
 });
 
 describe('a revoked key', () => {
-  test('has one event and admits nothing, however many revoke it at once in two processes', async () => {
+  test('has one event and admits nothing after concurrent revocations in two processes', async () => {
     const { database, ledger, accountId } = await withAccount();
     const other = { ...database, lane: laneOn(database) };
     const { keyId } = await issueApiKey(ledger, { accountId, name: 'a' });
@@ -89,7 +89,7 @@ describe('a revoked key', () => {
     ]);
   });
 
-  test('is written down by the next who asks, where the first ended before it could', async () => {
+  test('is recorded by the next revocation when the first process ended before recording it', async () => {
     const { database, ledger, accountId } = await withAccount();
     const { keyId } = await issueApiKey(ledger, { accountId, name: 'a' });
     await revokeApiKey(database.pool, keyId);
@@ -100,7 +100,7 @@ describe('a revoked key', () => {
     });
   });
 
-  test('is never that of another account, or one that is not there', async () => {
+  test('is neither a key of another account nor an unknown one', async () => {
     const { database, ledger, accountId } = await withAccount();
     const { keyId } = await issueApiKey(ledger, { accountId, name: 'a' });
     const stranger = await openCreditAccount(ledger, 'mallory');

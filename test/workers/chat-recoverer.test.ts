@@ -58,7 +58,7 @@ async function scene() {
   return { database, lane, accountId: await fund(database, lane, 1_000n) };
 }
 
-test('what a killed process held is brought to its end by another', async () => {
+test('the holds of a killed process are ended by another process', async () => {
   const { database, lane, accountId } = await scene();
   startWorker(database, lane);
   const holder = await startHolder(database, accountId);
@@ -72,7 +72,7 @@ test('what a killed process held is brought to its end by another', async () => 
   await expectBooks(database);
 });
 
-test('a process that was frozen finds its completion settled when it comes back, once and exactly', async () => {
+test('a process that was frozen finds its completion settled once and exactly when it comes back', async () => {
   const { database, lane, accountId } = await scene();
   startWorker(database, lane);
   const holder = await startHolder(database, accountId);
@@ -84,7 +84,7 @@ test('a process that was frozen finds its completion settled when it comes back,
   expect(events.filter(({ type }) => type === 'credit_captured')).toHaveLength(1);
 });
 
-test('a process that lives keeps what it holds, for as long as it takes', async () => {
+test('a process with heartbeats keeps its holds for any length of time', async () => {
   const { database, lane, accountId } = await scene();
   const worker = startWorker(database, lane);
   const holder = await startHolder(database, accountId);
@@ -97,7 +97,7 @@ test('a process that lives keeps what it holds, for as long as it takes', async 
   await expectBooks(database);
 });
 
-test('a worker that was stopped says nothing more, and leaves what it held itself', async () => {
+test('a stopped worker records no more heartbeats, and does not end its own holds', async () => {
   const { database, lane, accountId } = await scene();
   const worker = startWorker(database, lane);
   await eventually(async () => expect(await seenAt(database, worker.processId)).toBeDefined());
@@ -111,7 +111,7 @@ test('a worker that was stopped says nothing more, and leaves what it held itsel
   await expectBooks(database);
 });
 
-test('a process whose connections fall silent is seen all the same, and keeps what it holds', async () => {
+test('a process whose connections stop answering still records heartbeats and keeps its holds', async () => {
   const { database, lane, accountId } = await scene();
   const proxy = await startSilentProxy(database);
   const pool = openPool({ url: proxy.url, role: writerRole });

@@ -91,7 +91,7 @@ test.each([
   await expectBooks(gateway.database);
 });
 
-test('a payment that failed while its call was in hand gives no credit, and its call is a dead letter', async () => {
+test('a payment that fails while its call is leased gives no credit, and its call becomes a dead letter', async () => {
   const { rpc, gateway } = await behindNode(false);
   const { account } = await fundedWallet(chain);
   const payment = await quoteAndSign(gateway, topUpJob, 'x', { account });

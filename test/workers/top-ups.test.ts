@@ -35,7 +35,7 @@ async function facilitatorThatLies() {
   return proxy;
 }
 
-test('paid over x402 with the official client, credit is there when the wallet signs in, and chat spends it', async () => {
+test('credit paid over x402 with the official client can be spent on chat after signing in with the wallet', async () => {
   const gateway = await startTopUpGateway(chain);
   const wallet = await fundedWallet(chain);
   const { result, callId, digest } = await buyCredit(gateway.url, wallet.key);
@@ -66,7 +66,7 @@ test('paid over x402 with the official client, credit is there when the wallet s
   await expectBooks(gateway.database);
 });
 
-test('who has signed in before, and who tops up again, has one account', async () => {
+test('a wallet that signed in before, or tops up again, has one account', async () => {
   const gateway = await startTopUpGateway(chain);
   const wallet = await fundedWallet(chain);
   const { browser, userId } = await signedIn(gateway, wallet);
@@ -94,7 +94,7 @@ test('a wallet that signs in twenty times while its first top-up arrives has one
   await expectBooks(gateway.database);
 });
 
-test('a token that is not at par is credited at its rate, rounded down', async () => {
+test('a token is credited at its configured rate, rounded down', async () => {
   const gateway = await startTopUpGateway(chain);
   const payment = await quoteAndSign(gateway, topUpJob, 'x', { option: 1 });
   expect((await gateway.post(topUpJob, { body: 'x', headers: header(payment) })).status).toBe(202);
@@ -118,7 +118,7 @@ async function refundOf(database: TestDatabase): Promise<LedgerEvent> {
 }
 
 describe('one payment gives credit once', () => {
-  test('whoever looks after its call: a process that had credited it and was killed, another beside it, one that comes late', async () => {
+  test('when its process was killed after the credit, or other processes serve its call too', async () => {
     const database = await createDatabase();
     const wallet = await fundedWallet(chain);
     // nobody serves the job yet: its call waits
@@ -155,7 +155,7 @@ describe('one payment gives credit once', () => {
     await expectBooks(database);
   });
 
-  test('and is not given up with its credit there, however many attempts were lost: that would be owed back as well', async () => {
+  test('and its call with credit is not given up after any number of lost attempts', async () => {
     const { database, facts, ledger } = await leasedTopUp();
     await topUp(ledger, facts, 10_000_000n);
     await database.asOwner((owner) => owner.query('update tollbook.call set failures = 1000'));
@@ -166,7 +166,7 @@ describe('one payment gives credit once', () => {
     await expectBooks(database);
   });
 
-  test('whose credit was taken back gives none a second time: it stays a dead letter, and is owed back', async () => {
+  test('whose credit was reversed gives none again: its call stays a dead letter, due as a refund', async () => {
     const { database, facts, ledger } = await leasedTopUp();
     await topUp(ledger, facts, 10_000_000n);
     await reverseTopUp(ledger, { call_id: facts.call_id, quote_digest: facts.quote_digest });
@@ -180,7 +180,7 @@ describe('one payment gives credit once', () => {
     await expectBooks(database);
   });
 
-  test('and none where it was given back meanwhile', async () => {
+  test('and none when it was refunded meanwhile', async () => {
     const { database, facts, ledger } = await leasedTopUp();
     await ledger.lane.append({ stream: facts.quote_digest, events: [await refundOf(database)] });
     await database.moveClock(61);
@@ -193,7 +193,7 @@ describe('one payment gives credit once', () => {
     await expectBooks(database);
   });
 
-  test('which goes back when its payment is', async () => {
+  test('which is reversed when its payment is refunded', async () => {
     const { database, facts, ledger } = await leasedTopUp();
     await database.moveClock(61);
     await startTopUpGateway(chain, { database });
@@ -206,7 +206,7 @@ describe('one payment gives credit once', () => {
     await expectBooks(database);
   });
 
-  test('however often it is sent, and to whom', async () => {
+  test('however often it is sent, and to whichever process', async () => {
     const database = await createDatabase();
     const start = () => startTopUpGateway(chain, { database });
     const [first, second] = await Promise.all([start(), start()]);
@@ -225,7 +225,7 @@ describe('one payment gives credit once', () => {
     await expectBooks(database);
   });
 
-  test('kill -9 of one of two processes while many top up: everybody who paid has exactly what they paid for', async () => {
+  test('kill -9 of one of two processes during top-ups leaves every payer with exactly what was paid for', async () => {
     const model = await startModelUpstream({ port: 0 });
     onTestFinished(() => model.close());
     const database = await createDatabase();
@@ -271,8 +271,8 @@ describe('one payment gives credit once', () => {
   });
 });
 
-describe("a facilitator's word", () => {
-  test('gives nobody credit, and where it was a lie its call is taken back', async () => {
+describe('a settlement reported by the facilitator alone', () => {
+  test('gives no credit, and its call is withdrawn when the report was false', async () => {
     const proxy = await facilitatorThatLies();
     const top = 'confirm = "after"\nconfirm_timeout_ms = 200\nfacilitator_settle_timeout_ms = 1000';
     const gateway = await startTopUpGateway(chain, { facilitatorUrl: proxy.url, top });
@@ -296,7 +296,7 @@ describe("a facilitator's word", () => {
     await expectBooks(gateway.database);
   });
 
-  test('that is true gives credit once the chain has shown it', async () => {
+  test('gives credit once the chain confirms it', async () => {
     const gateway = await startTopUpGateway(chain, { top: 'confirm = "after"' });
     const wallet = await fundedWallet(chain);
     const { result } = await buyCredit(gateway.url, wallet.key);
@@ -308,7 +308,7 @@ describe("a facilitator's word", () => {
     expect(confirmed[0]?.seq).toBeLessThan(given[0]?.seq ?? 0);
   });
 
-  test('is enough where the operator confirms nothing', async () => {
+  test('gives credit when the operator has switched confirmation off', async () => {
     const gateway = await startTopUpGateway(chain, { top: 'confirm = "never"' });
     const wallet = await fundedWallet(chain);
     expect((await buyCredit(gateway.url, wallet.key)).result.credited).toBe('10');
@@ -316,7 +316,7 @@ describe("a facilitator's word", () => {
   });
 });
 
-test('a wallet that never paid has an account of its own, with nothing in it', async () => {
+test('a wallet that never paid has its own account with a balance of zero', async () => {
   const gateway = await startTopUpGateway(chain);
   await buyCredit(gateway.url, (await fundedWallet(chain)).key);
   const browser = gateway.browser();
@@ -324,7 +324,7 @@ test('a wallet that never paid has an account of its own, with nothing in it', a
   expect((await browser.get('/v1/credits')).json.balance).toBe('0');
 });
 
-test('a reload keeps what is topped up, and says that it wants a restart', async () => {
+test('a reload keeps the top-ups, and reports that changing them requires a restart', async () => {
   const gateway = await startTopUpGateway(chain);
   const { tables = '', ...options } = gateway.options;
   const next = await testConfig({ ...options, tables: tables.replace('1.08', '1.10') });

@@ -6,7 +6,7 @@ import { eventually } from '../../support/wait.ts';
 
 const invalid = 'invalid_request_error';
 
-test('bodies of ten megabytes are taken, and one byte more is not', async () => {
+test('a body of ten megabytes is accepted, and one byte more is refused', async () => {
   const gateway = await startChatGateway();
   const shell = JSON.stringify(ask('', freeModel)).length;
   const full = JSON.stringify(ask('a'.repeat(10_485_760 - shell), freeModel));
@@ -23,7 +23,7 @@ test('bodies of ten megabytes are taken, and one byte more is not', async () => 
 /** A request of ten megabytes. */
 const large = (prompt: string) => ask(`${prompt} ${'a'.repeat(10_000_000)}`, freeModel);
 
-test('bodies find room for all that is made of them, or are told at once that there is none', async () => {
+test('a body gets memory for its whole processing, or is refused at once', async () => {
   const gateway = await startChatGateway({ routing: 'key_per_minute = 100' });
   const key = { authorization: `Bearer ${await gateway.key()}` };
   const gone = new AbortController();
@@ -55,7 +55,7 @@ test('bodies find room for all that is made of them, or are told at once that th
   }
 });
 
-test('who sends slowly keeps nobody out', async () => {
+test('a slow sender does not keep other requests out', async () => {
   const gateway = await startChatGateway();
   const { port } = new URL(gateway.url);
   const head = 'POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\ncontent-type: application/json\r\n';
@@ -98,7 +98,7 @@ test.each([
   ]);
 });
 
-test('JSON with a charset is JSON', async () => {
+test('JSON with a charset is accepted', async () => {
   const gateway = await startChatGateway();
   const headers = { 'content-type': 'Application/JSON; charset=utf-8' };
   expect((await gateway.post(ask('x', freeModel), headers)).status).toBe(200);

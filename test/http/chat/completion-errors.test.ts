@@ -77,7 +77,7 @@ test.each([
   });
 });
 
-test('an expired key is an AuthenticationError everywhere', async () => {
+test('an expired key raises an AuthenticationError on every route', async () => {
   const gateway = await startChatGateway();
   const key = await gateway.key(1_000n, { expiresAt: new Date(0) });
   expect(await thrownBy(gateway, ask('x', freeModel), key)).toMatchObject({ kind: AuthenticationError });
@@ -85,7 +85,7 @@ test('an expired key is an AuthenticationError everywhere', async () => {
     expect((await gateway.get(path, key)).status).toBe(401);
 });
 
-test('no credit is 402, told once', async () => {
+test('a lack of credit is 402, and the client does not retry', async () => {
   const gateway = await startChatGateway();
   const key = await gateway.key(1n);
   expect(await thrownBy(gateway, ask('x'), key)).toMatchObject({
@@ -96,7 +96,7 @@ test('no credit is 402, told once', async () => {
   });
 });
 
-test('an unknown model is a NotFoundError, told once', async () => {
+test('an unknown model raises a NotFoundError, and the client does not retry', async () => {
   const gateway = await startChatGateway();
   expect(await thrownBy(gateway, ask('x', 'gpt-none'), await gateway.key())).toMatchObject({
     kind: NotFoundError,
@@ -106,7 +106,7 @@ test('an unknown model is a NotFoundError, told once', async () => {
   });
 });
 
-test('a day that is used up is a RateLimitError, and the client does not try again', async () => {
+test('a full day limit raises a RateLimitError, and the client does not retry', async () => {
   const gateway = await startChatGateway({ routing: 'anonymous_per_day = 1' });
   expect((await gateway.post(ask('x', freeModel))).status).toBe(200);
   expect(await thrownBy(gateway, ask('x', freeModel))).toMatchObject({
@@ -116,7 +116,7 @@ test('a day that is used up is a RateLimitError, and the client does not try aga
   });
 });
 
-test('a minute that is used up: the client waits as long as it is told, and gets its answer', async () => {
+test('after a full minute limit the client waits for Retry-After and gets its answer', async () => {
   const gateway = await startChatGateway({ routing: 'key_per_minute = 1' });
   const key = await gateway.key();
   const bearer = { authorization: `Bearer ${key}` };
@@ -156,7 +156,7 @@ test.each([
   );
 });
 
-test('what an upstream says against the request itself is told as it says it, once', async () => {
+test('an upstream error about the request is passed on, and the client does not retry', async () => {
   const gateway = await startChatGateway();
   expect(await thrownBy(gateway, ask('fault:bad_request'), await gateway.key())).toMatchObject({
     kind: BadRequestError,
@@ -165,7 +165,7 @@ test('what an upstream says against the request itself is told as it says it, on
   });
 });
 
-test('where an upstream runs is nothing that it tells a client', async () => {
+test('an upstream error passed on contains no address, key or path', async () => {
   const server = createServer((_, response) => {
     response.writeHead(400, { 'content-type': 'application/json' });
     const message = 'Too long: see http://10.0.0.7:8000/docs, key sk-abc123def456, in /opt/vllm/serving.py';
@@ -186,7 +186,7 @@ test('where an upstream runs is nothing that it tells a client', async () => {
   });
 });
 
-test('a stream that its upstream cannot begin is an error with a status', async () => {
+test('a stream that no upstream begins is refused with a status', async () => {
   const gateway = await startChatGateway();
   const body = { ...ask('fault:invalid_sse'), stream: true };
   expect(await thrownBy(gateway, body, await gateway.key())).toMatchObject({ status: 502, asked: 3 });
@@ -213,7 +213,7 @@ test.each([
   expect(body.error.message).toContain(`${name} more than once`);
 });
 
-test('two kinds of credentials at once are refused', async () => {
+test('a request with two kinds of credentials is refused', async () => {
   const gateway = await startChatGateway();
   const both = ['authorization', `Bearer ${await gateway.key()}`, 'x-payment-signature', '{}'];
   expect(await send(gateway, [...json, ...both])).toMatchObject({
@@ -266,7 +266,7 @@ test.each([
   expect(openAiErrorBody.parse(JSON.parse(body)).error.code).toBe(code);
 });
 
-test('while the ledger is away every route says so', async () => {
+test('every route answers ledger_unavailable while the ledger cannot be reached', async () => {
   const gateway = await startChatGateway({ top: 'shutdown_grace_secs = 1' });
   const key = await gateway.key();
   const bearer = { authorization: `Bearer ${key}` };
@@ -291,7 +291,7 @@ test('while the ledger is away every route says so', async () => {
   expect(gateway.model.calls).toHaveLength(2);
 });
 
-test('a gateway with no room says so at once', async () => {
+test('a gateway at its request limit refuses at once', async () => {
   const gateway = await startChatGateway({ tables: '[limits]\nmax_in_flight_requests = 1' });
   const gone = new AbortController();
   const client = gateway.client(await gateway.key());
@@ -306,7 +306,7 @@ test('a gateway with no room says so at once', async () => {
   await eventually(async () => expect((await gateway.post(ask('x', freeModel))).status).toBe(200));
 });
 
-test('who tries keys is stopped, and keys that were seen before go on', async () => {
+test('a client that guesses keys is limited, and cached keys keep working', async () => {
   const gateway = await startChatGateway({ routing: 'failed_auth_per_minute = 2' });
   const good = await gateway.key();
   expect((await gateway.get('/v1/key', good)).status).toBe(200);
@@ -318,7 +318,7 @@ test('who tries keys is stopped, and keys that were seen before go on', async ()
   expect((await gateway.get('/v1/key', good)).status).toBe(200);
 });
 
-test('who tries keys all at once is told of no more of them than one after the other', async () => {
+test('concurrent guesses of keys are limited like sequential ones', async () => {
   const gateway = await startChatGateway({ routing: 'failed_auth_per_minute = 5' });
   const stranger = await startChatGateway();
   const unknown = await Promise.all(Array.from({ length: 30 }, () => stranger.key()));
@@ -329,7 +329,7 @@ test('who tries keys all at once is told of no more of them than one after the o
   for (const { headers } of stopped) expect(Number(headers.get('retry-after'))).toBeGreaterThan(50);
 });
 
-test('a key that is revoked while it is in use is forgotten, and counts as one that never held', async () => {
+test('a revoked key leaves the cache, and counts as a failed credential', async () => {
   const gateway = await startChatGateway({ routing: 'failed_auth_per_minute = 4' });
   const { database } = gateway;
   const key = await gateway.key();

@@ -14,7 +14,7 @@ function standing({ headers }: Response) {
 
 const untilMidnightSecs = () => 86_400 - ((Date.now() / 1_000) % 86_400);
 
-test('a refusal by the minute speaks of the minute, and tells what is left of the day', async () => {
+test('a refusal by the minute limit names that limit, and reports what is left of the day', async () => {
   const gateway = await startChatGateway({ routing: 'anonymous_per_minute = 2' });
   const post = () => gateway.post(ask('x', freeModel));
   for (const status of [200, 200]) expect((await post()).status).toBe(status);
@@ -33,7 +33,7 @@ test('a refusal by the minute speaks of the minute, and tells what is left of th
   }
 });
 
-test('a refusal by the day speaks of the day, and tells what is left of the minute', async () => {
+test('a refusal by the day limit names that limit, and reports what is left of the minute', async () => {
   const gateway = await startChatGateway({ routing: 'anonymous_per_day = 1' });
   const post = () => gateway.post(ask('x', freeModel));
   expect((await post()).status).toBe(200);
@@ -48,7 +48,7 @@ test('a refusal by the day speaks of the day, and tells what is left of the minu
   }
 });
 
-test('a refusal for lack of credit tells the limits, and charges none', async () => {
+test('a refusal for lack of credit reports the limits and counts against none', async () => {
   const gateway = await startChatGateway();
   const bearer = { authorization: `Bearer ${await gateway.key(1n)}` };
   for (let tries = 0; tries < 3; tries++) {
@@ -57,7 +57,7 @@ test('a refusal for lack of credit tells the limits, and charges none', async ()
   }
 });
 
-test('what is answered was never refused: an answer as long as the account can pay leaves no refusal behind', async () => {
+test('an answer shortened to what the account can pay records no refusal', async () => {
   const gateway = await startChatGateway();
   const funded = { authorization: `Bearer ${await gateway.key(10_000n)}` };
   const broke = { authorization: `Bearer ${await gateway.key(10n)}` };

@@ -23,7 +23,7 @@ async function settled({ database }: ChatGateway) {
   return ends[0]?.data;
 }
 
-test('a client that leaves in the middle of a stream stops the upstream at once, and pays for what was written', async () => {
+test('a client that leaves a stream aborts the upstream at once, and is charged for what was written', async () => {
   const gateway = await startChatGateway({ model: { pieceMs: 20 } });
   const client = gateway.client(await gateway.key());
   const stream = await client.chat.completions.create({ ...ask('words:5000'), stream: true });
@@ -34,7 +34,7 @@ test('a client that leaves in the middle of a stream stops the upstream at once,
   expect(await settled(gateway)).toMatchObject({ ending: 'client_left', is_estimate: true });
 });
 
-test('a client that leaves while its answer is awaited stops the upstream at once, and pays for the prompt alone', async () => {
+test('a client that leaves before the first byte aborts the upstream at once, and is charged for the prompt only', async () => {
   const gateway = await startChatGateway();
   const key = await gateway.key(1_000_000n);
   const gone = new AbortController();
@@ -68,7 +68,7 @@ async function openSlowly(gateway: ChatGateway, body: object): Promise<Socket> {
   return socket;
 }
 
-test('a client that reads byte by byte holds its upstream up: nothing is piled up for it', async () => {
+test('a slow client slows its upstream down instead of filling memory', async () => {
   const gateway = await startChatGateway();
   // some 60 MB, were it read
   const socket = await openSlowly(gateway, { ...ask('words:300000', freeModel), stream: true });
@@ -89,7 +89,7 @@ test('a client that reads byte by byte holds its upstream up: nothing is piled u
   expect(await settled(gateway)).toMatchObject({ ending: 'client_left' });
 });
 
-test('many that do not read at all leave room for one who does', async () => {
+test('many clients that do not read do not keep one that reads from its answer', async () => {
   const gateway = await startChatGateway({
     routing: 'anonymous_per_day = 100\nanonymous_per_minute = 100',
   });
@@ -115,7 +115,7 @@ test("a stream that is cut upstream is an error to OpenAI's client, never an end
   }
 });
 
-test('a gateway that goes down lets a stream end', async () => {
+test('a gateway that shuts down finishes its streams', async () => {
   const gateway = await startChatGateway({ model: { pieceMs: 10 } });
   const client = gateway.client(await gateway.key());
   const stream = await client.chat.completions.create({ ...ask('words:50'), stream: true });
@@ -125,7 +125,7 @@ test('a gateway that goes down lets a stream end', async () => {
   expect(await settled(gateway)).toMatchObject({ ending: 'completed', completion_tokens: 50 });
 });
 
-test('a stream that would outlast the grace is broken off, its client told, its cost written down', async () => {
+test('a stream longer than the shutdown grace is cut with an error, and its cost is recorded', async () => {
   const gateway = await startChatGateway({ top: 'shutdown_grace_secs = 1', model: { pieceMs: 10 } });
   const client = gateway.client(await gateway.key(), { maxRetries: 0 });
   const stream = await client.chat.completions.create({ ...ask('words:5000'), stream: true });

@@ -37,7 +37,7 @@ test("OpenAI's client gets a completion, and its cost is taken", async () => {
   await expectBooks(gateway.database);
 });
 
-test('a stream comes piece by piece and ends; usage is told only to who asks for it', async () => {
+test('a stream arrives in pieces and ends, with usage only when requested', async () => {
   const gateway = await startChatGateway();
   const client = gateway.client(await gateway.key());
   const plain = await client.chat.completions.create({ ...ask('one two three'), stream: true });
@@ -56,7 +56,7 @@ test('a stream comes piece by piece and ends; usage is told only to who asks for
   expect(last).toMatchObject({ choices: [], usage: { prompt_tokens: 7, completion_tokens: 3 } });
 });
 
-test('tools go up as they were sent, and their calls come back, whole and in pieces', async () => {
+test('tools are passed to the upstream unchanged, and their calls come back, whole and streamed', async () => {
   const gateway = await startChatGateway();
   const client = gateway.client(await gateway.key());
   const asked = { ...ask('call tool look_up'), tools, seed: 7, temperature: 0.1 };
@@ -71,14 +71,14 @@ test('tools go up as they were sent, and their calls come back, whole and in pie
   expect(sent).toMatchObject({ tools, seed: 7, temperature: 0.1, model: 'devnet-large' });
 });
 
-test('numbers go up as they were written', async () => {
+test('numbers are passed to the upstream as they were written', async () => {
   const gateway = await startChatGateway();
   const body = `{"model":"${freeModel}","messages":[{"role":"user","content":"x"}],"seed":12345678901234567890,"top_p":1.0}`;
   expect((await gateway.post(body)).status).toBe(200);
   expect(gateway.model.calls[0]?.body).toContain('"seed":12345678901234567890');
 });
 
-test('nothing but the body goes up: no credential, no cookie, no header of a client', async () => {
+test('only the body is passed to the upstream: no credential, cookie or other header of the client', async () => {
   const gateway = await startChatGateway();
   const answer = await gateway.post(ask('hello'), {
     authorization: `Bearer ${await gateway.key()}`,
@@ -98,7 +98,7 @@ test('nothing but the body goes up: no credential, no cookie, no header of a cli
   ]);
 });
 
-test('nobody in particular asks a model of the free tier, and no other', async () => {
+test('an anonymous client may use models of the free tier, and no other', async () => {
   const gateway = await startChatGateway();
   const client = gateway.client();
   const { choices } = await client.chat.completions.create(ask('hello', freeModel));
@@ -109,7 +109,7 @@ test('nobody in particular asks a model of the free tier, and no other', async (
   });
 });
 
-test('every admitted answer says where its caller stands', async () => {
+test("every admitted answer reports its caller's limits", async () => {
   const gateway = await startChatGateway();
   const ofKey = await gateway.post(ask('x'), { authorization: `Bearer ${await gateway.key()}` });
   const nowSecs = Date.now() / 1_000;
@@ -131,7 +131,7 @@ test('every admitted answer says where its caller stands', async () => {
   await first.body?.cancel();
 });
 
-test('clients are told apart by the address that a trusted proxy names', async () => {
+test('clients are distinguished by the address that a trusted proxy reports', async () => {
   const gateway = await startChatGateway({ routing: 'anonymous_per_day = 1' });
   const from = (address: string) => gateway.post(ask('x', freeModel), { 'x-forwarded-for': address });
   const [first, again, other] = [
@@ -143,7 +143,7 @@ test('clients are told apart by the address that a trusted proxy names', async (
   expect([first.status, again.status, other.status, neighbour.status]).toEqual([200, 429, 200, 429]);
 });
 
-test('nobody spends by another name: on a free model too only what costs tokens is taken', async () => {
+test('only parameters that cost tokens are accepted, on free models too', async () => {
   const gateway = await startChatGateway({
     change: (text) => text.replace('[[models]]', "[[models]]\nallowed_parameters = ['thinking']"),
   });

@@ -21,14 +21,14 @@ function source(count: number) {
   return { seen, events: events() };
 }
 
-test('all events arrive in their order, and then the end', async () => {
+test('all events arrive in order, followed by the end', async () => {
   const { events, seen } = source(3);
   const text = (await (await eventStream(events, steady)).toArray()).join('');
   expect(text).toBe('data: 1\n\ndata: 2\n\ndata: 3\n\n');
   expect(seen.isEnded).toBe(true);
 });
 
-test('no more is made than is read, but one', async () => {
+test('at most one event is produced ahead of the reader', async () => {
   const { events, seen } = source(100);
   const stream = await eventStream(events, steady);
   const iterator = stream[Symbol.asyncIterator]();
@@ -37,7 +37,7 @@ test('no more is made than is read, but one', async () => {
   await iterator.return?.();
 });
 
-test('events whose reader leaves are ended, also before anything was read', async () => {
+test('events are ended when their reader leaves, even before it has read anything', async () => {
   for (const reads of [0, 2]) {
     const { events, seen } = source(100);
     const stream = await eventStream(events, steady);
@@ -48,7 +48,7 @@ test('events whose reader leaves are ended, also before anything was read', asyn
   }
 });
 
-test('silence is filled with comments, one after the other', async () => {
+test('comments are sent while no event arrives', async () => {
   const silence = Promise.withResolvers<void>();
   async function* events(): AsyncGenerator<Buffer, void> {
     yield Buffer.from('data: 1\n\n');
@@ -65,7 +65,7 @@ test('silence is filled with comments, one after the other', async () => {
   expect(text).toMatch(/^data: 1\n\n(?:: keep-alive\n\n){3,}data: 2\n\n$/);
 });
 
-test('what is cut short does not end like a whole', async () => {
+test('a stream that was cut short does not end like a complete one', async () => {
   const { events } = source(1);
   const stream = await eventStream(events, { ...steady, isCutShort: () => true });
   await expect(stream.toArray()).rejects.toThrow('going down');

@@ -44,7 +44,7 @@ test("OpenAI's client lists the models, with prices and lengths beside them", as
   expect(listed).toEqual([free, paid]);
 });
 
-test('a model is found by its name, slashes and all, written out or escaped', async () => {
+test('a model is found by its name, with slashes plain or escaped', async () => {
   const gateway = await startChatGateway();
   expect(await gateway.client().models.retrieve(paidModel)).toEqual(paid);
   for (const path of [paidModel, encodeURIComponent(paidModel)])
@@ -54,7 +54,7 @@ test('a model is found by its name, slashes and all, written out or escaped', as
   expect((await get('/v1/models/none')).status).toBe(404);
 });
 
-test('a key sees the models that it may use, and no other', async () => {
+test('a key lists exactly the models that it may use', async () => {
   const gateway = await startChatGateway();
   const key = await gateway.key(1_000n, { models: [freeModel] });
   const get = await documented(gateway);
@@ -63,7 +63,7 @@ test('a key sees the models that it may use, and no other', async () => {
   expect((await get('/v1/key', key)).json.models).toEqual([freeModel]);
 });
 
-test('a key tells what is left of it', async () => {
+test('a key reports what is left of it', async () => {
   const gateway = await startChatGateway({ routing: 'key_per_minute = 7\ncurrency = "EUR"' });
   const expiresAt = new Date(Date.now() + 3_600_000);
   const key = await gateway.key(5_000_000n, { capMicros: 1_000_000n, expiresAt });
@@ -98,7 +98,7 @@ test('a key tells what is left of it', async () => {
   expect(dear.status).toBe(402);
 });
 
-test('what is held for a completion is not spent twice, and comes back', async () => {
+test('held credit cannot be spent twice, and is released', async () => {
   const gateway = await startChatGateway({ model: { pieceMs: 20 } });
   const key = await gateway.key(1_000_000n);
   const get = await documented(gateway);
@@ -112,7 +112,7 @@ test('what is held for a completion is not spent twice, and comes back', async (
   await eventually(async () => expect((await get('/v1/credits', key)).json.held).toBe('0'));
 });
 
-test('a completion is told to its own account and to nobody else', async () => {
+test('a completion can be read only by its own account', async () => {
   const gateway = await startChatGateway();
   const [key, other] = [await gateway.key(), await gateway.key()];
   const get = await documented(gateway);
@@ -146,7 +146,7 @@ test('a completion is told to its own account and to nobody else', async () => {
     expect((await get(`/v1/generation${nothing}`, key)).status).toBe(404);
 });
 
-test('whether models can be served is told of each', async () => {
+test('readiness is reported for each model', async () => {
   const gateway = await startChatGateway({ routing: 'key_per_minute = 1_000' });
   const get = await documented(gateway);
   const well = { ok: true };
@@ -175,7 +175,7 @@ test('whether models can be served is told of each', async () => {
   expect((await get('/v1/ready')).status).toBe(200);
 });
 
-test('what is answered to a chat request is as the document says', async () => {
+test('answers to chat requests match the OpenAPI document', async () => {
   const gateway = await startChatGateway({
     upstream: 'first_byte_timeout_ms = 200\ntotal_timeout_ms = 500',
   });

@@ -37,7 +37,7 @@ async function start(scopes: readonly OperatorScope[] = all) {
   return { gateway, database, lane, tokenId, ask, post, get: (path: string) => ask('GET', path) };
 }
 
-test('an operator makes a key and gives its account credit: it buys a completion until it is revoked', async () => {
+test('an operator creates a key and grants credit, and the key buys completions until it is revoked', async () => {
   const { gateway, database, post, get, tokenId } = await start();
   const made = await post('/operator/keys', { account: 'alice', name: 'my bot', cap: '5.00', days: 30 });
   expect(made).toMatchObject({ status: 201, json: { key_id: 1, account: 'alice' } });
@@ -75,7 +75,7 @@ test('an operator makes a key and gives its account credit: it buys a completion
   ]);
 });
 
-test('accounts are listed with what they have, in pages', async () => {
+test('accounts are listed with their balances, in pages', async () => {
   const { database, lane, get } = await start();
   const accountId = await fund(database, lane, 1_000_000n);
   await lane.appendCredit(admission({ accountId, holdMicros: 250_000n }));
@@ -88,7 +88,7 @@ test('accounts are listed with what they have, in pages', async () => {
   expect(second.json.accounts).toMatchObject([{ balance: '0.000005' }]);
 });
 
-test('each route wants its own scope, and nothing is done without', async () => {
+test('each route requires its own scope, and changes nothing without it', async () => {
   const { database, ask, get, post } = await start(['calls:read', 'calls:write']);
   for (const answer of [
     await get('/operator/keys'),
@@ -113,7 +113,7 @@ test('each route wants its own scope, and nothing is done without', async () => 
 
 const notFound = (code: string) => ({ status: 404, json: { code } });
 
-test('what is not there is 404, and an account has no more than can be counted', async () => {
+test('an unknown key or account is 404, and a grant beyond the maximum balance is refused', async () => {
   const { post, get } = await start();
   expect(await get('/operator/keys?account=nobody')).toMatchObject(notFound('account_not_found'));
   for (const name of ['nobody', 'two%20words', '%00', 'x'.repeat(500)])
@@ -144,7 +144,7 @@ test.each([
   expect((await expectBooks(database)).map(({ type }) => type)).toEqual(['operator_token_created']);
 });
 
-test('a grant that is sent again under its name gives once, and has its answer again', async () => {
+test('a grant repeated with its idempotency key is done once and answered the same', async () => {
   const { database, ask, post } = await start();
   for (const account of ['alice', 'bob']) await post('/operator/keys', { account });
   const grant = (key: string, amount: string, account = 'alice') =>
@@ -164,7 +164,7 @@ test('a grant that is sent again under its name gives once, and has its answer a
   expect(events.filter(({ type }) => type === 'credit_granted')).toHaveLength(2);
 });
 
-test('an amount that is none gives nothing', async () => {
+test('an invalid amount grants nothing', async () => {
   const { database, post } = await start();
   await post('/operator/keys', { account: 'alice' });
   for (const amount of ['0', '0.000000', '-1', '1e3', '1.', 1, undefined])

@@ -36,7 +36,7 @@ async function fundUser({ database }: IdentityGateway, userId: string, micros = 
 }
 
 describe('a session', () => {
-  test('chats thirty times a minute, in all processes together', async () => {
+  test('may request thirty completions a minute, in all processes together', async () => {
     const gateway = await startIdentityGateway();
     const other = await startIdentityGateway({ database: gateway.database });
     const { browser } = await signedIn(gateway);
@@ -75,7 +75,7 @@ describe('a session', () => {
     expect(events.filter(({ type }) => type === 'credit_captured')).toHaveLength(1);
   });
 
-  test('gives way to an explicit credential beside it, a wrong one too', async () => {
+  test('is ignored beside an explicit credential, even a wrong one', async () => {
     const gateway = await startIdentityGateway();
     const { browser } = await signedIn(gateway);
     const key = await gateway.key();
@@ -90,8 +90,8 @@ describe('a session', () => {
   });
 });
 
-describe('a key that a session makes', () => {
-  test('works with the official client, and is 401 in every process as soon as it is revoked', async () => {
+describe('a key created by a session', () => {
+  test('works with the official client, and is refused in every process once it is revoked', async () => {
     const gateway = await startIdentityGateway();
     const other = await startIdentityGateway({ database: gateway.database });
     const { browser, userId } = await signedIn(gateway);
@@ -115,7 +115,7 @@ describe('a key that a session makes', () => {
     expect(types.filter((type) => type.startsWith('key_'))).toEqual(['key_created', 'key_revoked']);
   });
 
-  test('is shown once, and listed by its first characters', async () => {
+  test('is shown once, and listed by its prefix', async () => {
     const gateway = await startIdentityGateway();
     const { browser } = await signedIn(gateway);
     const { json: made } = await browser.post('/api/keys', {
@@ -137,7 +137,7 @@ describe('a key that a session makes', () => {
     expect(listed.text).not.toContain(made.key);
   });
 
-  test('is of its own user, whoever a request says it is of', async () => {
+  test("belongs to the session's user, whatever the request says", async () => {
     const gateway = await startIdentityGateway();
     const [ada, eve] = [await signedIn(gateway), await signedIn(gateway)];
     const { json: made } = await ada.browser.post('/api/keys', { name: 'mine' });
@@ -148,7 +148,7 @@ describe('a key that a session makes', () => {
     expect((await ada.browser.get('/api/keys')).json.keys).toHaveLength(1);
   });
 
-  test('makes and ends no keys itself', async () => {
+  test('can neither create nor revoke keys', async () => {
     const gateway = await startIdentityGateway();
     const { browser } = await signedIn(gateway);
     const { json: made } = await browser.post('/api/keys', { name: 'laptop' });
@@ -204,7 +204,7 @@ describe('a key that a session makes', () => {
     expect(names).toEqual(['new', ...Array.from({ length: 100 }, (_, at) => `old ${1200 - at}`)]);
   });
 
-  test('is one of a hundred that are not revoked', async () => {
+  test('is refused when its user has a hundred valid keys', async () => {
     const gateway = await startIdentityGateway();
     const { browser, userId } = await signedIn(gateway);
     const accountId = await findAccountId(gateway.database.pool, `user:${userId}`);
@@ -218,7 +218,7 @@ describe('a key that a session makes', () => {
     expect(await browser.post('/api/keys', { name: 'new' })).toMatchObject({ status: 409 });
   });
 
-  test('is one of twenty a minute', async () => {
+  test('is refused after twenty in a minute', async () => {
     const gateway = await startIdentityGateway();
     const { browser } = await signedIn(gateway);
     const made = await Promise.all(
@@ -229,7 +229,7 @@ describe('a key that a session makes', () => {
   });
 });
 
-test('what is answered below /api is what the document says', async () => {
+test('answers below /api match the OpenAPI document', async () => {
   const gateway = await startIdentityGateway();
   const check = await documentOf(gateway);
   const browser = gateway.browser();

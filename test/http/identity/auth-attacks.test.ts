@@ -58,7 +58,7 @@ describe('a page of another origin', () => {
     expect(await userId(browser)).toEqual(expect.any(String));
   });
 
-  test('may not chat in the name of a visitor', async () => {
+  test("may not request completions with a visitor's cookie", async () => {
     const gateway = await startIdentityGateway();
     const browser = gateway.browser();
     await signInByWallet(browser);
@@ -77,7 +77,7 @@ describe('a page of another origin', () => {
   });
 });
 
-describe('nobody is led elsewhere', () => {
+describe('no sign-in redirects to another origin', () => {
   const elsewhere = [
     'https://evil.example/',
     '//evil.example/',
@@ -111,7 +111,7 @@ describe('nobody is led elsewhere', () => {
   });
 });
 
-describe('a way that leads elsewhere once its dots are taken out', () => {
+describe('a path that leads to another origin once its dots are resolved is refused', () => {
   test.each(['/..//evil.example', '/.//evil.example', '/x/..//evil.example'])('%s', async (callbackURL) => {
     const gateway = await startIdentityGateway();
     const browser = gateway.browser();
@@ -139,8 +139,8 @@ const shapeOf = ({ status, json, headers }: Answer) => [
   headers.getSetCookie(),
 ];
 
-describe('who has an account', () => {
-  test('is told by no answer to whoever signs up, nor by its time', async () => {
+describe('whether an address has an account', () => {
+  test('is revealed neither by the answer to a sign-up nor by its timing', async () => {
     const gateway = await startIdentityGateway();
     await signUp(gateway, gateway.browser(), email);
     const ask = async (as: string): Promise<Answer> => {
@@ -177,8 +177,8 @@ describe('who has an account', () => {
 const wrong = (browser: Browser, at: number): Promise<Answer> =>
   signIn(browser, email, `a wrong password ${at}`);
 
-describe('a list of passwords', () => {
-  test('is tried five times a minute from one client, also all at once', async () => {
+describe('guessing passwords', () => {
+  test('is limited to five a minute for one client and account, concurrent guesses included', async () => {
     const gateway = await startIdentityGateway();
     await signUp(gateway, gateway.browser(), email);
     const browser = gateway.browser('198.51.100.1');
@@ -188,7 +188,7 @@ describe('a list of passwords', () => {
     expect(answers.find(({ status }) => status === 429)?.headers.get('retry-after')).toMatch(/^\d+$/);
   });
 
-  test('is tried ten times a minute from a thousand clients; the owner comes in all the same', async () => {
+  test('is limited to ten a minute for an account over all clients, and its owner can still sign in', async () => {
     const gateway = await startIdentityGateway();
     const owner = gateway.browser();
     await signUp(gateway, owner, email);
@@ -203,7 +203,7 @@ describe('a list of passwords', () => {
     expect((await signIn(elsewhere, email)).status).toBe(200);
   });
 
-  test('of many accounts is tried twenty times a minute from one client', async () => {
+  test('is limited to twenty a minute for one client over all accounts', async () => {
     const gateway = await startIdentityGateway();
     const browser = gateway.browser('198.51.100.1');
     const statuses = await Promise.all(
@@ -213,7 +213,7 @@ describe('a list of passwords', () => {
     expect(statuses.filter((status) => status === 429)).toHaveLength(5);
   });
 
-  test('gains nothing from the mark of a device that is of another account, or forged', async () => {
+  test('gains nothing from a forged device cookie or one of another account', async () => {
     const gateway = await startIdentityGateway();
     const thief = gateway.browser('198.51.100.1');
     await signUp(gateway, gateway.browser(), email);
@@ -226,7 +226,7 @@ describe('a list of passwords', () => {
     expect(statuses.filter((status) => status === 429)).toHaveLength(3);
   });
 
-  test('leaves nothing behind of the names it goes on with, and is one piece of news', async () => {
+  test('leaves no names in the database, and records one refusal', async () => {
     const gateway = await startIdentityGateway();
     const browser = gateway.browser('198.51.100.1');
     for (let at = 0; at < 40; at++) await signIn(browser, `user${at}@example.org`);
@@ -239,7 +239,7 @@ describe('a list of passwords', () => {
     expect(refusals).toHaveLength(21);
   });
 
-  test('keeps nothing else waiting: those that are worked on at once are few, and too many are sent away', async () => {
+  test('does not delay other work: few are hashed at once, and too many are refused', async () => {
     const gateway = await startIdentityGateway();
     const attack = Array.from({ length: 150 }, (_, at) =>
       signIn(gateway.browser(`198.51.100.${at}`), `user${at}@example.org`),
@@ -253,7 +253,7 @@ describe('a list of passwords', () => {
     expect(new Set(statuses)).toEqual(new Set([401, 503]));
   });
 
-  test('is tried five times a minute by whoever has stolen a session, from wherever', async () => {
+  test('is limited to five a minute for a stolen session over all clients', async () => {
     const gateway = await startIdentityGateway();
     const owner = gateway.browser();
     await signUp(gateway, owner, email);
@@ -269,7 +269,7 @@ describe('a list of passwords', () => {
     expect(statuses).toEqual([400, 400, 400, 400, 400, 429, 429]);
   });
 
-  test('tries no path that is written otherwise', async () => {
+  test('is not possible by another spelling of the path', async () => {
     const gateway = await startIdentityGateway();
     const browser = gateway.browser();
     for (const path of [
@@ -281,7 +281,7 @@ describe('a list of passwords', () => {
       expect((await browser.post(path, { email, password: 'x' })).status).toBe(404);
   });
 
-  test('fills no mailbox: three mails a minute, whoever asks', async () => {
+  test('sends at most three mails a minute to an address', async () => {
     const gateway = await startIdentityGateway();
     await signUp(gateway, gateway.browser(), email);
     const statuses: number[] = [];
@@ -294,7 +294,7 @@ describe('a list of passwords', () => {
   });
 });
 
-test('wrong cookies of one client are looked at twenty times a minute', async () => {
+test('wrong cookies of one client are limited to twenty a minute', async () => {
   const gateway = await startIdentityGateway();
   const statuses: number[] = [];
   for (let at = 0; at < 22; at++) {
@@ -306,7 +306,7 @@ test('wrong cookies of one client are looked at twenty times a minute', async ()
   expect((await gateway.browser('198.51.100.2').get('/v1/models')).status).toBe(200);
 });
 
-test('a name is short and of one line, and nobody brings a picture', async () => {
+test('a name is short and on one line, and a picture is refused', async () => {
   const gateway = await startIdentityGateway();
   const browser = gateway.browser();
   await signUp(gateway, browser, email);
@@ -320,7 +320,7 @@ test('a name is short and of one line, and nobody brings a picture', async () =>
   expect((await browser.post('/api/auth/update-user', { name: 'Ada L.' })).status).toBe(200);
 });
 
-test('the page that says what went wrong runs nothing of what it was told', async () => {
+test('the error page runs no script from its parameters', async () => {
   const gateway = await startIdentityGateway();
   const query = new URLSearchParams({
     error: '<script>alert(1)</script>',
@@ -350,7 +350,7 @@ describe('what is not offered', () => {
     for (const { status } of answers) expect([400, 404]).toContain(status);
   });
 
-  test('anything where people have no accounts', async () => {
+  test('any path without user accounts', async () => {
     const { startChatGateway } = await import('../../support/chat-gateway.ts');
     const gateway = await startChatGateway();
     for (const path of ['/api/auth/get-session', '/api/siwe/nonce', '/api/keys'])

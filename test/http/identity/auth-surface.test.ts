@@ -46,7 +46,7 @@ function offered(): string[] {
   );
 }
 
-test('of what the sign-in library offers, only what people need is served', async () => {
+test('only the needed paths of the sign-in library are served', async () => {
   const gateway = await startIdentityGateway();
   const browser = gateway.browser();
   const answering: string[] = [];

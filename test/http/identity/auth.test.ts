@@ -54,8 +54,8 @@ async function dumpIdentity({ database }: IdentityGateway): Promise<string> {
   });
 }
 
-describe('an address and a password', () => {
-  test('let their owner in once the link in the mail was followed, and not before', async () => {
+describe('an email address and a password', () => {
+  test('sign their owner in once the link in the mail was opened, and not before', async () => {
     const gateway = await startIdentityGateway();
     const browser = gateway.browser();
     const body = { email, password: goodPassword, name: 'Ada' };
@@ -71,7 +71,7 @@ describe('an address and a password', () => {
     expect(events).toEqual(['user_created', 'credit_account_opened', 'sign_in_refused', 'session_started']);
   });
 
-  test('say nothing of the address in the ledger or the log', async () => {
+  test('leave no address in the ledger or the log', async () => {
     const log = logLines();
     const gateway = await startIdentityGateway({ logger: log.logger });
     const browser = gateway.browser();
@@ -88,7 +88,7 @@ describe('an address and a password', () => {
     expect(JSON.stringify(await allEvents(gateway.database.db))).not.toContain('203.0.113.1');
   });
 
-  test('are not to be had where no mails are sent', async () => {
+  test('cannot be used when the gateway sends no mail', async () => {
     const gateway = await startIdentityGateway({ mails: false });
     const body = { email, password: goodPassword, name: 'Ada' };
     const answers = [
@@ -99,7 +99,7 @@ describe('an address and a password', () => {
     expect(await dumpIdentity(gateway)).not.toContain(email);
   });
 
-  test('are set anew by the token of a mail, once, which ends every session', async () => {
+  test('are reset once by the token of a mail, which ends every session', async () => {
     const gateway = await startIdentityGateway();
     const [first, second] = [gateway.browser(), gateway.browser('203.0.113.2')];
     await signUp(gateway, first, email);
@@ -126,7 +126,7 @@ describe('an address and a password', () => {
     expect((await signIn(stranger, email, 'the stranger’s own')).status).toBe(401);
   });
 
-  test('a link in a mail that was edited, or has no signature, proves nothing', async () => {
+  test('an edited or unsigned link verifies nothing', async () => {
     const gateway = await startIdentityGateway();
     const browser = gateway.browser();
     await browser.post('/api/auth/sign-up/email', { email, password: goodPassword, name: 'Ada' });
@@ -146,7 +146,7 @@ describe('an address and a password', () => {
 });
 
 describe('a leak of the database', () => {
-  test('holds no token of a session, of a link, or of a way back, and no password', async () => {
+  test('contains no token of a session, a link or a callback, and no password', async () => {
     const gateway = await startIdentityGateway();
     const browser = gateway.browser();
     await signUp(gateway, browser, email);
@@ -160,7 +160,7 @@ describe('a leak of the database', () => {
     for (const secret of [token, reset, goodPassword]) expect(dump).not.toContain(secret);
   });
 
-  test('opens no session, not even with the secret that cookies are signed with', async () => {
+  test('opens no session, even with the secret that signs cookies', async () => {
     const gateway = await startIdentityGateway();
     const browser = gateway.browser();
     await signInByWallet(browser);
@@ -197,7 +197,7 @@ describe('a session', () => {
     ]);
   });
 
-  test('ends where its owner signs out; the cookie that was kept is of no use', async () => {
+  test('ends when its owner signs out, and its old cookie is invalid', async () => {
     const gateway = await startIdentityGateway();
     const browser = gateway.browser();
     await signInByWallet(browser);
@@ -240,7 +240,7 @@ describe('a session', () => {
     expect(await userId(browser)).toBeUndefined();
   });
 
-  test('is a new one at each sign-in, whatever cookie came along', async () => {
+  test('is a new one at each sign-in, whatever cookie was sent', async () => {
     const gateway = await startIdentityGateway();
     const [thief, victim] = [gateway.browser('198.51.100.1'), gateway.browser()];
     const { json: mine } = await signInByWallet(thief);
@@ -259,7 +259,7 @@ const endings = async (gateway: IdentityGateway): Promise<unknown[]> =>
     .map(({ data }) => ('reason' in data ? data.reason : undefined));
 
 describe('the end of a session', () => {
-  test('that nobody asked for is written down when its time is over, once', async () => {
+  test('by expiry is recorded once', async () => {
     const gateway = await startIdentityGateway();
     await signInByWallet(gateway.browser());
     await gateway.database.moveClock(8 * 86_400);
@@ -269,7 +269,7 @@ describe('the end of a session', () => {
     expect(await endings(gateway)).toEqual(['expired']);
   });
 
-  test('is written down by another, where whoever ended it came no further', async () => {
+  test('is recorded by another process when the process that ended it stopped before', async () => {
     const gateway = await startIdentityGateway();
     await signInByWallet(gateway.browser());
     const { pool } = gateway.database;
@@ -285,7 +285,7 @@ describe('the end of a session', () => {
 });
 
 describe('cookies', () => {
-  test('over https are of this host alone, and out of reach for scripts and other sites', async () => {
+  test('over https are limited to this host, and hidden from scripts and other sites', async () => {
     const port = await freePort();
     const gateway = await startIdentityGateway({
       bind: `127.0.0.1:${port}`,
@@ -314,7 +314,7 @@ describe('cookies', () => {
     expect(await userId(browser)).toEqual(expect.any(String));
   });
 
-  test('on loopback have another name, and the rest all the same', async () => {
+  test('over http on loopback have another name and the same other attributes', async () => {
     const gateway = await startIdentityGateway();
     const [cookie = ''] = (await signInByWallet(gateway.browser())).headers.getSetCookie();
     expect(cookie).toMatch(

@@ -70,7 +70,7 @@ const refused = (error: unknown = expect.any(String)) => ({
 });
 
 describe('an OpenID provider', () => {
-  test('lets somebody in, who is the same the next time', async () => {
+  test('signs a user in, who is the same user the next time', async () => {
     const both = await startBoth();
     const [first, second] = [both.gateway.browser(), both.gateway.browser()];
     const answer = await throughProvider(both, first, 'ada');
@@ -89,7 +89,7 @@ describe('an OpenID provider', () => {
     expect(events.at(-1)?.data).toMatchObject({ method: 'provider', provider: 'home' });
   });
 
-  test('is told a challenge and a nonce, and of nothing that a client adds', async () => {
+  test('receives a challenge and a nonce, and nothing that a client adds', async () => {
     const { gateway } = await startBoth();
     const url = new URL((await begin(gateway.browser())).json.url);
     expect(Object.fromEntries(url.searchParams)).toMatchObject({
@@ -107,7 +107,7 @@ describe('an OpenID provider', () => {
       expect((await begin(gateway.browser(), more)).status).toBe(400);
   });
 
-  test('leaves nothing of what it gives access to', async () => {
+  test('leaves no access token behind', async () => {
     const both = await startBoth();
     await throughProvider(both, both.gateway.browser(), 'ada');
     const { rows } = await both.gateway.database.pool.query(
@@ -126,7 +126,7 @@ describe('an OpenID provider', () => {
   );
 });
 
-describe('the way back is refused', () => {
+describe("a provider's callback is refused", () => {
   test.each([
     ['without a state', (url: URL) => url.searchParams.delete('state')],
     ['with another state', (url: URL) => url.searchParams.set('state', 'x'.repeat(32))],
@@ -142,7 +142,7 @@ describe('the way back is refused', () => {
     expect(await outcomeOf(browser, await browser.get(url.href))).toEqual(refused());
   });
 
-  test('in a browser that did not begin: nobody is signed in as somebody else', async () => {
+  test('in a browser that did not start the sign-in', async () => {
     const both = await startBoth();
     const [thief, victim] = [both.gateway.browser('198.51.100.1'), both.gateway.browser()];
     const back = await both.oidc.signIn((await begin(thief)).json.url, 'eve');
@@ -162,7 +162,7 @@ describe('the way back is refused', () => {
     expect(await outcomeOf(replayer, await replayer.get(back))).toEqual(refused());
   });
 
-  test('with a code that was given for another challenge', async () => {
+  test('with a code issued for another challenge', async () => {
     const both = await startBoth();
     const [thief, victim] = [both.gateway.browser('198.51.100.1'), both.gateway.browser()];
     const stolen = new URL(await both.oidc.signIn((await begin(victim)).json.url, 'ada'));
@@ -171,7 +171,7 @@ describe('the way back is refused', () => {
     expect(await outcomeOf(thief, await thief.get(own.href))).toEqual(refused('invalid_code'));
   });
 
-  test('and stands in the ledger as that', async () => {
+  test('and recorded in the ledger as a refused sign-in', async () => {
     const both = await startBoth();
     const browser = both.gateway.browser();
     await browser.get('/api/auth/callback/home?code=x&state=y');
@@ -182,7 +182,7 @@ describe('the way back is refused', () => {
   });
 });
 
-describe('an address of mail', () => {
+describe('an email address', () => {
   test.each(['unproven', 'quoted', 'silent'])(
     'that the provider has not proven makes nobody a user: %s',
     async (login) => {
@@ -194,7 +194,7 @@ describe('an address of mail', () => {
     },
   );
 
-  test('that both have proven links the two', async () => {
+  test('that both sides have verified links the two accounts', async () => {
     const both = await startBoth();
     const [byPassword, byProvider] = [both.gateway.browser(), both.gateway.browser()];
     await signUp(both.gateway, byPassword, email);
@@ -203,14 +203,17 @@ describe('an address of mail', () => {
     expect(await userIdOf(byProvider)).toBe(await userIdOf(byPassword));
   });
 
-  test.each(['unproven', 'quoted', 'silent'])('that only we have proven links nothing: %s', async (login) => {
-    const both = await startBoth();
-    await signUp(both.gateway, both.gateway.browser(), email);
-    const thief = both.gateway.browser('198.51.100.1');
-    expect(await outcomeOf(thief, await throughProvider(both, thief, login))).toEqual(refused());
-  });
+  test.each(['unproven', 'quoted', 'silent'])(
+    'that only the gateway has verified links no accounts: %s',
+    async (login) => {
+      const both = await startBoth();
+      await signUp(both.gateway, both.gateway.browser(), email);
+      const thief = both.gateway.browser('198.51.100.1');
+      expect(await outcomeOf(thief, await throughProvider(both, thief, login))).toEqual(refused());
+    },
+  );
 
-  test('that only the provider has proven links nothing: a stranger may have signed up with it', async () => {
+  test('that only the provider has verified links no accounts: a stranger may have signed up with it', async () => {
     const both = await startBoth();
     const stranger = both.gateway.browser('198.51.100.1');
     await stranger.post('/api/auth/sign-up/email', { email, password: goodPassword, name: 'x' });
@@ -219,8 +222,8 @@ describe('an address of mail', () => {
   });
 });
 
-describe('a provider that is down', () => {
-  test('holds nobody up who comes without it, and is asked again when it is wanted', async () => {
+describe('an unreachable provider', () => {
+  test('does not delay other sign-ins, and is tried again when it is needed', async () => {
     const both = await startBoth({}, false);
     const browser = both.gateway.browser();
     await signUp(both.gateway, browser, email);
@@ -235,7 +238,7 @@ describe('a provider that is down', () => {
     await throughProvider(both, both.gateway.browser(), 'eve');
   });
 
-  test('on the way back lets nobody in, and says so', async () => {
+  test('refuses its callback with a reason', async () => {
     const both = await startBoth();
     const browser = both.gateway.browser();
     const back = await both.oidc.signIn((await begin(browser)).json.url, 'ada');
@@ -243,7 +246,7 @@ describe('a provider that is down', () => {
     expect(await outcomeOf(browser, await browser.get(back))).toEqual(refused());
   });
 
-  test('or never answers holds nobody up for long', async () => {
+  test('that never answers delays a request only up to the time limit', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1');
     await once(silent, 'listening');
     onTestFinished(() => {
@@ -262,7 +265,7 @@ client_secret_env = "OIDC_SECRET"
     expect(performance.now() - startedMs).toBeLessThan(6_000);
   });
 
-  test('and is played by another is not believed', async () => {
+  test('that reports another issuer is refused', async () => {
     const impostor = createServer((_, response) => {
       const at = 'https://evil.example';
       response.end(

@@ -26,7 +26,7 @@ async function eventTypes(gateway: IdentityGateway): Promise<string[]> {
 }
 
 describe('a wallet', () => {
-  test('makes a user with an account of credit the first time, and finds it again', async () => {
+  test('creates a user with a credit account at its first sign-in, and finds it again', async () => {
     const gateway = await startIdentityGateway();
     const wallet = newWallet();
     const first = await signInByWallet(gateway.browser(), wallet);
@@ -41,7 +41,7 @@ describe('a wallet', () => {
     ]);
   });
 
-  test('begins a session that better-auth knows as well', async () => {
+  test('starts a session that better-auth accepts too', async () => {
     const gateway = await startIdentityGateway();
     const browser = gateway.browser();
     const { json } = await signInByWallet(browser);
@@ -49,7 +49,7 @@ describe('a wallet', () => {
     expect(session.json.user.id).toBe(json.user.id);
   });
 
-  test('that signs in twenty times at once, for the first time, is one user with twenty sessions', async () => {
+  test('that signs in twenty times at once for the first time is one user with twenty sessions', async () => {
     const gateway = await startIdentityGateway();
     const wallet = newWallet();
     const browsers = Array.from({ length: 20 }, () => gateway.browser());
@@ -67,7 +67,7 @@ describe('a wallet', () => {
   });
 });
 
-test('one client begins sixty sessions a minute, with however many wallets', async () => {
+test('one client can start sixty sessions a minute, with any number of wallets', async () => {
   const gateway = await startIdentityGateway();
   const statuses = await Promise.all(
     Array.from({ length: 65 }, async () => (await signInByWallet(gateway.browser())).status),
@@ -78,7 +78,7 @@ test('one client begins sixty sessions a minute, with however many wallets', asy
 });
 
 describe('a nonce', () => {
-  test('lets one of ten in who bring the same message at once', async () => {
+  test('admits one of ten concurrent sign-ins with the same message', async () => {
     const gateway = await startIdentityGateway();
     const body = await siweFor(gateway.browser(), newWallet());
     const answers = await Promise.all(Array.from({ length: 10 }, () => verify(gateway.browser(), body)));
@@ -88,7 +88,7 @@ describe('a nonce', () => {
     ]);
   });
 
-  test('is used up by a replay in another process as well', async () => {
+  test('is used up for all processes', async () => {
     const gateway = await startIdentityGateway();
     const other = await startIdentityGateway({
       database: gateway.database,
@@ -102,14 +102,14 @@ describe('a nonce', () => {
     });
   });
 
-  test('that is too old lets nobody in, whatever the message says of its time', async () => {
+  test('that is too old is refused, whatever time the message states', async () => {
     const gateway = await startIdentityGateway();
     const body = await siweFor(gateway.browser(), newWallet());
     await gateway.database.moveClock(301);
     expect(await verify(gateway.browser(), body)).toMatchObject({ status: 401 });
   });
 
-  test('that was never given lets nobody in', async () => {
+  test('that was never issued is refused', async () => {
     const gateway = await startIdentityGateway();
     const body = await siweFor(gateway.browser(), newWallet(), { nonce: '0123456789abcdef' });
     expect(await verify(gateway.browser(), body)).toMatchObject({ status: 401 });
@@ -126,7 +126,7 @@ describe('a nonce', () => {
   });
 });
 
-describe('a message is none for this gateway', () => {
+describe('a message is refused', () => {
   test.each<[string, Partial<SiweMessage>]>([
     ['of another domain', { domain: 'evil.example' }],
     ['of the same host on another port', { domain: '127.0.0.1:1' }],
@@ -146,21 +146,21 @@ describe('a message is none for this gateway', () => {
     expect(await eventTypes(gateway)).toEqual(['sign_in_refused']);
   });
 
-  test('where another address is named beside it', async () => {
+  test('with another address beside it', async () => {
     const gateway = await startIdentityGateway();
     const body = await siweFor(gateway.browser(), newWallet());
     const answer = await verify(gateway.browser(), { ...body, address: newWallet().address });
     expect(answer).toMatchObject({ status: 401 });
   });
 
-  test('where another wallet has signed it', async () => {
+  test('signed by another wallet', async () => {
     const gateway = await startIdentityGateway();
     const body = await siweFor(gateway.browser(), newWallet());
     const signature = await newWallet().signMessage({ message: body.message });
     expect(await verify(gateway.browser(), { ...body, signature })).toMatchObject({ status: 401 });
   });
 
-  test('that was edited after it was signed', async () => {
+  test('edited after it was signed', async () => {
     const gateway = await startIdentityGateway();
     const body = await siweFor(gateway.browser(), newWallet());
     const message = `${body.message}\nRequest ID: 1`;
@@ -213,7 +213,7 @@ function highS(signature: string): string {
 }
 
 describe('refused attempts', () => {
-  test('of one client are ten a minute; others are not held up, and the minute passes', async () => {
+  test('of one client are limited to ten a minute, and do not affect other clients', async () => {
     const gateway = await startIdentityGateway();
     const bad = async (address: string): Promise<number> => {
       const browser = gateway.browser(address);
@@ -227,7 +227,7 @@ describe('refused attempts', () => {
     expect(await bad('203.0.113.1')).toBe(401);
   });
 
-  test('that come all at once are no more', async () => {
+  test('that are concurrent are limited too', async () => {
     const gateway = await startIdentityGateway();
     const browser = gateway.browser();
     const body = await siweFor(browser, newWallet(), { domain: 'evil.example' });
@@ -237,7 +237,7 @@ describe('refused attempts', () => {
     expect(await eventTypes(gateway)).toHaveLength(10);
   });
 
-  test('in the name of a wallet never keep its owner out', async () => {
+  test('for a wallet do not keep its owner out', async () => {
     const gateway = await startIdentityGateway();
     const wallet = newWallet();
     for (let at = 0; at < 15; at++) {
@@ -249,7 +249,7 @@ describe('refused attempts', () => {
     expect(await signInByWallet(gateway.browser('198.51.100.1'), wallet)).toMatchObject({ status: 200 });
   });
 
-  test('in the name of a wallet are ten a minute over all clients', async () => {
+  test('for a wallet are limited to ten a minute over all clients', async () => {
     const gateway = await startIdentityGateway();
     const wallet = newWallet();
     const statuses: number[] = [];
@@ -262,7 +262,7 @@ describe('refused attempts', () => {
     expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429]);
   });
 
-  test('use no nonce up: whoever has the key comes in with it afterwards', async () => {
+  test("use up no nonce: the wallet's owner can sign in with it afterwards", async () => {
     const gateway = await startIdentityGateway();
     const body = await siweFor(gateway.browser(), newWallet());
     const signature = await newWallet().signMessage({ message: body.message });
@@ -270,7 +270,7 @@ describe('refused attempts', () => {
     expect(await verify(gateway.browser(), body)).toMatchObject({ status: 200 });
   });
 
-  test('stand in the ledger without any address', async () => {
+  test('are recorded without an address', async () => {
     const gateway = await startIdentityGateway();
     const wallet = newWallet();
     const body = await siweFor(gateway.browser('203.0.113.77'), wallet, { chainId: 5 });
@@ -285,7 +285,7 @@ describe('refused attempts', () => {
   });
 });
 
-describe('a wallet that is a contract', () => {
+describe('a contract wallet', () => {
   const chain = useChain();
 
   async function contractMessage(browser: Browser) {
@@ -303,7 +303,7 @@ describe('a wallet that is a contract', () => {
     return { address, message, signature };
   }
 
-  test('signs in by its own word', async () => {
+  test('signs in when its contract accepts the signature', async () => {
     const gateway = await startIdentityGateway({ identity: `siwe_rpc_url = "${chain.rpcUrl}"` });
     const browser = gateway.browser();
     const body = await contractMessage(browser);
@@ -311,13 +311,13 @@ describe('a wallet that is a contract', () => {
     expect(await verify(gateway.browser(), body)).toMatchObject({ status: 401 });
   });
 
-  test('is not asked where the gateway has no chain', async () => {
+  test('is refused when the gateway has no chain', async () => {
     const gateway = await startIdentityGateway();
     const browser = gateway.browser();
     expect(await verify(browser, await contractMessage(browser))).toMatchObject({ status: 401 });
   });
 
-  test('that cannot be asked now may come again with the same message', async () => {
+  test('that cannot be reached can sign in later with the same message', async () => {
     const gateway = await startIdentityGateway({ identity: 'siwe_rpc_url = "http://127.0.0.1:9"' });
     const browser = gateway.browser();
     const answer = await verify(browser, await contractMessage(browser));

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createFolderMailer } from '../../../src/peers/mail/mailer.ts';
 
-test('a mail is a file that only its owner reads, and nobody adds a header to it', async () => {
+test('a mail is a file that only its owner can read, and its values cannot add headers', async () => {
   const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-mailer-'));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   const mailer = createFolderMailer(path.join(dir, 'mail'));

@@ -64,7 +64,7 @@ async function stalled<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-test('an account and a spend are read as the contract has them', async () => {
+test('an account and a spend are read from the contract', async () => {
   const credits = creditsOn();
   const key = await account();
   const auth = await signed(key);
@@ -88,7 +88,7 @@ test('an account and a spend are read as the contract has them', async () => {
   });
 });
 
-test('a spend is landed once and paid once, and each repetition is told what it ran into', async () => {
+test('a spend lands once and is paid out once, and repetitions report the reason for their revert', async () => {
   const credits = creditsOn();
   const auth = await signed(await account());
   const authHash = spendAuthHash(auth);
@@ -109,7 +109,7 @@ test('a spend is landed once and paid once, and each repetition is told what it 
   expect(await chain.balance(operator)).toBe(before + auth.amount);
 });
 
-describe('what the contract does not take is never sent', () => {
+describe('a transaction that the contract would revert is never sent', () => {
   const faults: [string, (key: Hex) => Promise<SpendAuth>, string][] = [
     ['more than there is', (key) => signed(key, { amount: 1_001n }), 'insufficient_credits'],
     ['a nonce ahead', (key) => signed(key, { nonce: 1n }), 'invalid_nonce'],
@@ -129,7 +129,7 @@ describe('what the contract does not take is never sent', () => {
   });
 });
 
-test('many spends at once, by two processes with one key, all land, and no nonce is left out', async () => {
+test('concurrent spends by two processes with one key all land, without a gap in the nonces', async () => {
   const keys = await Promise.all(Array.from({ length: 12 }, () => account()));
   const auths = await Promise.all(keys.map((key) => signed(key)));
   const [one, other] = [creditsOn(), creditsOn()];
@@ -141,7 +141,7 @@ test('many spends at once, by two processes with one key, all land, and no nonce
   expect(await node().getTransactionCount({ address: operator })).toBe(count + auths.length);
 });
 
-test('what does not land in time is unknown, and the chain tells later', async () => {
+test('a transaction that does not land in time is unknown, and found on the chain later', async () => {
   const auth = await signed(await account());
   const other = await signed(await account());
   const count = await node().getTransactionCount({ address: operator });
@@ -159,7 +159,7 @@ test('what does not land in time is unknown, and the chain tells later', async (
   expect(await node().getTransactionCount({ address: operator })).toBe(count + 2);
 });
 
-test('a transaction that the node forgot is sent again before the next one', async () => {
+test('a transaction that the node has dropped is sent again before the next one', async () => {
   const [first, second] = [await signed(await account()), await signed(await account())];
   const credits = creditsOn();
   await stalled(async () => {
@@ -171,7 +171,7 @@ test('a transaction that the node forgot is sent again before the next one', asy
   expect(await credits.getSpendAuth(spendAuthHash(first))).toMatchObject({ value: { amount: 100n } });
 });
 
-test('a transaction whose nonce another one took is sent again under a new nonce', async () => {
+test('a transaction whose nonce was used is sent again with a new nonce', async () => {
   const auth = await signed(await account());
   const credits = creditsOn();
   const sent = stalled(async () => {
@@ -198,7 +198,7 @@ test('a transaction whose nonce another one took is sent again under a new nonce
   expect(await (await sent)()).toMatchObject({ kind: 'landed' });
 });
 
-test('a transaction whose fee has fallen behind is sent again for a higher one, under its nonce', async () => {
+test('a transaction whose fee is too low is sent again with a higher fee and the same nonce', async () => {
   const auth = await signed(await account());
   const count = await node().getTransactionCount({ address: operator });
   const sent = stalled(async () => {
@@ -215,14 +215,14 @@ test('a transaction whose fee has fallen behind is sent again for a higher one, 
   expect(await node().getTransactionCount({ address: operator })).toBe(count + 1);
 });
 
-test('a key without ether sends nothing, and says so', async () => {
+test('a key without ether sends nothing, and reports not_sent', async () => {
   const privateKey = generatePrivateKey();
   const auth = await signed(await account());
   const answer = await creditsOn({ privateKey }).authorizeSpend(auth, waitMs);
   expect(answer).toMatchObject({ kind: 'not_sent' });
 });
 
-test('a node that is away, or where no contract stands, is never taken for a no', async () => {
+test('an unreachable node, or an address without a contract, is never taken for a negative answer', async () => {
   const auth = await signed(await account());
   const away = creditsOn({ rpcUrl: 'http://127.0.0.1:1' });
   expect(await away.getAccount(auth.commitment)).toMatchObject({ kind: 'unavailable' });
@@ -234,7 +234,7 @@ test('a node that is away, or where no contract stands, is never taken for a no'
   });
 });
 
-test('a node that falls silent while it is sent to leaves it unknown', async () => {
+test('a node that stops answering during a send leaves the transaction unknown', async () => {
   const auth = await signed(await account());
   const results: Record<string, unknown> = {
     eth_estimateGas: '0x30d40',
