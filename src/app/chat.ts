@@ -67,9 +67,9 @@ export async function composeChat(
       loops.push(startChatRecoverer(context), startLaneWatch(context));
       const { spending } = context;
       if (spending) loops.push(startSpendPayouts(spending), startOperatorBalanceChecker(spending));
-      const sweeps = [pruneChat, pruneExposures];
+      const prunings = [pruneChat, pruneExposures];
       // without paid jobs, chat has to prune the rows of the lane as well
-      loops.push(startCleaner(context, parts.config.jobs ? sweeps : [...sweeps, pruneLane]));
+      loops.push(startCleaner(context, parts.config.jobs ? prunings : [...prunings, pruneLane]));
     },
     prepareReload(next) {
       const settings = next.chat ?? context.settings;

@@ -12,7 +12,7 @@ import { pruneSessions } from '../identity/sessions.ts';
 import { pruneIdentity } from '../store/identity.ts';
 import { type Loop, startLoop } from '../workers/loop.ts';
 
-const sweepMs = 60_000;
+const pruneMs = 60_000;
 const piece = 100;
 
 /** User accounts for model chat: sign-in, sessions, API keys. */
@@ -53,10 +53,10 @@ export function composeIdentity(identity: Identity, current: () => ChatContext):
       loops.push(
         startLoop(
           async () => {
-            const swept = await pruneSessions(identity, piece);
-            return swept + (await pruneIdentity(identity.pool, piece)) > 0;
+            const pruned = await pruneSessions(identity, piece);
+            return pruned + (await pruneIdentity(identity.pool, piece)) > 0;
           },
-          { pollMs: sweepMs, log, failureMessage: 'expired sessions could not be pruned' },
+          { pollMs: pruneMs, log, failureMessage: 'expired sessions could not be pruned' },
         ),
       );
     },

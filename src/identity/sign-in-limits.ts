@@ -26,9 +26,13 @@ export type Attempt =
  */
 export async function takeAttempt(identity: Identity, address: string, attempt: Attempt): Promise<number> {
   const client = clientOf(address, identity.ipv6Prefix);
-  const { retryMs, isFirstRefusal } = await countAttempt(identity.pool, allowancesOf(identity, client, attempt));
+  const { retryMs, isFirstRefusal } = await countAttempt(
+    identity.pool,
+    allowancesOf(identity, client, attempt),
+  );
   if (retryMs === 0) return 0;
-  if (isFirstRefusal && attempt.kind === 'password') await recordRefusal(identity, 'password', 'rate_limited');
+  if (isFirstRefusal && attempt.kind === 'password')
+    await recordRefusal(identity, 'password', 'rate_limited');
   return Math.ceil(retryMs / 1_000);
 }
 

@@ -17,13 +17,13 @@ import { createTransactionSender, type Funds, type SendAnswer } from '../chain/t
 
 export type { Landed, SpendEnd } from './spend-end.ts';
 
-/** A prepaid account as the contract has it. */
+/** An account of the prepaid contract. */
 export interface CreditsAccount {
   readonly spendingKey: Address;
   readonly token: Address;
   /** Atoms. */
   readonly balance: bigint;
-  /** What the next spend must carry. */
+  /** The nonce of the account's next spend. */
   readonly nonce: bigint;
 }
 
@@ -32,43 +32,43 @@ export interface SpendRecord {
   /** Atoms. */
   readonly amount: bigint;
   readonly operator: Address;
-  /** Unix seconds; its operator may claim it up to and with this one. */
+  /** Unix seconds; the operator may collect it up to and including this second. */
   readonly expiry: bigint;
-  /** Paid to its operator, or given back to its account. */
+  /** Paid out to its operator, or reclaimed by its account. */
   readonly claimed: boolean;
 }
 
-/** What became of a transaction to the contract. After `unknown`, `getSpendAuth` tells whether it has landed. */
+/** The outcome of a transaction to the contract. After `unknown`, `getSpendAuth` shows whether it has landed. */
 export type CreditsAnswer =
   | ({ readonly kind: 'landed' } & Landed)
-  /** A machine word: the contract's own error where it is known, else `reverted`. */
+  /** A machine-readable code: the contract's own error when it is known, else `reverted`. */
   | { readonly kind: 'reverted'; readonly reason: string; readonly transaction?: Hex }
-  /** The node did not take it, and nobody else has it: the operator's key has no ether, perhaps. */
+  /** The node refused it and it was not broadcast: the operator's key may have no ether. */
   | { readonly kind: 'not_sent'; readonly cause: string; readonly error?: Error }
   | { readonly kind: 'unknown'; readonly transaction: Hex }
   | RpcUnavailable;
 
-/** A credits contract, and the operator's key that it pays. */
+/** A prepaid contract, and the operator's key that it pays. */
 export interface PrepaidContract {
   /** The address of the key. */
   readonly operator: Address;
-  /** An account as of a block, the latest where left out; undefined in the answer where there is none. */
+  /** An account as of a block, by default the latest; undefined in the answer when there is none. */
   getAccount(commitment: Hex, at?: BlockTag): Promise<RpcAnswer<CreditsAccount | undefined>>;
-  /** An authorized spend as of a block, the latest where left out; undefined in the answer where there is none. */
+  /** An authorized spend as of a block, by default the latest; undefined in the answer when there is none. */
   getSpendAuth(authHash: Hex, at?: BlockTag): Promise<RpcAnswer<SpendRecord | undefined>>;
-  /** Lands a spend, waiting up to `waitMs`. Harmless twice: the contract takes a nonce once. */
+  /** Lands a spend, waiting up to `waitMs`. Safe to repeat: the contract accepts a nonce once. */
   authorizeSpend(auth: SpendAuth, waitMs: number): Promise<CreditsAnswer>;
-  /** Has all of an authorized spend paid to `recipient`. Harmless twice. */
+  /** Has the whole amount of an authorized spend paid to `recipient`. Safe to repeat. */
   claimPayment(authHash: Hex, recipient: Address, waitMs: number): Promise<CreditsAnswer>;
-  /** How a spend ended, as the contract's logs tell from a time on (Unix seconds) up to the latest block. */
+  /** How a spend ended, by the contract's logs from a time (Unix seconds) to the latest block. */
   findSpendEnd(authHash: Hex, sinceSecs: number): Promise<RpcAnswer<SpendEnd | undefined>>;
-  /** Where a transaction that went well stands; undefined in the answer where it is in no block. */
+  /** The block of a successful transaction; undefined in the answer when no block includes it. */
   findLanded(transaction: Hex): Promise<RpcAnswer<Landed | undefined>>;
-  /** Whether what has landed can still go. */
+  /** Whether the block of a landed transaction is final. */
   finalityOf(landed: Landed): Promise<RpcAnswer<Finality>>;
-  /** The last block that the chain calls final. */
+  /** The chain's latest finalized block. */
   finalizedBlock(): Promise<BlockAnswer>;
-  /** What the operator's key has, and what one spend takes of it today: landed, and claimed. */
+  /** The ether of the operator's key, and what landing and paying out one spend costs at current fees. */
   funds(): Promise<RpcAnswer<Funds>>;
   /** Waits for running calls, then drops the connections. */
   close(): Promise<void>;
@@ -80,11 +80,11 @@ export interface CreditsOptions {
   readonly contract: Address;
   /** The operator's. */
   readonly privateKey: Hex;
-  /** Of one question. */
+  /** Of one RPC call. */
   readonly timeoutMs: number;
 }
 
-/** @throws TypeError when the URL is none: a mistake of the configuration */
+/** @throws TypeError when the URL is invalid, which is a mistake in the configuration */
 export function createPrepaidContract(options: CreditsOptions): PrepaidContract {
   const { chainId, contract, privateKey, timeoutMs } = options;
   const rpc = createRpc(options.rpcUrl);
@@ -97,7 +97,7 @@ export function createPrepaidContract(options: CreditsOptions): PrepaidContract 
     const answer = await ask(ethCall({ to: contract, data }, hexBytes, at));
     if (answer.kind === 'unavailable') return answer;
     const found = wordsOf(answer.value);
-    // an address without code answers nothing
+    // a call to an address without code returns nothing
     return found.length === count ? { kind: 'answer', value: found } : unavailable('malformed');
   };
 
@@ -127,7 +127,7 @@ export function createPrepaidContract(options: CreditsOptions): PrepaidContract 
   };
 }
 
-/** Of landing and claiming one, with the margin that each is sent with. */
+/** Gas of landing and paying out one spend, with the margin of each transaction. */
 const spendGas = 400_000n;
 
 const abi = parseAbi([
@@ -138,7 +138,7 @@ const abi = parseAbi([
 const accountSelector = toFunctionSelector('getAccount(bytes32)');
 const spendSelector = toFunctionSelector('getSpendAuth(bytes32)');
 
-/** What a contract may revert with, as the word that is told of it. */
+/** The contract's errors, by selector, and the code reported for each. */
 const errors = new Map(
   Object.entries({
     account_not_found: 'AccountNotFound(bytes32)',
@@ -170,14 +170,14 @@ function wordsOf(data: string): Word[] {
 
 const numberOf = (word: Word = ''): bigint => BigInt(`0x${word}`);
 const addressOf = (word: Word = ''): Address => `0x${word.slice(24)}`;
-const nobody = addressOf('0'.repeat(64));
+const zeroAddress = addressOf('0'.repeat(64));
 
 function readAccount([key, token, balance, , , nonce]: readonly Word[]): RpcAnswer<
   CreditsAccount | undefined
 > {
   const spendingKey = addressOf(key);
   const value =
-    spendingKey === nobody
+    spendingKey === zeroAddress
       ? undefined
       : { spendingKey, token: addressOf(token), balance: numberOf(balance), nonce: numberOf(nonce) };
   return { kind: 'answer', value };
@@ -186,7 +186,7 @@ function readAccount([key, token, balance, , , nonce]: readonly Word[]): RpcAnsw
 function readSpend([amount, , of, expiry, claimed]: readonly Word[]): RpcAnswer<SpendRecord | undefined> {
   const operator = addressOf(of);
   const value =
-    operator === nobody
+    operator === zeroAddress
       ? undefined
       : { amount: numberOf(amount), operator, expiry: numberOf(expiry), claimed: numberOf(claimed) !== 0n };
   return { kind: 'answer', value };

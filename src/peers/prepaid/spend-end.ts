@@ -8,7 +8,7 @@ import type { RpcAnswer, RpcCall, RpcUnavailable } from '../rpc/json-rpc.ts';
 import { bytes32, noBlockHash, quantity, toQuantity } from '../rpc/rpc-values.ts';
 import { logSchema, receiptCall } from '../chain/receipt.ts';
 
-/** A transaction, in a block that was right when it was asked. */
+/** A transaction and its block, which was canonical at the time of the call. */
 export interface Landed {
   readonly transaction: Hex;
   readonly block: { readonly number: bigint; readonly hash: Hex };
@@ -19,7 +19,7 @@ export interface SpendEnd extends Landed {
   readonly how: 'claimed' | 'reclaimed';
 }
 
-/** `final`: it stays. `open`: its block can still go. `gone`: it went. */
+/** `open`: its block can still be reorganized away. `gone`: its block was. */
 export type Finality = 'final' | 'open' | 'gone';
 
 const sharedMs = 500;
@@ -27,7 +27,7 @@ const sharedMs = 500;
 const claimed = toEventSelector('PaymentClaimed(bytes32,address,uint256)');
 const reclaimed = toEventSelector('CreditsReclaimed(bytes32,bytes32,uint256)');
 
-/** What the contract's own log says of a spend's end; undefined in the answer where the node has none since then. */
+/** A spend's end by the contract's own log; undefined in the answer when the node has no such log since then. */
 export async function findSpendEnd(
   ask: Ask,
   contract: Address,
@@ -41,7 +41,7 @@ export async function findSpendEnd(
   return { kind: 'answer', value: { how, transaction, block: { number, hash } } };
 }
 
-/** Where a transaction that went well stands; undefined in the answer where it is in no block. */
+/** The block of a successful transaction; undefined in the answer when no block includes it. */
 export async function findLanded(ask: Ask, transaction: Hex): Promise<RpcAnswer<Landed | undefined>> {
   const receipt = await ask(receiptCall(transaction));
   if (receipt.kind === 'unavailable') return receipt;
@@ -50,7 +50,7 @@ export async function findLanded(ask: Ask, transaction: Hex): Promise<RpcAnswer<
   return { kind: 'answer', value: isIn ? { transaction, block: { number, hash } } : undefined };
 }
 
-/** One question for all that ask within a moment: many wait for the same block. What was final stays so. */
+/** Calls within half a second share one request, since many payouts wait for the same block. A final block stays final. */
 export function shareFinalized(ask: Ask): () => Promise<BlockAnswer> {
   let answer: Promise<BlockAnswer> | undefined;
   let askedAtMs = 0;
@@ -66,7 +66,7 @@ export function shareFinalized(ask: Ask): () => Promise<BlockAnswer> {
   };
 }
 
-/** By the block's hash: another one may have its number. */
+/** Compares hashes: another block may have the same number. */
 export async function finalityOf(
   ask: Ask,
   askFinalized: () => Promise<BlockAnswer>,

@@ -7,7 +7,7 @@ export type UpstreamCause =
   | 'connect_timeout'
   | 'first_byte_timeout'
   | 'total_timeout'
-  /** The total time-out, while the upstream had to wait for who reads its stream. */
+  /** The total time-out, while the upstream was waiting for the reader of its stream. */
   | 'slow_reader'
   /** Silence in the middle of an answer. */
   | 'stalled'
@@ -19,16 +19,16 @@ export type UpstreamCause =
   | 'malformed'
   | 'too_large'
   | 'html'
-  /** Labelled as a stream where none was asked for, or as JSON where one was. */
+  /** The content type is a stream when JSON was requested, or JSON when a stream was. */
   | 'wrong_type'
   | 'empty'
-  /** An error in place of an answer, or behind its beginning. */
+  /** An error object instead of an answer, or in the middle of one. */
   | 'error_object'
   /** By the caller's signal, or `abort`. */
   | 'aborted'
   /** This upstream was closed. */
   | 'closed'
-  /** Our own request cannot be sent: a key that no header can hold. */
+  /** The request cannot be sent: the key is not a valid header value. */
   | 'invalid_request';
 
 /** How an exchange failed. */
@@ -37,7 +37,7 @@ export interface Fault {
   readonly cause: UpstreamCause;
   /** For the log only: may quote the upstream. */
   readonly detail: string;
-  /** What the upstream said of it. */
+  /** The upstream's own error. */
   readonly error?: ChatError;
 }
 
@@ -47,28 +47,28 @@ export interface UpstreamCompleted extends ChatProgress {
   readonly body: Buffer;
   /** To the first byte of the body. */
   readonly firstByteMs: number;
-  /** To its last. */
+  /** To the last byte. */
   readonly latencyMs: number;
 }
 
-/** One event of a stream. All of them in a row are the upstream's bytes as they came, up to the end of `[DONE]`. */
+/** One event of a stream. All events together are the upstream's bytes unchanged, up to the end of `[DONE]`. */
 export interface StreamChunk {
-  /** Bytes that end in a blank line, so that an event of one's own may follow. */
+  /** Bytes that end in a blank line, so that the gateway can add an event. */
   readonly raw: Buffer;
-  /** `usage`: no choice in it, so that it may be left out for a client that asked for none. `other`: a comment. */
+  /** `usage`: has no choice, so it is omitted for a client that did not request usage. `other`: a comment. */
   readonly role: 'part' | 'usage' | 'done' | 'other';
 }
 
 export type StreamEnding = ChatProgress & { readonly latencyMs: number } & (
     | {
         readonly kind: 'completed';
-        /** False when every choice ended, and the body as HTTP ends one, but the upstream sent no `[DONE]`. */
+        /** False when every choice and the HTTP body ended, but the upstream sent no `[DONE]`. */
         readonly isTerminated: boolean;
       }
     | ({ readonly kind: 'failed'; readonly beforeFirstByte: false } & Omit<Fault, 'kind'>)
   );
 
-/** A stream whose first event is there and sound. */
+/** A stream whose first event has arrived and is valid. */
 export interface UpstreamStreaming {
   readonly kind: 'streaming';
   /** To the first event with data. */
@@ -88,20 +88,20 @@ export interface UpstreamStreaming {
 export interface UpstreamRefused {
   readonly kind: 'refused';
   readonly status: number;
-  /** `request`: no other upstream would take it. `upstream`: its key, its limits, its models; another may do. */
+  /** `request`: every upstream would refuse it. `upstream`: its key, limits or models; another upstream may accept. */
   readonly fault: 'request' | 'upstream';
   readonly error?: ChatError;
   readonly retryAfterSecs?: number;
 }
 
-/** There is no answer, and nothing of one was given out: another upstream may be tried. */
+/** No part of an answer was passed on: another upstream may be tried. */
 export interface UpstreamFailed extends Omit<Fault, 'kind'> {
   readonly kind: 'failed';
   readonly beforeFirstByte: true;
   readonly retryAfterSecs?: number;
 }
 
-/** So many requests as it may have are under way; nothing was sent. */
+/** The upstream has its maximum of concurrent requests; nothing was sent. */
 export interface UpstreamBusy {
   readonly kind: 'busy';
 }

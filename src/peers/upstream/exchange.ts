@@ -6,28 +6,28 @@ export interface ExchangeTimeouts {
   readonly connectTimeoutMs: number;
   /** From the request's first byte to `begin`. */
   readonly firstByteTimeoutMs: number;
-  /** From `begin` on, between bytes; it stands still while the reader is the slow one. */
+  /** From `begin` on, between bytes; paused while the reader is slow. */
   readonly idleTimeoutMs: number;
-  /** Over everything, a slow reader included. */
+  /** For the whole exchange, including a slow reader. */
   readonly totalTimeoutMs: number;
 }
 
 type BodyEnd = { readonly kind: 'end' } | Fault;
 export type BodyStep = { readonly kind: 'bytes'; readonly bytes: Buffer } | BodyEnd;
 
-/** So much may wait for the reader before the upstream has to. */
+/** How many bytes may wait for the reader before the upstream is paused. */
 const maxQueuedBytes = 64 * 1024;
-/** What may follow an answer that is complete, so that the connection can be used again. */
+/** What is read behind a complete answer, so that the connection can be reused. */
 const maxDrainBytes = 64 * 1024;
 const maxDrainMs = 1000;
 
 /**
- * One request as undici's dispatcher drives it: its head, then its body, pulled a piece at a time. Nothing is sent
- * twice, and nothing rejects: what goes wrong is the last step.
+ * One request as undici's dispatcher drives it: its head, then its body, pulled a chunk at a time. Nothing is sent twice, and
+ * nothing rejects: a failure is the last step.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly head: Promise<HttpHead | Fault>;
-  /** The upstream is done with it, or nothing more is wanted of it; what it sent may still be read. */
+  /** Resolves when the upstream is done or was given up; what it sent may still be read. */
   readonly over: Promise<BodyEnd>;
   readonly #timeouts: ExchangeTimeouts;
   readonly #signal: AbortSignal | undefined;
@@ -44,7 +44,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #idleMs: number | undefined;
   #drainedBytes: number | undefined;
 
-  /** @param onOver called as soon as `over` is known, before anybody who waits for a step goes on */
+  /** @param onOver called as soon as `over` is known, before a waiting step resolves */
   constructor(timeouts: ExchangeTimeouts, onOver: (exchange: Exchange) => void, signal?: AbortSignal) {
     const head = Promise.withResolvers<HttpHead | Fault>();
     const over = Promise.withResolvers<BodyEnd>();
@@ -65,13 +65,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
     else signal?.addEventListener('abort', this.#abort);
   }
 
-  /** The answer begins: from now on it may not fall silent for long. */
+  /** The answer begins: from now on the idle time-out applies. */
   begin(idleMs = this.#timeouts.idleTimeoutMs): void {
     this.#idleMs = idleMs;
     this.#watch();
   }
 
-  /** The next piece, or how the body ended. One at a time; what came before a failure is given first. */
+  /** The next chunk, or how the body ended. One call at a time; chunks that arrived before a failure come first. */
   next(): Promise<BodyStep> {
     const bytes = this.takeQueued();
     if (bytes !== undefined) {
@@ -85,7 +85,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     });
   }
 
-  /** A piece that waits already. An upstream that has to wait goes on only with `next`. */
+  /** A chunk that has arrived already. A paused upstream continues only with `next`. */
   takeQueued(): Buffer | undefined {
     const bytes = this.#queue.shift();
     if (bytes !== undefined) this.#queuedBytes -= bytes.length;
@@ -99,7 +99,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#controller?.abort(new Error(detail));
   }
 
-  /** The answer is complete: the rest is let run out for a moment, which keeps the connection. */
+  /** The answer is complete: the rest is read for a moment, which keeps the connection reusable. */
   drain(): void {
     if (this.#end) return;
     this.#drainedBytes = 0;
@@ -112,7 +112,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // Nobody waits any more, or undici would write the same request a second time: both must not be sent.
+    // the exchange was given up, or undici would send the same request a second time: neither may be sent
     if (this.#end || this.#controller) return controller.abort(new Error('Not to be sent'));
     this.#controller = controller;
     clearTimeout(this.#phase);

@@ -1,21 +1,21 @@
 import type { StreamEnding, UpstreamAnswer, UpstreamCause } from './answer.ts';
 import { backOffMs } from '../../domain/values/back-off.ts';
 
-/** What an attempt says of its upstream, or of its model there. */
+/** What an attempt shows about its upstream, or about the model there. */
 export interface HealthSign {
   /**
-   * `began`: a stream is under way, which ends a probe, but only its ending makes it a success: else one that always
-   * cuts its streams would count as well. `neutral`: a caller, or our own side, is the reason.
+   * `began`: a stream has begun, which ends a probe; only a complete stream is a success, since an upstream that always cuts
+   * its streams is not healthy. `neutral`: caused by the caller or the gateway.
    */
   readonly kind: 'success' | 'began' | 'failure' | 'neutral';
-  /** It is of the upstream with all its models: nothing that a caller sends brings it about. Else of the one model. */
+  /** True when it concerns all models of the upstream, so that no caller's request can cause it; otherwise one model. */
   readonly isOfUpstream?: boolean;
-  /** Not to be asked for so long. */
+  /** No requests for so long. */
   readonly retryAfterSecs?: number;
 }
 
 export interface HealthOptions {
-  /** So many failures in a row open a circuit; of one voter, those of a model count as one. */
+  /** So many consecutive failures open a circuit; failures of one model for one voter count as one. */
   readonly failuresToOpen: number;
   /** How long it stays open at first; each probe that fails doubles that, … */
   readonly firstPauseMs: number;
@@ -33,11 +33,11 @@ export interface Target {
 }
 
 export interface Candidate extends Target {
-  /** Above zero: its share of the requests while all are well. */
+  /** Above zero: its share of the requests while all are healthy. */
   readonly weight: number;
 }
 
-/** The right to send one request. It must be reported on, or a probe blocks the next one for `maxPauseMs`. */
+/** Permission to send one request. Its result must be reported, or a probe blocks the next one for `maxPauseMs`. */
 export interface Attempt extends Target {
   /** Called again when more is known: for a stream when it begins, and when it ends. */
   report(sign: HealthSign): void;
@@ -45,43 +45,44 @@ export interface Attempt extends Target {
 
 export type Choice =
   | { readonly kind: 'chosen'; readonly attempt: Attempt }
-  /** Nobody may be asked now; one of them in so long, if there are any. */
+  /** No candidate may be called now; the first one may be after `retryAfterMs`, if there is any candidate. */
   | { readonly kind: 'none'; readonly retryAfterMs?: number };
 
 export interface UpstreamHealth {
   /**
-   * Chooses by weight and recent success. Leave out of the candidates whom this request has already tried.
-   * @param voter who asks, as one word: alone, a caller closes no model to the others. Left out: each attempt is somebody else's
+   * Chooses by weight and recent success. Candidates must not include those that this request has already tried.
+   * @param voter names the caller: one caller's failures alone do not close a model to others. Each attempt without it counts
+   * as another caller's
    */
   choose(candidates: readonly Candidate[], voter?: string): Choice;
-  /** `open`: not asked. `probing`: asked once, to see whether it is back. */
+  /** `open`: receives no requests. `probing`: receives one request, to test whether it has recovered. */
   circuitOf(target: Target): 'closed' | 'open' | 'probing';
 }
 
 interface State {
-  /** Who failed since the last success. */
+  /** The voters with failures since the last success. */
   readonly votes: Set<string | symbol>;
-  /** How often in a row the circuit was opened. */
+  /** How often the circuit was opened in a row. */
   openings: number;
   /** Set while the circuit is open; past it, a probe may go. */
   openUntilMs: number | undefined;
   probingUntilMs: number;
   /** By a Retry-After. */
   blockedUntilMs: number;
-  /** A falling-off share of successes. */
+  /** The exponentially weighted share of successes. */
   share: number;
-  /** Grows when the circuit opens: older attempts then say nothing of it any more. */
+  /** Increased when the circuit opens: results of older attempts are then ignored. */
   era: number;
 }
 
 /** How much one attempt moves the share of successes. */
 const shareStep = 0.2;
-/** What is left of a weight when everything fails, so that it is tried now and then. */
+/** The part of a weight that remains when everything fails, so that the candidate is still tried sometimes. */
 const minShare = 0.05;
 
 /**
- * What is remembered of upstreams in one process: no I/O, no clock of its own. Each has a circuit, and one for each of its
- * models: a target may be asked while both are closed.
+ * The health of upstreams as one process sees it, without I/O or a clock of its own. Each upstream has a circuit breaker, and
+ * each of its models another: a target receives requests while both are closed.
  */
 export function createUpstreamHealth(options: HealthOptions): UpstreamHealth {
   const { nowMs, random } = options;
@@ -94,7 +95,7 @@ export function createUpstreamHealth(options: HealthOptions): UpstreamHealth {
   };
   const statesOf = ({ name, model }: Target): readonly [State, State] => [
     stateOf(name),
-    // no name holds a blank
+    // names contain no blanks
     stateOf(`${name} ${model}`),
   ];
   const readyAtMs = (target: Target): number =>
@@ -133,7 +134,7 @@ export function createUpstreamHealth(options: HealthOptions): UpstreamHealth {
       const blocked = isOfUpstream ? upstream : model;
       blocked.blockedUntilMs = Math.max(blocked.blockedUntilMs, nowMs() + retryAfterSecs * 1000);
       const isFailure = kind === 'failure';
-      // a model that fails is one whose upstream was reached; of an upstream that was not, nothing is known of the model
+      // a failing model shows that its upstream was reached; an unreachable upstream shows nothing about the model
       judge(upstream, eras[0], isFailure && !isOfUpstream ? 'success' : kind, Symbol('attempt'));
       judge(model, eras[1], isFailure && isOfUpstream ? 'neutral' : kind, voter ?? Symbol('attempt'));
     };
@@ -159,9 +160,9 @@ export function createUpstreamHealth(options: HealthOptions): UpstreamHealth {
   };
 }
 
-/** Our key is no good there, or there is no money. */
+/** The gateway's key is invalid there, or its account has no money. */
 const accountStatuses: ReadonlySet<number> = new Set([401, 402]);
-/** Limits are a model's own at most upstreams. Another 4xx may be of one caller's making. */
+/** At most upstreams limits are per model. Another 4xx may be caused by one caller. */
 const modelStatuses: ReadonlySet<number> = new Set([408, 429]);
 const upstreamCauses: ReadonlySet<UpstreamCause> = new Set([
   'unreachable',
@@ -170,7 +171,7 @@ const upstreamCauses: ReadonlySet<UpstreamCause> = new Set([
 ]);
 const neutralCauses: ReadonlySet<UpstreamCause> = new Set(['aborted', 'slow_reader', 'too_large', 'closed']);
 
-/** What an answer, or the ending of a stream, says of its upstream. */
+/** What an answer, or the ending of a stream, shows about its upstream. */
 export function healthSign(answer: UpstreamAnswer | StreamEnding): HealthSign {
   switch (answer.kind) {
     case 'busy':
@@ -219,7 +220,7 @@ function close(state: State): void {
   state.probingUntilMs = 0;
 }
 
-/** The next failure opens it again, for longer than before. */
+/** The next failure opens the circuit again, for longer than before. */
 function closeOnTrial(state: State, failuresToOpen: number): void {
   if (state.openUntilMs === undefined) return;
   state.votes.clear();
@@ -228,7 +229,7 @@ function closeOnTrial(state: State, failuresToOpen: number): void {
   state.probingUntilMs = 0;
 }
 
-/** One of them, each as likely as its weight is large; the random number falls on a line of all weights. */
+/** A random candidate, with a probability proportional to its weight. */
 function pick<T>(items: readonly T[], weightOf: (item: T) => number, random: number): T | undefined {
   let rest = random * items.reduce((sum, item) => sum + weightOf(item), 0);
   for (const item of items) {

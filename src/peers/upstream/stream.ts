@@ -15,7 +15,7 @@ type ChunkStep =
   | Fault
   | { readonly kind: 'unterminated' };
 
-/** Reads a stream as far as its first event with data; what is wrong until there is no stream. */
+/** Reads a stream up to its first event with data; a fault before that means that no stream has begun. */
 export async function openStream(
   exchange: Exchange,
   startedAtMs: number,
@@ -42,7 +42,7 @@ export async function openStream(
   }
 }
 
-/** What the exchange has not noticed by itself closes its connection. */
+/** Faults that the exchange cannot detect itself close its connection here. */
 function stopped(exchange: Exchange, fault: Fault): Fault {
   exchange.stop(fault.cause, fault.detail);
   return fault;
@@ -86,7 +86,7 @@ class ChunkSource {
     }
   }
 
-  /** The next step, where its bytes have come already. */
+  /** The next step, if its bytes have arrived already. */
   nextAtHand(): ChunkStep | undefined {
     const given = this.#givenBack.shift();
     if (given) return given;
@@ -100,7 +100,7 @@ class ChunkSource {
     }
   }
 
-  /** Steps that were taken too early: they come first again. */
+  /** Steps that were read too early: they are returned first. */
   giveBack(steps: readonly ChunkStep[]): void {
     this.#givenBack.push(...steps);
   }
@@ -162,7 +162,7 @@ class OpenStream implements UpstreamStreaming, AsyncIterator<readonly StreamChun
   }
 
   abort(): void {
-    // what has come is counted, though nobody will read it: it may tell what the answer costs
+    // unread events are still counted: they may contain the usage
     while (!this.#isOver && this.#source.nextAtHand()?.kind === 'chunk');
     this.#exchange.stop('aborted', 'The stream was not read to its end');
     this.#fail(faultOf('aborted', 'The stream was not read to its end'));
@@ -172,7 +172,7 @@ class OpenStream implements UpstreamStreaming, AsyncIterator<readonly StreamChun
     if (this.#isOver) return over;
     const together: StreamChunk[] = [];
     let step: ChunkStep | undefined = await this.#source.next();
-    // An abort may have come between.
+    // an abort may have happened meanwhile
     if (this.#isOver) return over;
     for (; step?.kind === 'chunk'; step = this.#source.nextAtHand()) {
       together.push(step.chunk);
@@ -194,7 +194,7 @@ class OpenStream implements UpstreamStreaming, AsyncIterator<readonly StreamChun
     return Promise.resolve(over);
   }
 
-  /** By the signal or by time, while nobody reads: its end must not wait for a reader who never comes. */
+  /** Ended by the signal or a time-out while there is no reader: the ending must not wait for one. */
   async #failWhenAborted(): Promise<void> {
     const end = await this.#exchange.over;
     if (end.kind === 'fault' && unread.has(end.cause)) this.#fail(end);

@@ -16,36 +16,36 @@ import { readError, readWhole } from './whole.ts';
 
 export interface UpstreamOptions extends ExchangeTimeouts {
   readonly name: string;
-  /** As OpenAI's clients take it, `/v1` included. A query goes along with every request. */
+  /** In the form of OpenAI's clients, with `/v1`. A query in it is sent with every request. */
   readonly baseUrl: string;
   /** Sent as a bearer token. */
   readonly key?: string;
-  /** Most requests at once, each to its answer's end. */
+  /** Maximum of concurrent requests, each counted until its answer ends. */
   readonly maxConcurrent: number;
-  /** Most bytes of a body, or of one event of a stream. */
+  /** Maximum bytes of a body, or of one event of a stream. */
   readonly maxAnswerBytes: number;
 }
 
 export interface CompletionOptions {
-  /** Whether the body asks for a stream: what comes is read as such. */
+  /** Whether the body requests a stream: the answer is read as one. */
   readonly stream: boolean;
   /** Its abort closes the connection at once, a stream's too. */
   readonly signal?: AbortSignal;
-  /** Called when its status says that it answers, before anything of the answer is read. */
+  /** Called when the status is a success, before the answer is read. */
   readonly onBegin?: () => void;
 }
 
 /** One model upstream that speaks OpenAI's protocol. */
 export interface Upstream {
   readonly name: string;
-  /** How many requests are under way. */
+  /** The number of running requests. */
   readonly running: number;
   /**
-   * Posts a chat completion, once: no retry, no redirect, nothing of a caller's but the body. Never rejects.
+   * Posts a chat completion once: no retry, no redirect, and nothing of the client's request but the body. Never rejects.
    * @param body JSON, sent as it is
    */
   complete(body: Buffer | string, options: CompletionOptions): Promise<UpstreamAnswer>;
-  /** Refuses new requests, waits for those under way, then drops the connections. */
+  /** Refuses new requests, waits for running ones, then closes the connections. */
   close(): Promise<void>;
 }
 
@@ -55,7 +55,7 @@ export interface Upstream {
  */
 export function createUpstream(options: UpstreamOptions): Upstream {
   const { origin, pathname, search } = new URL(options.baseUrl);
-  // The exchange has timers of its own, which are exact; this one also ends a connection that nobody waits for.
+  // the exchange has exact timers of its own; this one also ends connections without a waiting request
   const connect = { timeout: options.connectTimeoutMs };
   const pool = new Pool(origin, { headersTimeout: 0, bodyTimeout: 0, allowH2: false, connect });
   const path = `${pathname.replace(/\/+$/, '')}/chat/completions${search}`;
@@ -124,7 +124,7 @@ async function readAnswer(
   return answer.kind === 'fault' ? failedBy(answer) : answer;
 }
 
-/** Any other label, or none, is passed over: the content decides. */
+/** Any other content type, or none, is ignored: the content decides. */
 function wrongLabel({ headers }: HttpHead, stream: boolean): UpstreamCause | undefined {
   const type = headers['content-type'];
   const media = typeof type === 'string' ? /^[^;]*/.exec(type)?.[0].trim().toLowerCase() : undefined;
@@ -132,7 +132,7 @@ function wrongLabel({ headers }: HttpHead, stream: boolean): UpstreamCause | und
   return media === (stream ? 'application/json' : 'text/event-stream') ? 'wrong_type' : undefined;
 }
 
-/** What a request itself is at fault for; every other 4xx is about the upstream, its key or its limits. */
+/** Statuses caused by the request itself; every other 4xx concerns the upstream, its key or its limits. */
 const requestFaults: ReadonlySet<number> = new Set([400, 413, 422]);
 
 async function readRefusal(exchange: Exchange, { status, headers }: HttpHead): Promise<UpstreamAnswer> {

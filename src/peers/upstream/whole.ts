@@ -3,18 +3,18 @@ import { parseJson } from '../http/http.ts';
 import { type Fault, faultOf, type UpstreamCompleted } from './answer.ts';
 import type { Exchange } from './exchange.ts';
 
-/** An error's body is worth this much and no more: the status line alone says enough. */
+/** How much of an error's body is read: the status is enough to classify it. */
 const maxErrorBytes = 64 * 1024;
 const maxErrorSilenceMs = 2000;
 
-/** A body and when its first byte came. */
+/** A body, and when its first byte arrived. */
 interface Body {
   readonly kind: 'body';
   readonly bytes: Buffer;
   readonly firstByteAtMs: number;
 }
 
-/** Reads an answer that was asked for in one piece. */
+/** Reads an answer that is not a stream. */
 export async function readWhole(
   exchange: Exchange,
   startedAtMs: number,
@@ -37,7 +37,7 @@ export async function readWhole(
   };
 }
 
-/** The error that a refusal's body holds, if it holds one and does not take long about it. */
+/** The error in a refusal's body, if it has one and arrives in time. */
 export async function readError(exchange: Exchange): Promise<ChatError | undefined> {
   exchange.begin(maxErrorSilenceMs);
   const body = await collect(exchange, maxErrorBytes, maxErrorSilenceMs);
