@@ -35,7 +35,7 @@ export async function requestChat(
 
 /**
  * Makes an admitted completion: calls an upstream, passes its answer on and settles its cost. An abort of `signal` closes the
- * upstream at once; the work done by then is charged, by a spend with its whole amount. Never throws, and waits for the
+ * upstream at once; the work done so far is charged, by a spend with its whole amount. Never throws, and waits for the
  * ledger only up to a time limit, so that the client learns how the completion went.
  */
 export async function completeChat(
@@ -80,7 +80,7 @@ export async function completeChat(
   return { kind: 'whole', chatId, body: answer.body, limit };
 }
 
-/** Ends an admitted chat whose client was told meanwhile that the ledger is away: no upstream was called, nothing is charged. */
+/** Ends an admitted chat whose client already got `ledger_unavailable`: no upstream was called, nothing is charged. */
 export function dropChat(context: ChatContext, chat: AdmittedChat): void {
   releaseChat(context, chat, 'not_waited_for', undefined);
   void releaseSpendOf(context, chat, 'not_waited_for');

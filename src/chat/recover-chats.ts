@@ -37,12 +37,12 @@ async function tryToRecover(context: Recovering, hold: OrphanedHold, silentSecs:
   try {
     const isEnded = await recover(context, hold, silentSecs);
     if (isEnded) {
-      const message = 'a hold of a process that is gone was ended';
+      const message = 'the hold of a process without heartbeats was ended';
       context.log.warn({ ...facts, is_charged: isStarted }, message);
     }
     return isEnded;
   } catch (error) {
-    context.log.error({ err: error, ...facts }, 'a hold of a process that is gone could not be ended');
+    context.log.error({ err: error, ...facts }, 'the hold of a process without heartbeats could not be ended');
     return false;
   }
 }

@@ -4,7 +4,7 @@ import { ArgumentError, exitCodes } from './arguments.ts';
 import { fail, say } from './terminal.ts';
 import { ConfigError } from '../config/mistakes.ts';
 
-/** A command has a name of one word, or two such as `config check`. The other arguments belong to the command. */
+/** A command's name is one argument, or two such as `config check`. The other arguments belong to the command. */
 const [first = '', second = '', ...rest] = process.argv.slice(2);
 const named = (name: string) => (Object.hasOwn(commands, name) ? commands[name] : undefined);
 const twoWords = named(`${first} ${second}`);
@@ -43,7 +43,7 @@ if (!command) {
   }
 }
 
-/** Names the commands that begin with the same word. */
+/** Names the commands whose names begin with the same argument. */
 function noCommand(): string {
   const near = Object.keys(commands).filter((name) => name.startsWith(`${first} `));
   const given = near.length > 0 && /^[a-z]/.test(second) ? `${first} ${second}` : first;

@@ -34,8 +34,8 @@ export interface ChatConfig extends ConfigOf<typeof chatShape> {
 }
 
 /**
- * Reads `[chat]`, `[[upstreams]]` and `[[models]]`. When the feature is off nothing is missing, but what the file has is
- * checked all the same. Undefined if the feature is off or after a report.
+ * Reads `[chat]`, `[[upstreams]]` and `[[models]]`. When the feature is off, these tables may be missing; those in the file
+ * are checked. Undefined if the feature is off or after a report.
  */
 export async function readChat(
   root: RootTable,

@@ -22,7 +22,7 @@ const upstreamShape = {
 
 type UpstreamTable = Table<typeof upstreamShape>;
 
-/** A server that speaks OpenAI's API. */
+/** A server that implements OpenAI's API. */
 export interface UpstreamConfig extends ConfigOf<typeof upstreamShape> {
   /** The bearer token itself; undefined for a server that requires none. */
   readonly key?: string;

@@ -65,7 +65,7 @@ export function grantCredit(
   return move(ledger, 'grant', accountId, amountMicros, options);
 }
 
-/** Takes credit away that is not held; not allowed when the account has less. Throws like {@link grantCredit}. */
+/** Takes credit that is not held from an account; not allowed when the account has less. Throws like {@link grantCredit}. */
 export function expireCredit(
   ledger: Pick<Ledger, 'lane'>,
   accountId: number,

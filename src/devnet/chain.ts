@@ -24,7 +24,7 @@ export interface Chain {
   readonly chainId: number;
   /** anvil's process. */
   readonly pid: number;
-  /** Saves the state and resolves when the process is gone. Safe to call twice. */
+  /** Saves the state and resolves when the process has ended. Safe to call twice. */
   readonly stop: () => Promise<void>;
 }
 

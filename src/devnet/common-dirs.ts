@@ -33,8 +33,8 @@ export function ownCommonDir(name: string): string {
 }
 
 /**
- * A directory below /var/tmp that exists for a path elsewhere and is void once that path is gone: the next call,
- * for whatever path, removes it. So it is empty when its path is new.
+ * A directory below /var/tmp that belongs to a path elsewhere. Each call removes the directories whose paths no longer
+ * exist, so a directory is empty when its path is new.
  * @param createOwner makes sure that the path exists
  */
 export function commonDirFor(purpose: string, owner: string, createOwner: (dir: string) => void): string {

@@ -74,7 +74,7 @@ async function readValue(dir: string): Promise<unknown> {
 
 const earlier = z.object({ operator_token: z.string(), routing: routing.partial() }).partial();
 
-/** What an earlier start in this folder gave away, as far as there was one: also by a version that described less. */
+/** The secrets that an earlier start in this folder described; empty without one. An earlier version may have described fewer. */
 export async function earlierSecrets(dir: string): Promise<z.infer<typeof earlier>> {
   try {
     return earlier.parse(await readValue(dir));

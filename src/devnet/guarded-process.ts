@@ -39,11 +39,11 @@ export const childEnv = { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C', TZ:
 const logKeptChars = 8192;
 
 /**
- * Descriptor 0 is the end of a pipe that only this process holds. Its end of file means we are gone, SIGKILL
- * included, and no cooperation of ours is needed. The watcher is a loop of the shell itself, so that killing
- * it leaves nothing behind; it also survives the guard, should someone kill that one. It asks again and again,
- * because a command that has only just started may not listen yet, and after some 20 s it stops asking. What the
- * shell says when we are gone (the number, "Terminated") must not end it by SIGPIPE: it still has to clean up.
+ * Descriptor 0 is the end of a pipe that only this process holds: it reaches end of file when this process has ended,
+ * by SIGKILL too. The watcher is a loop of the shell itself, so that killing it leaves no process; it also survives
+ * when the guard is killed. It repeats the signal, because a command that has just started may not handle it yet, and
+ * sends SIGKILL after some 20 s. What the shell writes after this process has ended (the number, "Terminated") must
+ * not end it by SIGPIPE: it still has to clean up.
  */
 const guardScript = `
 signal=$1 scratch=$2; shift 2
@@ -83,7 +83,7 @@ export async function startGuarded(options: GuardedCommand): Promise<GuardedProc
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
   });
-  // Writing to a guard that is already gone is not an error worth hearing of.
+  // writing to a guard that has already ended is not an error
   guard.stdin.on('error', () => undefined);
   const stderr = keepLog(guard);
   const ended = new Promise<void>((resolve) => {

@@ -56,7 +56,7 @@ class ModelProblem extends HttpProblem {
 }
 
 /**
- * Starts a small upstream that speaks OpenAI's protocol: `GET /v1/models` and `POST /v1/chat/completions`, streaming
+ * Starts a small upstream that implements OpenAI's API: `GET /v1/models` and `POST /v1/chat/completions`, streaming
  * and not. Its answers are a function of the prompt (model-answer.ts), and so are its faults (model-faults.ts).
  * @throws when the port is taken
  */
@@ -103,20 +103,20 @@ async function play(
   call: Pick<Call, 'sentBytes' | 'state'> = { sentBytes: 0, state: 'answering' },
   pieceMs = 0,
 ): Promise<void> {
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
+  const disconnected = new AbortController();
+  response.once('close', () => disconnected.abort());
   for (const step of steps) {
-    if (gone.signal.aborted) break;
+    if (disconnected.signal.aborted) break;
     if (step === 'cut') cut(response);
     else if (step === 'hang') await until(once(response, 'close'));
-    else if ('waitMs' in step) await until(wait(step.waitMs, undefined, gone));
+    else if ('waitMs' in step) await until(wait(step.waitMs, undefined, disconnected));
     else if ('status' in step) response.writeHead(step.status, { ...step.headers }).flushHeaders();
     else {
-      if (pieceMs > 0) await until(wait(pieceMs, undefined, gone));
+      if (pieceMs > 0) await until(wait(pieceMs, undefined, disconnected));
       if (await isWritten(response, step.write)) call.sentBytes += Buffer.byteLength(step.write);
     }
   }
-  call.state = gone.signal.aborted || response.destroyed ? 'dropped' : 'answered';
+  call.state = disconnected.signal.aborted || response.destroyed ? 'dropped' : 'answered';
   response.end();
 }
 

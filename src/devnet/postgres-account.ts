@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { type Account, childEnv } from './guarded-process.ts';
 
 /**
- * The account PostgreSQL has to run under: undefined means our own. It refuses to run as root, so root lends
- * it `postgres` or `nobody`.
+ * The account PostgreSQL has to run under: undefined means our own. It refuses to run as root, so root runs it as
+ * `postgres` or `nobody`.
  * @throws when we are root and neither account exists
  */
 export function postgresAccount(): Account | undefined {

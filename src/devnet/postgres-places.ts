@@ -12,8 +12,8 @@ export interface ClusterPlaces {
 }
 
 /**
- * Lays out an instance in `dir`. Where the account cannot go there, its things go below /var/tmp, and a file
- * `elsewhere` in `dir` says so: as long as it stands there, for who empties `dir` wants to begin anew.
+ * Lays out an instance in `dir`. When the account cannot access `dir`, the instance is below /var/tmp, and the file
+ * `elsewhere` in `dir` has its path. Deleting that file, as by emptying `dir`, starts with a new instance.
  */
 export function preparePlaces(dir: string, account: Account | undefined): ClusterPlaces {
   const wanted = path.resolve(dir);

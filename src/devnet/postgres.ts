@@ -88,8 +88,8 @@ async function startServer(
 
 /**
  * PostgreSQL trusts a lock file whose process number is in use. After a reboot, or in a container, that may be
- * any process. A server works in its data directory: if no process does, the locks are a dead one's. Locks that
- * changed since we looked are somebody else's who starts right now.
+ * any process. A server's working directory is its data directory: if no process has it, the locks are stale. Locks
+ * that changed meanwhile belong to another server that is starting.
  */
 function removeDeadLocks(places: ClusterPlaces, pidFileBefore: string | undefined): boolean {
   const isDead = isWorkedIn(realpathSync(places.dataDir)) === false && readPidFile(places) === pidFileBefore;
@@ -104,7 +104,7 @@ function readPidFile(places: ClusterPlaces): string | undefined {
   try {
     return readFileSync(pidFile(places), 'utf8');
   } catch (error) {
-    // a predecessor that shuts down may take it away at any moment
+    // an earlier server that shuts down may remove it at any moment
     if (errorCode(error) === 'ENOENT') return undefined;
     throw error;
   }

@@ -13,7 +13,7 @@ export interface Identity {
   readonly lane: Lane;
   /** The origin at which clients reach this gateway. Known once it listens. */
   readonly publicUrl: () => string;
-  /** IPv6 addresses with the same prefix of so many bits count as one client. */
+  /** IPv6 addresses whose first bits, in this number, are equal count as one client. */
   readonly ipv6Prefix: number;
   /** Undefined when the gateway sends no mail: users cannot have passwords then. */
   readonly mailer: Mailer | undefined;

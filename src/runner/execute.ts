@@ -7,7 +7,7 @@ import { encodeResult } from './result.ts';
 import type { Slots } from './slots.ts';
 
 /** How long a handler may take to heed its signal. */
-const abortPatienceMs = 1_000;
+const stuckAfterMs = 1_000;
 const mostAfterSecs = 86_400;
 
 export interface ExecuteOptions {
@@ -47,19 +47,19 @@ export async function execute(
   const outcome = await Promise.race([work, ended.promise]);
   clearTimeout(timer);
   if (answered) slots.release(job);
-  else leaveBehind(slots, tell, job, call, work);
+  else abandonHandler(slots, tell, job, call, work);
   return outcome;
 }
 
 /** An aborted handler frees its slot at once; a handler that does not end soon is reported. */
-function leaveBehind(slots: Slots, tell: Teller, job: Job, call: ReceivedCall, work: Promise<unknown>): void {
+function abandonHandler(slots: Slots, tell: Teller, job: Job, call: ReceivedCall, work: Promise<unknown>): void {
   slots.abandon(job);
-  const patience = setTimeout(() => {
+  const stuckTimer = setTimeout(() => {
     const message = `call ${call.callId}: its handler still runs although it was aborted (${slots.abandoned()} such handlers)`;
     tell.error(new RunnerError('handler_stuck', message, { call: factsOf(call) }));
-  }, abortPatienceMs).unref();
+  }, stuckAfterMs).unref();
   void work.finally(() => {
-    clearTimeout(patience);
+    clearTimeout(stuckTimer);
     slots.settle();
   });
 }

@@ -54,5 +54,5 @@ export function leaseMs(expiresAt: unknown, serverTimeMs: number | undefined, re
 }
 
 const leastMs = 100;
-/** The header `Date` has whole seconds: the gateway's clock may be so much further. */
+/** The header `Date` has whole seconds: the gateway's clock may be ahead of it by up to this. */
 const dateStepMs = 1_000;

@@ -31,7 +31,7 @@ export interface Runner {
   handle(request: PushRequest, options: { readonly secret: string }): Promise<PushAnswer>;
   /**
    * Fetches calls until the runner stops: resolves then. Rejects with a RunnerError where the gateway refuses this
-   * runner, as with a token that it does not know; a gateway that is away or unwell is waited for.
+   * runner, as with a token that it does not know; while the gateway is unreachable or overloaded, it retries.
    */
   poll(options: PollOptions): Promise<void>;
   /**

@@ -83,8 +83,8 @@ function refuseReplay(isSame: boolean, isEarned: boolean, stream: string): Spend
 }
 
 /**
- * The state of the spend that holds a nonce. When its process is gone and has delivered nothing, the spend is released here:
- * should that process come back, its next append fails before it delivers anything.
+ * The state of the spend that holds a nonce. When its process sends no heartbeats and has delivered nothing, the spend is
+ * released here; the next append of that process then fails before it delivers anything.
  */
 async function resolveHolder(
   { pool, lane, processId }: Accepting,

@@ -12,10 +12,10 @@ import { createSpendRecorder } from './spend-recorder.ts';
 
 type PayingOut = Pick<SpendContext, 'pool' | 'lane' | 'log' | 'settings' | 'prepaid'>;
 
-/** Where the payout of an earned spend stands after one attempt. */
+/** The state of an earned spend's payout after one attempt. */
 type Outcome =
   | { readonly kind: 'paid_out'; readonly landed: Landed }
-  /** A payout transaction landed, in a block that can still be reorganized away. */
+  /** A payout transaction landed, in a block that can still be reorganized out. */
   | { readonly kind: 'landed'; readonly transaction: Hex }
   /** It will never be paid out. */
   | { readonly kind: 'failed'; readonly reason: string }
@@ -30,7 +30,7 @@ const earlierSecs = 3_600;
 
 /**
  * Makes one attempt to have an earned spend paid out to its operator, and records the payout once, when its block is final.
- * A payout transaction that was reorganized away is sent again, and a failed attempt is repeated until the spend has expired;
+ * A payout transaction that was reorganized out is sent again, and a failed attempt is repeated until the spend has expired;
  * then the operator has lost it, which is recorded too. Throws when the ledger cannot be reached.
  */
 export async function payOutSpend(context: PayingOut, due: DuePayout): Promise<void> {
@@ -145,7 +145,7 @@ async function attempt(
   return failOrRetry(isLost, reason);
 }
 
-/** The spend has not landed, or its block was reorganized away: it is landed again while its account allows that. */
+/** The spend has not landed, or its block was reorganized out: it is landed again while its account allows that. */
 async function landAgain(
   prepaid: PrepaidContract,
   settings: SpendContext['settings'],
@@ -170,7 +170,7 @@ const unavailable: Outcome = { kind: 'retry', reason: 'chain_unavailable' };
 async function outcomeOf(prepaid: PrepaidContract, end: SpendEnd): Promise<Outcome> {
   const finality = await prepaid.finalityOf(end);
   if (finality.kind === 'unavailable') return { kind: 'retry', reason: 'finality_unknown' };
-  if (finality.value === 'gone') return { kind: 'retry', reason: 'claim_reorged' };
+  if (finality.value === 'reorged') return { kind: 'retry', reason: 'claim_reorged' };
   if (end.how === 'reclaimed') return failOrRetry(finality.value === 'final', 'reclaimed');
   return finality.value === 'final'
     ? { kind: 'paid_out', landed: end }

@@ -115,7 +115,7 @@ async function isReversed({ pool }: Pick<Ledger, 'pool'>, callId: number): Promi
 }
 
 function reversalId(callId: number): string {
-  return `take_back:${callId}`;
+  return `reverse:${callId}`;
 }
 
 /** Contains a colon, so that no operator's idempotency key can be the same. */

@@ -14,12 +14,12 @@ test('a gateway whose heartbeats were missing returns the excess of a captured h
   const gateway = await startChatGateway();
   const { database } = gateway;
   const key = await gateway.key();
-  const gone = new AbortController();
+  const disconnect = new AbortController();
   const stream = await gateway
     .client(key)
     .chat.completions.create(
       { ...ask('fault:stall_mid_stream one two three'), stream: true },
-      { signal: gone.signal },
+      { signal: disconnect.signal },
     );
   const read = Array.fromAsync(stream).catch(() => {});
   await eventually(async () => {
@@ -45,7 +45,7 @@ test('a gateway whose heartbeats were missing returns the excess of a captured h
     );
   });
   expect(await recoverChats(other, silentSecs)).toBe(1);
-  gone.abort();
+  disconnect.abort();
   await read;
   await eventually(async () => {
     const events = await expectBooks(database);

@@ -9,7 +9,7 @@ import { eventually } from '../support/wait.ts';
 
 /** How a completion ends for its client, and in the ledger. */
 interface Ending {
-  /** The answer's status; that of a stream that began is 200, and its end is told apart. */
+  /** The answer's status; a stream that began has 200, and its end is compared separately. */
   readonly whole: number;
   readonly stream: number | 'error_event' | 'clean';
   /** What the ledger says of the stream. Of nothing delivered nothing is charged. */

@@ -42,7 +42,7 @@ async function hold(lane: Lane, accountId: number, processId: string): Promise<A
   return command.admit;
 }
 
-const told = (events: readonly RecordedEvent[], { chatId }: Pick<Admission, 'chatId'>) =>
+const chatEvents = (events: readonly RecordedEvent[], { chatId }: Pick<Admission, 'chatId'>) =>
   events.filter(({ stream }) => stream === `chat:${chatId}`).map(({ type, data }) => ({ type, data }));
 
 async function scene() {
@@ -67,7 +67,7 @@ describe('the hold of a process without heartbeats', () => {
     expect(await recoverer.recover()).toBe(2);
     const events = await expectBooks(database);
     const amount = { account_id: accountId, amount_micros: '100' };
-    expect(told(events, started).slice(2)).toEqual([
+    expect(chatEvents(events, started).slice(2)).toEqual([
       {
         type: 'chat_completed',
         data: {
@@ -82,7 +82,7 @@ describe('the hold of a process without heartbeats', () => {
       },
       { type: 'credit_captured', data: { ...amount, chat_id: started.chatId, is_estimate: true } },
     ]);
-    expect(told(events, waiting).slice(2)).toEqual([
+    expect(chatEvents(events, waiting).slice(2)).toEqual([
       { type: 'chat_failed', data: { reason: 'process_lost', model: 'small' } },
       { type: 'credit_released', data: { ...amount, chat_id: waiting.chatId } },
     ]);
@@ -118,7 +118,7 @@ describe('the hold of a process without heartbeats', () => {
     await pass(16, ...recoverers);
     const ended = await Promise.all(recoverers.map(({ recover }) => recover()));
     expect(ended.reduce((sum, count) => sum + count, 0)).toBe(10);
-    for (const { chatId } of held) expect(told(await expectBooks(database), { chatId })).toHaveLength(4);
+    for (const { chatId } of held) expect(chatEvents(await expectBooks(database), { chatId })).toHaveLength(4);
     expect(await findAccount(database.db, { accountId })).toMatchObject({
       balanceMicros: 500,
       heldMicros: 0,
@@ -146,7 +146,7 @@ describe('the hold of a process without heartbeats', () => {
     expect(new Set(settled.map(codeOf))).not.toContain('invalid_api_key');
     const events = await expectBooks(database);
     expect(events.filter(({ type }) => type === 'credit_corrected')).toHaveLength(ended);
-    // whoever was first, each has cost what it cost
+    // whichever process was first, each completion has its actual cost
     expect(await findAccount(database.db, { accountId })).toMatchObject({ heldMicros: 0, usedMicros: 400 });
   });
 
@@ -206,7 +206,7 @@ describe('the hold of a process without heartbeats', () => {
       for (const admit of [started, waiting])
         expect(codeOf(await settle(lane, admit, 30n, 70n))).toBe('gone');
     const events = await expectBooks(database);
-    expect(told(events, started).at(-1)).toEqual({
+    expect(chatEvents(events, started).at(-1)).toEqual({
       type: 'credit_corrected',
       data: { account_id: accountId, chat_id: started.chatId, amount_micros: '70' },
     });
@@ -249,7 +249,7 @@ describe('a process does not end the holds of others', () => {
     await pass(60, owner, recoverer);
     await hold(lane, accountId, owner.processId);
     await database.moveClock(80);
-    // not a word since
+    // no process has sent a heartbeat since
     expect(await recoverer.recover()).toBe(0);
     await sendHeartbeat(database.pool, recoverer.processId, silentSecs);
     expect(await recoverer.recover()).toBe(0);
@@ -285,7 +285,7 @@ test('holds that cannot be ended are logged, and do not stop the others', async 
   await pass(0, owner, recoverer);
   for (let at = 0; at < 40; at++) {
     const { admit } = admission({ accountId, processId: owner.processId, holdMicros: 1n });
-    // admitted without a word: it cannot be
+    // a chat admitted without an event, which cannot be recovered
     await lane.appendCredit({ stream: `chat:${admit.chatId}`, events: [], admit });
   }
   const whole = await hold(lane, accountId, owner.processId);

@@ -6,7 +6,7 @@ import { admission, codeOf, expectBooks, fund, laneOn, settle } from '../support
 import { createDatabase } from '../support/database.ts';
 import { ask, freeModel, startChatGateway } from '../support/chat-gateway.ts';
 
-/** A lane that counts what reaches it, behind one that remembers by a clock that stands still. */
+/** A lane that counts what reaches it, behind one that remembers by a clock that does not advance. */
 async function scene() {
   const database = await createDatabase();
   const lane = laneOn(database);
@@ -91,7 +91,7 @@ describe('a full limit', () => {
     expect(codeOf(await admit({ ...one, perMinute: 2 }))).toBe('ok');
   });
 
-  test('keeps refused requests away from the ledger', async () => {
+  test('refuses repeated requests without appending to the ledger', async () => {
     const gateway = await startChatGateway({ routing: 'anonymous_per_minute = 2' });
     const batches = async () => {
       const { rows } = await gateway.database.pool.query<{ sum: string }>(

@@ -47,8 +47,8 @@ test('a spend within the exposure is answered before it lands, and is paid out',
   await eventually(async () =>
     expect((await spendEventsOf(gateway.database, auth)).at(-1)?.type).toBe('spend_paid_out'),
   );
-  const story = (await spendEventsOf(gateway.database, auth)).map(({ type }) => type);
-  expect(story.slice(0, 2)).toEqual(['spend_accepted', 'spend_earned']);
+  const types = (await spendEventsOf(gateway.database, auth)).map(({ type }) => type);
+  expect(types.slice(0, 2)).toEqual(['spend_accepted', 'spend_earned']);
   await soundLedger(gateway);
 });
 

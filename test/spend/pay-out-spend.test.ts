@@ -78,29 +78,29 @@ test('a payout goes to the configured recipient', async () => {
 
 test('no spend is given up while the chain cannot be reached, even after its expiry, and it is paid out later', async () => {
   const stub = await startRpcStub(({ response }) => response.destroy());
-  const away = await setUp({ rpcUrl: stub.url });
+  const unreachable = await setUp({ rpcUrl: stub.url });
   const auth = await (await spends.account()).sign();
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
-  await earned(away, auth);
-  expect(await runOnce(away)).toBe(1);
-  await away.database.moveClock(7_200);
-  expect(await runOnce(away)).toBe(1);
-  expect(await troubles(away.database)).toEqual([['open', 2, 'chain_unavailable']]);
-  const listed = await tollbook(['spend', 'list'], { DATABASE_URL: away.database.url });
+  await earned(unreachable, auth);
+  expect(await runOnce(unreachable)).toBe(1);
+  await unreachable.database.moveClock(7_200);
+  expect(await runOnce(unreachable)).toBe(1);
+  expect(await troubles(unreachable.database)).toEqual([['open', 2, 'chain_unavailable']]);
+  const listed = await tollbook(['spend', 'list'], { DATABASE_URL: unreachable.database.url });
   expect(listed.stdout).toContain(`retried  chain_unavailable`);
   expect(listed.stdout).toContain(spendAuthHash(auth));
   const back = await setUp();
-  await away.database.moveClock(8_000);
+  await unreachable.database.moveClock(8_000);
   expect(
     await finish(
       {
-        ...away,
-        spending: { ...away.spending, settings: back.spending.settings, prepaid: back.spending.prepaid },
+        ...unreachable,
+        spending: { ...unreachable.spending, settings: back.spending.settings, prepaid: back.spending.prepaid },
       },
       auth,
     ),
   ).toEqual(paid);
-  expect(await troubles(away.database)).toEqual([]);
+  expect(await troubles(unreachable.database)).toEqual([]);
 });
 
 test('a payout without ether is retried until the spend has expired', async () => {

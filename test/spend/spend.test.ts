@@ -126,8 +126,8 @@ test('concurrent spends of one account are served in the order of their nonces',
   const auths = await Promise.all(nonces.map((nonce) => account.sign({ nonce })));
   const answers = await Promise.all(auths.map((auth) => ask(gateway, auth)));
   expect(answers.map(({ status }) => status)).toEqual(nonces.map(() => 200));
-  const story = await spendEventsOf(gateway.database, account);
-  const landed = story.flatMap((event) => (event.type === 'spend_authorized' ? event.data.nonce : []));
+  const events = await spendEventsOf(gateway.database, account);
+  const landed = events.flatMap((event) => (event.type === 'spend_authorized' ? event.data.nonce : []));
   expect(landed).toEqual(['0', '1', '2', '3', '4', '5']);
 });
 
@@ -266,8 +266,8 @@ test('a nonce of a process that is gone can be used again, and that process deli
   const body = chat('fault:slow_first_byte');
   const first = ask(gateway, auth, body);
   await eventually(() => expect(gateway.model.calls).toHaveLength(1));
-  const story = await spendEventsOf(gateway.database, auth);
-  const [accepted] = story.flatMap((event) => (event.type === 'spend_accepted' ? event.data : []));
+  const events = await spendEventsOf(gateway.database, auth);
+  const [accepted] = events.flatMap((event) => (event.type === 'spend_accepted' ? event.data : []));
   const other = await spends.gateway({ database: gateway.database, model: { slowMs: 1 } });
   await forgetProcess(gateway.database, accepted?.process_id ?? '');
   expect((await ask(other, auth, body)).status).toBe(200);
@@ -324,8 +324,8 @@ test('the limit counts by verified commitment, and a refused request does not us
   for (let times = 0; times < 5; times++)
     expect(await codeOf(await ask(gateway, third))).toBe('429 rate_limit_exceeded');
   // a flood of refusals is told to the ledger once
-  const story = await spendEventsOf(gateway.database, account);
-  expect(story.filter(({ type }) => type === 'spend_released')).toHaveLength(1);
+  const events = await spendEventsOf(gateway.database, account);
+  expect(events.filter(({ type }) => type === 'spend_released')).toHaveLength(1);
   await spends.withCredits(async (credits) => {
     expect(await credits.getAccount(account.commitment)).toMatchObject({ value: { nonce: 2n } });
   });

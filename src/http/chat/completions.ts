@@ -33,9 +33,9 @@ const ledgerUnavailable = refuse(openAiError('ledger_unavailable'), { retryAfter
 export function completionRoutes(current: () => ChatContext, cutShort: AbortSignal) {
   return async (app: FastifyInstance): Promise<void> => {
     const { lane, log, config } = current();
-    const patience = createWaitLimit({ lane, log, refused: ledgerUnavailable });
-    app.addHook('onClose', async () => patience.end());
-    const room = createBodyMemory(maxBodies);
+    const waitLimit = createWaitLimit({ lane, log, refused: ledgerUnavailable });
+    app.addHook('onClose', async () => waitLimit.end());
+    const bodyMemory = createBodyMemory(maxBodies);
     const places = new WeakMap<FastifyRequest, BodyReservation>();
     const inFlight = limitInFlight(
       app,
@@ -45,7 +45,7 @@ export function completionRoutes(current: () => ChatContext, cutShort: AbortSign
     );
     app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) =>
       readBody(payload, current().settings.maxBodyBytes, (onDrop) => {
-        const place = room.reserve(onDrop);
+        const place = bodyMemory.reserve(onDrop);
         places.set(request, place);
         return place;
       }),
@@ -72,7 +72,7 @@ export function completionRoutes(current: () => ChatContext, cutShort: AbortSign
       const flow = makeAdmitted(context, asked, client.signal);
       inFlight.keep(request, flow);
       void context.running.add(flow);
-      const admitted = await patience.within(asked);
+      const admitted = await waitLimit.within(asked);
       if (admitted === ledgerUnavailable) client.abort(gaveUp);
       const answer = admitted === ledgerUnavailable ? ledgerUnavailable : await flow;
       // the answer has begun, so the request's memory can be freed

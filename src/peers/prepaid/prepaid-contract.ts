@@ -90,7 +90,7 @@ export function createPrepaidContract(options: CreditsOptions): PrepaidContract 
   const rpc = createRpc(options.rpcUrl);
   const sender = createTransactionSender({ rpc, chainId, privateKey, timeoutMs });
   const send = async (data: Hex, waitMs: number): Promise<CreditsAnswer> =>
-    told(await sender.send({ to: contract, data }, waitMs));
+    creditsAnswer(await sender.send({ to: contract, data }, waitMs));
   const ask: Ask = (call) => rpc.call(call, timeoutMs);
   const askFinalized = shareFinalized(ask);
   const words = async (data: Hex, count: number, at?: BlockTag): Promise<RpcAnswer<readonly Word[]>> => {
@@ -150,10 +150,10 @@ const errors = new Map(
     not_designated_operator: 'NotDesignatedOperator(address,address)',
     auth_not_found: 'AuthNotFound(bytes32)',
     operator_required: 'OperatorRequired()',
-  }).map(([word, signature]) => [toFunctionSelector(signature), word] as const),
+  }).map(([code, signature]) => [toFunctionSelector(signature), code] as const),
 );
 
-function told(answer: SendAnswer): CreditsAnswer {
+function creditsAnswer(answer: SendAnswer): CreditsAnswer {
   if (answer.kind !== 'reverted') return answer;
   const { data, transaction } = answer;
   const selector = data?.slice(0, 10).toLowerCase() as Hex | undefined;
@@ -161,7 +161,7 @@ function told(answer: SendAnswer): CreditsAnswer {
   return { kind: 'reverted', reason, ...(transaction && { transaction }) };
 }
 
-/** 64 hexadecimal digits. */
+/** An ABI word: 64 hexadecimal digits. */
 type Word = string;
 
 function wordsOf(data: string): Word[] {

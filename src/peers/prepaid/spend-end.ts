@@ -19,8 +19,8 @@ export interface SpendEnd extends Landed {
   readonly how: 'claimed' | 'reclaimed';
 }
 
-/** `open`: its block can still be reorganized away. `gone`: its block was. */
-export type Finality = 'final' | 'open' | 'gone';
+/** `open`: its block can still be reorganized out. `reorged`: its block was. */
+export type Finality = 'final' | 'open' | 'reorged';
 
 const sharedMs = 500;
 
@@ -78,7 +78,7 @@ export async function finalityOf(
   const at = await askBlock(ask, block.number);
   if (at.kind === 'unavailable') return at;
   if (at.value === null) return { kind: 'answer', value: 'open' };
-  return { kind: 'answer', value: at.value.hash === block.hash ? 'final' : 'gone' };
+  return { kind: 'answer', value: at.value.hash === block.hash ? 'final' : 'reorged' };
 }
 
 const placedLog = logSchema.extend({ blockNumber: quantity, blockHash: bytes32 });

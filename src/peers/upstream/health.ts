@@ -10,12 +10,12 @@ export interface HealthSign {
   readonly kind: 'success' | 'began' | 'failure' | 'neutral';
   /** True when it concerns all models of the upstream, so that no caller's request can cause it; otherwise one model. */
   readonly isOfUpstream?: boolean;
-  /** No requests for so long. */
+  /** How long to send no requests. */
   readonly retryAfterSecs?: number;
 }
 
 export interface HealthOptions {
-  /** So many consecutive failures open a circuit; failures of one model for one voter count as one. */
+  /** The count of consecutive failures that opens a circuit; failures of one model for one voter count as one. */
   readonly failuresToOpen: number;
   /** How long it stays open at first; each probe that fails doubles that, … */
   readonly firstPauseMs: number;

@@ -35,7 +35,7 @@ export interface CompletionOptions {
   readonly onBegin?: () => void;
 }
 
-/** One model upstream that speaks OpenAI's protocol. */
+/** One model upstream that implements OpenAI's API. */
 export interface Upstream {
   readonly name: string;
   /** The number of running requests. */

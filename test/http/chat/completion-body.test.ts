@@ -26,13 +26,13 @@ const large = (prompt: string) => ask(`${prompt} ${'a'.repeat(10_000_000)}`, fre
 test('a body gets memory for its whole processing, or is refused at once', async () => {
   const gateway = await startChatGateway({ routing: 'key_per_minute = 100' });
   const key = { authorization: `Bearer ${await gateway.key()}` };
-  const gone = new AbortController();
+  const disconnect = new AbortController();
   const hanging = [1, 2].map(() =>
     fetch(`${gateway.url}/v1/chat/completions`, {
       method: 'POST',
       headers: { ...key, 'content-type': 'application/json' },
       body: JSON.stringify(large('fault:hang')),
-      signal: gone.signal,
+      signal: disconnect.signal,
     }).catch(() => undefined),
   );
   await eventually(() => expect(gateway.model.calls).toHaveLength(2));
@@ -42,7 +42,7 @@ test('a body gets memory for its whole processing, or is refused at once', async
     'overloaded',
   ]);
   expect((await gateway.post(ask('small', freeModel), key)).status).toBe(200);
-  gone.abort();
+  disconnect.abort();
   await Promise.all(hanging);
   // what has begun to be answered takes little
   for (let begun = 0; begun < 4; begun++) {

@@ -293,15 +293,15 @@ test('every route answers ledger_unavailable while the ledger cannot be reached'
 
 test('a gateway at its request limit refuses at once', async () => {
   const gateway = await startChatGateway({ tables: '[limits]\nmax_in_flight_requests = 1' });
-  const gone = new AbortController();
+  const disconnect = new AbortController();
   const client = gateway.client(await gateway.key());
-  const waiting = client.chat.completions.create(ask('fault:hang'), { signal: gone.signal });
+  const waiting = client.chat.completions.create(ask('fault:hang'), { signal: disconnect.signal });
   const thrown = waiting.then(() => undefined).catch((error: unknown) => error);
   await eventually(() => expect(gateway.model.calls).toHaveLength(1));
   const busy = await gateway.post(ask('x', freeModel));
   expect([busy.status, openAiErrorBody.parse(await busy.json()).error.code]).toEqual([503, 'overloaded']);
   expect(busy.headers.get('retry-after')).toBe('1');
-  gone.abort();
+  disconnect.abort();
   expect(await thrown).toBeInstanceOf(OpenAI.APIUserAbortError);
   await eventually(async () => expect((await gateway.post(ask('x', freeModel))).status).toBe(200));
 });

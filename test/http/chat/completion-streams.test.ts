@@ -37,12 +37,12 @@ test('a client that leaves a stream aborts the upstream at once, and is charged 
 test('a client that leaves before the first byte aborts the upstream at once, and is charged for the prompt only', async () => {
   const gateway = await startChatGateway();
   const key = await gateway.key(1_000_000n);
-  const gone = new AbortController();
+  const disconnect = new AbortController();
   const client = gateway.client(key);
-  const waiting = client.chat.completions.create(ask('fault:hang'), { signal: gone.signal });
+  const waiting = client.chat.completions.create(ask('fault:hang'), { signal: disconnect.signal });
   const thrown = thrownBy(waiting);
   await eventually(() => expect(gateway.model.calls).toHaveLength(1));
-  gone.abort();
+  disconnect.abort();
   expect(await thrown).toBeInstanceOf(OpenAI.APIUserAbortError);
   await eventually(() => expect(gateway.model.calls[0]?.state).toBe('dropped'));
   expect(await settled(gateway)).toMatchObject({
