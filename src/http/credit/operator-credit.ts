@@ -125,8 +125,9 @@ function routeOn(app: FastifyInstance, ledger: Pick<ChatContext, 'db'>) {
       bodyLimit: maxBodyBytes,
       handler: async (request, reply) => {
         reply.header('cache-control', 'no-store');
-        const operator = await authorizeOperator(ledger, request, reply, scope);
-        if (!operator) return reply;
+        const access = await authorizeOperator(ledger, request, scope);
+        if (access.kind === 'refused') return sendRefusal(request, reply, access.code);
+        const { operator } = access;
         const asked = schema.safeParse(method === 'GET' ? request.query : request.body);
         if (!asked.success) {
           const context = { details: flattenError(asked.error) };

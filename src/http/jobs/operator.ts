@@ -12,8 +12,8 @@ export function operatorRoutes(current: () => JobsContext) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/operator/dead-letters', async (request, reply) => {
       const context = current();
-      const operator = await authorizeOperator(context, request, reply, 'calls:read');
-      if (!operator) return reply;
+      const access = await authorizeOperator(context, request, 'calls:read');
+      if (access.kind === 'refused') return sendRefusal(request, reply, access.code);
       const query = deadLettersQuery.safeParse(request.query);
       if (!query.success) return sendRefusal(request, reply, 'invalid_request');
       const calls = await listDeadCalls(context.db, query.data.limit, query.data.after);
@@ -24,10 +24,10 @@ export function operatorRoutes(current: () => JobsContext) {
       '/operator/dead-letters/:call_id/requeue',
       async (request, reply) => {
         const context = current();
-        const operator = await authorizeOperator(context, request, reply, 'calls:write');
-        if (!operator) return reply;
+        const access = await authorizeOperator(context, request, 'calls:write');
+        if (access.kind === 'refused') return sendRefusal(request, reply, access.code);
         const callId = idOf(request.params.call_id);
-        const { kind } = await requeueCall(context, callId, operator.tokenId);
+        const { kind } = await requeueCall(context, callId, access.operator.tokenId);
         if (kind === 'refunded') return sendRefusal(request, reply, 'call_refunded');
         if (kind === 'not_dead') return sendRefusal(request, reply, 'call_not_found');
         context.onCallReleased();

@@ -36,7 +36,10 @@ export function logRoutes(
       const tile = parseTilePath(`tile/${request.params['*']}`);
       if (!tile) return sendRefusal(request, reply, 'not_found');
       const isPrivate = tile.level === 'entries';
-      if (isPrivate && !(await authorizeOperator(ledger, request, reply, 'audit:read'))) return reply;
+      if (isPrivate) {
+        const access = await authorizeOperator(ledger, request, 'audit:read');
+        if (access.kind === 'refused') return sendRefusal(request, reply, access.code);
+      }
       const bytes = await reader.tile(tile);
       if (!bytes) return sendRefusal(request, reply, 'not_found');
       if (!isPrivate) reply.header('access-control-allow-origin', '*');

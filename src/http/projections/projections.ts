@@ -25,7 +25,8 @@ export function projectionRoutes(ledger: Ledger, reader: LogReader | undefined) 
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/audit/payments', (request, reply) => sendPayments(ledger, request, reply));
     app.get<{ Params: { quote_digest: string } }>('/audit/payments/:quote_digest', async (request, reply) => {
-      if (!(await authorizeOperator(ledger, request, reply, 'audit:read'))) return reply;
+      const access = await authorizeOperator(ledger, request, 'audit:read');
+      if (access.kind === 'refused') return sendRefusal(request, reply, access.code);
       const digest = request.params.quote_digest.toLowerCase();
       const history = isHex32(digest) ? await readPaymentHistory(ledger.pool, reader, digest) : undefined;
       if (!history) return sendRefusal(request, reply, 'payment_not_found');
@@ -42,8 +43,8 @@ async function sendPayments(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const list = await readListRequest(ledger, request, reply, schemas.paymentsQuery, 'payments');
-  if (!list) return reply;
+  const list = await readListRequest(ledger, request, schemas.paymentsQuery, 'payments');
+  if (list.kind === 'refused') return sendRefusal(request, reply, list.code);
   const { limit, from, to, service_id, job_index, ...plain } = list.query;
   const filters = {
     ...plain,
@@ -66,8 +67,8 @@ async function sendCalls(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const list = await readListRequest(ledger, request, reply, schemas.callsQuery, 'calls');
-  if (!list) return reply;
+  const list = await readListRequest(ledger, request, schemas.callsQuery, 'calls');
+  if (list.kind === 'refused') return sendRefusal(request, reply, list.code);
   const { limit, status, service_id: serviceId, job_index: jobIndex } = list.query;
   const page = await listPaidCalls(ledger.pool, { status, serviceId, jobIndex }, list.after, limit);
   const answer: schemas.AuditedCalls = {
@@ -83,8 +84,8 @@ async function sendCredit(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const list = await readListRequest(ledger, request, reply, schemas.creditQuery, 'credit');
-  if (!list) return reply;
+  const list = await readListRequest(ledger, request, schemas.creditQuery, 'credit');
+  if (list.kind === 'refused') return sendRefusal(request, reply, list.code);
   const { limit, account: name } = list.query;
   const { asOfSeq, rows } = await listAccountCredit(ledger.pool, { name }, list.after, limit);
   const answer: schemas.AuditedCredit = {
@@ -118,7 +119,8 @@ async function sendTotals(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  if (!(await authorizeOperator(ledger, request, reply, 'audit:read'))) return reply;
+  const access = await authorizeOperator(ledger, request, 'audit:read');
+  if (access.kind === 'refused') return sendRefusal(request, reply, access.code);
   const query = schemas.totalsQuery.safeParse(request.query);
   if (!query.success) return sendRefusal(request, reply, 'invalid_request');
   const { from, to, service_id: serviceId, job_index: jobIndex } = query.data;

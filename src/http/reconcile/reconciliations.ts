@@ -19,7 +19,8 @@ export function reconciliationRoutes(ledger: Ledger) {
     app.get<{ Params: { reconciliation_id: string } }>(
       '/audit/reconciliations/:reconciliation_id',
       async (request, reply) => {
-        if (!(await authorizeOperator(ledger, request, reply, 'audit:read'))) return reply;
+        const access = await authorizeOperator(ledger, request, 'audit:read');
+        if (access.kind === 'refused') return sendRefusal(request, reply, access.code);
         const id = schemas.reconciliationId.safeParse(Number(request.params.reconciliation_id));
         const found = id.success ? await readReconciliation(ledger.pool, id.data) : undefined;
         if (!found) return sendRefusal(request, reply, 'reconciliation_not_found');
@@ -34,8 +35,8 @@ export function reconciliationRoutes(ledger: Ledger) {
 }
 
 async function sendList(ledger: Ledger, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const list = await readListRequest(ledger, request, reply, schemas.reconciliationsQuery, 'reconciliations');
-  if (!list) return reply;
+  const list = await readListRequest(ledger, request, schemas.reconciliationsQuery, 'reconciliations');
+  if (list.kind === 'refused') return sendRefusal(request, reply, list.code);
   const { limit } = list.query;
   const rows = await listReconciliations(ledger.pool, list.after, limit);
   const answer: schemas.Reconciliations = {

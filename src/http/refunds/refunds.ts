@@ -3,6 +3,7 @@ import type pg from 'pg';
 import type { LedgerDatabase } from '../../store/database.ts';
 import { listRefundsDue } from '../../store/refunds.ts';
 import * as schemas from '../schemas/refunds.ts';
+import { sendRefusal } from '../server/errors.ts';
 import { readListRequest } from '../server/list-request.ts';
 
 interface Ledger {
@@ -22,8 +23,8 @@ async function sendRefundsDue(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const list = await readListRequest(ledger, request, reply, schemas.refundsDueQuery, 'refunds-due');
-  if (!list) return reply;
+  const list = await readListRequest(ledger, request, schemas.refundsDueQuery, 'refunds-due');
+  if (list.kind === 'refused') return sendRefusal(request, reply, list.code);
   const { limit } = list.query;
   const { asOfSeq, rows } = await listRefundsDue(ledger.pool, list.after, limit);
   const answer: schemas.RefundsDue = {

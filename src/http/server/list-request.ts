@@ -1,11 +1,10 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import type pg from 'pg';
 import type { z } from 'zod';
 import { makeCursor, readCursor } from '../../projections/page-cursor.ts';
 import type { LedgerDatabase } from '../../store/database.ts';
 import { readReceiptKey } from '../../store/secrets.ts';
 import { authorizeOperator } from '../identity/operator-access.ts';
-import { sendRefusal } from './errors.ts';
 
 interface Ledger {
   readonly pool: pg.Pool;
@@ -14,6 +13,7 @@ interface Ledger {
 
 /** A request for one page of a list. */
 interface ListRequest<Q> {
+  readonly kind: 'list';
   readonly query: Omit<Q, 'cursor'>;
   /** The place behind which the page begins. */
   readonly after: number;
@@ -21,28 +21,28 @@ interface ListRequest<Q> {
   cursorAfter<Row>(rows: readonly Row[], placeOf: (row: Row) => number): string | null;
 }
 
-/** Authorizes a request for a list and parses its query. Undefined where the request was refused: then the answer was sent. */
+interface ListRefusal {
+  readonly kind: 'refused';
+  readonly code: 'unauthorized' | 'forbidden' | 'invalid_request' | 'invalid_cursor';
+}
+
+/** Authorizes a request for a list and parses its query. The caller answers a refusal with its code. */
 export async function readListRequest<Q extends { cursor?: string | undefined; limit: number }>(
   ledger: Ledger,
   request: FastifyRequest,
-  reply: FastifyReply,
   schema: z.ZodType<Q>,
   list: string,
-): Promise<ListRequest<Q> | undefined> {
-  if (!(await authorizeOperator(ledger, request, reply, 'audit:read'))) return undefined;
+): Promise<ListRequest<Q> | ListRefusal> {
+  const access = await authorizeOperator(ledger, request, 'audit:read');
+  if (access.kind === 'refused') return access;
   const query = schema.safeParse(request.query);
-  if (!query.success) {
-    sendRefusal(request, reply, 'invalid_request');
-    return undefined;
-  }
+  if (!query.success) return { kind: 'refused', code: 'invalid_request' };
   const { cursor, ...rest } = query.data;
   const key = await readReceiptKey(ledger.db);
   const after = cursor === undefined ? 0 : readCursor(key, list, cursor);
-  if (after === undefined) {
-    sendRefusal(request, reply, 'invalid_cursor');
-    return undefined;
-  }
+  if (after === undefined) return { kind: 'refused', code: 'invalid_cursor' };
   return {
+    kind: 'list',
     query: rest,
     after,
     cursorAfter(rows, placeOf) {
