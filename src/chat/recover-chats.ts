@@ -42,7 +42,10 @@ async function tryToRecover(context: Recovering, hold: OrphanedHold, silentSecs:
     }
     return isEnded;
   } catch (error) {
-    context.log.error({ err: error, ...facts }, 'the hold of a process without heartbeats could not be ended');
+    context.log.error(
+      { err: error, ...facts },
+      'the hold of a process without heartbeats could not be ended',
+    );
     return false;
   }
 }

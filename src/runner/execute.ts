@@ -52,7 +52,13 @@ export async function execute(
 }
 
 /** An aborted handler frees its slot at once; a handler that does not end soon is reported. */
-function abandonHandler(slots: Slots, tell: Teller, job: Job, call: ReceivedCall, work: Promise<unknown>): void {
+function abandonHandler(
+  slots: Slots,
+  tell: Teller,
+  job: Job,
+  call: ReceivedCall,
+  work: Promise<unknown>,
+): void {
   slots.abandon(job);
   const stuckTimer = setTimeout(() => {
     const message = `call ${call.callId}: its handler still runs although it was aborted (${slots.abandoned()} such handlers)`;

@@ -118,7 +118,8 @@ describe('the hold of a process without heartbeats', () => {
     await pass(16, ...recoverers);
     const ended = await Promise.all(recoverers.map(({ recover }) => recover()));
     expect(ended.reduce((sum, count) => sum + count, 0)).toBe(10);
-    for (const { chatId } of held) expect(chatEvents(await expectBooks(database), { chatId })).toHaveLength(4);
+    for (const { chatId } of held)
+      expect(chatEvents(await expectBooks(database), { chatId })).toHaveLength(4);
     expect(await findAccount(database.db, { accountId })).toMatchObject({
       balanceMicros: 500,
       heldMicros: 0,

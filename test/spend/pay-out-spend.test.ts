@@ -95,7 +95,11 @@ test('no spend is given up while the chain cannot be reached, even after its exp
     await finish(
       {
         ...unreachable,
-        spending: { ...unreachable.spending, settings: back.spending.settings, prepaid: back.spending.prepaid },
+        spending: {
+          ...unreachable.spending,
+          settings: back.spending.settings,
+          prepaid: back.spending.prepaid,
+        },
       },
       auth,
     ),
