@@ -226,7 +226,7 @@ CALL_MOVES = {
     "dead_lettered": ({"enqueued", "delivered"}, "dead_lettered"),
     "operator_requeued": ({"dead_lettered"}, "enqueued"),
 }
-# what such an event may follow, and where it leaves the one thing that its stream is the story of
+# for each type: the entity of its stream, the steps it may follow, and the step it leads to
 STEPS = {
     "chat_admitted": ("chat", {None}, "admitted"),
     "chat_refused": ("chat", {None}, "refused"),
@@ -296,12 +296,12 @@ class Ledger:
         if not isinstance(event, dict) or list(event) != FIELDS or not is_canonical:
             raise Wrong("this is not an event in canonical JSON")
         if event["seq"] != self.seq:
-            raise Wrong(f"event {event['seq']} stands where {self.seq} should")
+            raise Wrong(f"event {event['seq']} was found, but {self.seq} was expected")
         stream, kind = event["stream"], event["type"]
         if event["lane"] != 1 or event["schema"] != 1:
-            raise Wrong("it is of a lane or a schema that nobody knows")
+            raise Wrong("its lane or schema is not supported")
         if kind not in KNOWN:
-            raise Wrong(f"nobody knows events of the type {kind}")
+            raise Wrong(f"unknown event type {kind}")
         version = self.versions.get(stream, 0) + 1
         if event["version"] != version:
             raise Wrong(f"{kind} is version {event['version']} of its stream, not {version}")
@@ -309,23 +309,23 @@ class Ledger:
             raise Wrong(f"{kind} is older than the event before it")
         self.versions[stream], self.at = version, event["at"]
         self.counts[kind] = self.counts.get(kind, 0) + 1
-        self.tell(stream, kind, event["data"])
+        self.apply_to_entity(stream, kind, event["data"])
         self.apply(stream, kind, event["data"], version)
 
-    def tell(self, stream, kind, data):
+    def apply_to_entity(self, stream, kind, data):
         if kind not in STEPS:
             if stream in self.steps and kind not in NOTES:
-                raise Wrong(f"{kind} belongs to a quote, and this stream is none of a quote")
+                raise Wrong(f"{kind} belongs to a quote, but this is not the stream of a quote")
             return
-        story, before, after = STEPS[kind]
-        named = data.get(IDS[story])
-        if stream != f"{story}:{named}" if named is not None else not stream.startswith(f"{story}:"):
-            raise Wrong(f"{kind} names something else than its stream does")
+        entity, before, after = STEPS[kind]
+        named = data.get(IDS[entity])
+        if stream != f"{entity}:{named}" if named is not None else not stream.startswith(f"{entity}:"):
+            raise Wrong(f"the data of {kind} do not match the entity of its stream")
         step = self.steps.get(stream)
         if step not in before:
-            raise Wrong(f"{kind} of a {story} that is {step or 'not there'}")
+            raise Wrong(f"{kind} of a {entity} that is {step or 'missing'}")
         self.steps[stream] = after or step
-        if story == "spend":
+        if entity == "spend":
             self.claim_spend(stream, kind, data)
         if kind in POSTINGS:
             self.move_credit(stream, kind, data["account_id"], int(data["amount_micros"]))
@@ -338,7 +338,7 @@ class Ledger:
             self.spends.add(spend)
             self.spend_of[stream] = spend
         if self.spend_of.get(stream) != spend:
-            raise Wrong("it names another spend than the one that was accepted")
+            raise Wrong("it names a spend other than the accepted one")
         if kind == "spend_released":
             self.spends.discard(spend)
 
@@ -357,9 +357,9 @@ class Ledger:
         mine = self.payments.setdefault(stream, {}) if stream in self.quotes else {}
         if kind == "quote_issued":
             if version != 1:
-                raise Wrong("a quote that is not the first of its stream")
+                raise Wrong("a quote must be the first event of its stream")
             if quote_digest(data) != stream:
-                raise Wrong("the terms of the quote are not those that its digest names")
+                raise Wrong("the terms of the quote do not match its digest")
             self.quotes.add(stream)
             self.pending_nonce[stream] = None
             self.jobs[stream] = (data["service_id"], data["job_index"])
@@ -382,33 +382,33 @@ class Ledger:
             before, after = CALL_MOVES[kind]
             found = [p for p in mine.values() if p["call"] is not None and p["call_id"] == data["call_id"]]
             if not found or found[0]["call"] not in before:
-                raise Wrong(f"{kind} of a call that is {found[0]['call'] if found else 'not there'}")
+                raise Wrong(f"{kind} of a call that is {found[0]['call'] if found else 'missing'}")
             if kind == "operator_requeued" and found[0]["refunded"]:
-                raise Wrong("a call was put back whose payment was refunded")
+                raise Wrong("a call was requeued although its payment was refunded")
             found[0]["call"] = after or found[0]["call"]
         elif kind == "operator_sweep_recorded":
             if version != 1 or stream != f"sweep:{data['network'].split(':')[1]}:{data['transaction']}:{data['log_index']}":
-                raise Wrong("a sweep that is not alone in the stream that its transfer names")
+                raise Wrong("a sweep must be the only event of the stream named after its transfer")
             self.claim_transfer(stream, data)
         elif kind == "credit_topped_up":
             self.top_up(data)
         elif kind == "credit_reversed":
             if self.top_ups.get(data["call_id"]) != (data["account_id"], int(data["amount_micros"]) + int(data["missing_micros"])):
-                raise Wrong("credit is taken back that was not bought so")
+                raise Wrong("credit is reversed that this call has not bought for this account")
             self.top_ups[data["call_id"]] = None
 
     def top_up(self, data):
         payer = (data["network"], data["asset"], data["payer"])
         paid = [p for name, p in self.payments.get(data["quote_digest"], {}).items() if name[:3] == payer]
         if not any(p["call"] is not None and p["call_id"] == data["call_id"] and p["amount"] == data["atoms"] for p in paid):
-            raise Wrong("credit was bought, but nobody has paid for that call")
+            raise Wrong("credit was bought, but there is no payment of that amount for that call")
         if data["call_id"] in self.top_ups:
             raise Wrong("this call has bought credit before")
         self.top_ups[data["call_id"]] = (data["account_id"], int(data["amount_micros"]))
 
     def start(self, stream, mine, payment):
         if stream not in self.quotes or any(p["status"] != "settlement_failed" for p in mine.values()):
-            raise Wrong("a payment was started where none may be")
+            raise Wrong("a payment was started on a stream that has no open quote")
         name = (payment["network"], payment["asset"], payment["payer"], payment["nonce"])
         if self.verified.pop(stream, None) != name:
             raise Wrong("this payment was not verified before it was started")
@@ -427,7 +427,7 @@ class Ledger:
         if identifier is None:
             return
         if key in self.identifiers:
-            raise Wrong("the payer's name for this payment was claimed before")
+            raise Wrong("the payer's payment id was claimed before")
         self.identifiers[key] = (payment["network"], payment["asset"], payment["payer"], payment["nonce"])
 
     def move_payment(self, stream, kind, data, mine):
@@ -438,12 +438,12 @@ class Ledger:
         if payment["status"] not in before:
             raise Wrong(f"{kind} of a payment that is {payment['status']}")
         if kind == "payment_settled" and data["amount"] != payment["amount"]:
-            raise Wrong("the amount that was settled is not the one that was signed")
+            raise Wrong("the amount settled differs from the amount signed")
         if kind == "refunded":
             if payment["refunded"]:
                 raise Wrong("the payment was refunded before")
             if data["amount"] != payment["amount"] or data["refunded_to"] != data["payer"]:
-                raise Wrong("what was refunded is not what was signed, or went to somebody else")
+                raise Wrong("the refund differs from the signed amount, or did not go to the payer")
             payment["refunded"] = True
         payment["status"] = after or payment["status"]
         if data.get("call") == "withdrawn":
@@ -462,12 +462,12 @@ class Ledger:
     def claim_transfer(self, stream, data):
         transfer = (data["network"], data["transaction"], data["log_index"])
         if transfer in self.transfers:
-            raise Wrong("this transfer has paid before")
+            raise Wrong("this on-chain transfer was claimed before")
         self.transfers[transfer] = stream
 
     def compare(self, trailer):
         if trailer["seq"] != self.seq:
-            raise Wrong(f"the ledger says {trailer['seq']} events, and there are {self.seq}")
+            raise Wrong(f"the trailer says {trailer['seq']} events, but the export has {self.seq}")
         for kind in sorted(set(trailer["counters"]) | set(self.counts)):
             if trailer["counters"].get(kind, 0) != self.counts.get(kind, 0):
                 raise Wrong(f"the counter of {kind} is not the number of such events")

@@ -26,7 +26,7 @@ export async function ledgerFaults(
   for (const { type } of events) countOf.set(type, (countOf.get(type) ?? 0) + 1);
 
   const { asOfSeq, counters } = await readCounters(db);
-  if (asOfSeq !== events.length) faults.push(`the lane stands at ${asOfSeq} with ${events.length} events`);
+  if (asOfSeq !== events.length) faults.push(`the lane has seq ${asOfSeq}, but ${events.length} events`);
   faults.push(...differences('the public counter', counters, countersFrom(countOf)));
   const rows = await owner.query<{ type: string; count: string }>(
     'select type, count from tollbook.lane_counter',
@@ -54,7 +54,7 @@ function* orderFaults(events: readonly RecordedEvent[]): Generator<string> {
   const versions = new Map<string, number>();
   let last = '';
   for (const [index, { seq, stream, version, at }] of events.entries()) {
-    if (seq !== index + 1) yield `seq ${seq} stands where ${index + 1} should`;
+    if (seq !== index + 1) yield `seq ${seq} was found, but ${index + 1} was expected`;
     const before = versions.get(stream) ?? 0;
     if (version !== before + 1) yield `version ${version} of ${stream} follows ${before}`;
     versions.set(stream, version);

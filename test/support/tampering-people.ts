@@ -3,7 +3,7 @@ import { customer } from './synthetic-people.ts';
 import { paidJob, type StreamEvent } from './synthetic-ledger.ts';
 import { rewrite, type Tampering } from './tampering.ts';
 
-/** Two customers, and two payments of one payer that it has named: 35 + 35 + 14 events. */
+/** Two customers, and two payments of one payer, each with a payment id: 35 + 35 + 14 events. */
 export const peopleLedger: readonly StreamEvent[] = [
   ...customer(0),
   ...customer(1),
@@ -33,8 +33,9 @@ export const peopleTamperings: readonly Tampering[] = [
     change: rewrite('seq = 11', '"amount_micros":"1000"', '"amount_micros":"1"'),
   },
   {
-    what: 'a completion takes more than was held for it',
-    words: /first at event 17: credit_captured of chat:\S+: more credit is taken or released than was held/,
+    what: 'a completion captures more than was held for it',
+    words:
+      /first at event 17: credit_captured of chat:\S+: more credit is captured or released than was held/,
     independently: /first at event 17: credit_captured: (?:account 1|this chat) has -1 micros held/,
     change: rewrite('seq = 17', '"amount_micros":"200"', '"amount_micros":"301"'),
   },
@@ -46,8 +47,8 @@ export const peopleTamperings: readonly Tampering[] = [
   },
   {
     what: 'a charge is moved to another chat',
-    words: /first at event 17: credit_captured of chat:\S+: its data name something else than its stream/,
-    independently: /first at event 17: credit_captured names something else/,
+    words: /first at event 17: credit_captured of chat:\S+: its data do not match the entity of its stream/,
+    independently: /first at event 17: the data of credit_captured do not match the entity/,
     change: rewrite(
       'seq = 17',
       '"chat_id":"00000000-0000-4000-8000-3',
@@ -55,39 +56,39 @@ export const peopleTamperings: readonly Tampering[] = [
     ),
   },
   {
-    what: 'more comes back than was taken',
-    words: /first at event 27: credit_corrected of chat:\S+: more credit comes back than was taken/,
+    what: 'a correction returns more than was captured',
+    words: /first at event 27: credit_corrected of chat:\S+: more credit is returned than was captured/,
     independently: /first at event 27: credit_corrected: this chat has -50 micros used/,
     change: rewrite('seq = 27', '"amount_micros":"150"', '"amount_micros":"450"'),
   },
   {
-    what: 'more expires than there is',
+    what: 'more credit expires than is available',
     words: /first at event 33: credit_expired of account:1: account 1 has -\d+ micros available/,
     independently: /first at event 33: credit_expired: account 1 has -\d+ micros available/,
     change: rewrite('seq = 33', '"amount_micros":"50"', '"amount_micros":"5000"'),
   },
   {
-    what: 'a chat that was served is said to have been refused',
+    what: 'the admission of a served chat is changed into a refusal',
     words: /first at event 19: the data of chat_refused/,
     independently: /first at event 20: credit_held of a chat that is refused/,
     change: rewrite('seq = 19', '"type":"chat_admitted"', '"type":"chat_refused"'),
   },
   {
-    what: 'a spend is claimed that was never earned',
+    what: 'a spend is paid out that was never earned',
     words: /first at event 31: spend_paid_out of spend:\S+: the spend is accepted/,
     independently: /first at event 31: spend_paid_out of a spend that is accepted/,
     change: rewrite('seq = 31', '"type":"spend_earned"', '"type":"spend_paid_out"'),
   },
   {
-    what: 'a spend is taken twice',
+    what: 'a spend is accepted twice',
     words: /first at event 64: spend_accepted of spend:\S+: this spend was claimed before/,
     independently: /first at event 64: this spend was claimed before/,
     change: rewrite('seq between 36 and 70', '"nonce":"1"', '"nonce":"0"'),
   },
   {
     what: 'a session of another user ends',
-    words: /first at event 35: session_ended of session:\S+: its data name something else/,
-    independently: /first at event 35: session_ended names something else/,
+    words: /first at event 35: session_ended of session:\S+: its data do not match the entity/,
+    independently: /first at event 35: the data of session_ended do not match the entity/,
     change: rewrite(
       'seq = 35',
       '"session_id":"00000000-0000-4000-8000-20',
@@ -95,16 +96,15 @@ export const peopleTamperings: readonly Tampering[] = [
     ),
   },
   {
-    what: 'a key that is revoked is said to be made again',
+    what: 'the revocation of a key is changed into a second creation',
     words: /first at event 34: /,
     independently: /first at event 34: key_created of a key that is created/,
     change: rewrite('seq = 34', '"type":"key_revoked"', '"type":"key_created"'),
   },
   {
-    what: "a payer's name for a payment pays twice",
-    words:
-      /first at event 80: settlement_started of 0x\w+: the payer's name for this payment was claimed before/,
-    independently: /first at event 80: the payer's name for this payment was claimed before/,
+    what: 'a payment id is used for two payments',
+    words: /first at event 80: settlement_started of 0x\w+: the payer's payment id was claimed before/,
+    independently: /first at event 80: the payer's payment id was claimed before/,
     change: rewrite('seq > 70', 'pay_00000000000000002', 'pay_00000000000000001'),
   },
 ];

@@ -37,8 +37,8 @@ export const tamperings: readonly Tampering[] = [
   },
   {
     what: 'the terms of a quote are changed',
-    words: /first at event 2: quote_issued of 0x\w+: its terms are not those that its digest names/,
-    independently: /first at event 2: the terms of the quote are not those/,
+    words: /first at event 2: quote_issued of 0x\w+: its terms do not match its digest/,
+    independently: /first at event 2: the terms of the quote do not match its digest/,
     change: rewrite('seq = 2', '"price_wei":"1000000000000000"', '"price_wei":"1"'),
   },
   {
@@ -49,8 +49,8 @@ export const tamperings: readonly Tampering[] = [
   },
   {
     what: 'an event in the middle is removed',
-    words: /first at event 57: event 58 \(quote_issued\) stands where 57 should: events were removed/,
-    independently: /first at event 57: event 58 stands where 57/,
+    words: /first at event 57: event 58 \(quote_issued\) was found, but 57 was expected: events were removed/,
+    independently: /first at event 57: event 58 was found, but 57 was expected/,
     change: (owner) => owner.query(`delete from tollbook.event where seq = 57`),
   },
   {
@@ -78,7 +78,7 @@ export const tamperings: readonly Tampering[] = [
   },
   {
     what: 'an event is there twice',
-    words: /first at event 115: payment_settled is version 4 of 0x\w+, which stands at 7/,
+    words: /first at event 115: payment_settled is version 4 of 0x\w+, whose last version is 7/,
     independently: /first at event 115: payment_settled is version 4/,
     change: (owner) =>
       owner.query(`
@@ -101,7 +101,8 @@ export const tamperings: readonly Tampering[] = [
   },
   {
     what: 'a time is put back',
-    words: /first at event 40: enqueued of 0x\w+ says 2020-01-01T00:00:00\.000Z, but the event before it/,
+    words:
+      /first at event 40: enqueued of 0x\w+ has the time 2020-01-01T00:00:00\.000Z, but the event before it/,
     independently: /first at event 40: enqueued is older/,
     change: (owner) =>
       owner.query(`update tollbook.event set at = '2020-01-01Z', leaf = convert_to(regexp_replace(

@@ -14,7 +14,7 @@ test('an honest ledger of credit, chats, spends and people is sound to both veri
   expectIndependent(independent, true);
 });
 
-test.each(peopleTamperings)('$what: both find it offline and say what it is', async (tampering) => {
+test.each(peopleTamperings)('both verifiers report offline when $what', async (tampering) => {
   const { database, dir } = await sealedLedger(peopleLedger, 35);
   await tamper(database, tampering);
   await exportTo(path.join(dir, 'export.jsonl'), database);

@@ -25,7 +25,7 @@ test('an honest ledger is sound, says the export, the independent verifier and t
   expect([inside.fault, inside.isSound, inside.hasCounters]).toEqual([undefined, true, true]);
 });
 
-test.each(tamperings)('$what: both find it offline and say what it is', async (tampering) => {
+test.each(tamperings)('both verifiers report offline when $what', async (tampering) => {
   const { database, dir } = await busySealed();
   await tamper(database, tampering);
   await exportTo(path.join(dir, 'export.jsonl'), database);
@@ -87,23 +87,23 @@ const damaged: readonly [string, (text: string) => string, RegExp][] = [
   [
     'with a line twice',
     (text) => text.replace(/^(.*\n)/, '$1$1'),
-    /first at event 2: event 1 .*stands here again/,
+    /first at event 2: event 1 .*is repeated or was moved/,
   ],
   [
     'with lines in another order',
     (text) => text.replace(/^(.*\n)(.*\n)/, '$2$1'),
-    /first at event 1: event 2 .*stands where 1/,
+    /first at event 1: event 2 .*was found, but 1 was expected/,
   ],
   ['with a line that is no JSON', (text) => text.replace(/^.*\n/, 'x\n'), /first at event 1: .*not JSON/],
   ['with blanks added', (text) => text.replace('"lane":1', '"lane": 1'), /first at event 1: .*canonical/],
   [
-    'with an event of nobody knows what',
+    'with an event of an unknown type',
     (text) => text.replace('"type":"completed"', '"type":"gifted"'),
-    /first at event 49: nobody knows events of the type gifted/,
+    /first at event 49: unknown event type gifted/,
   ],
 ];
 
-test.each(damaged)('an export %s is found out', async (_, damage, words) => {
+test.each(damaged)('both verifiers reject an export %s', async (_, damage, words) => {
   const { database, dir } = await busySealed();
   const file = path.join(dir, 'export.jsonl');
   await exportTo(file, database);
@@ -124,25 +124,33 @@ const placeOf = ({ event }: StreamEvent) => {
 
 test.each<[string, StreamEvent[], RegExp | undefined]>([
   ['refunds and sweeps', [refundOf(jobOf(0), 1), sweepOf(1), refundOf(jobOf(1), 2), sweepOf(2)], undefined],
-  ['a refund twice', [refundOf(jobOf(0), 1), refundOf(jobOf(0), 2)], /refunded before/],
+  ['a payment refunded twice', [refundOf(jobOf(0), 1), refundOf(jobOf(0), 2)], /refunded before/],
   [
-    'a refund of more',
+    'a refund of more than was paid',
     [refundOf(jobOf(0), 1, { amount: '1001' })],
-    /refunds? 1001 atoms|not what was signed/,
+    /refunds? 1001 atoms|differs from the signed amount/,
   ],
   [
-    'a refund to another',
+    'a refund to an address other than the payer',
     [refundOf(jobOf(0), 1, { refunded_to: `0x${'7'.repeat(40)}` })],
-    /has paid|somebody else/,
+    /has paid|did not go to the payer/,
   ],
-  ['a sweep that is a refund', [refundOf(jobOf(0), 1, placeOf(sweepOf(1))), sweepOf(1)], /has paid before/],
-  ['a refund that is a sweep', [sweepOf(1), refundOf(jobOf(0), 1, placeOf(sweepOf(1)))], /has paid before/],
   [
-    'a sweep of another name',
-    [{ ...sweepOf(1), stream: sweepOf(2).stream }],
-    /than its stream does|not alone/,
+    'a sweep whose transfer is a refund',
+    [refundOf(jobOf(0), 1, placeOf(sweepOf(1))), sweepOf(1)],
+    /transfer was claimed before/,
   ],
-])('%s: both verifiers say the same of it', async (_, more, words) => {
+  [
+    'a refund whose transfer is a sweep',
+    [sweepOf(1), refundOf(jobOf(0), 1, placeOf(sweepOf(1)))],
+    /transfer was claimed before/,
+  ],
+  [
+    'a sweep in the stream of another sweep',
+    [{ ...sweepOf(1), stream: sweepOf(2).stream }],
+    /do not match the entity of its stream|must be the only event of the stream/,
+  ],
+])('both verifiers agree on %s', async (_, more, words) => {
   const database = await createDatabase();
   const dir = temporaryFolder();
   await appendAll(database, [...busy, ...more]);

@@ -9,7 +9,7 @@ export interface Posting {
   readonly amountMicros: bigint;
 }
 
-/** The posting an event stands for; undefined where no credit moves. */
+/** The posting of an event; undefined where no credit moves. */
 export function postingOf(event: LedgerEvent): Posting | undefined {
   if (!hasAspect(event, 'credit')) return undefined;
   const [from, to] = eventDescriptors[event.type].credit;
@@ -69,7 +69,7 @@ export class CreditCheck {
     balance[to] += amountMicros;
     const short = nonNegative.find((side) => balance[side] < 0n);
     return (
-      short && `account ${accountId} has ${balance[short]} micros ${short}: more than there was has moved`
+      short && `account ${accountId} has ${balance[short]} micros ${short}: more credit was moved than it had`
     );
   }
 }

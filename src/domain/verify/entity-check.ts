@@ -17,12 +17,12 @@ export class EntityCheck {
     if (transition.of !== 'entity')
       return transition.of === 'note'
         ? undefined
-        : 'it belongs to a quote, and this stream is none of a quote';
+        : 'it belongs to a quote, but this is not the stream of a quote';
     const { kind, from, to } = transition;
-    if (!isOfStream(event, kind, stream)) return 'its data name something else than its stream does';
+    if (!isOfStream(event, kind, stream)) return 'its data do not match the entity of its stream';
     if (!from.includes(this.#step))
       return this.#step === 'none'
-        ? 'what has to come before it is not there'
+        ? 'the event that must come before it is missing'
         : `the ${kind} is ${this.#step}, which cannot be followed by ${event.type}`;
     if (to) this.#step = to;
     const posting = kind === 'chat' ? postingOf(event) : undefined;
@@ -35,15 +35,15 @@ export class EntityCheck {
     if (to === 'held') this.#heldMicros += amountMicros;
     if (from === 'used') this.#capturedMicros -= amountMicros;
     if (to === 'used') this.#capturedMicros += amountMicros;
-    if (this.#heldMicros < 0n) return 'more credit is taken or released than was held for this chat';
-    return this.#capturedMicros < 0n ? 'more credit comes back than was taken for this chat' : undefined;
+    if (this.#heldMicros < 0n) return 'more credit is captured or released than was held for this chat';
+    return this.#capturedMicros < 0n ? 'more credit is returned than was captured for this chat' : undefined;
   }
 
   #nameSpend(event: LedgerEvent): string | undefined {
     const name = spendOf(event);
     if (name === undefined) return undefined;
     if (event.type === 'spend_accepted') this.#spend = name;
-    return name === this.#spend ? undefined : 'it names another spend than the one that was accepted';
+    return name === this.#spend ? undefined : 'it names a spend other than the accepted one';
   }
 }
 

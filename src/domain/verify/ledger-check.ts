@@ -73,7 +73,7 @@ export class LedgerCheck {
     return this.#counts;
   }
 
-  /** Checks the next leaf. Returns the problem, or undefined. After a problem nothing can be said about later leaves. */
+  /** Checks the next leaf. Returns the problem, or undefined. After a problem, results for later leaves have no meaning. */
   next(bytes: Buffer): LedgerProblem | undefined {
     this.#seq += 1;
     const words = this.#check(bytes);
@@ -88,14 +88,14 @@ export class LedgerCheck {
     const known = this.#streams.get(stream);
     const version = known?.version ?? this.#versions.get(stream) ?? 0;
     if (leaf.version !== version + 1)
-      return `${type} is version ${leaf.version} of ${stream}, which stands at ${version}: an event of it is missing or moved`;
+      return `${type} is version ${leaf.version} of ${stream}, whose last version is ${version}: an event of it is missing or moved`;
     if (at < this.#at)
-      return `${type} of ${stream} says ${at}, but the event before it ${this.#at}: times were changed`;
+      return `${type} of ${stream} has the time ${at}, but the event before it has ${this.#at}: times were changed`;
     this.#at = at;
     const parsed = eventDescriptors[type].schema.safeParse(leaf.data);
     if (!parsed.success) {
       const [issue] = parsed.error.issues;
-      return `the data of ${type} is not what its schema allows: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`;
+      return `the data of ${type} do not match its schema: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`;
     }
     this.#counts.set(type, (this.#counts.get(type) ?? 0) + 1);
     const event = { type, data: parsed.data } as LedgerEvent;
@@ -109,9 +109,8 @@ export class LedgerCheck {
       return known.apply(event) ?? this.#claim(event, stream, known);
     }
     if (event.type === 'quote_issued') {
-      if (version !== 1) return 'a quote is the first of its stream';
-      if (quoteDigest(this.#quoteOf(event.data)) !== stream)
-        return 'its terms are not those that its digest names';
+      if (version !== 1) return 'a quote must be the first event of its stream';
+      if (quoteDigest(this.#quoteOf(event.data)) !== stream) return 'its terms do not match its digest';
       this.#streams.set(stream, new QuoteCheck(event.data));
       return undefined;
     }
@@ -196,8 +195,7 @@ export class LedgerCheck {
   ): string | undefined {
     if (payment_id === undefined) return undefined;
     const key = `${payment.payer}/${payment_id}`;
-    if (this.#paymentIds.has(key))
-      return "the payer's name for this payment was claimed before: it pays once";
+    if (this.#paymentIds.has(key)) return "the payer's payment id was claimed before: one id pays once";
     this.#paymentIds.set(key, name);
     this.#idOfPayment.set(name, key);
     return undefined;
@@ -220,7 +218,7 @@ export class LedgerCheck {
     if (data.log_index === undefined) return undefined;
     const key = `${data.network}/${data.transaction}/${data.log_index}`;
     if (this.#transfers.has(key))
-      return 'this transfer on the chain has paid before: one transfer counts once';
+      return 'this on-chain transfer was claimed before: one transfer counts once';
     this.#transfers.set(key, stream);
     return undefined;
   }
@@ -242,22 +240,21 @@ function readLeaf(bytes: Buffer): Leaf | string {
     return 'this is not an event: its bytes are not JSON';
   }
   if (leaf === null || typeof leaf !== 'object' || Object.keys(leaf).join() !== leafKeys)
-    return 'this is not an event: it lacks fields, or has others';
-  if (JSON.stringify(leaf) !== text) return 'its bytes are not the canonical JSON of what they say';
+    return 'this is not an event: it has missing or unknown fields';
+  if (JSON.stringify(leaf) !== text) return 'its bytes are not canonical JSON';
   const { at, lane, schema, seq, stream, type, version } = leaf;
   if (lane !== 1 || schema !== 1)
-    return `it is of lane ${lane} and schema ${schema}, which this version does not know`;
+    return `it has lane ${lane} and schema ${schema}, but this version supports only lane 1 and schema 1`;
   if (!Number.isSafeInteger(seq) || !Number.isSafeInteger(version) || typeof stream !== 'string')
-    return 'this is not an event: its place is not one';
-  if (typeof at !== 'string' || !time.test(at)) return 'its time is not one';
-  if (!isEventType(type)) return `nobody knows events of the type ${String(type)}`;
+    return 'this is not an event: its seq, version or stream is malformed';
+  if (typeof at !== 'string' || !time.test(at)) return 'its time is malformed';
+  if (!isEventType(type)) return `unknown event type ${String(type)}`;
   return leaf;
 }
 
 function misplaced(expected: number, { seq, type }: Leaf): string {
-  if (seq < expected)
-    return `event ${seq} (${type}) stands here again, or was moved here: seq is not contiguous`;
-  return `event ${seq} (${type}) stands where ${expected} should: events were removed or moved`;
+  if (seq < expected) return `event ${seq} (${type}) is repeated or was moved: seq ${expected} was expected`;
+  return `event ${seq} (${type}) was found, but ${expected} was expected: events were removed or moved`;
 }
 
 function nonceKey({ caller, caller_nonce }: EventData<'auth_passed'>, job: string): string | undefined {

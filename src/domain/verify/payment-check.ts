@@ -36,7 +36,7 @@ export class QuoteCheck {
   static withoutQuote({ type }: LedgerEvent): string | undefined {
     return eventDescriptors[type].transition.of === 'note'
       ? undefined
-      : 'it belongs to a quote, and there was none before it';
+      : 'it belongs to a quote, but its stream has none before it';
   }
 
   /** Whether a call of this quote has a payment with these terms. */
@@ -59,7 +59,7 @@ export class QuoteCheck {
       case 'note':
         return undefined;
       case 'quote':
-        return 'a quote is the first of its stream, and issued once';
+        return 'a quote must be the first event of its stream, and is issued once';
       case 'unpaid_quote':
         return this.#open(event);
       case 'payment':
@@ -69,7 +69,7 @@ export class QuoteCheck {
       case 'call':
         return this.#moveCall(event, transition);
       case 'entity':
-        return 'it belongs to a stream of its own, and this is the stream of a quote';
+        return 'it belongs to the stream of another entity, but this is the stream of a quote';
     }
   }
 
@@ -136,14 +136,14 @@ export class QuoteCheck {
     if (!from.includes(payment.call))
       return `the call is ${payment.call}, which cannot be followed by ${event.type}`;
     if (event.type === 'operator_requeued' && payment.isRefunded)
-      return 'its payment was refunded: nobody pays for this call any more';
+      return 'its payment was refunded, so the call is no longer paid for';
     if (to) payment.call = to;
     return undefined;
   }
 }
 
 function refund(payment: Payment, { amount, payer, refunded_to }: EventData<'refunded'>): string | undefined {
-  if (payment.isRefunded) return 'the payment was refunded before: money is given back once';
+  if (payment.isRefunded) return 'the payment was refunded before: a payment is refunded once';
   if (amount !== payment.amount) return `it refunds ${amount} atoms, but ${payment.amount} were signed`;
   if (refunded_to !== payer) return `it refunds ${refunded_to}, but ${payer} has paid`;
   payment.isRefunded = true;

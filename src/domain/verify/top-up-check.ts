@@ -20,18 +20,20 @@ export class TopUpCheck {
 
   #topUp(data: EventData<'credit_topped_up'>, quote: QuoteCheck | undefined): string | undefined {
     const { call_id: callId, account_id: accountId, amount_micros: micros } = data;
-    if (this.#topUps.has(callId)) return `call ${callId} has bought credit before: it does so once`;
-    if (!quote?.hasPaid(data)) return `nobody has paid ${data.atoms} atoms for call ${callId} of that quote`;
+    if (this.#topUps.has(callId)) return `call ${callId} has bought credit before: a call buys credit once`;
+    if (!quote?.hasPaid(data))
+      return `there is no payment of ${data.atoms} atoms for call ${callId} of that quote`;
     this.#topUps.set(callId, { accountId, amountMicros: BigInt(micros) });
     return undefined;
   }
 
   #reverse(data: EventData<'credit_reversed'>): string | undefined {
     const { call_id: callId, account_id: accountId, amount_micros: taken, missing_micros: missing } = data;
-    const given = this.#topUps.get(callId);
-    if (given?.accountId !== accountId) return `call ${callId} has bought that account no credit`;
-    if (BigInt(taken) + BigInt(missing) !== given.amountMicros)
-      return `call ${callId} has bought ${given.amountMicros} micros, which is not what is taken back or missing`;
+    const toppedUp = this.#topUps.get(callId);
+    if (toppedUp?.accountId !== accountId)
+      return `call ${callId} has bought no credit for account ${accountId}, or it was reversed before`;
+    if (BigInt(taken) + BigInt(missing) !== toppedUp.amountMicros)
+      return `call ${callId} has bought ${toppedUp.amountMicros} micros, but the reversed and missing amounts add up to another sum`;
     this.#topUps.set(callId, undefined);
     return undefined;
   }

@@ -3,30 +3,31 @@ import type { LedgerEvent } from '../../../src/domain/events/event.ts';
 import { LedgerCheck } from '../../../src/domain/verify/ledger-check.ts';
 import { hex32Of, leavesOf, type StreamEvent } from '../../support/synthetic-ledger.ts';
 
-const tell = (stream: string, type: string, data: object): StreamEvent => ({
+const streamEvent = (stream: string, type: string, data: object): StreamEvent => ({
   stream,
   event: { type, data } as LedgerEvent,
 });
 
-/** What is first wrong with a ledger that tells this, in words. */
-function faultOf(told: readonly StreamEvent[]): string | undefined {
+/** The first problem that the check reports in a ledger with these events. */
+function problemOf(events: readonly StreamEvent[]): string | undefined {
   const check = new LedgerCheck();
-  for (const leaf of leavesOf(told, told.length)) {
-    const fault = check.next(Buffer.from(leaf));
-    if (fault) return fault.words;
+  for (const leaf of leavesOf(events, events.length)) {
+    const problem = check.next(Buffer.from(leaf));
+    if (problem) return problem.words;
   }
   return undefined;
 }
 
 const uuidOf = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
 const account = (type: string, data: object = {}, id = 7): StreamEvent =>
-  tell(`account:${id}`, type, { account_id: id, ...data });
+  streamEvent(`account:${id}`, type, { account_id: id, ...data });
 const funded = [
-  account('credit_account_opened', { name: 'somebody' }),
+  account('credit_account_opened', { name: 'ada' }),
   account('credit_granted', { amount_micros: '100' }),
 ];
 
-const chat = (n: number, type: string, data: object): StreamEvent => tell(`chat:${uuidOf(n)}`, type, data);
+const chat = (n: number, type: string, data: object): StreamEvent =>
+  streamEvent(`chat:${uuidOf(n)}`, type, data);
 const admitted = (n = 1): StreamEvent =>
   chat(n, 'chat_admitted', { caller: 'api_key', key_id: 3, account_id: 7, model: 'small', streaming: false });
 const moved = (type: string, micros: number, n = 1, of = n): StreamEvent => {
@@ -56,7 +57,7 @@ const facts = {
   amount: '1000',
 };
 const spend = (type: string, data: object = {}, n = 1): StreamEvent =>
-  tell(`spend:${uuidOf(n)}`, type, { ...facts, chat_id: uuidOf(n), ...data });
+  streamEvent(`spend:${uuidOf(n)}`, type, { ...facts, chat_id: uuidOf(n), ...data });
 const accepted = (n = 1): StreamEvent =>
   spend(
     'spend_accepted',
@@ -70,14 +71,15 @@ const accepted = (n = 1): StreamEvent =>
     },
     n,
   );
-const gaveUp = spend('spend_released', { reason: 'process_lost' });
+const released = spend('spend_released', { reason: 'process_lost' });
 const earned = spend('spend_earned');
 
-const key = (type: string, data: object = {}): StreamEvent => tell('key:3', type, { key_id: 3, ...data });
+const key = (type: string, data: object = {}): StreamEvent =>
+  streamEvent('key:3', type, { key_id: 3, ...data });
 const created = key('key_created', { account_id: 7 });
-const user = tell(`user:${uuidOf(5)}`, 'user_created', { user_id: uuidOf(5) });
+const user = streamEvent(`user:${uuidOf(5)}`, 'user_created', { user_id: uuidOf(5) });
 const session = (type: string, data: object): StreamEvent =>
-  tell(`session:${uuidOf(6)}`, type, { session_id: uuidOf(6), user_id: uuidOf(5), ...data });
+  streamEvent(`session:${uuidOf(6)}`, type, { session_id: uuidOf(6), user_id: uuidOf(5), ...data });
 const started = session('session_started', { method: 'password', expires_at: 1 });
 const ended = session('session_ended', { reason: 'ended' });
 
@@ -88,72 +90,84 @@ test.each<[string, StreamEvent[]]>([
   ],
   ['a completion that failed', [...held, failed, moved('credit_released', 60)]],
   [
-    'one that was charged in full, and corrected',
+    'a completion that was charged in full and corrected',
     [...held, completed(), moved('credit_captured', 60), moved('credit_corrected', 60)],
   ],
   ['a completion of the free tier', [admitted(), completed()]],
-  ['a spend that was claimed', [accepted(), spend('spend_authorized'), earned, spend('spend_paid_out')]],
+  ['a spend that was paid out', [accepted(), spend('spend_authorized'), earned, spend('spend_paid_out')]],
   [
-    'a spend that landed behind its answer',
+    'a spend that landed after its answer',
     [accepted(), earned, spend('spend_authorized'), spend('spend_paid_out')],
   ],
-  ['a spend given up, and its nonce used again', [accepted(), gaveUp, accepted(2)]],
-  ['a key, a person and a session', [created, key('key_revoked'), user, started, ended]],
-  ['a key that ended before anybody told of it', [key('key_revoked'), created]],
-])('%s is legal', (_, told) => {
-  expect(faultOf(told)).toBeUndefined();
+  ['a released spend whose nonce is used again', [accepted(), released, accepted(2)]],
+  ['a key, a user and a session', [created, key('key_revoked'), user, started, ended]],
+  ['a key whose revocation is recorded before its creation', [key('key_revoked'), created]],
+])('the ledger check accepts %s', (_, events) => {
+  expect(problemOf(events)).toBeUndefined();
 });
 
 test.each<[string, StreamEvent[], RegExp]>([
-  ['a completion that nobody admitted', [completed()], /has to come before it/],
-  ['a completion with two ends', [admitted(), completed(), failed], /is completed, which cannot be followed/],
+  ['a completion without an admission', [completed()], /must come before it is missing/],
   [
-    'a capture before the end',
+    'a chat that completes and then fails',
+    [admitted(), completed(), failed],
+    /is completed, which cannot be followed/,
+  ],
+  [
+    'a capture before the completion',
     [...held, moved('credit_captured', 60)],
     /is admitted, which cannot be followed/,
   ],
   [
-    'more than was held',
+    'a capture and release of more than was held',
     [...held, completed(), moved('credit_captured', 60), moved('credit_released', 1)],
     /than was held for this chat/,
   ],
   [
-    'the hold of another chat',
+    'a hold that names another chat than its stream',
     [...held, admitted(2), moved('credit_held', 1, 2, 1)],
-    /something else than its stream/,
+    /do not match the entity of its stream/,
   ],
   [
-    'more held than an account has',
+    'a hold of more credit than the account has',
     [...funded, admitted(), moved('credit_held', 101)],
     /-1 micros available/,
   ],
-  ['credit of an account that was never opened', funded.slice(1), /has to come before it/],
+  ['credit for an account that was never opened', funded.slice(1), /must come before it is missing/],
   [
-    'more taken away than there is',
+    'an expiry of more credit than the account has',
     [...funded, account('credit_expired', { amount_micros: '101' })],
     /-1 micros available/,
   ],
-  ['a nonce that pays twice', [accepted(), accepted(2)], /one nonce pays once/],
-  ['a spend that was given up and earned', [accepted(), gaveUp, earned], /is released, which cannot/],
-  ['a claim of what was not earned', [accepted(), spend('spend_paid_out')], /is accepted, which cannot/],
+  ['two spends with the same nonce', [accepted(), accepted(2)], /one nonce pays once/],
+  ['a released spend that is earned', [accepted(), released, earned], /is released, which cannot/],
   [
-    'a spend that lands after it was given up',
+    'a payout of a spend that was not earned',
+    [accepted(), spend('spend_paid_out')],
+    /is accepted, which cannot/,
+  ],
+  [
+    'a spend that lands after it was released',
     [accepted(), spend('spend_released', { reason: 'x' }), spend('spend_authorized')],
     /is released, which cannot/,
   ],
-  ['another spend than was accepted', [accepted(), spend('spend_earned', { nonce: '5' })], /another spend/],
-  ['a key that is made twice', [created, created], /is created, which cannot/],
+  [
+    'an earned spend that differs from the accepted one',
+    [accepted(), spend('spend_earned', { nonce: '5' })],
+    /a spend other than the accepted one/,
+  ],
+  ['a key that is created twice', [created, created], /is created, which cannot/],
   ['a session that ends twice', [started, ended, ended], /is ended, which cannot/],
   [
-    'an event in a stream of another kind',
+    'a user event in the stream of a chat',
     [admitted(), { ...user, stream: admitted().stream }],
-    /something else/,
+    /do not match the entity of its stream/,
   ],
   [
-    'a payment in the stream of a chat',
+    'a payment event in the stream of a chat',
     [admitted(), chat(1, 'enqueued', { call_id: 1, payment_nonce: hex32Of('n') })],
-    /none of a quote/,
+    /not the stream of a quote/,
   ],
-])('%s is illegal', (_, told, words) => {
-  expect(faultOf(told)).toMatch(words);
+])('the ledger check rejects %s', (_, events, words) => {
+  expect(problemOf(events)).toMatch(words);
 });

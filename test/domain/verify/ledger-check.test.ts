@@ -4,12 +4,12 @@ import type { LedgerEvent } from '../../../src/domain/events/event.ts';
 import { type LedgerProblem, LedgerCheck } from '../../../src/domain/verify/ledger-check.ts';
 import { busyLedger, hex32Of, leavesOf, paidJob, type StreamEvent } from '../../support/synthetic-ledger.ts';
 
-/** The first fault of a ledger with these events. */
-function faultOf(events: readonly StreamEvent[]): LedgerProblem | undefined {
+/** The first problem that the check reports in a ledger with these events. */
+function problemOf(events: readonly StreamEvent[]): LedgerProblem | undefined {
   const check = new LedgerCheck();
   for (const leaf of leavesOf(events, events.length)) {
-    const fault = check.next(Buffer.from(leaf));
-    if (fault) return fault;
+    const problem = check.next(Buffer.from(leaf));
+    if (problem) return problem;
   }
   return undefined;
 }
@@ -27,7 +27,7 @@ const after = (count: number, ...more: StreamEvent[]): StreamEvent[] => [...job.
 
 const failed = event('settlement_failed', { ...named, reason: 'no_funds' });
 const unknown = event('settlement_unknown', { ...named, reason: 'timeout' });
-const settledOnWord = event('payment_settled', { ...named, amount, transaction, evidence: 'facilitator' });
+const settledByReport = event('payment_settled', { ...named, amount, transaction, evidence: 'facilitator' });
 const confirmed = event('settlement_confirmed', { ...named, transaction, ...block });
 const disproved = (then: string) =>
   event('settlement_disproved', { ...named, transaction, reason: 'not_on_chain', call: then });
@@ -40,7 +40,7 @@ const reorged = event('settlement_reorged', {
 });
 const dead = event('dead_lettered', { ...call, reason: 'attempts_exhausted' });
 const requeued = event('operator_requeued', { call_id: 2 });
-const away = {
+const returnTransfer = {
   transaction: hex32Of('a refund'),
   block_number: '2000',
   block_hash: hex32Of('block 2000'),
@@ -53,10 +53,10 @@ const refunded = (change: object = {}): StreamEvent =>
     amount,
     refunded_from: `0x${'90'.repeat(20)}`,
     refunded_to: payer,
-    ...away,
+    ...returnTransfer,
     ...change,
   });
-const swept = (change: object = {}, of = `sweep:84532:${away.transaction}:4`): StreamEvent => ({
+const swept = (change: object = {}, of = `sweep:84532:${returnTransfer.transaction}:4`): StreamEvent => ({
   stream: of,
   event: {
     type: 'operator_sweep_recorded',
@@ -68,116 +68,135 @@ const swept = (change: object = {}, of = `sweep:84532:${away.transaction}:4`): S
       pay_to: `0x${'90'.repeat(20)}`,
       swept_to: `0x${'77'.repeat(20)}`,
       amount: '5000',
-      ...away,
+      ...returnTransfer,
       ...change,
     },
   } as LedgerEvent,
 });
 
 test.each<[string, StreamEvent[]]>([
-  ['a paid job to its end', job],
+  ['a paid job up to its completion', job],
   ['a failed payment that landed late', after(3, failed, ...job.slice(3))],
   ['a failed payment, and another for the same quote', after(3, failed, ...secondPayment())],
   ['an unknown settlement that the chain resolved', after(3, unknown, unknown, ...job.slice(3))],
-  ['a word that was confirmed', after(3, settledOnWord, job[4]!, confirmed, ...job.slice(5))],
   [
-    'a word that was disproved while a runner had the call',
-    after(3, settledOnWord, job[4]!, job[5]!, disproved('kept'), job[3]!, job[6]!),
+    "a facilitator's report that was confirmed",
+    after(3, settledByReport, job[4]!, confirmed, ...job.slice(5)),
   ],
-  ['a reorganised block, settled again', after(5, reorged, job[3]!, ...job.slice(4))],
-  ['a dead letter that was put back', after(6, dead, requeued, job[5]!, job[6]!)],
+  [
+    "a facilitator's report that was disproved while a runner had the call",
+    after(3, settledByReport, job[4]!, job[5]!, disproved('kept'), job[3]!, job[6]!),
+  ],
+  ['a payment that was reorged out and settled again', after(5, reorged, job[3]!, ...job.slice(4))],
+  ['a dead letter that was requeued', after(6, dead, requeued, job[5]!, job[6]!)],
   ['a dead letter whose payment was refunded', after(6, dead, refunded())],
   ['a completed call whose payment was refunded', after(7, refunded())],
-  ['a refund while the call was on its way', after(5, refunded(), job[5]!, job[6]!)],
+  ['a refund while the call was being delivered', after(5, refunded(), job[5]!, job[6]!)],
   ['a payment without a call that was refunded', after(4, refunded())],
-  ['a sweep', [swept()]],
+  ['a recorded sweep', [swept()]],
   [
     'two transfers of one transaction',
-    [swept(), swept({ log_index: 5 }, `sweep:84532:${away.transaction}:5`)],
+    [swept(), swept({ log_index: 5 }, `sweep:84532:${returnTransfer.transaction}:5`)],
   ],
   [
-    "a payer's name for a payment that failed, used again",
+    'a payment id that is used again after its payment failed',
     [...identified(paidJob(1)).slice(0, 3), failed, ...identified(paidJob(51))],
   ],
-  ["another payer's name that is the same", [...identified(paidJob(1)), ...identified(paidJob(2))]],
-])('%s is legal', (_, told) => {
-  expect(faultOf(told)).toBeUndefined();
+  ['the same payment id from two payers', [...identified(paidJob(1)), ...identified(paidJob(2))]],
+])('the ledger check accepts %s', (_, events) => {
+  expect(problemOf(events)).toBeUndefined();
 });
 
 test.each<[string, StreamEvent[], RegExp]>([
-  ['settled without being started', after(2, job[3]!), /never started/],
-  ['started without being verified', after(1, job[2]!), /not verified/],
-  ['started twice', after(3, job[1]!, job[2]!), /is settling already/],
-  ['settled twice', after(4, job[3]!), /is settled, which cannot be followed by payment_settled/],
+  ['a payment settled without being started', after(2, job[3]!), /never started/],
+  ['a payment started without being verified', after(1, job[2]!), /not verified/],
+  ['a payment started twice', after(3, job[1]!, job[2]!), /is settling already/],
+  ['a payment settled twice', after(4, job[3]!), /is settled, which cannot be followed by payment_settled/],
   [
-    'failed after it was settled',
+    'a payment that fails after it was settled',
     after(5, failed),
     /is settled, which cannot be followed by settlement_failed/,
   ],
-  ['unknown after it was settled', after(5, unknown), /cannot be followed by settlement_unknown/],
-  ['confirmed before it was settled', after(3, confirmed), /is settling, which cannot be followed/],
-  ['enqueued before it was settled', after(3, job[4]!), /no settled payment/],
-  ['enqueued twice', after(5, job[4]!), /no settled payment/],
-  ['delivered before it was enqueued', after(4, job[5]!), /call 2 was never enqueued/],
-  ['delivered after it was completed', after(7, job[5]!), /the call is completed/],
-  ['completed twice', after(7, job[6]!), /the call is completed/],
   [
-    'put back while it is no dead letter',
+    'a settlement that becomes unknown after it was settled',
+    after(5, unknown),
+    /cannot be followed by settlement_unknown/,
+  ],
+  ['a payment confirmed before it was settled', after(3, confirmed), /is settling, which cannot be followed/],
+  ['a call enqueued before its payment was settled', after(3, job[4]!), /no settled payment/],
+  ['a call enqueued twice', after(5, job[4]!), /no settled payment/],
+  ['a call delivered before it was enqueued', after(4, job[5]!), /call 2 was never enqueued/],
+  ['a call delivered after it was completed', after(7, job[5]!), /the call is completed/],
+  ['a call completed twice', after(7, job[6]!), /the call is completed/],
+  [
+    'a requeued call that is not a dead letter',
     after(6, requeued),
     /the call is delivered, which cannot be followed by operator_requeued/,
   ],
-  ['completed after it was withdrawn', after(5, reorged, job[6]!), /never enqueued/],
-  ['quoted twice', after(1, job[0]!), /issued once/],
-  ['a payment of no quote', job.slice(1), /belongs to a quote/],
+  ['a call completed after it was withdrawn', after(5, reorged, job[6]!), /never enqueued/],
+  ['a quote issued twice', after(1, job[0]!), /issued once/],
+  ['a payment without a quote', job.slice(1), /belongs to a quote/],
   [
-    'refunded before it was settled',
+    'a payment refunded before it was settled',
     after(3, refunded()),
     /is settling, which cannot be followed by refunded/,
   ],
   [
-    'refunded after its settlement was disproved',
+    'a payment refunded after its settlement was disproved',
     after(5, disproved('kept'), refunded()),
     /is settlement_unk/,
   ],
-  ['refunded twice', after(6, dead, refunded(), refunded({ log_index: 5 })), /was refunded before/],
-  ['refunded by another amount', after(6, dead, refunded({ amount: '1' })), /refunds 1 atoms, but 2000 were/],
+  ['a payment refunded twice', after(6, dead, refunded(), refunded({ log_index: 5 })), /was refunded before/],
+  ['a refund of another amount', after(6, dead, refunded({ amount: '1' })), /refunds 1 atoms, but 2000 were/],
   [
-    'refunded to somebody else',
+    'a refund to an address other than the payer',
     after(6, dead, refunded({ refunded_to: asset })),
     /refunds 0x5f\w+, but 0x\w+ has paid/,
   ],
-  ['put back after it was refunded', after(6, dead, refunded(), requeued), /its payment was refunded/],
-  ['enqueued after it was refunded', after(4, refunded(), job[4]!), /no settled payment/],
   [
-    'refunded with the transfer that paid',
+    'a call requeued after its payment was refunded',
+    after(6, dead, refunded(), requeued),
+    /its payment was refunded/,
+  ],
+  ['a call enqueued after its payment was refunded', after(4, refunded(), job[4]!), /no settled payment/],
+  [
+    'a refund whose transfer is the payment itself',
     after(6, dead, refunded({ transaction, log_index: 1 })),
-    /has paid before/,
+    /transfer was claimed before/,
   ],
-  ['refunded with a transfer that is a sweep', [swept(), ...after(6, dead, refunded())], /has paid before/],
-  ['swept with a transfer that is a refund', [...after(6, dead, refunded()), swept()], /has paid before/],
   [
-    'swept in the stream of another transfer',
-    [swept({ log_index: 5 })],
-    /name something else than its stream/,
+    'a refund whose transfer is a sweep',
+    [swept(), ...after(6, dead, refunded())],
+    /transfer was claimed before/,
   ],
-  ['swept twice', [swept(), swept()], /the sweep is recorded/],
+  [
+    'a sweep whose transfer is a refund',
+    [...after(6, dead, refunded()), swept()],
+    /transfer was claimed before/,
+  ],
+  [
+    'a sweep in the stream of another transfer',
+    [swept({ log_index: 5 })],
+    /do not match the entity of its stream/,
+  ],
+  ['a sweep recorded twice', [swept(), swept()], /the sweep is recorded/],
   [
     'one transfer for two payments',
     [...job, ...paidJob(2).slice(0, 3), sameTransfer()],
-    /transfer on the chain has paid before/,
+    /transfer was claimed before/,
   ],
   [
-    "one name of a payer's for two payments",
+    'one payment id for two payments',
     [...identified(paidJob(1)), ...identified(paidJob(51))],
-    /payer's name for this payment was claimed before/,
+    /payer's payment id was claimed before/,
   ],
-])('a call %s is illegal', (_, told, words) => {
-  expect(faultOf(told)?.words).toMatch(words);
+])('the ledger check rejects %s', (_, events, words) => {
+  expect(problemOf(events)?.words).toMatch(words);
 });
 
-/** A job whose payment its payer has called something; every fiftieth job has the same payer. */
-function identified(told: readonly StreamEvent[]): StreamEvent[] {
-  return told.map(({ stream: of, event: { type, data } }) => {
+/** A job whose payment carries a payment id; every fiftieth job has the same payer. */
+function identified(events: readonly StreamEvent[]): StreamEvent[] {
+  return events.map(({ stream: of, event: { type, data } }) => {
     const more = type === 'settlement_started' ? { payment_id: 'pay_7d5d747be160e280' } : {};
     return { stream: of, event: { type, data: { ...data, ...more } } as LedgerEvent };
   });
@@ -200,20 +219,20 @@ function sameTransfer(): StreamEvent {
   };
 }
 
-test('a busy ledger is sound, and its counts are its events', () => {
+test('a ledger of many streams is sound, and the counts equal its events', () => {
   const check = new LedgerCheck();
   for (const leaf of leavesOf(busyLedger(), 1_140)) expect(check.next(Buffer.from(leaf))).toBeUndefined();
   expect(check.counts.get('payment_settled')).toBe(160);
   expect(check.seq).toBe(1_140);
 });
 
-test('an event that is taken out is missed at its own place or at the next one of its stream', () => {
+test('removing any one event is reported at the position of the removed event', () => {
   const leaves = [...leavesOf(busyLedger(), 171)];
   fc.assert(
-    fc.property(fc.nat(169), (gone) => {
+    fc.property(fc.nat(169), (removed) => {
       const check = new LedgerCheck();
-      const faults = leaves.toSpliced(gone, 1).map((leaf) => check.next(Buffer.from(leaf)));
-      expect(faults.find((fault) => fault !== undefined)?.seq).toBe(gone + 1);
+      const problems = leaves.toSpliced(removed, 1).map((leaf) => check.next(Buffer.from(leaf)));
+      expect(problems.find((problem) => problem !== undefined)?.seq).toBe(removed + 1);
     }),
   );
 });

@@ -11,29 +11,29 @@ import {
 import { temporaryFolder } from '../../support/program.ts';
 import { leavesOf, paidJob, type StreamEvent } from '../../support/synthetic-ledger.ts';
 
-/** What the ledger's own check and the independent verifier say of a ledger that tells this. */
+/** The results of the ledger check and of the independent verifier for a ledger with these events. */
 async function verdictsOn(
-  told: readonly StreamEvent[],
+  events: readonly StreamEvent[],
 ): Promise<[own: string | undefined, independent: IndependentVerdict | undefined]> {
-  const leaves = [...leavesOf(told, told.length)];
+  const leaves = [...leavesOf(events, events.length)];
   const check = new LedgerCheck();
-  const faults = leaves.map((leaf) => check.next(Buffer.from(leaf))?.words);
+  const problems = leaves.map((leaf) => check.next(Buffer.from(leaf))?.words);
   const file = path.join(temporaryFolder(), 'export.jsonl');
   writeFileSync(file, `${leaves.join('\n')}\n`);
-  return [faults.find((words) => words !== undefined), await verifyIndependently(file, [])];
+  return [problems.find((words) => words !== undefined), await verifyIndependently(file, [])];
 }
 
 const job = paidJob(1);
 const { network, asset, payer } = job[3]!.event.data as Readonly<Record<string, string>>;
 const quote = { call_id: 2, quote_digest: job[0]!.stream };
-const on = (type: string, data: object, accountId = 1): StreamEvent => ({
+const accountEvent = (type: string, data: object, accountId = 1): StreamEvent => ({
   stream: `account:${accountId}`,
   event: { type, data: { account_id: accountId, ...data } } as LedgerEvent,
 });
 const opened = (accountId = 1): StreamEvent =>
-  on('credit_account_opened', { name: `user:${accountId}` }, accountId);
-const given = (change: object = {}, accountId = 1): StreamEvent =>
-  on(
+  accountEvent('credit_account_opened', { name: `user:${accountId}` }, accountId);
+const toppedUp = (change: object = {}, accountId = 1): StreamEvent =>
+  accountEvent(
     'credit_topped_up',
     {
       ...quote,
@@ -48,40 +48,56 @@ const given = (change: object = {}, accountId = 1): StreamEvent =>
     },
     accountId,
   );
-const back = (taken: string, missing: string, change: object = {}, accountId = 1): StreamEvent =>
-  on('credit_reversed', { ...quote, amount_micros: taken, missing_micros: missing, ...change }, accountId);
+const reversed = (taken: string, missing: string, change: object = {}, accountId = 1): StreamEvent =>
+  accountEvent(
+    'credit_reversed',
+    { ...quote, amount_micros: taken, missing_micros: missing, ...change },
+    accountId,
+  );
 const paid = [...job, opened()];
 
 test.each<[string, StreamEvent[]]>([
-  ['given for a paid call', [...paid, given()]],
-  ['given before its call is completed', [...job.slice(0, 5), opened(), given(), ...job.slice(5)]],
-  ['taken back', [...paid, given(), back('2000', '0')]],
-  ['taken back as far as it is there', [...paid, given(), back('500', '1500')]],
-])('credit that is %s is sound', async (_, told) => {
-  const [own, independent] = await verdictsOn(told);
+  ['granted for a paid call', [...paid, toppedUp()]],
+  ['granted before its call is completed', [...job.slice(0, 5), opened(), toppedUp(), ...job.slice(5)]],
+  ['reversed in full', [...paid, toppedUp(), reversed('2000', '0')]],
+  ['reversed in part, with the rest missing', [...paid, toppedUp(), reversed('500', '1500')]],
+])('both verifiers accept credit that is %s', async (_, events) => {
+  const [own, independent] = await verdictsOn(events);
   expect(own).toBeUndefined();
   expect(independent?.text ?? '').not.toContain('WRONG');
 });
 
 test.each<[string, StreamEvent[], RegExp]>([
-  ['for a call that was never enqueued', [...job.slice(0, 4), opened(), given()], /nobody has paid/],
-  ['for another call', [...paid, given({ call_id: 3 })], /nobody has paid/],
   [
-    'for a quote that is not there',
-    [...paid, given({ quote_digest: `0x${'a'.repeat(64)}` })],
-    /nobody has paid/,
+    'for a call that was never enqueued',
+    [...job.slice(0, 4), opened(), toppedUp()],
+    /there is no payment of/,
   ],
-  ['for more than was paid', [...paid, given({ atoms: '3000' })], /nobody has paid/],
-  ['in the name of somebody who has not paid', [...paid, given({ payer: asset })], /nobody has paid/],
-  ['in another token', [...paid, given({ asset: payer })], /nobody has paid/],
-  ['twice', [...paid, given(), given()], /bought credit/],
-  ['twice, to two accounts', [...paid, opened(2), given(), given({}, 2)], /bought credit/],
-  ['and taken back though it was not given', [...paid, back('0', '2000')], /bought/],
-  ['and taken back twice', [...paid, given(), back('500', '1500'), back('500', '1500')], /bought/],
-  ['and taken back from another account', [...paid, opened(2), given(), back('0', '2000', {}, 2)], /bought/],
-  ['and taken back in part only', [...paid, given(), back('500', '1000')], /bought/],
-])('credit that is given %s is found by both verifiers', async (_, told, words) => {
-  const [own, independent] = await verdictsOn(told);
+  ['for another call', [...paid, toppedUp({ call_id: 3 })], /there is no payment of/],
+  [
+    'for a quote that does not exist',
+    [...paid, toppedUp({ quote_digest: `0x${'a'.repeat(64)}` })],
+    /there is no payment of/,
+  ],
+  ['for more than was paid', [...paid, toppedUp({ atoms: '3000' })], /there is no payment of/],
+  ['to a payer who has not paid', [...paid, toppedUp({ payer: asset })], /there is no payment of/],
+  ['in another token', [...paid, toppedUp({ asset: payer })], /there is no payment of/],
+  ['twice', [...paid, toppedUp(), toppedUp()], /bought credit/],
+  ['twice, to two accounts', [...paid, opened(2), toppedUp(), toppedUp({}, 2)], /bought credit/],
+  ['never, but is reversed', [...paid, reversed('0', '2000')], /bought/],
+  [
+    'and is reversed twice',
+    [...paid, toppedUp(), reversed('500', '1500'), reversed('500', '1500')],
+    /bought/,
+  ],
+  [
+    'and is reversed from another account',
+    [...paid, opened(2), toppedUp(), reversed('0', '2000', {}, 2)],
+    /bought/,
+  ],
+  ['and is reversed in part only', [...paid, toppedUp(), reversed('500', '1000')], /bought/],
+])('both verifiers reject bought credit that is granted %s', async (_, events, words) => {
+  const [own, independent] = await verdictsOn(events);
   expect(own).toMatch(words);
   expectIndependent(independent, false, /WRONG first at event \d+/);
   expectIndependent(independent, false, words);
