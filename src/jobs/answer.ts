@@ -38,7 +38,7 @@ export type PaymentAnswer =
 export interface PaymentRequired {
   readonly kind: 'payment_required';
   readonly code: OfferCode;
-  /** Why the payment was rejected: a machine-readable word. Absent where there was no payment. */
+  /** Why the payment was rejected: a machine-readable code. Absent if there was no payment. */
   readonly reason: string | undefined;
   readonly quote: OfferedQuote;
 }

@@ -128,7 +128,7 @@ function callerRefusal(
 
 /**
  * Step 4: the facilitator verifies the payment, unless the operator has it skipped for public jobs and the payer's signature
- * can be checked here. The facilitator is asked all the same if its circuit is open or it has stopped settling that network,
+ * can be checked here. The facilitator is still called if its circuit is open or it has stopped settling that network,
  * since a payment must not be started that cannot be settled.
  */
 async function verify(

@@ -21,7 +21,7 @@ export function callMetadata(call: LeasedCall): Record<string, string> {
 }
 
 /**
- * Pushes one leased call to its runner and records the outcome. Returns `gone` if the runner takes no more calls.
+ * Pushes one leased call to its runner and records the outcome. Returns `unavailable` if the runner takes no more calls.
  */
 export async function deliverCall(
   context: JobsContext,

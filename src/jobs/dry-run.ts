@@ -82,7 +82,7 @@ async function runChecks(context: JobsContext, request: BoundRequest, job: Job):
     restriction.authMode === 'payer_is_caller'
       ? await runPayer(context, request, job, restriction)
       : await runDelegated(context, request, job, restriction);
-  // an operator tests a job before enabling it: the checks ran, and the job is disabled all the same
+  // operators test a job before they enable it: the checks run, and the verdict still says that the job is disabled
   return disabled ? { ...run, verdict: disabled } : run;
 }
 

@@ -8,7 +8,7 @@ export function findByKey(quote: QuoteState, key: string): PaymentState | undefi
   return quote.payments.find(({ payment }) => paymentKey(paymentFromData(payment)) === key);
 }
 
-/** The payment that a `settlement_disproved` or `settlement_reorged` names, as it stands now. */
+/** The payment that a `settlement_disproved` or `settlement_reorged` names, in its current state. */
 export async function findTakenBack(
   context: Pick<JobsContext, 'pool'>,
   stream: string,

@@ -47,8 +47,8 @@ export type Landing =
   | { readonly kind: 'unsure' };
 
 /**
- * Anybody may land a payment's transfer before the payment reaches the gateway: then the facilitator calls it invalid, and
- * its payer is charged already.
+ * A payment's transfer can land before the payment reaches the gateway, since any account may send it. The facilitator then
+ * rejects the payment as invalid although its payer is charged.
  */
 export async function findLanded(
   context: Pick<JobsContext, 'chains'>,

@@ -63,7 +63,7 @@ async function handOut(context: JobsContext, call: LeasedCall): Promise<LeasedCa
 }
 
 async function returnLease(context: JobsContext, call: LeasedCall): Promise<void> {
-  await recordAttempt(context, call, { kind: 'gone', reason: 'runner_left' }, false);
+  await recordAttempt(context, call, { kind: 'unavailable', reason: 'runner_left' }, false);
   context.onCallReleased();
 }
 

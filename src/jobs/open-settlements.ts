@@ -11,7 +11,7 @@ export interface OpenSettlementRow {
   readonly since: Date;
   /** A runner has its call: only the money is open. */
   readonly isWithRunner: boolean;
-  /** A machine-readable word: why it is unknown, or `settling` if nothing is known yet. */
+  /** A machine-readable code: why the outcome is unknown, or `settling` before there is an answer. */
   readonly reason: string;
   readonly payment: PaymentState['payment'] | undefined;
   /** Transactions that a facilitator named for it. */

@@ -7,7 +7,7 @@ import { type JobsContext, nowSecs } from './context.ts';
 
 type Recording = Pick<JobsContext, 'pool' | 'lane' | 'config' | 'onCallReleased'>;
 
-/** The outcome of one attempt. Reasons are machine-readable words; `error` is a runner's own text, for the operator. */
+/** The outcome of one attempt. Reasons are machine-readable codes; `error` is the runner's text, for the operator. */
 export type AttemptOutcome =
   | {
       readonly kind: 'completed';
@@ -23,7 +23,7 @@ export type AttemptOutcome =
     }
   | { readonly kind: 'dead'; readonly reason: string; readonly error?: string }
   /** The runner takes no more calls, or disconnected before it got this one. */
-  | { readonly kind: 'gone'; readonly reason?: 'runner_left' };
+  | { readonly kind: 'unavailable'; readonly reason?: 'runner_left' };
 
 /** The lease is the fencing token: if it was lost meanwhile, nothing is recorded. */
 export type LeaseResult = { readonly kind: 'recorded' } | { readonly kind: 'lease_lost' };
@@ -75,7 +75,7 @@ function attemptStep(
       const events: LedgerEvent[] = [{ type: 'dead_lettered', data: { ...attempt, reason } }];
       return { events, call: { op: 'dead_letter', callId, leaseId, error } };
     }
-    case 'gone':
+    case 'unavailable':
       // the runner's fault: it costs the call no attempt
       return outcome.reason
         ? failedStep(context, call, { reason: outcome.reason }, 'return_lease', 0)

@@ -33,7 +33,7 @@ export type OfferCode = 'payment_required' | 'payment_invalid' | 'quote_expired'
 export interface OfferRefusal extends RefusalBase {
   readonly code: OfferCode;
   readonly job: Job;
-  /** Why the payment was rejected: a machine-readable word. Absent where there was no payment. */
+  /** Why the payment was rejected: a machine-readable code. Absent if there was no payment. */
   readonly reason?: string;
 }
 

@@ -4,7 +4,7 @@ import { sha256 } from '../domain/payments/payment.ts';
 import { optionJson } from '../domain/payments/quote.ts';
 import type { Catalog } from './catalog.ts';
 
-/** A reload as it stands in the operator's stream: finance sees when prices changed. */
+/** The event of a reload in the operator's stream, which shows finance when prices changed. */
 export function reloadEvent(catalog: Catalog): LedgerEvent {
   return {
     type: 'operator_config_loaded',

@@ -108,7 +108,7 @@ async function findOutcome(
   const chain = context.chains.get(payment.network);
   if (!chain) {
     const isOver = BigInt(nowSecs(context)) > payment.validBefore + BigInt(voidAfterSecs);
-    // its client was told that it failed, and no chain will ever say otherwise
+    // the client already has an answer that it failed, and without a chain nothing can contradict that
     if (isOver && known.status === 'settlement_failed')
       return { kind: 'void', reason: 'authorization_expired' };
     if (!maySettle(context, unresolved)) return stillOpen(known, 'no_rpc');
@@ -143,7 +143,7 @@ function stillOpen({ reason }: PaymentState, otherwise: string): Finding {
 async function settleAgain(context: JobsContext, { open, started }: Unresolved): Promise<Outcome> {
   const { facilitatorSettleTimeoutMs: settleTimeoutMs } = context.settings;
   const { callId, ageSecs } = open;
-  // other processes leave it alone meanwhile
+  // other processes do not settle it meanwhile
   if (callId !== undefined) await postponeUnsettled(context.pool, callId, settleTimeoutMs + landedAfterMs);
   context.log.info({ quote_digest: started.digest }, 'settling an unknown settlement again');
   const outcome = await requestSettlement(context, started, { isRepeated: true });
@@ -156,8 +156,8 @@ async function settleAgain(context: JobsContext, { open, started }: Unresolved):
 }
 
 /**
- * Whether settling again can help without harm: never for a payment whose client was told that it failed and may have signed
- * another, nor while the first settle request may still be under way.
+ * Whether settling again is safe: never for a payment that was reported as failed, since its client may have signed another,
+ * nor while the first settle request may still be running.
  */
 function maySettle(context: JobsContext, { open, started, known }: Unresolved): boolean {
   const { digest, state } = started;

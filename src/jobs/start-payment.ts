@@ -58,7 +58,7 @@ export async function startPayment(
   }
 }
 
-/** A lane whose queue is full cannot record that either; the client gets its answer all the same. */
+/** A lane whose queue is full cannot record the refusal either; the client still gets its answer. */
 async function append(
   context: JobsContext,
   command: LaneCommand,

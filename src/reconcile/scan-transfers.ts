@@ -21,7 +21,7 @@ export interface Scan {
 }
 
 const widestRange = 10_000n;
-/** After so many successful chunks in a row the range is doubled. */
+/** The range is doubled after this many successful chunks in a row. */
 const growAfter = 8;
 
 /**

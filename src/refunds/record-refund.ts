@@ -165,7 +165,7 @@ async function checkPaidBefore(
   return paidIn;
 }
 
-/** The block of a payment that only the facilitator reported. Undefined where an operator decided it: that decision stands. */
+/** The block of a payment that only the facilitator reported. Undefined if an operator resolved it: that decision is final. */
 async function findClaimedTransfer(
   chains: Chains,
   settled: PaymentState['settled'],

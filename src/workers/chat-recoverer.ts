@@ -6,8 +6,8 @@ import { sendHeartbeat } from '../store/processes.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 /**
- * Records this process's heartbeats, and ends the holds of processes whose heartbeats are missing. Stopped last: this
- * process must not count as gone while its own completions are being finished.
+ * Records this process's heartbeats, and ends the holds of processes whose heartbeats are missing. Stopped last: the
+ * heartbeats of this process must continue while its own completions are being finished.
  */
 export function startChatRecoverer(
   context: Pick<ChatContext, 'pool' | 'lane' | 'processId' | 'log'>,

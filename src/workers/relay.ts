@@ -19,7 +19,7 @@ export function startRelay(context: JobsContext, runner: RunnerConfig & { readon
   const deliver = async (call: Parameters<typeof deliverCall>[3]): Promise<void> => {
     try {
       const kind = await deliverCall(context, runner, peer, call);
-      if (kind === 'gone') await pauseRunner(context, runner);
+      if (kind === 'unavailable') await pauseRunner(context, runner);
     } catch (error) {
       // the call is due again when its lease expires
       context.log.error({ err: error, call_id: call.callId }, 'a delivery could not be recorded');

@@ -31,8 +31,8 @@ export function paidJobRoutes(current: () => JobsContext) {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
     const { lane, log, config } = current();
-    const patience = createWaitLimit({ lane, log, refused: ledgerUnavailable });
-    app.addHook('onClose', async () => patience.end());
+    const waitLimit = createWaitLimit({ lane, log, refused: ledgerUnavailable });
+    app.addHook('onClose', async () => waitLimit.end());
     const inFlight = limitInFlight(app, config.limits.maxInFlightRequests, (request, reply) =>
       sendRefusal(request, reply, 'overloaded'),
     );
@@ -40,7 +40,7 @@ export function paidJobRoutes(current: () => JobsContext) {
       '/x402/jobs/:service_id/:job_index',
       {
         errorHandler: (error, request, reply) =>
-          void refuseUnread(current(), patience, error, request, reply),
+          void refuseUnreadRequest(current(), waitLimit, error, request, reply),
       },
       async (request, reply) => {
         if (!isCarriable(request.headers['content-type']))
@@ -49,7 +49,7 @@ export function paidJobRoutes(current: () => JobsContext) {
         const context = current();
         const flow = payForJob(context, jobRequest(request));
         inFlight.keep(request, flow);
-        const answer = await patience.within(flow);
+        const answer = await waitLimit.within(flow);
         return sendAnswer(context, request, reply, answer);
       },
     );
@@ -65,16 +65,16 @@ export function paidJobRoutes(current: () => JobsContext) {
 }
 
 /** Handles what the body parser throws: a body over the limit is refused like any other request. */
-async function refuseUnread(
+async function refuseUnreadRequest(
   context: JobsContext,
-  patience: WaitLimit<Refused>,
+  waitLimit: WaitLimit<Refused>,
   error: FastifyError,
   request: PaidRequest,
   reply: FastifyReply,
 ): Promise<void> {
   if (refusalOf(error) !== 'body_too_large') return void sendError(error, request, reply);
   try {
-    const answer = await patience.within(refuseUnreadBody(context, jobRequest(request)));
+    const answer = await waitLimit.within(refuseUnreadBody(context, jobRequest(request)));
     sendAnswer(context, request, reply, answer);
   } catch (fault) {
     sendError(fault instanceof Error ? fault : new Error(String(fault)), request, reply);

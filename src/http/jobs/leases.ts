@@ -42,12 +42,12 @@ export function leaseRoutes(context: JobsContext) {
       const services = body.services ?? runner.services;
       if (services.some((service) => !runner.services.includes(service)))
         return sendRefusal(request, reply, 'forbidden');
-      const gone = new AbortController();
-      reply.raw.once('close', () => gone.abort());
+      const disconnected = new AbortController();
+      reply.raw.once('close', () => disconnected.abort());
       const calls = await leaseForRunner(
         context,
         { max: body.max, leaseSecs: body.lease_secs, waitSecs: body.wait_secs, services },
-        gone.signal,
+        disconnected.signal,
       );
       return reply.send({ calls: calls.map(leasedCallJson) });
     });

@@ -2,7 +2,7 @@ import type { OpenAiErrorName } from '../../domain/errors/openai-error.ts';
 import { credits, generation, generationQuery, keyState } from '../schemas/credit.ts';
 import { model, modelList } from '../schemas/model.ts';
 import { chatCompletion, chatRequest } from '../schemas/openai.ts';
-import { routingReadiness } from '../schemas/status.ts';
+import { chatReadiness } from '../schemas/status.ts';
 import type { Operation } from './operation.ts';
 
 const everyRoute = [
@@ -11,7 +11,7 @@ const everyRoute = [
   'server_error',
   'ledger_unavailable',
 ] as const satisfies readonly OpenAiErrorName[];
-/** What can speak against who asks. */
+/** Errors about the caller's credentials. */
 const callerErrors = [
   'conflicting_credentials',
   'invalid_api_key',
@@ -25,11 +25,11 @@ const callerErrors = [
   'insufficient_balance',
   'chain_unavailable',
 ] as const satisfies readonly OpenAiErrorName[];
-/** Wherever it is asked who calls. */
+/** For every operation that identifies its caller. */
 const spendHeader = {
   name: 'X-Payment-Signature',
   description:
-    'A spend authorization instead of a key, where the gateway takes them: JSON or the hexadecimal of it, with `commitment`, ' +
+    'A spend authorization instead of a key, if the gateway accepts them: JSON, or its bytes in hexadecimal, with `commitment`, ' +
     '`serviceId`, `jobIndex`, `amount`, `operator`, `nonce`, `expiry` and `signature` (EIP-712, `ShieldedCredits` version 1).',
 } as const;
 const ofChat = { tag: 'Chat', refusals: [], headers: ['X-Request-Id'] } as const;
@@ -39,17 +39,17 @@ export const chatOperation: Operation = {
   method: 'post',
   path: '/v1/chat/completions',
   id: 'createChatCompletion',
-  summary: 'Make a completion',
-  description: `OpenAI's request and answer, byte for byte as the model's server gives it. Without a key: models of the free tier.
+  summary: 'Create a completion',
+  description: `OpenAI's request and answer; the answer is byte for byte that of the upstream. Without a key: models of the free tier.
 
-With \`stream\` the answer is a stream of events. It ends with \`data: [DONE]\`; where the model's server is lost in
-the middle, with an event \`{"error": …}\` and no \`[DONE]\`. A client that leaves pays for the prompt and for what was written by then.
+With \`stream\` the answer is a stream of events that ends with \`data: [DONE]\`. If the connection to the upstream breaks, it
+ends with an event \`{"error": …}\` and no \`[DONE]\`. A client that disconnects pays for the prompt and for the output so far.
 
-On a model with a price what the completion can cost at most is held before its server is asked, and what it does not
-cost comes back. Limits count what was admitted; a refusal charges none of them.
+For a model with a price the most that the completion can cost is held before the upstream is called; the unused part is
+released afterwards. Limits count admitted requests; a refused request counts towards none of them.
 
-With a spend authorization all of its amount is paid, on the chain: it lands there before the model's server is asked. Where
-nothing was delivered nothing is claimed, and the same authorization can be sent again.`,
+With a spend authorization its whole amount is paid on chain: the spend lands before the upstream is called. If nothing was
+delivered, the spend is not paid out, and the same authorization can be sent again.`,
   security: 'optionalApiKey',
   body: { schema: chatRequest },
   requestHeaders: [spendHeader],
@@ -100,8 +100,8 @@ export const modelsOperation: Operation = {
   method: 'get',
   path: '/v1/models',
   id: 'listModels',
-  summary: 'The models',
-  description: "OpenAI's list, with prices and lengths beside it.",
+  summary: 'List the models',
+  description: "OpenAI's list with prices and context lengths.",
   security: 'optionalApiKey',
   answers: [{ status: 200, description: 'The list.', schema: modelList }],
   errors: [...everyRoute, ...callerErrors],
@@ -113,7 +113,7 @@ export const modelOperation: Operation = {
   path: '/v1/models/{model}',
   id: 'getModel',
   summary: 'One model',
-  description: 'As it stands in the list.',
+  description: 'The same object as in the list.',
   security: 'optionalApiKey',
   answers: [{ status: 200, description: 'The model.', schema: model }],
   errors: [...everyRoute, ...callerErrors, 'model_not_found'],
@@ -131,7 +131,7 @@ export const creditsOperation: Operation = {
   path: '/v1/credits',
   id: 'getCredits',
   summary: "The account's credit",
-  description: 'Of the account that the key spends from, as it stands now.',
+  description: 'The current credit of the account that the key spends from.',
   answers: [{ status: 200, description: 'The credit.', schema: credits }],
 };
 
@@ -139,8 +139,8 @@ export const keyOperation: Operation = {
   ...ofKey,
   path: '/v1/key',
   id: 'getKey',
-  summary: 'What is left of this key',
-  description: 'Its cap, what it has spent, until when it holds.',
+  summary: 'The cap and expiry of this key',
+  description: 'The cap of the key, how much of it is spent, and when the key expires.',
   answers: [{ status: 200, description: 'The key.', schema: keyState }],
 };
 
@@ -148,27 +148,31 @@ export const generationOperation: Operation = {
   ...ofKey,
   path: '/v1/generation',
   id: 'getGeneration',
-  summary: 'What became of a completion',
-  description: 'Of this account only: any other is 404.',
+  summary: 'The outcome of a completion',
+  description: 'A completion of another account is 404.',
   query: generationQuery,
   answers: [{ status: 200, description: 'The completion.', schema: generation }],
   errors: [...ofKey.errors, 'not_found'],
 };
 
-export const routingReadyOperation: Operation = {
+export const chatReadyOperation: Operation = {
   ...ofChat,
   method: 'get',
   path: '/v1/ready',
-  id: 'getRoutingReadiness',
+  id: 'getChatReadiness',
   tag: 'Status',
-  summary: 'Whether completions can be made',
-  description: 'The 503 says what is in the way.',
+  summary: 'Readiness: whether the gateway can serve completions',
+  description: 'The body of the 503 names the parts that are not ready.',
   answers: [
     {
       status: 200,
-      description: 'The ledger answers, and some model can be asked.',
-      schema: routingReadiness,
+      description: 'The ledger answers, and at least one model has a healthy upstream.',
+      schema: chatReadiness,
     },
-    { status: 503, description: 'They cannot, or the gateway is going down.', schema: routingReadiness },
+    {
+      status: 503,
+      description: 'Some part is not ready, or the gateway is shutting down.',
+      schema: chatReadiness,
+    },
   ],
 };

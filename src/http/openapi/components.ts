@@ -16,7 +16,7 @@ import * as status from '../schemas/status.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** The schemas that the document names; all others are written where they are used. */
+/** The schemas under `components`; all others are inlined where they are used. */
 const named = z.registry<{ id: string }>();
 for (const [id, schema] of Object.entries({
   Price: job.price,
@@ -64,7 +64,7 @@ for (const [id, schema] of Object.entries({
   Credits: credit.credits,
   KeyState: credit.keyState,
   Generation: credit.generation,
-  RoutingReadiness: status.routingReadiness,
+  ChatReadiness: status.chatReadiness,
   SiweTerms: identity.siweTerms,
   SiweSignIn: identity.siweVerify,
   SignedIn: identity.signedIn,
@@ -90,15 +90,15 @@ for (const [id, schema] of Object.entries({
 }
 
 const uri = (id: string): string => `#/components/schemas/${id}`;
-/** Answers hold no defaults, so the form that a client sends is also the one that it gets. */
+/** Answers have no defaults, so the input form of a schema describes answers too. */
 const params = { io: 'input', override: dropLongPatterns } as const;
 
-/** Zod's own patterns for these say no more to a reader than the format does. */
+/** Zod's patterns for these formats add nothing to the format. */
 function dropLongPatterns({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   if (jsonSchema.format === 'uuid' || jsonSchema.format === 'base64') delete jsonSchema.pattern;
 }
 
-/** A schema where it is used: a reference if the document names it. */
+/** A schema where it is used: a reference if it is under `components`. */
 export function schemaOf(schema: z.ZodType): JsonObject {
   const name = named.get(schema);
   return name ? { $ref: uri(name.id) } : withoutNames(z.toJSONSchema(schema, params));
@@ -110,7 +110,7 @@ export function componentSchemas(): JsonObject {
   return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, withoutNames(schema)]));
 }
 
-/** Of all components those that are reached from the paths, over others too. */
+/** The components that the paths reference, directly or through other components. */
 export function usedComponents(
   paths: JsonObject,
   components: Readonly<Record<string, JsonObject>>,
@@ -134,13 +134,13 @@ export function usedComponents(
 
 const refPattern = /"\$ref":"#\/components\/(\w+)\/([^"]+)"/g;
 
-/** In OpenAPI a schema's place is its name, and the dialect is the document's. */
+/** In OpenAPI the key of a schema is its name, and the document sets the dialect. */
 function withoutNames(schema: z.core.JSONSchema.BaseSchema): JsonObject {
   const { $schema: _dialect, $id: _id, ...rest } = schema;
   return rest;
 }
 
-/** A text that is the base64 of such JSON. */
+/** A string that is the base64 of JSON with this schema. */
 export function encodedJson(schema: z.ZodType): JsonObject {
   return {
     type: 'string',

@@ -48,7 +48,7 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
     chat.creditsOperation,
     chat.keyOperation,
     chat.generationOperation,
-    chat.routingReadyOperation,
+    chat.chatReadyOperation,
     operatorCredit.listKeysOperation,
     operatorCredit.createKeyOperation,
     operatorCredit.revokeKeyOperation,
@@ -125,7 +125,7 @@ const securitySchemes: Readonly<Record<SchemeName, JsonObject>> = {
   operatorToken: {
     type: 'http',
     scheme: 'bearer',
-    description: 'Made by `tollbook tokens create --scope …`.',
+    description: 'A token that `tollbook tokens create --scope …` creates.',
   },
   apiKey: { type: 'http', scheme: 'bearer', description: 'An API key: `sk-net-…`.' },
   session: {

@@ -1,7 +1,7 @@
 import { paymentRequiredV2, settlement } from '../schemas/payment.ts';
 import { encodedJson, type JsonObject } from './components.ts';
 
-/** The answers' headers that mean something to a client. */
+/** The documented headers of answers. */
 export const answerHeaders = {
   'PAYMENT-REQUIRED': {
     description: 'The offer in x402 version 2: base64 of JSON. Sign one of its `accepts`.',
@@ -20,43 +20,43 @@ export const answerHeaders = {
     schema: { type: 'string', pattern: '^/x402/receipts/0x[0-9a-f]{64}$' },
   },
   'Retry-After': {
-    description: 'Seconds to wait before asking again.',
+    description: 'Seconds to wait before the next request.',
     schema: { type: 'integer', minimum: 1 },
   },
   'Idempotent-Replayed': {
-    description: 'This payment was known already: the answer is its own, as it stands now.',
+    description: 'The payment is a known payment: the answer is its current outcome.',
     schema: { type: 'string', const: 'true' },
   },
   'X-Request-Id': {
-    description: "The completion's id, for `GET /v1/generation`; of any other answer, its own.",
+    description: "The completion's id, for `GET /v1/generation`; on other answers, the id of the request.",
     schema: { type: 'string', format: 'uuid' },
   },
   'X-Should-Retry': {
-    description: 'Told to clients that would try again by themselves, where it is of no use.',
+    description: 'Tells clients with automatic retries that a retry cannot succeed.',
     schema: { type: 'string', const: 'false' },
   },
   'X-RateLimit-Limit': {
-    description: 'Completions a minute.',
+    description: 'Completions per minute.',
     schema: { type: 'integer', minimum: 1 },
   },
   'X-RateLimit-Remaining': {
-    description: 'How many may be made now.',
+    description: 'Completions that are still allowed in this window.',
     schema: { type: 'integer', minimum: 0 },
   },
   'X-RateLimit-Reset': {
-    description: 'When there will be more, in Unix seconds.',
+    description: 'When more completions are allowed, in Unix seconds.',
     schema: { type: 'integer', minimum: 1 },
   },
   'RateLimit-Policy': {
-    description: "Every window, as the IETF's draft writes it.",
+    description: 'Every window, in the format of the IETF draft.',
     schema: { type: 'string', examples: ['"minute";q=10;w=60, "day";q=5;w=86400'] },
   },
   RateLimit: {
-    description: 'Where the caller stands in each of them.',
+    description: "The caller's remaining requests in each window.",
     schema: { type: 'string', examples: ['"minute";r=9;t=60, "day";r=4;t=3600'] },
   },
   'X-Payment-Required': {
-    description: 'Atoms of the token that a spend authorization must be of, to pay for this request.',
+    description: 'The amount, in atoms of the token, of a spend authorization that pays for this request.',
     schema: { type: 'string', pattern: '^[1-9][0-9]*$' },
   },
   'X-Payment-Token': {
@@ -64,19 +64,19 @@ export const answerHeaders = {
     schema: { type: 'string', pattern: '^0x[0-9a-f]{40}$' },
   },
   'X-Payment-Recipient': {
-    description: "The operator's address, as a spend authorization names it.",
+    description: "The operator's address, the `operator` of a spend authorization.",
     schema: { type: 'string', pattern: '^0x[0-9a-f]{40}$' },
   },
   'X-Payment-Network': {
-    description: 'The chain, as CAIP-2 names it.',
+    description: 'The CAIP-2 name of the chain.',
     schema: { type: 'string', pattern: '^eip155:[1-9][0-9]*$' },
   },
   Allow: {
-    description: 'The methods that the address takes.',
+    description: 'The methods that the path supports.',
     schema: { type: 'string' },
   },
   ETag: {
-    description: 'Changes with the body: send it as `If-None-Match`.',
+    description: 'Changes with the body. Send it as `If-None-Match`.',
     schema: { type: 'string' },
   },
 } as const satisfies Record<string, JsonObject>;

@@ -17,8 +17,8 @@ export const siweNonceOperation: Operation = {
   method: 'post',
   path: '/api/siwe/nonce',
   id: 'createSiweNonce',
-  summary: 'What to sign for',
-  description: 'A nonce serves once, and not for long.',
+  summary: 'Get a nonce for signing in',
+  description: 'A nonce can be used once and expires after a few minutes.',
   answers: [{ status: 200, description: 'The terms.', schema: identity.siweTerms }],
   refusals: [...everyWrite, 'too_many_attempts'],
 };
@@ -29,8 +29,8 @@ export const siweVerifyOperation: Operation = {
   path: '/api/siwe/verify',
   id: 'signInByWallet',
   summary: 'Sign in with a wallet',
-  description: `Sign-In with Ethereum (EIP-4361). The first time makes a user. An ordinary account's signature is checked here, a
-contract's by asking it (ERC-1271), where the gateway has a chain to ask.`,
+  description: `Sign-In with Ethereum (EIP-4361). The first sign-in of a wallet creates its user. The signature of a contract account is
+checked by calling the contract (ERC-1271), which requires that the gateway has an RPC of its chain.`,
   body: { schema: identity.siweVerify },
   answers: [{ status: 200, description: 'Signed in: the cookie is the session.', schema: identity.signedIn }],
   refusals: [...everyWrite, 'siwe_mismatch', 'too_many_attempts', 'sign_in_unavailable'],
@@ -43,8 +43,8 @@ export const listKeysOperation: Operation = {
   method: 'get',
   path: '/api/keys',
   id: 'listUserKeys',
-  summary: 'The keys of the user',
-  description: 'Those that hold no more, too.',
+  summary: "List the user's keys",
+  description: 'Includes expired and revoked keys.',
   answers: [{ status: 200, description: 'The keys.', schema: identity.userKeys }],
   refusals: ['invalid_request', 'session_required', 'internal_error', 'ledger_unavailable'],
 };
@@ -54,10 +54,10 @@ export const createKeyOperation: Operation = {
   method: 'post',
   path: '/api/keys',
   id: 'createUserKey',
-  summary: 'Make a key',
-  description: "It spends from the user's account of credit.",
+  summary: 'Create a key',
+  description: "The key spends from the user's credit account.",
   body: { schema: identity.keyRequest },
-  answers: [{ status: 201, description: 'The key, this once.', schema: identity.madeKey }],
+  answers: [{ status: 201, description: 'The key. It is not shown again.', schema: identity.madeKey }],
   refusals: [...everyWrite, 'session_required', 'too_many_keys', 'too_many_attempts'],
 };
 
@@ -67,8 +67,8 @@ export const revokeKeyOperation: Operation = {
   path: '/api/keys/{key_id}',
   id: 'revokeUserKey',
   summary: 'Revoke a key',
-  description: 'For good, in every process at once. It may be asked for again.',
-  answers: [{ status: 200, description: 'Revoked.', schema: identity.revokedKey }],
+  description: 'Permanent, and effective in every process at once. May be repeated.',
+  answers: [{ status: 200, description: 'The key is revoked.', schema: identity.revokedKey }],
   refusals: [...everyWrite, 'session_required', 'key_not_found'],
 };
 
@@ -77,7 +77,7 @@ const ofAuth = {
   path: '/api/auth/{action}',
   answers: [
     { status: 200, description: 'Done.', schema: identity.authAnswer },
-    { status: 302, description: 'Where to go on; `error` in its query says what was wrong.' },
+    { status: 302, description: 'The page that continues the flow; after a failure its query has `error`.' },
     ...[400, 401, 403, 404, 422].map((status) => ({
       status,
       description: 'Refused.',
@@ -91,15 +91,15 @@ export const authGetOperation: Operation = {
   ...ofAuth,
   method: 'get',
   id: 'followAuth',
-  summary: 'The session, and the links that lead here',
-  description: `As better-auth has them: \`get-session\`, \`verify-email\`, \`reset-password/{token}\`, \`callback/{provider}\`.`,
+  summary: 'Read the session, or follow a link from a mail or an identity provider',
+  description: `The routes of better-auth: \`get-session\`, \`verify-email\`, \`reset-password/{token}\`, \`callback/{provider}\`.`,
 };
 
 export const authPostOperation: Operation = {
   ...ofAuth,
   method: 'post',
   id: 'signIn',
-  summary: 'Sign up, in and out',
+  summary: 'Sign up, sign in and sign out',
   description: `JSON, as better-auth's clients send it: \`sign-up/email\`, \`sign-in/email\`, \`sign-in/social\`, \`sign-out\`,
 \`revoke-sessions\` (everywhere), \`request-password-reset\`, \`reset-password\`, \`send-verification-email\`,
 \`change-password\`, \`update-user\`, \`link-social\`, \`unlink-account\`, \`list-accounts\`.`,

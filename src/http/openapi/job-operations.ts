@@ -16,17 +16,17 @@ export const priceOperation: Operation = {
   refusals: ['x402_disabled', 'job_not_found', 'facilitator_unavailable'],
 };
 
-const paying = `Ask without a payment for a quote: the **402** carries it in x402 version 2 (\`PAYMENT-REQUIRED\`) and
-in version 1 (its body). Sign one of the \`accepts\`, send the same request again with \`PAYMENT-SIGNATURE\`
-(or \`X-PAYMENT\`), and the **202** says that the call is enqueued.
+const paying = `A request without a payment gets a quote: the **402** carries it in x402 version 2 (\`PAYMENT-REQUIRED\`) and
+in version 1 (its body). Sign one of the \`accepts\` and send the same request again with \`PAYMENT-SIGNATURE\`
+(or \`X-PAYMENT\`). The **202** confirms that the call is enqueued.
 
-The same request with the same payment may be sent again at any time: it is answered from that payment, and pays
-once. After a **503** \`settlement_pending\` do just that, and never sign another payment.
+The same request with the same payment may be repeated at any time: it is charged once, and the answer is that of the
+first payment. After a **503** \`settlement_pending\` repeat the request; never sign another payment.
 
-Whoever may sign another payment for the same thing by mistake gives both one id of its own
-(\`extensions["payment-identifier"].info.id\`, 16 to 128 characters): only one of them is taken.
+A client that may sign a second payment by mistake gives both payments the same id
+(\`extensions["payment-identifier"].info.id\`, 16 to 128 characters): only one of them is accepted.
 
-Everything that can refuse a request is settled before money moves: whoever is refused was not charged.`;
+Every check that can refuse a request runs before money moves: a refused request is not charged.`;
 
 const paymentHeaders = [
   {
@@ -36,26 +36,29 @@ const paymentHeaders = [
   },
   {
     name: 'X-PAYMENT',
-    description: 'The payment in x402 version 1: base64 of JSON. Ignored beside `PAYMENT-SIGNATURE`.',
+    description: 'The payment in x402 version 1: base64 of JSON. Ignored if `PAYMENT-SIGNATURE` is present.',
     json: paymentV1,
   },
 ];
 
 const callerHeaders = [
-  { name: 'X-NET-CALLER', description: 'Of restricted jobs with delegated callers: the address that calls.' },
+  {
+    name: 'X-NET-CALLER',
+    description: "The caller's address, for restricted jobs with delegated callers.",
+  },
   {
     name: 'X-NET-CALLER-SIG',
     description:
-      'Its signature (EIP-191 `personal_sign`, 65 bytes, low s) over `x402-authorize:{service_id}:{job_index}:{keccak256 of the body, hex without 0x}:{nonce}:{expiry}`.',
+      "The caller's signature (EIP-191 `personal_sign`, 65 bytes, low s) over `x402-authorize:{service_id}:{job_index}:{keccak256 of the body, hex without 0x}:{nonce}:{expiry}`.",
   },
   {
     name: 'X-NET-CALLER-NONCE',
-    description: '1 to 128 visible ASCII characters, no colon. Good for one payment.',
+    description: '1 to 128 visible ASCII characters, no colon. Valid for one payment.',
   },
-  { name: 'X-NET-CALLER-EXPIRY', description: 'Unix seconds.' },
+  { name: 'X-NET-CALLER-EXPIRY', description: 'When the signature expires, in Unix seconds.' },
 ];
 
-/** What can speak against the caller of a restricted job. */
+/** Refusals of the caller of a restricted job. */
 const callerRefusals = [
   'missing_caller',
   'invalid_caller',
@@ -77,13 +80,13 @@ export const dryRunOperation: Operation = {
   path: '/x402/jobs/{service_id}/{job_index}/auth-dry-run',
   id: 'dryRunAuthorization',
   tag: 'Jobs',
-  summary: 'Try the authorization of a request',
-  description: `Runs the checks of a restricted job on this request and tells each. Settles nothing, enqueues nothing, uses no
-nonce up; also on a job that is still disabled. Where the payer is the caller, send the payment header, or \`X-NET-CALLER\`
-alone, which is then only asserted.`,
+  summary: 'Test the authorization of a request',
+  description: `Runs the checks of a restricted job on this request and reports each. Settles nothing, enqueues nothing and consumes no
+nonce. Also works on a disabled job. If the job's caller is the payer, send the payment header, or \`X-NET-CALLER\`
+alone: the caller is then asserted without proof.`,
   requestHeaders: [...paymentHeaders, ...callerHeaders],
-  body: { bytes: true, description: 'The very body that the paid request will have.' },
-  answers: [{ status: 200, description: 'It would be allowed.', schema: dryRunAllowed }],
+  body: { bytes: true, description: 'The exact body of the later paid request.' },
+  answers: [{ status: 200, description: 'The request would be allowed.', schema: dryRunAllowed }],
   refusals: [
     'invalid_request',
     'payment_invalid',
@@ -110,12 +113,12 @@ export const payOperation: Operation = {
   body: {
     bytes: true,
     description:
-      "The job's input, given to its runner byte for byte. Some jobs say what they take: see `input`.",
+      "The job's input, passed to its runner byte for byte. A job that restricts its input says so in `input`.",
   },
   answers: [
     {
       status: 202,
-      description: 'Paid and enqueued.',
+      description: 'The payment is settled and the call is enqueued.',
       schema: accepted,
       headers: ['PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE', 'Location', 'Idempotent-Replayed'],
     },
@@ -152,9 +155,9 @@ export const receiptOperation: Operation = {
   path: '/x402/receipts/{quote_digest}',
   id: 'getReceipt',
   tag: 'Jobs',
-  summary: "A quote's story",
+  summary: 'The receipt of a quote',
   description:
-    "Anyone who knows the digest may read it; the `receipt_token` of the 202 also opens the runner's result.",
+    "Readable with the digest alone; the `receipt_token` of the 202 also gives access to the runner's result.",
   security: 'receiptToken',
   answers: [{ status: 200, description: 'The receipt.', schema: receipt }],
   refusals: ['invalid_receipt_token', 'receipt_not_found', 'internal_error', 'ledger_unavailable'],

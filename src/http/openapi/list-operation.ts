@@ -8,11 +8,11 @@ interface ListOperation extends Pick<Operation, 'path' | 'id' | 'tag' | 'summary
   readonly description?: string;
   readonly query: z.ZodObject;
   readonly schema: z.ZodType;
-  /** Beyond those of every list. */
+  /** Refusals beside those of every list. */
   readonly refusals?: readonly RefusalCode[];
 }
 
-/** What every route with an operator's token can refuse. */
+/** The refusals of every route that requires an operator token. */
 export const operatorRefusals = [
   'unauthorized',
   'forbidden',
@@ -20,7 +20,7 @@ export const operatorRefusals = [
   'ledger_unavailable',
 ] as const satisfies readonly RefusalCode[];
 
-/** A list of an operator's: read in pages. */
+/** A list for operators, in pages. */
 export function listOperation({
   scope,
   description = '',
@@ -38,7 +38,7 @@ export function listOperation({
   };
 }
 
-/** A list of finance's: its pages are linked by cursors. */
+/** A list of the audit API; its pages are linked by cursors. */
 export function auditListOperation(described: Omit<ListOperation, 'scope' | 'tag' | 'refusals'>): Operation {
   return listOperation({ ...described, scope: 'audit:read', tag: 'Audit', refusals: ['invalid_cursor'] });
 }

@@ -9,7 +9,7 @@ import type { DescribedAnswer } from './operation.ts';
 
 const error = z.string().meta({ description: 'One sentence for a person.' });
 
-/** What some codes say beside `error` and `code`. */
+/** The fields that some codes have beside `error` and `code`. */
 const contexts: Partial<Record<RefusalCode, z.ZodRawShape>> = {
   invalid_request: {
     details: z
@@ -46,7 +46,7 @@ function refusalHeaders(status: number, codes: readonly RefusalCode[]): readonly
   return codes.includes('settlement_pending') ? ['Retry-After', 'Idempotent-Replayed'] : ['Retry-After'];
 }
 
-/** One shape for the codes that say no more, and one for each that does. */
+/** One shape for the codes without further fields, and one for each other code. */
 function refusalSchema(codes: readonly RefusalCode[]): z.ZodType {
   const plain = codes.filter((code) => !contexts[code]);
   const shapes = [
@@ -60,7 +60,7 @@ function refusalSchema(codes: readonly RefusalCode[]): z.ZodType {
   return shapes.length === 1 && only ? only : z.union(shapes);
 }
 
-/** The errors of one route of the routing API, an answer for each status. */
+/** The errors of one route of the chat API, an answer for each status. */
 export function openAiAnswers(names: readonly OpenAiErrorName[]): DescribedAnswer[] {
   const byStatus = Map.groupBy(names, (name) => openAiErrors[name].status);
   return [...byStatus].map(([status, group]) => ({
@@ -76,7 +76,7 @@ function describeOpenAiError(name: OpenAiErrorName): string {
   return `- \`${code}\`: ${message}`;
 }
 
-/** Where nothing was sent for a model that costs, and spend authorizations are taken. */
+/** Headers of the refusal of a request without payment for a model with a price, if spend authorizations are accepted. */
 const offerHeaders: readonly HeaderName[] = [
   'X-Payment-Required',
   'X-Payment-Token',
@@ -84,7 +84,7 @@ const offerHeaders: readonly HeaderName[] = [
   'X-Payment-Network',
 ];
 
-/** An upstream that fails may say when it will not. */
+/** An unavailable upstream may send `Retry-After`. */
 function openAiHeaders(status: number, names: readonly OpenAiErrorName[]): readonly HeaderName[] {
   const retryAfter: HeaderName[] = status === 429 || status >= 502 ? ['Retry-After'] : [];
   const shouldRetry: HeaderName[] = names.some((name) => !openAiError(name).retry) ? ['X-Should-Retry'] : [];

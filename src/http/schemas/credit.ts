@@ -11,32 +11,37 @@ export const credit = z
 
 export const credits = z
   .strictObject({
-    balance: credit.meta({ description: 'What can be spent now.' }),
+    balance: credit.meta({ description: 'The credit that can be spent now.' }),
     held: credit.meta({
-      description: 'Set aside for completions under way; what they do not cost comes back.',
+      description: 'The credit held for open completions; what they do not cost is released.',
     }),
-    total_used: credit.meta({ description: 'What all completions have cost.' }),
+    total_used: credit.meta({ description: 'The cost of all completions so far.' }),
   })
-  .meta({ description: 'Of the account that the key spends from.' });
+  .meta({ description: 'The credit of the account that the key spends from.' });
 export type CreditsJson = z.infer<typeof credits>;
 
 export const keyState = z
   .strictObject({
     name: z.string(),
-    prefix: z.string().meta({ description: 'How the key begins.', examples: ['sk-net-Ab3xYz'] }),
-    models: z.array(z.string()).nullable().meta({ description: 'Those it may use; null: all.' }),
+    prefix: z.string().meta({ description: 'The first characters of the key.', examples: ['sk-net-Ab3xYz'] }),
+    models: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: 'The models that the key may use; null: all.' }),
     cap: credit
       .nullable()
-      .meta({ description: 'What it may spend in all; null: as much as the account has.' }),
-    spent: credit.meta({ description: 'Of that, with what is held.' }),
-    remaining: credit.meta({ description: 'What it can spend now, by its cap and by its account.' }),
+      .meta({ description: 'The most that the key may spend in total; null: no limit beside the balance.' }),
+    spent: credit.meta({ description: 'Spent so far, holds included.' }),
+    remaining: credit.meta({
+      description: 'The amount that the key can spend now: the smaller of its remaining cap and the balance.',
+    }),
     currency,
     requests_per_minute: z.int().min(1),
     created_at: time,
     expires_at: time.nullable(),
-    last_used_at: time.nullable().meta({ description: 'To the minute.' }),
+    last_used_at: time.nullable().meta({ description: 'With a precision of one minute.' }),
   })
-  .meta({ description: 'What is left of this key.' });
+  .meta({ description: 'The cap and expiry of the key.' });
 export type KeyStateJson = z.infer<typeof keyState>;
 
 const count = z.int().min(0).nullable();
@@ -55,9 +60,12 @@ export const generation = z
     status: z.enum(['running', 'failed', 'completed', 'cut', 'client_left', 'recovered']),
     prompt_tokens: count,
     completion_tokens: count,
-    is_estimate: z.boolean().nullable().meta({ description: 'Some of it was counted or bounded here.' }),
+    is_estimate: z
+      .boolean()
+      .nullable()
+      .meta({ description: 'Whether the gateway estimated a part of the usage.' }),
     cost: credit.nullable(),
     first_byte_ms: count,
     latency_ms: count,
   } satisfies Record<keyof Generation, z.ZodType>)
-  .meta({ description: 'One completion as the ledger tells it: never what was asked or answered.' });
+  .meta({ description: 'One completion in the ledger, without its prompt and answer.' });

@@ -12,13 +12,16 @@ export const siweTerms = z
     chain_id: z.int().min(1),
     expires_in_secs: z.int().min(1),
   })
-  .meta({ description: 'What a message must say to be one for this gateway.' });
+  .meta({ description: 'The values that a message for this gateway must contain.' });
 export type SiweTermsJson = z.infer<typeof siweTerms>;
 
 export const siweVerify = z.object({
   address: z.string().max(100).meta({ description: 'The same as in the message.' }),
-  signature: z.string().max(4_098).meta({ description: "Hex: a key's 65 bytes, or what a contract wants." }),
-  message: z.string().max(8_192).meta({ description: 'As it was signed (EIP-4361).' }),
+  signature: z.string().max(4_098).meta({
+    description:
+      "Hex: 65 bytes of an account with a private key, or the bytes that the account's contract requires.",
+  }),
+  message: z.string().max(8_192).meta({ description: 'The signed message (EIP-4361), unchanged.' }),
 });
 
 export const signedIn = z
@@ -26,10 +29,13 @@ export const signedIn = z
     user: z.strictObject({ id: z.uuid(), name: z.string(), created_at: time }),
     session: z.strictObject({ expires_at: time }),
   })
-  .meta({ description: 'Who signed in. The session itself is in the cookie.' });
+  .meta({ description: 'The user who signed in. The session is in the cookie.' });
 export type SignedInJson = z.infer<typeof signedIn>;
 
-const keyName = z.string().regex(apiKeyNamePattern).meta({ description: 'One line that can be shown.' });
+const keyName = z
+  .string()
+  .regex(apiKeyNamePattern)
+  .meta({ description: 'One line of printable characters.' });
 
 export const keyRequest = z.strictObject({
   name: keyName,
@@ -38,12 +44,12 @@ export const keyRequest = z.strictObject({
     .min(1)
     .max(100)
     .optional()
-    .meta({ description: 'Those it may use; left out: all.' }),
+    .meta({ description: 'The models that the key may use; all by default.' }),
   cap: z
     .string()
     .refine((text) => parseCredit(text) !== undefined)
     .optional()
-    .meta({ description: 'What it may spend in all, as a decimal string of the currency.' }),
+    .meta({ description: 'The most that the key may spend in total, as a decimal string of the currency.' }),
   expires_at: z.iso.datetime({ offset: true }).optional(),
 });
 
@@ -51,7 +57,7 @@ export const madeKey = z
   .strictObject({
     id: z.int().min(1),
     name: z.string(),
-    key: z.string().meta({ description: 'Shown this once.', examples: ['sk-net-…'] }),
+    key: z.string().meta({ description: 'The secret. It is not shown again.', examples: ['sk-net-…'] }),
   })
   .meta({ description: 'A new key.' });
 export type MadeKeyJson = z.infer<typeof madeKey>;
@@ -60,7 +66,7 @@ export const userKey = z
   .strictObject({
     id: z.int().min(1),
     name: z.string(),
-    prefix: z.string().meta({ description: 'How the key begins.', examples: ['sk-net-Ab3xYz'] }),
+    prefix: z.string().meta({ description: 'The first characters of the key.', examples: ['sk-net-Ab3xYz'] }),
     models: z.array(z.string()).nullable(),
     cap: credit.nullable(),
     spent: credit,
@@ -74,17 +80,17 @@ export type UserKeyJson = z.infer<typeof userKey>;
 
 export const userKeys = z
   .strictObject({ keys: z.array(userKey) })
-  .meta({ description: 'Oldest first; behind them the last hundred that were revoked, the latest first.' });
+  .meta({ description: 'Oldest first; then the hundred keys that were revoked last, latest first.' });
 
 export const revokedKey = z
   .strictObject({ id: z.int().min(1), status: z.literal('revoked') })
-  .meta({ description: 'It holds no more, in any process.' });
+  .meta({ description: 'The key is refused by every process.' });
 
-/** What better-auth answers. */
+/** The answers of better-auth. */
 export const authAnswer = z
   .looseObject({})
   .nullable()
-  .meta({ description: "better-auth's own JSON: a session, a user, where to go on, or null." });
+  .meta({ description: 'The JSON of better-auth: a session, a user, the next URL, or null.' });
 export const authRefusal = z
   .looseObject({ message: z.string().optional(), code: z.string().optional() })
-  .meta({ description: "better-auth's own refusal, or ours with `error` and `code`." });
+  .meta({ description: "A refusal of better-auth, or the gateway's with `error` and `code`." });

@@ -26,7 +26,7 @@ export const jobInput = z
       .optional()
       .meta({ description: 'JSON Schema, draft 2020-12.' }),
   })
-  .meta({ description: 'What the job takes; left out where it takes anything.' });
+  .meta({ description: 'The input that the job accepts; absent if it accepts any.' });
 
 export const price = z
   .strictObject({
@@ -45,12 +45,12 @@ export const price = z
           decimals,
           amount: atoms,
           pay_to: address,
-          x402_endpoint: url.meta({ description: 'Where the job is bought.' }),
+          x402_endpoint: url.meta({ description: 'The URL at which the job is paid for.' }),
         }),
       )
       .min(1),
   })
-  .meta({ description: 'What a job costs now, in each accepted token.' });
+  .meta({ description: 'The current price of a job in each accepted token.' });
 
 const paymentCodes = [
   'payment_required',
@@ -64,14 +64,15 @@ export const paymentRequired = z
     error: z.string().meta({ description: 'One sentence for a person.' }),
     accepts: z
       .array(requirementV1)
-      .meta({ description: 'One token a network, on networks that version 1 has a name for.' }),
+      .meta({ description: 'One token of each network that has a name in version 1.' }),
     code: z.enum(paymentCodes),
     reason: z
       .string()
       .regex(/^[a-z0-9_]{1,100}$/)
       .optional()
       .meta({
-        description: 'Why the payment that came was not taken: a machine word, ours or the facilitator’s.',
+        description:
+          'The machine-readable reason why the payment was rejected, from the gateway or the facilitator.',
         examples: ['authorization_expired'],
       }),
     quote_digest: quoteDigest,
@@ -87,27 +88,30 @@ export const accepted = z
     quote_digest: quoteDigest,
     receipt_token: z.string().optional().meta({
       description:
-        'Opens the result on the receipt. A replay carries it only where it shows the quote (version 2).',
+        "Gives access to the result on the receipt. A replay's answer has it only if its payment names the quote (version 2).",
     }),
     receipt_url: url,
     call_id: callId,
     ...jobName,
     payment: paymentSummary,
   })
-  .meta({ description: 'Paid and enqueued; not yet done.' });
+  .meta({ description: 'The payment is settled and the call is enqueued, not yet completed.' });
 export type Accepted = z.infer<typeof accepted>;
 
 const check = z.strictObject({
   name: z.enum(['caller', 'signature', 'nonce', 'permission']),
   passed: z.boolean(),
-  detail: z.string().meta({ description: 'Our own words, for a person.' }),
+  detail: z.string().meta({ description: 'One sentence for a person.' }),
 });
 
 const dryRunFacts = {
   mode: z.enum(invocationModes),
   auth_mode: z.enum(authModes).optional(),
   caller: address.optional(),
-  asserted: z.literal(true).optional().meta({ description: 'Nothing proves that the asker is this caller.' }),
+  asserted: z
+    .literal(true)
+    .optional()
+    .meta({ description: 'The request does not prove that it comes from this caller.' }),
   checks: z.array(check),
   ...jobName,
 };
@@ -116,7 +120,7 @@ export const dryRunAllowed = z
   .strictObject({ allowed: z.literal(true), ...dryRunFacts })
   .meta({ description: 'The request would be allowed.' });
 
-/** What a refused dry run says beside `error` and `code`, as far as it came. */
+/** Fields of a refused dry run beside `error` and `code`; those of later checks are absent. */
 export const dryRunRefusal = {
   allowed: z.literal(false).optional(),
   mode: dryRunFacts.mode.optional(),

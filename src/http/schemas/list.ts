@@ -15,17 +15,17 @@ export const cursorQuery = {
     .string()
     .max(64)
     .optional()
-    .meta({ description: '`next` of the page before: valid for the same list of the same ledger only.' }),
+    .meta({ description: '`next` of the previous page; valid only for the same list of the same ledger.' }),
   limit,
 };
 
-/** The cursor behind a page. */
+/** The cursor of the next page. */
 export const next = z
   .string()
   .nullable()
   .meta({ description: 'The cursor of the next page; null on the last page.' });
 
-/** How far the read models had come. */
+/** The position of the read models in the ledger. */
 export const asOf = {
   as_of_seq: count.meta({ description: 'The last event that the read models include.' }),
 };

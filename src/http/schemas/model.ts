@@ -3,27 +3,27 @@ import { z } from 'zod';
 export const currency = z
   .string()
   .regex(/^[A-Z]{3,8}$/)
-  .meta({ description: 'What prices and credit are counted in.', examples: ['USD'] });
+  .meta({ description: 'The currency of prices and credit.', examples: ['USD'] });
 
 const perMillion = z
   .string()
   .regex(/^(?:0|[1-9]\d{0,5})(?:\.\d{1,9})?$/)
-  .meta({ description: 'For a million tokens, as a decimal string.', examples: ['2.5'] });
+  .meta({ description: 'The price of a million tokens, as a decimal string.', examples: ['2.5'] });
 
 export const model = z.strictObject({
   id: z.string().meta({ description: 'The `model` of a request.', examples: ['vendor/large'] }),
   object: z.literal('model'),
-  created: z.int().min(0).meta({ description: 'Always the same: upstreams do not tell.' }),
+  created: z.int().min(0).meta({ description: 'A constant: upstreams do not report it.' }),
   owned_by: z.literal('tollbook'),
-  free_tier: z.boolean().meta({ description: 'For everybody, without a key.' }),
+  free_tier: z.boolean().meta({ description: 'Whether the model can be used without a key.' }),
   price: z
     .strictObject({ input: perMillion, output: perMillion, currency })
     .meta({ description: 'Both are 0 in the free tier.' }),
-  context_length: z.int().min(1).meta({ description: 'In tokens, prompt and answer together.' }),
-  max_output_tokens: z.int().min(1).meta({ description: 'Of an answer, at most.' }),
+  context_length: z.int().min(1).meta({ description: 'The most tokens of prompt and answer together.' }),
+  max_output_tokens: z.int().min(1).meta({ description: 'The most tokens of an answer.' }),
 });
 export type ModelJson = z.infer<typeof model>;
 
-export const modelList = z
-  .strictObject({ object: z.literal('list'), data: z.array(model) })
-  .meta({ description: 'In the order of the configuration; with a key, those that it may use.' });
+export const modelList = z.strictObject({ object: z.literal('list'), data: z.array(model) }).meta({
+  description: 'The models in the order of the configuration; with a key, only those that it may use.',
+});

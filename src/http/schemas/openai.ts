@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** OpenAI's own shapes, as far as this gateway knows of them: everything else in a body is passed on as it is. */
+/** The parts of OpenAI's shapes that the gateway reads. Other fields of a body are passed on unchanged. */
 const tokens = z.int().min(0);
 const messageContent = z.union([z.string(), z.array(z.looseObject({ type: z.string() }))]);
 
@@ -10,20 +10,21 @@ export const chatRequest = z
       .string()
       .min(1)
       .max(200)
-      .meta({ description: 'One of `GET /v1/models`.', examples: ['devnet-small'] }),
+      .meta({ description: 'A model of `GET /v1/models`.', examples: ['devnet-small'] }),
     messages: z.array(z.looseObject({ role: z.string(), content: messageContent.nullish() })).min(1),
-    stream: z.boolean().nullish().meta({ description: 'Events instead of one body.' }),
+    stream: z.boolean().nullish().meta({ description: 'Whether the answer is an event stream.' }),
     stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
     max_tokens: z.int().min(1).nullish(),
     max_completion_tokens: z.int().min(1).nullish().meta({
-      description: "Of each choice. Left out: the model's longest answer, or as much as the credit pays for.",
+      description:
+        "The limit of each choice. Default: the model's longest answer, or as much as the credit pays for.",
     }),
     n: z.int().min(1).max(128).nullish(),
   })
   .meta({
     description:
-      "OpenAI's request of text, tools and response formats, with the usual samplers of open models, goes to the model as it " +
-      'is. Another parameter, or one that may cost more than tokens, is refused with `unsupported_parameter`.',
+      "OpenAI's request for text, tools and response formats, with the usual samplers of open models, is passed to the model " +
+      'unchanged. Other parameters, and those that may cost more than tokens, are refused with `unsupported_parameter`.',
   });
 
 export const chatCompletion = z
@@ -44,15 +45,15 @@ export const chatCompletion = z
       .looseObject({ prompt_tokens: tokens, completion_tokens: tokens, total_tokens: tokens.optional() })
       .nullish(),
   })
-  .meta({ description: "The model's answer, byte for byte as its server gave it." });
+  .meta({ description: 'The answer of the upstream, byte for byte.' });
 
 export const openAiErrorBody = z
   .strictObject({
     error: z.strictObject({
       message: z.string().meta({ description: 'One sentence for a person.' }),
       type: z.string(),
-      param: z.string().nullable().meta({ description: 'The parameter that is meant.' }),
+      param: z.string().nullable().meta({ description: 'The parameter that is wrong.' }),
       code: z.string(),
     }),
   })
-  .meta({ description: "OpenAI's envelope." });
+  .meta({ description: "An error in OpenAI's format." });

@@ -6,12 +6,14 @@ import { credit } from './credit.ts';
 import { time } from './values.ts';
 
 const id = z.int().min(1);
-export const keyId = id.meta({ description: 'The key, for whoever may not see it.', examples: [7] });
+export const keyId = id.meta({ description: 'The id of the key. It is not secret.', examples: [7] });
 export const accountName = z
   .string()
   .regex(accountNamePattern)
-  .meta({ description: 'The account that keys spend from.', examples: ['alice'] });
-const prefix = z.string().meta({ description: 'How the key begins.', examples: ['sk-net-Ab3xYz'] });
+  .meta({ description: 'The account that the keys spend from.', examples: ['alice'] });
+const prefix = z
+  .string()
+  .meta({ description: 'The first characters of the key.', examples: ['sk-net-Ab3xYz'] });
 
 const limit = z.coerce
   .number()
@@ -19,14 +21,14 @@ const limit = z.coerce
   .min(1)
   .max(1_000)
   .default(100)
-  .meta({ description: 'At most so many.' });
+  .meta({ description: 'The most items of a page.' });
 const after = (name: string) =>
   z.coerce
     .number()
     .int()
     .min(0)
     .default(0)
-    .meta({ description: `The last \`${name}\` of the page before.` });
+    .meta({ description: `The last \`${name}\` of the previous page.` });
 
 export const keysQuery = z.strictObject({
   account: accountName.optional().meta({ description: 'Only the keys of this account.' }),
@@ -42,58 +44,62 @@ export const listedKey = z
     account: accountName,
     name: z.string(),
     prefix,
-    models: z.array(z.string()).nullable().meta({ description: 'Those it may use; null: all.' }),
+    models: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: 'The models that the key may use; null: all.' }),
     cap: credit
       .nullable()
-      .meta({ description: 'What it may spend in all; null: as much as the account has.' }),
-    spent: credit.meta({ description: 'Of that, with what is held.' }),
+      .meta({ description: 'The most that the key may spend in total; null: no limit beside the balance.' }),
+    spent: credit.meta({ description: 'Spent so far, holds included.' }),
     created_at: time,
     expires_at: time.nullable(),
     revoked_at: time.nullable(),
-    last_used_at: time.nullable().meta({ description: 'To the minute.' }),
+    last_used_at: time.nullable().meta({ description: 'With a precision of one minute.' }),
   })
-  .meta({ description: 'An API key without the key.' });
+  .meta({ description: 'An API key without its secret.' });
 export type ListedKeyJson = z.infer<typeof listedKey>;
 
 export const listedKeys = z
   .strictObject({ keys: z.array(listedKey) })
-  .meta({ description: 'Keys of all accounts, oldest first, those that ended too.' });
+  .meta({ description: 'Keys of all accounts, oldest first, expired and revoked keys included.' });
 
-/** An amount that a client writes: the smallest number of digits is not asked for. */
-const askedCredit = z.string().regex(/^(?:0|[1-9]\d{0,8})(?:\.\d{1,6})?$/);
+/** An amount in a request; unlike amounts in answers it may have fewer decimal digits. */
+const requestedCredit = z.string().regex(/^(?:0|[1-9]\d{0,8})(?:\.\d{1,6})?$/);
 
 export const keyRequest = z
   .strictObject({
-    account: accountName.meta({ description: 'Opened where there is none of this name.' }),
+    account: accountName.meta({ description: 'The account is created if it does not exist.' }),
     name: z
       .string()
       .regex(apiKeyNamePattern)
       .default('default')
-      .meta({ description: 'What its owner calls it.', examples: ['my bot'] }),
-    models: z
-      .array(z.string().regex(modelNamePattern))
-      .min(1)
-      .max(100)
-      .optional()
-      .meta({ description: 'Those it may use, whether they are served yet or not; all where left out.' }),
-    cap: askedCredit
-      .optional()
-      .meta({ description: 'What it may spend in all, in the currency.', examples: ['5.00'] }),
+      .meta({ description: 'A name for its owner.', examples: ['my bot'] }),
+    models: z.array(z.string().regex(modelNamePattern)).min(1).max(100).optional().meta({
+      description: 'The models that the key may use, whether they are served or not; all by default.',
+    }),
+    cap: requestedCredit.optional().meta({
+      description: 'The most that the key may spend in total, in the currency.',
+      examples: ['5.00'],
+    }),
     days: z
       .int()
       .min(1)
       .max(3_650)
       .optional()
-      .meta({ description: 'How long it holds; for ever where left out.', examples: [30] }),
+      .meta({
+        description: 'The days until the key expires; by default it does not expire.',
+        examples: [30],
+      }),
   })
-  .meta({ description: 'A key to be made.' });
+  .meta({ description: 'The key to create.' });
 
 export const issuedKey = z
   .strictObject({
     key_id: keyId,
     account: accountName,
     prefix,
-    key: z.string().meta({ description: 'The key itself, shown this once.' }),
+    key: z.string().meta({ description: 'The secret. It is not shown again.' }),
   })
   .meta({ description: 'A new key.' });
 export type IssuedKeyJson = z.infer<typeof issuedKey>;
@@ -104,11 +110,11 @@ export const account = z
   .strictObject({
     account_id: id,
     account: accountName,
-    balance: credit.meta({ description: 'What can be spent now.' }),
-    held: credit.meta({ description: 'Set aside for completions under way.' }),
-    total_used: credit.meta({ description: 'What all completions have cost.' }),
+    balance: credit.meta({ description: 'The credit that can be spent now.' }),
+    held: credit.meta({ description: 'The credit held for open completions.' }),
+    total_used: credit.meta({ description: 'The cost of all completions so far.' }),
   })
-  .meta({ description: 'An account of credit.' });
+  .meta({ description: 'A credit account.' });
 export type AccountJson = z.infer<typeof account>;
 
 export const accounts = z
@@ -117,12 +123,12 @@ export const accounts = z
 
 export const grantRequest = z
   .strictObject({
-    amount: askedCredit
+    amount: requestedCredit
       .refine((text) => parseCredit(text) !== 0n, 'must be above 0')
       .meta({ description: 'In the currency, above 0.', examples: ['5.00'] }),
   })
-  .meta({ description: 'Credit to be given.' });
+  .meta({ description: 'The credit to grant.' });
 
 export const granted = z
   .strictObject({ account: accountName, balance: credit })
-  .meta({ description: 'What the account can spend now.' });
+  .meta({ description: 'The balance after the grant.' });

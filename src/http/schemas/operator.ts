@@ -7,19 +7,25 @@ export const deadLettersQuery = z.strictObject({
     .int()
     .min(0)
     .default(0)
-    .meta({ description: 'The last `call_id` of the page before.' }),
-  limit: z.coerce.number().int().min(1).max(1_000).default(100).meta({ description: 'At most so many.' }),
+    .meta({ description: 'The last `call_id` of the previous page.' }),
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(1_000)
+    .default(100)
+    .meta({ description: 'The most items of a page.' }),
 });
 
 export const deadLetter = z.strictObject({
   call_id: callId,
   quote_digest: quoteDigest,
   ...jobName,
-  attempts: count.meta({ description: 'How often it was handed out.' }),
+  attempts: count.meta({ description: 'How often the call was delivered or leased.' }),
   last_error: z
     .string()
     .nullable()
-    .meta({ description: "The runner's own words, without control characters." }),
+    .meta({ description: 'The error of the last attempt, without control characters.' }),
   dead_since: time,
   created_at: time,
 });
@@ -27,6 +33,6 @@ export type DeadLetter = z.infer<typeof deadLetter>;
 
 export const deadLetters = z
   .strictObject({ calls: z.array(deadLetter) })
-  .meta({ description: 'Calls that no attempt could deliver, oldest first.' });
+  .meta({ description: 'The dead letters, oldest first.' });
 
 export const requeued = z.strictObject({ call_id: callId, status: z.literal('enqueued') });

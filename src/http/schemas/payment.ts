@@ -18,7 +18,7 @@ function ofAnyScheme(pick: (wire: PaymentScheme['wire']) => z.ZodObject | undefi
 const maxTimeoutSeconds = z
   .int()
   .min(1)
-  .meta({ description: 'The longest an authorization may hold, from now.' });
+  .meta({ description: 'The longest validity of an authorization, from now.' });
 
 export const requirementV1 = z.strictObject({
   scheme: x402Scheme,
@@ -36,7 +36,7 @@ export const requirementV1 = z.strictObject({
 });
 
 const echoedDigest = quoteDigest.meta({
-  description: 'The quote. A payment that repeats it keeps its price until it expires.',
+  description: 'The quote. Its price is valid until it expires, for a payment that repeats it.',
 });
 
 export const requirementV2 = z.strictObject({
@@ -69,11 +69,11 @@ export const paymentRequiredV2 = z
 
 export const signedPayload = ofAnyScheme(({ payload }) => payload);
 
-/** `PAYMENT-SIGNATURE`, decoded. Other fields of the protocol may stand beside these. */
+/** `PAYMENT-SIGNATURE`, decoded. It may have other fields of the protocol. */
 export const paymentV2 = z
   .looseObject({
     x402Version: z.literal(2),
-    accepted: requirementV2.meta({ description: 'One of the offered `accepts`, repeated as it is.' }),
+    accepted: requirementV2.meta({ description: 'One of the offered `accepts`, unchanged.' }),
     payload: signedPayload,
     extensions: z
       .looseObject({
@@ -118,6 +118,6 @@ export const paymentSummary = z
     symbol,
     amount: atoms,
     payer: address,
-    transaction: hex32.meta({ description: 'The transaction that moved the money.' }),
+    transaction: hex32.meta({ description: 'The transaction that transferred the payment.' }),
   })
   .meta({ description: 'The settled payment.' });

@@ -168,7 +168,7 @@ export const auditedAccount = z
 
 export const auditedCredit = z
   .strictObject({ ...asOf, accounts: z.array(auditedAccount), next })
-  .meta({ description: 'Accounts of credit in the order of their ids.' });
+  .meta({ description: 'Credit accounts in the order of their ids.' });
 export type AuditedCredit = z.infer<typeof auditedCredit>;
 
 export const totalsQuery = z.strictObject({ from: day, to: day, ...job });
@@ -181,7 +181,10 @@ export const totals = z
         day,
         ...jobName,
         ...token,
-        payments: count.meta({ description: 'Payments settled on that day whose settlement still stands.' }),
+        payments: count.meta({
+          description:
+            'Payments settled on that day, without those whose settlement was disproved or reorged out.',
+        }),
         amount: atoms,
         completed: count.meta({ description: 'How many of them have completed calls.' }),
         dead_lettered: count,
@@ -189,7 +192,7 @@ export const totals = z
         refunded_amount: atoms,
       }),
     ),
-    complete: z.boolean().meta({ description: 'False where rows were left out: request fewer days.' }),
+    complete: z.boolean().meta({ description: 'False if rows are missing: request fewer days.' }),
   })
   .meta({ description: 'The income of each job on each day (UTC) of settlement, by token.' });
 export type Totals = z.infer<typeof totals>;

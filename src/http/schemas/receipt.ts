@@ -23,7 +23,10 @@ export const receipt = z
   .strictObject({
     quote_digest: quoteDigest,
     state: z.enum(states),
-    paid: z.boolean().nullable().meta({ description: 'Whether money moved; null while nobody can know.' }),
+    paid: z
+      .boolean()
+      .nullable()
+      .meta({ description: 'Whether money moved; null while the outcome is unknown.' }),
     ...jobName,
     quote_expires_at: time,
     call_id: callId.optional(),
@@ -34,18 +37,18 @@ export const receipt = z
           type: z
             .string()
             .regex(/^[a-z_]+$/)
-            .meta({ description: 'More types may come.', examples: ['payment_settled'] }),
+            .meta({ description: 'Later versions may add types.', examples: ['payment_settled'] }),
           at: time,
         }),
       )
-      .meta({ description: 'All that happened, in its order.' }),
+      .meta({ description: 'All events of the quote, in order.' }),
     result: z
       .strictObject({ content_type: contentType, body_base64: z.base64() })
       .nullable()
       .optional()
       .meta({
-        description: 'What the runner answered; null while there is nothing. Only with the receipt token.',
+        description: "The runner's result; null until there is one. Only with the receipt token.",
       }),
   })
-  .meta({ description: "A quote's story." });
+  .meta({ description: 'The state of a quote, its payment and its call.' });
 export type Receipt = z.infer<typeof receipt>;

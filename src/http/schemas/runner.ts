@@ -5,8 +5,8 @@ const leaseSecs = z
   .int()
   .min(5)
   .max(3_600)
-  .meta({ description: 'How long the lease holds, from now.', examples: [60] });
-const leaseId = z.uuid().meta({ description: 'Names the lease: the fence against earlier holders.' });
+  .meta({ description: 'How long the lease is valid, from now.', examples: [60] });
+const leaseId = z.uuid().meta({ description: 'The lease, and its fencing token against earlier holders.' });
 
 export const leaseBody = z
   .strictObject({
@@ -14,7 +14,7 @@ export const leaseBody = z
       .int()
       .min(1)
       .max(100)
-      .meta({ description: 'At most so many calls.', examples: [10] }),
+      .meta({ description: 'The most calls to lease.', examples: [10] }),
     lease_secs: leaseSecs,
     wait_secs: z
       .int()
@@ -27,9 +27,9 @@ export const leaseBody = z
       .min(1)
       .max(100)
       .optional()
-      .meta({ description: "Some of the runner's own services; all of them where left out." }),
+      .meta({ description: "Some of the runner's services; all of them by default." }),
   })
-  .meta({ description: 'How many calls a runner takes, and for how long.' });
+  .meta({ description: 'How many calls the runner leases, and for how long.' });
 
 export const extendBody = z.strictObject({ lease_id: leaseId, lease_secs: leaseSecs });
 
@@ -50,10 +50,10 @@ export const completeBody = z.strictObject({
 
 export const failBody = z.strictObject({
   lease_id: leaseId,
-  error: z.string().max(1_000).meta({ description: "What went wrong, for the operator's eyes." }),
-  retry: z
-    .boolean()
-    .meta({ description: 'Whether the call may be tried again; a dead letter at once if not.' }),
+  error: z.string().max(1_000).meta({ description: 'The error, for the operator.' }),
+  retry: z.boolean().meta({
+    description: 'Whether the call may be tried again; otherwise it becomes a dead letter at once.',
+  }),
 });
 
 export const leasedCall = z.strictObject({
@@ -62,18 +62,18 @@ export const leasedCall = z.strictObject({
   attempt,
   ...jobName,
   metadata: z.record(z.string(), z.string()).meta({
-    description: 'What a pushed call has as headers.',
+    description: 'The headers of a pushed call.',
     examples: [{ 'X-X402-ORIGIN': 'x402', 'X-NET-CALL-ID': '42' }],
   }),
   content_type: contentType,
-  body_base64: z.base64().meta({ description: "The request's bytes, untouched." }),
+  body_base64: z.base64().meta({ description: 'The bytes of the request, unchanged.' }),
   lease_expires_at: time,
 });
 export type LeasedCallJson = z.infer<typeof leasedCall>;
 
 export const leases = z
   .strictObject({ calls: z.array(leasedCall) })
-  .meta({ description: 'The calls that were leased; none where none came due in time.' });
+  .meta({ description: 'The leased calls; empty if no call came due within `wait_secs`.' });
 
 export const extended = z.strictObject({ lease_expires_at: time });
 export const completed = z.strictObject({ status: z.literal('completed') });

@@ -4,7 +4,7 @@ import { count, time } from './values.ts';
 
 const checkShape = {
   ok: z.boolean(),
-  detail: z.string().optional().meta({ description: 'What is wrong, or worth knowing.' }),
+  detail: z.string().optional().meta({ description: 'The problem, or a remark.' }),
 };
 export const readinessCheck = z.strictObject(checkShape);
 
@@ -14,7 +14,9 @@ export const readiness = z
     checked_at: time,
     database: readinessCheck,
     migrations: readinessCheck,
-    facilitator: readinessCheck.meta({ description: 'Reachable, and settles on every accepted network.' }),
+    facilitator: readinessCheck.meta({
+      description: 'The facilitator is reachable and settles on every accepted network.',
+    }),
     chains: z.record(z.string(), readinessCheck).meta({ description: 'By CAIP-2 name.' }),
     outbox: z.strictObject({
       ...checkShape,
@@ -22,55 +24,58 @@ export const readiness = z
       oldest_due_ms: count.meta({ description: 'How long the oldest due call has been waiting.' }),
     }),
     chat: readinessCheck.optional().meta({
-      description: 'Where models are served as well: no part of `status`, which is about payments.',
+      description: 'If the gateway also serves models. Not part of `status`, which is about payments.',
     }),
   })
   .meta({
-    description: 'From states that are asked for in the background: asking here costs nobody anything.',
+    description: 'Read from the results of background checks: a request makes no call to any peer.',
   });
 export type ReadinessJson = z.infer<typeof readiness>;
 
 const counter = (description: string) => count.meta({ description });
 const counters = {
   accepted: counter('Paid calls that were enqueued.'),
-  denied: counter('Callers that were not permitted.'),
-  replay_denied: counter('Payments and nonces that were used before, for another request.'),
-  enqueue_failed: counter('Requests turned away for want of room, before any money moved.'),
-  dry_run: counter('Dry runs, whatever came of them.'),
+  denied: counter('Requests whose caller was not permitted.'),
+  replay_denied: counter('Requests whose payment or nonce was used before, for another request.'),
+  enqueue_failed: counter('Requests refused before any money moved because the outbox was full.'),
+  dry_run: counter('Dry runs, with any result.'),
   quoted: counter('Quotes issued.'),
   settled: counter('Payments settled.'),
-  settlement_unknown: counter('Settlements whose outcome was not known at first.'),
+  settlement_unknown: counter('Settlements whose outcome was unknown at first.'),
   settlement_failed: counter(
-    'Settlements that failed before anything was broadcast, or can never land any more.',
+    'Settlements that failed before anything was broadcast, or that can no longer land.',
   ),
-  settlement_disproved: counter("Settlements on a facilitator's word that the chain does not know."),
-  settlement_reorged: counter('Settlements whose block was replaced before it was final.'),
+  settlement_disproved: counter(
+    'Settlements that only the facilitator reported and the chain does not show.',
+  ),
+  settlement_reorged: counter('Settlements whose block was reorged out.'),
   dry_run_allowed: counter('Dry runs that were allowed.'),
   dry_run_denied: counter('Dry runs that were denied.'),
   dry_run_error: counter('Dry runs that could not be decided.'),
-  delivered: counter('Times a call was handed to a runner.'),
+  delivered: counter('Deliveries of calls to runners.'),
   completed: counter('Calls completed.'),
-  dead_lettered: counter('Calls that no attempt could deliver.'),
+  dead_lettered: counter('Calls that became dead letters.'),
 } satisfies Record<keyof Counters, z.ZodType<number>>;
 
 export const stats = z
   .strictObject({
     status: z.literal('ok'),
-    as_of_seq: count.meta({ description: "The ledger's last entry that is counted." }),
+    as_of_seq: count.meta({ description: 'The last event that is counted.' }),
     counters: z.strictObject(counters),
   })
-  .meta({ description: 'Events of paid jobs, counted since the ledger began.' });
+  .meta({ description: 'Counts of the events of paid jobs since the ledger began.' });
 export type Stats = z.infer<typeof stats>;
 
-export const routingReadiness = z
+export const chatReadiness = z
   .strictObject({
     status: z.enum(['ready', 'not_ready']),
     database: readinessCheck,
     models: z
       .record(z.string(), readinessCheck)
-      .meta({ description: 'By their names: whether an upstream of each may be asked.' }),
-    spend_auth: readinessCheck
-      .optional()
-      .meta({ description: 'Where spends are taken: whether the operator has the ether to claim them.' }),
+      .meta({ description: 'By name: whether the model has a healthy upstream.' }),
+    spend_auth: readinessCheck.optional().meta({
+      description:
+        'If spend authorizations are accepted: whether the operator has the ether to pay out spends.',
+    }),
   })
-  .meta({ description: 'From what is known already: asking here costs nobody anything.' });
+  .meta({ description: 'Read from the results of background checks: a request makes no call to any peer.' });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { maxJobIndex } from '../../domain/payments/job.ts';
 
-/** The values that every body is made of, as they are written on the wire. */
+/** The wire formats of values that many bodies have. */
 export const hex32 = z
   .string()
   .regex(/^0x[0-9a-f]{64}$/)
@@ -11,7 +11,7 @@ export const hex32 = z
   });
 
 export const quoteDigest = hex32.meta({
-  description: "The quote's EIP-712 digest: its name everywhere.",
+  description: 'The EIP-712 digest of the quote, which identifies it.',
   examples: ['0x19581e27de7ced00ff1ce50b2047e7a567c76b1cbaebabe5ef03f7c3017bb5b7'],
 });
 
@@ -42,7 +42,7 @@ export const wei = z
   .regex(/^[1-9]\d{0,77}$/)
   .meta({ description: 'In wei, as a decimal string.', examples: ['1000000000000000'] });
 
-/** RFC 3339 UTC in milliseconds; the database's clock alone decides. */
+/** RFC 3339 in UTC with milliseconds, from the clock of the database. */
 export const time = z
   .string()
   .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
@@ -69,7 +69,7 @@ export const callId = z
     examples: [42],
   });
 
-export const attempt = z.int().min(1).meta({ description: 'Which handing-out of the call this is, from 1.' });
+export const attempt = z.int().min(1).meta({ description: 'The number of the attempt, from 1.' });
 
 export const url = z
   .string()
@@ -79,4 +79,4 @@ export const url = z
 export const contentType = z
   .string()
   .nullable()
-  .meta({ description: 'The content type that came with the bytes; null where none came.' });
+  .meta({ description: 'The content type of the request; null if it had none.' });

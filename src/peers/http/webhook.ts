@@ -12,13 +12,13 @@ export interface WebhookMessage {
 
 export type WebhookAnswer =
   | { readonly kind: 'delivered' }
-  /** The receiver may have got the message all the same. */
+  /** The receiver may have got the message nevertheless. */
   | { readonly kind: 'failed'; readonly cause: string };
 
 export interface Webhook {
   /**
    * One POST, never repeated; a 2xx means delivered.
-   * @throws TypeError for an id or a time out of form, where messages are signed
+   * @throws TypeError for a malformed id or time, if messages are signed
    */
   send(message: WebhookMessage): Promise<WebhookAnswer>;
   /** Waits for running messages, then drops the connections. */

@@ -20,8 +20,8 @@ export type PushAnswer =
     }
   | { readonly kind: 'retry'; readonly reason: string; readonly retryAfterMs?: number }
   | { readonly kind: 'dead'; readonly reason: string }
-  /** 410: the runner wants no more calls. */
-  | { readonly kind: 'gone' };
+  /** 410: the runner accepts no more calls. */
+  | { readonly kind: 'unavailable' };
 
 export interface PushRunner {
   /** Delivers once. Delivery is at least once: a retry may repeat work that was done. */
@@ -32,14 +32,14 @@ export interface PushRunner {
 
 export interface PushRunnerOptions {
   readonly url: string;
-  /** Over the whole delivery, the result included. */
+  /** The limit of a whole delivery, including its result. */
   readonly timeoutMs: number;
   readonly maxResultBytes: number;
 }
 
 /**
  * A client of one runner's push endpoint.
- * @throws TypeError when the URL is none: a mistake of the configuration
+ * @throws TypeError for an invalid URL
  */
 export function createPushRunner(options: PushRunnerOptions): PushRunner {
   const { pathname, search } = new URL(options.url);
@@ -64,10 +64,10 @@ function judge(answer: HttpAnswer): PushAnswer {
     return isSuccess(answer.status) ? completed(answer, answer.body) : refused(answer);
   }
   const { head, cause } = answer;
-  // A refusal stands by its status line; only a result needs its body whole.
+  // the status of a refusal decides alone; a result also requires its complete body
   if (head && !isSuccess(head.status)) return refused(head);
   if (head && cause === 'too_large') return completed(head, undefined);
-  // Our own headers were refused by the HTTP client: another try would say the same.
+  // the HTTP client refused the gateway's headers: a retry would be refused too
   if (cause === 'invalid_request') return { kind: 'dead', reason: cause };
   return { kind: 'retry', reason: cause };
 }
@@ -83,7 +83,7 @@ function completed(head: HttpHead, result: Buffer | undefined): PushAnswer {
 }
 
 function refused({ status, headers }: HttpHead): PushAnswer {
-  if (status === 410) return { kind: 'gone' };
+  if (status === 410) return { kind: 'unavailable' };
   const reason = `status_${status}`;
   if (status !== 429 && status < 500) return { kind: 'dead', reason };
   return { kind: 'retry', reason, ...retryAfter(headers['retry-after']) };

@@ -110,7 +110,7 @@ describe('an answer of', () => {
     [500, { kind: 'retry', reason: 'status_500' }],
     [503, { kind: 'retry', reason: 'status_503' }],
     [599, { kind: 'retry', reason: 'status_599' }],
-    [410, { kind: 'gone' }],
+    [410, { kind: 'unavailable' }],
     [400, { kind: 'dead', reason: 'status_400' }],
     [404, { kind: 'dead', reason: 'status_404' }],
     [302, { kind: 'dead', reason: 'status_302' }],
@@ -125,7 +125,7 @@ describe('an answer of', () => {
     const stuck = await serve((_, response) => response.writeHead(410).write('x'), {
       timeoutMs: 500,
     });
-    expect(await stuck.push(call)).toEqual({ kind: 'gone' });
+    expect(await stuck.push(call)).toEqual({ kind: 'unavailable' });
     const cut = await serve((_, response) => {
       response.writeHead(503, { 'retry-after': '2', 'content-length': 9 });
       response.write('x', () => response.destroy());
