@@ -130,7 +130,8 @@ describe('a settlement of unknown outcome', () => {
     await startTestGateway(setup);
     proxy.faults.settle = 'cut_after';
     const payments = await Promise.all(Array.from({ length: 6 }, () => quoteAndSign(gateway, job, 'x')));
-    await Promise.all(payments.map((payment) => pay(gateway, payment)));
+    const answers = await Promise.all(payments.map((payment) => pay(gateway, payment)));
+    expect(answers.map(({ json }) => json.code)).toEqual(payments.map(() => 'settlement_pending'));
     await Promise.all(payments.map((payment) => reaches(gateway, payment, 'completed')));
     const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
     expect(events.filter(({ type }) => type === 'payment_settled')).toHaveLength(6);
