@@ -54,7 +54,7 @@ test('a facilitator that keeps failing is not asked any more: payments are 503 a
   expect(await chain.balance(payTo)).toBe(before);
   const ready = await gateway.get('/x402/ready');
   expect(ready).toMatchObject({ status: 503, json: { status: 'not_ready', facilitator: { ok: false } } });
-  expect(ready.json.facilitator.detail).toContain('circuit open');
+  expect(ready.json.facilitator.detail).toContain('circuit breaker open');
   expect(told()).toMatchObject([{ level: 40, cause: 'status_502' }]);
 
   for (const each of ['supported', 'verify', 'settle'] as const) proxy.faults[each] = 'pass';

@@ -110,7 +110,7 @@ test('with nothing left to offer there is no quote, but 503, and nothing stands 
 test('a facilitator that is down stops no start: everything is offered, with a warning', async () => {
   const { gateway, told, lines } = await start('cut_before');
   expect(offered(await gateway.post(job, { body: 'x' }))).toEqual([home, home, elsewhere]);
-  expect(lines.find(({ msg }) => msg.includes('does not say what it settles'))).toMatchObject({
+  expect(lines.find(({ msg }) => msg.includes('does not answer which tokens it settles'))).toMatchObject({
     level: 40,
     cause: 'connection',
   });

@@ -276,9 +276,9 @@ describe("an operator's own decision", () => {
   });
 
   test.each([
-    [['nonsense', '--unpaid', ...words], 'name its quote'],
-    [[nowhere, ...words], '--paid TRANSACTION and --unpaid'],
-    [[nowhere, '--paid', nowhere, '--unpaid', ...words], '--paid TRANSACTION and --unpaid'],
+    [['nonsense', '--unpaid', ...words], 'name the quote of the settlement'],
+    [[nowhere, ...words], 'give either --paid TRANSACTION or --unpaid'],
+    [[nowhere, '--paid', nowhere, '--unpaid', ...words], 'give either --paid TRANSACTION or --unpaid'],
     [[nowhere, '--paid', '0x12', ...words], 'a transaction is'],
     [[nowhere, '--unpaid', '--by', 'ada'], '--evidence'],
     [[nowhere, '--unpaid', '--evidence', 'seen', '--by', 'a b'], '--by'],
