@@ -126,7 +126,7 @@ describe('books are refused, with what is wrong, of', () => {
     const ended = await tollbook(['export', ...books, ...month, '--input', input, '--out', out]);
     expect(ended).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/may have been exported before the period was over/),
+      stderr: expect.stringMatching(/may have been exported before the period ended/),
     });
     expect([existsSync(out), existsSync(`${out}.partial`)]).toEqual([false, false]);
   });

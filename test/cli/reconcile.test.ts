@@ -145,7 +145,9 @@ test('what cannot be read ends with 2 and its own words, and nothing is kept', a
       : undefined;
   const ended = await run([...usual, '--rpc', `${network}=${proxy.url}`]);
   expect(ended).toMatchObject({ code: 2, stdout: '' });
-  expect(ended.stderr).toMatch(/refuses the transfers of the single block \d+: rpc_error: .*Nothing was stored/);
+  expect(ended.stderr).toMatch(
+    /refuses the transfers of the single block \d+: rpc_error: .*Nothing was stored/,
+  );
   expect(await run([...usual, '--json', '/absent/report.json'])).toMatchObject({
     code: 2,
     stdout: '',

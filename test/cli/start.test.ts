@@ -230,7 +230,7 @@ describe('a running start', () => {
   test('keeps its folder to itself', async () => {
     const { code, stdout, stderr } = await tollbook(['start', '--dir', dir, ...onPort]);
     expect(code).toBe(1);
-    expect(stderr).toContain(`already running here (process ${program.pid})`);
+    expect(stderr).toContain(`already runs in this folder (process ${program.pid})`);
     expect(stdout).toBe('');
     expect(await getJson(`${url}/x402/stats`)).toMatchObject({ status: 'ok' });
   });
@@ -300,7 +300,7 @@ test('a port that is taken is told, and nothing is left running', async () => {
   onTestFinished(() => endProcessesAround(dir));
   const { code, stderr } = await tollbook(['start', '--dir', dir, ...onPort]);
   expect(code).toBe(1);
-  expect(stderr).toContain(`Port ${port} is taken`);
+  expect(stderr).toContain(`Port ${port} is in use`);
   await expectNothingLeft(dir, []);
 });
 
