@@ -37,7 +37,7 @@ token_env = "NOT_SET_ANYWHERE"
 0 = "1.5"
 `;
 
-/** Every mistake of it: the line, the path, and a word of what is wrong. */
+/** Every mistake in it: the line, the path, and a part of the message. */
 const badPlaces: readonly (readonly [number, string, string])[] = [
   [2, 'facilitator_url', 'https'],
   [3, 'rate_per_native_unit', 'decimal'],
@@ -80,7 +80,7 @@ test('every mistake is named at once, each with its line and path', async () => 
   );
 });
 
-test('a gateway with a bad file does not even try to listen', async () => {
+test('a gateway with an invalid configuration does not listen', async () => {
   const taken = createServer().listen(0, '127.0.0.1');
   await once(taken, 'listening');
   onTestFinished(() => {
@@ -93,7 +93,7 @@ test('a gateway with a bad file does not even try to listen', async () => {
   expect(stderr).toContain(`${badPlaces.length} mistakes`);
 });
 
-test('a gateway without DATABASE_URL says so, and a wrong one is never repeated', async () => {
+test('a gateway without DATABASE_URL reports that, and an invalid one is not printed', async () => {
   const serve = ['serve', '--config', 'config/dev.toml'];
   const env = { TOLLBOOK_RUNNER_TOKEN: runnerToken };
   expect(await tollbook(serve, env)).toMatchObject({
@@ -114,7 +114,7 @@ test.each([['a file that is not there'], ['a folder']])('%s cannot be checked', 
   });
 });
 
-test('TOML that cannot be parsed is told with its line', async () => {
+test('TOML that cannot be parsed is reported with its line', async () => {
   const file = fileOf('bind_address = "127.0.0.1:8402"\nfacilitator_url = \n');
   expect(await tollbook(['config', 'check', file])).toMatchObject({
     code: 78,
@@ -130,7 +130,7 @@ test.each([
   [['serve']],
   [['calls', 'requeue', 'first']],
   [['runners', 'resume']],
-])('%j is no command: the usage is shown', async (args) => {
+])('the arguments %j are no valid command, and the usage is shown', async (args) => {
   const { code, stdout, stderr } = await tollbook(args);
   expect(code).toBe(64);
   expect(stderr).not.toBe('');

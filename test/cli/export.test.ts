@@ -45,8 +45,8 @@ async function untilNow({ db, pool }: TestDatabase): Promise<string[]> {
   return ['--from', events[0]?.at.slice(0, 10) ?? '', '--to', to];
 }
 
-describe("a real gateway's books", () => {
-  test('are the same from the database and from its export, and hold every payment', async () => {
+describe("the books of a gateway's ledger", () => {
+  test('are the same from the database and from its export, and contain every payment', async () => {
     const database = await paidLedger();
     const dir = temporaryFolder();
     const [file, out] = [path.join(dir, 'ledger.jsonl'), path.join(dir, 'books.csv')];
@@ -80,7 +80,7 @@ describe("a real gateway's books", () => {
       expect(await complaintsOf(tool, out)).toBe('');
     });
 
-  test('are refused where the period is not over by the clock of the database', async () => {
+  test('are refused for a period that has not ended by the clock of the database', async () => {
     const database = await createDatabase();
     const args = ['export', '--format', 'csv', '--from', '2026-01', '--to', '2999-01'];
     const ended = await tollbook(args, { DATABASE_URL: database.url });
@@ -88,7 +88,7 @@ describe("a real gateway's books", () => {
   });
 });
 
-describe('books are refused, with what is wrong, of', () => {
+describe('books are refused, with the reason, for', () => {
   const books = ['--format', 'csv'];
   const month = ['--from', '2026-01', '--to', '2026-02'];
 
@@ -97,15 +97,15 @@ describe('books are refused, with what is wrong, of', () => {
     ['half a period', [...books, '--from', '2026-01'], /--to is missing/],
     ['a reversed period', [...books, '--from', '2026-02', '--to', '2026-01'], /reversed/],
     ['an empty period', [...books, '--from', '2026-01', '--to', '2026-01'], /empty.*--to 2026-02/],
-    ['no date', [...books, '--from', 'may', '--to', '2026-02'], /"may" is not a date/],
-    ['a place in the ledger', [...books, ...month, '--from-seq', '3'], /--from-seq is for --format jsonl/],
-    ['a period of the leaves', month, /--from is for the books of a period/],
+    ['an invalid date', [...books, '--from', 'may', '--to', '2026-02'], /"may" is not a date/],
+    ['a position in the ledger', [...books, ...month, '--from-seq', '3'], /--from-seq is for --format jsonl/],
+    ['a period with the format jsonl', month, /--from is for the books of a period/],
     [
-      'an export that is still to be made',
+      'an export time in the future',
       [...books, ...month, '--input', '/dev/null', '--exported-at', '2999-01-01'],
       /--exported-at is when .* has passed/,
     ],
-    ['a file that is not there', [...books, ...month, '--input', '/nowhere'], /\/nowhere cannot be read/],
+    ['a missing file', [...books, ...month, '--input', '/nowhere'], /\/nowhere cannot be read/],
   ])('%s', async (_, args, words) => {
     expect(await tollbook(['export', ...args])).toMatchObject({
       code: 64,
@@ -113,14 +113,14 @@ describe('books are refused, with what is wrong, of', () => {
     });
   });
 
-  test('a period to come', async () => {
+  test('a future period', async () => {
     const input = exportFile(twoMonths().first);
     const args = ['--format', 'csv', '--from', '2998-01', '--to', '2999-01', '--input', input];
     const ended = await tollbook(['export', ...args]);
     expect(ended).toMatchObject({ code: 64, stderr: expect.stringMatching(/in the future/) });
   });
 
-  test('an export that ends before the period, and leaves no file behind', async () => {
+  test('an export that ends before the period, and no file is written', async () => {
     const input = exportFile(twoMonths().first);
     const out = path.join(temporaryFolder(), 'books.csv');
     const ended = await tollbook(['export', ...books, ...month, '--input', input, '--out', out]);

@@ -5,7 +5,7 @@ import { expectBooks } from '../support/credit.ts';
 import { createDatabase } from '../support/database.ts';
 import { tollbook } from '../support/program.ts';
 
-test('an operator makes a key, gives its account credit, takes some away, and ends the key', async () => {
+test('an operator creates a key, grants credit to its account, expires some of it, and revokes the key', async () => {
   const database = await createDatabase();
   const run = (...args: string[]) => tollbook(args, { DATABASE_URL: database.url });
   const make = ['keys', 'create', '--account', 'alice', '--name', 'my bot', '--models', 'small,vendor/large'];
@@ -64,7 +64,7 @@ test('an operator makes a key, gives its account credit, takes some away, and en
   ]);
 });
 
-test('what is not there is said, and nothing is made of it', async () => {
+test('an unknown account or key is reported, and changes nothing', async () => {
   const database = await createDatabase();
   const run = (...args: string[]) => tollbook(args, { DATABASE_URL: database.url });
   const [granted, listed, revoked] = await Promise.all([
@@ -91,7 +91,7 @@ test.each([
   [['credit', 'grant', 'alice', '0.0000001'], 'six after it'],
   [['credit', 'grant', 'alice', '1', '--id', 'short'], '--id'],
   [['credit', 'expire', 'alice', '0.00'], 'above 0'],
-])('%j is told what is wrong with it before the ledger is asked', async (args, word) => {
+])('the invalid arguments %j are refused with the reason, without a database', async (args, word) => {
   const { code, stdout, stderr } = await tollbook(args);
   expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
   expect(stderr).toContain(word);

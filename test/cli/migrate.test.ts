@@ -48,7 +48,7 @@ function serve(url: string) {
   });
 }
 
-test('an empty database gets every migration, and a second time none', async () => {
+test('an empty database gets every migration, and a second run applies none', async () => {
   const url = await emptyDatabase();
   const env = { DATABASE_URL: url };
   expect(await tollbook(['migrate'], env)).toMatchObject({
@@ -64,7 +64,7 @@ test('an empty database gets every migration, and a second time none', async () 
   });
 });
 
-test('of several runs at once one applies everything, and all of them succeed', async () => {
+test('of several concurrent runs one applies every migration, and all of them succeed', async () => {
   const url = await emptyDatabase();
   const ends = await Promise.all([1, 2, 3, 4].map(() => tollbook(['migrate'], { DATABASE_URL: url })));
   expect(ends.map(({ code, stderr }) => ({ code, stderr }))).toEqual(
@@ -75,7 +75,7 @@ test('of several runs at once one applies everything, and all of them succeed', 
   expect(await migrationsIn(url)).toEqual(numbered);
 });
 
-test('several databases of one server can be migrated at once', async () => {
+test('several databases of one server can be migrated concurrently', async () => {
   const urls = [await emptyDatabase(), await emptyDatabase(), await emptyDatabase()];
   const ends = await Promise.all(urls.map((url) => tollbook(['migrate'], { DATABASE_URL: url })));
   expect(ends.map(({ code, stderr }) => ({ code, stderr }))).toEqual(

@@ -25,7 +25,7 @@ async function stored({ pool }: TestDatabase) {
   return rows;
 }
 
-test('a period in which all agrees is clean, kept once, the same to the byte again and from an export alone', async () => {
+test('a period without breaks is clean, its report is stored once, and is the same bytes again and from an export alone', async () => {
   const { database, gateway, config, json, run, report, period, usual } = await paid(chain);
   const first = await run(usual);
   expect(first).toMatchObject({ code: 0, stderr: '' });
@@ -88,7 +88,7 @@ async function servedAs(gateway: TestGateway, database: TestDatabase, text: stri
   expect((await get('/audit/reconciliations', other.token)).status).toBe(403);
 }
 
-test('money that nobody recorded is a break, and so is an amount that was edited in a copy of the ledger', async () => {
+test('a transfer without an event is a break, and so is an amount that was edited in a copy of the ledger', async () => {
   const { database, from, config, json, run, report } = await paid(chain);
   const [stray] = await sendTokens(chain.rpcUrl, devnetKeys.payer, chain.token, [{ to: payTo, atoms: 5n }]);
   const to = await endOfPeriod(chain.rpcUrl);
@@ -119,7 +119,7 @@ test('money that nobody recorded is a break, and so is an amount that was edited
   expect(report().ledger.fault).toMatchObject({ seq: at + 1 });
 });
 
-test('a period without blocks, such as one of a wrong year, says so', async () => {
+test('a period without blocks, such as one of a wrong year, is refused with that reason', async () => {
   const { run, config } = await paid(chain);
   const ended = await run(['--from', '2001-01', '--to', '2001-02', '--config', config.file]);
   expect(ended).toMatchObject({ code: 0, stderr: '' });
@@ -130,13 +130,13 @@ test.each([
   [['--from', '2999-01', '--to', '2999-02'], /the period is in the future/],
   [['--from', '2026-01', '--to', '2026-02', '--rpc', 'base=http://x'], /--rpc is NETWORK=URL/],
   [['--from', '2026-01', '--to', '2026-02', '--checkpoint', 'x'], /--checkpoint goes with --input/],
-])('wrong arguments end with 64: %s', async (args, words) => {
+])('wrong arguments end with exit code 64: %s', async (args, words) => {
   const ended = await tollbook(['reconcile', ...args]);
   expect(ended).toMatchObject({ code: 64, stdout: '' });
   expect(ended.stderr).toMatch(words);
 });
 
-test('what cannot be read ends with 2 and its own words, and nothing is kept', async () => {
+test('a source that cannot be read ends with exit code 2 and its error, and no report is stored', async () => {
   const { database, run, usual } = await paid(chain);
   const proxy = await startRpcProxy(chain.rpcUrl);
   proxy.lie = ({ method }) =>

@@ -55,7 +55,7 @@ async function typesOf({ pool }: TestDatabase, digest: string): Promise<string[]
   return (await readStream(pool, digest)).events.map(({ type }) => type);
 }
 
-test('a gateway killed in the middle of a delivery: another one delivers the call again, under its own id', async () => {
+test('a call whose gateway was killed during its delivery is delivered again by another gateway, with the same id', async () => {
   const database = await createDatabase();
   const runner = await startTestRunner(({ attempt }) => (attempt === 1 ? 'silence' : done));
   const killed = await serve(database, runner);
@@ -75,7 +75,7 @@ test('a gateway killed in the middle of a delivery: another one delivers the cal
   expect(events.filter(({ type }) => type === 'payment_settled' || type === 'completed')).toHaveLength(2);
 });
 
-test('a gateway killed between a settlement and its answer: the next one enqueues it within 15 seconds, asked by nobody', async () => {
+test('a call whose gateway was killed between its settlement and its answer is enqueued within 15 seconds by the next gateway', async () => {
   const database = await createDatabase();
   const runner = await startTestRunner(() => done);
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
@@ -157,7 +157,7 @@ test('the operator lists a dead letter and puts it back in the queue', async () 
   });
 });
 
-test('the operator resumes a runner that wanted no more calls', async () => {
+test('the operator resumes a runner that answered 410 to a call', async () => {
   const database = await createDatabase();
   const env = { DATABASE_URL: database.url };
   let wanted = false;
@@ -172,7 +172,7 @@ test('the operator resumes a runner that wanted no more calls', async () => {
   await eventually(async () => expect(await typesOf(database, digest)).toContain('completed'));
 });
 
-test('SIGHUP loads new prices; a file with a mistake changes nothing, and the operator reads why', async () => {
+test('SIGHUP loads new prices; a file with a mistake changes nothing, and its mistake is logged', async () => {
   const database = await createDatabase();
   const runner = await startTestRunner(() => done);
   const file = configFile(runner);
@@ -199,7 +199,7 @@ test('SIGHUP loads new prices; a file with a mistake changes nothing, and the op
   ]);
 });
 
-test('an operator token is made, listed without itself, and revoked', async () => {
+test('an operator token is created, listed without its secret, and revoked', async () => {
   const env = { DATABASE_URL: (await createDatabase()).url };
   const made = await tollbook(['tokens', 'create', 'auditor', '--scope', 'audit:read', '--days', '30'], env);
   expect(made).toMatchObject({ code: 0, stdout: expect.stringMatching(/^tollbook_[\w-]{43}\n$/) });
@@ -215,14 +215,14 @@ test.each([
   ['no name', []],
   ['a name with spaces', ['two words', '--scope', 'audit:read']],
   ['no scope', ['name']],
-  ['a scope nobody knows', ['name', '--scope', 'everything']],
-  ['days that are none', ['name', '--scope', 'audit:read', '--days', 'soon']],
+  ['an unknown scope', ['name', '--scope', 'everything']],
+  ['days that are no number', ['name', '--scope', 'audit:read', '--days', 'soon']],
 ])('a token with %s is a usage error', async (_, args) => {
   const env = { DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none' };
   expect(await tollbook(['tokens', 'create', ...args], env)).toMatchObject({ code: 64 });
 });
 
-test('a caller tries a restricted job from the shell: a table, exit 0 or 1, and the key never in an argument', async () => {
+test('a caller checks a restricted job from the shell: it prints a table, exits with 0 or 1, and takes no key in an argument', async () => {
   const database = await createDatabase();
   const runner = await startTestRunner(() => done);
   const gateway = await serve(database, runner);

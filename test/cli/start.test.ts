@@ -89,7 +89,7 @@ describe('a running start', () => {
     rmSync(dir, { recursive: true, force: true });
   });
 
-  test('has paid for one job itself and shows its transaction and its result', async () => {
+  test('pays for one job itself and shows its transaction and its result', async () => {
     const said = program.stdout();
     const [, transaction = ''] =
       /paid 3264000 atoms of USDC in transaction (0x[0-9a-f]{64})/.exec(said) ?? [];
@@ -108,7 +108,7 @@ describe('a running start', () => {
     });
   });
 
-  test('describes all that a client needs', async () => {
+  test('writes to .tollbook/devnet.json what a client needs', async () => {
     expect(devnet).toMatchObject({ gateway_url: url, chain_id: 84_532, network: 'eip155:84532' });
     const delegated = 'delegated_caller_signature';
     expect(devnet.jobs).toEqual([
@@ -156,7 +156,7 @@ describe('a running start', () => {
     ]);
   });
 
-  test('shows a request of each kind of caller to a model, to copy as it is', async () => {
+  test('shows for each kind of caller a model request that works as copied', async () => {
     const { routing } = devnet;
     expect(routing).toMatchObject({ free_model: 'devnet-small', paid_model: 'devnet-large' });
     const shown = program.stdout().matchAll(/curl -N (\S+) -H '([^']+)'(?: -H '([^']+)')? -d '([^']+)'/g);
@@ -188,7 +188,7 @@ describe('a running start', () => {
     expect(await earned(devnet)).toBe(before + 1n);
   });
 
-  test('sells credit for chat to whoever pays', async () => {
+  test('sells credit for chat to a wallet that pays', async () => {
     const { code, stdout } = await tollbook(['pay', '9', '0', 'credit', '--dir', dir]);
     expect(code).toBe(0);
     const result: unknown = JSON.parse(/^result: (.*)$/m.exec(stdout)?.[1] ?? '{}');
@@ -196,7 +196,7 @@ describe('a running start', () => {
     expect(result).toMatchObject({ account, credited: '10', currency: 'USD' });
   });
 
-  test('`pay` says why it could not', async () => {
+  test('`pay` reports why it could not pay', async () => {
     const disabled = await tollbook(['pay', '1', '2', 'x', '--dir', dir]);
     expect(disabled).toMatchObject({ code: 1, stderr: expect.stringContaining('x402_disabled') });
     const missing = await tollbook(['pay', '1', '1', '--dir', dir]);
@@ -205,7 +205,7 @@ describe('a running start', () => {
     expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringContaining('npm start') });
   });
 
-  test('leaves a config that serves a second gateway on the same ledger', async () => {
+  test('writes a configuration with which a second gateway serves the same ledger', async () => {
     const copy = path.join(temporaryFolder(), 'second.toml');
     const text = readFileSync(devnet.config, 'utf8');
     writeFileSync(copy, text.replace(`127.0.0.1:${port}`, '127.0.0.1:0'));
@@ -227,7 +227,7 @@ describe('a running start', () => {
     });
   });
 
-  test('keeps its folder to itself', async () => {
+  test('refuses a second start in its folder', async () => {
     const { code, stdout, stderr } = await tollbook(['start', '--dir', dir, ...onPort]);
     expect(code).toBe(1);
     expect(stderr).toContain(`already runs in this folder (process ${program.pid})`);
@@ -236,7 +236,7 @@ describe('a running start', () => {
   });
 });
 
-test('Ctrl-C, even twice, stops everything in order, and the next start goes on from there', async () => {
+test('Ctrl-C, even twice, stops every process in order, and the next start continues with the same data', async () => {
   const dir = temporaryFolder();
   const first = await start(dir);
   const devnet = await readDescription(dir);
@@ -262,7 +262,7 @@ test('Ctrl-C, even twice, stops everything in order, and the next start goes on 
   expect(await earned(again)).toBe(3n * price);
 });
 
-test('--fresh begins anew', async () => {
+test('--fresh starts with empty data', async () => {
   const dir = temporaryFolder();
   const first = await start(dir);
   const { body } = await paidJob(await readDescription(dir));
@@ -275,7 +275,7 @@ test('--fresh begins anew', async () => {
   expect(await earned(await readDescription(dir))).toBe(price);
 });
 
-test('a start that is killed leaves no process, and the next one goes on', async () => {
+test('a start that is killed leaves no process, and the next start continues with its data', async () => {
   const dir = temporaryFolder();
   const first = await start(dir);
   const { body } = await paidJob(await readDescription(dir));
@@ -289,7 +289,7 @@ test('a start that is killed leaves no process, and the next one goes on', async
   expect(await counters()).toMatchObject({ accepted: 3, completed: 3 });
 });
 
-test('a port that is taken is told, and nothing is left running', async () => {
+test('a port that is taken is reported, and no process is left running', async () => {
   const dir = temporaryFolder();
   const taken = createServer().listen(port, '127.0.0.1');
   await once(taken, 'listening');
@@ -304,7 +304,7 @@ test('a port that is taken is told, and nothing is left running', async () => {
   await expectNothingLeft(dir, []);
 });
 
-test('Ctrl-C in the middle of starting stops what is there', async () => {
+test('Ctrl-C during a start stops the processes that were started', async () => {
   const dir = temporaryFolder();
   const program = await start(dir, /database:/);
   program.kill('SIGINT');

@@ -38,20 +38,20 @@ describe('the local chain', () => {
     expect(JSON.parse(readFileSync(stateFile, 'utf8'))).toHaveProperty('accounts');
   });
 
-  test('says so when the port is taken', async () => {
+  test('reports a port that is taken', async () => {
     const chain = await startChain();
     const port = Number(new URL(chain.url).port);
     await expect(startChain({ port })).rejects.toThrow(`Port ${port} is taken`);
     await chain.stop();
   });
 
-  test('says so when its state is damaged', async () => {
+  test('reports a damaged state file', async () => {
     const stateFile = path.join(temporaryDir(), 'chain.json');
     writeFileSync(stateFile, '{"block":{"num');
     await expect(startChain({ stateFile })).rejects.toThrow('is damaged');
   });
 
-  test('finalizes, and answers several reads in one call', async () => {
+  test('finalizes blocks, and answers several reads in one call', async () => {
     const chain = await startChain();
     const client = createPublicClient({ transport: http(chain.url) });
     await until(async () => (await client.getBlock({ blockTag: 'finalized' })).number > 0n);
@@ -73,7 +73,7 @@ describe('the local chain', () => {
     await chain.stop();
   });
 
-  test('its tokens are never mistaken for something else at their address', async () => {
+  test('refuses another contract at the address of a token', async () => {
     const chain = await startChain();
     await mint(chain, (await deployTokens(chain)).token, devnetAddress('spare'), 1n);
     await setCode(chain.url, (await deployTokens(chain)).secondToken, '0x00');
@@ -81,7 +81,7 @@ describe('the local chain', () => {
     await chain.stop();
   });
 
-  test('its keys are those anvil funds', () => {
+  test('uses the keys that anvil funds', () => {
     const mnemonic = `${'test '.repeat(11)}junk`;
     const keys = Object.values(devnetKeys);
     const funded = keys.map((_, addressIndex) => mnemonicToAccount(mnemonic, { addressIndex }).address);

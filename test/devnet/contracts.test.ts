@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { compileContracts, storedArtifacts } from '../../scripts/compile-contracts.ts';
 
-test('the artifacts are what the contracts compile to', () => {
+test('the committed artifacts are the compiled contracts', () => {
   expect(JSON.parse(compileContracts())).toEqual(JSON.parse(storedArtifacts()));
 });

@@ -22,7 +22,7 @@ async function ledgerWithKeys() {
   return { database, ledger, keys, keyOf, balanceOf };
 }
 
-test('one key has credit, one has none, and the time of one is over', async () => {
+test('one demo key has credit, one has none, and one has expired', async () => {
   const { database, keys, keyOf, balanceOf } = await ledgerWithKeys();
   expect(await balanceOf(keys.api_key_funded)).toBe(1_000_000_000);
   expect(await balanceOf(keys.api_key_empty)).toBe(0);
@@ -31,7 +31,7 @@ test('one key has credit, one has none, and the time of one is over', async () =
   await expectBooks(database);
 });
 
-test('a second start keeps them, makes what is missing anew, and fills up what was spent', async () => {
+test('a second start keeps the demo keys, creates missing ones, and replaces spent credit', async () => {
   const { database, ledger, keys, keyOf, balanceOf } = await ledgerWithKeys();
   expect(await demoKeys(ledger, keys)).toEqual(keys);
   const { accountId, keyId } = await keyOf(keys.api_key_funded);

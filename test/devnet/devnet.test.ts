@@ -4,7 +4,7 @@ import { balanceOf } from '../../src/devnet/token.ts';
 import { settle, signedPayment } from './pay.ts';
 import { temporaryDir } from './killable.ts';
 
-test('several devnets at once find ports of their own, and each has its own money', async () => {
+test('concurrent devnets use different ports, and each has its own balances', async () => {
   const devnets = await Promise.all([1, 2].map(() => startDevnet({ dir: temporaryDir() })));
   const urls = devnets.flatMap(({ rpcUrl, facilitatorUrl, runnerUrl, modelUpstreamUrl }) => [
     rpcUrl,
@@ -22,7 +22,7 @@ test('several devnets at once find ports of their own, and each has its own mone
   await Promise.all(devnets.map((devnet) => devnet.stop()));
 });
 
-test('a devnet goes on where it was', async () => {
+test('a devnet that is started again keeps its data', async () => {
   const dir = temporaryDir();
   const ports = { chain: 0, facilitator: 0, runner: 0, model: 0 };
   const first = await startDevnet({ dir, ports });
@@ -39,7 +39,7 @@ test('a devnet goes on where it was', async () => {
   await second.stop();
 });
 
-test('a port that was named and is taken is an error', async () => {
+test('a configured port that is taken is an error', async () => {
   const ports = { chain: 0, facilitator: 0, runner: 0, model: 0 };
   const devnet = await startDevnet({ dir: temporaryDir(), ports });
   const taken = Number(new URL(devnet.facilitatorUrl).port);

@@ -26,7 +26,7 @@ describe("the devnet's facilitator", () => {
     return (await balanceOf(devnet.rpcUrl, devnet.token, devnet.payTo)) - before;
   }
 
-  test('verifies a payment for nothing, and settles it for exactly its amount', async () => {
+  test('verifies a payment without moving money, and settles it for exactly its amount', async () => {
     const payment = await signedPayment(devnet.token, 1234n);
     expect(
       await moved(async () =>
@@ -60,7 +60,7 @@ describe("the devnet's facilitator", () => {
     ).toBe(77n);
   });
 
-  test('lands a hundred settlements at once', async () => {
+  test('lands a hundred concurrent settlements', async () => {
     const payments = await Promise.all(Array.from({ length: 100 }, () => signedPayment(devnet.token, 3n)));
     const total = await moved(async () => {
       const settled = await Promise.all(payments.map((payment) => settle(devnet.facilitatorUrl, payment)));
@@ -70,7 +70,7 @@ describe("the devnet's facilitator", () => {
     expect(total).toBe(300n);
   });
 
-  test('makes one transfer of one payment that comes five times at once', async () => {
+  test('makes one transfer for one payment that is settled five times concurrently', async () => {
     const payment = await signedPayment(devnet.token, 11n);
     const total = await moved(async () => {
       const settled = await Promise.all([1, 2, 3, 4, 5].map(() => settle(devnet.facilitatorUrl, payment)));
@@ -79,7 +79,7 @@ describe("the devnet's facilitator", () => {
     expect(total).toBe(11n);
   });
 
-  test('goes on after a payment that fails between others', async () => {
+  test('settles the other payments when one of them fails', async () => {
     const spent = await signedPayment(devnet.token, 5n);
     await settle(devnet.facilitatorUrl, spent);
     const payments = [await signedPayment(devnet.token, 5n), spent, await signedPayment(devnet.token, 5n)];
@@ -91,7 +91,7 @@ describe("the devnet's facilitator", () => {
     });
   });
 
-  test('goes on after the chain was rolled back', async () => {
+  test('settles payments after the chain was rolled back', async () => {
     const chain = createTestClient({ mode: 'anvil', transport: http(devnet.rpcUrl) }).extend(publicActions);
     const snapshot = await chain.snapshot();
     const payment = await signedPayment(devnet.token, 5n);
@@ -104,7 +104,7 @@ describe("the devnet's facilitator", () => {
     ).toBe(5n);
   });
 
-  test('tells why a payment is invalid', async () => {
+  test('reports why a payment is invalid', async () => {
     const payment = await signedPayment(devnet.token, 10n ** 15n);
     expect(await verify(devnet.facilitatorUrl, payment)).toMatchObject({
       isValid: false,
@@ -112,7 +112,7 @@ describe("the devnet's facilitator", () => {
     });
   });
 
-  test('says what it supports', async () => {
+  test('lists the kinds of payment that it supports', async () => {
     const supported: unknown = await (await fetch(`${devnet.facilitatorUrl}/supported`)).json();
     expect(supported).toMatchObject({
       kinds: [
@@ -123,9 +123,9 @@ describe("the devnet's facilitator", () => {
   });
 
   test.each([
-    ['what is not JSON', '{"paymentPayload":', 400],
-    ['what is no payment', '{"paymentPayload":{}}', 400],
-    ['what is too long', JSON.stringify('x'.repeat(64 * 1024)), 413],
+    ['a body that is not JSON', '{"paymentPayload":', 400],
+    ['a body that is no payment', '{"paymentPayload":{}}', 400],
+    ['a body that is too long', JSON.stringify('x'.repeat(64 * 1024)), 413],
   ])('refuses %s', async (_, body, status) => {
     const response = await fetch(`${devnet.facilitatorUrl}/settle`, { method: 'POST', body });
     expect(response.status).toBe(status);

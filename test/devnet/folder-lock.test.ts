@@ -10,7 +10,7 @@ function folder(): string {
   return dir;
 }
 
-test('a folder is locked once, and free again when it is unlocked', () => {
+test('a folder is locked once, and can be locked again when it is unlocked', () => {
   const dir = folder();
   const first = lockFolder(dir);
   expect(lockFolder(dir)).toEqual({ kind: 'taken', pid: process.pid });
@@ -19,10 +19,10 @@ test('a folder is locked once, and free again when it is unlocked', () => {
 });
 
 test.each([
-  ['a process that is gone', '4194304 1'],
+  ['a process that has ended', '4194304 1'],
   ['an earlier process of our own number, as in a container', `${process.pid} 1`],
-  ['half a line', ''],
-])('a lock of %s is taken over', (_, text) => {
+  ['an incomplete line', ''],
+])('a folder lock of %s is taken over', (_, text) => {
   const dir = folder();
   writeFileSync(path.join(dir, 'start.pid'), text);
   expect(lockFolder(dir).kind).toBe('locked');

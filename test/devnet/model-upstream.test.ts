@@ -42,7 +42,7 @@ describe('the model upstream', () => {
     });
   });
 
-  test('gives the prompt back, with usage, the same every time', async () => {
+  test('answers with the prompt and the usage, the same every time', async () => {
     const answers = [await ask('one two three'), await ask('one two three')].map((each) => each.text());
     const [first, second] = await Promise.all(answers);
     expect(JSON.parse(first ?? '')).toMatchObject({
@@ -53,7 +53,7 @@ describe('the model upstream', () => {
     expect(second).toBe(first);
   });
 
-  test('streams it a word at a time, with usage only where it is wanted', async () => {
+  test('streams its answer a word at a time, with usage only when requested', async () => {
     const plain = await eventsOf(await ask('one two three', { stream: true }));
     const counted = await eventsOf(
       await ask('one two three', { stream: true, stream_options: { include_usage: true } }),
@@ -66,7 +66,7 @@ describe('the model upstream', () => {
     expect(counted[0]).toMatchObject({ usage: null });
   });
 
-  test('stops at the most tokens it may write', async () => {
+  test('stops at the maximum number of tokens', async () => {
     expect(await (await ask('words:9', { max_tokens: 2 })).json()).toMatchObject({
       choices: [{ message: { content: 'word1 word2' }, finish_reason: 'length' }],
       usage: { completion_tokens: 2 },
@@ -93,22 +93,22 @@ describe('the model upstream', () => {
     [404, 'model_not_found', { model: 'unknown' }, {}],
     [400, 'invalid_request', { messages: [] }, {}],
     [400, 'invalid_request', {}, { body: '{' }],
-  ])('refuses with %i %s', async (status, code, change, init) => {
+  ])('refuses an invalid request with %i %s', async (status, code, change, init) => {
     const response = await ask('hello', change, init);
     expect(response.status).toBe(status);
     expect(await response.json()).toMatchObject({ error: { code, type: 'invalid_request_error' } });
   });
 });
 
-describe('a fault', () => {
-  test('is for the upstream that the prompt names, else for all', async () => {
+describe('a fault of the model upstream', () => {
+  test('applies to the upstream that the prompt names, or to all', async () => {
     expect((await ask('fault:status_500@first')).status).toBe(500);
     expect((await ask('fault:status_500@second')).status).toBe(200);
     expect((await ask('fault:status_500')).status).toBe(500);
     expect((await ask('fault:nonsense')).status).toBe(200);
   });
 
-  test('lasts until it is healed', async () => {
+  test('lasts until it is switched off', async () => {
     upstream.failWith('status_503');
     const response = await ask('hello');
     expect([response.status, response.headers.get('retry-after')]).toEqual([503, '1']);
@@ -116,7 +116,7 @@ describe('a fault', () => {
     expect((await ask('hello')).status).toBe(200);
   });
 
-  test('that hangs ends when the client goes, and is seen to', async () => {
+  test('that hangs ends when the client disconnects, and is recorded as dropped', async () => {
     const client = new AbortController();
     const answer = ask('fault:hang', {}, { signal: client.signal });
     await eventually(() =>

@@ -31,7 +31,7 @@ describe('the embedded PostgreSQL', () => {
     await second.stop();
   });
 
-  test('is UTF-8 with a locale of its own, checksummed, and deaf on the network', async () => {
+  test('uses UTF-8 and a fixed locale, has checksums, and does not listen on the network', async () => {
     const server = await startEmbeddedPostgres({
       dir: temporaryDir(),
       durable: false,
@@ -60,8 +60,8 @@ describe('the embedded PostgreSQL', () => {
   });
 });
 
-describe('the embedded PostgreSQL, where the ground is not even', () => {
-  test('passes over a lock whose process number belongs to someone else by now', async () => {
+describe('the embedded PostgreSQL, after a crash or in an unusual directory,', () => {
+  test('removes a lock whose process number now belongs to another process', async () => {
     const dir = temporaryDir();
     const pidFile = path.join(dir, 'data', 'postmaster.pid');
     const first = await startEmbeddedPostgres({ dir, durable: true });
@@ -77,17 +77,17 @@ describe('the embedded PostgreSQL, where the ground is not even', () => {
     expect(await serves(dir)).toBe(true);
   });
 
-  test('begins anew after an initdb that was cut short', async () => {
+  test('creates a new cluster after an initdb that was killed', async () => {
     const dir = temporaryDir();
     const whole = await startEmbeddedPostgres({ dir, durable: true });
     await whole.stop();
-    // What a killed initdb leaves: some of a cluster, under the draft's name of a process that is gone.
+    // what a killed initdb leaves: part of a cluster, in the draft directory of a process that has ended
     renameSync(path.join(dir, 'data'), path.join(dir, 'draft-999999999'));
     expect(await serves(dir)).toBe(true);
     expect(readdirSync(dir).toSorted()).toEqual(['data', 'run']);
   });
 
-  test("says in the server's own words why it does not start", async () => {
+  test("reports the server's own error when it does not start", async () => {
     const settings = { shared_buffers: 'plenty' };
     const starting = startEmbeddedPostgres({ dir: temporaryDir(), durable: false, settings });
     await expect(starting).rejects.toThrow(/did not start:[^]*shared_buffers/);
@@ -117,13 +117,13 @@ describe('the embedded PostgreSQL, where the ground is not even', () => {
     },
   );
 
-  test('finds a short place for its socket when the directory is deep', async () => {
+  test('uses a short path for its socket when the directory is deep', async () => {
     const dir = path.join(temporaryDir(), 'deep-'.repeat(30));
     mkdirSync(dir);
     expect(await serves(dir)).toBe(true);
   });
 
-  test('several start at once, each in its own directory', async () => {
+  test('starts several instances concurrently, each in its own directory', async () => {
     const servers = await Promise.all(
       [1, 2, 3].map(() => startEmbeddedPostgres({ dir: temporaryDir(), durable: false })),
     );

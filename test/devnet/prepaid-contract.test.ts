@@ -25,7 +25,7 @@ const address = prepaidContractAddress;
 const view = (url: string, functionName: string, args: readonly unknown[]) =>
   readAt(url, { address, artifact, functionName, args });
 
-test('the contract stands at one address, on a chain from before it too, its demo account funded once', async () => {
+test('the prepaid contract is deployed at one address, on an older chain too, and its demo account is funded once', async () => {
   const stateFile = path.join(temporaryDir(), 'chain.json');
   const before = await startChain({ stateFile });
   await deployRegistry(await withTokens(before));
@@ -50,7 +50,7 @@ async function withTokens(chain: Chain): Promise<Chain> {
   return chain;
 }
 
-describe('the contract', () => {
+describe('the prepaid contract', () => {
   let chain: Chain;
   let token: Address;
   beforeAll(async () => {
@@ -89,7 +89,7 @@ describe('the contract', () => {
     return /Error: (\w+)\(/.exec(String(error))?.[1];
   }
 
-  it('debits a spend that anybody lands, and pays all of it to its operator alone', async () => {
+  it('debits a spend sent by any account, and pays the whole amount to its operator only', async () => {
     const key = await account();
     const auth = await signed(key);
     await call('authorizeSpend', [auth]);
@@ -108,7 +108,7 @@ describe('the contract', () => {
     expect(await refusal('claimPayment', [`0x${'00'.repeat(32)}`, operator])).toBe('AuthNotFound');
   });
 
-  it('refuses each spend that is not right, with its own error', async () => {
+  it('refuses each invalid spend with its own error', async () => {
     const key = await account();
     const auth = await signed(key);
     const lateSecs = BigInt(Math.floor(Date.now() / 1_000) - 60);
@@ -133,7 +133,7 @@ describe('the contract', () => {
     expect(await refusal('authorizeSpend', [auth])).toBe('InvalidNonce');
   });
 
-  it('gives a spend nobody claimed back to its own account, and only when it has expired', async () => {
+  it('returns an unpaid spend to its account, only after it has expired', async () => {
     const node = createTestClient({ mode: 'anvil', transport: http(chain.url) });
     const [key, other] = [await account(), await account()];
     const expiry = BigInt(Math.floor(Date.now() / 1_000) + 600);
@@ -150,7 +150,7 @@ describe('the contract', () => {
     expect(await refusal('reclaimExpiredAuth', [authHash, auth.commitment])).toBe('AlreadyClaimed');
   });
 
-  it('is funded by whoever names its key and its token, and gives back what its key withdraws', async () => {
+  it('accepts funds for an account from any sender, and pays withdrawals that its key has signed', async () => {
     const key = await account();
     const commitment = commitmentOf(key);
     const owner = privateKeyToAddress(key);

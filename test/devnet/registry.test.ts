@@ -16,7 +16,7 @@ function isPermitted(rpcUrl: string, caller: Address): Promise<unknown> {
   return readAt(rpcUrl, { address: registryAddress, artifact: callerRegistry, functionName, args });
 }
 
-test('the registry stands at one address, on a chain from before it too, and keeps what was changed', async () => {
+test('the registry is deployed at one address, on an older chain too, and keeps its changes', async () => {
   const stateFile = path.join(temporaryDir(), 'chain.json');
   const before = await startChain({ stateFile });
   await deployTokens(before);
@@ -38,7 +38,7 @@ test('the registry stands at one address, on a chain from before it too, and kee
   await second.stop();
 });
 
-test('the registry is never deployed in the place of a token, nor mistaken for something else', async () => {
+test('the registry is not deployed over a token, and another contract at its address is an error', async () => {
   const chain = await startChain();
   await expect(deployRegistry(chain)).rejects.toThrow('nonce is 0 instead of 2');
   await deployTokens(chain);
@@ -49,7 +49,7 @@ test('the registry is never deployed in the place of a token, nor mistaken for s
   await chain.stop();
 });
 
-test('permissions may be changed by many at once', async () => {
+test('permissions can be changed concurrently', async () => {
   const chain = await startChain();
   await deployTokens(chain);
   const registry = await deployRegistry(chain);

@@ -20,14 +20,14 @@ describe('the echo runner', () => {
     expect(runner.calls.at(-1)).toMatchObject({ id: '1', metadata, body });
   });
 
-  test('answers 401 to a call signed with another secret, and does not keep it', async () => {
+  test('answers 401 to a call signed with another secret, and does not record it', async () => {
     const before = runner.calls.length;
     const response = await post(runner.url, Buffer.from('x'), 'another');
     expect(response.status).toBe(401);
     expect(runner.calls).toHaveLength(before);
   });
 
-  test('fails a call when it is told to', async () => {
+  test('fails a call that requests a failure', async () => {
     const failing = await startEchoRunner({
       secret,
       onCall: () => {
