@@ -18,23 +18,23 @@ type Misbehave = (request: LeaseRequest, response: ServerResponse) => boolean;
 export interface FakeGateway {
   readonly url: string;
   readonly requests: readonly LeaseRequest[];
-  /** What runners said of calls, once each. */
+  /** The results and failures that runners reported, once each. */
   readonly completed: ReadonlyMap<number, unknown>;
   readonly failed: { readonly callId: number; readonly error: unknown; readonly retry: unknown }[];
   /** How many leases were given. */
   readonly leased: () => number;
-  /** When each lease would have ended, had nobody extended it. */
+  /** When each lease would have ended without an extension. */
   readonly leaseEnds: readonly number[];
   readonly offer: (...calls: CallChange[]) => void;
-  /** Gives a call's lease to nobody: its holder has lost it. */
+  /** Ends a call's lease: its holder has lost it. */
   readonly steal: (callId: number) => void;
-  /** Sees every request first; true where it answered, or never will. */
+  /** Gets every request first; returns true when it has answered, or when no answer is to be sent. */
   misbehave: Misbehave;
   readonly close: () => Promise<void>;
 }
 
 export interface FakeGatewayOptions {
-  /** How long leases last, whatever is asked for. */
+  /** How long leases last, whatever a request states. */
   readonly leaseMs?: number;
 }
 

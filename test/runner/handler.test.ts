@@ -44,7 +44,7 @@ function errorOf(answer: PushAnswer): unknown {
 }
 
 describe('a handler', () => {
-  test('gets all that the gateway says about a call, and the bytes untouched', async () => {
+  test('receives all metadata of a call, and its body unchanged', async () => {
     const seen: JobCall[] = [];
     const { push, calls, errors } = runnerFor((call) => void seen.push(call));
     const body = Buffer.of(0, 255, 13, 10);
@@ -85,7 +85,7 @@ describe('a handler', () => {
     ['typed text', { contentType: 'text/html', body: '<p>' }, 200, 'text/html', '<p>'],
     ['typed bytes', { contentType: 'image/gif', body: Buffer.from('GIF') }, 200, 'image/gif', 'GIF'],
     [
-      'an object like it',
+      'an object with the keys of typed bytes',
       { contentType: 'a', body: 1 },
       200,
       'application/json',
@@ -103,19 +103,19 @@ describe('a handler', () => {
   const circular: { self?: unknown } = {};
   circular.self = circular;
   test.each<[string, Result]>([
-    ['what JSON cannot say', { big: 1n }],
-    ['a circle', circular],
+    ['a value that JSON cannot represent', { big: 1n }],
+    ['a circular object', circular],
     ['a function', () => 1],
     ['a Response', new Response('x')],
     ['a Map', new Map([[1, 2]])],
     ['a content type that would break a header', { contentType: 'a\r\nb: c', body: '' }],
-  ])('that returns %s is retried, and its author is told', async (_name, result) => {
+  ])('that returns %s is retried, and the error is reported to onError', async (_name, result) => {
     const { push, errors } = runnerFor(() => result);
     expect(errorOf(await push())).toEqual([500, 'handler_failed']);
     expect(errors).toMatchObject([{ code: 'handler_failed', cause: expect.any(TypeError) as TypeError }]);
   });
 
-  test('that floods becomes a dead letter: another try would flood again', async () => {
+  test('that returns too large a result makes its call a dead letter, because a retry would have the same result', async () => {
     const { push, errors } = runnerFor(() => 'x'.repeat(1_001), { maxResultBytes: 1_000 });
     expect(errorOf(await push())).toEqual([422, 'result_too_large']);
     expect(errors).toMatchObject([{ code: 'result_too_large', call: { callId: 7 } }]);
@@ -129,7 +129,7 @@ describe('a handler', () => {
     ['an error', new Error('the database password is hunter2')],
     ['no error at all', undefined],
     ['a text', 'hunter2'],
-  ])('that throws %s is retried with a reason that tells nothing of it', async (_name, thrown) => {
+  ])('that throws %s is retried with a reason that does not contain it', async (_name, thrown) => {
     const failing = (): never => {
       throw thrown;
     };
@@ -141,7 +141,7 @@ describe('a handler', () => {
     expect(calls).toMatchObject([{ outcome: 'retry', code: 'handler_failed' }]);
   });
 
-  test('asks for another try with RetryLater, and says when', async () => {
+  test('requests a retry at a time of its own with RetryLater', async () => {
     const { push, errors } = runnerFor(() => {
       throw new RetryLater('the model is loading', { afterSecs: 29.5 });
     });
@@ -152,7 +152,7 @@ describe('a handler', () => {
     expect(errors).toEqual([]);
   });
 
-  test('ends a call for good with Refuse', async () => {
+  test('makes its call a dead letter with Refuse', async () => {
     const { push, calls } = runnerFor(async () => {
       throw new Refuse('no such picture');
     });
@@ -162,7 +162,7 @@ describe('a handler', () => {
     expect(calls).toMatchObject([{ outcome: 'refused', code: 'refused', message: 'no such picture' }]);
   });
 
-  test('that hangs is aborted, its call retried, and others go on meanwhile', async () => {
+  test('that hangs is aborted and its call retried, and other calls run meanwhile', async () => {
     const reasons: unknown[] = [];
     const never = new Promise<void>(() => {});
     const { push, errors } = runnerFor(
@@ -182,7 +182,7 @@ describe('a handler', () => {
     );
   });
 
-  test('that always hangs cannot pile up without end', async () => {
+  test('that always hangs runs only up to a bound of times', async () => {
     let started = 0;
     const { push } = runnerFor(
       () => {
@@ -196,7 +196,7 @@ describe('a handler', () => {
     expect([started, full]).toEqual([16, 24]);
   });
 
-  test('that rejects after it was aborted disturbs nobody', async () => {
+  test('that rejects after it was aborted causes no unhandled rejection', async () => {
     const { push, errors } = runnerFor(
       ({ signal }) =>
         new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
@@ -207,8 +207,8 @@ describe('a handler', () => {
   });
 });
 
-describe('a call', () => {
-  test('by a trigger that the job is not wired for is refused, and the operator is told', async () => {
+describe('a call to a runner', () => {
+  test('by a trigger without a handler is refused, and reported to onError', async () => {
     const ran: string[] = [];
     const { push, errors } = runnerOf({
       jobs: [job({ serviceId: 1, jobIndex: 0, on: { nightly: () => void ran.push('nightly') } })],
@@ -223,7 +223,7 @@ describe('a call', () => {
     expect((await push({ trigger: 'constructor' })).status).toBe(403);
   });
 
-  test('of a job that the runner has not is refused, and the operator is told', async () => {
+  test('of a job that the runner does not have is refused, and reported to onError', async () => {
     const { push, errors } = runnerFor(() => 'x');
     expect(errorOf(await push({ jobIndex: 1 }))).toEqual([404, 'job_unknown']);
     expect(errorOf(await push({ serviceId: 2 }))).toEqual([404, 'job_unknown']);
@@ -233,7 +233,7 @@ describe('a call', () => {
     ]);
   });
 
-  test('goes to the handler of its own job', async () => {
+  test('is run by the handler of its job', async () => {
     const { push } = runnerOf({
       jobs: [
         job({ serviceId: 1, jobIndex: 0, on: { x402: () => 'one' } }),
@@ -243,7 +243,7 @@ describe('a call', () => {
     expect(textOf(await push({ jobIndex: 1 }))).toBe('two');
   });
 
-  test('that is delivered again while it runs joins its run', async () => {
+  test('that is delivered again while it runs shares the result of that run', async () => {
     const { open, opened } = gate();
     const attempts: number[] = [];
     const { push } = runnerFor(async ({ attempt }) => {
@@ -258,7 +258,7 @@ describe('a call', () => {
     expect(attempts).toEqual([1, 4]);
   });
 
-  test('that finds no room is sent back, of the job or of the runner', async () => {
+  test('beyond the concurrency of its job or of the runner is refused with 503 and Retry-After', async () => {
     const { open, opened } = gate();
     const wait = async (): Promise<void> => opened;
     const { push, errors } = runnerOf({
@@ -284,7 +284,7 @@ describe('a call', () => {
   });
 });
 
-describe('typed input', () => {
+describe('the typed input of a call', () => {
   const input = z.object({ n: z.int(), of: z.string().default('it') });
   const doubling = job({
     serviceId: 1,
@@ -293,7 +293,7 @@ describe('typed input', () => {
     on: { x402: (call) => ({ twice: call.input.n * 2, of: call.input.of.toUpperCase() }) },
   });
 
-  test('is the body, parsed and checked', async () => {
+  test('is the parsed and validated body', async () => {
     const answer = await runnerOf({ jobs: [doubling] }).push({ body: '{"n":21}' });
     expect(textOf(answer)).toBe('{"twice":42,"of":"IT"}');
   });
@@ -303,15 +303,15 @@ describe('typed input', () => {
     ['no JSON', '{"n":', 'not JSON'],
     ['no UTF-8', Buffer.of(0x22, 0xff, 0x22), 'not JSON'],
     ['no body', '', 'not JSON'],
-  ])('that is %s is refused for good, before the handler', async (_name, body, said) => {
+  ])('that is %s makes the call a dead letter without running the handler', async (_name, body, expected) => {
     const { push, errors } = runnerOf({ jobs: [doubling] });
     const answer = await push({ body });
     expect(errorOf(answer)).toEqual([422, 'input_invalid']);
-    expect(textOf(answer)).toContain(said);
+    expect(textOf(answer)).toContain(expected);
     expect(errors).toMatchObject([{ code: 'input_invalid' }]);
   });
 
-  test('that is refused is told in few words, however long its keys are', async () => {
+  test('that is refused has a short message, however long its keys are', async () => {
     const strict = job({ serviceId: 1, jobIndex: 0, input: z.strictObject({}), on: { x402: () => 1 } });
     const answer = await runnerOf({ jobs: [strict] }).push({
       body: JSON.stringify({ ['k'.repeat(9_000)]: 1 }),
@@ -319,7 +319,7 @@ describe('typed input', () => {
     expect([answer.status, answer.body.length < 1_000]).toEqual([422, true]);
   });
 
-  test('may be checked by a promise', async () => {
+  test('can be validated asynchronously', async () => {
     const checked = input.refine(async ({ n }) => n > 0, 'must be positive');
     const { push } = runnerOf({
       jobs: [job({ serviceId: 1, jobIndex: 0, input: checked, on: { x402: ({ input: { n } }) => n } })],
@@ -329,27 +329,31 @@ describe('typed input', () => {
   });
 });
 
-describe('a runner', () => {
+describe('the creation of a runner', () => {
   const on = { x402: () => 'x' };
   test.each<[string, () => unknown, string]>([
     ['no job', () => createRunner({ jobs: [] }), 'without a job'],
     [
-      'a job twice',
+      'the same job twice',
       () => runnerOf({ jobs: [1, 2].map(() => job({ serviceId: 1, jobIndex: 0, on })) }),
       '1/0 is there twice',
     ],
     ['no handler', () => job({ serviceId: 1, jobIndex: 0, on: {} }), 'no handler'],
-    ['a trigger misspelt', () => job({ serviceId: 1, jobIndex: 0, on: { X402: () => 1 } }), 'on.X402'],
-    ['half a job', () => job({ serviceId: 1, jobIndex: 0.5, on }), 'jobIndex'],
+    ['a misspelt trigger', () => job({ serviceId: 1, jobIndex: 0, on: { X402: () => 1 } }), 'on.X402'],
+    ['an index that is not whole', () => job({ serviceId: 1, jobIndex: 0.5, on }), 'jobIndex'],
     [
-      'no room',
+      'a concurrency of zero',
       () => createRunner({ jobs: [job({ serviceId: 1, jobIndex: 0, on })], concurrency: 0 }),
       'concurrency',
     ],
-    ['no time', () => job({ serviceId: 1, jobIndex: 0, on, timeoutMs: 2 ** 31 }), 'timeoutMs'],
-  ])('with %s is a mistake that is told at once', (_name, make, said) => {
+    [
+      'a time limit out of range',
+      () => job({ serviceId: 1, jobIndex: 0, on, timeoutMs: 2 ** 31 }),
+      'timeoutMs',
+    ],
+  ])('with %s throws a TypeError', (_name, make, expected) => {
     expect(make).toThrow(TypeError);
-    expect(make).toThrow(said);
+    expect(make).toThrow(expected);
   });
 
   test('does not mind what its hooks throw', async () => {

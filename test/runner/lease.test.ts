@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { type Handler, job, type JobCall, Refuse, RetryLater } from '../../src/runner/index.ts';
 import { eventually } from '../support/wait.ts';
 import { leaseToken, send } from './fake-gateway.ts';
-import { asked, fakeGateway, polling } from './polling.ts';
+import { requestCount, fakeGateway, polling } from './polling.ts';
 import { gate, pushed, quoteDigest, secret } from './support.ts';
 
 describe('a leased call', () => {
-  test('reaches the same handler with the same call as a pushed one', async () => {
+  test('is passed to the handler in the same form as a pushed call', async () => {
     const gateway = await fakeGateway();
     const seen: JobCall[] = [];
     const { runner } = polling(gateway, (call) => {
@@ -29,7 +29,7 @@ describe('a leased call', () => {
     ]);
   });
 
-  test('is asked for as the contract says', async () => {
+  test('is requested and completed with the documented bodies', async () => {
     const gateway = await fakeGateway();
     const on = { x402: () => undefined };
     polling(gateway, () => 'x', {
@@ -62,21 +62,21 @@ describe('a leased call', () => {
       { retry: true, error: 'handler_failed: the handler failed' },
     ],
     [
-      'asks for another try',
+      'throws RetryLater',
       () => {
         throw new RetryLater('not yet');
       },
       { retry: true, error: 'retry_later: not yet' },
     ],
     [
-      'refuses',
+      'throws Refuse',
       () => {
         throw new Refuse('no such thing');
       },
       { retry: false, error: 'refused: no such thing' },
     ],
     [
-      'floods',
+      'returns too large a result',
       () => Buffer.alloc(2_000),
       { retry: false, error: 'result_too_large: the result is longer than 1000 bytes' },
     ],
@@ -85,20 +85,25 @@ describe('a leased call', () => {
       () => new Promise<void>(() => {}),
       { retry: true, error: 'handler_timeout: the handler did not answer within 50 ms' },
     ],
-  ])('whose handler %s is failed as the gateway has to know it', async (_name, handler, failure) => {
-    const gateway = await fakeGateway();
-    let tries = 0;
-    const once: Handler = (call) => ((tries += 1) === 1 ? handler(call) : 'at last');
-    polling(gateway, once, { timeoutMs: 50, maxResultBytes: 1_000 });
-    gateway.offer({ id: 4 });
-    await eventually(() => expect(gateway.failed[0]).toMatchObject({ callId: 4, ...(failure as object) }));
-    // a call that is retried comes back, one that is not does not
-    gateway.offer({ id: 5 });
-    const { retry } = failure as { retry: boolean };
-    await eventually(() => expect(new Set(gateway.completed.keys())).toEqual(new Set(retry ? [4, 5] : [5])));
-  });
+  ])(
+    'whose handler %s is reported as failed with the error and whether to retry',
+    async (_name, handler, failure) => {
+      const gateway = await fakeGateway();
+      let tries = 0;
+      const once: Handler = (call) => ((tries += 1) === 1 ? handler(call) : 'at last');
+      polling(gateway, once, { timeoutMs: 50, maxResultBytes: 1_000 });
+      gateway.offer({ id: 4 });
+      await eventually(() => expect(gateway.failed[0]).toMatchObject({ callId: 4, ...(failure as object) }));
+      // a call that is retried comes back, one that is not does not
+      gateway.offer({ id: 5 });
+      const { retry } = failure as { retry: boolean };
+      await eventually(() =>
+        expect(new Set(gateway.completed.keys())).toEqual(new Set(retry ? [4, 5] : [5])),
+      );
+    },
+  );
 
-  test('of a job or a trigger that is not wired is a dead letter with a clear error', async () => {
+  test('of a job or a trigger without a handler becomes a dead letter with the reason', async () => {
     const gateway = await fakeGateway();
     const { errors } = polling(gateway, () => 'x');
     gateway.offer({ id: 1, jobIndex: 5 }, { id: 2, trigger: 'nightly' });
@@ -114,10 +119,10 @@ describe('a leased call', () => {
     expect(errors.map(({ code }) => code)).toEqual(['job_unknown', 'trigger_not_wired']);
   });
 
-  test('that lacks what every call has is a dead letter, and the others go on', async () => {
+  test('that lacks required metadata becomes a dead letter, and the other calls run', async () => {
     const gateway = await fakeGateway();
     gateway.misbehave = ({ path }, response) => {
-      if (!path.endsWith('leases') || asked(gateway, 'leases') > 1) return false;
+      if (!path.endsWith('leases') || requestCount(gateway, 'leases') > 1) return false;
       const call = { call_id: 3, lease_id: 'l', attempt: 1, service_id: 1, job_index: 0, metadata: {} };
       send(response, 200, { calls: [{ ...call, content_type: null, body_base64: '' }] });
       return true;
@@ -132,7 +137,7 @@ describe('a leased call', () => {
     );
   });
 
-  test('is never run beyond the bound, and none is fetched that could not run', async () => {
+  test('is never run beyond the concurrency, and is not fetched before it can run', async () => {
     const gateway = await fakeGateway();
     let running = 0;
     let most = 0;
@@ -152,7 +157,7 @@ describe('a leased call', () => {
     expect(Math.max(...(wanted as number[]))).toBe(3);
   });
 
-  test('of a job with a bound of its own waits for its turn, and keeps its lease', async () => {
+  test('of a job with its own concurrency waits for a slot, and its lease is extended', async () => {
     const gateway = await fakeGateway({ leaseMs: 1_500 });
     const { open, opened } = gate();
     const order: number[] = [];
@@ -175,7 +180,7 @@ describe('a leased call', () => {
 });
 
 describe('a lease', () => {
-  test('is extended while the handler runs, past its first end', async () => {
+  test('is extended while the handler runs, beyond its first expiry', async () => {
     const gateway = await fakeGateway({ leaseMs: 1_200 });
     const { open, opened } = gate();
     let runs = 0;
@@ -184,7 +189,7 @@ describe('a lease', () => {
       await opened;
     });
     gateway.offer({ id: 1 });
-    await eventually(() => expect(asked(gateway, 'extend')).toBeGreaterThan(0));
+    await eventually(() => expect(requestCount(gateway, 'extend')).toBeGreaterThan(0));
     const [firstEnd] = gateway.leaseEnds;
     await eventually(() => expect(Date.now()).toBeGreaterThan(Number(firstEnd)));
     open();
@@ -196,7 +201,7 @@ describe('a lease', () => {
     });
   });
 
-  test('that is lost aborts its handler, and the result is dropped', async () => {
+  test('that is lost aborts the handler, and its result is dropped', async () => {
     const gateway = await fakeGateway({ leaseMs: 600 });
     let aborted: unknown;
     const { errors, calls } = polling(
@@ -210,15 +215,15 @@ describe('a lease', () => {
         }),
     );
     gateway.offer({ id: 1 });
-    await eventually(() => expect(asked(gateway, 'extend')).toBe(1));
+    await eventually(() => expect(requestCount(gateway, 'extend')).toBe(1));
     gateway.steal(1);
     await eventually(() => expect(calls).toMatchObject([{ callId: 1, outcome: 'lost', code: 'lease_lost' }]));
     expect(aborted).toBeInstanceOf(Error);
     expect(errors).toMatchObject([{ code: 'lease_lost', call: { callId: 1 } }]);
-    expect([asked(gateway, 'complete'), asked(gateway, 'fail')]).toEqual([0, 0]);
+    expect([requestCount(gateway, 'complete'), requestCount(gateway, 'fail')]).toEqual([0, 0]);
   });
 
-  test('that was lost when the result is told drops it, and the operator knows', async () => {
+  test('that is lost before the result is sent drops the result, and onError reports it', async () => {
     const gateway = await fakeGateway();
     const { errors } = polling(gateway, () => {
       gateway.steal(1);
@@ -231,23 +236,23 @@ describe('a lease', () => {
     expect([gateway.completed.size, gateway.failed.length]).toEqual([0, 0]);
   });
 
-  test('outlives a gateway that is away for a moment', async () => {
+  test('is kept when the gateway is unreachable for a moment', async () => {
     const gateway = await fakeGateway({ leaseMs: 3_000 });
     const { open, opened } = gate();
     const { errors } = polling(gateway, () => opened);
     gateway.misbehave = ({ path }, response) => {
-      if (!path.endsWith('extend') || asked(gateway, 'extend') > 2) return false;
+      if (!path.endsWith('extend') || requestCount(gateway, 'extend') > 2) return false;
       response.destroy();
       return true;
     };
     gateway.offer({ id: 1 });
-    await eventually(() => expect(asked(gateway, 'extend')).toBeGreaterThanOrEqual(4));
+    await eventually(() => expect(requestCount(gateway, 'extend')).toBeGreaterThanOrEqual(4));
     open();
     await eventually(() => expect(gateway.completed.has(1)).toBe(true));
     expect(errors).toEqual([]);
   });
 
-  test('that ended and came back to the same runner joins its run', async () => {
+  test('that expired and returns to the same runner shares the result of the run', async () => {
     const gateway = await fakeGateway({ leaseMs: 1_000 });
     const { open, opened } = gate();
     let runs = 0;

@@ -38,7 +38,7 @@ mode = "lease"
 token_env = "RUNNER_TOKEN"
 `;
 
-/** The project of somebody who has installed the package. */
+/** A project that has installed the package. */
 let consumer: string;
 let folder: string;
 
@@ -175,7 +175,7 @@ export const url: string = (await startGateway(options)).url;
 `;
 
 describe('the packed package', () => {
-  test('holds what it needs and nothing else', async () => {
+  test('contains the files it needs and no others', async () => {
     const installed = path.join(consumer, 'node_modules/tollbook');
     const names = (await readdir(installed)).toSorted();
     expect(names).toEqual([
@@ -200,7 +200,7 @@ describe('the packed package', () => {
     await run('sh', ['-c', scripts.postinstall], { cwd: installed, env: quietEnvironment() });
   });
 
-  test('runs the runner of docs/runners.md where calls are pushed', async () => {
+  test('runs the runner of docs/runners.md with pushed calls', async () => {
     const env = { RUNNER_TOKEN: runnerSecret, PORT: '0' };
     const child = await startProgram('runner.mjs', documentedRunner(), env);
     const { value: runnerUrl } = (await linesOf(child).next()) as { value: string };
@@ -216,7 +216,7 @@ describe('the packed package', () => {
     await endGently(child);
   });
 
-  test('runs it where it polls: the calls of one that was killed come back, and complete once each', async () => {
+  test('runs the polling runner of docs/runners.md: the calls of a killed process return, and each completes once', async () => {
     const database = await createDatabase();
     const gateway = await startTestGateway({ database, chain, tables: pollerTable });
     const env = { GATEWAY_URL: gateway.url, RUNNER_TOKEN: runnerSecret };
@@ -242,7 +242,7 @@ describe('the packed package', () => {
     await endGently(child);
   });
 
-  test('has types that hold without its sources', async () => {
+  test('has types that compile without its sources', async () => {
     await writeFile(path.join(consumer, 'consumer.ts'), typedConsumer);
     const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'esnext', '--types', 'node'];
     const { stdout } = await run(path.join(bin, 'tsc'), [...options, '--skipLibCheck', 'consumer.ts'], {
@@ -252,7 +252,7 @@ describe('the packed package', () => {
     expect(stdout).toBe('');
   });
 
-  test('has a command that tells about itself, and composes a gateway', async () => {
+  test('has a command that shows its usage, and exports startGateway', async () => {
     const command = path.join(consumer, 'node_modules/tollbook/dist/cli/tollbook.js');
     const { stdout } = await run(process.execPath, [command, '--help'], { env: quietEnvironment() });
     expect(stdout).toContain('Usage: tollbook COMMAND');

@@ -2,15 +2,15 @@ import { describe, expect, test } from 'vitest';
 import { job, type PollOptions, Refuse } from '../../src/runner/index.ts';
 import { eventually } from '../support/wait.ts';
 import { type FakeGateway, leaseToken, send } from './fake-gateway.ts';
-import { asked, fakeGateway, polling } from './polling.ts';
+import { requestCount, fakeGateway, polling } from './polling.ts';
 import { gate } from './support.ts';
 
-describe('what came of a call', () => {
+describe('the result of a leased call', () => {
   test.each<[string, (response: Parameters<FakeGateway['misbehave']>[1]) => unknown]>([
     ['does not answer', (response) => response.destroy()],
-    ['is unwell', (response) => send(response, 500, { error: 'oh' })],
-    ['is being replaced', (response) => send(response, 404, 'nothing here')],
-  ])('is told until the gateway knows it, where that %s', async (_name, misbehave) => {
+    ['answers 500', (response) => send(response, 500, { error: 'oh' })],
+    ['answers 404 without an error code', (response) => send(response, 404, 'nothing here')],
+  ])('is sent again until the gateway accepts it, when the gateway first %s', async (_name, misbehave) => {
     const gateway = await fakeGateway();
     let runs = 0;
     const { errors } = polling(gateway, ({ callId }) => {
@@ -31,20 +31,20 @@ describe('what came of a call', () => {
     expect(errors.map(({ code }) => code)).toEqual(['result_undelivered', 'result_undelivered']);
   });
 
-  test('and was taken though its answer was lost is told again, and counted once', async () => {
+  test('is sent again when the answer of the gateway was lost, and is recorded once', async () => {
     const gateway = await fakeGateway();
     gateway.misbehave = ({ path }, response) => {
       // the answer that follows goes nowhere
-      if (path.endsWith('complete') && asked(gateway, 'complete') === 1) response.socket?.destroy();
+      if (path.endsWith('complete') && requestCount(gateway, 'complete') === 1) response.socket?.destroy();
       return false;
     };
     const { calls } = polling(gateway, () => 'x');
     gateway.offer({ id: 1 });
-    await eventually(() => expect(asked(gateway, 'complete')).toBe(2));
+    await eventually(() => expect(requestCount(gateway, 'complete')).toBe(2));
     expect([...gateway.completed.keys(), ...calls.map(({ callId }) => callId)]).toEqual([1, 1]);
   });
 
-  test('and is too large for the gateway becomes a dead letter', async () => {
+  test('that is too large for the gateway makes the call a dead letter', async () => {
     const gateway = await fakeGateway();
     gateway.misbehave = ({ path }, response) => {
       if (!path.endsWith('complete')) return false;
@@ -59,17 +59,17 @@ describe('what came of a call', () => {
 });
 
 describe('polling', () => {
-  test('ends with a clear error where the token is not known', async () => {
+  test('rejects with an error when the gateway does not know the token', async () => {
     const gateway = await fakeGateway();
     const { polled, errors } = polling(gateway, () => 'x', { poll: { token: 'wrong' } });
     await expect(polled).rejects.toMatchObject({
       code: 'gateway_refused',
       message: expect.stringContaining('does not know this token') as string,
     });
-    expect([asked(gateway, 'leases'), errors.length]).toEqual([1, 1]);
+    expect([requestCount(gateway, 'leases'), errors.length]).toEqual([1, 1]);
   });
 
-  test('ends with a clear error where the token is not for all services, and can name fewer', async () => {
+  test('rejects with an error when the token is not for all services, and can be limited to fewer', async () => {
     const gateway = await fakeGateway();
     const on = { x402: () => 'x' };
     const jobs = [1, 2].map((serviceId) => job({ serviceId, jobIndex: 0, on }));
@@ -86,14 +86,14 @@ describe('polling', () => {
   });
 
   test.each<[string, (response: Parameters<FakeGateway['misbehave']>[1]) => unknown]>([
-    ['away', (response) => response.destroy()],
-    ['unwell', (response) => send(response, 503, { error: 'not ready' })],
-    ['replaced by a proxy page', (response) => response.writeHead(200).end('<html>')],
-    ['something else', (response) => send(response, 200, { calls: [1] })],
-  ])('waits for a gateway that is %s', async (_name, misbehave) => {
+    ['closes connections', (response) => response.destroy()],
+    ['answers 503', (response) => send(response, 503, { error: 'not ready' })],
+    ['answers with a page of a proxy', (response) => response.writeHead(200).end('<html>')],
+    ['answers with an invalid body', (response) => send(response, 200, { calls: [1] })],
+  ])('retries while the gateway %s', async (_name, misbehave) => {
     const gateway = await fakeGateway();
     gateway.misbehave = (_request, response) => {
-      if (asked(gateway, 'leases') > 2) return false;
+      if (requestCount(gateway, 'leases') > 2) return false;
       misbehave(response);
       return true;
     };
@@ -103,11 +103,11 @@ describe('polling', () => {
     expect(errors.map(({ code }) => code)).toEqual(['gateway_unreachable', 'gateway_unreachable']);
   });
 
-  test('does not run hot against a gateway that never waits', async () => {
+  test('pauses between requests to a gateway that does not wait for calls', async () => {
     const gateway = await fakeGateway();
     polling(gateway, () => 'x', { poll: { waitSecs: 0 } });
     const startedAt = performance.now();
-    await eventually(() => expect(asked(gateway, 'leases')).toBe(3));
+    await eventually(() => expect(requestCount(gateway, 'leases')).toBe(3));
     expect(performance.now() - startedAt).toBeGreaterThan(1_900);
   });
 
@@ -119,14 +119,14 @@ describe('polling', () => {
     ['waitSecs', { waitSecs: 31 }],
     ['token', { token: '' }],
     ['gatewayUrl', { gatewayUrl: 'ftp://gateway' }],
-  ])('tells at once of a mistaken %s', async (said, options) => {
+  ])('rejects at once with an invalid %s', async (message, options) => {
     const gateway = await fakeGateway();
     const { polled } = polling(gateway, () => 'x', { poll: options });
-    await expect(polled).rejects.toThrow(said);
+    await expect(polled).rejects.toThrow(message);
     expect(gateway.requests).toEqual([]);
   });
 
-  test('stops when it is told to: what runs is finished, nothing new is fetched', async () => {
+  test('fetches no more calls after stop(), and finishes the running ones', async () => {
     const gateway = await fakeGateway();
     const { open, opened } = gate();
     let runs = 0;
@@ -148,21 +148,21 @@ describe('polling', () => {
     await expect(runner.poll({ gatewayUrl: gateway.url, token: leaseToken })).rejects.toThrow('stopped');
   });
 
-  test('that waits for calls stops at once', async () => {
+  test('stops at once while it waits for calls', async () => {
     const gateway = await fakeGateway();
     const { runner, polled } = polling(gateway, () => 'x', { poll: { waitSecs: 30 } });
-    await eventually(() => expect(asked(gateway, 'leases')).toBe(1));
+    await eventually(() => expect(requestCount(gateway, 'leases')).toBe(1));
     const startedAt = performance.now();
     await runner.stop();
     await polled;
     expect(performance.now() - startedAt).toBeLessThan(10_000);
   });
 
-  test('gives back what does not end in time', async () => {
+  test('gives back the calls that do not end within graceMs', async () => {
     const gateway = await fakeGateway();
     const { runner, polled } = polling(gateway, () => new Promise<void>(() => {}));
     gateway.offer({ id: 1 });
-    await eventually(() => expect(asked(gateway, 'leases')).toBe(2));
+    await eventually(() => expect(requestCount(gateway, 'leases')).toBe(2));
     await runner.stop({ graceMs: 1 });
     await polled;
     expect(gateway.failed).toEqual([
@@ -170,7 +170,7 @@ describe('polling', () => {
     ]);
   });
 
-  test('ends in bounded time though the gateway is gone', async () => {
+  test('ends in bounded time when the gateway cannot be reached', async () => {
     const gateway = await fakeGateway();
     const { runner, polled, errors } = polling(gateway, () => 'x');
     gateway.misbehave = ({ path }, response) => {
@@ -178,7 +178,7 @@ describe('polling', () => {
       return path.endsWith('complete');
     };
     gateway.offer({ id: 1 });
-    await eventually(() => expect(asked(gateway, 'complete')).toBeGreaterThan(0));
+    await eventually(() => expect(requestCount(gateway, 'complete')).toBeGreaterThan(0));
     await runner.stop({ graceMs: 1 });
     await polled;
     expect(errors.at(-1)).toMatchObject({

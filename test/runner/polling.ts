@@ -50,7 +50,7 @@ export function polling(
   return { gateway, runner, errors, calls, polled };
 }
 
-/** How often runners asked for a path that ends so. */
-export function asked(gateway: FakeGateway, verb: string): number {
+/** How many requests had a path with this ending. */
+export function requestCount(gateway: FakeGateway, verb: string): number {
   return gateway.requests.filter(({ path }) => path.endsWith(verb)).length;
 }

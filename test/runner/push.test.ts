@@ -92,18 +92,21 @@ describe('a pushed call', () => {
       { ...good, headers: { ...good.headers, 'webhook-timestamp': '1700000000' } },
       'timestamp_out_of_range',
     ],
-  ])('with %s is refused with 401, not run, and the operator is told', async (_name, call, reason) => {
-    const { url, errors, ran } = await listening(() => 'never');
-    const response = await post(url, call);
-    expect(response.status).toBe(401);
-    expect(await response.json()).toMatchObject({ code: reason });
-    expect(errors).toMatchObject([
-      { code: 'signature_refused', message: expect.stringContaining(reason) as string },
-    ]);
-    expect(ran()).toBe(0);
-  });
+  ])(
+    'with %s is refused with 401 without being run, and reported to onError',
+    async (_name, call, reason) => {
+      const { url, errors, ran } = await listening(() => 'never');
+      const response = await post(url, call);
+      expect(response.status).toBe(401);
+      expect(await response.json()).toMatchObject({ code: reason });
+      expect(errors).toMatchObject([
+        { code: 'signature_refused', message: expect.stringContaining(reason) as string },
+      ]);
+      expect(ran()).toBe(0);
+    },
+  );
 
-  test('that is signed but lacks what every call has is refused', async () => {
+  test('that is signed but lacks required metadata is refused', async () => {
     const { url, errors } = await listening(() => 'never');
     const metadata = { 'x-x402-origin': 'x402', 'x-net-call-id': '7' };
     const body = Buffer.from('x');
@@ -118,7 +121,7 @@ describe('a pushed call', () => {
     expect([response.status, errors[0]?.code]).toEqual([400, 'call_malformed']);
   });
 
-  test('whose client does not wait goes on, and the next delivery joins it', async () => {
+  test('whose client disconnects keeps running, and the next delivery gets its result', async () => {
     const { open, opened } = gate();
     const { runner, ran } = await listening(async () => {
       await opened;
@@ -144,8 +147,8 @@ describe('a pushed call', () => {
   });
 });
 
-describe('the endpoint', () => {
-  test('takes nothing but POST, on its path where it has one', async () => {
+describe('the endpoint of a push runner', () => {
+  test('accepts only POST, on its path if it has one', async () => {
     const { url, errors } = await listening(() => 'ok', { path: '/calls' });
     expect((await post(`${url}/calls?x=1`, pushed())).status).toBe(200);
     expect((await post(`${url}/other`, pushed())).status).toBe(404);
@@ -153,14 +156,14 @@ describe('the endpoint', () => {
     expect(errors.map(({ code }) => code)).toEqual(['request_refused', 'request_refused']);
   });
 
-  test('takes bodies up to its bound', async () => {
+  test('accepts bodies up to its maximum size', async () => {
     const { url, errors, ran } = await listening(({ body }) => body.length, { maxBodyBytes: 1_000 });
     expect(await (await post(url, pushed({ body: 'x'.repeat(1_000) }))).text()).toBe('1000');
     const response = await post(url, pushed({ body: 'x'.repeat(100_000) }));
     expect([response.status, errors[0]?.code, ran()]).toEqual([413, 'request_refused', 1]);
   });
 
-  test('survives a client that vanishes in the middle', async () => {
+  test('keeps serving after a client disconnects during its request', async () => {
     const { url, ran } = await listening(() => 'ok');
     const request = startRequest(url, {
       method: 'POST',
@@ -174,18 +177,18 @@ describe('the endpoint', () => {
     expect(ran()).toBe(1);
   });
 
-  test('says when its address is taken', async () => {
+  test('rejects when its address is taken', async () => {
     const { url } = await listening(() => 'ok');
     const { runner } = await listening(() => 'ok');
     await expect(runner.listen({ secret, port: Number(new URL(url).port) })).rejects.toThrow('EADDRINUSE');
   });
 
-  test('wants a secret', async () => {
+  test('requires a secret', async () => {
     const { runner } = await listening(() => 'ok');
     await expect(runner.listen({ secret: '' })).rejects.toThrow('secret');
   });
 
-  test('may be in a server of the author', async () => {
+  test('can be part of another HTTP server', async () => {
     const { runner } = await listening(({ callId }) => `call ${callId}`);
     const { url } = await ownServer(runner);
     const response = await post(url, pushed({ id: 5 }));
@@ -194,7 +197,7 @@ describe('the endpoint', () => {
 });
 
 describe('a runner that is stopped', () => {
-  test('finishes what runs, takes nothing new, and is gone', async () => {
+  test('finishes the running calls, accepts no new ones, and closes its port', async () => {
     const { open, opened } = gate();
     const { runner, url, ran } = await listening(async () => {
       await opened;
@@ -215,7 +218,7 @@ describe('a runner that is stopped', () => {
     await expect(runner.listen({ secret })).rejects.toThrow('stopped');
   });
 
-  test('gives back what does not end in time, and aborts it', async () => {
+  test('aborts and gives back the calls that do not end in time', async () => {
     let aborted = false;
     const { runner, url, ran } = await listening(({ signal }) => {
       signal.addEventListener('abort', () => (aborted = true));
@@ -229,7 +232,7 @@ describe('a runner that is stopped', () => {
     expect(aborted).toBe(true);
   });
 
-  test('does not wait for connections that say nothing', async () => {
+  test('does not wait for idle connections', async () => {
     const { runner, url } = await listening(() => 'ok');
     const silent = connect(Number(new URL(url).port), '127.0.0.1');
     cleanups.push(() => silent.destroy());
@@ -243,7 +246,7 @@ describe('a runner that is stopped', () => {
     expect(performance.now() - startedAt).toBeLessThan(10_000);
   });
 
-  test('may be stopped by a signal', async () => {
+  test('can be stopped by a signal', async () => {
     const stop = new AbortController();
     const runner = createRunner({
       jobs: [job({ serviceId: 1, jobIndex: 0, on: { x402: () => 'x' } })],

@@ -57,7 +57,7 @@ export function textOf(answer: PushAnswer): string {
   return answer.body.toString('utf8');
 }
 
-/** A promise that the test settles, and a count of who waits for it. */
+/** A promise that the test resolves. */
 export function gate(): { readonly open: () => void; readonly opened: Promise<void> } {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { open: resolve, opened: promise };
