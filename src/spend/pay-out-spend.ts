@@ -3,7 +3,7 @@ import { type SpendAuth, spendAuthHash } from '../domain/spend/spend-auth.ts';
 import { backOffMs } from '../domain/values/back-off.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { PrepaidContract, CreditsAnswer, Landed, SpendEnd } from '../peers/prepaid/prepaid-contract.ts';
-import { type DuePayout, endExposure, endPayout, postponePayout, watchPayout } from '../store/spend.ts';
+import { type DuePayout, endExposure, endPayout, postponePayout, watchPayout } from '../store/payouts.ts';
 import { readStream, type StreamReading } from '../store/streams.ts';
 import { isThisSpend } from './authorize-spend.ts';
 import type { SpendContext } from './context.ts';

@@ -1,6 +1,6 @@
 import type { SpendContext } from '../spend/context.ts';
 import { payOutSpend } from '../spend/pay-out-spend.ts';
-import { collectPayouts, type DuePayout, takePayouts } from '../store/spend.ts';
+import { collectPayouts, type DuePayout, takePayouts } from '../store/payouts.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 1_000;

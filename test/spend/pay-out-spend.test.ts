@@ -8,7 +8,7 @@ import type { Hex } from '../../src/domain/values/primitives.ts';
 import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
 import type { CreditsAnswer } from '../../src/peers/prepaid/prepaid-contract.ts';
 import type { SpendContext } from '../../src/spend/context.ts';
-import { collectPayouts, takePayouts } from '../../src/store/spend.ts';
+import { collectPayouts, takePayouts } from '../../src/store/payouts.ts';
 import { readStream } from '../../src/store/streams.ts';
 import { startRpcStub } from '../peers/rpc/rpc-stub.ts';
 import {

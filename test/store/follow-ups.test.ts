@@ -4,7 +4,7 @@ import { eventDescriptors, eventTypes, type LedgerEvent } from '../../src/domain
 import { writerRole } from '../../src/store/database.ts';
 import { collectFollowUps } from '../../src/store/follow-ups.ts';
 import { openLane } from '../../src/store/lane.ts';
-import { collectPayouts } from '../../src/store/spend.ts';
+import { collectPayouts } from '../../src/store/payouts.ts';
 import { collectTopUpReversals } from '../../src/store/top-ups.ts';
 import { eventExamples } from '../domain/events/examples.ts';
 import { createDatabase } from '../support/database.ts';

@@ -12,7 +12,7 @@ import { acceptSpend } from '../../src/spend/accept-spend.ts';
 import type { SpendContext } from '../../src/spend/context.ts';
 import { createSpendQueue } from '../../src/spend/spend-queue.ts';
 import { earnSpend, recordAuthorized } from '../../src/spend/record-spend.ts';
-import { collectPayouts, listTroubledPayouts, takePayouts } from '../../src/store/spend.ts';
+import { collectPayouts, listTroubledPayouts, takePayouts } from '../../src/store/payouts.ts';
 import { laneOn } from './credit.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
 import { type SpendChain, spendEventsOf } from './spend-gateway.ts';

@@ -1,4 +1,4 @@
-import { listTroubledPayouts } from '../../../store/spend.ts';
+import { listTroubledPayouts } from '../../../store/payouts.ts';
 import { readStream } from '../../../store/streams.ts';
 import { withLedger } from '../../ledger.ts';
 import { say } from '../../terminal.ts';
