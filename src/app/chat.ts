@@ -21,7 +21,7 @@ import { createSpendQueue } from '../spend/spend-queue.ts';
 import { pruneLane } from '../store/calls.ts';
 import { pruneChat } from '../store/credit.ts';
 import { sendHeartbeat } from '../store/processes.ts';
-import { pruneExposures } from '../store/payouts.ts';
+import { pruneExposures } from '../store/exposure.ts';
 import { startChatRecoverer } from '../workers/chat-recoverer.ts';
 import { startOperatorBalanceChecker } from '../workers/operator-balance-checker.ts';
 import { startCleaner } from '../workers/cleaner.ts';

@@ -4,7 +4,7 @@ import { presence } from '../domain/values/presence.ts';
 import type { AppendOutcome, Claim, LaneCommand } from '../store/append-batch.ts';
 import { LaneFullError } from '../store/lane.ts';
 import { isProcessSilent } from '../store/processes.ts';
-import { endExposure } from '../store/payouts.ts';
+import { endExposure } from '../store/exposure.ts';
 import { readStream } from '../store/streams.ts';
 import type { SpendContext } from './context.ts';
 import { invalidSpend, type SpendRefusal } from './refusal.ts';

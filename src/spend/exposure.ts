@@ -1,4 +1,4 @@
-import { endExposure, exposeSpend } from '../store/payouts.ts';
+import { endExposure, exposeSpend } from '../store/exposure.ts';
 import { inBackground } from '../runtime/background.ts';
 import { authorizeSpend } from './authorize-spend.ts';
 import type { SpendContext } from './context.ts';

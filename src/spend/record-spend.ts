@@ -1,7 +1,7 @@
 import type { Landed } from '../peers/prepaid/prepaid-contract.ts';
 import { inBackground } from '../runtime/background.ts';
 import { type late, within } from '../runtime/within.ts';
-import { endExposure } from '../store/payouts.ts';
+import { endExposure } from '../store/exposure.ts';
 import type { SpendContext } from './context.ts';
 import { type AcceptedSpend, landedData, spendStream } from './spend.ts';
 

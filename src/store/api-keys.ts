@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { LedgerDatabase } from './database.ts';
+import { callFunction } from './functions.ts';
 
 export interface ApiKey {
   readonly keyId: number;
@@ -19,7 +20,7 @@ export interface ApiKey {
 }
 
 /** Stores a key by its hash; returns its id. */
-export async function createApiKey(
+export function createApiKey(
   pool: pg.Pool,
   key: {
     readonly accountId: number;
@@ -31,30 +32,20 @@ export async function createApiKey(
     readonly expiresAt: Date | undefined;
   },
 ): Promise<number> {
-  const { rows } = await pool.query<{ id: number }>(
-    'select tollbook.create_api_key($1, $2, $3, $4, $5, $6, $7) as id',
-    [
-      key.accountId,
-      Buffer.from(key.hash, 'hex'),
-      key.prefix,
-      key.name,
-      key.models ?? null,
-      key.capMicros === undefined ? null : String(key.capMicros),
-      key.expiresAt ?? null,
-    ],
-  );
-  const id = rows[0]?.id;
-  if (id === undefined) throw new Error('the key was not stored');
-  return id;
+  return callFunction(pool, 'create_api_key', [
+    key.accountId,
+    Buffer.from(key.hash, 'hex'),
+    key.prefix,
+    key.name,
+    key.models ?? null,
+    key.capMicros ?? null,
+    key.expiresAt ?? null,
+  ]);
 }
 
-/** False where there is no such key, or it was revoked before. */
-export async function revokeApiKey(pool: pg.Pool, keyId: number): Promise<boolean> {
-  // one simple-protocol message: it locks a row that the lane may want
-  const { rows } = await pool.query<{ revoked: boolean }>(
-    `select tollbook.revoke_api_key(${Math.trunc(keyId)}) as revoked`,
-  );
-  return rows[0]?.revoked ?? false;
+/** False where there is no such key, or where it was revoked before. */
+export function revokeApiKey(pool: pg.Pool, keyId: number): Promise<boolean> {
+  return callFunction(pool, 'revoke_api_key', [keyId]);
 }
 
 /** The key of this hash, revoked and expired ones too: whether it still holds is decided where it is used. */

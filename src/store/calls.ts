@@ -1,18 +1,20 @@
+import { sql } from 'kysely';
 import type pg from 'pg';
-import type { LedgerDatabase } from './database.ts';
+import { type LedgerDatabase, queriesOn } from './database.ts';
+import { callFunction } from './functions.ts';
 
-/** A call in somebody's hands: what its lease is known by. */
+/** The lease of a call. */
 export interface CallLease {
   readonly callId: number;
   readonly leaseId: string;
-  /** Which handing-out this is, from 1: never goes down. */
+  /** From 1; the fencing token, which never goes down. */
   readonly attempt: number;
-  /** Attempts that failed since it was last enqueued, leases that ran out included. */
+  /** Attempts that failed since the call was last enqueued, expired leases included. */
   readonly failures: number;
   readonly quoteDigest: string;
 }
 
-/** A call that was just taken, with all that its runner is told. */
+/** A call that was just leased, with all that its runner receives. */
 export interface LeasedCall extends CallLease {
   readonly serviceId: number;
   readonly jobIndex: number;
@@ -21,7 +23,7 @@ export interface LeasedCall extends CallLease {
   readonly caller: string | undefined;
   readonly leaseUntil: Date;
   readonly contentType: string | undefined;
-  /** Undefined where it is missing: that call can never be delivered. */
+  /** Undefined where the body is missing: such a call can never be delivered. */
   readonly body: Buffer | undefined;
 }
 
@@ -43,7 +45,7 @@ interface LeaseRow {
 
 /**
  * Takes up to `max` calls that are due for these services, in turn and oldest first, for `leaseSecs`.
- * Sent as one simple-protocol message: it locks rows that the lane may want.
+ * Raw SQL: the runners' hot path. One simple-protocol message, because it locks rows that the lane may need.
  */
 export async function leaseCalls(
   pool: pg.Pool,
@@ -79,6 +81,7 @@ export async function putBody(
   contentType: string | undefined,
   body: Buffer,
 ): Promise<void> {
+  // raw SQL: prepared, because every paid request runs it, and with a parameter, because a literal doubles the body's bytes
   await pool.query({
     name: 'put_body',
     text: 'select tollbook.put_body($1, $2, $3)',
@@ -86,13 +89,14 @@ export async function putBody(
   });
 }
 
-/** When the lease of a call ends now; undefined where this lease is no longer held. */
+/** Extends a lease; returns when it ends now, or undefined where the lease is no longer held. */
 export async function extendLease(
   pool: pg.Pool,
   callId: number,
   leaseId: string,
   leaseSecs: number,
 ): Promise<Date | undefined> {
+  // raw SQL: a set that is empty where the lease is lost; every heartbeat of a runner runs it
   const { rows } = await pool.query<{ extend_lease: Date }>('select tollbook.extend_lease($1, $2, $3)', [
     callId,
     leaseId,
@@ -101,13 +105,14 @@ export async function extendLease(
   return rows[0]?.extend_lease;
 }
 
-/** Stores what a runner answered, before `completed` is recorded. */
+/** Stores a runner's result, before `completed` is recorded. */
 export async function putResult(
   pool: pg.Pool,
   call: { readonly callId: number; readonly attempt: number; readonly leaseId: string },
   contentType: string | undefined,
   body: Buffer,
 ): Promise<void> {
+  // raw SQL with parameters: a literal doubles the result's bytes
   await pool.query('select tollbook.put_result($1, $2, $3, $4, $5)', [
     call.callId,
     call.attempt,
@@ -117,7 +122,7 @@ export async function putResult(
   ]);
 }
 
-/** The call that this lease still holds; undefined where another has it, or it has left the queue. */
+/** The call of a lease; undefined where another lease holds the call, or where it has left the queue. */
 export async function findLeasedCall(
   db: LedgerDatabase,
   callId: number,
@@ -142,7 +147,7 @@ export async function findLeasedCall(
   );
 }
 
-/** Whether it was this lease that completed a call: its completion may be sent again. */
+/** Whether this lease completed the call: its runner may send the completion again. */
 export async function isCompletedBy(db: LedgerDatabase, callId: number, leaseId: string): Promise<boolean> {
   const last = await db
     .selectFrom('tollbook.call_result')
@@ -174,7 +179,7 @@ export async function readResult(
   return row && { contentType: row.content_type ?? undefined, body: row.body };
 }
 
-/** Calls that no attempt could deliver: they wait here for the operator. Oldest first. */
+/** Dead letters, oldest first: no attempt could deliver these calls, and the operator decides about them. */
 export async function listDeadCalls(db: LedgerDatabase, limit: number, afterCallId = 0) {
   return db
     .selectFrom('tollbook.call')
@@ -207,15 +212,18 @@ export async function findCall(db: LedgerDatabase, callId: number) {
 
 /** How long the oldest call that could be taken has been waiting, in milliseconds; 0 where none waits. */
 export async function oldestDueMs(pool: pg.Pool): Promise<number> {
-  const { rows } = await pool.query<{ ms: number | null }>(
-    `select extract(epoch from tollbook.clock() - min(due_at))::float8 * 1000 as ms
-     from tollbook.call where status = 'ready' and due_at <= tollbook.clock()`,
-  );
-  return Math.round(rows[0]?.ms ?? 0);
+  const row = await queriesOn(pool)
+    .selectFrom('tollbook.call')
+    .select(({ fn }) =>
+      sql<number | null>`extract(epoch from tollbook.clock() - ${fn.min('due_at')})::float8 * 1000`.as('ms'),
+    )
+    .where('status', '=', 'ready')
+    .where('due_at', '<=', sql<Date>`tollbook.clock()`)
+    .executeTakeFirst();
+  return Math.round(row?.ms ?? 0);
 }
 
-/** Drops up to `max` bodies without a call and answers nobody will ask for again. Returns how many went. */
-export async function pruneLane(pool: pg.Pool, max: number): Promise<number> {
-  const { rows } = await pool.query<{ pruned: number }>('select tollbook.prune_lane($1) as pruned', [max]);
-  return rows[0]?.pruned ?? 0;
+/** Deletes up to `max` bodies without a call, and old answers to appends. Returns how many. */
+export function pruneLane(pool: pg.Pool, max: number): Promise<number> {
+  return callFunction(pool, 'prune_lane', [max]);
 }

@@ -1,7 +1,9 @@
+import { sql } from 'kysely';
 import type pg from 'pg';
 import { type LedgerDatabase, queriesOn } from './database.ts';
+import { callFunction } from './functions.ts';
 
-/** An account by its projection; the fold of its events says the same. Micros. */
+/** An account by its projection, which equals the fold of its events. Amounts in micros. */
 export interface Account {
   readonly accountId: number;
   readonly name: string;
@@ -20,12 +22,9 @@ export async function findAccountId(pool: pg.Pool, name: string): Promise<number
   return row?.account_id;
 }
 
-/** An id that no account has: for the one that is opened with it. */
-export async function nextAccountId(pool: pg.Pool): Promise<number> {
-  const { rows } = await pool.query<{ id: number }>('select tollbook.next_account_id() as id');
-  const id = rows[0]?.id;
-  if (id === undefined) throw new Error('there is no next account id');
-  return id;
+/** An unused account id, for the account that is opened with it. */
+export function nextAccountId(pool: pg.Pool): Promise<number> {
+  return callFunction(pool, 'next_account_id', []);
 }
 
 export async function findAccount(
@@ -38,7 +37,7 @@ export async function findAccount(
   return row && toAccount(row);
 }
 
-/** Up to `limit` accounts after this id, oldest first; all of them where nothing is said. */
+/** Up to `limit` accounts after this id, oldest first; all of them without a limit. */
 export async function listAccounts(
   db: LedgerDatabase,
   { after = 0, limit }: { readonly after?: number; readonly limit?: number } = {},
@@ -61,7 +60,7 @@ function toAccount(row: Awaited<ReturnType<ReturnType<typeof accounts>['execute'
   };
 }
 
-/** A hold whose process is not seen any more. */
+/** A hold whose process has stopped sending heartbeats. */
 export interface OrphanedHold {
   readonly chatId: string;
   readonly accountId: number;
@@ -72,8 +71,8 @@ export interface OrphanedHold {
 }
 
 /**
- * Holds of other processes that were not seen for `silentSecs`, oldest first, without those `besides`. None at all unless
- * `processId` itself was seen all that time: where it, or the database, was away, so may have been everybody else.
+ * Holds of other processes that sent no heartbeat for `silentSecs`, oldest first, without those in `besides`. None where
+ * `processId` itself had a gap in that time: then it, or the database, was unreachable, and other processes may have been too.
  */
 export async function findOrphanedHolds(
   pool: pg.Pool,
@@ -89,22 +88,27 @@ export async function findOrphanedHolds(
     readonly besides?: readonly string[];
   },
 ): Promise<OrphanedHold[]> {
-  const { rows } = await pool.query<{
-    chat_id: string;
-    account_id: number;
-    key_id: number | null;
-    amount: number;
-    is_started: boolean;
-  }>(
-    `select chat_id, account_id, key_id, amount, started_at is not null as is_started
-     from tollbook.chat_hold
-     where created_at <= (select tollbook.clock()) - $2 * interval '1 second' and not chat_id = any ($4::uuid[])
-       and process_id in (
-         select process_id from (select distinct process_id from tollbook.chat_hold) holder
-         where tollbook.is_process_silent(process_id, $1, $2))
-     order by created_at limit $3`,
-    [processId, silentSecs, max, besides],
-  );
+  const db = queriesOn(pool);
+  // each process is examined once, however many holds it has
+  const holders = db.selectFrom('tollbook.chat_hold').select('process_id').distinct().as('holder');
+  const rows = await db
+    .selectFrom('tollbook.chat_hold')
+    .select(['chat_id', 'account_id', 'key_id', 'amount'])
+    .select((hold) => hold('started_at', 'is not', null).$castTo<boolean>().as('is_started'))
+    .where('created_at', '<=', sql<Date>`(select tollbook.clock()) - ${silentSecs} * interval '1 second'`)
+    .where((hold) => hold.not(sql<boolean>`${hold.ref('chat_id')} = any (${besides}::uuid[])`))
+    .where('process_id', 'in', (hold) =>
+      hold
+        .selectFrom(holders)
+        .select('holder.process_id')
+        .where(
+          ({ ref }) =>
+            sql<boolean>`tollbook.is_process_silent(${ref('holder.process_id')}, ${processId}, ${silentSecs})`,
+        ),
+    )
+    .orderBy('created_at')
+    .limit(max)
+    .execute();
   return rows.map((row) => ({
     chatId: row.chat_id,
     accountId: row.account_id,
@@ -114,23 +118,20 @@ export async function findOrphanedHolds(
   }));
 }
 
-/** Deletes up to `max` unused rate windows, and as many processes and recovered chats of long ago. Returns how many. */
-export async function pruneChat(pool: pg.Pool, max: number): Promise<number> {
-  // one simple-protocol message: it locks rows that the lane may want
-  const { rows } = await pool.query<{ pruned: number }>(
-    `select tollbook.prune_chat(${Math.trunc(max)}) as pruned`,
-  );
-  return rows[0]?.pruned ?? 0;
+/** Deletes up to `max` unused rate windows, and as many ended processes and recovered chats. Returns how many. */
+export function pruneChat(pool: pg.Pool, max: number): Promise<number> {
+  return callFunction(pool, 'prune_chat', [max]);
 }
 
 /**
- * Notes that upstreams have begun to answer: from here on these holds are captured, whatever becomes of the process.
+ * Records that upstreams have begun to answer: from now on these holds are captured, even if the process ends.
  * Returns those that are still held.
  */
 export async function markHoldsStarted(
   pool: pg.Pool,
   chatIds: readonly string[],
 ): Promise<ReadonlySet<string>> {
+  // raw SQL: prepared, because every completion runs it
   const { rows } = await pool.query<{ chat_id: string }>({
     name: 'start_holds',
     text: 'select mark_holds_started as chat_id from tollbook.mark_holds_started($1)',
@@ -139,16 +140,16 @@ export async function markHoldsStarted(
   return new Set(rows.map((row) => row.chat_id));
 }
 
-/** What became of a key that was shown; `limited`: too many of this client's were not known in the last minute. */
+/** The check of a presented key; `limited`: too many keys of this client were unknown in the last minute. */
 export interface KeyCheck {
   readonly outcome: 'known' | 'unknown' | 'limited';
-  /** Until another one is looked at. */
+  /** Until the next key is checked. */
   readonly retryMs: number;
 }
 
 /**
- * Whether the key of this SHA-256 holds now. One that does not counts against `subject`, in all processes together; past
- * `perMinute` of them nothing is told of a key any more.
+ * Whether the key of this SHA-256 is valid now. An invalid one counts against `subject`, over all processes; after
+ * `perMinute` of them no key is checked any more.
  */
 export async function checkApiKey(
   pool: pg.Pool,
@@ -156,18 +157,19 @@ export async function checkApiKey(
   perMinute: number,
   hash: string,
 ): Promise<KeyCheck> {
+  // raw SQL: prepared, because every request with a key runs it
   const { rows } = await pool.query<{ outcome: KeyCheck['outcome']; retry_ms: number | null }>({
     name: 'try_api_key',
     text: 'select code as outcome, retry_ms from tollbook.check_api_key($1, $2, $3)',
     values: [subject, perMinute, Buffer.from(hash, 'hex')],
   });
   const [row] = rows;
-  if (!row) throw new Error('nothing was said of the key');
+  if (!row) throw new Error('tollbook.check_api_key returned no row');
   return { outcome: row.outcome, retryMs: row.retry_ms ?? 0 };
 }
 
 /**
- * Whether a client may show another credential that is no key; `counts` notes one that was no good. All processes together.
+ * Whether a client may present another credential that is not a key; `counts` records an invalid one. Over all processes.
  */
 export async function countAuthFailure(
   pool: pg.Pool,
@@ -175,6 +177,7 @@ export async function countAuthFailure(
   perMinute: number,
   counts: boolean,
 ): Promise<boolean> {
+  // raw SQL: prepared, because it precedes every request with such a credential
   const { rows } = await pool.query<{ may: boolean }>({
     name: 'note_auth_failure',
     text: 'select tollbook.count_auth_failure($1, $2, $3) as may',

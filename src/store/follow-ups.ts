@@ -1,28 +1,28 @@
-import pg from 'pg';
+import type pg from 'pg';
 import type { FollowUpTopic as EventFollowUp } from '../domain/events/descriptor.ts';
 import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
 import type { LedgerDatabase } from './database.ts';
+import { callFunction, callTableFunction } from './functions.ts';
 
 /**
- * What is still wanted for an event: `confirm` a settlement until it is final, `resolve` one that does not stand while a
- * runner has its call, `alert` the operator, `reverse_top_up` credit that it has bought. The statements here are simple-protocol
- * messages: they lock rows, and a client that vanishes must not keep them.
+ * What an event still needs: `confirm` a settlement until it is final, `resolve` one that was disproved while a runner has its
+ * call, `alert` the operator, `reverse_top_up` the credit that it bought.
  */
 export type FollowUpTopic = Exclude<EventFollowUp, 'pay_out'>;
 
-/** Something to do about one event. */
+/** A task of a worker because of one event. */
 export interface FollowUp {
-  /** Of the event. */
+  /** The event's sequence number. */
   readonly seq: number;
   readonly stream: string;
   /** This one included. */
   readonly tries: number;
-  /** How far the chain was when a settlement was first looked for in vain. */
+  /** The chain's head when the settlement was first searched for and not found. */
   readonly firstSearchBlock: bigint | undefined;
   readonly ageSecs: number;
 }
 
-/** A settlement whose block is final, unless another has taken its place. */
+/** A settlement whose block is final, unless a reorg replaced that block. */
 export interface FinalSettlement {
   readonly seq: number;
   readonly stream: string;
@@ -30,29 +30,19 @@ export interface FinalSettlement {
   readonly blockHash: string;
 }
 
-/** Looks through up to `max` events that no process has looked through. Returns how many that were. */
-export async function collectFollowUps(pool: pg.Pool, max: number): Promise<number> {
-  const { rows } = await pool.query<{ read: number }>(
-    `select tollbook.collect_follow_ups(${Math.trunc(max)}) as read`,
-  );
-  return rows[0]?.read ?? 0;
+/** Reads up to `max` events that no process has read yet and inserts the follow-ups they need. Returns how many it read. */
+export function collectFollowUps(pool: pg.Pool, max: number): Promise<number> {
+  return callFunction(pool, 'collect_follow_ups', [max]);
 }
 
-/** Takes up to `max` settlements of a network that stand in a block up to `finalized`. */
+/** Takes up to `max` settlements of a network whose block is `finalized` or earlier. */
 export async function takeFinalSettlements(
   pool: pg.Pool,
   network: string,
   finalized: bigint,
   max: number,
 ): Promise<FinalSettlement[]> {
-  const { rows } = await pool.query<{
-    seq: number;
-    stream: string;
-    block_number: string;
-    block_hash: string;
-  }>(
-    `select * from tollbook.take_final_settlements(${pg.escapeLiteral(network)}, ${finalized}, ${Math.trunc(max)})`,
-  );
+  const rows = await callTableFunction(pool, 'take_final_settlements', [network, String(finalized), max]);
   return rows.map(({ seq, stream, block_number, block_hash }) => ({
     seq,
     stream,
@@ -61,21 +51,14 @@ export async function takeFinalSettlements(
   }));
 }
 
-/** Takes up to `max` follow-ups of a topic that are due, of one network or of all; they come back until they are ended. */
+/** Takes up to `max` follow-ups of a topic that are due, of one network or of all. They become due again until they are ended. */
 export async function takeFollowUps(
   pool: pg.Pool,
   topic: FollowUpTopic,
   network: string | undefined,
   max: number,
 ): Promise<FollowUp[]> {
-  const of = network === undefined ? 'null' : pg.escapeLiteral(network);
-  const { rows } = await pool.query<{
-    seq: number;
-    stream: string;
-    tries: number;
-    first_search_block: string | null;
-    age_secs: number;
-  }>(`select * from tollbook.take_follow_ups(${pg.escapeLiteral(topic)}, ${of}, ${Math.trunc(max)})`);
+  const rows = await callTableFunction(pool, 'take_follow_ups', [topic, network ?? null, max]);
   return rows.map(({ seq, stream, tries, first_search_block, age_secs }) => ({
     seq,
     stream,
@@ -85,30 +68,26 @@ export async function takeFollowUps(
   }));
 }
 
-export async function noteFirstSearchBlock(pool: pg.Pool, seq: number, block: bigint): Promise<void> {
-  await pool.query(`select tollbook.note_first_search_block(${Math.trunc(seq)}, ${block})`);
+/** Records the chain's head when a settlement was first searched for and not found. */
+export function noteFirstSearchBlock(pool: pg.Pool, seq: number, block: bigint): Promise<void> {
+  return callFunction(pool, 'note_first_search_block', [seq, String(block)]);
 }
 
-/** Done with: nobody needs to look at these again. */
+/** Deletes follow-ups that are completed. */
 export async function endFollowUps(
   pool: pg.Pool,
   topic: FollowUpTopic,
   seqs: readonly number[],
 ): Promise<void> {
-  if (seqs.length === 0) return;
-  const list = seqs.map(Math.trunc).join(',');
-  await pool.query(`select tollbook.end_follow_ups(${pg.escapeLiteral(topic)}, '{${list}}')`);
+  if (seqs.length > 0) await callFunction(pool, 'end_follow_ups', [topic, seqs.map(String)]);
 }
 
-/** Gives up what is a month old. Returns how many went. */
-export async function pruneFollowUps(pool: pg.Pool, max: number): Promise<number> {
-  const { rows } = await pool.query<{ swept: number }>(
-    `select tollbook.prune_follow_ups(${Math.trunc(max)}) as swept`,
-  );
-  return rows[0]?.swept ?? 0;
+/** Deletes up to `max` follow-ups that could not be completed within 30 days. Returns how many. */
+export function pruneFollowUps(pool: pg.Pool, max: number): Promise<number> {
+  return callFunction(pool, 'prune_follow_ups', [max]);
 }
 
-/** Settlements that are open while their calls are with runners, oldest first. */
+/** Settlements that are not resolved while runners have their calls, oldest first. */
 export async function listUnresolved(db: LedgerDatabase, limit: number) {
   return db
     .selectFrom('tollbook.follow_up')
@@ -119,7 +98,7 @@ export async function listUnresolved(db: LedgerDatabase, limit: number) {
     .execute();
 }
 
-/** One event by its place; undefined where there is none. */
+/** The event with this sequence number; undefined where there is none. */
 export async function readEvent(db: LedgerDatabase, seq: number): Promise<RecordedEvent | undefined> {
   const row = await db
     .selectFrom('tollbook.event')

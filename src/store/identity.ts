@@ -2,29 +2,32 @@ import { Kysely, PostgresDialect, sql } from 'kysely';
 import type pg from 'pg';
 import type { sessionEndings } from '../domain/events/identity-events.ts';
 import { queriesOn } from './database.ts';
+import { callFunction, callTableFunction } from './functions.ts';
 
-/** A session that holds now, by the database's clock. */
+/** A session that is valid now, by the database's clock. */
 export interface Session {
   readonly sessionId: string;
   readonly userId: string;
-  /** Undefined while the user's account of credit is not open yet. */
+  /** Undefined while the user's credit account is not open yet. */
   readonly accountId: number | undefined;
 }
 
-/** What the account of credit of a user is called. */
+/** The name of a user's credit account. */
 export function accountNameOf(userId: string): string {
   return `user:${userId}`;
 }
 
-/** The session of this token, if it holds; the token is given as its hash. */
+/** The session of this token, if it is valid; the token is given as its hash. */
 export async function findSession(pool: pg.Pool, tokenHash: string): Promise<Session | undefined> {
-  const { rows } = await pool.query<{ id: string; user_id: string; account_id: number | null }>(
-    `select session.id, session.user_id, account.account_id from identity.session
-     left join tollbook.account on account.name = 'user:' || session.user_id
-     where session.token = $1 and session.expires_at > tollbook.clock()`,
-    [tokenHash],
-  );
-  const [row] = rows;
+  const row = await queriesOn(pool)
+    .selectFrom('identity.session as session')
+    .leftJoin('tollbook.account as account', (join) =>
+      join.on('account.name', '=', ({ ref }) => sql<string>`'user:' || ${ref('session.user_id')}`),
+    )
+    .select(['session.id', 'session.user_id', 'account.account_id'])
+    .where('session.token', '=', tokenHash)
+    .where('session.expires_at', '>', sql<Date>`tollbook.clock()`)
+    .executeTakeFirst();
   return row && { sessionId: row.id, userId: row.user_id, accountId: row.account_id ?? undefined };
 }
 
@@ -35,28 +38,38 @@ export interface EndedSession {
 }
 
 /**
- * Ends sessions for everybody at once; returns those that were not ended before. They stay as `ended` until
- * {@link dropSessions} is told that their end is on record.
+ * Ends sessions in all processes at once; returns those that were not ended before. Their rows stay as `ended` until
+ * {@link dropSessions} is called, once their end is recorded in the ledger.
  */
 export async function endSessions(pool: pg.Pool, sessionIds: readonly string[]): Promise<EndedSession[]> {
-  const { rows } = await pool.query<EndedSession>(
-    `update identity.session set token = 'ended:' || id, expires_at = 'epoch', ended_reason = 'ended'
-     where id = any ($1::uuid[]) and ended_reason is null
-     returning id as "sessionId", user_id as "userId", ended_reason as reason`,
-    [sessionIds],
-  );
-  return rows;
+  const rows = await queriesOn(pool)
+    .updateTable('identity.session')
+    .set(({ ref }) => ({
+      token: sql<string>`'ended:' || ${ref('id')}`,
+      expires_at: sql<Date>`'epoch'`,
+      ended_reason: 'ended',
+    }))
+    .where(({ ref }) => sql<boolean>`${ref('id')} = any (${sessionIds}::uuid[])`)
+    .where('ended_reason', 'is', null)
+    .returning(['id', 'user_id'])
+    .execute();
+  return rows.map(({ id, user_id }) => ({ sessionId: id, userId: user_id, reason: 'ended' }));
 }
 
-/** Up to `max` sessions that are over, and whose end nobody has dropped yet. */
+/** Up to `max` sessions that have ended or expired and were not dropped yet. */
 export async function findEndedSessions(pool: pg.Pool, max: number): Promise<EndedSession[]> {
-  const { rows } = await pool.query<EndedSession>(
-    `select id as "sessionId", user_id as "userId", coalesce(ended_reason, 'expired') as reason
-     from identity.session where expires_at <= tollbook.clock() - interval '1 minute'
-     order by expires_at limit $1`,
-    [max],
-  );
-  return rows;
+  const rows = await queriesOn(pool)
+    .selectFrom('identity.session')
+    .select(['id', 'user_id', 'ended_reason'])
+    .where('expires_at', '<=', sql<Date>`tollbook.clock() - interval '1 minute'`)
+    .orderBy('expires_at')
+    .limit(max)
+    .execute();
+  return rows.map((row) => ({
+    sessionId: row.id,
+    userId: row.user_id,
+    reason: row.ended_reason ?? 'expired',
+  }));
 }
 
 export async function dropSessions(pool: pg.Pool, sessionIds: readonly string[]): Promise<void> {
@@ -64,7 +77,7 @@ export async function dropSessions(pool: pg.Pool, sessionIds: readonly string[])
   await queriesOn(pool).deleteFrom('identity.session').where('id', 'in', sessionIds).execute();
 }
 
-/** Somebody who can sign in. */
+/** A person who can sign in. */
 export interface User {
   readonly userId: string;
   readonly name: string;
@@ -81,20 +94,16 @@ export async function findUser(pool: pg.Pool, userId: string): Promise<User | un
     .executeTakeFirst();
 }
 
-/** The user whose wallet this is: the given new one where it is nobody's yet. Asked many times at once it is one user. */
+/** The user of a wallet; where it has none, the given new one. Concurrent calls return the same user. */
 export async function userOfWallet(
   pool: pg.Pool,
   address: string,
   asNew: { readonly userId: string; readonly name: string; readonly email: string },
 ): Promise<string> {
-  const { rows } = await pool.query<{ id: string }>('select identity.user_of_wallet($1, $2, $3, $4) as id', [
-    address,
-    asNew.userId,
-    asNew.name,
-    asNew.email,
-  ]);
-  const id = rows[0]?.id;
-  if (id === undefined) throw new Error('a wallet belongs to nobody');
+  const { userId, name, email } = asNew;
+  const { id } = await queriesOn(pool)
+    .selectNoFrom(sql<string>`identity.user_of_wallet(${address}, ${userId}, ${name}, ${email})`.as('id'))
+    .executeTakeFirstOrThrow();
   return id;
 }
 
@@ -105,14 +114,14 @@ export async function storeNonce(pool: pg.Pool, nonce: string): Promise<void> {
     .execute();
 }
 
-/** Uses a nonce up: of many who bring the same, one is told true. False for one that is unknown, or too old. */
+/** Consumes a nonce: of several calls with the same nonce one returns true. False for one that is unknown or too old. */
 export async function consumeNonce(pool: pg.Pool, nonce: string, maxAgeSecs: number): Promise<boolean> {
-  const { rowCount } = await pool.query(
-    `delete from identity.siwe_nonce
-     where nonce = $1 and issued_at > tollbook.clock() - $2 * interval '1 second'`,
-    [nonce, maxAgeSecs],
-  );
-  return rowCount === 1;
+  const { numDeletedRows } = await queriesOn(pool)
+    .deleteFrom('identity.siwe_nonce')
+    .where('nonce', '=', nonce)
+    .where('issued_at', '>', sql<Date>`tollbook.clock() - ${maxAgeSecs} * interval '1 second'`)
+    .executeTakeFirstOrThrow();
+  return numDeletedRows === 1n;
 }
 
 /** How often a subject may do something in any minute. */
@@ -122,35 +131,33 @@ export interface Allowance {
 }
 
 export interface AttemptResult {
-  /** 0: the attempt was counted against every subject; else it was against none, and this long there is no use in another. */
+  /** 0: the attempt was counted against every subject; else against none, and it may be repeated after this time. */
   readonly retryMs: number;
-  /** The first refusal of this minute: a flood of them is one piece of news. */
+  /** The first refusal of this minute: many refusals are reported once. */
   readonly isFirstRefusal: boolean;
 }
 
-/** Counts an attempt in all processes together, against all of the subjects or none of them. */
+/** Counts an attempt over all processes, against all of the subjects or none of them. */
 export async function countAttempt(pool: pg.Pool, allowances: readonly Allowance[]): Promise<AttemptResult> {
-  const { rows } = await pool.query<AttemptResult>(
-    'select retry_ms as "retryMs", is_first_refusal as "isFirstRefusal" from tollbook.count_attempts($1, $2)',
-    [allowances.map(({ subject }) => subject), allowances.map(({ perMinute }) => perMinute)],
-  );
-  const [turn] = rows;
-  if (!turn) throw new Error('an attempt was not decided about');
-  return turn;
+  const [result] = await callTableFunction(pool, 'count_attempts', [
+    allowances.map(({ subject }) => subject),
+    allowances.map(({ perMinute }) => perMinute),
+  ]);
+  if (!result) throw new Error('tollbook.count_attempts returned no row');
+  return { retryMs: result.retry_ms, isFirstRefusal: result.is_first_refusal };
 }
 
-/** Drops up to `max` of each kind of what nobody can use any more; returns how many went. */
-export async function pruneIdentity(pool: pg.Pool, max: number): Promise<number> {
-  const { rows } = await pool.query<{ swept: number }>('select tollbook.prune_identity($1) as swept', [max]);
-  return rows[0]?.swept ?? 0;
+/** Deletes up to `max` expired nonces, and as many expired links; returns how many. */
+export function pruneIdentity(pool: pg.Pool, max: number): Promise<number> {
+  return callFunction(pool, 'prune_identity', [max]);
 }
 
-/** The tables of people as better-auth speaks to them. It shares the pool, which somebody else closes. */
+/** The identity tables for better-auth. It shares the pool, and its owner closes that. */
 export function openIdentityDatabase(pool: pg.Pool): Kysely<unknown> {
   return new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) }).withSchema('identity');
 }
 
-/** Notes that a user reads the mail of their address. */
+/** Records that a user has proven to receive mail at their address. */
 export async function markEmailProven(pool: pg.Pool, userId: string): Promise<void> {
   await queriesOn(pool)
     .updateTable('identity.user')

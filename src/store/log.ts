@@ -1,62 +1,82 @@
-import pg from 'pg';
+import { sql } from 'kysely';
+import type pg from 'pg';
 import { hashBytes } from '../domain/log/merkle.ts';
 import { queriesOn } from './database.ts';
+import { callFunction, callTableFunction } from './functions.ts';
 
-/** A head as it was signed: the tree's size and root, and the checkpoint's text. */
+/** A signed head: the tree's size and root, and the checkpoint's text. */
 export interface StoredHead {
   readonly size: number;
   readonly root: Buffer;
   readonly note: string;
 }
 
-/** Where the log stands, read in one statement. */
+/** The state of the log, read in one statement. */
 export interface LogTip {
-  /** Events that the ledger holds. */
+  /** Events in the ledger. */
   readonly seq: number;
-  /** Leaves that the tree holds. */
+  /** Leaves in the tree. */
   readonly size: number;
   readonly edge: Buffer;
-  /** The newest head under that origin; undefined where there was none. */
+  /** The newest head under that origin; undefined where there is none. */
   readonly head: { readonly size: number; readonly ageMs: number } | undefined;
 }
 
 export async function readLogTip(pool: pg.Pool, origin: string): Promise<LogTip> {
-  const { rows } = await pool.query<{
-    seq: number;
-    size: number;
-    edge: Buffer;
-    head: number | null;
-    age_ms: number | null;
-  }>({
-    name: 'read_log_tip',
-    text: `select lane.seq, tree.size, tree.edge, head.size as head,
-        extract(epoch from tollbook.clock() - head.at)::float8 * 1000 as age_ms
-      from tollbook.lane join tollbook.log_tree tree using (lane_id)
-      left join lateral (
-        select size, at from tollbook.log_head where origin = $1 order by size desc limit 1) head on true
-      where lane.lane_id = 1`,
-    values: [origin],
-  });
-  const row = rows[0];
+  const row = await queriesOn(pool)
+    .selectFrom('tollbook.lane')
+    .innerJoin('tollbook.log_tree as tree', 'tree.lane_id', 'tollbook.lane.lane_id')
+    .leftJoinLateral(
+      (db) =>
+        db
+          .selectFrom('tollbook.log_head')
+          .select(['size', 'at'])
+          .where('origin', '=', origin)
+          .orderBy('size', 'desc')
+          .limit(1)
+          .as('newest'),
+      (join) => join.onTrue(),
+    )
+    .select(['tollbook.lane.seq', 'tree.size', 'tree.edge', 'newest.size as head'])
+    .select(({ ref }) =>
+      sql<number | null>`extract(epoch from tollbook.clock() - ${ref('newest.at')})::float8 * 1000`.as(
+        'age_ms',
+      ),
+    )
+    .where('tollbook.lane.lane_id', '=', 1)
+    .executeTakeFirst();
   if (!row) throw new Error('the ledger has no lane');
   const { seq, size, edge, head, age_ms } = row;
   return { seq, size, edge, head: head === null ? undefined : { size: head, ageMs: age_ms ?? 0 } };
 }
 
 /**
- * The leaf hashes of the events after a place, one behind the other. Hashed where the leaves are: only 32 bytes of each
- * cross the wire. Throws where one of them is missing.
+ * The leaf hashes of `count` events after a place, concatenated. PostgreSQL hashes them: only 32 bytes of each are sent.
+ * Throws where one of the events is missing.
  */
 export async function readLeafHashes(pool: pg.Pool, afterSeq: number, count: number): Promise<Buffer> {
-  const { rows } = await pool.query<{ hashes: Buffer | null; last: number | null }>({
-    name: 'read_leaf_hashes',
-    text: `select string_agg(sha256('\\x00'::bytea || leaf), ''::bytea order by seq) as hashes, max(seq) as last
-      from (select seq, leaf from tollbook.event
-        where lane_id = 1 and seq > $1 and seq <= $2 order by seq offset 0) read`,
-    values: [afterSeq, afterSeq + count],
-  });
-  const hashes = rows[0]?.hashes;
-  if (hashes?.length !== count * hashBytes || rows[0]?.last !== afterSeq + count)
+  const db = queriesOn(pool);
+  const row = await db
+    .selectFrom(
+      db
+        .selectFrom('tollbook.event')
+        .select(['seq', 'leaf'])
+        .where('lane_id', '=', 1)
+        .where('seq', '>', afterSeq)
+        .where('seq', '<=', afterSeq + count)
+        .orderBy('seq')
+        .limit(count)
+        .as('read'),
+    )
+    .select(({ fn, ref }) => [
+      sql<Buffer | null>`string_agg(sha256('\\x00'::bytea || ${ref('leaf')}), ''::bytea order by seq)`.as(
+        'hashes',
+      ),
+      fn.max('seq').as('last'),
+    ])
+    .executeTakeFirst();
+  const hashes = row?.hashes;
+  if (hashes?.length !== count * hashBytes || row?.last !== afterSeq + count)
     throw new Error(`of the events ${afterSeq + 1} to ${afterSeq + count} some are missing`);
   return hashes;
 }
@@ -76,8 +96,8 @@ export interface LogGrowth {
   }[];
 }
 
-/** Commits a grown tree with its head. False where another sealer was first: nothing was changed. */
-export async function extendLog(pool: pg.Pool, growth: LogGrowth): Promise<boolean> {
+/** Extends the tree and records its head. A compare-and-swap on the size: false, with nothing changed, where another sealer was first. */
+export function extendLog(pool: pg.Pool, growth: LogGrowth): Promise<boolean> {
   const { origin, from, size, edge, root, note, rows } = growth;
   const tiles = rows.map(({ level, tile, offset, bytes }) => ({
     level,
@@ -85,13 +105,7 @@ export async function extendLog(pool: pg.Pool, growth: LogGrowth): Promise<boole
     offset,
     hex: bytes.toString('hex'),
   }));
-  const text = pg.escapeLiteral;
-  // one simple-protocol message: a client that vanishes in the middle of it keeps no lock
-  const { rows: answers } = await pool.query<{ done: boolean }>(
-    `select tollbook.extend_log(1::smallint, ${text(origin)}, ${Math.trunc(from)}, ${Math.trunc(size)},
-      '\\x${edge.toString('hex')}', '\\x${root.toString('hex')}', ${text(note)}, ${text(JSON.stringify(tiles))}) as done`,
-  );
-  return answers[0]?.done ?? false;
+  return callFunction(pool, 'extend_log', [1, origin, from, size, edge, root, note, tiles]);
 }
 
 /** The newest head under an origin, or the one of a size; undefined where there is none. */
@@ -110,7 +124,7 @@ export async function readHead(
     .executeTakeFirst();
 }
 
-/** Heads under an origin beyond a size, in order. */
+/** Heads under an origin that are larger than a size, in order. */
 export async function readHeads(
   pool: pg.Pool,
   origin: string,
@@ -127,22 +141,23 @@ export async function readHeads(
     .execute();
 }
 
-/** The bytes of tiles by `level/tile`, as far as they are filled. */
+/** The hashes of tiles by `level/tile`, as far as they are filled. */
 export async function readTiles(
   pool: pg.Pool,
   places: readonly { readonly level: number; readonly tile: number }[],
 ): Promise<ReadonlyMap<string, Buffer>> {
+  // raw SQL: Kysely cannot join an unnest of two arrays
   const { rows } = await pool.query<{ level: number; tile: number; hashes: Buffer }>({
     name: 'read_log_tiles',
     text: `select level, tile, hashes
-      from unnest($1::smallint[], $2::bigint[]) as asked(level, tile)
+      from unnest($1::smallint[], $2::bigint[]) as wanted(level, tile)
       join tollbook.log_tile using (level, tile) where lane_id = 1`,
     values: [places.map(({ level }) => level), places.map(({ tile }) => tile)],
   });
   return new Map(rows.map(({ level, tile, hashes }) => [`${level}/${tile}`, hashes]));
 }
 
-/** The leaves of a stretch of events, in order. */
+/** The leaves of `count` events after a place, in order. */
 export async function readLeaves(pool: pg.Pool, afterSeq: number, count: number): Promise<Buffer[]> {
   const rows = await queriesOn(pool)
     .selectFrom('tollbook.event')
@@ -155,33 +170,23 @@ export async function readLeaves(pool: pg.Pool, afterSeq: number, count: number)
   return rows.map(({ leaf }) => leaf);
 }
 
-/** The newest head for an anchor that is due and has not been told of it. */
+/** The newest head, where this anchor is due and has not received it. */
 export async function takeAnchor(
   pool: pg.Pool,
   origin: string,
   name: string,
   everyMs: number,
 ): Promise<{ readonly size: number; readonly note: string } | undefined> {
-  const { rows } = await pool.query<{ size: number; note: string }>(
-    `select * from tollbook.take_anchor(${pg.escapeLiteral(origin)}, ${pg.escapeLiteral(name)}, ${Math.trunc(everyMs)})`,
-  );
-  return rows[0];
+  const [head] = await callTableFunction(pool, 'take_anchor', [origin, name, everyMs]);
+  return head;
 }
 
-/** Has an anchor told in `afterMs`, where it would be later. */
-export async function scheduleAnchor(
-  pool: pg.Pool,
-  origin: string,
-  name: string,
-  afterMs: number,
-): Promise<void> {
-  await pool.query(
-    `select tollbook.schedule_anchor(${pg.escapeLiteral(origin)}, ${pg.escapeLiteral(name)}, ${Math.trunc(afterMs)})`,
-  );
+/** Makes an anchor due in `afterMs`, where it would be later. */
+export function scheduleAnchor(pool: pg.Pool, origin: string, name: string, afterMs: number): Promise<void> {
+  return callFunction(pool, 'schedule_anchor', [origin, name, afterMs]);
 }
 
-export async function recordAnchor(pool: pg.Pool, origin: string, name: string, size: number): Promise<void> {
-  await pool.query(
-    `select tollbook.record_anchor(${pg.escapeLiteral(origin)}, ${pg.escapeLiteral(name)}, ${Math.trunc(size)})`,
-  );
+/** Records that an anchor has received the head of this size. */
+export function recordAnchor(pool: pg.Pool, origin: string, name: string, size: number): Promise<void> {
+  return callFunction(pool, 'record_anchor', [origin, name, size]);
 }

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type pg from 'pg';
 import type { OperatorScope } from '../domain/identity/operator-scope.ts';
 import type { LedgerDatabase } from './database.ts';
+import { callFunction } from './functions.ts';
 
 export interface OperatorToken {
   readonly tokenId: number;
@@ -13,7 +14,7 @@ export interface OperatorToken {
 }
 
 /** Stores a token by its hash; returns its id. */
-export async function createToken(
+export function createToken(
   pool: pg.Pool,
   token: {
     readonly name: string;
@@ -22,22 +23,13 @@ export async function createToken(
     readonly expiresAt: Date | undefined;
   },
 ): Promise<number> {
-  const { rows } = await pool.query<{ id: number }>(
-    'select tollbook.create_operator_token($1, $2, $3, $4) as id',
-    [token.name, token.scopes, token.hash, token.expiresAt ?? null],
-  );
-  const id = rows[0]?.id;
-  if (id === undefined) throw new Error('the token was not stored');
-  return id;
+  const { name, scopes, hash, expiresAt } = token;
+  return callFunction(pool, 'create_operator_token', [name, scopes, hash, expiresAt ?? null]);
 }
 
-/** False where there is no such token, or it was revoked before. */
-export async function revokeToken(pool: pg.Pool, tokenId: number): Promise<boolean> {
-  const { rows } = await pool.query<{ revoked: boolean }>(
-    'select tollbook.revoke_operator_token($1) as revoked',
-    [tokenId],
-  );
-  return rows[0]?.revoked ?? false;
+/** False where there is no such token, or where it was revoked before. */
+export function revokeToken(pool: pg.Pool, tokenId: number): Promise<boolean> {
+  return callFunction(pool, 'revoke_operator_token', [tokenId]);
 }
 
 /** The token of this hash, if it holds now: not revoked, not expired by the database's clock. */

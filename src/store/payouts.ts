@@ -1,6 +1,7 @@
-import pg from 'pg';
+import type pg from 'pg';
 import type { Hex } from '../domain/values/primitives.ts';
 import { queriesOn } from './database.ts';
+import { callFunction, callTableFunction } from './functions.ts';
 
 /** An earned spend that is to be paid out. */
 export interface DuePayout {
@@ -21,51 +22,39 @@ export interface OpenPayout extends Pick<DuePayout, 'stream' | 'attempts'> {
   readonly since: Date;
 }
 
-/**
- * Reads up to `max` events that no process has read yet and inserts a payout for each earned spend. Returns how many events
- * it read. One simple-protocol message, like all here: a client that vanishes must not keep rows locked.
- */
-export async function collectPayouts(pool: pg.Pool, max: number): Promise<number> {
-  const { rows } = await pool.query<{ read: number }>(
-    `select tollbook.collect_payouts(${Math.trunc(max)}) as read`,
-  );
-  return rows[0]?.read ?? 0;
+/** Reads up to `max` events that no process has read yet and inserts a payout for each earned spend. Returns how many it read. */
+export function collectPayouts(pool: pg.Pool, max: number): Promise<number> {
+  return callFunction(pool, 'collect_payouts', [max]);
 }
 
 /** Takes up to `max` payouts that are due, for `leaseSecs`: the soonest to expire first. */
 export async function takePayouts(pool: pg.Pool, max: number, leaseSecs: number): Promise<DuePayout[]> {
-  const { rows } = await pool.query<Omit<DuePayout, 'transaction'> & { transaction: Hex | null }>(
-    `select stream, attempts, transaction, checks from tollbook.take_payouts(${Math.trunc(max)}, ${Math.trunc(leaseSecs)})`,
-  );
-  return rows.map(({ transaction, ...payout }) => ({ ...payout, transaction: transaction ?? undefined }));
+  const rows = await callTableFunction(pool, 'take_payouts', [max, leaseSecs]);
+  return rows.map(({ transaction, ...payout }) => ({
+    ...payout,
+    // stored by watchPayout(), from the same type
+    transaction: (transaction ?? undefined) as Hex | undefined,
+  }));
 }
 
 /** Records the payout transaction of a spend; it is checked again after `delayMs`. */
-export async function watchPayout(
-  pool: pg.Pool,
-  stream: string,
-  transaction: Hex,
-  delayMs: number,
-): Promise<void> {
-  const texts = [pg.escapeLiteral(stream), pg.escapeLiteral(transaction), String(Math.trunc(delayMs))];
-  await pool.query(`select tollbook.watch_payout(${texts.join(', ')})`);
+export function watchPayout(pool: pg.Pool, stream: string, transaction: Hex, delayMs: number): Promise<void> {
+  return callFunction(pool, 'watch_payout', [stream, transaction, delayMs]);
 }
 
 /** Tries a payout again after `delayMs`. */
-export async function postponePayout(
+export function postponePayout(
   pool: pg.Pool,
   stream: string,
   delayMs: number,
   reason: string,
 ): Promise<void> {
-  const texts = [pg.escapeLiteral(stream), String(Math.trunc(delayMs)), pg.escapeLiteral(reason)];
-  await pool.query(`select tollbook.postpone_payout(${texts.join(', ')})`);
+  return callFunction(pool, 'postpone_payout', [stream, delayMs, reason]);
 }
 
 /** Ends a payout: done, or, with a reason, failed for good. */
-export async function endPayout(pool: pg.Pool, stream: string, failure?: string): Promise<void> {
-  const reason = failure === undefined ? 'null' : pg.escapeLiteral(failure);
-  await pool.query(`select tollbook.end_payout(${pg.escapeLiteral(stream)}, ${reason})`);
+export function endPayout(pool: pg.Pool, stream: string, failure?: string): Promise<void> {
+  return callFunction(pool, 'end_payout', [stream, failure ?? null]);
 }
 
 /** Payouts that failed so far, or for good, oldest first. */
@@ -78,41 +67,4 @@ export async function listTroubledPayouts(pool: pg.Pool, limit: number): Promise
     .limit(limit)
     .execute();
   return rows.map(({ last_reason, ...spend }) => ({ ...spend, reason: last_reason ?? undefined }));
-}
-
-/** A spend whose completion is to start before the spend lands. */
-export interface ExposureRequest {
-  readonly stream: string;
-  readonly scope: string;
-  readonly commitment: string;
-  readonly nonce: bigint;
-  readonly amount: bigint;
-  /** The largest exposure to one account. */
-  readonly limit: bigint;
-  /** The account on its chain. */
-  readonly nextNonce: bigint;
-  readonly balance: bigint;
-}
-
-/** Whether it may; then it counts as exposure until it is ended. Serialised per account, over all processes. */
-export async function exposeSpend(pool: pg.Pool, asked: ExposureRequest): Promise<boolean> {
-  const { nonce, amount, limit, nextNonce, balance } = asked;
-  const texts = [asked.stream, asked.scope, asked.commitment].map((text) => pg.escapeLiteral(text));
-  const { rows } = await pool.query<{ may: boolean }>(
-    `select tollbook.expose_spend(${[...texts, nonce, amount, limit, nextNonce, balance].join(', ')}) as may`,
-  );
-  return rows[0]?.may ?? false;
-}
-
-/** Ends a spend's exposure; where the spend failed, its account gets no exposure again. */
-export async function endExposure(pool: pg.Pool, stream: string, hasFailed: boolean): Promise<void> {
-  await pool.query(`select tollbook.end_exposure(${pg.escapeLiteral(stream)}, ${hasFailed})`);
-}
-
-/** Deletes up to `max` exposures that were not used for a day; returns how many. */
-export async function pruneExposures(pool: pg.Pool, max: number): Promise<number> {
-  const { rows } = await pool.query<{ pruned: number }>(
-    `select tollbook.prune_exposures(${Math.trunc(max)}) as pruned`,
-  );
-  return rows[0]?.pruned ?? 0;
 }

@@ -1,6 +1,9 @@
 import type pg from 'pg';
+import { queriesOn } from './database.ts';
+import { hex, time } from './expressions.ts';
+import { callFunction } from './functions.ts';
 
-/** A reconciliation that was made, without its report. Times are RFC 3339 UTC. */
+/** A reconciliation without its report. Times are RFC 3339 UTC. */
 export interface ReconciliationRow {
   readonly id: number;
   readonly from: string;
@@ -15,42 +18,41 @@ export interface ReconciliationRow {
   readonly at: string;
 }
 
-/** Keeps a report's text; returns its number. The same text again gets the number that it has. */
-export async function storeReconciliation(pool: pg.Pool, report: string): Promise<number> {
-  const { rows } = await pool.query<{ id: number }>('select tollbook.record_reconciliation($1) as id', [
-    report,
-  ]);
-  const id = rows[0]?.id;
-  if (id === undefined) throw new Error('the reconciliation was not kept');
-  return id;
+/** Stores a report's text; returns its number. The same text again gets the number that it has. */
+export function storeReconciliation(pool: pg.Pool, report: string): Promise<number> {
+  return callFunction(pool, 'record_reconciliation', [report]);
 }
 
-const time = (column: string, name: string): string =>
-  `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as "${name}"`;
-
-/** Reconciliations beyond a number, in the order they were made. */
+/** Reconciliations after a number, in the order they were made. */
 export async function listReconciliations(
   pool: pg.Pool,
   afterId: number,
   limit: number,
 ): Promise<ReconciliationRow[]> {
-  const { rows } = await pool.query<ReconciliationRow>(
-    `select id, ${time('period_from', 'from')}, ${time('period_to', 'to')}, size, root, result, breaks, open_items,
-       encode(sha256, 'hex') as report_sha256, ${time('at', 'at')}
-     from tollbook.reconciliation where id > $1 order by id limit $2`,
-    [afterId, limit],
-  );
-  return rows;
+  return queriesOn(pool)
+    .selectFrom('tollbook.reconciliation')
+    .select(['id', 'size', 'root', 'result', 'breaks', 'open_items'])
+    .select(({ ref }) => [
+      time(ref('period_from')).as('from'),
+      time(ref('period_to')).as('to'),
+      hex(ref('sha256')).as('report_sha256'),
+      time(ref('at')).as('at'),
+    ])
+    .where('id', '>', afterId)
+    .orderBy('id')
+    .limit(limit)
+    .execute();
 }
 
-/** A report as it was made, to the byte; undefined where there is none of that number. */
+/** A report byte for byte; undefined where there is none with this number. */
 export async function readReconciliation(
   pool: pg.Pool,
   id: number,
 ): Promise<{ readonly report: string; readonly sha256: string } | undefined> {
-  const { rows } = await pool.query<{ report: string; sha256: string }>(
-    `select report, encode(sha256, 'hex') as sha256 from tollbook.reconciliation where id = $1`,
-    [id],
-  );
-  return rows[0];
+  return queriesOn(pool)
+    .selectFrom('tollbook.reconciliation')
+    .select('report')
+    .select(({ ref }) => hex(ref('sha256')).as('sha256'))
+    .where('id', '=', id)
+    .executeTakeFirst();
 }

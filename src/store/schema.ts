@@ -1,37 +1,25 @@
 import type { ColumnType } from 'kysely';
-
-/** A column as PostgreSQL names its type; `Value` is what the driver returns for it. */
-export interface Column<Value> {
-  readonly type: string;
-  readonly isNullable: boolean;
-  /** For the type only. */
-  readonly value?: Value;
-}
+import {
+  bigint,
+  bigints,
+  boolean,
+  bytea,
+  type Column,
+  date,
+  int,
+  json,
+  nullable,
+  numeric,
+  oneOf,
+  smallint,
+  text,
+  texts,
+  timestamp,
+  uuid,
+  type ValueOf,
+} from './columns.ts';
 
 type Table = Readonly<Record<string, Column<unknown>>>;
-
-const smallint: Column<number> = { type: 'smallint', isNullable: false };
-const int: Column<number> = { type: 'integer', isNullable: false };
-const bigint: Column<number> = { type: 'bigint', isNullable: false };
-const bigints: Column<string[]> = { type: 'bigint[]', isNullable: false };
-/** Read as its decimal text: no number could hold it. */
-const numeric: Column<string> = { type: 'numeric', isNullable: false };
-const boolean: Column<boolean> = { type: 'boolean', isNullable: false };
-const text: Column<string> = { type: 'text', isNullable: false };
-const texts: Column<string[]> = { type: 'text[]', isNullable: false };
-const uuid: Column<string> = { type: 'uuid', isNullable: false };
-const bytea: Column<Buffer> = { type: 'bytea', isNullable: false };
-const json: Column<unknown> = { type: 'json', isNullable: false };
-const timestamp: Column<Date> = { type: 'timestamp with time zone', isNullable: false };
-const date: Column<Date> = { type: 'date', isNullable: false };
-
-function oneOf<Value extends string>(..._values: readonly Value[]): Column<Value> {
-  return { type: 'text', isNullable: false };
-}
-
-function nullable<Value>({ type }: Column<Value>): Column<Value | null> {
-  return { type, isNullable: true };
-}
 
 /** Every table of the ledger; a test compares them with the database. Its functions write them, queries only read. */
 export const ledgerTables = {
@@ -314,7 +302,6 @@ export const identityTables = {
   'identity.wallet': { address: text, user_id: uuid, created_at: timestamp },
 } as const satisfies Record<string, Table>;
 
-type ValueOf<C> = C extends Column<infer Value> ? Value : never;
 type ReadOnlyTables<T> = {
   [Name in keyof T]: { [C in keyof T[Name]]: ColumnType<ValueOf<T[Name][C]>, never, never> };
 };

@@ -1,29 +1,24 @@
-import pg from 'pg';
+import type pg from 'pg';
 import type { JobId } from '../domain/payments/job.ts';
 import type { CallLease } from './calls.ts';
 import { queriesOn } from './database.ts';
+import { callFunction, callTableFunction } from './functions.ts';
 
 /**
- * Takes up to `max` calls that are due of these jobs, oldest first, for `leaseSecs`. `isProven` leaves those alone that only
- * a facilitator says are paid. One simple-protocol message, like all here: it locks rows that the lane may want.
+ * Takes up to `max` calls of these jobs that are due, oldest first, for `leaseSecs`. With `isProven`, only calls whose
+ * payment was seen on chain, not those that only a facilitator reports as paid.
  */
 export async function leaseTopUps(
   pool: pg.Pool,
   jobs: readonly JobId[],
-  asked: { readonly max: number; readonly leaseSecs: number; readonly isProven: boolean },
+  {
+    max,
+    leaseSecs,
+    isProven,
+  }: { readonly max: number; readonly leaseSecs: number; readonly isProven: boolean },
 ): Promise<CallLease[]> {
-  const { max, leaseSecs, isProven } = asked;
-  const list = JSON.stringify(
-    jobs.map(({ serviceId, jobIndex }) => ({ service_id: serviceId, job_index: jobIndex })),
-  );
-  const numbers = `${Math.trunc(max)}, ${Math.trunc(leaseSecs)}, ${isProven}`;
-  const { rows } = await pool.query<{
-    call_id: number;
-    lease_id: string;
-    attempt: number;
-    failures: number;
-    stream: string;
-  }>(`select * from tollbook.lease_top_ups(${pg.escapeLiteral(list)}, ${numbers})`);
+  const list = jobs.map(({ serviceId, jobIndex }) => ({ service_id: serviceId, job_index: jobIndex }));
+  const rows = await callTableFunction(pool, 'lease_top_ups', [list, max, leaseSecs, isProven]);
   return rows.map(({ call_id, lease_id, attempt, failures, stream }) => ({
     callId: call_id,
     leaseId: lease_id,
@@ -34,21 +29,18 @@ export async function leaseTopUps(
 }
 
 /**
- * Looks through up to `max` events that no process has looked through for settlements that failed late, and notes those as
- * follow-ups `reverse_top_up`. Returns how many events that were.
+ * Reads up to `max` events that no process has read yet and inserts a follow-up `reverse_top_up` for each settlement that
+ * failed late and for each refund. Returns how many events it read.
  */
-export async function collectTopUpReversals(pool: pg.Pool, max: number): Promise<number> {
-  const { rows } = await pool.query<{ read: number }>(
-    `select tollbook.collect_top_up_reversals(${Math.trunc(max)}) as read`,
-  );
-  return rows[0]?.read ?? 0;
+export function collectTopUpReversals(pool: pg.Pool, max: number): Promise<number> {
+  return callFunction(pool, 'collect_top_up_reversals', [max]);
 }
 
-/** A move of credit that was asked for under a name, and done. */
+/** A credit movement that was requested under an id, and done. */
 export interface CreditRequest {
   readonly accountId: number;
   readonly amountMicros: bigint;
-  /** What the account could spend then. */
+  /** The account's balance after it. */
   readonly balanceMicros: bigint;
 }
 

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { LedgerDatabase } from './database.ts';
+import { callFunction, callTableFunction } from './functions.ts';
 
 /** A call whose settlement is unknown (`pending`), or failed but may still land (`watched`). */
 export interface UnsettledCall {
@@ -12,22 +13,9 @@ export interface UnsettledCall {
   readonly ageSecs: number;
 }
 
-interface UnsettledRow {
-  call_id: number;
-  stream: string;
-  status: 'pending' | 'watched';
-  payment: string;
-  age_secs: number;
-}
-
-/**
- * Takes up to `max` unsettled calls that are due, oldest first. They become due again soon, even if this process ends.
- * One simple-protocol message: it locks rows that the lane may need.
- */
+/** Takes up to `max` unsettled calls that are due, oldest first. They become due again soon, even if this process ends. */
 export async function takeUnsettled(pool: pg.Pool, max: number): Promise<UnsettledCall[]> {
-  const { rows } = await pool.query<UnsettledRow>(
-    `select * from tollbook.take_unsettled(${Math.trunc(max)})`,
-  );
+  const rows = await callTableFunction(pool, 'take_unsettled', [max]);
   return rows.map((row) => ({
     callId: row.call_id,
     stream: row.stream,
@@ -38,8 +26,8 @@ export async function takeUnsettled(pool: pg.Pool, max: number): Promise<Unsettl
 }
 
 /** Moves the next check of an unsettled call to `delayMs` from now. */
-export async function postponeUnsettled(pool: pg.Pool, callId: number, delayMs: number): Promise<void> {
-  await pool.query(`select tollbook.postpone_unsettled(${Math.trunc(callId)}, ${Math.trunc(delayMs)})`);
+export function postponeUnsettled(pool: pg.Pool, callId: number, delayMs: number): Promise<void> {
+  return callFunction(pool, 'postpone_unsettled', [callId, delayMs]);
 }
 
 /** Calls whose settlement is unknown, oldest first. */

@@ -1,7 +1,7 @@
 import { createTestClient, http } from 'viem';
 import { expect, onTestFinished, test } from 'vitest';
 import type { SpendAuth } from '../../src/domain/spend/spend-auth.ts';
-import { endExposure, exposeSpend, pruneExposures } from '../../src/store/payouts.ts';
+import { endExposure, exposeSpend, pruneExposures } from '../../src/store/exposure.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import type { ChatGateway } from '../support/chat-gateway.ts';

@@ -6,7 +6,7 @@ import type { Hex } from '../../src/domain/values/primitives.ts';
 import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
 import { payOutSpend } from '../../src/spend/pay-out-spend.ts';
 import type { SpendContext } from '../../src/spend/context.ts';
-import { exposeSpend } from '../../src/store/payouts.ts';
+import { exposeSpend } from '../../src/store/exposure.ts';
 import { dueSpends, earned, finish, paid, setUpPayouts, troubles, runOnce } from '../support/payouts.ts';
 import { type Lie, startRpcProxy } from '../support/rpc-proxy.ts';
 import { operator } from '../support/spend.ts';

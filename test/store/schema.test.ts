@@ -1,6 +1,8 @@
 import { readFile, readdir } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { type Column, identityTables, ledgerTables } from '../../src/store/schema.ts';
+import type { Column } from '../../src/store/columns.ts';
+import { functionSignatures, type Signature } from '../../src/store/functions.ts';
+import { identityTables, ledgerTables } from '../../src/store/schema.ts';
 import { createDatabase } from '../support/database.ts';
 import { dumpSchema } from '../support/schema-dump.ts';
 
@@ -17,10 +19,12 @@ test('every SQL function is called: by src/, by another function or by a trigger
       `select proname as name from pg_proc where pronamespace in ('tollbook'::regnamespace, 'identity'::regnamespace)`,
     ),
   );
-  const store = await textsIn('src/store');
+  const store = await textsIn('src/store', 'functions.ts');
   const functions = await textsIn('migrations/functions');
   const isCalled = (name: string): boolean =>
-    new RegExp(`(?:tollbook|identity)\\.${name}\\b`).test(store) ||
+    new RegExp(`(?:tollbook|identity)\\.${name}\\b|call(?:Table)?Function\\(\\s*pool,\\s*'${name}'`).test(
+      store,
+    ) ||
     new RegExp(`(?:(?<!replace function \\w+\\.)\\b${name}\\(|execute function \\w+\\.${name}\\()`).test(
       functions.replaceAll(/^\s*--.*$/gm, ''),
     );
@@ -44,8 +48,9 @@ test('every function file defines its functions in the form that `migrate` recog
   expect(defined).toHaveLength(new Set(defined).size);
 });
 
-async function textsIn(folder: string): Promise<string> {
-  const texts = (await readdir(folder)).toSorted().map((name) => readFile(`${folder}/${name}`, 'utf8'));
+async function textsIn(folder: string, without?: string): Promise<string> {
+  const names = (await readdir(folder)).filter((name) => name !== without).toSorted();
+  const texts = names.map((name) => readFile(`${folder}/${name}`, 'utf8'));
   return (await Promise.all(texts)).join('\n');
 }
 
@@ -67,4 +72,26 @@ test('the schema that queries are typed with has the tables, columns, types and 
     ),
   );
   expect(typed.toSorted()).toEqual(actual.toSorted());
+});
+
+test('the signatures that calls are typed with are those of the functions in the database', async () => {
+  const database = await createDatabase();
+  const { rows } = await database.asOwner((owner) =>
+    owner.query<{ name: string; takes: string[]; returns: string[] }>(
+      `select proname as name, array(select format_type(type, null) from unnest(proargtypes) type) as takes,
+         case when proallargtypes is null then array[format_type(prorettype, null)] else array(
+           select format('%s %s', name, format_type(type, null))
+           from unnest(proallargtypes, proargnames, proargmodes) argument(type, name, mode) where mode <> 'i') end as returns
+       from pg_proc where pronamespace = 'tollbook'::regnamespace and proname = any ($1)`,
+      [Object.keys(functionSignatures)],
+    ),
+  );
+  const typed = Object.entries<Signature>(functionSignatures).map(([name, signature]) => ({
+    name,
+    takes: signature.takes.map(({ type }) => type),
+    returns: signature.rows
+      ? Object.entries(signature.rows).map(([column, { type }]) => `${column} ${type}`)
+      : [signature.returns?.type],
+  }));
+  expect(typed).toEqual(rows.toSorted((a, b) => (a.name < b.name ? -1 : 1)));
 });

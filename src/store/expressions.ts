@@ -1,0 +1,22 @@
+import { type Expression, type RawBuilder, sql } from 'kysely';
+
+/** A time as RFC 3339 UTC in milliseconds. */
+export function time<Time extends Date | null>(
+  column: Expression<Time>,
+): RawBuilder<Time extends Date ? string : null> {
+  return sql`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+}
+
+/** Bytes in hexadecimal, without `0x`. */
+export function hex(column: Expression<Buffer>): RawBuilder<string> {
+  return sql`encode(${column}, 'hex')`;
+}
+
+/** Conditions without those whose value is undefined, for `and()`. */
+export function defined<Conditions extends object>(
+  conditions: Conditions,
+): { [Column in keyof Conditions]?: Exclude<Conditions[Column], undefined> } {
+  return Object.fromEntries(Object.entries(conditions).filter(([, value]) => value !== undefined)) as {
+    [Column in keyof Conditions]?: Exclude<Conditions[Column], undefined>;
+  };
+}

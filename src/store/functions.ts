@@ -1,0 +1,163 @@
+import pg from 'pg';
+import {
+  bigint,
+  bigints,
+  boolean,
+  bytea,
+  type Column,
+  float,
+  int,
+  ints,
+  json,
+  nullable,
+  numeric,
+  oneOf,
+  smallint,
+  text,
+  texts,
+  timestamp,
+  uuid,
+  type ValueOf,
+  nothing,
+} from './columns.ts';
+
+export interface Signature {
+  readonly takes: readonly Column<unknown>[];
+  /** One value. */
+  readonly returns?: Column<unknown>;
+  /** Rows of these columns. */
+  readonly rows?: Readonly<Record<string, Column<unknown>>>;
+}
+
+/** Signatures of our SQL functions in the schema `tollbook`; a test compares them with the database. */
+export const functionSignatures = {
+  activate_projection: { takes: [int], returns: nullable(int) },
+  apply_credit: { takes: [int, bigint, bigint, json], returns: boolean },
+  apply_projection: { takes: [int, bigint, bigint, json, json], returns: boolean },
+  begin_projection: { takes: [], returns: int },
+  collect_follow_ups: { takes: [int], returns: int },
+  collect_payouts: { takes: [int], returns: int },
+  collect_top_up_reversals: { takes: [int], returns: int },
+  count_attempts: { takes: [texts, ints], rows: { retry_ms: bigint, is_first_refusal: boolean } },
+  create_api_key: {
+    takes: [bigint, bytea, text, text, nullable(texts), nullable(bigint), nullable(timestamp)],
+    returns: bigint,
+  },
+  create_operator_token: { takes: [text, texts, bytea, nullable(timestamp)], returns: bigint },
+  end_exposure: { takes: [text, boolean], returns: nothing },
+  end_follow_ups: { takes: [text, bigints], returns: nothing },
+  end_payout: { takes: [text, nullable(text)], returns: nothing },
+  expose_spend: { takes: [text, text, text, numeric, numeric, numeric, numeric, numeric], returns: boolean },
+  extend_log: { takes: [smallint, text, bigint, bigint, bytea, bytea, text, json], returns: boolean },
+  heartbeat: { takes: [uuid, float], returns: nothing },
+  is_process_silent: { takes: [uuid, uuid, float], returns: boolean },
+  lease_top_ups: {
+    takes: [json, int, int, boolean],
+    rows: { call_id: bigint, lease_id: uuid, attempt: int, failures: int, stream: text },
+  },
+  next_account_id: { takes: [], returns: bigint },
+  note_first_search_block: { takes: [bigint, numeric], returns: nothing },
+  postpone_payout: { takes: [text, int, text], returns: nothing },
+  postpone_unsettled: { takes: [bigint, int], returns: nothing },
+  prune_chat: { takes: [int], returns: int },
+  prune_exposures: { takes: [int], returns: int },
+  prune_follow_ups: { takes: [int], returns: int },
+  prune_identity: { takes: [int], returns: int },
+  prune_lane: { takes: [int], returns: int },
+  prune_projections: { takes: [int, int], returns: int },
+  record_anchor: { takes: [text, text, bigint], returns: nothing },
+  record_reconciliation: { takes: [text], returns: bigint },
+  revoke_api_key: { takes: [bigint], returns: boolean },
+  revoke_operator_token: { takes: [bigint], returns: boolean },
+  schedule_anchor: { takes: [text, text, int], returns: nothing },
+  take_anchor: { takes: [text, text, int], rows: { size: bigint, note: text } },
+  take_final_settlements: {
+    takes: [text, numeric, int],
+    rows: { seq: bigint, stream: text, block_number: numeric, block_hash: text },
+  },
+  take_follow_ups: {
+    takes: [text, nullable(text), int],
+    rows: { seq: bigint, stream: text, tries: int, first_search_block: nullable(numeric), age_secs: float },
+  },
+  take_payouts: {
+    takes: [int, int],
+    rows: { stream: text, attempts: int, transaction: nullable(text), checks: int },
+  },
+  take_unsettled: {
+    takes: [int],
+    rows: {
+      call_id: bigint,
+      stream: text,
+      status: oneOf('pending', 'watched'),
+      payment: text,
+      age_secs: float,
+    },
+  },
+  watch_payout: { takes: [text, text, int], returns: nothing },
+} as const satisfies Record<string, Signature>;
+
+type Signatures = typeof functionSignatures;
+type NameWith<Member extends keyof Signature> = {
+  [Name in keyof Signatures]: Signatures[Name] extends Readonly<Record<Member, unknown>> ? Name : never;
+}[keyof Signatures];
+type Argument<Value> = Value extends number
+  ? number | bigint
+  : Value extends readonly (infer Element)[]
+    ? readonly Element[]
+    : Value;
+type Arguments<Takes> = { readonly [I in keyof Takes]: Argument<ValueOf<Takes[I]>> };
+type ArgumentsOf<Name extends keyof Signatures> = Arguments<Signatures[Name]['takes']>;
+
+/** The value that a function returns. */
+export async function callFunction<Name extends NameWith<'returns'>>(
+  pool: pg.Pool,
+  name: Name,
+  args: ArgumentsOf<Name>,
+): Promise<ValueOf<Signatures[Name]['returns']>> {
+  const { rows } = await pool.query<{ value: ValueOf<Signatures[Name]['returns']> }>(
+    `select tollbook.${name}(${literals(name, args)}) as value`,
+  );
+  const [row] = rows;
+  if (!row) throw new Error(`tollbook.${name} returned no row`);
+  return row.value;
+}
+
+/** The rows that a function returns. */
+export async function callTableFunction<Name extends NameWith<'rows'>>(
+  pool: pg.Pool,
+  name: Name,
+  args: ArgumentsOf<Name>,
+): Promise<{ [C in keyof Signatures[Name]['rows']]: ValueOf<Signatures[Name]['rows'][C]> }[]> {
+  const { rows } = await pool.query<{
+    [C in keyof Signatures[Name]['rows']]: ValueOf<Signatures[Name]['rows'][C]>;
+  }>(`select * from tollbook.${name}(${literals(name, args)})`);
+  return rows;
+}
+
+/**
+ * Arguments as literals, so that a call is one simple-protocol message: these functions lock rows, and a client that
+ * disappears between the messages of the extended protocol would keep the locks.
+ */
+function literals(name: keyof Signatures, args: readonly unknown[]): string {
+  const { takes }: Signature = functionSignatures[name];
+  return takes.map(({ type }, index) => literal(args[index], type)).join(', ');
+}
+
+function literal(value: unknown, type: string): string {
+  if (value === null) return `null::${type}`;
+  if (type === 'json') return `${quoted(JSON.stringify(value))}::json`;
+  if (Array.isArray(value))
+    return `array[${value.map((element) => quoted(String(element))).join(', ')}]::${type}`;
+  if (Buffer.isBuffer(value)) return `'\\x${value.toString('hex')}'::bytea`;
+  if (value instanceof Date) return `'${value.toISOString()}'::${type}`;
+  if (typeof value === 'number' && type !== float.type) return `'${Math.trunc(value)}'::${type}`;
+  if (typeof value === 'string') return `${quoted(value)}::${type}`;
+  if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean')
+    return `'${value}'::${type}`;
+  throw new TypeError(`no literal of type ${type} for a value of type ${typeof value}`);
+}
+
+function quoted(value: string): string {
+  if (value.includes('\0')) throw new RangeError('PostgreSQL text cannot hold a NUL character');
+  return pg.escapeLiteral(value);
+}
