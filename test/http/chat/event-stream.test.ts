@@ -68,5 +68,5 @@ test('comments are sent while no event arrives', async () => {
 test('a stream that was cut short does not end like a complete one', async () => {
   const { events } = source(1);
   const stream = await eventStream(events, { ...steady, isCutShort: () => true });
-  await expect(stream.toArray()).rejects.toThrow('going down');
+  await expect(stream.toArray()).rejects.toThrow('the gateway is shutting down');
 });
