@@ -1,12 +1,16 @@
 import { parseArgs } from 'node:util';
 import { type RefundOrder, recordRefund, type RefundRefusal } from '../../../refunds/record-refund.ts';
 import { isHex32 } from '../../../domain/values/primitives.ts';
-import { closeChains, openChains, readConfig } from '../../chains.ts';
 import { chainMessages } from '../../chain-messages.ts';
-import { withLedger } from '../../ledger.ts';
 import { moneyText } from '../../money-text.ts';
-import { ArgumentError, readOperator, readRpcUrls, requireChains } from '../../arguments.ts';
-import { fail, say } from '../../terminal.ts';
+import { ArgumentError, readOperator } from '../../arguments.ts';
+import {
+  type ChainSources,
+  readChainSources,
+  readTransaction,
+  recordTransfer,
+  transferOptions,
+} from '../../record-transfer.ts';
 
 const messages: Readonly<Record<RefundRefusal, string>> = {
   ...chainMessages,
@@ -29,56 +33,36 @@ const messages: Readonly<Record<RefundRefusal, string>> = {
   superseded: 'another command was recorded meanwhile: try again',
 };
 
-/** Exit code 0 also where the refund was recorded before. */
 export async function run(args: readonly string[]): Promise<number> {
-  const request = readRequest(args);
-  const config = request.config === undefined ? undefined : await readConfig(request.config);
-  const chains = openChains(config, request.rpcUrls);
-  try {
-    const answer = await withLedger((ledger) => recordRefund(ledger, request.order, chains));
-    if (answer.kind === 'refused') {
-      fail(messages[answer.code] + (answer.detail === undefined ? '' : ` (${answer.detail})`));
-      return 1;
-    }
+  const { order, sources } = readRequest(args);
+  return recordTransfer(sources, messages, async ({ ledger, chains }) => {
+    const answer = await recordRefund(ledger, order, chains);
+    if (answer.kind === 'refused') return answer;
     const money = `${moneyText(answer.payment)} to ${answer.payment.payer}`;
-    say(answer.kind === 'recorded' ? `Refunded: ${money}.` : `Recorded before: ${money}.`);
-    return 0;
-  } finally {
-    await closeChains(chains);
-  }
+    return [answer.kind === 'recorded' ? `Refunded: ${money}.` : `Recorded before: ${money}.`];
+  });
 }
 
-interface RefundRequest {
-  readonly order: RefundOrder;
-  readonly config: string | undefined;
-  readonly rpcUrls: ReadonlyMap<string, string>;
-}
-
-function readRequest(args: readonly string[]): RefundRequest {
+function readRequest(args: readonly string[]): { order: RefundOrder; sources: ChainSources } {
   const { values } = parseArgs({
     args: [...args],
     options: {
+      ...transferOptions,
       'quote-digest': { type: 'string', default: '' },
-      tx: { type: 'string', default: '' },
       payment: { type: 'string' },
       goodwill: { type: 'boolean', default: false },
-      by: { type: 'string' },
-      config: { type: 'string' },
-      rpc: { type: 'string', multiple: true, default: [] },
     },
   });
   const quoteDigest = values['quote-digest'].toLowerCase();
-  const transaction = values.tx.toLowerCase();
   const paymentNonce = values.payment?.toLowerCase();
   const operator = readOperator(values.by);
   if (!isHex32(quoteDigest))
     throw new ArgumentError('--quote-digest is the digest of the quote: 0x and 64 hexadecimal digits');
-  if (!isHex32(transaction))
-    throw new ArgumentError('--tx names the transaction of the refund: 0x and 64 hexadecimal digits');
+  const transaction = readTransaction(values.tx, 'refund');
   if (paymentNonce !== undefined && !isHex32(paymentNonce))
     throw new ArgumentError('--payment is the nonce of a payment: 0x and 64 hexadecimal digits');
-  const rpcUrls = readRpcUrls(values.rpc);
-  requireChains(values.config, rpcUrls);
-  const order = { quoteDigest, transaction, paymentNonce, operator, isGoodwill: values.goodwill };
-  return { order, config: values.config, rpcUrls };
+  return {
+    order: { quoteDigest, transaction, paymentNonce, operator, isGoodwill: values.goodwill },
+    sources: readChainSources(values.config, values.rpc),
+  };
 }

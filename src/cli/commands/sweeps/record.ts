@@ -5,13 +5,17 @@ import {
   type SweepOrder,
   type SweepRefusal,
 } from '../../../refunds/record-sweep.ts';
-import { type Caip2, chainIdOf, isHex32 } from '../../../domain/values/primitives.ts';
-import { closeChains, openChains, readConfig } from '../../chains.ts';
+import { type Caip2, chainIdOf } from '../../../domain/values/primitives.ts';
 import { chainMessages } from '../../chain-messages.ts';
-import { withLedger } from '../../ledger.ts';
 import { moneyText } from '../../money-text.ts';
-import { ArgumentError, readOperator, readRpcUrls, requireChains } from '../../arguments.ts';
-import { fail, say } from '../../terminal.ts';
+import { ArgumentError, readOperator } from '../../arguments.ts';
+import {
+  type ChainSources,
+  readChainSources,
+  readTransaction,
+  recordTransfer,
+  transferOptions,
+} from '../../record-transfer.ts';
 
 const messages: Readonly<Record<SweepRefusal, string>> = {
   ...chainMessages,
@@ -22,57 +26,37 @@ const messages: Readonly<Record<SweepRefusal, string>> = {
   transfer_claimed: 'all its transfers are already recorded for another purpose',
 };
 
-/** Exit code 0 also where the sweep was recorded before. */
 export async function run(args: readonly string[]): Promise<number> {
-  const request = readRequest(args);
-  const config = request.config === undefined ? undefined : await readConfig(request.config);
-  const chains = openChains(config, request.rpcUrls);
-  try {
-    const tokens = config?.jobs?.acceptedTokens ?? [];
-    const answer = await withLedger((ledger) => recordSweep(ledger, request.order, chains, tokens));
-    if (answer.kind === 'refused') {
-      fail(messages[answer.code] + (answer.detail === undefined ? '' : ` (${answer.detail})`));
-      return 1;
-    }
-    for (const sweep of answer.recorded) say(`Swept: ${moneyOf(sweep)}.`);
-    for (const sweep of answer.repeated) say(`Recorded before: ${moneyOf(sweep)}.`);
-    for (const { sweep, stream } of answer.skipped)
-      say(`No sweep: ${moneyOf(sweep)} is recorded in ${stream}.`);
-    return 0;
-  } finally {
-    await closeChains(chains);
-  }
+  const { order, sources } = readRequest(args);
+  return recordTransfer(sources, messages, async ({ ledger, chains, config }) => {
+    const answer = await recordSweep(ledger, order, chains, config?.jobs?.acceptedTokens ?? []);
+    if (answer.kind === 'refused') return answer;
+    return [
+      ...answer.recorded.map((sweep) => `Swept: ${moneyOf(sweep)}.`),
+      ...answer.repeated.map((sweep) => `Recorded before: ${moneyOf(sweep)}.`),
+      ...answer.skipped.map(({ sweep, stream }) => `No sweep: ${moneyOf(sweep)} is recorded in ${stream}.`),
+    ];
+  });
 }
 
-interface SweepRequest {
-  readonly order: SweepOrder;
-  readonly config: string | undefined;
-  readonly rpcUrls: ReadonlyMap<string, string>;
-}
-
-function readRequest(args: readonly string[]): SweepRequest {
+function readRequest(args: readonly string[]): { order: SweepOrder; sources: ChainSources } {
   const { values } = parseArgs({
     args: [...args],
     options: {
+      ...transferOptions,
       network: { type: 'string', default: '' },
-      tx: { type: 'string', default: '' },
       'not-a-refund': { type: 'boolean', default: false },
-      by: { type: 'string' },
-      config: { type: 'string' },
-      rpc: { type: 'string', multiple: true, default: [] },
     },
   });
   const { network } = values;
-  const transaction = values.tx.toLowerCase();
   const operator = readOperator(values.by);
   if (chainIdOf(network) === undefined)
     throw new ArgumentError('--network is the CAIP-2 name of the chain, such as eip155:8453');
-  if (!isHex32(transaction))
-    throw new ArgumentError('--tx is the transaction of the sweep: 0x and 64 hexadecimal digits');
-  const rpcUrls = readRpcUrls(values.rpc);
-  requireChains(values.config, rpcUrls);
-  const order = { network: network as Caip2, transaction, operator, isNoRefund: values['not-a-refund'] };
-  return { order, config: values.config, rpcUrls };
+  const transaction = readTransaction(values.tx, 'sweep');
+  return {
+    order: { network: network as Caip2, transaction, operator, isNoRefund: values['not-a-refund'] },
+    sources: readChainSources(values.config, values.rpc),
+  };
 }
 
 function moneyOf(sweep: Sweep): string {

@@ -1,0 +1,69 @@
+import type { ParseArgsOptionsConfig } from 'node:util';
+import type pg from 'pg';
+import type { Config } from '../config/config.ts';
+import { type Hex, isHex32 } from '../domain/values/primitives.ts';
+import type { Chains, Refused } from '../refunds/final-transfers.ts';
+import type { LedgerDatabase } from '../store/database.ts';
+import type { Lane } from '../store/lane.ts';
+import { ArgumentError, readRpcUrls, requireChains } from './arguments.ts';
+import { closeChains, openChains, readConfig } from './chains.ts';
+import { withLedger } from './ledger.ts';
+import { fail, say } from './terminal.ts';
+
+/** The options of every command that records a transaction: `refunds record` and `sweeps record`. */
+export const transferOptions = {
+  tx: { type: 'string', default: '' },
+  by: { type: 'string' },
+  config: { type: 'string' },
+  rpc: { type: 'string', multiple: true, default: [] },
+} satisfies ParseArgsOptionsConfig;
+
+/** `--tx`: the transaction of a refund or a sweep. Throws an ArgumentError where it is no transaction hash. */
+export function readTransaction(tx: string, purpose: 'refund' | 'sweep'): Hex {
+  const transaction = tx.toLowerCase();
+  if (isHex32(transaction)) return transaction;
+  throw new ArgumentError(`--tx is the transaction of the ${purpose}: 0x and 64 hexadecimal digits`);
+}
+
+/** Where the chains of the command are configured. */
+export interface ChainSources {
+  readonly config: string | undefined;
+  readonly rpcUrls: ReadonlyMap<string, string>;
+}
+
+/** `--config` and `--rpc`. Throws an ArgumentError where neither names an RPC. */
+export function readChainSources(config: string | undefined, rpc: readonly string[]): ChainSources {
+  const rpcUrls = readRpcUrls(rpc);
+  requireChains(config, rpcUrls);
+  return { config, rpcUrls };
+}
+
+interface Sources {
+  readonly ledger: { readonly pool: pg.Pool; readonly db: LedgerDatabase; readonly lane: Lane };
+  readonly chains: Chains;
+  readonly config: Config | undefined;
+}
+
+/**
+ * Runs `record` with the ledger and the chains, and prints the lines that it returns or the message of its refusal.
+ * Returns the exit code: 0 also where the transaction was recorded before.
+ */
+export async function recordTransfer<Code extends string>(
+  sources: ChainSources,
+  messages: Readonly<Record<Code, string>>,
+  record: (sources: Sources) => Promise<readonly string[] | Refused<Code>>,
+): Promise<number> {
+  const config = sources.config === undefined ? undefined : await readConfig(sources.config);
+  const chains = openChains(config, sources.rpcUrls);
+  try {
+    const answer = await withLedger((ledger) => record({ ledger, chains, config }));
+    if ('code' in answer) {
+      fail(messages[answer.code] + (answer.detail === undefined ? '' : ` (${answer.detail})`));
+      return 1;
+    }
+    for (const line of answer) say(line);
+    return 0;
+  } finally {
+    await closeChains(chains);
+  }
+}
