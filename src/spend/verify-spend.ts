@@ -33,7 +33,7 @@ export async function verifySpend(
   const { settings, prepaid, pool, log } = context;
   const { client, failedAuthPerMinute: perMinute, firstByteSecs } = request;
   const auth = readSpendAuth(request.header);
-  if ('fault' in auth) return invalidSpend(auth.fault);
+  if ('refusal' in auth) return invalidSpend(auth.refusal);
   const refusal = checkTerms(context, auth, firstByteSecs);
   if (refusal) return refusal;
   const domain = domainOf(settings);
@@ -71,9 +71,9 @@ function checkTerms(
   const untilSecs =
     neededUntilSecs(context, firstByteSecs) + Math.ceil((authorizeTimeoutMs + nonceWaitMs) / 1_000);
   const terms = { operator, serviceId: BigInt(serviceId), minCharge, maxSpend };
-  const fault = spendTermsRefusal(auth, terms, untilSecs);
-  if (!fault) return undefined;
-  const messages: Partial<Record<typeof fault, string>> = {
+  const refusal = spendTermsRefusal(auth, terms, untilSecs);
+  if (!refusal) return undefined;
+  const messages: Partial<Record<typeof refusal, string>> = {
     operator_mismatch: `The spend authorization names another operator; sign one for ${operator}. Nothing was charged.`,
     service_id_mismatch: `The spend authorization names another service; sign one for service ${serviceId}. Nothing was charged.`,
     below_min_charge: `The spend authorization is below the minimum charge of ${minCharge} atoms. Nothing was charged.`,
@@ -82,7 +82,7 @@ function checkTerms(
       `The spend authorization expires too early for its request and payout; sign one with an expiry of ` +
       `${untilSecs} (Unix seconds) or later. Nothing was charged.`,
   };
-  return invalidSpend(fault, messages[fault]);
+  return invalidSpend(refusal, messages[refusal]);
 }
 
 /** The earliest expiry (Unix seconds) of a spend that lands now and can still be paid out for its answer. */

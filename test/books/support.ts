@@ -7,12 +7,12 @@ import type { BookFormat } from '../../src/domain/bookkeeping/format.ts';
 import type { RecordedEvent } from '../../src/domain/events/event.ts';
 import { encodeEventData, type LedgerEvent } from '../../src/domain/events/event.ts';
 import { parsePeriod, type Period } from '../../src/domain/values/period.ts';
-import { booksStartMs, paying, placed, type StreamEvent } from '../domain/bookkeeping/support.ts';
+import { booksStartMs, paidQuote, recorded, type StreamEvent } from '../domain/bookkeeping/support.ts';
 import { temporaryFolder } from '../support/program.ts';
 
 export function periodOf(from: string, to: string): Period {
   const reading = parsePeriod(from, to, Date.parse('2026-06-01'));
-  if (reading.kind === 'fault') throw new Error(reading.fault.message);
+  if (reading.kind === 'refusal') throw new Error(reading.refusal.message);
   return reading.period;
 }
 
@@ -51,7 +51,7 @@ const spend = (type: string): StreamEvent => {
 /** The same ledger at the end of January, and at the end of February with all that came late. */
 export function twoMonths(): { readonly first: RecordedEvent[]; readonly both: RecordedEvent[] } {
   const token = { symbol: '-ODD.', decimals: 18, network: 'eip155:10', amount: '1234567890123456789012' };
-  const quotes = [1, 2, 3, 4, 5, 6, 7].map((n) => paying(n, n === 7 ? token : {}));
+  const quotes = [1, 2, 3, 4, 5, 6, 7].map((n) => paidQuote(n, n === 7 ? token : {}));
   const [done, word, dead, slow, late, reorged, odd] = quotes as [
     Quote,
     Quote,
@@ -70,12 +70,12 @@ export function twoMonths(): { readonly first: RecordedEvent[]; readonly both: R
   word.enqueue();
   word.complete();
   for (const quote of [done, reorged, odd]) quote.complete();
-  dead.die();
+  dead.deadLetter();
   late.fail();
   const chatId = '00000000-0000-4000-8000-00000000000b';
   const chat = { key_id: 1, chat_id: chatId };
   const first = [
-    ...quotes.flatMap(({ told }) => told.splice(0)),
+    ...quotes.flatMap(({ events }) => events.splice(0)),
     account('credit_account_opened', { name: 'acme' }),
     account('credit_granted', { amount_micros: '9000000' }),
     spend('spend_accepted'),
@@ -92,7 +92,7 @@ export function twoMonths(): { readonly first: RecordedEvent[]; readonly both: R
   reorged.reorg('kept');
   reorged.settle('chain');
   const second = [
-    ...quotes.flatMap(({ told }) => told),
+    ...quotes.flatMap(({ events }) => events),
     {
       stream: `chat:${chatId}`,
       event: { type: 'chat_admitted', data: { caller: 'api_key', model: '=1+2"x', streaming: false } },
@@ -116,13 +116,13 @@ export function twoMonths(): { readonly first: RecordedEvent[]; readonly both: R
     spend('spend_paid_out'),
   ];
   const atFebruary = Date.parse('2026-02-03T00:00:00Z');
-  const both = placed([...first, ...second], booksStartMs).map((event, i) =>
+  const both = recorded([...first, ...second], booksStartMs).map((event, i) =>
     i < first.length ? event : { ...event, at: new Date(atFebruary + i * 60_000).toISOString() },
   );
   return { first: both.slice(0, first.length), both };
 }
 
-type Quote = ReturnType<typeof paying>;
+type Quote = ReturnType<typeof paidQuote>;
 
 function sweepOf({ terms }: Quote, amount: string): StreamEvent {
   const transaction = `0x${'05'.repeat(32)}`;

@@ -98,7 +98,7 @@ async function writePeriod(
 
 function takePeriod(from: string | undefined, to: string | undefined, nowMs: number): Period {
   const reading = parsePeriod(from, to, nowMs);
-  if (reading.kind === 'fault') throw new ArgumentError(reading.fault.message);
+  if (reading.kind === 'refusal') throw new ArgumentError(reading.refusal.message);
   return reading.period;
 }
 

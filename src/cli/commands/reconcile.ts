@@ -70,7 +70,7 @@ interface Request {
 
 function readRequest(values: Values): Pick<Request, 'period' | 'size' | 'rpcUrls' | 'pinned'> {
   const reading = parsePeriod(values.from, values.to, Date.now());
-  if (reading.kind === 'fault') throw new ArgumentError(reading.fault.message);
+  if (reading.kind === 'refusal') throw new ArgumentError(reading.refusal.message);
   const { size, input, checkpoint } = values;
   if (size !== undefined && !/^[1-9]\d{0,14}$/.test(size))
     throw new ArgumentError('--size is a number of events, from 1');

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import {
   isJsonObject,
-  type JsonFault,
+  type JsonProblem,
   type JsonObject,
   maxJsonDepth,
   maxJsonMarks,
@@ -55,7 +55,7 @@ export interface ChatRequest {
   readonly body: JsonObject;
 }
 
-const faultMessages: Readonly<Record<JsonFault, { readonly message?: string }>> = {
+const problemMessages: Readonly<Record<JsonProblem, { readonly message?: string }>> = {
   malformed: {},
   too_deep: { message: `The request body is nested deeper than ${maxJsonDepth} levels.` },
   too_many_values: {
@@ -66,7 +66,7 @@ const faultMessages: Readonly<Record<JsonFault, { readonly message?: string }>> 
 /** Reads a request body. Says what is wrong with it in OpenAI's form, always with status 400. */
 export function readChatRequest(bytes: Uint8Array): ChatRequest | { readonly invalid: OpenAiError } {
   const body = parseJsonObject(bytes);
-  if (typeof body === 'string') return { invalid: openAiError('invalid_json', faultMessages[body]) };
+  if (typeof body === 'string') return { invalid: openAiError('invalid_json', problemMessages[body]) };
   const parsed = chatBody.safeParse(body);
   if (!parsed.success) return { invalid: wrongParameter(body, parsed.error.issues[0]) };
   const { model, stream, stream_options: options, n } = parsed.data;

@@ -65,9 +65,9 @@ const maxUint256 = 2n ** 256n - 1n;
  */
 export function readSpendAuth(
   header: string,
-): SpendAuth | { readonly fault: 'invalid_spend_auth' | 'invalid_amount' } {
+): SpendAuth | { readonly refusal: 'invalid_spend_auth' | 'invalid_amount' } {
   const fields = readFields(header);
-  if (!fields) return { fault: 'invalid_spend_auth' };
+  if (!fields) return { refusal: 'invalid_spend_auth' };
   const commitment = textOf(fields['commitment'])?.toLowerCase();
   const operator = parseCaller(textOf(fields['operator']) ?? '');
   const signature = textOf(fields['signature'])?.toLowerCase();
@@ -86,9 +86,9 @@ export function readSpendAuth(
     nonce === undefined ||
     expiry === undefined
   )
-    return { fault: 'invalid_spend_auth' };
+    return { refusal: 'invalid_spend_auth' };
   const amount = wholeNumber(textOf(fields['amount']), maxUint256);
-  if (amount === undefined || amount === 0n) return { fault: 'invalid_amount' };
+  if (amount === undefined || amount === 0n) return { refusal: 'invalid_amount' };
   return { commitment, serviceId, jobIndex: Number(jobIndex), amount, operator, nonce, expiry, signature };
 }
 

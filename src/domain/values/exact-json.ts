@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** Why bytes are refused. `malformed`: not a JSON object in UTF-8. */
-export type JsonFault = 'malformed' | 'too_deep' | 'too_many_values';
+export type JsonProblem = 'malformed' | 'too_deep' | 'too_many_values';
 
 /** Methods of JSON that TypeScript's library does not declare yet. */
 interface SourceJson {
@@ -28,7 +28,7 @@ const exactDigits = 15;
  * Parses a JSON object so that `JSON.stringify` writes every number unchanged: one that a double cannot hold becomes a raw
  * JSON object with its text. Of a repeated key the last value counts. Input beyond the limits is refused before it is parsed.
  */
-export function parseJsonObject(bytes: Uint8Array): JsonObject | JsonFault {
+export function parseJsonObject(bytes: Uint8Array): JsonObject | JsonProblem {
   const numbers = inexactNumbers(bytes);
   if (typeof numbers === 'string') return numbers;
   try {
@@ -51,7 +51,7 @@ interface InexactNumber {
 }
 
 /** Scans the bytes once, without parsing them. */
-function inexactNumbers(bytes: Uint8Array): readonly InexactNumber[] | JsonFault {
+function inexactNumbers(bytes: Uint8Array): readonly InexactNumber[] | JsonProblem {
   const numbers: InexactNumber[] = [];
   let [depth, marks] = [0, 0];
   for (let at = 0; at < bytes.length; at += 1) {

@@ -6,7 +6,7 @@ export interface Period {
   readonly toMs: number;
 }
 
-export type PeriodFaultCode =
+export type PeriodRefusalCode =
   | 'half_open'
   | 'not_an_instant'
   | 'reversed'
@@ -15,14 +15,14 @@ export type PeriodFaultCode =
   | 'not_over';
 
 /** Why two texts are not a period. `message` is for the person who typed them. */
-export interface PeriodFault {
-  readonly code: PeriodFaultCode;
+export interface PeriodRefusal {
+  readonly code: PeriodRefusalCode;
   readonly message: string;
 }
 
 export type PeriodReading =
   | { readonly kind: 'period'; readonly period: Period }
-  | { readonly kind: 'fault'; readonly fault: PeriodFault };
+  | { readonly kind: 'refusal'; readonly refusal: PeriodRefusal };
 
 /**
  * Reads `--from` and `--to`: `2026-11` (the month's first instant), `2026-11-01` (midnight UTC), or RFC 3339 to the
@@ -31,13 +31,16 @@ export type PeriodReading =
  */
 export function parsePeriod(from: string | undefined, to: string | undefined, nowMs: number): PeriodReading {
   if (from === undefined || to === undefined)
-    return fault('half_open', `--${from === undefined ? 'from' : 'to'} is missing: a period needs both ends`);
+    return refusal(
+      'half_open',
+      `--${from === undefined ? 'from' : 'to'} is missing: a period needs both ends`,
+    );
   const fromMs = parseInstant(from);
   if (fromMs === undefined) return notAnInstant('from', from);
   const toMs = parseInstant(to);
   if (toMs === undefined) return notAnInstant('to', to);
   const wrong = wrongOrder(fromMs, toMs) ?? tooEarly({ fromMs, toMs }, nowMs);
-  return wrong ? { kind: 'fault', fault: wrong } : { kind: 'period', period: { fromMs, toMs } };
+  return wrong ? { kind: 'refusal', refusal: wrong } : { kind: 'period', period: { fromMs, toMs } };
 }
 
 /** Unix milliseconds of a month, a day or an RFC 3339 time; undefined for any other text. */
@@ -65,23 +68,23 @@ const instant =
 
 const oneMonth = /-01$/;
 
-function fault(code: PeriodFaultCode, words: string): PeriodReading {
-  return { kind: 'fault', fault: { code, message: words } };
+function refusal(code: PeriodRefusalCode, message: string): PeriodReading {
+  return { kind: 'refusal', refusal: { code, message } };
 }
 
 function notAnInstant(end: 'from' | 'to', text: string): PeriodReading {
   const forms = '2026-11, 2026-11-01 or 2026-11-01T08:00:00Z';
-  return fault(
+  return refusal(
     'not_an_instant',
     `--${end} ${JSON.stringify(text.slice(0, 40))} is not a date or time: use ${forms}`,
   );
 }
 
-function wrongOrder(fromMs: number, toMs: number): PeriodFault | undefined {
+function wrongOrder(fromMs: number, toMs: number): PeriodRefusal | undefined {
   if (fromMs === toMs) return { code: 'empty', message: `the period is empty: ${emptyHint(fromMs)}` };
   if (fromMs < toMs) return undefined;
-  const words = `the period is reversed: --from ${shortInstant(fromMs)} is after --to ${shortInstant(toMs)}`;
-  return { code: 'reversed', message: words };
+  const message = `the period is reversed: --from ${shortInstant(fromMs)} is after --to ${shortInstant(toMs)}`;
+  return { code: 'reversed', message };
 }
 
 function emptyHint(ms: number): string {
@@ -93,7 +96,7 @@ function emptyHint(ms: number): string {
   return `${why}, so the month ${text.slice(0, 7)} ends with --to ${shortInstant(next).slice(0, 7)}`;
 }
 
-function tooEarly({ fromMs, toMs }: Period, nowMs: number): PeriodFault | undefined {
+function tooEarly({ fromMs, toMs }: Period, nowMs: number): PeriodRefusal | undefined {
   if (toMs <= nowMs) return undefined;
   const now = `now it is ${instantText(nowMs)}`;
   if (fromMs >= nowMs)

@@ -11,10 +11,10 @@ import {
   booksStartMs,
   entriesOf,
   interleaved,
-  leftOn,
-  paying,
-  placed,
-  type Standing,
+  balancesOf,
+  paidQuote,
+  recorded,
+  type QuoteOutcome,
   type StreamEvent,
 } from './support.ts';
 import { anyOption } from '../payments/support.ts';
@@ -26,21 +26,21 @@ const undelivered = 'Liabilities:Undelivered USDC-84532';
 const refundsDue = 'Liabilities:RefundsDue USDC-84532';
 const refunds = 'Income:Refunds USDC-84532';
 
-/** What is left after the first job's story: 2000 atoms, job 1 of service 1. */
-function after(tell: (quote: ReturnType<typeof paying>) => void): Record<string, bigint> {
-  const quote = paying(1);
+/** The balances after the events of one payment: 2000 atoms, job 1 of service 1. */
+function after(apply: (quote: ReturnType<typeof paidQuote>) => void): Record<string, bigint> {
+  const quote = paidQuote(1);
   quote.start();
-  tell(quote);
-  return leftOn(entriesOf(placed(quote.told)));
+  apply(quote);
+  return balancesOf(entriesOf(recorded(quote.events)));
 }
 
-function dead(quote: ReturnType<typeof paying>): void {
+function dead(quote: ReturnType<typeof paidQuote>): void {
   quote.settle('chain');
   quote.enqueue();
-  quote.die();
+  quote.deadLetter();
 }
 
-describe('a payment', () => {
+describe('a payment in the books', () => {
   test('is a liability until it is delivered, then income', () => {
     expect(after((q) => (q.settle('chain'), q.enqueue(), q.deliver()))).toEqual({
       [chain]: 2000n,
@@ -82,9 +82,9 @@ describe('a payment', () => {
     expect(after((q) => (dead(q), q.refund()))).toEqual({});
   });
 
-  test('that was refunded from elsewhere leaves its tokens where they are', () => {
-    const elsewhere = `0x${'77'.repeat(20)}`;
-    const left = after((q) => (q.settle('chain'), q.enqueue(), q.die(), q.refund(elsewhere)));
+  test('that was refunded from an address other than the payee leaves the tokens of the payee in place', () => {
+    const otherAddress = `0x${'77'.repeat(20)}`;
+    const left = after((q) => (q.settle('chain'), q.enqueue(), q.deadLetter(), q.refund(otherAddress)));
     expect(left).toEqual({ [chain]: 2000n, [treasury]: -2000n });
   });
 
@@ -98,22 +98,22 @@ describe('a payment', () => {
   test('of a quote that another payment has paid is due for a refund at once', () => {
     const left = after((q) => {
       q.fail();
-      const late = q.told.length;
+      const late = q.events.length;
       q.start();
       q.settle('chain');
       q.enqueue();
       q.complete();
-      // the first one lands after all
-      const second = structuredClone(q.told[late - 1]!);
-      const settled = structuredClone(q.told.find(({ event }) => event.type === 'payment_settled')!);
+      // the first payment lands although it was recorded as failed
+      const second = structuredClone(q.events[late - 1]!);
+      const settled = structuredClone(q.events.find(({ event }) => event.type === 'payment_settled')!);
       const nonce = (second.event.data as { payment_nonce: string }).payment_nonce;
       (settled.event.data as { payment_nonce: string }).payment_nonce = nonce;
-      q.told.push(settled);
+      q.events.push(settled);
     });
     expect(left).toEqual({ [chain]: 4000n, 'Income:Jobs:1:1 USDC-84532': -2000n, [refundsDue]: -2000n });
   });
 
-  test('that is proven and closed may be confirmed once more', () => {
+  test('that is proven and closed may be confirmed again', () => {
     expect(after((q) => (q.settle('operator'), q.enqueue(), q.complete(), q.confirm()))).toEqual({
       [chain]: 2000n,
       'Income:Jobs:1:1 USDC-84532': -2000n,
@@ -121,16 +121,16 @@ describe('a payment', () => {
   });
 
   test('of a quote that was never issued is an error', () => {
-    const quote = paying(1);
+    const quote = paidQuote(1);
     quote.start();
     quote.settle('chain');
-    expect(() => entriesOf(placed(quote.told.slice(1)))).toThrow(
+    expect(() => entriesOf(recorded(quote.events.slice(1)))).toThrow(
       /event 2: settlement_started belongs to a quote/,
     );
   });
 });
 
-describe('credit', () => {
+describe('prepaid credit in the books', () => {
   const of = { account_id: 7, chat_id: '00000000-0000-4000-8000-000000000001' };
   const granted: StreamEvent = {
     stream: 'account:7',
@@ -141,29 +141,31 @@ describe('credit', () => {
   const completed = chat('chat_completed', { model: 'small', cost_micros: '400' });
   const captured = chat('credit_captured', { ...of, amount_micros: '400', is_estimate: false });
 
-  test('is owed from when it is granted until it is used, and its use is income of the model', () => {
-    const told = [granted, completed, captured];
-    expect(leftOn(entriesOf(placed(told)))).toEqual({
+  test('is a liability from its grant until its use, and its use is income of the model', () => {
+    const events = [granted, completed, captured];
+    expect(balancesOf(entriesOf(recorded(events)))).toEqual({
       'Expenses:CreditGrants CREDIT': 9_000_000n,
       'Liabilities:PrepaidCredit CREDIT': -8_999_600n,
       [`${chatIncome('small')} CREDIT`]: -400n,
     });
   });
 
-  test('that comes back is income no longer, and what expires is breakage', () => {
+  test('that is returned is no longer income, and expired credit is breakage', () => {
     const corrected = chat('credit_corrected', { ...of, amount_micros: '400' });
     const expired: StreamEvent = {
       stream: 'account:7',
       event: { type: 'credit_expired', data: { account_id: 7, amount_micros: '9000000' } },
     };
-    expect(leftOn(entriesOf(placed([granted, completed, captured, completed, corrected, expired])))).toEqual({
+    expect(
+      balancesOf(entriesOf(recorded([granted, completed, captured, completed, corrected, expired]))),
+    ).toEqual({
       'Expenses:CreditGrants CREDIT': 9_000_000n,
       'Income:Breakage CREDIT': -9_000_000n,
     });
   });
 
   test.each(['before', 'after'])(
-    'bought is owed in credit and no longer in tokens, told %s the call is done',
+    'bought %s its call is completed is owed in credit and no longer in tokens',
     (when) => {
       const left = after((q) => {
         q.settle('chain');
@@ -181,7 +183,7 @@ describe('credit', () => {
     },
   );
 
-  test('whose payment did not stand is taken back, and what was used of it is lost', () => {
+  test('is reversed when its payment is disproved, and the used part is a loss', () => {
     const left = after(
       (q) => (
         q.settle('facilitator'),
@@ -189,7 +191,7 @@ describe('credit', () => {
         q.topUp(),
         q.complete(),
         q.disprove('kept'),
-        q.takeBack()
+        q.reverseTopUp()
       ),
     );
     expect(left).toEqual({
@@ -199,7 +201,7 @@ describe('credit', () => {
   });
 });
 
-describe('a spend', () => {
+describe('a spend in the books', () => {
   const data = {
     chat_id: '00000000-0000-4000-8000-000000000001',
     network: 'eip155:84532',
@@ -210,7 +212,7 @@ describe('a spend', () => {
     operator: `0x${'90'.repeat(20)}`,
     amount: '700',
   };
-  const told = (type: string): StreamEvent =>
+  const events = (type: string): StreamEvent =>
     ({ stream: `spend:${data.chat_id}`, event: { type, data } }) as StreamEvent;
   const tag = 'Eip155-84532:SPEND';
 
@@ -218,8 +220,8 @@ describe('a spend', () => {
     ['spend_paid_out', `Assets:Chain:${tag}:0x909090-909090 SPEND-84532`],
     ['spend_failed', 'Expenses:LostSpends SPEND-84532'],
     ['spend_authorized', `Assets:Receivable:Spends:${tag}:0x909090-909090 SPEND-84532`],
-  ])('is income once it is earned, and after %s', (type, account) => {
-    expect(leftOn(entriesOf(placed([told('spend_earned'), told(type)])))).toEqual({
+  ])('is income from the moment it is earned, also after %s', (type, account) => {
+    expect(balancesOf(entriesOf(recorded([events('spend_earned'), events(type)])))).toEqual({
       [account]: 700n,
       'Income:Chat:SpendAuthorizations SPEND-84532': -700n,
     });
@@ -233,10 +235,10 @@ const sweepTo = (swept_to: string) =>
       type: 'operator_sweep_recorded',
       data: {
         network: 'eip155:84532',
-        asset: paying(1).terms.asset,
+        asset: paidQuote(1).terms.asset,
         symbol: 'USDC',
         decimals: 6,
-        pay_to: paying(1).terms.pay_to,
+        pay_to: paidQuote(1).terms.pay_to,
         swept_to,
         amount: '1500',
         transaction: `0x${'01'.repeat(32)}`,
@@ -248,73 +250,77 @@ const sweepTo = (swept_to: string) =>
     },
   }) as StreamEvent;
 
-describe('a sweep', () => {
+describe('a sweep in the books', () => {
   const vault = `0x${'88'.repeat(20)}`;
-  const paid = paying(1);
+  const paid = paidQuote(1);
   paid.start();
   paid.settle('chain');
 
-  test('moves tokens to the treasury, and is no refund', () => {
-    expect(leftOn(entriesOf(placed([...paid.told, sweepTo(vault)])))).toEqual({
+  test('moves tokens to the treasury and is not a refund', () => {
+    expect(balancesOf(entriesOf(recorded([...paid.events, sweepTo(vault)])))).toEqual({
       [chain]: 500n,
       [treasury]: 1500n,
       [undelivered]: -2000n,
     });
   });
 
-  test('to another address that is paid to stays among what is on those, and refunds from there leave there', () => {
+  test('to another payee moves the balance to that payee, and refunds from that payee reduce its balance', () => {
     const other = `0x${'89'.repeat(20)}`;
-    const there = 'Assets:Chain:Eip155-84532:USDC:0x898989-898989 USDC-84532';
-    const elsewhere = paying(2, { pay_to: other });
-    elsewhere.start();
-    const told = [...elsewhere.told, ...paid.told, sweepTo(other)];
-    expect(leftOn(entriesOf(placed(told)))).toEqual({ [chain]: 500n, [there]: 1500n, [undelivered]: -2000n });
-    const due = paying(1);
+    const otherChain = 'Assets:Chain:Eip155-84532:USDC:0x898989-898989 USDC-84532';
+    const otherAddress = paidQuote(2, { pay_to: other });
+    otherAddress.start();
+    const events = [...otherAddress.events, ...paid.events, sweepTo(other)];
+    expect(balancesOf(entriesOf(recorded(events)))).toEqual({
+      [chain]: 500n,
+      [otherChain]: 1500n,
+      [undelivered]: -2000n,
+    });
+    const due = paidQuote(1);
     due.start();
     dead(due);
     due.refund(other);
-    expect(leftOn(entriesOf(placed([...elsewhere.told, ...due.told])))).toEqual({
+    expect(balancesOf(entriesOf(recorded([...otherAddress.events, ...due.events])))).toEqual({
       [chain]: 2000n,
-      [there]: -2000n,
+      [otherChain]: -2000n,
     });
   });
 });
 
 const anyLedger = fc
   .record({
-    stories: fc.uniqueArray(anyPaymentEvents, { selector: ({ n }) => n, minLength: 1, maxLength: 6 }),
+    quotes: fc.uniqueArray(anyPaymentEvents, { selector: ({ n }) => n, minLength: 1, maxLength: 6 }),
     turns: fc.array(fc.nat(20), { minLength: 1, maxLength: 40 }),
   })
-  .map(({ stories, turns }) => ({
-    stories,
-    events: placed(
+  .map(({ quotes, turns }) => ({
+    quotes,
+    events: recorded(
       interleaved(
-        stories.map(({ quote }) => quote.told),
+        quotes.map(({ quote }) => quote.events),
         turns,
       ),
     ),
   }));
 
-/** What a quote leaves on the accounts of what is owed: nothing once it is done or paid back. */
-function owed({ basis, call, isRefunded }: Standing): 'nothing' | 'undelivered' | 'due' {
+/** The liability that a quote leaves: nothing once it is completed or refunded. */
+function owed({ basis, call, isRefunded }: QuoteOutcome): 'nothing' | 'undelivered' | 'due' {
   if (basis === 'none' || isRefunded || call === 'completed') return 'nothing';
   return call === 'dead' ? 'due' : 'undelivered';
 }
 
 const sum = (numbers: readonly bigint[]): bigint => numbers.reduce((all, one) => all + one, 0n);
 
-describe('of any legal ledger', () => {
-  test('the stories told here are legal', () => {
+describe('for any legal ledger', () => {
+  test('the generated events pass the verifier', () => {
     fc.assert(
       fc.property(anyPaymentEvents, ({ quote }) => {
         const check = new QuoteCheck();
-        const wrong = quote.told.slice(1).map(({ event }) => check.apply(event as LedgerEvent));
+        const wrong = quote.events.slice(1).map(({ event }) => check.apply(event as LedgerEvent));
         expect(wrong.filter((words) => words !== undefined)).toEqual([]);
       }),
     );
   });
 
-  test('every entry adds up to 0 in each commodity, and nothing owed or unconfirmed is ever below 0', () => {
+  test('every entry adds up to 0 in each commodity, and no liability or unconfirmed amount is ever below 0', () => {
     fc.assert(
       fc.property(anyLedger, ({ events }) => {
         const balances = new Balances();
@@ -333,19 +339,19 @@ describe('of any legal ledger', () => {
     );
   });
 
-  test('what is owed in the end is what was paid and neither delivered nor paid back', () => {
+  test('the final liabilities equal the payments that were neither delivered nor refunded', () => {
     fc.assert(
-      fc.property(anyLedger, ({ stories, events }) => {
-        const left = leftOn(entriesOf(events));
+      fc.property(anyLedger, ({ quotes, events }) => {
+        const left = balancesOf(entriesOf(events));
         const due = (what: string) =>
-          -sum(stories.filter(({ at }) => owed(at) === what).map(({ quote }) => quote.amount));
+          -sum(quotes.filter(({ at }) => owed(at) === what).map(({ quote }) => quote.amount));
         expect(left[undelivered] ?? 0n).toBe(due('undelivered'));
         expect(left[refundsDue] ?? 0n).toBe(due('due'));
       }),
     );
   });
 
-  test('the books are the same whether they forget what is done or not, and they forget it', () => {
+  test('the books are the same whether closed quotes are dropped from memory or kept', () => {
     fc.assert(
       fc.property(anyLedger, ({ events }) => {
         expect(entriesOf(events)).toEqual(entriesOf(events, () => true));
@@ -354,13 +360,13 @@ describe('of any legal ledger', () => {
   });
 });
 
-test('what is remembered is what is open: the rest is forgotten, and unpaid quotes when they have run out', () => {
+test('only open quotes stay in memory: closed quotes and expired unpaid quotes are dropped', () => {
   const bookkeeper = new Bookkeeper(() => false);
   const post = (events: readonly RecordedEvent[]): void => {
     for (const event of events) bookkeeper.post(event);
   };
   for (let n = 0; n < 300; n++) {
-    const quote = paying(n);
+    const quote = paidQuote(n);
     if (n % 3 > 0) quote.start();
     if (n % 3 === 1) {
       quote.settle('chain');
@@ -368,16 +374,16 @@ test('what is remembered is what is open: the rest is forgotten, and unpaid quot
       quote.complete();
     }
     if (n % 3 === 2) quote.fail();
-    post(placed(quote.told));
+    post(recorded(quote.events));
   }
-  // quotes can be paid again after a failure while they last
+  // quotes can be paid again after a failure until they expire
   expect(bookkeeper.openQuotes).toBe(200);
-  const later = placed(paying(301).told, booksStartMs + 12_600_000);
+  const later = recorded(paidQuote(301).events, booksStartMs + 12_600_000);
   post(later);
   expect(bookkeeper.openQuotes).toBe(1);
 });
 
-test('tokens never share a name, and names are such as beancount takes', () => {
+test('two tokens never share a commodity name, and every name is valid in beancount', () => {
   fc.assert(
     fc.property(fc.array(anyOption, { maxLength: 20 }), fc.boolean(), (options, areAlike) => {
       const commodities = new Commodities();
@@ -393,7 +399,7 @@ test('tokens never share a name, and names are such as beancount takes', () => {
   );
 });
 
-test('a token whose name is taken keeps apart, and the first keeps its name', () => {
+test('a token whose commodity name is taken gets its own name, and the first token keeps its name', () => {
   const commodities = new Commodities();
   const token = { network: 'eip155:8453', asset: `0x${'ab'.repeat(20)}`, symbol: 'USDC', decimals: 6 };
   const names = [token, { ...token, asset: `0x${'cd'.repeat(20)}` }, { ...token, decimals: 18 }, token].map(
@@ -402,7 +408,7 @@ test('a token whose name is taken keeps apart, and the first keeps its name', ()
   expect(names).toEqual(['USDC-8453', 'USDC-CDCDCD-8453', 'USDC-ABABAB-8453', 'USDC-8453']);
 });
 
-test('amounts are exact decimal text, of any size', () => {
+test('amounts of any size are written as exact decimal text', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: -(2n ** 256n), max: 2n ** 256n }), fc.nat(36), (atoms, decimals) => {
       const text = decimalText(atoms, decimals);
@@ -417,20 +423,20 @@ test('amounts are exact decimal text, of any size', () => {
   ]);
 });
 
-test('models that are spelled alike have accounts of their own', () => {
+test('models with similar spellings have separate income accounts', () => {
   const models = ['gpt-4o', 'Gpt-4o', 'gpt/4o', 'openai/gpt-4o:free', '=cmd()', '"', ';'];
   const accounts = models.map((model) => chatIncome(model));
   expect(new Set(accounts).size).toBe(models.length);
   for (const account of accounts) expect(account).toMatch(/^Income:Chat:[A-Z0-9][A-Za-z0-9-]*$/);
 });
 
-test('an entry says when it was recorded, and of a transfer when it occurred only where that is known', () => {
-  const quote = paying(1);
+test('an entry has the time of its recording, and the time of a transfer only where that is known', () => {
+  const quote = paidQuote(1);
   quote.start();
   quote.settle('chain');
   quote.enqueue();
   quote.complete();
-  const [payment, delivery] = entriesOf(placed(quote.told)) as [Entry, Entry];
+  const [payment, delivery] = entriesOf(recorded(quote.events)) as [Entry, Entry];
   expect(payment).toMatchObject({
     category: 'payment',
     occurredAt: undefined,

@@ -5,7 +5,7 @@ import { ReopenedQuotes } from '../../../src/domain/bookkeeping/reopened-quotes.
 import { Bookkeeper } from '../../../src/domain/bookkeeping/bookkeeper.ts';
 import { hex32Of, paidJob } from '../../support/synthetic-ledger.ts';
 
-/** An event before it has a place; `unknown` data, since some types are told that the books know first. */
+/** An event without its position in the ledger. */
 export interface StreamEvent {
   readonly stream: string;
   readonly event: Pick<RecordedEvent, 'type' | 'data'>;
@@ -13,10 +13,10 @@ export interface StreamEvent {
 
 export const booksStartMs = Date.parse('2026-01-31T22:00:00.000Z');
 
-/** Gives events their places, one a second. */
-export function placed(told: readonly StreamEvent[], startMs = booksStartMs): RecordedEvent[] {
+/** Gives the events positions and times, one per second. */
+export function recorded(events: readonly StreamEvent[], startMs = booksStartMs): RecordedEvent[] {
   const versions = new Map<string, number>();
-  return told.map(({ stream, event }, i) => {
+  return events.map(({ stream, event }, i) => {
     const version = (versions.get(stream) ?? 0) + 1;
     versions.set(stream, version);
     return {
@@ -40,8 +40,8 @@ function reopenedOf(events: readonly RecordedEvent[]): (digest: string) => boole
   return (digest) => reopened.has(digest);
 }
 
-/** What is left on every account, as `account commodity: atoms`. */
-export function leftOn(entries: readonly Entry[]): Record<string, bigint> {
+/** The balance of every account that is not zero, as `account commodity: atoms`. */
+export function balancesOf(entries: readonly Entry[]): Record<string, bigint> {
   const balances = new Balances();
   for (const { moves } of entries) for (const move of moves) balances.post(move);
   const left = balances.list().filter(({ atoms }) => atoms !== 0n);
@@ -50,18 +50,19 @@ export function leftOn(entries: readonly Entry[]): Record<string, bigint> {
   );
 }
 
-type Paying = ReturnType<typeof paying>;
+type PaidQuote = ReturnType<typeof paidQuote>;
 
-/** A quote with its payments, told step by step; paid with another token where one is given. */
-export function paying(n: number, token: object = {}) {
+/** A quote and its payments; each method appends events. `token` replaces the terms of the payment. */
+export function paidQuote(n: number, token: object = {}) {
   const job = paidJob(n, { startMs: booksStartMs });
   const stream = job[0]!.stream;
-  const told: StreamEvent[] = [job[0]!];
+  const events: StreamEvent[] = [job[0]!];
   const started = job[2]!.event;
-  if (started.type !== 'settlement_started') throw new Error('paidJob tells another story');
+  if (started.type !== 'settlement_started')
+    throw new Error('paidJob has no settlement_started as its third event');
   const terms = { ...started.data.payment, ...token };
-  const tell = (type: string, data: object): void => {
-    told.push({ stream, event: { type, data } as StreamEvent['event'] });
+  const append = (type: string, data: object): void => {
+    events.push({ stream, event: { type, data } as StreamEvent['event'] });
   };
   let attempt = 0;
   let calls = 0;
@@ -76,45 +77,45 @@ export function paying(n: number, token: object = {}) {
   const proof = () => ({ block_number: '77', block_hash: hex32Of('block'), log_index: n % 9 });
   return {
     stream,
-    told,
+    events,
     terms,
     amount: BigInt(terms.amount),
     start: () => {
       attempt += 1;
-      tell('payment_verified', { ...of(), by: 'facilitator' });
-      tell('settlement_started', { ...started.data, payment: { ...terms, nonce: nonce() } });
+      append('payment_verified', { ...of(), by: 'facilitator' });
+      append('settlement_started', { ...started.data, payment: { ...terms, nonce: nonce() } });
     },
     settle: (evidence: 'facilitator' | 'chain' | 'operator') =>
-      tell('payment_settled', {
+      append('payment_settled', {
         ...of(),
         amount: terms.amount,
         transaction: transaction(),
         evidence,
         ...(evidence === 'chain' ? proof() : {}),
       }),
-    confirm: () => tell('settlement_confirmed', { ...of(), transaction: transaction(), ...proof() }),
+    confirm: () => append('settlement_confirmed', { ...of(), transaction: transaction(), ...proof() }),
     disprove: (call: 'withdrawn' | 'kept') =>
-      tell('settlement_disproved', { ...of(), transaction: transaction(), reason: 'not_on_chain', call }),
+      append('settlement_disproved', { ...of(), transaction: transaction(), reason: 'not_on_chain', call }),
     reorg: (call: 'withdrawn' | 'kept') =>
-      tell('settlement_reorged', {
+      append('settlement_reorged', {
         ...of(),
         transaction: transaction(),
         block_number: '77',
         block_hash: hex32Of('block'),
         call,
       }),
-    fail: () => tell('settlement_failed', { ...of(), reason: 'expired' }),
-    doubt: () => tell('settlement_unknown', { ...of(), reason: 'timeout' }),
+    fail: () => append('settlement_failed', { ...of(), reason: 'expired' }),
+    markUnknown: () => append('settlement_unknown', { ...of(), reason: 'timeout' }),
     enqueue: () => {
       calls += 1;
-      tell('enqueued', { call_id: n * 10 + calls, payment_nonce: nonce() });
+      append('enqueued', { call_id: n * 10 + calls, payment_nonce: nonce() });
     },
-    deliver: () => tell('delivered', { call_id: n * 10 + calls, attempt: 1 }),
-    complete: () => tell('completed', { call_id: n * 10 + calls, attempt: 1 }),
-    die: () => tell('dead_lettered', { call_id: n * 10 + calls, attempt: 1, reason: 'http_400' }),
-    requeue: () => tell('operator_requeued', { call_id: n * 10 + calls }),
+    deliver: () => append('delivered', { call_id: n * 10 + calls, attempt: 1 }),
+    complete: () => append('completed', { call_id: n * 10 + calls, attempt: 1 }),
+    deadLetter: () => append('dead_lettered', { call_id: n * 10 + calls, attempt: 1, reason: 'http_400' }),
+    requeue: () => append('operator_requeued', { call_id: n * 10 + calls }),
     refund: (from: string = terms.pay_to) =>
-      tell('refunded', {
+      append('refunded', {
         ...of(),
         amount: terms.amount,
         refunded_from: from,
@@ -124,7 +125,7 @@ export function paying(n: number, token: object = {}) {
         operator: 'ann',
       }),
     topUp: () =>
-      told.push({
+      events.push({
         stream: 'account:7',
         event: {
           type: 'credit_topped_up',
@@ -136,8 +137,8 @@ export function paying(n: number, token: object = {}) {
           },
         } as never,
       }),
-    takeBack: () =>
-      told.push({
+    reverseTopUp: () =>
+      events.push({
         stream: 'account:7',
         event: {
           type: 'credit_reversed',
@@ -153,37 +154,37 @@ export function paying(n: number, token: object = {}) {
   };
 }
 
-/** What one quote's story left behind: the oracle that the books are held against. */
-export interface Standing {
-  basis: 'none' | 'word' | 'sure';
+/** The outcome of one quote, which the books must agree with. */
+export interface QuoteOutcome {
+  basis: 'none' | 'reported' | 'proven';
   call: 'none' | 'enqueued' | 'dead' | 'completed';
   isRefunded: boolean;
   hasFailed: boolean;
 }
 
-/** A legal story of one quote, drawn from numbers; with where it ends. */
+/** A legal sequence of events of one quote, drawn from numbers, with its outcome. */
 export const anyPaymentEvents = fc
   .record({ n: fc.nat(5_000), draws: fc.array(fc.nat(99), { minLength: 1, maxLength: 14 }) })
   .map(({ n, draws }) => {
-    const quote = paying(n);
-    const at: Standing = { basis: 'none', call: 'none', isRefunded: false, hasFailed: false };
+    const quote = paidQuote(n);
+    const at: QuoteOutcome = { basis: 'none', call: 'none', isRefunded: false, hasFailed: false };
     quote.start();
     for (const draw of draws) takeStep(quote, at, draw);
     return { n, quote, at };
   });
 
-function takeStep(quote: Paying, at: Standing, draw: number): void {
+function takeStep(quote: PaidQuote, at: QuoteOutcome, draw: number): void {
   const choices = stepsAt(quote, at);
   choices[draw % choices.length]?.();
 }
 
-function stepsAt(quote: Paying, at: Standing): (() => void)[] {
+function stepsAt(quote: PaidQuote, at: QuoteOutcome): (() => void)[] {
   const steps: (() => void)[] = [];
   if (at.basis === 'none') {
     for (const evidence of ['facilitator', 'chain', 'operator'] as const)
       steps.push(() => {
         quote.settle(evidence);
-        at.basis = evidence === 'facilitator' ? 'word' : 'sure';
+        at.basis = evidence === 'facilitator' ? 'reported' : 'proven';
         at.hasFailed = false;
         if (at.call !== 'none' || at.isRefunded) return;
         quote.enqueue();
@@ -191,7 +192,7 @@ function stepsAt(quote: Paying, at: Standing): (() => void)[] {
       });
     steps.push(
       () => {
-        quote.doubt();
+        quote.markUnknown();
         at.hasFailed = false;
       },
       () => {
@@ -207,18 +208,18 @@ function stepsAt(quote: Paying, at: Standing): (() => void)[] {
       });
   } else {
     const undo = (call: 'withdrawn' | 'kept'): void => {
-      if (at.basis === 'word') quote.disprove(call);
+      if (at.basis === 'reported') quote.disprove(call);
       else quote.reorg(call);
       at.basis = 'none';
       if (call === 'withdrawn') at.call = 'none';
     };
     steps.push(() => undo(at.call === 'enqueued' ? 'withdrawn' : 'kept'));
-    if (at.basis === 'word')
+    if (at.basis === 'reported')
       steps.push(() => {
         quote.confirm();
-        at.basis = 'sure';
+        at.basis = 'proven';
       });
-    if (at.basis === 'sure' && !at.isRefunded)
+    if (at.basis === 'proven' && !at.isRefunded)
       steps.push(() => {
         quote.refund();
         at.isRefunded = true;
@@ -232,7 +233,7 @@ function stepsAt(quote: Paying, at: Standing): (() => void)[] {
         at.call = 'completed';
       },
       () => {
-        quote.die();
+        quote.deadLetter();
         at.call = 'dead';
       },
     );
@@ -244,9 +245,9 @@ function stepsAt(quote: Paying, at: Standing): (() => void)[] {
   return steps;
 }
 
-/** Mixes stories as they would stand in one ledger: the order within each stays. */
-export function interleaved(stories: readonly (readonly StreamEvent[])[], turns: readonly number[]) {
-  const rest = stories.map((story) => [...story]);
+/** Mixes the events of several quotes into one ledger and keeps the order within each quote. */
+export function interleaved(quotes: readonly (readonly StreamEvent[])[], turns: readonly number[]) {
+  const rest = quotes.map((events) => [...events]);
   const mixed: StreamEvent[] = [];
   for (let i = 0; rest.some(({ length }) => length > 0); i++) {
     const waiting = rest.filter(({ length }) => length > 0);

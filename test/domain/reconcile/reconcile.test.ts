@@ -9,7 +9,7 @@ import {
   allKinds,
   type Kind,
   kinds,
-  lateStories,
+  lateEvents,
   network,
   otherPayTo,
   payTo,
@@ -21,7 +21,7 @@ import { account, foundIn, key, reconcilePlanted } from './scenario.ts';
 const expectedOf = (planted: readonly Planted[]): string[] =>
   planted.flatMap(({ expected }) => expected.map((pair) => pair.join(' '))).toSorted();
 
-/** What came to the payee in its token, less what left it. */
+/** The transfers to the payee in its token, less those from the payee. */
 const movedBy = (transfers: readonly ChainTransfer[]): bigint =>
   transfers
     .filter(({ asset }) => asset === account.asset)
@@ -30,14 +30,14 @@ const movedBy = (transfers: readonly ChainTransfer[]): bigint =>
       0n,
     );
 
-describe('of one thing', () => {
-  test.each(allKinds)('%s is said what it is, and nothing else', (kind) => {
+describe('a reconciliation of one scenario', () => {
+  test.each(allKinds)('reports %s in its class and reports nothing else', (kind) => {
     const planted = [kinds[kind](7)];
     expect(foundIn(reconcilePlanted(planted).tally)).toEqual(expectedOf(planted));
   });
 });
 
-test('in a ledger of any mixture everything is found in its class, once, and nothing besides', () => {
+test('in any mixture of scenarios every item is reported in its class, once, and nothing else is reported', () => {
   const kindAt = fc.constantFrom<Kind>('matched', ...allKinds);
   const mixture = fc.array(kindAt, { minLength: 1, maxLength: 120 });
   fc.assert(
@@ -46,17 +46,17 @@ test('in a ledger of any mixture everything is found in its class, once, and not
       const { tally, transfers, contradictions } = reconcilePlanted(planted, { turns });
       expect(foundIn(tally)).toEqual(expectedOf(planted));
       expect(contradictions).toEqual([]);
-      // every transfer is in one class: they add up to what the chain moved
+      // every transfer is in exactly one class, so the classes add up to the amount moved on the chain
       expect(tally.net(account)).toBe(movedBy(transfers));
     }),
     { numRuns: 300 },
   );
 });
 
-test('where nothing is broken or open, the ledger says to the atom what the chain moved', () => {
+test('without breaks and open items, the ledger agrees with the chain to the atom', () => {
   const sound = [
     'matched',
-    'matchedOnWord',
+    'matchedByReport',
     'recordedLate',
     'recordedEarly',
     'refunded',
@@ -72,7 +72,7 @@ test('where nothing is broken or open, the ledger says to the atom what the chai
   );
 });
 
-test('what is swept from one payee to another comes to that one, by the ledger as by the chain', () => {
+test('a sweep from one payee to another is an inflow of the second payee in the ledger and on the chain', () => {
   const { ledger, tally } = reconcilePlanted([kinds.sweptToOtherPayee(1)]);
   const other = { ...account, payTo: otherPayTo };
   expect([ledger.in.get(accountKey(other)), tally.net(other)]).toEqual([2_000n, 2_000n]);
@@ -81,28 +81,28 @@ test('what is swept from one payee to another comes to that one, by the ledger a
   expect([later.opening.get(accountKey(other)), later.opening.get(key)]).toEqual([2_000n, -2_000n]);
 });
 
-test('what the ledger closes with is what it opens the next period with: it never holds the token of a spend', () => {
+test('the payout of a spend does not count towards the balance of the payment token', () => {
   const { ledger, tally } = reconcilePlanted([kinds.spend(1), kinds.matched(2)]);
   expect(tally.countOfClass('spend')).toBe(1);
   expect(ledger.in.get(key)).toBe(3_000n);
 });
 
-test('a period that is covered has nothing that is not final: what is in a later block is of the next one', () => {
+test('a covered period has no items that are not final: a transfer in a later block belongs to the next period', () => {
   const planted = [kinds.beyondFinal(1)];
   const { tally } = reconcilePlanted(planted, { isCovered: true });
   expect(tally.json()).toMatchObject({ timing: { count: 1, items: [{ why: 'occurred_after' }] } });
 });
 
-test('money of an authorization that the ledger never saw is told from a plain transfer', () => {
+test('a transfer by an authorization that the ledger does not know is distinguished from a plain transfer', () => {
   const planted = [kinds.foreignAuthorization(1), kinds.plainTransfer(2), kinds.failedThatLanded(3)];
   const { items = [] } = reconcilePlanted(planted).tally.json().on_chain_without_event ?? {};
-  const seen = items.map(({ foreign, payer, why }) => ({ foreign, payer, why }));
-  expect(seen).toContainEqual({ foreign: true, payer: stranger, why: undefined });
-  expect(seen).toContainEqual({ foreign: false, payer: undefined, why: undefined });
-  expect(seen).toContainEqual({ foreign: false, payer: expect.any(String), why: 'recorded_as_failed' });
+  const observed = items.map(({ foreign, payer, why }) => ({ foreign, payer, why }));
+  expect(observed).toContainEqual({ foreign: true, payer: stranger, why: undefined });
+  expect(observed).toContainEqual({ foreign: false, payer: undefined, why: undefined });
+  expect(observed).toContainEqual({ foreign: false, payer: expect.any(String), why: 'recorded_as_failed' });
 });
 
-test('a transfer that a receipt shows within the period and the logs do not is a contradiction, no verdict', () => {
+test('a transfer that a receipt shows within the period but the logs do not is a contradiction and not a break', () => {
   const { transfers, events } = kinds.matched(5);
   const [transfer] = transfers;
   const is = {
@@ -118,7 +118,7 @@ test('a transfer that a receipt shows within the period and the logs do not is a
   expect(tally.countOfClass('missing_on_chain')).toBe(0);
 });
 
-test('what was paid before the period is summed, and is what the period opens with', () => {
+test('the payments before the period add up to its opening balance', () => {
   const planted = [
     kinds.earlierPeriod(3),
     kinds.earlierPeriod(4),
@@ -132,7 +132,7 @@ test('what was paid before the period is summed, and is what the period opens wi
   expect(tally.json().refund_due?.items).toMatchObject([{ carried: true }]);
 });
 
-test('dust beyond what can be listed is grouped by sender, counted and summed to the atom', () => {
+test('small transfers beyond the listing limit are grouped by sender, counted and summed to the atom', () => {
   const dust = Array.from({ length: 500 }, (_, n) => kinds.plainTransfer(n));
   const planted = [...dust, kinds.matched(900), kinds.foreignAuthorization(901)];
   const { tally, transfers } = reconcilePlanted(planted, { listed: 100 });
@@ -148,7 +148,7 @@ test('dust beyond what can be listed is grouped by sender, counted and summed to
   expect(tally.countOfClass('matched')).toBe(1);
 });
 
-test('dust before it does not hide the money of a payment whose outcome nobody knows', () => {
+test('earlier small transfers do not hide the transfer of a payment with an unknown outcome', () => {
   const dust = Array.from({ length: 50 }, (_, n) => kinds.plainTransfer(n));
   const planted = [...dust, kinds.unknownThatLanded(900), kinds.failedThatLanded(901)];
   const { tally } = reconcilePlanted(planted, { receipts: 10, listed: 20 });
@@ -156,7 +156,7 @@ test('dust before it does not hide the money of a payment whose outcome nobody k
   expect(tally.countOfClass('on_chain_without_event')).toBe(51);
 });
 
-test('of a year of payments only what is open, or of the period, is kept; the rest is a sum', () => {
+test('of a year of payments only those that are open or of the period are kept; the others are a sum', () => {
   const ranges = new Map([[network, { from: 1_000_000n, to: 2_000_000n, isCovered: true }]]);
   const facts = new LedgerFacts(
     { from: '2026-12-01T00:00:00.000Z', to: '2027-01-01T00:00:00.000Z' },
@@ -169,9 +169,12 @@ test('of a year of payments only what is open, or of the period, is kept; the re
   let paid = 0n;
   for (let n = 0; n < jobs; n++) {
     const at = new Date(Date.parse('2026-01-01') + Math.floor((n * 300 * dayMs) / jobs)).toISOString();
-    // every hundredth is never delivered, and every other quote is paid by nobody
-    const told = paidJob(n, { startMs: Date.parse(at) }).slice(0, n % 2 === 0 ? (n % 100 === 0 ? 5 : 7) : 1);
-    for (const [index, { stream, event }] of told.entries()) {
+    // every hundredth job is never delivered, and every second quote is never paid
+    const jobEvents = paidJob(n, { startMs: Date.parse(at) }).slice(
+      0,
+      n % 2 === 0 ? (n % 100 === 0 ? 5 : 7) : 1,
+    );
+    for (const [index, { stream, event }] of jobEvents.entries()) {
       seq += 1;
       facts.take({ ...event, seq, stream, version: index + 1, at });
       if (event.type === 'payment_settled' && n % 100 !== 0) paid += BigInt(event.data.amount);
@@ -180,7 +183,7 @@ test('of a year of payments only what is open, or of the period, is kept; the re
   const kept = facts.payments();
   const open = kept.filter(({ call }) => call?.status !== 'completed');
   expect(open).toHaveLength(jobs / 100);
-  // beyond those a week's worth at most, and what came since it was last looked through
+  // besides the open payments, at most one week of payments and those since the last pruning
   expect(kept.length).toBeLessThan(jobs / 100 + 4_000);
   const rest = kept
     .filter(({ call }) => call?.status === 'completed')
@@ -193,7 +196,7 @@ const weekBlocks = new Map([[network, { from: 1_000_000n, to: 2_000_000n, isCove
 
 const soonAfter = (index: number) => new Date(Date.parse('2026-12-20') + index * 10).toISOString();
 
-/** A ledger in which so many strangers' jobs go by between the first events of one stream and its last. */
+/** A ledger with 10,000 other jobs between the first events of one stream and its last. */
 function foldedLate(early: Planted['events'], earlyAt: string, late: Planted['events'] = []) {
   const reopened = new ReopenedQuotes();
   const between = Array.from({ length: 10_000 }, (_, n) => paidJob(n + 1_000)).flat();
@@ -208,15 +211,18 @@ function foldedLate(early: Planted['events'], earlyAt: string, late: Planted['ev
   return facts;
 }
 
-describe('what is told weeks after everything seemed over', () => {
-  test.each(['refundedLate', 'reorgedLate', 'confirmedLate', 'settledLate'] as const)('%s', (name) => {
-    const { events, later, stands } = lateStories[name](7);
-    const facts = foldedLate(events, '2026-11-01T00:00:00.000Z', later);
-    const [payment] = facts.payments().filter(({ quoteDigest }) => quoteDigest === events[0]?.stream);
-    expect(payment?.status ?? 'settled').toBe(stands);
-  });
+describe('an event recorded weeks after its payment was closed', () => {
+  test.each(['refundedLate', 'reorgedLate', 'confirmedLate', 'settledLate'] as const)(
+    'is applied to its payment: %s',
+    (name) => {
+      const { events, later, finalStatus } = lateEvents[name](7);
+      const facts = foldedLate(events, '2026-11-01T00:00:00.000Z', later);
+      const [payment] = facts.payments().filter(({ quoteDigest }) => quoteDigest === events[0]?.stream);
+      expect(payment?.status ?? 'settled').toBe(finalStatus);
+    },
+  );
 
-  test('a payment of the period that failed is still known when its money is found on the chain', () => {
+  test('a failed payment of the period is still kept when its transfer is found on the chain', () => {
     const { events } = kinds.failedThatLanded(7);
     const facts = foldedLate(events, '2026-12-03T00:00:00.000Z');
     const statuses = facts.payments().filter(({ quoteDigest }) => quoteDigest === events[0]?.stream);

@@ -17,7 +17,7 @@ export function reconcilePlanted(
     readonly turns?: readonly number[];
     readonly listed?: number;
     readonly isCovered?: boolean;
-    /** Of strangers' transfers, so many are asked for. */
+    /** The greatest number of receipts requested for transfers of unknown senders. */
     readonly receipts?: number;
   } = {},
 ) {
@@ -80,7 +80,7 @@ function evidenceOf(
   planted: readonly Planted[],
   wanted: readonly { readonly network: string; readonly transaction: string }[],
 ): ReadonlyMap<string, Evidence> {
-  const told = new Map(
+  const evidenceByTransaction = new Map(
     planted.flatMap(({ evidence = [] }) => evidence.map(({ transaction, is }) => [transaction, is])),
   );
   const moved = planted.flatMap(({ transfers = [] }) => transfers);
@@ -104,7 +104,7 @@ function evidenceOf(
         authorizations,
       };
       const absent: Evidence = { kind: 'absent' };
-      const is = told.get(transaction) ?? (own.length > 0 ? shown : absent);
+      const is = evidenceByTransaction.get(transaction) ?? (own.length > 0 ? shown : absent);
       return [transactionKey({ network, transaction }), is] as const;
     }),
   );

@@ -41,13 +41,15 @@ interface Job {
 }
 
 function jobOf(n: number): Job {
-  const told = paidJob(n);
-  const [quote, verified, started, settled, enqueued, delivered, completed] = told.map(({ event }) => event);
+  const jobEvents = paidJob(n);
+  const [quote, verified, started, settled, enqueued, delivered, completed] = jobEvents.map(
+    ({ event }) => event,
+  );
   if (started?.type !== 'settlement_started' || settled?.type !== 'payment_settled')
     throw new Error('no job');
   const { data } = settled;
   return {
-    stream: told[0]!.stream,
+    stream: jobEvents[0]!.stream,
     quote: quote!,
     verified: verified!,
     started,
@@ -72,23 +74,23 @@ function jobOf(n: number): Job {
 
 const make = (type: string, data: object) => ({ type, data }) as LedgerEvent;
 
-/** The settlement with other data; `undefined` takes a field away. */
+/** The settlement with other data; `undefined` removes a field. */
 function settledWith({ settled }: Job, change: object): LedgerEvent {
   return { ...settled, data: { ...settled.data, ...change } };
 }
 
-const onWord = {
+const reportedOnly = {
   evidence: 'facilitator',
   block_number: undefined,
   block_hash: undefined,
   log_index: undefined,
 };
 
-function story(job: Job, events: readonly LedgerEvent[], phase: Phase = 1): Planted['events'] {
+function eventsOf(job: Job, events: readonly LedgerEvent[], phase: Phase = 1): Planted['events'] {
   return [job.quote, job.verified, ...events].map((event) => ({ stream: job.stream, event, phase }));
 }
 
-function paidStory(job: Job, settled: LedgerEvent = job.settled): LedgerEvent[] {
+function completedWith(job: Job, settled: LedgerEvent = job.settled): LedgerEvent[] {
   return [job.started, settled, job.enqueued, job.delivered, job.completed];
 }
 
@@ -125,10 +127,10 @@ function sweepOf(out: ChainTransfer, change: object = {}): Planted['events'] {
 function spendOf(
   { from: contract, amount, transaction, blockNumber, blockHash }: ChainTransfer,
   operator: string,
-  isTold = true,
+  isLanded = true,
 ) {
   const place = { transaction, block_number: String(blockNumber), block_hash: blockHash };
-  const data = { network, contract, operator, amount: String(amount), ...(isTold && place) };
+  const data = { network, contract, operator, amount: String(amount), ...(isLanded && place) };
   return [{ stream: `spend:${transaction}`, event: make('spend_paid_out', data), phase: 1 as const }];
 }
 
@@ -146,100 +148,109 @@ function refundOf(job: Job, out: ChainTransfer): LedgerEvent {
   });
 }
 
-/** Every kind of thing that can happen to the payment, transfer or move of number `n`. */
+/** One scenario for each way in which the payment, transfer or sweep number `n` can end. */
 export const kinds = {
   matched: (n) => {
     const job = jobOf(n);
     return {
-      events: story(job, paidStory(job)),
+      events: eventsOf(job, completedWith(job)),
       transfers: [job.transfer],
       expected: [['matched', job.stream]],
     };
   },
-  matchedOnWord: (n) => {
+  matchedByReport: (n) => {
     const job = jobOf(n);
-    const events = story(job, paidStory(job, settledWith(job, onWord)));
+    const events = eventsOf(job, completedWith(job, settledWith(job, reportedOnly)));
     return { events, transfers: [job.transfer], expected: [['matched', job.stream]] };
   },
-  wordNamedAnother: (n) => {
+  reportNamedAnother: (n) => {
     const job = jobOf(n);
-    const named = settledWith(job, { ...onWord, transaction: hex32Of(`wrong ${n}`) });
+    const named = settledWith(job, { ...reportedOnly, transaction: hex32Of(`wrong ${n}`) });
     const authorizations = [{ transfer: job.transfer, nonce: job.settled.data.payment_nonce }];
-    const events = story(job, paidStory(job, named));
+    const events = eventsOf(job, completedWith(job, named));
     return { events, transfers: [job.transfer], authorizations, expected: [['matched', job.stream]] };
   },
   recordedLate: (n) => {
     const job = jobOf(n);
-    const events = story(job, paidStory(job), 2);
+    const events = eventsOf(job, completedWith(job), 2);
     return { events, transfers: [job.transfer], expected: [['timing', job.stream]] };
   },
   recordedEarly: (n) => {
     const job = jobOf(n);
-    const events = story(job, paidStory(job), 0);
+    const events = eventsOf(job, completedWith(job), 0);
     return { events, transfers: [job.transfer], expected: [['timing', job.stream]] };
   },
   occurredBefore: (n) => {
     const job = jobOf(n);
-    const events = story(job, paidStory(job, settledWith(job, { block_number: '999' })));
+    const events = eventsOf(job, completedWith(job, settledWith(job, { block_number: '999' })));
     return { events, expected: [['timing', job.stream]] };
   },
   earlierPeriod: (n) => {
     const job = jobOf(n);
-    const events = story(job, paidStory(job, settledWith(job, { block_number: '998' })), 0);
+    const events = eventsOf(job, completedWith(job, settledWith(job, { block_number: '998' })), 0);
     return { events, expected: [] };
   },
   beyondFinal: (n) => {
     const job = jobOf(n);
-    const events = story(job, paidStory(job, settledWith(job, { block_number: '100000' })));
+    const events = eventsOf(job, completedWith(job, settledWith(job, { block_number: '100000' })));
     return { events, expected: [['not_final', job.stream]] };
   },
   pending: (n) => {
     const job = jobOf(n);
-    const events = story(job, paidStory(job, settledWith(job, onWord)));
+    const events = eventsOf(job, completedWith(job, settledWith(job, reportedOnly)));
     const evidence = [{ transaction: job.transfer.transaction, is: { kind: 'pending' } as const }];
     return { events, evidence, expected: [['not_final', job.stream]] };
   },
   unknown: (n) => {
     const job = jobOf(n);
-    const events = story(job, [job.started, make('settlement_unknown', { ...job.named, reason: 'timeout' })]);
+    const events = eventsOf(job, [
+      job.started,
+      make('settlement_unknown', { ...job.named, reason: 'timeout' }),
+    ]);
     return { events, expected: [['unknown', job.stream]] };
   },
   unknownThatLanded: (n) => {
     const job = jobOf(n);
     const authorizations = [{ transfer: job.transfer, nonce: job.settled.data.payment_nonce }];
-    const events = story(job, [job.started]);
+    const events = eventsOf(job, [job.started]);
     return { events, transfers: [job.transfer], authorizations, expected: [['unknown', job.stream]] };
   },
   failed: (n) => {
     const job = jobOf(n);
-    const events = story(job, [job.started, make('settlement_failed', { ...job.named, reason: 'no_funds' })]);
+    const events = eventsOf(job, [
+      job.started,
+      make('settlement_failed', { ...job.named, reason: 'no_funds' }),
+    ]);
     return { events, expected: [] };
   },
   failedThatLanded: (n) => {
     const job = jobOf(n);
     const authorizations = [{ transfer: job.transfer, nonce: job.settled.data.payment_nonce }];
-    const events = story(job, [job.started, make('settlement_failed', { ...job.named, reason: 'no_funds' })]);
+    const events = eventsOf(job, [
+      job.started,
+      make('settlement_failed', { ...job.named, reason: 'no_funds' }),
+    ]);
     const expected = [['on_chain_without_event', job.stream]] as const;
     return { events, transfers: [job.transfer], authorizations, expected };
   },
   deadLettered: (n) => {
     const job = jobOf(n);
     const dead = make('dead_lettered', { call_id: n + 1, attempt: 1, reason: 'attempts_exhausted' });
-    const events = story(job, [job.started, job.settled, job.enqueued, job.delivered, dead]);
+    const events = eventsOf(job, [job.started, job.settled, job.enqueued, job.delivered, dead]);
     return { events, transfers: [job.transfer], expected: [['refund_due', job.stream]] };
   },
   deadLetteredEarlier: (n) => {
     const job = jobOf(n);
     const dead = make('dead_lettered', { call_id: n + 1, attempt: 1, reason: 'attempts_exhausted' });
     const settled = settledWith(job, { block_number: '998' });
-    const events = story(job, [job.started, settled, job.enqueued, job.delivered, dead], 0);
+    const events = eventsOf(job, [job.started, settled, job.enqueued, job.delivered, dead], 0);
     return { events, expected: [['refund_due', job.stream]] };
   },
   refunded: (n) => {
     const job = jobOf(n);
     const dead = make('dead_lettered', { call_id: n + 1, attempt: 1, reason: 'attempts_exhausted' });
     const out = { ...outTransfer(n, job.transfer.from), amount: job.transfer.amount };
-    const events = story(job, [job.started, job.settled, job.enqueued, dead, refundOf(job, out)]);
+    const events = eventsOf(job, [job.started, job.settled, job.enqueued, dead, refundOf(job, out)]);
     const expected = [
       ['matched', job.stream],
       ['refund', job.stream],
@@ -249,7 +260,7 @@ export const kinds = {
   refundedFromElsewhere: (n) => {
     const job = jobOf(n);
     const out = { ...outTransfer(n, job.transfer.from), from: vault, amount: job.transfer.amount };
-    const events = story(job, [job.started, job.settled, refundOf(job, out)]);
+    const events = eventsOf(job, [job.started, job.settled, refundOf(job, out)]);
     const evidence = [{ transaction: out.transaction, is: receiptOf([out], out.blockNumber) }];
     const expected = [
       ['matched', job.stream],
@@ -260,36 +271,44 @@ export const kinds = {
   missing: (n) => {
     const job = jobOf(n);
     const evidence = [{ transaction: job.transfer.transaction, is: { kind: 'absent' } as const }];
-    const events = story(job, paidStory(job, settledWith(job, onWord)));
+    const events = eventsOf(job, completedWith(job, settledWith(job, reportedOnly)));
     return { events, evidence, expected: [['missing_on_chain', job.stream]] };
   },
   reverted: (n) => {
     const job = jobOf(n);
     const { transaction, blockNumber } = job.transfer;
     const evidence = [{ transaction, is: receiptOf([], blockNumber, true) }];
-    return { events: story(job, paidStory(job)), evidence, expected: [['missing_on_chain', job.stream]] };
+    return {
+      events: eventsOf(job, completedWith(job)),
+      evidence,
+      expected: [['missing_on_chain', job.stream]],
+    };
   },
   amountEdited: (n) => {
     const job = jobOf(n);
-    const events = story(job, paidStory(job, settledWith(job, { amount: '999000' })));
+    const events = eventsOf(job, completedWith(job, settledWith(job, { amount: '999000' })));
     return { events, transfers: [job.transfer], expected: [['amount_mismatch', job.stream]] };
   },
   paidLess: (n) => {
     const job = jobOf(n);
     const transfers = [{ ...job.transfer, amount: job.transfer.amount - 1n }];
-    const events = story(job, paidStory(job, settledWith(job, onWord)));
+    const events = eventsOf(job, completedWith(job, settledWith(job, reportedOnly)));
     return { events, transfers, expected: [['amount_mismatch', job.stream]] };
   },
   paidInOtherToken: (n) => {
     const job = jobOf(n);
     const transfers = [{ ...job.transfer, asset: otherAsset }];
-    return { events: story(job, paidStory(job)), transfers, expected: [['asset_mismatch', job.stream]] };
+    return {
+      events: eventsOf(job, completedWith(job)),
+      transfers,
+      expected: [['asset_mismatch', job.stream]],
+    };
   },
   paidToOther: (n) => {
     const job = jobOf(n);
     const { transaction, blockNumber } = job.transfer;
     const is = receiptOf([{ ...job.transfer, to: stranger }], blockNumber);
-    const events = story(job, paidStory(job));
+    const events = eventsOf(job, completedWith(job));
     return { events, evidence: [{ transaction, is }], expected: [['payee_mismatch', job.stream]] };
   },
   claimedTwice: (n) => {
@@ -298,7 +317,7 @@ export const kinds = {
     const other = jobOf(n + 150_000);
     const { transaction, block_number, block_hash, log_index } = job.settled.data;
     const copied = settledWith(other, { transaction, block_number, block_hash, log_index });
-    const events = [...story(job, paidStory(job)), ...story(other, paidStory(other, copied))];
+    const events = [...eventsOf(job, completedWith(job)), ...eventsOf(other, completedWith(other, copied))];
     const expected = [
       ['matched', job.stream],
       ['duplicate_claim', other.stream],
@@ -311,8 +330,8 @@ export const kinds = {
     if (quote.type !== 'quote_issued') throw new Error('no quote');
     const options = quote.data.options.map((option) => ({ ...option, amount: '1' }));
     const cheaper = { ...quote, data: { ...quote.data, options } };
-    const told = [cheaper, job.verified, ...paidStory(job)];
-    const events = told.map((event) => ({ stream: job.stream, event, phase: 1 as const }));
+    const jobEvents = [cheaper, job.verified, ...completedWith(job)];
+    const events = jobEvents.map((event) => ({ stream: job.stream, event, phase: 1 as const }));
     return { events, transfers: [job.transfer], expected: [['quote_terms_differ', job.stream]] };
   },
   plainTransfer: (n) => {
@@ -354,7 +373,7 @@ export const kinds = {
     const expected = [['missing_on_chain', transfer.transaction]] as const;
     return { events: spendOf(transfer, payTo), expected };
   },
-  /** Its transaction was not told: the process that sent it was killed. */
+  /** The event has no transaction: the process that sent the payout was killed. */
   spendSeenLater: (n) => {
     const transfer = { ...jobOf(n).transfer, from: stranger, amount: 5_000_000n + BigInt(n) };
     const expected = [['spend', transfer.transaction]] as const;
@@ -382,7 +401,7 @@ export const kinds = {
     const out = outTransfer(n, stranger);
     return { events: [], transfers: [out], expected: [['foreign_use', out.transaction]] };
   },
-  /** Anybody can have a token tell of nothing that moved, from whoever and to whoever. */
+  /** Any account can make a token log a transfer of 0 between any two addresses. */
   nothingMoved: (n) => {
     const out = { ...outTransfer(n, stranger), amount: 0n };
     const into = { ...jobOf(n).transfer, from: stranger, amount: 0n };
@@ -392,26 +411,26 @@ export const kinds = {
 export type Kind = keyof typeof kinds;
 export const allKinds = Object.keys(kinds) as Kind[];
 
-/** Payments of long before the period or after it, and what comes weeks later. */
-export const lateStories = {
+/** Payments from long before or after the period, and the events that follow weeks later. */
+export const lateEvents = {
   refundedLate: (n: number) => {
     const job = jobOf(n);
     const out = { ...outTransfer(n, job.transfer.from), amount: job.transfer.amount };
-    return late(job, paidStory(job), [refundOf(job, out)], 'settled');
+    return lateEventsOf(job, completedWith(job), [refundOf(job, out)], 'settled');
   },
   reorgedLate: (n: number) => {
     const job = jobOf(n);
     const { transaction, block_number, block_hash } = job.settled.data;
     const data = { ...job.named, transaction, block_number, block_hash, call: 'kept' };
-    return late(job, paidStory(job), [make('settlement_reorged', data)], 'settling');
+    return lateEventsOf(job, completedWith(job), [make('settlement_reorged', data)], 'settling');
   },
   confirmedLate: (n: number) => {
     const job = jobOf(n);
     const { transaction, block_number, block_hash, log_index } = job.settled.data;
     const data = { ...job.named, transaction, block_number, block_hash, log_index };
-    return late(
+    return lateEventsOf(
       job,
-      paidStory(job, settledWith(job, onWord)),
+      completedWith(job, settledWith(job, reportedOnly)),
       [make('settlement_confirmed', data)],
       'settled',
     );
@@ -419,11 +438,16 @@ export const lateStories = {
   settledLate: (n: number) => {
     const job = jobOf(n);
     const failed = make('settlement_failed', { ...job.named, reason: 'timeout' });
-    return late(job, [job.started, failed], [job.settled], 'settled');
+    return lateEventsOf(job, [job.started, failed], [job.settled], 'settled');
   },
 };
 
-function late(job: Job, first: readonly LedgerEvent[], last: readonly LedgerEvent[], stands: string) {
+function lateEventsOf(
+  job: Job,
+  first: readonly LedgerEvent[],
+  last: readonly LedgerEvent[],
+  finalStatus: string,
+) {
   const later = last.map((event) => ({ stream: job.stream, event, phase: 2 as const }));
-  return { events: story(job, first), later, stands };
+  return { events: eventsOf(job, first), later, finalStatus };
 }

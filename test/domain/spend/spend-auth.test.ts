@@ -31,15 +31,15 @@ const spender = '0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266';
 
 function read(change: Record<string, unknown> = {}): SpendAuth {
   const auth = readSpendAuth(JSON.stringify({ ...golden, ...change }));
-  if ('fault' in auth) throw new Error(auth.fault);
+  if ('refusal' in auth) throw new Error(auth.refusal);
   return auth;
 }
 const upper = (text: string) => `0x${text.slice(2).toUpperCase()}`;
-const faultOf = (header: string) => {
+const refusalOf = (header: string) => {
   const auth = readSpendAuth(header);
-  return 'fault' in auth ? auth.fault : undefined;
+  return 'refusal' in auth ? auth.refusal : undefined;
 };
-const faultWith = (change: Record<string, unknown>) => faultOf(JSON.stringify({ ...golden, ...change }));
+const refusalWith = (change: Record<string, unknown>) => refusalOf(JSON.stringify({ ...golden, ...change }));
 
 test('the golden vector has its digest, its signer and its hash', () => {
   const auth = read();
@@ -78,14 +78,14 @@ describe('the header', () => {
 
   it('cut anywhere is none', () => {
     for (let length = 0; length < json.length; length++) {
-      expect(faultOf(json.slice(0, length))).toBe('invalid_spend_auth');
-      expect(faultOf(stringToHex(json).slice(0, 2 * length))).toBe('invalid_spend_auth');
+      expect(refusalOf(json.slice(0, length))).toBe('invalid_spend_auth');
+      expect(refusalOf(stringToHex(json).slice(0, 2 * length))).toBe('invalid_spend_auth');
     }
   });
 
   it.each(Object.keys(golden))('without %s is none', (key) => {
     const { [key]: _, ...rest } = golden as Record<string, unknown>;
-    expect(faultOf(JSON.stringify(rest))).toBe('invalid_spend_auth');
+    expect(refusalOf(JSON.stringify(rest))).toBe('invalid_spend_auth');
   });
 
   const unreadable: Record<string, Record<string, unknown>> = {
@@ -110,15 +110,15 @@ describe('the header', () => {
     'with a high s': { signature: twin(golden.signature) },
   };
   it.each(Object.entries(unreadable))('%s is none', (_, change) => {
-    expect(faultWith(change)).toBe('invalid_spend_auth');
+    expect(refusalWith(change)).toBe('invalid_spend_auth');
   });
 
   it.each(['0', '-1', '1.5', '1e3', '', ' 1', String(2n ** 256n), '9'.repeat(200)])(
     'with the amount %s has a wrong amount',
-    (amount) => expect(faultWith({ amount })).toBe('invalid_amount'),
+    (amount) => expect(refusalWith({ amount })).toBe('invalid_amount'),
   );
   it('with an amount that is a number has a wrong amount', () => {
-    expect(faultWith({ amount: 1_000_000 })).toBe('invalid_amount');
+    expect(refusalWith({ amount: 1_000_000 })).toBe('invalid_amount');
   });
   it('takes the greatest amount there is', () => {
     expect(read({ amount: String(2n ** 256n - 1n) }).amount).toBe(2n ** 256n - 1n);
@@ -132,7 +132,7 @@ describe('the header', () => {
     );
     fc.assert(
       fc.property(anyText, (text) => {
-        expect(faultOf(text)).toBe('invalid_spend_auth');
+        expect(refusalOf(text)).toBe('invalid_spend_auth');
       }),
     );
   });

@@ -8,7 +8,7 @@ const spanOf = (from: string, to: string) => {
   const reading = read(from, to);
   return reading.kind === 'period'
     ? [instantText(reading.period.fromMs), instantText(reading.period.toMs)]
-    : reading.fault;
+    : reading.refusal;
 };
 
 describe('a period', () => {
@@ -46,8 +46,8 @@ describe('a period', () => {
     ['2026-12', '2027-01', 'not_over', /ends at 2027-01-01.*choose a --to in the past/],
   ])('from %s to %s is refused as %s', (from, to, code, message) => {
     expect(read(from, to)).toMatchObject({
-      kind: 'fault',
-      fault: { code, message: expect.stringMatching(message) },
+      kind: 'refusal',
+      refusal: { code, message: expect.stringMatching(message) },
     });
   });
 
