@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Balances, decimalText, type Entry } from '../../../src/domain/bookkeeping/entry.ts';
-import { Commodities } from '../../../src/domain/bookkeeping/commodity.ts';
+import { Balances, type Entry } from '../../../src/domain/bookkeeping/entry.ts';
 import { chatIncome } from '../../../src/domain/bookkeeping/account.ts';
 import type { LedgerEvent, RecordedEvent } from '../../../src/domain/events/event.ts';
 import { QuoteCheck } from '../../../src/domain/verify/payment-check.ts';
@@ -17,7 +16,6 @@ import {
   type QuoteOutcome,
   type StreamEvent,
 } from './support.ts';
-import { anyOption } from '../payments/support.ts';
 
 const chain = 'Assets:Chain:Eip155-84532:USDC:0x909090-909090 USDC-84532';
 const unconfirmed = 'Assets:Unconfirmed:Eip155-84532:USDC:0x909090-909090 USDC-84532';
@@ -381,53 +379,6 @@ test('only open quotes stay in memory: closed quotes and expired unpaid quotes a
   const later = recorded(paidQuote(301).events, booksStartMs + 12_600_000);
   post(later);
   expect(bookkeeper.openQuotes).toBe(1);
-});
-
-test('two tokens never share a commodity name, and every name is valid in beancount', () => {
-  fc.assert(
-    fc.property(fc.array(anyOption, { maxLength: 20 }), fc.boolean(), (options, areAlike) => {
-      const commodities = new Commodities();
-      const tokens = options.map((option) => ({
-        ...option,
-        ...(areAlike ? { symbol: 'usdc', network: 'eip155:8453' } : {}),
-      }));
-      const keys = new Set(tokens.map((token) => `${token.network}/${token.asset}/${token.decimals}`));
-      const names = tokens.map((token) => commodities.token(token).name);
-      expect(new Set(names).size).toBe(keys.size);
-      for (const name of names) expect(name).toMatch(/^[A-Z][A-Z0-9'._-]{0,22}[A-Z0-9]$/);
-    }),
-  );
-});
-
-test('a token whose commodity name is taken gets its own name, and the first token keeps its name', () => {
-  const commodities = new Commodities();
-  const token = { network: 'eip155:8453', asset: `0x${'ab'.repeat(20)}`, symbol: 'USDC', decimals: 6 };
-  const names = [token, { ...token, asset: `0x${'cd'.repeat(20)}` }, { ...token, decimals: 18 }, token].map(
-    (one) => commodities.token(one).name,
-  );
-  expect(names).toEqual(['USDC-8453', 'USDC-CDCDCD-8453', 'USDC-ABABAB-8453', 'USDC-8453']);
-});
-
-test('amounts of any size are written as exact decimal text', () => {
-  fc.assert(
-    fc.property(fc.bigInt({ min: -(2n ** 256n), max: 2n ** 256n }), fc.nat(36), (atoms, decimals) => {
-      const text = decimalText(atoms, decimals);
-      expect(text).toMatch(decimals === 0 ? /^-?\d+$/ : /^-?\d+\.\d+$/);
-      expect(BigInt(text.replace('.', ''))).toBe(atoms);
-    }),
-  );
-  expect([decimalText(5n, 6), decimalText(-1_500_000n, 6), decimalText(7n, 0)]).toEqual([
-    '0.000005',
-    '-1.500000',
-    '7',
-  ]);
-});
-
-test('models with similar spellings have separate income accounts', () => {
-  const models = ['gpt-4o', 'Gpt-4o', 'gpt/4o', 'openai/gpt-4o:free', '=cmd()', '"', ';'];
-  const accounts = models.map((model) => chatIncome(model));
-  expect(new Set(accounts).size).toBe(models.length);
-  for (const account of accounts) expect(account).toMatch(/^Income:Chat:[A-Z0-9][A-Za-z0-9-]*$/);
 });
 
 test('an entry has the time of its recording, and the time of a transfer only where that is known', () => {

@@ -26,7 +26,7 @@ export interface Planted {
   readonly expected: readonly (readonly [ItemClass, string])[];
 }
 
-interface Job {
+export interface Job {
   readonly stream: string;
   readonly quote: LedgerEvent;
   readonly verified: LedgerEvent;
@@ -40,7 +40,7 @@ interface Job {
   readonly named: object;
 }
 
-function jobOf(n: number): Job {
+export function jobOf(n: number): Job {
   const jobEvents = paidJob(n);
   const [quote, verified, started, settled, enqueued, delivered, completed] = jobEvents.map(
     ({ event }) => event,
@@ -72,25 +72,25 @@ function jobOf(n: number): Job {
   };
 }
 
-const make = (type: string, data: object) => ({ type, data }) as LedgerEvent;
+export const make = (type: string, data: object) => ({ type, data }) as LedgerEvent;
 
 /** The settlement with other data; `undefined` removes a field. */
-function settledWith({ settled }: Job, change: object): LedgerEvent {
+export function settledWith({ settled }: Job, change: object): LedgerEvent {
   return { ...settled, data: { ...settled.data, ...change } };
 }
 
-const reportedOnly = {
+export const reportedOnly = {
   evidence: 'facilitator',
   block_number: undefined,
   block_hash: undefined,
   log_index: undefined,
 };
 
-function eventsOf(job: Job, events: readonly LedgerEvent[], phase: Phase = 1): Planted['events'] {
+export function eventsOf(job: Job, events: readonly LedgerEvent[], phase: Phase = 1): Planted['events'] {
   return [job.quote, job.verified, ...events].map((event) => ({ stream: job.stream, event, phase }));
 }
 
-function completedWith(job: Job, settled: LedgerEvent = job.settled): LedgerEvent[] {
+export function completedWith(job: Job, settled: LedgerEvent = job.settled): LedgerEvent[] {
   return [job.started, settled, job.enqueued, job.delivered, job.completed];
 }
 
@@ -98,7 +98,7 @@ function receiptOf(transfers: readonly ChainTransfer[], blockNumber: bigint, isR
   return { kind: 'receipt', blockNumber, isReverted, transfers, authorizations: [] };
 }
 
-function outTransfer(n: number, to: string): ChainTransfer {
+export function outTransfer(n: number, to: string): ChainTransfer {
   const { transfer } = jobOf(n);
   return { ...transfer, from: payTo, to, transaction: hex32Of(`out ${n}`), logIndex: 3 };
 }
@@ -134,7 +134,7 @@ function spendOf(
   return [{ stream: `spend:${transaction}`, event: make('spend_paid_out', data), phase: 1 as const }];
 }
 
-function refundOf(job: Job, out: ChainTransfer): LedgerEvent {
+export function refundOf(job: Job, out: ChainTransfer): LedgerEvent {
   return make('refunded', {
     ...job.named,
     amount: String(out.amount),
@@ -410,44 +410,3 @@ export const kinds = {
 } as const satisfies Record<string, (n: number) => Planted>;
 export type Kind = keyof typeof kinds;
 export const allKinds = Object.keys(kinds) as Kind[];
-
-/** Payments from long before or after the period, and the events that follow weeks later. */
-export const lateEvents = {
-  refundedLate: (n: number) => {
-    const job = jobOf(n);
-    const out = { ...outTransfer(n, job.transfer.from), amount: job.transfer.amount };
-    return lateEventsOf(job, completedWith(job), [refundOf(job, out)], 'settled');
-  },
-  reorgedLate: (n: number) => {
-    const job = jobOf(n);
-    const { transaction, block_number, block_hash } = job.settled.data;
-    const data = { ...job.named, transaction, block_number, block_hash, call: 'kept' };
-    return lateEventsOf(job, completedWith(job), [make('settlement_reorged', data)], 'settling');
-  },
-  confirmedLate: (n: number) => {
-    const job = jobOf(n);
-    const { transaction, block_number, block_hash, log_index } = job.settled.data;
-    const data = { ...job.named, transaction, block_number, block_hash, log_index };
-    return lateEventsOf(
-      job,
-      completedWith(job, settledWith(job, reportedOnly)),
-      [make('settlement_confirmed', data)],
-      'settled',
-    );
-  },
-  settledLate: (n: number) => {
-    const job = jobOf(n);
-    const failed = make('settlement_failed', { ...job.named, reason: 'timeout' });
-    return lateEventsOf(job, [job.started, failed], [job.settled], 'settled');
-  },
-};
-
-function lateEventsOf(
-  job: Job,
-  first: readonly LedgerEvent[],
-  last: readonly LedgerEvent[],
-  finalStatus: string,
-) {
-  const later = last.map((event) => ({ stream: job.stream, event, phase: 2 as const }));
-  return { events: eventsOf(job, first), later, finalStatus };
-}
