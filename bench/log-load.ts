@@ -5,7 +5,7 @@ import { noteSigner } from '../src/domain/log/checkpoint.ts';
 import { openLane } from '../src/store/lane.ts';
 import { readLogTip } from '../src/store/log.ts';
 import { readProjection } from '../src/store/projection.ts';
-import { paidJob, type Told } from '../test/support/synthetic-ledger.ts';
+import { paidJob, type StreamEvent } from '../test/support/synthetic-ledger.ts';
 import type { Ledger } from './ledger.ts';
 
 /** The events of one paid job, in three appends. */
@@ -42,7 +42,7 @@ export async function loadJobs(
   return (count * eventsAJob) / secondsSince(start);
 }
 
-function commandOf(told: readonly Told[]) {
+function commandOf(told: readonly StreamEvent[]) {
   return { stream: told[0]?.stream ?? '', events: told.map(({ event }) => event) };
 }
 
