@@ -28,7 +28,7 @@ const body = { ...ask('words:3'), max_tokens: 50 };
 
 describe('credit', () => {
   test('for fourteen completions admits exactly fourteen of two hundred concurrent requests', async () => {
-    const gateway = await startChatGateway({ routing: 'key_per_minute = 1000' });
+    const gateway = await startChatGateway({ chat: 'key_per_minute = 1000' });
     const hanging = { ...ask('words:3 fault:hang'), max_tokens: 50 };
     const bound = await boundOf(gateway, hanging);
     const key = { authorization: `Bearer ${await gateway.key(bound * 14n + bound - 1n)}` };

@@ -16,8 +16,8 @@ const { silentSecs } = presence;
 
 /** A process that looks after the holds of others. */
 function recovererOn(database: TestDatabase, logger = pino({ level: 'silent' })) {
-  const routing = { ...database, lane: laneOn(database), processId: randomUUID(), log: logger };
-  return { ...routing, recover: () => recoverChats(routing, silentSecs) };
+  const context = { ...database, lane: laneOn(database), processId: randomUUID(), log: logger };
+  return { ...context, recover: () => recoverChats(context, silentSecs) };
 }
 
 interface Living {

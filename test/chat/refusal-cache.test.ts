@@ -92,7 +92,7 @@ describe('a full limit', () => {
   });
 
   test('refuses repeated requests without appending to the ledger', async () => {
-    const gateway = await startChatGateway({ routing: 'anonymous_per_minute = 2' });
+    const gateway = await startChatGateway({ chat: 'anonymous_per_minute = 2' });
     const batches = async () => {
       const { rows } = await gateway.database.pool.query<{ sum: string }>(
         'select sum(batch_no) as sum from tollbook.lane_batch',
@@ -104,7 +104,7 @@ describe('a full limit', () => {
     const before = await batches();
     const answers = await Promise.all(Array.from({ length: 300 }, post));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([429]));
-    // what settles, and looks at the lane every five seconds, is not of them
+    // settlements and the look-up of every five seconds make batches too
     expect((await batches()) - before).toBeLessThan(10);
     expect(Number(answers[0]?.headers.get('retry-after'))).toBeGreaterThan(30);
   });

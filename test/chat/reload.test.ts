@@ -55,7 +55,7 @@ test('a reload removes models and changes limits and body sizes at once', async 
   const gateway = await startChatGateway();
   await reload(gateway, {
     change: (text) => text.replace(freeModel, 'new-small'),
-    routing: 'anonymous_per_minute = 3\nmax_body_bytes = 100',
+    chat: 'anonymous_per_minute = 3\nmax_body_bytes = 100',
   });
   expect((await gateway.post(ask('x', freeModel))).status).toBe(404);
   const answer = await gateway.post(ask('x', 'new-small'));
@@ -67,7 +67,7 @@ test('a reload is recorded with a hash of what is served; a new currency require
   const gateway = await startChatGateway();
   expect(await reload(gateway, {})).toEqual([]);
   expect(await reload(gateway, { change: dear })).toEqual([]);
-  expect(await reload(gateway, { routing: 'currency = "EUR"', top: 'shutdown_grace_secs = 7' })).toEqual([
+  expect(await reload(gateway, { chat: 'currency = "EUR"', top: 'shutdown_grace_secs = 7' })).toEqual([
     'shutdown_grace_secs',
     'chat.currency',
   ]);

@@ -74,8 +74,8 @@ test('every mistake is named at once, each with its line and path', async () => 
   const [summary, ...lines] = stderr.trimEnd().split('\n');
   expect(summary).toContain(`${badPlaces.length} mistakes`);
   expect(lines.map((line) => line.trim())).toEqual(
-    badPlaces.map(([line, where, word]) =>
-      expect.stringMatching(new RegExp(`^${escape(`${file}:${line}  ${where}: `)}.*${escape(word)}`, 'i')),
+    badPlaces.map(([line, where, part]) =>
+      expect.stringMatching(new RegExp(`^${escape(`${file}:${line}  ${where}: `)}.*${escape(part)}`, 'i')),
     ),
   );
 });

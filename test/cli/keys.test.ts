@@ -91,8 +91,8 @@ test.each([
   [['credit', 'grant', 'alice', '0.0000001'], 'six after it'],
   [['credit', 'grant', 'alice', '1', '--id', 'short'], '--id'],
   [['credit', 'expire', 'alice', '0.00'], 'above 0'],
-])('the invalid arguments %j are refused with the reason, without a database', async (args, word) => {
+])('the invalid arguments %j are refused with the reason, without a database', async (args, expected) => {
   const { code, stdout, stderr } = await tollbook(args);
   expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
-  expect(stderr).toContain(word);
+  expect(stderr).toContain(expected);
 });

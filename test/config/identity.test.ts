@@ -30,7 +30,7 @@ test('[identity] switches user accounts on', async () => {
   expect(without.config.identity).toBeUndefined();
 });
 
-test('a secret may be in a file relative to the configuration', async () => {
+test('a secret of [identity] may be in a file relative to the configuration', async () => {
   const files = { 'conf/secret': `${variables.SECRET}\n` };
   const { config } = await parse(withPeople('secret_file = "secret"'), files);
   expect(config.identity?.secret).toBe(variables.SECRET);
@@ -39,7 +39,7 @@ test('a secret may be in a file relative to the configuration', async () => {
 const presetTable = (preset: string): string =>
   `[[identity.providers]]\nname = "${preset}"\npreset = "${preset}"\nclient_id = "x"\nclient_secret_env = "CLIENT"\n`;
 
-test('a preset sets the issuer, except GitHub, which has none', async () => {
+test('a provider preset sets the issuer, except GitHub, which has none', async () => {
   const { config } = await parse(
     withPeople(secret + presetTable('google') + presetTable('github')),
     {},
@@ -56,12 +56,12 @@ const provider = '[[identity.providers]]\nname = "home"\nclient_id = "x"\nclient
 test.each([
   ['no secret', '', 'identity.secret_env'],
   ['a short secret', 'secret_env = "SHORT"', 'identity.secret_env'],
-  ['a session of no days', `${secret}session_days = 0`, 'identity.session_days'],
+  ['sessions of zero days', `${secret}session_days = 0`, 'identity.session_days'],
   ['a domain that is a URL', `${secret}siwe_domain = "https://x"`, 'identity.siwe_domain'],
-  ['another mailer', `${secret}mailer = "smtp"`, 'identity.mailer'],
+  ['an unknown mailer', `${secret}mailer = "smtp"`, 'identity.mailer'],
   ['a provider without an issuer', secret + provider, 'identity.providers[0].issuer'],
   [
-    'a provider that is both',
+    'a provider with a preset and an issuer',
     `${secret}${provider}preset = "google"\nissuer = "https://x"`,
     'identity.providers[0].issuer',
   ],
@@ -71,18 +71,22 @@ test.each([
     'identity.providers[0].issuer',
   ],
   [
-    'two providers of one name',
+    'two providers with one name',
     `${secret}${provider}preset = "google"\n${provider}preset = "gitlab"`,
     'identity.providers[1].name',
   ],
-  ['GitHub by another name', `${secret}${provider}preset = "github"`, 'identity.providers[0].name'],
+  [
+    'the GitHub preset with another name',
+    `${secret}${provider}preset = "github"`,
+    'identity.providers[0].name',
+  ],
   ['an unknown key', `${secret}secrets = 1`, 'identity.secrets'],
-])('%s is a mistake', async (_, identity, at) => {
+])('in [identity], %s is refused', async (_, identity, at) => {
   expect(await mistakesIn(withPeople(identity), {}, variables)).toEqual([expect.stringContaining(at)]);
 });
 
 test.each(['public_url = "http://gateway.example"\n', 'public_url = "https://gateway.example/below"\n'])(
-  'cookies want a host of their own, and https: %s',
+  '[identity] requires a public_url with https and without a path: %s',
   async (top) => {
     expect(await mistakesIn(withPeople(secret, top), {}, variables)).toEqual([
       expect.stringContaining('public_url'),

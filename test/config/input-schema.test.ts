@@ -44,7 +44,7 @@ async function mistakeOf(policy: string, schema = '{}'): Promise<unknown> {
   return (error as ConfigError).mistakes;
 }
 
-test('a schema is read relative to the configuration, and means JSON where no content type is named', async () => {
+test('a schema is read relative to the configuration, and implies JSON when no content type is configured', async () => {
   const { config } = await load('input_schema_file = "in.json"', '{"type":"object"}');
   expect(config.jobs?.jobPolicies.get('1/0')?.input).toEqual({
     contentType: 'application/json',
@@ -53,24 +53,24 @@ test('a schema is read relative to the configuration, and means JSON where no co
 });
 
 test.each([
-  ['a file that is not there', 'input_schema_file = "other.json"', '{}', /there is no such file/],
-  ['a file that is no JSON', 'input_schema_file = "in.json"', '{', /JSON/],
+  ['a missing file', 'input_schema_file = "other.json"', '{}', /there is no such file/],
+  ['a file that is not JSON', 'input_schema_file = "in.json"', '{', /JSON/],
   ['a schema that is a list', 'input_schema_file = "in.json"', '[]', /it is not a JSON object/],
   ['a schema that does not compile', 'input_schema_file = "in.json"', '{"type":"objekt"}', /draft 2020-12/],
-  ['a keyword nobody knows', 'input_schema_file = "in.json"', '{"requierd":["a"]}', /requierd/],
+  ['an unknown keyword', 'input_schema_file = "in.json"', '{"requierd":["a"]}', /requierd/],
   [
     'a schema that must be fetched',
     'input_schema_file = "in.json"',
     '{"$ref":"https://example.org/x"}',
     /example\.org/,
   ],
-])('%s is a mistake with its line', async (_, policy, schema, message) => {
+])('for an input schema, %s is reported with its line', async (_, policy, schema, message) => {
   expect(await mistakeOf(policy, schema)).toMatchObject([
     { path: 'job_policies[0].input_schema_file', line: 21, message: expect.stringMatching(message) },
   ]);
 });
 
-test('a content type with parameters is a mistake', async () => {
+test('a content type with parameters is refused in an input schema', async () => {
   expect(await mistakeOf('content_type = "text/plain; charset=utf-8"')).toMatchObject([
     { path: 'job_policies[0].content_type', line: 21 },
   ]);

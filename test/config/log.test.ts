@@ -12,7 +12,7 @@ test('without [log] the ledger is not sealed', async () => {
   expect((await parse(bare(''))).config.log).toBeUndefined();
 });
 
-test('a key in hex or base64, from the environment or a file', async () => {
+test('the signing key of [log] is read as hex or base64, from the environment or a file', async () => {
   const base64 = Buffer.from(seedHex, 'hex').toString('base64');
   const expected = {
     origin: 'jobs.example/log',
@@ -28,7 +28,7 @@ test('a key in hex or base64, from the environment or a file', async () => {
   });
 });
 
-test('anchors of every kind', async () => {
+test('[log] accepts anchors of every kind', async () => {
   const text = keyed(`
 [[log.anchors]]
 kind = "folder"
@@ -104,7 +104,7 @@ test.each([
     /anchors\[0\]\.key_env: is missing: name it, or key_file; a key signs the transactions/,
   ],
   [
-    'a chain with a key that is none',
+    'a chain with an invalid key',
     keyed(`${onChain}\ncontract = "0x${'ab'.repeat(20)}"\nkey_env = "LOG_KEY"`),
     /anchors\[0\]\.key_env: names no private key/,
   ],
@@ -121,12 +121,12 @@ test.each([
     /secret_env: is missing/,
   ],
   [
-    'a key that means nothing there',
+    'a key of another kind of anchor',
     keyed('[[log.anchors]]\nkind = "folder"\nfolder = "a"\nbucket = "abc"'),
     /bucket: would be ignored/,
   ],
   [
-    'two of a name',
+    'two anchors with one name',
     keyed(
       '[[log.anchors]]\nkind = "folder"\nfolder = "a"\nname = "x"\n[[log.anchors]]\nkind = "folder"\nfolder = "b"\nname = "x"',
     ),
@@ -137,12 +137,12 @@ test.each([
     keyed('[[log.anchors]]\nkind = "s3"\nendpoint = "http://s3.example"'),
     /must be https/,
   ],
-  ['no table', bare('log = 1'), /log: must be a table/],
-])('%s is a mistake', async (_, text, message) => {
+  ['a value that is no table', bare('log = 1'), /log: must be a table/],
+])('in [log], %s is refused', async (_, text, message) => {
   expect((await wrong(text)).join('\n')).toMatch(message);
 });
 
-test('an invalid key is reported without repeating it', async () => {
+test('an invalid signing key is reported without printing it', async () => {
   const mistakes = (await mistakesIn(keyed(), {}, { ...env, LOG_KEY: 'z'.repeat(64) })).join('\n');
   expect(mistakes).toMatch(/not an Ed25519 seed/);
   expect(mistakes).not.toContain('zzz');

@@ -79,7 +79,7 @@ key_file = "key"
   expect(config.chat).toMatchObject({ currency: 'USD', keyPerMinute: 3 });
 });
 
-test('a secret whose file has changed is named by its key, and stays as it was', async () => {
+test('a secret whose file has changed is reported by its key, and the old secret stays in use', async () => {
   const top = 'facilitator_token_file = "token"';
   const started = await read(top, '', { 'conf/token': 'first' });
   const { config, requireRestart } = reloadConfig(started, await read(top, '', { 'conf/token': 'second' }));

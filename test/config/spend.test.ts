@@ -70,7 +70,7 @@ describe('payment by spends', () => {
     expect((await read(config(), { OPERATOR_KEY: upper }))?.operatorKey).toBe(key);
   });
 
-  it('is off where its table is left out', async () => {
+  it('is off without its table', async () => {
     expect(await read(config().split('\n[spend]', 1)[0] ?? '')).toBeUndefined();
   });
 
@@ -79,10 +79,14 @@ describe('payment by spends', () => {
     ['a misspelt name', { min_chrage: '"1"' }, 'did you mean min_charge'],
     ['the zero address', { contract: `"${address('00')}"` }, 'is the zero address'],
     ['a float', { min_charge: '0.5' }, 'a float is not exact'],
-    ['nothing as the least', { min_charge: '"0"' }, 'must be atoms of the token'],
+    ['a minimum charge of zero', { min_charge: '"0"' }, 'must be atoms of the token'],
     ['more than 2^256', { max_spend: `"${2n ** 256n}"` }, 'must be atoms of the token'],
-    ['a most below the least', { max_spend: '"999"' }, 'must not be below min_charge (1000)'],
-    ['an exposure that no spend is within', { exposure: '"999"' }, 'would never apply'],
+    [
+      'a maximum spend below the minimum charge',
+      { max_spend: '"999"' },
+      'must not be below min_charge (1000)',
+    ],
+    ['an exposure below the minimum charge', { exposure: '"999"' }, 'would never apply'],
     ['an exposure that is no number', { exposure: '"-1"' }, 'exposure: must be atoms of the token'],
     ['a network of another kind', { network: '"solana:1"' }, 'must be eip155'],
   ];
@@ -91,11 +95,11 @@ describe('payment by spends', () => {
   });
 
   it.each(['0x', key.slice(0, -1), `0x${'0'.repeat(64)}`, `0x${'f'.repeat(64)}`])(
-    'refuses a key that is none, and never says it: %s',
+    'refuses an invalid private key without printing it: %s',
     async (value) => {
-      const [told = '', ...more] = await wrongsWith({}, value);
+      const [mistake = '', ...more] = await wrongsWith({}, value);
       expect(more).toEqual([]);
-      expect(told).toBe('spend.operator_key_env: names no private key (0x and 64 hex digits)');
+      expect(mistake).toBe('spend.operator_key_env: names no private key (0x and 64 hex digits)');
     },
   );
 });

@@ -36,7 +36,7 @@ function config(parts: Parts = {}): string {
   return `${minimal(top)}\n${rpcs}\n${models}\n${people}\n${topUps}\n${prices}\n${policies}\n${runners}`;
 }
 
-/** The same on a network that nobody knows. */
+/** The same on an unknown network. */
 const unproven = (top: string) =>
   config({ top: `${both}\n${top}`, rpcs: '' }).replaceAll('eip155:8453', 'eip155:987654321');
 
@@ -77,7 +77,7 @@ describe('top-ups', () => {
       'must belong to its payer',
     ],
     [
-      'that a runner would take',
+      'of a service that a runner serves',
       { runners: runner.replace('[1]', '[1, 9]') },
       'top_ups[0].service_id: runners[0] serves service 9',
     ],
@@ -103,8 +103,8 @@ describe('top-ups', () => {
     ['with a misspelt key', { topUps: topUp('job_indx = 1') }, 'did you mean job_index'],
   ];
   it.each(mistakes)('are refused %s, with their line', async (_, parts, message) => {
-    const told = await wrongsOf(parts);
-    expect(told.filter((line) => line.includes(message))).toHaveLength(1);
+    const messages = await wrongsOf(parts);
+    expect(messages.filter((line) => line.includes(message))).toHaveLength(1);
   });
 
   it('are refused where no RPC proves a payment, unless confirm is never', async () => {
@@ -115,14 +115,14 @@ describe('top-ups', () => {
   });
 
   it('report all their mistakes at once, together with other mistakes', async () => {
-    const told = await wrongsOf({
+    const messages = await wrongsOf({
       people: '',
       prices: '',
       policies: policy('disabled'),
       runners: '[[runners]]\nservices = [9]\nmode = "lease"\n',
       topUps: topUp('currency_per_token = { EURC = "x" }'),
     });
-    const texts = told.join('\n');
+    const texts = messages.join('\n');
     for (const part of ['needs [identity]', 'has no price', 'is disabled', 'runners[0]', 'EURC', 'token_env'])
       expect(texts).toContain(part);
   });

@@ -29,7 +29,7 @@ describe('an account', () => {
   });
 
   test.each(['', 'two words', 'a/b', 'ünique', 'x'.repeat(129), 'line\n'])(
-    'is never called %j',
+    'cannot have the name %j',
     async (name) => {
       const database = await createDatabase();
       const ledger = { ...database, lane: laneOn(database) };
@@ -122,7 +122,7 @@ describe('credit', () => {
     const database = await createDatabase();
     const lane = laneOn(database);
     const accountId = await fund(database, lane, 5n);
-    const asked = { requestId: 'taken-away-when-there' };
+    const asked = { requestId: 'expired-when-granted' };
     expect(await expireCredit({ lane }, accountId, 6n, asked)).toEqual({ kind: 'not_allowed' });
     await grantCredit({ lane }, accountId, 1n);
     expect(await expireCredit({ lane }, accountId, 6n, asked)).toEqual(moved(0n));

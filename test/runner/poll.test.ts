@@ -119,10 +119,10 @@ describe('polling', () => {
     ['waitSecs', { waitSecs: 31 }],
     ['token', { token: '' }],
     ['gatewayUrl', { gatewayUrl: 'ftp://gateway' }],
-  ])('rejects at once with an invalid %s', async (message, options) => {
+  ])('rejects at once with an invalid %s', async (option, options) => {
     const gateway = await fakeGateway();
     const { polled } = polling(gateway, () => 'x', { poll: options });
-    await expect(polled).rejects.toThrow(message);
+    await expect(polled).rejects.toThrow(option);
     expect(gateway.requests).toEqual([]);
   });
 

@@ -109,7 +109,7 @@ test('an account with a spend that did not land is never again answered before l
   expect(gateway.model.calls).toHaveLength(1);
   await second.resume();
   await eventually(async () => expect((await ask(gateway, next)).status).toBe(200));
-  // what was delivered for nothing is told at the end of its time
+  // a delivered answer without a payout is recorded after the expiry
   await gateway.database.moveClock(3_700);
   await eventually(async () =>
     expect((await spendEventsOf(gateway.database, account)).map(({ type }) => type)).toContain(
@@ -128,7 +128,7 @@ test('a spend without a delivered answer ends its exposure and is not paid out',
   expect((await ask(gateway, auth)).status).toBe(502);
   gateway.model.failWith(undefined);
   await eventually(async () => expect(await openRows(gateway.database)).toEqual([]));
-  // it has landed all the same, as those behind it need it
+  // it has landed nevertheless, as later nonces depend on it
   const next = await account.sign({ nonce: 1n });
   await eventually(async () => expect((await ask(gateway, next)).status).toBe(200));
   const claimed = (await spendEventsOf(gateway.database, auth)).filter(
@@ -195,7 +195,7 @@ test('the exposure of one account is decided one spend at a time', async () => {
   );
   expect(await exposeSpend(pool, asked(92, { commitment: '0xbb', nextNonce: 91n, balance: 20n }))).toBe(true);
   expect(await exposeSpend(pool, asked(94, { commitment: '0xbb', nextNonce: 91n }))).toBe(false);
-  // nothing was ever answered for these, and nobody will say so
+  // no answer was sent for these, and no process reports that
   expect(await pruneExposures(pool, 1)).toBe(0);
   await moveClock(90_000);
   expect(await pruneExposures(pool, 100)).toBe(5);

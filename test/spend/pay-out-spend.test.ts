@@ -121,7 +121,7 @@ test('a payout without ether is retried until the spend has expired', async () =
   expect(await finish(here, auth)).toEqual(paid);
 });
 
-test('a spend whose block was reorganized away is landed again', async () => {
+test('a spend whose block was reorganized out is landed again', async () => {
   const here = await setUp();
   const auth = await (await spends.account()).sign();
   await earned(here, auth);

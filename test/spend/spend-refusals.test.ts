@@ -36,15 +36,15 @@ describe('a refused spend keeps its nonce and calls no upstream', () => {
   const faults: [string, string, Make][] = [
     ['for another operator', '400 operator_mismatch', (a) => a.sign({ operator: prepaidContractAddress })],
     ['for another service', '400 service_id_mismatch', (a) => a.sign({ serviceId: 2n })],
-    ['below the least charge', '400 below_min_charge', (a) => a.sign({ amount: 999n })],
-    ['above what is taken at once', '400 exceeds_max_spend', (a) => a.sign({ amount: 50_000_001n })],
-    ['of nothing', '400 invalid_amount', (a) => a.sign({ amount: 0n })],
-    ['of less than the request may cost', '400 below_min_charge', (a) => a.sign({ amount: 3_000n })],
-    ['of more than there is', '402 insufficient_balance', (a) => a.sign({ amount: 5_000_001n })],
+    ['below the minimum charge', '400 below_min_charge', (a) => a.sign({ amount: 999n })],
+    ['above the maximum spend', '400 exceeds_max_spend', (a) => a.sign({ amount: 50_000_001n })],
+    ['of amount zero', '400 invalid_amount', (a) => a.sign({ amount: 0n })],
+    ['below the maximum cost of the request', '400 below_min_charge', (a) => a.sign({ amount: 3_000n })],
+    ['above the balance', '402 insufficient_balance', (a) => a.sign({ amount: 5_000_001n })],
     ['expired a second ago', '402 invalid_spend_auth', (a) => a.sign({ expiry: nowSecs() - 1n })],
     // 10 + 5 seconds for landing, 125 for the upstream, 300 for claiming
     [
-      'too short for request and claim',
+      'with too little time for the request and the payout',
       '402 invalid_spend_auth',
       (a) => a.sign({ expiry: nowSecs() + 435n }),
     ],
@@ -68,7 +68,7 @@ describe('a refused spend keeps its nonce and calls no upstream', () => {
       '402 signer_mismatch',
       (a) => signSpend({ ...domain(), contract: operator }, a.key, { commitment: a.commitment }),
     ],
-    ['of an account that is none', '402 signer_mismatch', () => signSpend(domain(), generatePrivateKey())],
+    ['of an unknown account', '402 signer_mismatch', () => signSpend(domain(), generatePrivateKey())],
     [
       'with an edited amount',
       '402 signer_mismatch',
@@ -132,7 +132,7 @@ test('a request with a spend and an API key is refused, and neither is charged',
 });
 
 test('wrong signatures count against the client, whose further ones do not call the chain', async () => {
-  const gateway = await spends.gateway({ routing: 'failed_auth_per_minute = 3' });
+  const gateway = await spends.gateway({ chat: 'failed_auth_per_minute = 3' });
   const forge = async () => codeOf(await ask(gateway, await signSpend(domain(), generatePrivateKey())));
   for (let tries = 0; tries < 3; tries++) expect(await forge()).toBe('402 signer_mismatch');
   expect(await forge()).toBe('429 rate_limit_exceeded');
@@ -169,7 +169,7 @@ describe('a request without credentials for a model that costs credit', () => {
     expect((await ask(gateway, await account.sign({ amount: BigInt(amount ?? 0) }))).status).toBe(200);
   });
 
-  it('is told nothing where nobody takes spends', async () => {
+  it('receives no offer from a gateway without spends', async () => {
     const gateway = await startChatGateway();
     const response = await gateway.post({ model: paidModel, messages: says('hello') });
     expect(response.status).toBe(402);

@@ -260,7 +260,7 @@ test('a spend that its payer has landed is served once', async () => {
   await eventually(() => expectSpendEvents(gateway, auth, served));
 });
 
-test('a nonce of a process that is gone can be used again, and that process delivers nothing when it comes back', async () => {
+test('a nonce of a process without heartbeats can be used again, and that process delivers nothing when it continues', async () => {
   const gateway = await spends.gateway({ model: { slowMs: 3_000 } });
   const auth = await (await spends.account()).sign();
   const body = chat('fault:slow_first_byte');
@@ -314,7 +314,7 @@ test('the amount of a spend limits the answer of a request without a length', as
 });
 
 test('the limit counts by verified commitment, and a refused request does not use up its nonce', async () => {
-  const gateway = await spends.gateway({ routing: 'spend_auth_per_minute = 2' });
+  const gateway = await spends.gateway({ chat: 'spend_auth_per_minute = 2' });
   const account = await spends.account();
   for (const nonce of [0n, 1n]) expect((await ask(gateway, await account.sign({ nonce }))).status).toBe(200);
   const third = await account.sign({ nonce: 2n });
@@ -323,7 +323,7 @@ test('the limit counts by verified commitment, and a refused request does not us
   expect(await codeOf(await ask(gateway, forged))).toBe('402 signer_mismatch');
   for (let times = 0; times < 5; times++)
     expect(await codeOf(await ask(gateway, third))).toBe('429 rate_limit_exceeded');
-  // a flood of refusals is told to the ledger once
+  // many refusals are recorded once
   const events = await spendEventsOf(gateway.database, account);
   expect(events.filter(({ type }) => type === 'spend_released')).toHaveLength(1);
   await spends.withCredits(async (credits) => {

@@ -46,7 +46,7 @@ export interface ChatGatewayOptions {
   readonly database?: TestDatabase;
   /** TOML: top-level keys, keys of `[chat]`, keys of the upstream, more tables. */
   readonly top?: string;
-  readonly routing?: string;
+  readonly chat?: string;
   readonly upstream?: string;
   readonly tables?: string;
   /** The whole text, changed at last. */
@@ -71,7 +71,7 @@ log_level = "silent"
 trust_proxy = ["127.0.0.1"]
 ${options.top ?? ''}
 [chat]
-${options.routing ?? ''}
+${options.chat ?? ''}
 ${oneModel(options.upstreamUrl, options.upstream)}
 ${options.tables ?? ''}
 `;

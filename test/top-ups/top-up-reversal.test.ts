@@ -65,14 +65,14 @@ test.each([
   ['all of it where it is still there', 0n, ['10000000', '0']],
   ['what is left of it where some was spent', 4_000_000n, ['6000000', '4000000']],
   ['nothing where all of it was spent', 10_000_000n, ['0', '10000000']],
-])('credit whose payment did not last goes back once: %s', async (_, gone, takenAndMissing) => {
+])('credit whose payment did not last goes back once: %s', async (_, spent, takenAndMissing) => {
   const { rpc, gateway } = await behindNode();
   const wallet = await fundedWallet(chain);
   const { callId, digest } = await buyCredit(gateway.url, wallet.key);
   const { browser } = await signedIn(gateway, wallet);
   const [given] = await eventsOf(gateway.database, 'credit_topped_up');
   const accountId = given?.data.account_id ?? 0;
-  if (gone > 0n) await expireCredit({ lane: laneOn(gateway.database) }, accountId, gone);
+  if (spent > 0n) await expireCredit({ lane: laneOn(gateway.database) }, accountId, spent);
   rpc.lie = isOtherHistory;
   await failsLate(gateway);
   await eventually(async () => {

@@ -35,10 +35,10 @@ async function startHolder(database: TestDatabase, accountId: number) {
 }
 
 function startWorker(database: Pick<TestDatabase, 'pool'>, lane: Lane) {
-  const routing = { pool: database.pool, lane, processId: randomUUID(), log: pino({ level: 'silent' }) };
-  const worker = startChatRecoverer(routing, presence);
+  const context = { pool: database.pool, lane, processId: randomUUID(), log: pino({ level: 'silent' }) };
+  const worker = startChatRecoverer(context, presence);
   onTestFinished(() => worker.stop());
-  return { ...worker, processId: routing.processId };
+  return { ...worker, processId: context.processId };
 }
 
 const isHeld = async ({ pool }: TestDatabase) =>

@@ -24,7 +24,7 @@ test('a body of ten megabytes is accepted, and one byte more is refused', async 
 const large = (prompt: string) => ask(`${prompt} ${'a'.repeat(10_000_000)}`, freeModel);
 
 test('a body gets memory for its whole processing, or is refused at once', async () => {
-  const gateway = await startChatGateway({ routing: 'key_per_minute = 100' });
+  const gateway = await startChatGateway({ chat: 'key_per_minute = 100' });
   const key = { authorization: `Bearer ${await gateway.key()}` };
   const disconnect = new AbortController();
   const hanging = [1, 2].map(() =>
@@ -70,12 +70,12 @@ test('a slow sender does not keep other requests out', async () => {
 });
 
 test.each([
-  ['no JSON', '{"model":'],
-  ['no object', '[]'],
-  ['nothing', ''],
-  ['a hundred thousand levels', '{"a":'.repeat(100_000)],
-  ['closed ones', `{"model":"m","messages":${'['.repeat(50_000)}${']'.repeat(50_000)}}`],
-  ['no UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d]).toString('latin1')],
+  ['invalid JSON', '{"model":'],
+  ['an array', '[]'],
+  ['no bytes', ''],
+  ['a hundred thousand open levels', '{"a":'.repeat(100_000)],
+  ['fifty thousand closed levels', `{"model":"m","messages":${'['.repeat(50_000)}${']'.repeat(50_000)}}`],
+  ['invalid UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d]).toString('latin1')],
 ])('a body of %s is 400', async (_, body) => {
   const gateway = await startChatGateway();
   const answer = await gateway.post(body);

@@ -47,14 +47,22 @@ const invalid = 'invalid_request_error';
 
 test.each([
   ['no model', {}, { code: 'missing_required_parameter', param: 'model' }],
-  ['messages that are none', { ...ask(''), messages: 'hi' }, { code: 'invalid_type', param: 'messages' }],
-  ['an answer too long', { ...ask('x'), max_tokens: 99_999 }, { code: 'invalid_value', param: 'max_tokens' }],
-  ['two limits', { ...ask('x'), max_tokens: 1, max_completion_tokens: 2 }, { param: 'max_tokens' }],
-])('%s is a BadRequestError, told once', async (_, body, told) => {
+  [
+    'messages that are not a list',
+    { ...ask(''), messages: 'hi' },
+    { code: 'invalid_type', param: 'messages' },
+  ],
+  [
+    'too large a limit of tokens',
+    { ...ask('x'), max_tokens: 99_999 },
+    { code: 'invalid_value', param: 'max_tokens' },
+  ],
+  ['two limits of tokens', { ...ask('x'), max_tokens: 1, max_completion_tokens: 2 }, { param: 'max_tokens' }],
+])('a request with %s raises a BadRequestError, and the client does not retry', async (_, body, expected) => {
   const gateway = await startChatGateway();
   const key = await gateway.key();
   expect(await thrownBy(gateway, body, key)).toMatchObject({
-    ...told,
+    ...expected,
     kind: BadRequestError,
     status: 400,
     type: invalid,
@@ -64,10 +72,10 @@ test.each([
 });
 
 test.each([
-  ['a typo', 'sk-net-0000000000000000000000000000000000000000'],
-  ['a key of somebody else', 'sk-proj-abcdef'],
+  ['an unknown key', 'sk-net-0000000000000000000000000000000000000000'],
+  ['a key of another service', 'sk-proj-abcdef'],
   ['a password', 'hunter2'],
-])('%s is an AuthenticationError, told once, and never anonymous', async (_, key) => {
+])('%s raises an AuthenticationError without a retry, and is never served as anonymous', async (_, key) => {
   const gateway = await startChatGateway();
   expect(await thrownBy(gateway, ask('x', freeModel), key)).toMatchObject({
     kind: AuthenticationError,
@@ -107,7 +115,7 @@ test('an unknown model raises a NotFoundError, and the client does not retry', a
 });
 
 test('a full day limit raises a RateLimitError, and the client does not retry', async () => {
-  const gateway = await startChatGateway({ routing: 'anonymous_per_day = 1' });
+  const gateway = await startChatGateway({ chat: 'anonymous_per_day = 1' });
   expect((await gateway.post(ask('x', freeModel))).status).toBe(200);
   expect(await thrownBy(gateway, ask('x', freeModel))).toMatchObject({
     kind: RateLimitError,
@@ -117,7 +125,7 @@ test('a full day limit raises a RateLimitError, and the client does not retry', 
 });
 
 test('after a full minute limit the client waits for Retry-After and gets its answer', async () => {
-  const gateway = await startChatGateway({ routing: 'key_per_minute = 1' });
+  const gateway = await startChatGateway({ chat: 'key_per_minute = 1' });
   const key = await gateway.key();
   const bearer = { authorization: `Bearer ${key}` };
   expect((await gateway.post(ask('x'), bearer)).status).toBe(200);
@@ -126,8 +134,8 @@ test('after a full minute limit the client waits for Retry-After and gets its an
   expect(Number(full.headers.get('retry-after'))).toBeGreaterThan(50);
   expect(full.headers.get('x-ratelimit-remaining')).toBe('0');
   await gateway.database.moveClock(58);
-  // one that was told no earlier refusal, by the clock of before
-  const other = await startChatGateway({ database: gateway.database, routing: 'key_per_minute = 1' });
+  // another process, whose refusal cache is empty
+  const other = await startChatGateway({ database: gateway.database, chat: 'key_per_minute = 1' });
   const { client, asked } = countingClient(other, key);
   await client.chat.completions.create(ask('x'));
   expect(asked()).toBe(2);
@@ -139,7 +147,7 @@ test.each([
   ['truncated_json', 502, 'upstream_error'],
   ['rate_limited', 503, 'upstream_unavailable'],
   ['status_503', 502, 'upstream_error'],
-])('an upstream with %s is an InternalServerError, tried three times', async (fault, status, code) => {
+])('an upstream with %s raises an InternalServerError after three attempts', async (fault, status, code) => {
   const gateway = await startChatGateway({ model: { retryAfterSecs: 0 } });
   const key = await gateway.key();
   expect(await thrownBy(gateway, ask(`fault:${fault}`), key)).toMatchObject({
@@ -206,7 +214,7 @@ const json = ['host', 'gateway', 'content-type', 'application/json'];
 test.each([
   ['Authorization', 'Bearer a', 'Bearer a'],
   ['X-Payment-Signature', '{}', '{}'],
-])('%s that comes twice is refused before anybody chooses', async (name, one, other) => {
+])('a request with two %s headers is refused', async (name, one, other) => {
   const gateway = await startChatGateway();
   const { status, json: body } = await send(gateway, [...json, name, one, name, other]);
   expect(status).toBe(400);
@@ -233,7 +241,7 @@ test.each([
   ['GET', '/v1/models/none', 404, 'model_not_found'],
   ['GET', '/v1/credits', 401, 'invalid_api_key'],
   ['GET', '/v1/generation?id=none', 401, 'invalid_api_key'],
-])("%s %s is %d in OpenAI's envelope", async (method, path, status, code) => {
+])("%s %s is answered with %d in OpenAI's error format", async (method, path, status, code) => {
   const gateway = await startChatGateway();
   const init = method === 'POST' ? { body: '{', headers: { 'content-type': 'application/json' } } : {};
   const answer = await fetch(gateway.url + path, { method, ...init });
@@ -243,7 +251,7 @@ test.each([
   expect(answer.headers.get('allow') !== null).toBe(status === 405);
 });
 
-/** Bytes as they stand, and what comes back. */
+/** Sends bytes unchanged, and returns the answer. */
 async function exchange(gateway: ChatGateway, bytes: string): Promise<string> {
   const { port } = new URL(gateway.url);
   const socket = connect(Number(port), '127.0.0.1');
@@ -254,13 +262,13 @@ async function exchange(gateway: ChatGateway, bytes: string): Promise<string> {
 
 test.each([
   [
-    'headers too large',
+    'too large headers',
     `POST /v1/chat/completions HTTP/1.1\r\nx: ${'y'.repeat(70_000)}`,
     431,
     'headers_too_large',
   ],
-  ['a header that is none', 'GET /v1/models HTTP/1.1\r\nno header\r\n\r\n', 400, 'invalid_request'],
-])("%s: what stops the parser is told in OpenAI's envelope", async (_, bytes, status, code) => {
+  ['an invalid header', 'GET /v1/models HTTP/1.1\r\nno header\r\n\r\n', 400, 'invalid_request'],
+])("a request with %s is refused by the parser in OpenAI's error format", async (_, bytes, status, code) => {
   const [head = '', body = ''] = (await exchange(await startChatGateway(), bytes)).split('\r\n\r\n');
   expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*\r\nx-request-id: [0-9a-f-]{36}$`));
   expect(openAiErrorBody.parse(JSON.parse(body)).error.code).toBe(code);
@@ -307,7 +315,7 @@ test('a gateway at its request limit refuses at once', async () => {
 });
 
 test('a client that guesses keys is limited, and cached keys keep working', async () => {
-  const gateway = await startChatGateway({ routing: 'failed_auth_per_minute = 2' });
+  const gateway = await startChatGateway({ chat: 'failed_auth_per_minute = 2' });
   const good = await gateway.key();
   expect((await gateway.get('/v1/key', good)).status).toBe(200);
   const stranger = await startChatGateway();
@@ -319,7 +327,7 @@ test('a client that guesses keys is limited, and cached keys keep working', asyn
 });
 
 test('concurrent guesses of keys are limited like sequential ones', async () => {
-  const gateway = await startChatGateway({ routing: 'failed_auth_per_minute = 5' });
+  const gateway = await startChatGateway({ chat: 'failed_auth_per_minute = 5' });
   const stranger = await startChatGateway();
   const unknown = await Promise.all(Array.from({ length: 30 }, () => stranger.key()));
   const answers = await Promise.all(unknown.map((key) => gateway.get('/v1/key', key)));
@@ -330,7 +338,7 @@ test('concurrent guesses of keys are limited like sequential ones', async () => 
 });
 
 test('a revoked key leaves the cache, and counts as a failed credential', async () => {
-  const gateway = await startChatGateway({ routing: 'failed_auth_per_minute = 4' });
+  const gateway = await startChatGateway({ chat: 'failed_auth_per_minute = 4' });
   const { database } = gateway;
   const key = await gateway.key();
   const tried = async (path?: string) => {

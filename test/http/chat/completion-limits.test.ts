@@ -15,7 +15,7 @@ function standing({ headers }: Response) {
 const untilMidnightSecs = () => 86_400 - ((Date.now() / 1_000) % 86_400);
 
 test('a refusal by the minute limit names that limit, and reports what is left of the day', async () => {
-  const gateway = await startChatGateway({ routing: 'anonymous_per_minute = 2' });
+  const gateway = await startChatGateway({ chat: 'anonymous_per_minute = 2' });
   const post = () => gateway.post(ask('x', freeModel));
   for (const status of [200, 200]) expect((await post()).status).toBe(status);
   // asked of the ledger, and remembered
@@ -34,7 +34,7 @@ test('a refusal by the minute limit names that limit, and reports what is left o
 });
 
 test('a refusal by the day limit names that limit, and reports what is left of the minute', async () => {
-  const gateway = await startChatGateway({ routing: 'anonymous_per_day = 1' });
+  const gateway = await startChatGateway({ chat: 'anonymous_per_day = 1' });
   const post = () => gateway.post(ask('x', freeModel));
   expect((await post()).status).toBe(200);
   for (let tries = 0; tries < 2; tries++) {

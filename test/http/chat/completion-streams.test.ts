@@ -82,7 +82,7 @@ test('a slow client slows its upstream down instead of filling memory', async ()
     }
     expect(sentBytes()).toBe(before);
   });
-  // what the kernel takes on three connections, and a little of ours
+  // the kernel's buffers of three connections, and a little memory of the gateway
   expect(sentBytes()).toBeLessThan(24_000_000);
   socket.destroy();
   await eventually(() => expect(gateway.model.calls[0]?.state).toBe('dropped'));
@@ -91,7 +91,7 @@ test('a slow client slows its upstream down instead of filling memory', async ()
 
 test('many clients that do not read do not keep one that reads from its answer', async () => {
   const gateway = await startChatGateway({
-    routing: 'anonymous_per_day = 100\nanonymous_per_minute = 100',
+    chat: 'anonymous_per_day = 100\nanonymous_per_minute = 100',
   });
   const slow = Array.from({ length: 20 }, () =>
     openSlowly(gateway, { ...ask('words:30000', freeModel), stream: true }),

@@ -132,7 +132,7 @@ test("every admitted answer reports its caller's limits", async () => {
 });
 
 test('clients are distinguished by the address that a trusted proxy reports', async () => {
-  const gateway = await startChatGateway({ routing: 'anonymous_per_day = 1' });
+  const gateway = await startChatGateway({ chat: 'anonymous_per_day = 1' });
   const from = (address: string) => gateway.post(ask('x', freeModel), { 'x-forwarded-for': address });
   const [first, again, other] = [
     await from('203.0.113.1'),

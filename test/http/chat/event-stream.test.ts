@@ -5,7 +5,7 @@ import { eventually } from '../../support/wait.ts';
 
 const steady = { keepAliveMs: 60_000, isCutShort: () => false };
 
-/** Events that are made as they are asked for, and how many were; they end when told to. */
+/** Events that are produced on demand, and how many were; they end on request. */
 function source(count: number) {
   const seen = { made: 0, isEnded: false };
   async function* events(): AsyncGenerator<Buffer, void> {

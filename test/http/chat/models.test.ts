@@ -64,7 +64,7 @@ test('a key lists exactly the models that it may use', async () => {
 });
 
 test('a key reports what is left of it', async () => {
-  const gateway = await startChatGateway({ routing: 'key_per_minute = 7\ncurrency = "EUR"' });
+  const gateway = await startChatGateway({ chat: 'key_per_minute = 7\ncurrency = "EUR"' });
   const expiresAt = new Date(Date.now() + 3_600_000);
   const key = await gateway.key(5_000_000n, { capMicros: 1_000_000n, expiresAt });
   const get = await documented(gateway);
@@ -147,7 +147,7 @@ test('a completion can be read only by its own account', async () => {
 });
 
 test('readiness is reported for each model', async () => {
-  const gateway = await startChatGateway({ routing: 'key_per_minute = 1_000' });
+  const gateway = await startChatGateway({ chat: 'key_per_minute = 1_000' });
   const get = await documented(gateway);
   const well = { ok: true };
   expect(await get('/v1/ready')).toEqual({

@@ -136,7 +136,7 @@ test.each([
   [{ account: 'a', cap: 5 }, 'cap'],
   [{ account: 'a', cap: '0.0000001' }, 'cap'],
   [{ account: 'a', days: 0 }, 'days'],
-])('a key asked for by %j is refused, with what is wrong', async (body, field) => {
+])('a request %j for a key is refused with the name of the wrong field', async (body, field) => {
   const { database, post } = await start();
   const { status, json } = await post('/operator/keys', body);
   expect({ status, code: json.code }).toEqual({ status: 400, code: 'invalid_request' });

@@ -50,7 +50,7 @@ describe('a session', () => {
     expect((await chat(browser)).headers.get('x-ratelimit-limit')).toBe('30');
   });
 
-  test('spends its user’s credit, and is told what is left; without any it is 402', async () => {
+  test('spends its user’s credit and reports the balance; without credit the answer is 402', async () => {
     const gateway = await startIdentityGateway();
     const { browser, userId } = await signedIn(gateway);
     expect(await chat(browser, paidModel)).toMatchObject({
@@ -164,14 +164,14 @@ describe('a key created by a session', () => {
   test.each([
     ['no name', {}],
     ['an empty name', { name: '' }],
-    ['a name of lines', { name: 'a\nb' }],
+    ['a name of two lines', { name: 'a\nb' }],
     ['a cap that is no amount', { name: 'x', cap: '-1' }],
     ['a cap that is a number', { name: 'x', cap: 5 }],
     ['a model that is not served', { name: 'x', models: ['nothing'] }],
     ['no models at all', { name: 'x', models: [] }],
-    ['an end that is past', { name: 'x', expires_at: '2020-01-01T00:00:00Z' }],
-    ['an end that is no time', { name: 'x', expires_at: 'tomorrow' }],
-  ])('is not made with %s', async (_, body) => {
+    ['an expiry in the past', { name: 'x', expires_at: '2020-01-01T00:00:00Z' }],
+    ['an expiry that is no time', { name: 'x', expires_at: 'tomorrow' }],
+  ])('is not created with %s', async (_, body) => {
     const gateway = await startIdentityGateway();
     const { browser } = await signedIn(gateway);
     expect(await browser.post('/api/keys', body)).toMatchObject({
@@ -180,13 +180,13 @@ describe('a key created by a session', () => {
     });
   });
 
-  test('is nobody’s without a session', async () => {
+  test('is not created without a session', async () => {
     const gateway = await startIdentityGateway();
     const answer = await gateway.browser().post('/api/keys', { name: 'x' });
     expect(answer).toMatchObject({ status: 401, json: { code: 'session_required' } });
   });
 
-  test('does not count once it is revoked, however many were; the last of those are listed', async () => {
+  test('does not count towards the limit once it is revoked; the latest revoked keys are listed', async () => {
     const gateway = await startIdentityGateway();
     const { browser, userId } = await signedIn(gateway);
     const accountId = await findAccountId(gateway.database.pool, `user:${userId}`);

@@ -14,7 +14,6 @@ import {
   startIdentityGateway,
 } from '../../support/identity.ts';
 import { allEvents } from '../../support/invariants.ts';
-import { eventually } from '../../support/wait.ts';
 
 const email = 'ada@example.org';
 const sessionCookie = 'tollbook.session_token';
@@ -111,7 +110,7 @@ describe('no sign-in redirects to another origin', () => {
   });
 });
 
-describe('a path that leads to another origin once its dots are resolved is refused', () => {
+describe('a callback path that resolves to another origin is refused', () => {
   test.each(['/..//evil.example', '/.//evil.example', '/x/..//evil.example'])('%s', async (callbackURL) => {
     const gateway = await startIdentityGateway();
     const browser = gateway.browser();
@@ -157,10 +156,10 @@ describe('whether an address has an account', () => {
   });
 
   test.each([
-    ['signs in', '/api/auth/sign-in/email', { password: 'a wrong password' }],
-    ['wants a new password', '/api/auth/request-password-reset', {}],
-    ['wants the link again', '/api/auth/send-verification-email', {}],
-  ])('is told by no answer to whoever %s, nor by its time', async (_, path, more) => {
+    ['a sign-in', '/api/auth/sign-in/email', { password: 'a wrong password' }],
+    ['a request for a new password', '/api/auth/request-password-reset', {}],
+    ['a request for another verification link', '/api/auth/send-verification-email', {}],
+  ])('is revealed neither by the answer to %s nor by its timing', async (_, path, more) => {
     const gateway = await startIdentityGateway();
     await signUp(gateway, gateway.browser(), email);
     const ask = async (as: string) => {
@@ -244,9 +243,9 @@ describe('guessing passwords', () => {
     const attack = Array.from({ length: 150 }, (_, at) =>
       signIn(gateway.browser(`198.51.100.${at}`), `user${at}@example.org`),
     );
-    await eventually(async () => expect((await Promise.race(attack)).status).toBeGreaterThan(0));
+    expect([401, 503]).toContain((await Promise.race(attack)).status);
     const startedMs = performance.now();
-    // a name is looked up, and a file is read, by the same few threads as passwords are tried
+    // DNS look-ups and file reads use the same few threads as password hashes
     await readFile(import.meta.filename);
     expect(performance.now() - startedMs).toBeLessThan(1_000);
     const statuses = (await Promise.all(attack)).map(({ status }) => status);
@@ -332,7 +331,7 @@ test('the error page runs no script from its parameters', async () => {
   expect(headers.get('content-security-policy')).toContain("default-src 'none'");
 });
 
-describe('what is not offered', () => {
+describe('the gateway does not serve', () => {
   test.each([
     '/list-sessions',
     '/revoke-session',

@@ -81,10 +81,10 @@ describe('an email address and a password', () => {
     const token = resetToken(await resetMail(gateway, browser, email));
     for (const more of ['?callbackURL=/', '/', '%3E', ')'])
       await browser.get(`/api/auth/reset-password/${token}${more}`);
-    const told = JSON.stringify([await allEvents(gateway.database.db), log.lines]);
-    expect(told).not.toContain(email);
-    for (const secret of [goodPassword, token]) expect(told).not.toContain(secret);
-    expect(told).toContain('reset-password');
+    const recorded = JSON.stringify([await allEvents(gateway.database.db), log.lines]);
+    expect(recorded).not.toContain(email);
+    for (const secret of [goodPassword, token]) expect(recorded).not.toContain(secret);
+    expect(recorded).toContain('reset-password');
     expect(JSON.stringify(await allEvents(gateway.database.db))).not.toContain('203.0.113.1');
   });
 
@@ -229,8 +229,8 @@ describe('a session', () => {
       'signed with another secret',
       (value: string) => signedValue('another secret', value.split('.')[0] ?? ''),
     ],
-    ['of no form', () => '%E0%A4%A'],
-  ])('whose cookie is %s is no session, and nobody either', async (_, edit) => {
+    ['malformed', () => '%E0%A4%A'],
+  ])('whose cookie is %s is invalid, and its request is not anonymous either', async (_, edit) => {
     const gateway = await startIdentityGateway();
     const browser = gateway.browser();
     await signInByWallet(browser);

@@ -117,7 +117,7 @@ describe('an OpenID provider', () => {
   });
 
   test.each(['https://evil.example/', '//evil.example', '/\\evil.example'])(
-    'leads nobody to %s',
+    'redirects no client to %s',
     async (url) => {
       const { gateway } = await startBoth();
       for (const key of ['callbackURL', 'errorCallbackURL', 'newUserCallbackURL'])
@@ -184,7 +184,7 @@ describe("a provider's callback is refused", () => {
 
 describe('an email address', () => {
   test.each(['unproven', 'quoted', 'silent'])(
-    'that the provider has not proven makes nobody a user: %s',
+    'that the provider has not verified creates no user: %s',
     async (login) => {
       const both = await startBoth();
       const browser = both.gateway.browser();

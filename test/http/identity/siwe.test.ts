@@ -172,7 +172,7 @@ describe('a message is refused', () => {
     ['with a field twice', (text: string) => `${text}\nIssued At: ${inMinutes(0)}`],
     ['with carriage returns', (text: string) => text.replaceAll('\n', '\r\n')],
     ['that is empty', () => ''],
-  ])('%s, though it is signed so', async (_, edit) => {
+  ])('%s, although its signature is valid', async (_, edit) => {
     const gateway = await startIdentityGateway();
     const wallet = newWallet();
     const body = await siweFor(gateway.browser(), wallet);
@@ -183,10 +183,10 @@ describe('a message is refused', () => {
 
   test.each([
     ['with a high s', (signature: string) => highS(signature)],
-    ['cut', (signature: string) => signature.slice(0, -2)],
-    ['of nothing', () => '0x'],
-    ['of no hex', () => 'signature'],
-  ])('signed by a signature %s', async (_, edit) => {
+    ['that is truncated', (signature: string) => signature.slice(0, -2)],
+    ['that is empty', () => '0x'],
+    ['that is not hexadecimal', () => 'signature'],
+  ])('with a signature %s', async (_, edit) => {
     const gateway = await startIdentityGateway();
     const body = await siweFor(gateway.browser(), newWallet());
     const answer = await verify(gateway.browser(), { ...body, signature: edit(body.signature) });
@@ -194,11 +194,11 @@ describe('a message is refused', () => {
   });
 
   test.each([
-    ['nothing', {}],
+    ['an empty object', {}],
     ['an array', []],
     ['numbers', { address: 1, message: 2, signature: 3 }],
-    ['no JSON', '{'],
-  ])('nor is %s', async (_, body) => {
+    ['invalid JSON', '{'],
+  ])('when the body is %s', async (_, body) => {
     const gateway = await startIdentityGateway();
     expect(await verify(gateway.browser(), body)).toMatchObject({ status: 400 });
   });
