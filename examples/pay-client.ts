@@ -13,14 +13,14 @@ const devnet = JSON.parse(await readFile(DEVNET, 'utf8')) as {
   payer_private_key: `0x${string}`;
 };
 
-// the wallet: here the devnet's, with toy money. The SDK's own spending limits are for real money: leave them on there
+// the devnet's wallet, with test money. With real money, leave the SDK's own spending limits on
 const account = privateKeyToAccount(devnet.payer_private_key);
 const client = x402Client.fromConfig({
   schemes: [{ network: 'eip155:*', client: new ExactEvmScheme(account) }],
   spendControls: false,
 });
 
-// asks, gets a 402 with an offer, signs it, asks again: all in one call
+// requests, gets a 402 with an offer, signs it and requests again, all in one call
 const payingFetch = wrapFetchWithPayment(fetch, client);
 const response = await payingFetch(`${devnet.gateway_url}/x402/jobs/${service}/${job}`, {
   method: 'POST',
@@ -31,7 +31,7 @@ const answer = (await response.json()) as { receipt_url: string; receipt_token: 
 console.log(response.status, answer);
 if (response.status !== 202) process.exit(1);
 
-// 202 means paid and enqueued; the receipt tells when it is done, and holds the result
+// 202 means paid and enqueued; the receipt shows when the job is done, and has the result
 for (;;) {
   const receipt = (await (
     await fetch(answer.receipt_url, { headers: { authorization: `Bearer ${answer.receipt_token}` } })

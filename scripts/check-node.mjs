@@ -1,4 +1,4 @@
-// Runs before any TypeScript is loaded, so that an old Node says what is wrong instead of a syntax error.
+// Runs before any TypeScript is loaded, so that an old Node reports its version and not a syntax error.
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < 22 || (major === 22 && minor < 19)) {
   console.error(

@@ -54,12 +54,12 @@ export function storedArtifacts(): string {
 }
 
 function runCompiler(input: object): z.infer<typeof compilerOutput> {
-  // Required, not imported: its own types are of an older module system and say `any` throughout.
+  // required, not imported: its own types are for an older module system and are all `any`
   const compiler: Compiler = createRequire(import.meta.url)('solc');
   return compilerOutput.parse(JSON.parse(compiler.compile(JSON.stringify(input))));
 }
 
-/** `bytecode` is what a deployment sends, `deployedBytecode` what the address then has. */
+/** A deployment sends `bytecode`; the contract's address then has `deployedBytecode`. */
 function artifactOf(output: z.infer<typeof compilerOutput>, fileName: string): [string, object] {
   const name = path.basename(fileName, '.sol');
   const compiled = output.contracts[fileName]?.[name];
@@ -76,5 +76,5 @@ function main(isCheck: boolean): void {
     throw new Error('artifacts.json is not what the contracts compile to');
 }
 
-// import.meta.main would need a newer Node than we do.
+// import.meta.main needs a newer Node than this project
 if (process.argv[1] === import.meta.filename) main(process.argv.includes('--check'));

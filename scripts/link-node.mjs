@@ -1,4 +1,4 @@
-// npm before 11.7 or so leaves out .bin/node when several platform packages carry the same bin: link it ourselves.
+// npm before 11.7 or so leaves out .bin/node when several platform packages carry the same bin, so this script links it.
 import { existsSync, readdirSync, symlinkSync } from 'node:fs';
 
 const modules = new URL('../node_modules/', import.meta.url);

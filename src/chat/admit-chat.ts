@@ -48,7 +48,7 @@ function checkRequest(caller: Caller, request: ChatRequest, model: ModelConfig):
   return unpriced && refuse(unpriced);
 }
 
-/** Refuses a request without credentials, and says how it could be paid. */
+/** Refuses a request without credentials, with the ways to pay for it. */
 function refuseUnpaid({ spending }: Pick<ChatContext, 'spending'>, costMicros: bigint): Refused {
   const message =
     'This model costs credit, and the request carries no credential: send an API key, or use a model of the free tier.';

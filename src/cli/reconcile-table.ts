@@ -8,7 +8,7 @@ const mostShown = 20;
 type NetworkJson = ReportJson['networks'][number];
 type Tokens = ReadonlyMap<string, Pick<AccountJson, 'symbol' | 'decimals'>>;
 
-/** What a reconciliation says to a person, a line each. */
+/** The lines that show a reconciliation to a person. */
 export function reconcileLines(report: ReportJson): string[] {
   const { period, accounts, networks, classes, result, breaks, open_items } = report;
   const tokens = new Map(accounts.map((account) => [`${account.network}/${account.asset}`, account]));
@@ -98,7 +98,7 @@ function classLines(name: string, found: ClassJson | undefined, tokens: Tokens):
 function itemLine(item: ItemFields, tokens: Tokens): string {
   const { ledger_amount, chain_amount, quote_digest, seq, transaction, block_number, why } = item;
   if (item.of === 'token')
-    return `  ${item.asset} on ${item.network}: ${item.decimals} decimals are said, and the contract has ${item.chain_decimals ?? 'none'}`;
+    return `  ${item.asset} on ${item.network}: ${item.decimals} decimals are configured, and the contract has ${item.chain_decimals ?? 'none'}`;
   const money = (atoms: string) => moneyText(item, atoms, tokens);
   const amounts = [
     ...(ledger_amount === undefined ? [] : [`ledger ${money(ledger_amount)}`]),

@@ -14,7 +14,7 @@ export class Wrong {
   }
 }
 
-/** A TOML string that `read` turns into a value, or says what is wrong with it; `expected` refuses other kinds. */
+/** A TOML string that `read` turns into a value or a mistake; `expected` is the message for other types. */
 export function text<T>(read: (text: string) => T | Wrong, expected = 'must be a string') {
   return z.string(expected).transform((raw, context): T => {
     const value = read(raw);
@@ -24,7 +24,7 @@ export function text<T>(read: (text: string) => T | Wrong, expected = 'must be a
   });
 }
 
-/** A TOML string that matches; `expected` says what is wanted. */
+/** A TOML string that matches; `expected` is the message otherwise. */
 export function matching(pattern: RegExp, expected: string) {
   return z.string('must be a string').regex(pattern, expected);
 }

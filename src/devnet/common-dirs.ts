@@ -14,7 +14,7 @@ import { isWorkedIn } from './processes.ts';
 
 /** A directory every account can reach, and that outlives a reboot. */
 const commonDir = '/var/tmp';
-/** The file in a directory of ours that names the path it exists for. */
+/** The file in such a directory that contains the path to which the directory belongs. */
 const ownerFile = 'owner';
 
 /**
@@ -27,7 +27,7 @@ export function ownCommonDir(name: string): string {
   const dir = path.join(commonDir, `${ownPrefix()}${name}`);
   mkdirSync(dir, { recursive: true });
   if (!isOursAlone(dir)) throw new Error(`${dir} exists and is not ours alone: remove it and start again`);
-  // Whatever the umask says: other accounts have to get in.
+  // regardless of the umask, other accounts need access
   chmodSync(dir, 0o755);
   return dir;
 }

@@ -8,7 +8,7 @@ const routing = z.object({
   api_key_funded: z.string(),
   api_key_empty: z.string(),
   api_key_expired: z.string(),
-  /** Whom messages of wallets are signed for. */
+  /** The domain for which wallets sign their messages. */
   siwe_domain: z.string(),
   /** Where mails are written. */
   mail_dir: z.string(),

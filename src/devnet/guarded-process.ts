@@ -33,7 +33,7 @@ export interface GuardedProcess {
   stop(): Promise<void>;
 }
 
-/** What children see of the environment: enough for /bin/sh to work, nothing of ours. */
+/** The environment of child processes: enough for /bin/sh, and none of this process's variables. */
 export const childEnv = { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' } as const;
 
 const logKeptChars = 8192;

@@ -136,7 +136,7 @@ function framesWithout(scene: Scene, missing?: 'usage' | 'done'): readonly strin
   if (!isStream(scene))
     return [JSON.stringify({ ...bodyOf(answer), ...(hasUsage ? {} : { usage: undefined }) })];
   const isWanted = wantsUsage(request);
-  // As OpenAI does it: where usage is wanted, the chunks before it say null.
+  // as OpenAI does: when usage is requested, the chunks before it have the usage null
   const chunks = chunksOf(answer).map((chunk) => eventOf(isWanted ? { ...chunk, usage: null } : chunk));
   const usage = isWanted && hasUsage ? [eventOf(usageChunkOf(answer))] : [];
   return [...chunks, ...usage, ...(missing === 'done' ? [] : [done])];
@@ -156,7 +156,7 @@ function framesWithNull(scene: Scene): readonly string[] {
   return [eventOf({ ...usageChunkOf(scene.answer), choices: null, usage: null }), ...framesOf(scene)];
 }
 
-/** Who answers and the first token, or as much of a body. */
+/** The role and the first token, or the first 60 characters of a body. */
 function beginning(scene: Scene): readonly Step[] {
   const frames = framesOf(scene);
   return written(isStream(scene) ? frames.slice(0, 2) : [frames.join('').slice(0, 60)]);

@@ -34,7 +34,7 @@ export interface ModelUpstream {
   readonly url: string;
   /** The last thousand, oldest first. */
   readonly calls: readonly ModelCall[];
-  /** Fails every further completion so, whatever its prompt says; undefined heals. */
+  /** Gives every further completion this fault, whatever its prompt requests; undefined ends it. */
   failWith(fault: Fault | undefined): void;
   readonly close: () => Promise<void>;
 }
@@ -71,9 +71,14 @@ export async function startModelUpstream(options: ModelUpstreamOptions = {}): Pr
     const call: Call = { headers, body, clientPort: socket.remotePort, sentBytes: 0, state: 'answering' };
     calls.push(call);
     if (calls.length > callsKept) calls.shift();
-    const asked = readRequest(body, models);
-    const present = fault ?? faultIn(asked, options.name ?? 'model');
-    await play(stepsOf(asked, answerOf(asked), present, options), response, call, options.pieceMs);
+    const modelRequest = readRequest(body, models);
+    const present = fault ?? faultIn(modelRequest, options.name ?? 'model');
+    await play(
+      stepsOf(modelRequest, answerOf(modelRequest), present, options),
+      response,
+      call,
+      options.pieceMs,
+    );
   };
   const service = await serve(async (request, response) => {
     try {

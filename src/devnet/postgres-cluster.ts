@@ -6,8 +6,8 @@ import { type ClusterPlaces, makePrivate } from './postgres-places.ts';
 import { isAlive } from './processes.ts';
 
 /**
- * Creates the cluster, if there is none. It gets its name only when it is whole: a PG_VERSION file alone says
- * nothing, initdb writes that first.
+ * Creates the cluster, if there is none. It gets its name only when it is complete: a PG_VERSION file alone proves
+ * nothing, as initdb writes that first.
  * @throws with initdb's own message when it fails
  */
 export async function initialize(

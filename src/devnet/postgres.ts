@@ -21,7 +21,7 @@ export interface EmbeddedPostgresOptions {
 export interface EmbeddedPostgres {
   /** The postmaster. */
   readonly pid: number;
-  /** A connection URL for the superuser `postgres`, who needs no password; database `postgres` if not named. */
+  /** A connection URL for the superuser `postgres`, without a password; database `postgres` if not named. */
   url(database?: string): string;
   /** Shuts down in order (open sessions are ended) and resolves when no process is left. Safe to call twice. */
   stop(): Promise<void>;

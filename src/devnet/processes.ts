@@ -12,7 +12,7 @@ export function isAlive(pid: number): boolean {
 }
 
 /**
- * Whether any live process has `dir` as its working directory; undefined where the system does not tell (no
+ * Whether any live process has `dir` as its working directory; undefined when the system does not show it (no
  * /proc). Zombies do not count: they have none.
  */
 export function isWorkedIn(dir: string): boolean | undefined {

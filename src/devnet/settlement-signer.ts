@@ -35,7 +35,7 @@ const firstPollMs = 5;
 const slowestPollMs = 100;
 
 /**
- * A facilitator's key as the SDK wants it. Any number of settlements may run at once: what can be refused is
+ * A facilitator's key in the SDK's interface. Any number of settlements may run concurrently: what can be refused is
  * refused before a nonce is taken, then transactions are sent in turn.
  */
 export function createSettlementSigner(options: SettlementSignerOptions): FacilitatorEvmSigner {
@@ -82,9 +82,9 @@ function viemAbi(abi: readonly unknown[]): Abi {
 }
 
 /**
- * The nonce is asked of the node for each transaction, never remembered: so it is right after a send that
- * failed halfway, and after a test has rolled the chain back. That takes one transaction at a time, from asking
- * to sent; some 2 ms each on a local chain.
+ * The nonce is read from the node for each transaction and not cached: so it is right after a send that failed
+ * halfway, and after a test has rolled the chain back. So one transaction at a time is sent, in some 2 ms on a local
+ * chain.
  */
 function sendInTurn(client: SigningClient): (transaction: Transaction) => Promise<Hex> {
   const { address } = client.account;

@@ -15,7 +15,7 @@ interface Ledger {
 /** Creates a key and records it. The key itself is returned only here; the database stores its SHA-256. */
 export async function issueApiKey(
   { pool, lane }: Pick<Ledger, 'pool' | 'lane'>,
-  asked: {
+  request: {
     readonly accountId: number;
     readonly name: string;
     /** When omitted: all models, later ones included. */
@@ -27,7 +27,7 @@ export async function issueApiKey(
     readonly tokenId?: number | undefined;
   },
 ): Promise<{ readonly keyId: number; readonly key: string }> {
-  const { accountId, name, models, capMicros, expiresAt, tokenId } = asked;
+  const { accountId, name, models, capMicros, expiresAt, tokenId } = request;
   const key = newApiKey(randomBytes(apiKeyRandomBytes));
   const keyId = await createApiKey(pool, {
     accountId,

@@ -32,37 +32,37 @@ export function guardAdapter(inner: DBAdapter, identity: Pick<Identity, 'pool' |
   const guarded: DBAdapter = {
     ...inner,
     // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the signature is the library's
-    async create<T extends Row, R = T>(asked: Parameters<DBAdapter['create']>[0]): Promise<R> {
-      if (asked.model === 'account') return inner.create({ ...asked, data: withoutTokens(asked.data) });
-      if (asked.model !== 'session') return inner.create(asked);
-      const { token } = asked.data as Row;
-      const data = { ...asked.data, token: hashed(token), ipAddress: '', userAgent: '' };
-      return { ...(await inner.create<Row, R>({ ...asked, data })), token };
+    async create<T extends Row, R = T>(query: Parameters<DBAdapter['create']>[0]): Promise<R> {
+      if (query.model === 'account') return inner.create({ ...query, data: withoutTokens(query.data) });
+      if (query.model !== 'session') return inner.create(query);
+      const { token } = query.data as Row;
+      const data = { ...query.data, token: hashed(token), ipAddress: '', userAgent: '' };
+      return { ...(await inner.create<Row, R>({ ...query, data })), token };
     },
-    async findOne<T>(asked: Parameters<DBAdapter['findOne']>[0]): Promise<T | null> {
-      if (asked.model !== 'session') return inner.findOne<T>(asked);
-      const row = await inner.findOne<T>({ ...asked, where: byHash(asked.where) });
-      return row && { ...row, token: tokenIn(asked.where) };
+    async findOne<T>(query: Parameters<DBAdapter['findOne']>[0]): Promise<T | null> {
+      if (query.model !== 'session') return inner.findOne<T>(query);
+      const row = await inner.findOne<T>({ ...query, where: byHash(query.where) });
+      return row && { ...row, token: tokenIn(query.where) };
     },
-    async findMany<T>(asked: Parameters<DBAdapter['findMany']>[0]): Promise<T[]> {
-      if (asked.model !== 'session') return inner.findMany<T>(asked);
-      const rows = await inner.findMany<T>({ ...asked, where: byHash(asked.where) });
-      return rows.map((row) => ({ ...row, token: tokenIn(asked.where) }));
+    async findMany<T>(query: Parameters<DBAdapter['findMany']>[0]): Promise<T[]> {
+      if (query.model !== 'session') return inner.findMany<T>(query);
+      const rows = await inner.findMany<T>({ ...query, where: byHash(query.where) });
+      return rows.map((row) => ({ ...row, token: tokenIn(query.where) }));
     },
-    async update<T>(asked: Parameters<DBAdapter['update']>[0]): Promise<T | null> {
-      if (asked.model === 'account') return inner.update({ ...asked, update: withoutTokens(asked.update) });
-      if (asked.model !== 'session') return inner.update(asked);
-      const row = await inner.update<T>({ ...asked, where: byHash(asked.where) });
-      return row && { ...row, token: tokenIn(asked.where) };
+    async update<T>(query: Parameters<DBAdapter['update']>[0]): Promise<T | null> {
+      if (query.model === 'account') return inner.update({ ...query, update: withoutTokens(query.update) });
+      if (query.model !== 'session') return inner.update(query);
+      const row = await inner.update<T>({ ...query, where: byHash(query.where) });
+      return row && { ...row, token: tokenIn(query.where) };
     },
-    updateMany: (asked) =>
-      inner.updateMany(asked.model === 'session' ? { ...asked, where: byHash(asked.where) } : asked),
-    async delete(asked) {
-      if (asked.model === 'session') await endAll(byHash(asked.where));
-      else await inner.delete(asked);
+    updateMany: (query) =>
+      inner.updateMany(query.model === 'session' ? { ...query, where: byHash(query.where) } : query),
+    async delete(query) {
+      if (query.model === 'session') await endAll(byHash(query.where));
+      else await inner.delete(query);
     },
-    deleteMany: (asked) =>
-      asked.model === 'session' ? endAll(byHash(asked.where)) : inner.deleteMany(asked),
+    deleteMany: (query) =>
+      query.model === 'session' ? endAll(byHash(query.where)) : inner.deleteMany(query),
     // the library's own transaction would use the adapter without this wrapper
     transaction: (run) => run(guarded),
   };

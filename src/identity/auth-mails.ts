@@ -27,7 +27,7 @@ export function sendResetMail(identity: Identity, to: string, url: string, token
   );
 }
 
-/** Tells the owner of an address that it has an account already: the page must not reveal that. */
+/** Informs the owner of an address that it has an account already: the page must not reveal that. */
 export function sendExistingMail(identity: Identity, to: string): Promise<void> {
   return send(
     identity,

@@ -168,8 +168,8 @@ function boundedPasswords() {
   };
   return {
     hash: (password: string) => inTurn(() => hashPassword(password)),
-    verify: (asked: { readonly hash: string; readonly password: string }) =>
-      inTurn(() => verifyPassword(asked)),
+    verify: (attempt: { readonly hash: string; readonly password: string }) =>
+      inTurn(() => verifyPassword(attempt)),
   };
 }
 

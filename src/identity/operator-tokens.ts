@@ -17,14 +17,14 @@ const stream = 'operator:tokens';
 /** Creates a token and records it. The token itself is returned only here; the database stores its SHA-256. */
 export async function issueOperatorToken(
   { pool, lane }: Ledger,
-  asked: {
+  request: {
     readonly name: string;
     readonly scopes: readonly OperatorScope[];
     readonly expiresAt?: Date | undefined;
   },
 ): Promise<{ readonly tokenId: number; readonly token: string }> {
   const token = prefix + randomBytes(32).toString('base64url');
-  const { name, scopes, expiresAt } = asked;
+  const { name, scopes, expiresAt } = request;
   const tokenId = await createToken(pool, { name, scopes, hash: hashOf(token), expiresAt });
   await lane.append({
     stream,

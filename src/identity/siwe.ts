@@ -67,16 +67,16 @@ export async function issueNonce(identity: Identity): Promise<SiweTerms> {
 export async function signInByWallet(
   identity: Identity,
   auth: Auth,
-  asked: WalletSignIn,
+  signIn: WalletSignIn,
   clientAddress: string,
 ): Promise<WalletAnswer> {
   const client = clientOf(clientAddress, identity.ipv6Prefix);
   const refusals = `siwe:${client}`;
   if (!(await countAuthFailure(identity.pool, refusals, perMinute, false))) return { kind: 'limited' };
   if (!(await takesTurn(identity, `siwe-try:${client}`, triesPerMinute))) return { kind: 'limited' };
-  const message = parseSiweMessage(asked.message);
+  const message = parseSiweMessage(signIn.message);
   const check = message
-    ? await checkMessage(identity, asked, message)
+    ? await checkMessage(identity, signIn, message)
     : { kind: 'refused' as const, reason: 'malformed' };
   if (check.kind === 'refused') {
     // concurrent refusals count like sequential ones

@@ -48,8 +48,8 @@ export function factsOf({
 }
 
 /**
- * Reads what the gateway says about a call: headers of a push, or the map of a lease. Undefined where something that
- * every call has is missing or out of form.
+ * Reads a call's metadata: headers of a push, or the map of a lease. Undefined when required metadata is missing or
+ * malformed.
  */
 export function readCall(
   metadata: Readonly<Record<string, unknown>>,

@@ -6,7 +6,7 @@ import type { Outcome } from './outcome.ts';
 import { encodeResult } from './result.ts';
 import type { Slots } from './slots.ts';
 
-/** How long a handler may take to heed its signal. */
+/** How long a handler may run after its abort before it is reported as stuck. */
 const stuckAfterMs = 1_000;
 const mostAfterSecs = 86_400;
 

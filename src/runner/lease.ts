@@ -1,10 +1,10 @@
 import { type ReceivedCall, readCall } from './call.ts';
 
-/** A call that is ours for a while. */
+/** A call that this runner has leased. */
 export interface Lease {
   readonly callId: number;
   readonly leaseId: string;
-  /** Undefined where the gateway said something about it that cannot be. */
+  /** Undefined when its metadata is invalid. */
   readonly call: ReceivedCall | undefined;
   readonly expiresAt: unknown;
 }

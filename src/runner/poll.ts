@@ -95,15 +95,15 @@ async function pollUntilStopped(context: PollContext): Promise<void> {
   }
 }
 
-function askForCalls({ client, slots, max, ...asked }: PollContext): Promise<LeaseAnswer> {
+function askForCalls({ client, slots, max, ...options }: PollContext): Promise<LeaseAnswer> {
   const body = {
     max: Math.max(1, Math.min(max, slots.free())),
-    lease_secs: asked.leaseSecs,
-    wait_secs: asked.waitSecs,
-    services: asked.services,
+    lease_secs: options.leaseSecs,
+    wait_secs: options.waitSecs,
+    services: options.services,
   };
-  const timeoutMs = asked.waitSecs * 1_000 + postTimeoutMs;
-  return client.post('/runner/leases', body, { signal: asked.stopping, timeoutMs });
+  const timeoutMs = options.waitSecs * 1_000 + postTimeoutMs;
+  return client.post('/runner/leases', body, { signal: options.stopping, timeoutMs });
 }
 
 const refusalHints: Readonly<Record<number, string | undefined>> = {
@@ -116,7 +116,7 @@ function refusal(gatewayUrl: string, { status, reason }: Extract<LeaseAnswer, { 
   return new RunnerError('gateway_refused', `${gatewayUrl} refuses this runner, ${hint}: ${reason}`);
 }
 
-/** Runs one leased call, keeps its lease meanwhile, and says what came of it. Never rejects. */
+/** Runs one leased call, extends its lease meanwhile, and reports its result. Never rejects. */
 async function serveLease(
   context: PollContext,
   lease: Lease,
@@ -174,7 +174,7 @@ async function keepLease(
   }
 }
 
-/** Says what came of a call until the gateway knows it. */
+/** Reports the result of a call, repeatedly until the gateway accepts it. */
 async function report(
   context: PollContext,
   lease: Lease,

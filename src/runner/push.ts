@@ -35,7 +35,7 @@ const statuses: Readonly<Record<Refused['code'] | Retry['code'], number>> = {
   handler_timeout: 504,
 };
 
-/** Verifies a pushed call, runs it and says what to answer. Never rejects. */
+/** Verifies a pushed call, runs it and returns the answer. Never rejects. */
 export async function answerPush(
   { headers, body }: PushRequest,
   { secret, runs, tell }: { readonly secret: string; readonly runs: Runs; readonly tell: Teller },

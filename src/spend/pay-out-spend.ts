@@ -134,7 +134,7 @@ async function attempt(
     const sinceSecs = Math.floor(Date.parse(accepted.at) / 1_000) - earlierSecs;
     const end = await prepaid.findSpendEnd(authHash, sinceSecs);
     if (end.kind === 'unavailable') return unavailable;
-    // the node has lost its logs, or lags behind the node that was asked before
+    // the node has lost its logs, or lags behind the node that answered before
     return end.value ? outcomeOf(prepaid, end.value) : { kind: 'retry', reason: 'claim_not_found' };
   }
   const answer = await prepaid.claimPayment(authHash, settings.recipient ?? prepaid.operator, waitMs);

@@ -2,7 +2,7 @@ import type { SpendAuthRefusal } from '../domain/spend/spend-auth.ts';
 
 /** Why a spend authorization does not pay for a request. Nothing is charged for that request. */
 export type SpendRefusal =
-  /** The authorization, or its account, is at fault. `message` says more than the fault's own sentence. */
+  /** The authorization, or its account, is at fault. `message` replaces the fault's general sentence by a more exact one. */
   | { readonly kind: 'invalid'; readonly fault: SpendAuthRefusal; readonly message?: string }
   /** The client's address sent too many credentials that failed. */
   | { readonly kind: 'too_many_failures' }

@@ -26,7 +26,7 @@ async function boundOf(gateway: Awaited<ReturnType<typeof startChatGateway>>, bo
 
 const body = { ...ask('words:3'), max_tokens: 50 };
 
-describe('credit', () => {
+describe('credit for completions', () => {
   test('for fourteen completions admits exactly fourteen of two hundred concurrent requests', async () => {
     const gateway = await startChatGateway({ chat: 'key_per_minute = 1000' });
     const hanging = { ...ask('words:3 fault:hang'), max_tokens: 50 };

@@ -35,7 +35,7 @@ async function scene() {
   };
 }
 
-describe('a full limit', () => {
+describe('a rate limit that is used up', () => {
   const one = { subject: 'ip:192.0.2.1', perMinute: 1 };
 
   test('refuses repeated requests without the lane, with a falling wait', async () => {
@@ -53,7 +53,7 @@ describe('a full limit', () => {
     expect(asked()).toBe(2);
   });
 
-  test('admits exactly one more at its edge', async () => {
+  test('admits exactly one more request when one is left', async () => {
     const { database, admit, asked, pass } = await scene();
     expect(codeOf(await admit(one))).toBe('ok');
     const retryMs = (await admit(one)).detail.retry_ms ?? 0;

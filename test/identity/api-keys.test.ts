@@ -100,7 +100,7 @@ describe('a revoked key', () => {
     });
   });
 
-  test('is neither a key of another account nor an unknown one', async () => {
+  test('must exist and belong to the account that revokes it', async () => {
     const { database, ledger, accountId } = await withAccount();
     const { keyId } = await issueApiKey(ledger, { accountId, name: 'a' });
     const stranger = await openCreditAccount(ledger, 'mallory');

@@ -45,7 +45,7 @@ export async function run(args: readonly string[]): Promise<number> {
     return 64;
   }
   if (!key) {
-    fail(`the caller's private key is wanted in ${keyVariable} or in --key-file FILE, never as an argument`);
+    fail(`set the caller's private key in ${keyVariable} or in --key-file FILE, never as an argument`);
     return 64;
   }
   const headers = await signedHeaders(key, job, body, values.nonce ?? randomUUID(), ttlSecs);

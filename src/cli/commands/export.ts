@@ -56,7 +56,7 @@ async function exportLedger({ 'from-seq': from = '1', out, ...rest }: Values): P
 
 async function exportBooks(values: Values, format: BookFormat): Promise<void> {
   const { input, from, to, 'exported-at': exportedAt } = values;
-  // what no clock is needed for is said before anything is opened
+  // mistakes that need no clock are reported before the database is opened
   takePeriod(from, to, Infinity);
   if (values['from-seq'] !== undefined)
     throw new ArgumentError(

@@ -2,8 +2,8 @@
 pragma solidity ^0.8.20;
 
 /// Version 1. Keeps the newest head of every log, under the key that wrote it: a log's size only ever grows here. A head is
-/// read back with one eth_call, from any node; its history is in the events. Nobody owns this contract, and nobody can change
-/// what another has written: one of them on a chain serves everybody.
+/// read back with one eth_call, from any node; its history is in the events. The contract has no owner, and no key can change
+/// what another key wrote, so one deployment on a chain serves all gateways.
 contract CheckpointAnchor {
     struct Head {
         uint64 size;

@@ -112,7 +112,7 @@ contract ShieldedCredits {
         if (!IToken(accounts[spend.commitment].token).transfer(recipient, spend.amount)) revert TransferFailed();
     }
 
-    /// The amount goes back to the account it came from: whoever calls cannot name another.
+    /// The amount returns to the account it came from: the sender cannot name another.
     function reclaimExpiredAuth(bytes32 authHash, bytes32 commitment) external {
         Spend storage spend = openSpend(authHash);
         if (commitment != spend.commitment) revert CommitmentMismatch(spend.commitment, commitment);

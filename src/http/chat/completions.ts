@@ -68,11 +68,11 @@ export function completionRoutes(current: () => ChatContext, cutShort: AbortSign
         client.abort(clientLeft);
       });
       const bodyBytes = Buffer.isBuffer(request.body) ? request.body.length : 0;
-      const asked = admit(context, request);
-      const flow = makeAdmitted(context, asked, client.signal);
+      const admission = admit(context, request);
+      const flow = makeAdmitted(context, admission, client.signal);
       inFlight.keep(request, flow);
       void context.running.add(flow);
-      const admitted = await waitLimit.within(asked);
+      const admitted = await waitLimit.within(admission);
       if (admitted === ledgerUnavailable) client.abort(gaveUp);
       const answer = admitted === ledgerUnavailable ? ledgerUnavailable : await flow;
       // the answer has begun, so the request's memory can be freed
@@ -87,10 +87,10 @@ const gaveUp = 'the ledger cannot be reached';
 
 async function makeAdmitted(
   context: ChatContext,
-  asked: Promise<AdmittedChat | Refused>,
+  admission: Promise<AdmittedChat | Refused>,
   signal: AbortSignal,
 ): Promise<ChatAnswer> {
-  const chat = await asked;
+  const chat = await admission;
   if (chat.kind === 'refused') return chat;
   if (!signal.aborted) return completeChat(context, chat, signal);
   dropChat(context, chat);

@@ -35,8 +35,8 @@ export function operatorCreditRoutes(ledger: Pick<ChatContext, 'pool' | 'db' | '
   return async (app: FastifyInstance): Promise<void> => {
     const route = routeOn(app, ledger);
 
-    route('GET', '/operator/keys', 'keys:read', keysQuery, async ({ asked, request, reply }) => {
-      const { account, ...page } = asked;
+    route('GET', '/operator/keys', 'keys:read', keysQuery, async ({ parsed, request, reply }) => {
+      const { account, ...page } = parsed;
       const accountId = account === undefined ? undefined : await findCreditAccount(ledger, account);
       if (account !== undefined && accountId === undefined)
         return sendRefusal(request, reply, 'account_not_found');
@@ -44,8 +44,8 @@ export function operatorCreditRoutes(ledger: Pick<ChatContext, 'pool' | 'db' | '
       return reply.send({ keys: keys.map(listedKeyJson) });
     });
 
-    route('POST', '/operator/keys', 'keys:write', keyRequest, async ({ asked, operator, reply }) => {
-      const { account, name, models, cap, days } = asked;
+    route('POST', '/operator/keys', 'keys:write', keyRequest, async ({ parsed, operator, reply }) => {
+      const { account, name, models, cap, days } = parsed;
       const nowMs = Date.now() + lane.state.clockOffsetMs;
       const { keyId, key } = await issueApiKey(ledger, {
         accountId: await openCreditAccount(ledger, account),
@@ -72,8 +72,8 @@ export function operatorCreditRoutes(ledger: Pick<ChatContext, 'pool' | 'db' | '
       },
     );
 
-    route('GET', '/operator/accounts', 'credit:read', accountsQuery, async ({ asked, reply }) => {
-      const accounts = await listAccounts(db, asked);
+    route('GET', '/operator/accounts', 'credit:read', accountsQuery, async ({ parsed, reply }) => {
+      const accounts = await listAccounts(db, parsed);
       return reply.send({ accounts: accounts.map(accountJson) });
     });
 
@@ -82,14 +82,14 @@ export function operatorCreditRoutes(ledger: Pick<ChatContext, 'pool' | 'db' | '
       '/operator/accounts/:account/grants',
       'credit:write',
       grantRequest,
-      async ({ asked, params, operator, request, reply }) => {
+      async ({ parsed, params, operator, request, reply }) => {
         const requestId = request.headers['idempotency-key'];
         if (requestId !== undefined && !requestIdPattern.test(String(requestId)))
           return sendRefusal(request, reply, 'invalid_request', { context: { details: badRequestId } });
         const account = params.account ?? '';
         const accountId = await findCreditAccount(ledger, account);
         if (accountId === undefined) return sendRefusal(request, reply, 'account_not_found');
-        const amountMicros = parseCredit(asked.amount) ?? 0n;
+        const amountMicros = parseCredit(parsed.amount) ?? 0n;
         const result = await grantCredit(ledger, accountId, amountMicros, {
           tokenId: operator.tokenId,
           requestId: requestId && String(requestId),
@@ -102,8 +102,8 @@ export function operatorCreditRoutes(ledger: Pick<ChatContext, 'pool' | 'db' | '
   };
 }
 
-type Handler<T> = (asked: {
-  readonly asked: T;
+type Handler<T> = (args: {
+  readonly parsed: T;
   readonly operator: OperatorToken;
   readonly params: { readonly key_id?: string; readonly account?: string };
   readonly request: FastifyRequest;
@@ -128,13 +128,13 @@ function routeOn(app: FastifyInstance, ledger: Pick<ChatContext, 'db'>) {
         const access = await authorizeOperator(ledger, request, scope);
         if (access.kind === 'refused') return sendRefusal(request, reply, access.code);
         const { operator } = access;
-        const asked = schema.safeParse(method === 'GET' ? request.query : request.body);
-        if (!asked.success) {
-          const context = { details: flattenError(asked.error) };
+        const parsed = schema.safeParse(method === 'GET' ? request.query : request.body);
+        if (!parsed.success) {
+          const context = { details: flattenError(parsed.error) };
           return sendRefusal(request, reply, 'invalid_request', { context });
         }
         const { params } = request;
-        return handle({ asked: asked.data, operator, params, request, reply });
+        return handle({ parsed: parsed.data, operator, params, request, reply });
       },
     });
   };

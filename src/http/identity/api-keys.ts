@@ -64,7 +64,7 @@ export function apiKeyRoutes(identity: Identity, current: () => ChatContext) {
   };
 }
 
-type Handler = (asked: {
+type Handler = (args: {
   readonly context: ChatContext;
   readonly user: SessionUser;
   readonly request: FastifyRequest;

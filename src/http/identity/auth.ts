@@ -59,24 +59,24 @@ async function answer(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const asked = readAuthRequest(request);
+  const authRequest = readAuthRequest(request);
   reply.headers(guards);
   // the path of a link is a secret, even when a mail program has added to it
   if (request.url.startsWith(`${base}/reset-password/`))
     noteFacts(request, { path: `${base}/reset-password/…` });
-  if (!asked) return sendRefusal(request, reply, 'not_found');
-  const attempt = attemptOf(identity, request, asked);
+  if (!authRequest) return sendRefusal(request, reply, 'not_found');
+  const attempt = attemptOf(identity, request, authRequest);
   const retryAfterSecs = attempt ? await takeAttempt(identity, request.ip, attempt) : 0;
   if (retryAfterSecs > 0) return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
-  const needsProviders = asked.provider !== undefined || providerPaths.includes(asked.path);
+  const needsProviders = authRequest.provider !== undefined || providerPaths.includes(authRequest.path);
   const auth = await door.load(needsProviders);
-  const couldRevealAccount = emailPaths[asked.path] !== undefined;
+  const couldRevealAccount = emailPaths[authRequest.path] !== undefined;
   const startedMs = performance.now();
   const response = await within(timeoutMs, auth.handler(toRequest(identity, request)));
   if (couldRevealAccount) await sleep(stepMs - ((performance.now() - startedMs) % stepMs));
   if (response === late || response.status >= 500)
     return sendRefusal(request, reply, 'sign_in_unavailable', { retryAfterSecs: 2 });
-  return sendResponse(identity, asked, response, reply);
+  return sendResponse(identity, authRequest, response, reply);
 }
 
 /** Undefined for a path that is not in its one canonical spelling: limits depend on the path. */
@@ -104,10 +104,10 @@ function emailIn(body: unknown): string {
 function attemptOf(
   { publicUrl }: Identity,
   request: FastifyRequest,
-  asked: AuthRequest,
+  authRequest: AuthRequest,
 ): Attempt | undefined {
-  if (request.method === 'GET') return asked.provider === undefined ? undefined : { kind: 'other' };
-  const { email, path } = asked;
+  if (request.method === 'GET') return authRequest.provider === undefined ? undefined : { kind: 'other' };
+  const { email, path } = authRequest;
   const kind = emailPaths[path];
   if (kind === 'password') {
     const device = cookieOf(request.headers.cookie, `${cookiePrefix(publicUrl())}.device`);
@@ -136,23 +136,24 @@ function toRequest({ publicUrl }: Identity, { method, url, headers, body }: Fast
 
 async function sendResponse(
   identity: Identity,
-  asked: AuthRequest,
+  authRequest: AuthRequest,
   response: Response,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const text = await response.text();
   const cookies = response.headers.getSetCookie();
-  if (asked.path === '/sign-in/email') {
-    if (response.ok) cookies.push(deviceCookie(identity, asked.email));
+  if (authRequest.path === '/sign-in/email') {
+    if (response.ok) cookies.push(deviceCookie(identity, authRequest.email));
     else if (response.status !== 400) await recordRefusal(identity, 'password', codeIn(text));
   }
   const location = response.headers.get('location');
   const refusedBy = location === null ? null : errorIn(location, identity.publicUrl());
-  if (asked.provider !== undefined && refusedBy !== null) {
-    const isOurs = identity.settings.providers.some(({ name }) => name === asked.provider);
-    await recordRefusal(identity, 'provider', refusedBy, isOurs ? asked.provider : undefined);
+  if (authRequest.provider !== undefined && refusedBy !== null) {
+    const isOurs = identity.settings.providers.some(({ name }) => name === authRequest.provider);
+    await recordRefusal(identity, 'provider', refusedBy, isOurs ? authRequest.provider : undefined);
   }
-  if (location !== null) reply.header('location', guardedLocation(asked, location, identity.publicUrl()));
+  if (location !== null)
+    reply.header('location', guardedLocation(authRequest, location, identity.publicUrl()));
   if (cookies.length > 0) reply.header('set-cookie', cookies);
   const type = response.headers.get('content-type');
   if (type !== null) reply.type(type);

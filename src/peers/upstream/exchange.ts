@@ -156,7 +156,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     }, timeoutMs);
   }
 
-  /** Starts the idle time-out anew. */
+  /** Restarts the idle time-out. */
   #watch(): void {
     if (this.#idleMs === undefined || this.#end) return;
     clearTimeout(this.#phase);

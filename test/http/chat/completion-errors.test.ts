@@ -93,7 +93,7 @@ test('an expired key raises an AuthenticationError on every route', async () => 
     expect((await gateway.get(path, key)).status).toBe(401);
 });
 
-test('a lack of credit is 402, and the client does not retry', async () => {
+test('a lack of credit is answered with 402, and the client does not retry', async () => {
   const gateway = await startChatGateway();
   const key = await gateway.key(1n);
   expect(await thrownBy(gateway, ask('x'), key)).toMatchObject({

@@ -104,7 +104,7 @@ test('many clients that do not read do not keep one that reads from its answer',
   expect((await Array.fromAsync(stream)).length).toBeGreaterThan(2);
 });
 
-test("a stream that is cut upstream is an error to OpenAI's client, never an end", async () => {
+test("a stream that the upstream cuts raises an error in OpenAI's client, and never ends normally", async () => {
   const gateway = await startChatGateway();
   const client = gateway.client(await gateway.key());
   for (const fault of ['cut_after_first_token', 'malformed_chunk', 'error_in_stream']) {

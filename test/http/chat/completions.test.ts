@@ -15,7 +15,7 @@ const tools = [
   },
 ];
 
-test("OpenAI's client gets a completion, and its cost is taken", async () => {
+test("OpenAI's client gets a completion, and its account is charged the cost", async () => {
   const gateway = await startChatGateway();
   const key = await gateway.key(1_000_000n);
   const { data, response, request_id } = await gateway

@@ -240,7 +240,7 @@ describe('a session', () => {
     expect(await userId(browser)).toBeUndefined();
   });
 
-  test('is a new one at each sign-in, whatever cookie was sent', async () => {
+  test('is new at each sign-in, whatever cookie was sent', async () => {
     const gateway = await startIdentityGateway();
     const [thief, victim] = [gateway.browser('198.51.100.1'), gateway.browser()];
     const { json: mine } = await signInByWallet(thief);
