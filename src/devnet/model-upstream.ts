@@ -71,14 +71,9 @@ export async function startModelUpstream(options: ModelUpstreamOptions = {}): Pr
     const call: Call = { headers, body, clientPort: socket.remotePort, sentBytes: 0, state: 'answering' };
     calls.push(call);
     if (calls.length > callsKept) calls.shift();
-    const modelRequest = readRequest(body, models);
-    const present = fault ?? faultIn(modelRequest, options.name ?? 'model');
-    await play(
-      stepsOf(modelRequest, answerOf(modelRequest), present, options),
-      response,
-      call,
-      options.pieceMs,
-    );
+    const completion = readRequest(body, models);
+    const present = fault ?? faultIn(completion, options.name ?? 'model');
+    await play(stepsOf(completion, answerOf(completion), present, options), response, call, options.pieceMs);
   };
   const service = await serve(async (request, response) => {
     try {
