@@ -21,7 +21,7 @@ export const accounts = {
   breakage: 'Income:Breakage',
   /** Spends carry no model's name. */
   spends: 'Income:Chat:SpendAuthorizations',
-  /** Credit given away, without money. */
+  /** Credit granted without payment. */
   creditGrants: 'Expenses:CreditGrants',
   /** Refunded, and the payment itself turned out not to stand. */
   lostRefunds: 'Expenses:LostRefunds',

@@ -19,7 +19,7 @@ export interface ChatError {
 export interface ChatProgress {
   /** The last that was given. */
   readonly usage?: ChatUsage;
-  /** Why the first choice ended: `stop`, `length`, `tool_calls`, …, or `other` for what is no such word. */
+  /** Why the first choice ended: `stop`, `length`, `tool_calls`, …, or `other` for any other text. */
   readonly finishReason?: string;
   /** Every choice that began has ended. */
   readonly isFinished: boolean;

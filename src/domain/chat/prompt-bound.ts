@@ -12,7 +12,7 @@ const levelsPerIndentToken = 4;
 const pieceUnits = 65_536;
 /** Marks on one character, with those that become marks. Normal forms sort them, in a time quadratic in their number. */
 const manyMarks = /[\p{M}\uff9e\uff9f]{8,}/gu;
-/** No mark has a normal form with more than so many times its bytes. */
+/** The normal form of a mark has at most this many times its bytes. */
 const maxMarkGrowth = 3;
 
 /**

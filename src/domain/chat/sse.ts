@@ -1,4 +1,4 @@
-/** One event of an event stream: what stands before a blank line. */
+/** One event of an event stream: the bytes before a blank line. */
 export interface SseEvent {
   /** The bytes as they came, the blank line included. */
   readonly raw: Buffer;
@@ -11,7 +11,7 @@ export interface SseEvent {
 export interface SseSplitter {
   /** The events that are whole with these bytes. None once an event was too large. */
   push(bytes: Buffer): SseEvent[];
-  /** What stands behind the last blank line, with two line feeds added that end it; undefined when that is nothing. */
+  /** The bytes after the last blank line, with two line feeds added that end it; undefined when that is nothing. */
   end(): SseEvent | undefined;
   /** An event was longer than the limit: what comes after it is dropped. */
   readonly isTooLarge: boolean;

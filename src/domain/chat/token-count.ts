@@ -12,7 +12,7 @@ export interface UsageEstimate {
 const pieceUnits = 512;
 /** Work done in one turn of the event loop: some milliseconds, 30 at worst. */
 const unitsPerTurn = 16_384;
-/** Of a longer text, so many units are counted, spread evenly, and stand for the rest. */
+/** Of a longer text, only this many units are counted, spread evenly; the rest is extrapolated. */
 const sampledUnits = 262_144;
 /** As OpenAI counts its own: around each message, and before the answer. */
 const messageTokens = 4;
@@ -22,7 +22,7 @@ const replyTokens = 3;
 export interface PromptSample {
   readonly messages: number;
   readonly text: string;
-  /** Of the whole text, which the sample stands for. */
+  /** Of the whole text that the sample represents. */
   readonly units: number;
 }
 

@@ -136,7 +136,7 @@ const messageMembers: Members = {
 /**
  * The error for the first thing in a request that is not known to cost the model's tokens and no more: other models and
  * tiers, services charged by the call, what is no text, limits under another name, what upstreams may make of a name that
- * is not known here. Null stands for a parameter left out. Undefined where all is known.
+ * is not known here. Null means that a parameter is left out. Undefined where all are known.
  * @param allowed top-level parameters that the operator takes as they are
  */
 export function unpricedParameter(

@@ -160,7 +160,7 @@ export const paymentEvents = {
       ...ofPayment,
       amount: uint256,
       transaction: hex32,
-      /** An operator's stands beside an `operator_settlement_resolved`. */
+      /** With evidence `operator`, an `operator_settlement_resolved` is appended with it. */
       evidence: z.enum(['facilitator', 'chain', 'operator']),
       block_number: uint256.optional(),
       block_hash: hex32.optional(),

@@ -4,7 +4,7 @@ import { personalSignDigest } from '../payments/caller-signature.ts';
 import type { Address } from '../values/primitives.ts';
 import { parseSignature, recoverSigner } from '../values/ethereum-signature.ts';
 
-/** A message of Sign-In with Ethereum (EIP-4361). Texts are as they stand in it; its version is always 1. */
+/** A message of Sign-In with Ethereum (EIP-4361). Texts are unchanged from the message; its version is always 1. */
 export interface SiweMessage {
   /** Of the address that the domain belongs to, without `://`. */
   readonly scheme?: string;
@@ -84,7 +84,7 @@ export function parseSiweMessage(text: string): SiweMessage | undefined {
 
 /**
  * The text of a message, for a wallet to sign.
- * @throws RangeError where a field cannot stand in one
+ * @throws RangeError where a field is not allowed in a message
  */
 export function siweMessage(message: SiweMessage): string {
   const text = [
@@ -100,7 +100,7 @@ export function siweMessage(message: SiweMessage): string {
   ].join('');
   const read = parseSiweMessage(text);
   if (!read || JSON.stringify(read) !== JSON.stringify(inOrder(message)))
-    throw new RangeError('a field cannot stand in a message of EIP-4361');
+    throw new RangeError('a field is not allowed in an EIP-4361 message');
   return text;
 }
 
@@ -110,21 +110,21 @@ function line(name: string, value: string | undefined): string {
 
 /** As the parser gives it: the same keys in the same order, none that is undefined. */
 function inOrder(message: SiweMessage): SiweMessage {
-  const { scheme: ofDomain, domain: host_, address, statement: told, uri: at, chainId, nonce } = message;
-  const { issuedAt, expirationTime, notBefore, requestId: request, resources } = message;
-  const whole = {
-    scheme: ofDomain,
-    domain: host_,
-    address,
-    statement: told,
-    uri: at,
-    chainId,
-    nonce,
-    issuedAt,
+  const ordered = {
+    scheme: message.scheme,
+    domain: message.domain,
+    address: message.address,
+    statement: message.statement,
+    uri: message.uri,
+    chainId: message.chainId,
+    nonce: message.nonce,
+    issuedAt: message.issuedAt,
+    expirationTime: message.expirationTime,
+    notBefore: message.notBefore,
+    requestId: message.requestId,
+    resources: message.resources,
   };
-  return JSON.parse(
-    JSON.stringify({ ...whole, expirationTime, notBefore, requestId: request, resources }),
-  ) as SiweMessage;
+  return JSON.parse(JSON.stringify(ordered)) as SiweMessage;
 }
 
 /** The values that a message must have for this gateway. */

@@ -107,7 +107,7 @@ export interface LeafRange {
   readonly to: number;
 }
 
-/** The ranges whose hashes prove that a leaf stands at `index` in a tree of `size`, from the leaf up. */
+/** The ranges whose hashes prove that a leaf is at `index` in a tree of `size`, from the leaf up. */
 export function inclusionRanges(index: number, size: number): LeafRange[] {
   if (!(index >= 0 && index < size)) throw new RangeError(`no leaf ${index} in a tree of ${size}`);
   const ranges: LeafRange[] = [];

@@ -77,7 +77,7 @@ export type SettlementOutcome =
 export interface ClaimedTransfer {
   readonly network: Caip2;
   readonly transaction: string;
-  /** `unseen` if no chain was asked where in the transaction it stands. */
+  /** `unseen` if no chain was queried for its position in the transaction. */
   readonly logIndex: number | 'unseen';
   readonly paymentNonce: Hex;
 }

@@ -257,7 +257,7 @@ export class LedgerFacts {
 
   #isClosed(payment: PaymentFact): boolean {
     const { status, call, refunded, startedAt, settled } = payment;
-    // it may have landed all the same
+    // it may have landed nevertheless
     if (status === 'settlement_failed') return this.#isOfOtherDays(startedAt, startedAt);
     if (!settled || !(call?.status === 'completed' || refunded)) return false;
     if (this.positionOf(payment) === 'in' || this.recorded(settled.at) === 'in') return false;

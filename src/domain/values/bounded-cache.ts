@@ -1,4 +1,4 @@
-/** A map of at most so many entries: the one set longest ago is evicted first. */
+/** A map with a limited number of entries: the oldest entry is evicted first. */
 export interface BoundedCache<K, V> {
   get(key: K): V | undefined;
   set(key: K, value: V): void;

@@ -1,9 +1,9 @@
-/** How a process shows that it runs, and when it counts as gone. */
+/** How a process shows that it runs, and when others treat it as stopped. */
 export interface Presence {
-  /** Without a heartbeat for so long, a process counts as gone and others finish its work. */
+  /** After this time without a heartbeat, others treat a process as stopped and finish its work. */
   readonly silentSecs: number;
   readonly heartbeatMs: number;
 }
 
-/** The same for every process on one ledger: holds and spends of a process that is gone are taken over. */
+/** The same for every process on one ledger: holds and spends of a stopped process are taken over. */
 export const presence: Presence = { silentSecs: 15, heartbeatMs: 3_000 };

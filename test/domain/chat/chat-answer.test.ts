@@ -15,7 +15,7 @@ function progressOf(...chunks: readonly string[]) {
   return reader.progress;
 }
 
-describe('usage', () => {
+describe('the usage of a chat answer', () => {
   test.each([
     [usage, read],
     [
@@ -53,11 +53,11 @@ describe('usage', () => {
     [null, undefined],
     [undefined, undefined],
     [7, undefined],
-  ])('%j', (value, expected) => {
+  ])('is read from %j', (value, expected) => {
     expect(readUsage(value)).toEqual(expected);
   });
 
-  test('given twice is the last', () => {
+  test('is the last one where it is sent twice', () => {
     const second = { ...usage, completion_tokens: 6, total_tokens: 9 };
     expect(progressOf(chunk({ usage }), chunk({ usage: second })).usage?.completionTokens).toBe(6);
   });
@@ -70,7 +70,7 @@ describe('usage', () => {
   );
 });
 
-describe('a chunk', () => {
+describe('a chunk of a chat answer', () => {
   const part = { kind: 'part', isUsageOnly: false };
   const usageOnly = { kind: 'part', isUsageOnly: true };
   const malformed = { kind: 'malformed' };
@@ -96,11 +96,11 @@ describe('a chunk', () => {
     ['"a"', malformed],
     ['{"error":{"message":"no","code":429}}', { kind: 'error', error: { message: 'no', code: '429' } }],
     [chunk({ error: { message: 'no' } }), { kind: 'error', error: { message: 'no' } }],
-  ])('%s', (data, expected) => {
+  ])('is classified: %s', (data, expected) => {
     expect(createChatReader().readChunk(data)).toEqual(expected);
   });
 
-  test('is never more than read: any JSON has an answer', () => {
+  test('with any JSON never throws', () => {
     fc.assert(
       fc.property(fc.json(), fc.json(), (one, other) => {
         const reader = createChatReader();
@@ -112,7 +112,7 @@ describe('a chunk', () => {
   });
 });
 
-describe('an answer', () => {
+describe('a chat answer', () => {
   test('is finished when every choice that began has ended', () => {
     expect(progressOf().isFinished).toBe(false);
     expect(progressOf(chunk()).isFinished).toBe(false);
@@ -128,7 +128,7 @@ describe('an answer', () => {
     ['a b', 'other'],
     ['', undefined],
     [7, undefined],
-  ])('finished with %j tells %j', (reason, expected) => {
+  ])('finished with %j has the finish reason %j', (reason, expected) => {
     expect(progressOf(ended(0, reason)).finishReason).toBe(expected);
   });
 
@@ -190,7 +190,7 @@ describe('an answer', () => {
   });
 });
 
-describe('an error', () => {
+describe('an error of an upstream', () => {
   test.each([
     [
       { error: { message: 'm', type: 't', param: 'p', code: 'c' } },
@@ -207,7 +207,7 @@ describe('an error', () => {
     [{ message: 'm' }, undefined],
     ['error', undefined],
     [null, undefined],
-  ])('%j', (value, expected) => {
+  ])('is read from %j', (value, expected) => {
     expect(readChatError(value)).toEqual(expected);
   });
 

@@ -14,7 +14,7 @@ function errorOf(body: Buffer): OpenAiError['body']['error'] {
   return read.invalid.body.error;
 }
 
-/** What goes up, of a good body with more parameters. */
+/** The body sent to the upstream for a good body with more parameters. */
 function rewritten(extra: object, change: Partial<Parameters<typeof rewriteForUpstream>[1]> = {}): unknown {
   const whole = { upstreamModel: 'theirs', forceUsage: false, ...change };
   return JSON.parse(rewriteForUpstream(chatRequest(extra), whole));
@@ -146,12 +146,12 @@ describe('a chat request', () => {
     expect(errorOf(Buffer.from(text))).toMatchObject({ code: 'invalid_json', param: null });
   });
 
-  test('is refused where it is nested too deep, before anything recurses into it', () => {
+  test('is refused where it is nested too deep, before it is parsed', () => {
     const bomb = Buffer.from(`{"model":"m","messages":${'['.repeat(1_000_000)}`);
     expect(errorOf(bomb).message).toBe('The request body is nested deeper than 128 levels.');
   });
 
-  test('is refused where it holds too much, before anything is made of it', () => {
+  test('is refused where it has too many values, before it is parsed', () => {
     const many = Buffer.from(`{"model":"m","messages":[${'0,'.repeat(5_000_000)}0]}`);
     expect(errorOf(many).message).toBe(
       'The request body holds more than 200000 values: commas, colons and opening brackets are counted.',
@@ -168,14 +168,14 @@ describe('a chat request', () => {
     },
   );
 
-  test('never has its own words repeated in an error', () => {
+  test('is never quoted in an error', () => {
     const words = { role: 7, hush: 'hush' };
     const error = errorOf(chatBody({ stream: 'hush', messages: [words], model: 'hush'.repeat(99) }));
     expect(JSON.stringify(error)).not.toContain('hush');
   });
 });
 
-describe('the request that goes up', () => {
+describe('the request to the upstream', () => {
   const base = { model: 'theirs', messages: [{ role: 'user', content: 'hello' }] };
 
   test('has another name for the model, and is the same otherwise', () => {
@@ -225,7 +225,7 @@ describe('the request that goes up', () => {
     });
   });
 
-  test('leaves the request as it was', () => {
+  test('does not change the request of the client', () => {
     const request = chatRequest({ stream: true, stream_options: {} });
     const before = JSON.stringify(request);
     rewriteForUpstream(request, { upstreamModel: 'theirs', maxTokens: 5, forceUsage: true });

@@ -5,7 +5,7 @@ import { refusedRequestError } from '../../../src/domain/chat/refused-request.ts
 const own = "The model's server refused the request.";
 const messageOf = (message: string): string => refusedRequestError({ message }).body.error.message;
 
-describe('what an upstream says of a request', () => {
+describe("the upstream's message about a refused request", () => {
   test.each([
     "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (8000 in the messages, 1000 in the completion).",
     "Invalid 'messages[1].content': expected a string, got null.",
@@ -14,7 +14,7 @@ describe('what an upstream says of a request', () => {
     "Unsupported value: 'temperature' does not support 0.2 with this model; e.g. use 1.0.",
     'response_format.json_schema.schema must be an object',
     'tool_calls[0].function.arguments is no JSON: line 1 column 12',
-  ])('is told as it stands: %s', (message) => {
+  ])('is passed on unchanged: %s', (message) => {
     expect(messageOf(message)).toBe(message);
   });
 
@@ -37,8 +37,8 @@ describe('what an upstream says of a request', () => {
     ['request 0123456789abcdef0123456789abcdef failed', 'request … failed'],
     ['ask ops@models.example now', 'ask … now'],
     ['no image at data:image/png;base64,AAAA= here', 'no image at … here'],
-  ])('is told without what it runs on and what opens it: %s', (message, told) => {
-    expect(messageOf(message)).toBe(told);
+  ])('is passed on without hosts, paths and secrets: %s', (message, expected) => {
+    expect(messageOf(message)).toBe(expected);
   });
 
   test.each([
@@ -49,7 +49,7 @@ describe('what an upstream says of a request', () => {
     ['', 'x'],
     ['https://a.example/', undefined],
     ['...!', undefined],
-  ])('is not told where it is of the account, or nothing: %s', (message, code) => {
+  ])('is replaced where it is about the account or empty: %s', (message, code) => {
     expect(refusedRequestError({ message, ...(code !== undefined && { code }) }).body.error.message).toBe(
       own,
     );

@@ -50,7 +50,7 @@ function dataOf(bytes: Buffer): (string | undefined)[] {
     .split(/\r\n|\r|\n/);
   const found: (string | undefined)[] = [];
   let data: string | undefined;
-  // What stands behind the last line end is no line yet.
+  // The text after the last line end is not a complete line yet.
   for (const line of lines.slice(0, -1)) {
     if (line === '') {
       found.push(data);
@@ -104,7 +104,7 @@ describe('an event stream cut anywhere', () => {
         for (const piece of cut(bytes, cuts))
           for (const { raw } of splitter.push(piece)) expect(raw.length).toBeLessThanOrEqual(limit);
         const longest = Math.max(0, ...split([bytes]).events.map(({ raw }) => raw.length));
-        // An event may have one byte more or less: the LF behind a CR stands where the cut leaves it.
+        // An event may have one byte more or less: the LF after a CR belongs to the piece that the cut puts it in.
         expect(splitter.isTooLarge || longest <= limit + 1).toBe(true);
         expect(splitter.isTooLarge ? splitter.push(Buffer.from('data\n\n')) : []).toEqual([]);
       }),
@@ -112,7 +112,7 @@ describe('an event stream cut anywhere', () => {
   });
 });
 
-describe('an event', () => {
+describe('a server-sent event', () => {
   test.each([
     ['data: a\n\n', { data: 'a' }],
     ['data:a\n\n', { data: 'a' }],
@@ -124,7 +124,7 @@ describe('an event', () => {
     ['datas: a\n\n', {}],
     ['event: error\ndata: a\n\n', { name: 'error', data: 'a' }],
     ['data: \u{1F600}\n\n', { data: '\u{1F600}' }],
-  ])('%j', (text, expected) => {
+  ])('is parsed from %j', (text, expected) => {
     const { events } = split([Buffer.from(text)]);
     expect(events).toEqual([{ raw: Buffer.from(text), ...expected }]);
   });

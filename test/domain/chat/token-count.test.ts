@@ -29,7 +29,7 @@ describe('the tokens of a text', () => {
   });
 
   test.each([
-    ['one word without an end', 'a'],
+    ['one very long word', 'a'],
     ['blanks', ' '],
     ['characters of several code points', '👩‍👩‍👧'],
     ['a script without blanks', '漢'],
@@ -41,7 +41,7 @@ describe('the tokens of a text', () => {
     clearInterval(other);
     expect(tokens).toBeGreaterThan(0);
     expect(tokens).toBeLessThanOrEqual(Buffer.byteLength(text));
-    // others had their turns meanwhile
+    // other work ran at the same time
     expect(turns).toBeGreaterThan(3);
   });
 });

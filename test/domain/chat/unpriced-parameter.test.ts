@@ -8,7 +8,7 @@ const saying = (extra: object) => ({ messages: [user, { ...user, ...extra }] });
 const withPart = (part: object) => saying({ content: [text, part] });
 const ownTool = { type: 'function', function: { name: 'f' } };
 
-describe('what may cost more than the tokens of its model', () => {
+describe('a parameter that may cost more than the tokens of its model', () => {
   test.each([
     // other models, tiers and services
     [{ models: ['another'] }, 'models'],
@@ -49,13 +49,13 @@ describe('what may cost more than the tokens of its model', () => {
     [{ user: { fallbacks: [] } }, 'user'],
     [{ stop: [{ models: [] }] }, 'stop'],
     [{ stream_options: { include_usage: true, provider: 'x' } }, 'stream_options'],
-    // a proxy's own words
+    // parameters of a proxy
     [{ api_base: 'https://elsewhere.example' }, 'api_base'],
     [{ api_key: 'k' }, 'api_key'],
     [{ mock_response: 'x' }, 'mock_response'],
     [{ priority: 0 }, 'priority'],
     [{ num_retries: 9 }, 'num_retries'],
-    // Object's own names are nobody's
+    // names of Object.prototype are not parameters
     [{ toString: 'x' }, 'toString'],
     [{ constructor: 'x' }, 'constructor'],
     // tools of the upstream
@@ -80,7 +80,7 @@ describe('what may cost more than the tokens of its model', () => {
       withPart({ type }),
       'messages[1].content[1]',
     ]),
-  ] as [object, string][])('%j is refused, and %s is named', (extra, param) => {
+  ] as [object, string][])('in %j is refused, and %s is named', (extra, param) => {
     const error = unpricedParameter(chatRequest(extra));
     expect(error).toMatchObject({ status: 400, body: { error: { param, code: 'unsupported_parameter' } } });
     expect(error?.body.error.message).toContain(param);
@@ -90,7 +90,7 @@ describe('what may cost more than the tokens of its model', () => {
     [{ ['a<b>\n"c".d-e_f ' + 'x'.repeat(99)]: 1 }, `abc.d-e_f${'x'.repeat(55)}`],
     [{ '\u0000 ü': 1 }, null],
     [saying({ 'bad\nname': 1 }), 'messages[1].badname'],
-  ])('%j is named by what is plain in its name', (extra, param) => {
+  ])('in %j is named by the plain characters of its name', (extra, param) => {
     expect(unpricedParameter(chatRequest(extra))?.body.error.param).toBe(param);
   });
 
@@ -154,11 +154,11 @@ describe('what may cost more than the tokens of its model', () => {
         { role: 'tool', tool_call_id: 'c', content: '42' },
       ],
     },
-  ])('is not %j', (extra) => {
+  ])('is not found in %j', (extra) => {
     expect(unpricedParameter(chatRequest(extra))).toBeUndefined();
   });
 
-  test('may be taken all the same where the operator says so', () => {
+  test('is accepted where the operator allows it', () => {
     const request = chatRequest({ thinking: { type: 'enabled' }, service_tier: 'flex' });
     expect(unpricedParameter(request, ['thinking', 'service_tier'])).toBeUndefined();
     expect(unpricedParameter(request, ['thinking'])?.body.error.param).toBe('service_tier');

@@ -103,7 +103,7 @@ describe('the cost of a completion', () => {
     ).toBe(BigInt(most) * 129n);
   });
 
-  test.each([-1, 0.5, Number.NaN, Infinity, 2 ** 53])('is not told for %d tokens', (tokens) => {
+  test.each([-1, 0.5, Number.NaN, Infinity, 2 ** 53])('throws a RangeError for %d tokens', (tokens) => {
     const price = priceOf('1', '1');
     expect(() => costMicros({ promptTokens: tokens, completionTokens: 0, price })).toThrow(RangeError);
     expect(() => upperBoundMicros({ promptTokensBound: 0, maxTokens: tokens, n: 1, price })).toThrow(
@@ -111,7 +111,7 @@ describe('the cost of a completion', () => {
     );
   });
 
-  test('is not told for a price of nothing', () => {
+  test('throws a RangeError for a price of 0', () => {
     const price = { inputNanosPerMillion: 0n, outputNanosPerMillion: 1n };
     expect(() => costMicros({ promptTokens: 1, completionTokens: 0, price })).toThrow(RangeError);
   });

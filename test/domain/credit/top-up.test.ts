@@ -4,14 +4,20 @@ import { topUpMicros } from '../../../src/domain/credit/top-up.ts';
 
 const par = { numerator: 1n, scale: 0 };
 
-describe('what paid tokens are worth in credit', () => {
+describe('the credit for paid tokens', () => {
   test.each([
-    ['a token of six decimals, atom for micro', 10_000_001n, 6, par, 10_000_001n],
-    ['one of eighteen, rounded down', 1_999_999_999_999n, 18, par, 1n],
-    ['less than a micro is nothing', 999_999_999_999n, 18, par, 0n],
-    ['a token without decimals', 3n, 0, par, 3_000_000n],
-    ['at a rate, rounded down', 1_000_000n, 6, { numerator: 10_812_345_678n, scale: 10 }, 1_081_234n],
-  ])('%s', (_, atoms, decimals, rate, micros) => {
+    ['one micro per atom with six decimals', 10_000_001n, 6, par, 10_000_001n],
+    ['rounded down with eighteen decimals', 1_999_999_999_999n, 18, par, 1n],
+    ['zero for less than a micro', 999_999_999_999n, 18, par, 0n],
+    ['a whole unit per atom without decimals', 3n, 0, par, 3_000_000n],
+    [
+      'converted at a rate and rounded down',
+      1_000_000n,
+      6,
+      { numerator: 10_812_345_678n, scale: 10 },
+      1_081_234n,
+    ],
+  ])('is %s', (_, atoms, decimals, rate, micros) => {
     expect(topUpMicros(atoms, decimals, rate)).toBe(micros);
   });
 

@@ -22,7 +22,7 @@ describe('an error of the routing API', () => {
     expect(openAiError(name)).toMatchObject({ status, body: { error: { code } } });
   });
 
-  test('has the four fields of OpenAI and no other, whichever it is', () => {
+  test('always has the four fields of OpenAI and no other', () => {
     for (const name of Object.keys(openAiErrors) as OpenAiErrorName[]) {
       expect({ name, ...openAiError(name).body }).toEqual({
         name,
@@ -36,7 +36,7 @@ describe('an error of the routing API', () => {
     }
   });
 
-  test('tells more where more is known', () => {
+  test('has the given parameter and message', () => {
     expect(openAiError('invalid_value', { param: 'n', message: 'n is too large.' }).body.error).toEqual({
       message: 'n is too large.',
       type: 'invalid_request_error',
@@ -45,7 +45,7 @@ describe('an error of the routing API', () => {
     });
   });
 
-  test('is not to be tried again where that is of no use', () => {
+  test('tells clients not to retry only for replays and an exhausted daily quota', () => {
     const names = Object.keys(openAiErrors) as OpenAiErrorName[];
     expect(names.filter((name) => !openAiError(name).retry)).toEqual([
       'nonce_replay',

@@ -10,7 +10,7 @@ test('every refusal has an error status and whole sentences', () => {
   }
 });
 
-test('every refusal with status 503 says when to come back, except where only its source knows', () => {
+test('every refusal with status 503 has a default Retry-After, except sign_in_unavailable', () => {
   const withoutWait = entries
     .filter(([code, { status }]) => status === 503 && defaultRetryAfterSecs(code) === undefined)
     .map(([code]) => code);

@@ -101,11 +101,11 @@ describe('every event', () => {
   });
 
   test.each(types)('%s has no field beside those of its schema', (type) => {
-    expect(encodes(type, { ...examples[type], note: 'text of a stranger' })).toThrow('note');
+    expect(encodes(type, { ...examples[type], note: 'unknown text' })).toThrow('note');
   });
 
   test.each(types)('%s is refused on reading where writing would refuse it', (type) => {
-    const data = JSON.stringify({ ...examples[type], note: 'text of a stranger' });
+    const data = JSON.stringify({ ...examples[type], note: 'unknown text' });
     expect(() => decodeLeaf(leafOf(type, data))).toThrow('note');
   });
 });
@@ -129,7 +129,7 @@ describe('the data of an event', () => {
     ['an amount that is a number', 'payment_settled', { ...settled, amount: 1 }],
     ['an amount of 79 digits', 'payment_settled', { ...settled, amount: '9'.repeat(79) }],
     ['a network by name', 'payment_settled', { ...settled, network: 'base' }],
-    ['evidence by hearsay', 'payment_settled', { ...settled, evidence: 'client' }],
+    ['an unknown kind of evidence', 'payment_settled', { ...settled, evidence: 'client' }],
     ['no options', 'quote_issued', { ...quoted, options: [] }],
     ['an id beyond 2^53', 'quote_issued', { ...quoted, service_id: 2 ** 53 }],
     ['a negative id', 'quote_issued', { ...quoted, job_index: -1 }],
@@ -172,8 +172,8 @@ describe('a leaf', () => {
     ['the type of another event', leafOf('enqueued', data), '"payment_nonce"'],
     ['a newer schema', leafOf('delivered', data, { schema: 2 }), '"schema"'],
     ['no schema', leafOf('delivered', data, { schema: undefined }), '"schema"'],
-    ['no place', leafOf('delivered', data, { seq: 0 }), '"seq"'],
-    ['a place beyond 2^53', leafOf('delivered', data, { seq: 2 ** 53 }), '"seq"'],
+    ['no seq', leafOf('delivered', data, { seq: 0 }), '"seq"'],
+    ['a seq beyond 2^53', leafOf('delivered', data, { seq: 2 ** 53 }), '"seq"'],
     ['no version', leafOf('delivered', data, { version: 0 }), '"version"'],
     ['no stream', leafOf('delivered', data, { stream: undefined }), '"stream"'],
     ['no time', leafOf('delivered', data, { at: undefined }), '"at"'],

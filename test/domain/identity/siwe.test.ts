@@ -61,7 +61,7 @@ const anyMessage: fc.Arbitrary<SiweMessage> = fc.record(
   { requiredKeys: ['domain', 'address', 'uri', 'chainId', 'nonce', 'issuedAt'] },
 );
 
-test('what is built is read back as it was', () => {
+test('a sign-in message is parsed back to the fields it was built from', () => {
   fc.assert(
     fc.property(anyMessage, (message) => {
       expect(parseSiweMessage(siweMessage(message))).toEqual(message);
@@ -69,7 +69,7 @@ test('what is built is read back as it was', () => {
   );
 });
 
-test('every single edit of a message is refused, or changes what it says', () => {
+test('every edit of a sign-in message is refused or changes a field', () => {
   const edit = fc.record({
     at: fc.nat(),
     by: fc.oneof(fc.string({ minLength: 1, maxLength: 1 }), fc.constantFrom('\n', ' ', '0', 'a', 'Z', '')),
@@ -87,7 +87,7 @@ test('every single edit of a message is refused, or changes what it says', () =>
   );
 });
 
-test('messages of another library are read, and are the same', () => {
+test("a sign-in message is the same text as viem's", () => {
   const expirationTime = '2026-11-20T09:10:00.000Z';
   const { domain, uri, chainId, nonce, issuedAt } = plain;
   const text = createSiweMessage({
@@ -104,7 +104,7 @@ test('messages of another library are read, and are the same', () => {
   expect(siweMessage({ ...plain, statement: 'Hello.', expirationTime })).toBe(text);
 });
 
-describe('a text is no message', () => {
+describe('a sign-in message is refused', () => {
   const text = siweMessage(full);
   const edits: Record<string, string> = {
     'in lower-case address': text.replace(account.address, address),
@@ -149,7 +149,7 @@ describe('a text is no message', () => {
   });
 });
 
-test('a field that would break out of its line cannot be built', () => {
+test('a sign-in message with a line break in a field cannot be built', () => {
   const smuggled = 'Hello\n\nURI: https://evil.example';
   expect(() => siweMessage({ ...plain, statement: smuggled })).toThrow(RangeError);
   expect(() => siweMessage({ ...plain, statement: '' })).toThrow(RangeError);
@@ -161,7 +161,7 @@ test('a field that would break out of its line cannot be built', () => {
 
 const at = (ms: number) => new Date(ms).toISOString();
 
-describe('for us, now', () => {
+describe('a sign-in message for this gateway', () => {
   const nowMs = Date.parse('2026-11-20T09:00:30Z');
   const expected: SiweExpectation = {
     domain: 'gateway.example',
@@ -172,33 +172,37 @@ describe('for us, now', () => {
     maxSkewMs: 30_000,
   };
 
-  it('is a message that says what it must', () => {
+  it('is accepted with the expected fields', () => {
     expect(siweRefusal(plain, expected)).toBeUndefined();
     expect(siweRefusal({ ...full, expirationTime: at(nowMs + 1) }, expected)).toBeUndefined();
   });
 
   const faults: [string, Partial<SiweMessage>, ReturnType<typeof siweRefusal>][] = [
-    ['of another domain', { domain: 'evil.example' }, 'wrong_domain'],
-    ['of a domain that ends like ours', { domain: 'evilgateway.example' }, 'wrong_domain'],
-    ['of another port', { domain: 'gateway.example:444' }, 'wrong_domain'],
-    ['of another scheme', { scheme: 'http' }, 'wrong_domain'],
-    ['of another URI', { uri: 'https://evil.example/' }, 'wrong_uri'],
-    ['of a URI with our name as its user', { uri: 'https://gateway.example@evil.example/' }, 'wrong_uri'],
-    ['of a URI without encryption', { uri: 'http://gateway.example/' }, 'wrong_uri'],
-    ['of a URI inside another', { uri: 'blob:https://gateway.example/a-page' }, 'wrong_uri'],
-    ['of a URI without its slashes', { uri: 'https:gateway.example' }, 'wrong_uri'],
-    ['of another chain', { chainId: 5 }, 'wrong_chain'],
-    ['issued too long ago', { issuedAt: at(nowMs - 300_001) }, 'too_old'],
-    ['issued in the future', { issuedAt: at(nowMs + 30_001) }, 'from_the_future'],
-    ['expired this very moment', { expirationTime: at(nowMs) }, 'expired'],
-    ['expired by its time zone', { expirationTime: '2026-11-20T10:00:29+01:00' }, 'expired'],
-    ['that begins a moment later', { notBefore: at(nowMs + 1) }, 'not_yet_valid'],
+    ['it is of another domain', { domain: 'evil.example' }, 'wrong_domain'],
+    ['it is of a domain that ends like ours', { domain: 'evilgateway.example' }, 'wrong_domain'],
+    ['it is of another port', { domain: 'gateway.example:444' }, 'wrong_domain'],
+    ['it is of another scheme', { scheme: 'http' }, 'wrong_domain'],
+    ['it is of another URI', { uri: 'https://evil.example/' }, 'wrong_uri'],
+    [
+      'it is of a URI with our name as its user',
+      { uri: 'https://gateway.example@evil.example/' },
+      'wrong_uri',
+    ],
+    ['it is of a URI without encryption', { uri: 'http://gateway.example/' }, 'wrong_uri'],
+    ['it is of a URI inside another', { uri: 'blob:https://gateway.example/a-page' }, 'wrong_uri'],
+    ['it is of a URI without its slashes', { uri: 'https:gateway.example' }, 'wrong_uri'],
+    ['it is of another chain', { chainId: 5 }, 'wrong_chain'],
+    ['it was issued too long ago', { issuedAt: at(nowMs - 300_001) }, 'too_old'],
+    ['it was issued in the future', { issuedAt: at(nowMs + 30_001) }, 'from_the_future'],
+    ['it expires at this moment', { expirationTime: at(nowMs) }, 'expired'],
+    ['it has expired in its time zone', { expirationTime: '2026-11-20T10:00:29+01:00' }, 'expired'],
+    ['it becomes valid one millisecond later', { notBefore: at(nowMs + 1) }, 'not_yet_valid'],
   ];
-  it.each(faults)('is none %s', (_, change, fault) => {
+  it.each(faults)('is refused if %s', (_, change, fault) => {
     expect(siweRefusal({ ...plain, ...change }, expected)).toBe(fault);
   });
 
-  it('a time is as old as its zone says', () => {
+  it('is as old as its time zone says', () => {
     const hourEast = { ...plain, issuedAt: '2026-11-20T10:00:00.5+01:00' };
     expect(
       siweRefusal(hourEast, { ...expected, nowMs: Date.parse('2026-11-20T09:05:00.5Z') }),
@@ -209,7 +213,7 @@ describe('for us, now', () => {
   });
 });
 
-test('a signature is recovered without asking anybody, and only over the very text', async () => {
+test('the signer of a sign-in message is recovered offline, and only for the exact text', async () => {
   const text = siweMessage(plain);
   expect(toHex(siweDigest(text))).toBe(hashMessage(text));
   const signature = await account.signMessage({ message: text });

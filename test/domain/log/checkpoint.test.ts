@@ -12,7 +12,7 @@ const signer = noteSigner('jobs.example/log', seed);
 const verifier = parseVerifierKey(signer.verifierKey);
 const head = { origin: 'jobs.example/log', size: 42, root: Buffer.alloc(32, 1) };
 
-test('a checkpoint that was signed is read back', () => {
+test('a signed checkpoint is parsed back', () => {
   const note = signCheckpoint(head, signer);
   expect(note.split('\n').slice(0, 4)).toEqual([
     'jobs.example/log',
@@ -37,7 +37,7 @@ test("a note and a key of Go's sumdb are read as its own tools read them", () =>
   expect(key.verify(`${text} `, signature.subarray(4))).toBe(false);
 });
 
-test('a further signature, of a witness, is left to whoever knows it', () => {
+test('the additional signature of a witness is ignored', () => {
   const note = signCheckpoint(head, signer);
   const witness = noteSigner('witness.example', Buffer.alloc(32, 9));
   const text = note.slice(0, note.indexOf('\n\n') + 1);
@@ -59,8 +59,8 @@ test.each([
   ['no end', good.slice(0, -1), /not a signed note/],
   ['nothing', '', /not a signed note/],
   ['a control character', good.replace('jobs', 'jo\tbs'), /not a signed note/],
-])('a checkpoint with %s is refused in words', (_, note, word) => {
-  expect(() => openCheckpoint(note, verifier)).toThrow(word);
+])('a checkpoint with %s is refused with a message', (_, note, message) => {
+  expect(() => openCheckpoint(note, verifier)).toThrow(message);
 });
 
 test.each([

@@ -17,7 +17,7 @@ import {
 
 const sha = (...parts: Buffer[]) => createHash('sha256').update(Buffer.concat(parts)).digest();
 
-/** RFC 6962, section 2.1, word for word. */
+/** A direct implementation of RFC 6962, section 2.1. */
 function naiveRoot(leaves: readonly Buffer[]): Buffer {
   if (leaves.length === 0) return sha();
   if (leaves.length === 1) return sha(Buffer.of(0), leaves[0]!);
@@ -61,13 +61,13 @@ function grow(leaves: readonly Buffer[], nodes = new Map<string, Buffer>()): Rig
 const proofFrom = (ranges: readonly LeafRange[], nodes: ReadonlyMap<string, Buffer>) =>
   ranges.map((range) => rangeHash(nodesOf(range).map(({ level, index }) => nodes.get(`${level}/${index}`)!)));
 
-test("the roots of Certificate Transparency's test vectors", () => {
+test("the tree has the roots of Certificate Transparency's test vectors", () => {
   expect(emptyRoot().toString('hex')).toBe(roots[0]);
   const found = roots.map((_, size) => grow(vectors.slice(0, size)).root().toString('hex'));
   expect(found).toEqual(roots);
 });
 
-test("a known proof of those vectors: RFC 6962's inclusion of leaf 5 in 8, consistency of 6 in 8", () => {
+test('the proofs for inclusion of leaf 5 in 8 and consistency of 6 in 8 match those of Certificate Transparency', () => {
   const nodes = new Map<string, Buffer>();
   grow(vectors, nodes);
   const hex = (ranges: readonly LeafRange[]) => proofFrom(ranges, nodes).map((hash) => hash.toString('hex'));
@@ -83,7 +83,7 @@ test("a known proof of those vectors: RFC 6962's inclusion of leaf 5 in 8, consi
   ]);
 });
 
-test('the growing edge has the root of the definition, also when it is put away and taken up again', () => {
+test('the right edge has the root that RFC 6962 defines, also after it was serialized and restored', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 70 }), fc.nat(70), (raw, cut) => {
       const leaves = raw.map((bytes) => Buffer.from(bytes));
@@ -101,7 +101,7 @@ test('an edge that does not belong to its size is refused', () => {
   expect(() => RightEdge.from(1, Buffer.alloc(31))).toThrow(RangeError);
 });
 
-test('every inclusion proof up to 40 leaves holds, and holds for nothing else', () => {
+test('every inclusion proof up to 40 leaves verifies, and only for its own leaf', () => {
   for (let size = 1; size <= 40; size++) {
     const leaves = leavesOf(size);
     const nodes = new Map<string, Buffer>();
@@ -118,7 +118,7 @@ test('every inclusion proof up to 40 leaves holds, and holds for nothing else', 
   }
 });
 
-test('every consistency proof up to 40 leaves holds, and not for another history', () => {
+test('every consistency proof up to 40 leaves verifies, and not for a forked history', () => {
   const leaves = leavesOf(40);
   const rootOf = (size: number) => naiveRoot(leaves.slice(0, size));
   for (let size = 1; size <= 40; size++) {
@@ -134,7 +134,7 @@ test('every consistency proof up to 40 leaves holds, and not for another history
   }
 });
 
-test('a proof outside the tree is a mistake of the asker', () => {
+test('a request for a proof outside the tree throws a RangeError', () => {
   expect(() => inclusionRanges(8, 8)).toThrow(RangeError);
   expect(() => consistencyRanges(0, 8)).toThrow(RangeError);
   expect(() => consistencyRanges(9, 8)).toThrow(RangeError);

@@ -11,7 +11,7 @@ import {
   TileTree,
 } from '../../../src/domain/log/tiles.ts';
 
-test("the paths of the specification's examples", () => {
+test('tile paths match the examples of the specification', () => {
   expect(tilePath({ level: 0, index: 1_234_067, width: 256 })).toBe('tile/0/x001/x234/067');
   expect(tilePath({ level: 0, index: 273, width: 112 })).toBe('tile/0/273.p/112');
   expect(tilePath({ level: 'entries', index: 0, width: 1 })).toBe('tile/entries/000.p/1');
@@ -76,7 +76,7 @@ test('every node of a tree can be made from the tiles it grew, in pieces of any 
   }
 });
 
-test('an entry bundle tells the length before each leaf', () => {
+test('an entry bundle has the length before each leaf', () => {
   expect(entryBundle([Buffer.from('ab'), Buffer.from('')])).toEqual(Buffer.from([0, 2, 0x61, 0x62, 0, 0]));
   expect(entryBundle([Buffer.alloc(65_536)])).toBeUndefined();
 });

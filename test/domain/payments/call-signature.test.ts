@@ -72,7 +72,7 @@ describe('a signed call', () => {
     expect(refusal(change)).toBe(reason);
   });
 
-  test('verifies up to five minutes either way', () => {
+  test('verifies with a clock difference of up to five minutes', () => {
     expect(refusal({ nowSecs: call.timestampSecs + 300 })).toBe('none');
     expect(refusal({ nowSecs: call.timestampSecs - 300 })).toBe('none');
   });

@@ -27,7 +27,7 @@ const vectors = JSON.parse(
   readFileSync(new URL('caller-signature.vectors.json', import.meta.url), 'utf8'),
 ) as readonly Vector[];
 
-test.each(vectors)('golden vector: $name', (vector) => {
+test.each(vectors)('the caller signature of the golden vector "$name" is verified', (vector) => {
   const job = { serviceId: vector.service_id, jobIndex: vector.job_index };
   const body = Buffer.from(vector.body_hex.slice(2), 'hex');
   expect(callerMessage(job, body, vector)).toBe(vector.message);
@@ -51,7 +51,7 @@ const withV = (v: string) => signature.slice(0, -2) + v;
 const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 const highS = `0x${signature.slice(2, 66)}${(order - BigInt(`0x${signature.slice(66, 130)}`)).toString(16).padStart(64, '0')}1b`;
 
-test('a whole claim is read, its address in lower case', () => {
+test('complete caller credentials are parsed, with the address in lower case', () => {
   expect(claimOf({})).toMatchObject({ caller: address.toLowerCase(), nonce: 'n', expiry: nowSecs + 60 });
 });
 
@@ -90,18 +90,21 @@ test.each([
   ['an expiry in milliseconds', { expiry: String((nowSecs + 60) * 1_000) }, 'invalid_signature_expiry'],
   ['a negative expiry', { expiry: '-1' }, 'invalid_signature_expiry'],
   ['an expiry that is no number', { expiry: 'soon' }, 'invalid_signature_expiry'],
-  ['a fraction', { expiry: `${nowSecs}.5` }, 'invalid_signature_expiry'],
+  ['an expiry with a fraction', { expiry: `${nowSecs}.5` }, 'invalid_signature_expiry'],
   ['an expiry beyond the longest', { expiry: String(nowSecs + 86_401) }, 'invalid_signature_expiry'],
   ['an expiry that is over', { expiry: String(nowSecs) }, 'signature_expired'],
   ['an expiry long over', { expiry: '0' }, 'signature_expired'],
-] satisfies [string, Partial<CallerHeaders>, string][])('%s is %s', (_, change, code) => {
-  expect(claimOf(change)).toBe(code);
-});
+] satisfies [string, Partial<CallerHeaders>, string][])(
+  'caller credentials with %s are refused as %s',
+  (_, change, code) => {
+    expect(claimOf(change)).toBe(code);
+  },
+);
 
 test.each([
   ['v of 0 or 27', ['00', '1b']],
   ['v of 1 or 28', ['01', '1c']],
-])('%s mean the same', (_, [small, large]) => {
+])('a signature with %s has the same recovery id', (_, [small, large]) => {
   expect(parseSignature(withV(small!))?.recovery).toBe(parseSignature(withV(large!))?.recovery);
 });
 
@@ -111,10 +114,10 @@ test.each([
   ['lower-case caller', { caller: address.toLowerCase() }],
   ['upper-case caller', { caller: `0x${address.slice(2).toUpperCase()}` }],
   ['v of 0', { signature: withV('00') }],
-])('the %s is taken', (_, change) => {
+])('caller credentials with the %s are accepted', (_, change) => {
   expect(claimOf(change)).toBeTypeOf('object');
 });
 
-test('an address without 0x is none', () => {
+test('a caller address without 0x is refused', () => {
   expect(parseCaller(address.slice(2))).toBeUndefined();
 });

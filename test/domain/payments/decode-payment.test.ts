@@ -31,7 +31,7 @@ function without(path: string): unknown {
 }
 
 describe('a payment header', () => {
-  test('names its payment and its quote', () => {
+  test('is decoded to its payment and its quote', () => {
     expect(decodePayment(header)).toMatchObject({
       x402Version: 2,
       network: 'eip155:84532',
@@ -112,7 +112,7 @@ describe('a payment header', () => {
     expect(decodePayment(headerOf(value))).toBe('undecodable_payment');
   });
 
-  test('of version 1 names its payment, but neither an asset nor a quote', () => {
+  test('of version 1 is decoded to its payment, without an asset or a quote', () => {
     const v1 = { x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload: payload.payload };
     expect(decodeVersion(headerOf(v1), 1)).toMatchObject({
       x402Version: 1,
@@ -150,7 +150,7 @@ describe('a payment header', () => {
     ['no digest', withAccepted({ extra: { name: 'USD Coin' } })],
     ['a digest of 31 bytes', withAccepted({ extra: { quoteDigest: bytesOf('e5', 31) } })],
     ['a digest that is an object', withAccepted({ extra: { quoteDigest: {} } })],
-  ])('with %s names no quote, but its payment', (_, value) => {
+  ])('with %s is decoded to its payment, without a quote', (_, value) => {
     const payment = decoded(value);
     expect(payment.terms?.quoteDigest).toBeUndefined();
     expect(payment.nonce).toBe(nonce);
@@ -180,7 +180,7 @@ describe('the fingerprint of a payment', () => {
     ['junk in the payload', withPayload({ junk: 1 })],
     ['junk in the authorization', withAuthorization({ junk: 1, NONCE: '0x00' })],
     ['its keys in another order', shuffled],
-  ])('is the same with %s', (_, value) => {
+  ])('is the same for a payment with %s', (_, value) => {
     expect(nameOf(decoded(value))).toEqual(nameOf(decoded(payload)));
   });
 
@@ -189,12 +189,12 @@ describe('the fingerprint of a payment', () => {
     ['nonce', withAuthorization({ nonce: bytesOf('d5', 32) })],
     ['asset', withAccepted({ asset: bytesOf('a2', 20) })],
     ['network', withAccepted({ network: 'eip155:8453' })],
-  ])('differs with the %s', (_, value) => {
+  ])('differs for another %s', (_, value) => {
     expect(nameOf(decoded(value))).not.toEqual(nameOf(decoded(payload)));
   });
 });
 
-describe('decoding', () => {
+describe('decoding a payment header', () => {
   const words = ['undecodable_payment', 'payment_header_too_large'];
 
   test('never throws, whatever the header', () => {

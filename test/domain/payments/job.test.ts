@@ -7,7 +7,7 @@ describe('a job id in a path', () => {
     ['0', '0', { serviceId: 0, jobIndex: 0 }],
     ['1', '0', { serviceId: 1, jobIndex: 0 }],
     ['9007199254740991', '4294967295', { serviceId: maxServiceId, jobIndex: maxJobIndex }],
-  ])('%s/%s names a job', (service, index, job) => {
+  ])('%s/%s is accepted', (service, index, job) => {
     expect(parseJobId(service, index)).toEqual(job);
   });
 
@@ -33,9 +33,9 @@ describe('a job id in a path', () => {
     ['Arabic-Indic digits', '١'],
     ['full-width digits', '１'],
     ['a superscript', '²'],
-    ['a word', 'NaN'],
+    ['letters', 'NaN'],
     ['a null character', '1\u0000'],
-  ])('of %s names none', (_, text) => {
+  ])('with %s is refused', (_, text) => {
     expect(parseJobId(text, '0')).toBeUndefined();
     expect(parseJobId('0', text)).toBeUndefined();
   });
@@ -44,7 +44,7 @@ describe('a job id in a path', () => {
     expect(parseJobId('1', '4294967296')).toBeUndefined();
   });
 
-  test('is read back from its key, and no other text names the same job', () => {
+  test('is parsed back from its key, and no other text names the same job', () => {
     fc.assert(
       fc.property(fc.maxSafeNat(), fc.nat(maxJobIndex), (serviceId, jobIndex) => {
         const [service = '', index = ''] = jobKey({ serviceId, jobIndex }).split('/');

@@ -127,21 +127,21 @@ function recorded(events: readonly LedgerEvent[]): RecordedEvent[] {
   }));
 }
 
-const storyOf = (events: readonly LedgerEvent[]): QuoteState => foldQuote(recorded(events));
+const stateOf = (events: readonly LedgerEvent[]): QuoteState => foldQuote(recorded(events));
 
-const callOf = (events: readonly LedgerEvent[]) => storyOf(events).payments[0]?.call;
+const callOf = (events: readonly LedgerEvent[]) => stateOf(events).payments[0]?.call;
 
-/** How a stream stands after these events: the receipt's word, whether it is paid, whether it can be paid. */
-function standing(events: readonly LedgerEvent[], at = nowSecs) {
-  const story = storyOf(events);
-  return { state: receiptState(story, at), paid: isPaid(story), open: isOpen(story, at) };
+/** The state after these events: the receipt's state, whether it is paid, whether it can be paid. */
+function summaryOf(events: readonly LedgerEvent[], at = nowSecs) {
+  const quoteState = stateOf(events);
+  return { state: receiptState(quoteState, at), paid: isPaid(quoteState), open: isOpen(quoteState, at) };
 }
 
 describe('a quote', () => {
   test('is open until the second it expires in', () => {
-    expect(standing([quoted])).toEqual({ state: 'quoted', paid: false, open: true });
-    expect(standing([quoted], expiresAt - 1)).toEqual({ state: 'quoted', paid: false, open: true });
-    expect(standing([quoted], expiresAt)).toEqual({ state: 'expired', paid: false, open: false });
+    expect(summaryOf([quoted])).toEqual({ state: 'quoted', paid: false, open: true });
+    expect(summaryOf([quoted], expiresAt - 1)).toEqual({ state: 'quoted', paid: false, open: true });
+    expect(summaryOf([quoted], expiresAt)).toEqual({ state: 'expired', paid: false, open: false });
   });
 
   test('that was never issued cannot be paid', () => {
@@ -149,33 +149,33 @@ describe('a quote', () => {
     expect(isPaid(emptyQuoteState)).toBe(false);
   });
 
-  test('that a used payment names expires all the same', () => {
-    expect(standing([quoted, replayDenied], expiresAt).open).toBe(false);
+  test('for which a replay was denied still expires', () => {
+    expect(summaryOf([quoted, replayDenied], expiresAt).open).toBe(false);
   });
 });
 
 describe('a payment being settled', () => {
-  test('holds its quote, and nobody knows yet whether money moved', () => {
+  test('holds its quote, and it is unknown whether money moved', () => {
     const expected = { state: 'settling', paid: null, open: false };
-    expect(standing([quoted, verified, started()])).toEqual(expected);
-    expect(standing([quoted, verified, started()], expiresAt)).toEqual(expected);
+    expect(summaryOf([quoted, verified, started()])).toEqual(expected);
+    expect(summaryOf([quoted, verified, started()], expiresAt)).toEqual(expected);
   });
 
   test('of unknown outcome holds its quote and is not called unpaid, however late it is', () => {
     const expected = { state: 'settlement_unknown', paid: null, open: false };
-    expect(standing([quoted, started(), unknown()])).toEqual(expected);
-    expect(standing([quoted, started(), unknown()], expiresAt + 86_400)).toEqual(expected);
+    expect(summaryOf([quoted, started(), unknown()])).toEqual(expected);
+    expect(summaryOf([quoted, started(), unknown()], expiresAt + 86_400)).toEqual(expected);
   });
 
-  test('goes on when it is used again meanwhile', () => {
+  test('continues when a replay of it is denied', () => {
     const events = [quoted, started(), replayDenied];
-    expect(standing(events)).toEqual({ state: 'settling', paid: null, open: false });
-    expect(standing([...events, unknown()])).toMatchObject({ state: 'settlement_unknown', paid: null });
-    expect(standing([...events, settled(), enqueued])).toMatchObject({ state: 'enqueued', paid: true });
+    expect(summaryOf(events)).toEqual({ state: 'settling', paid: null, open: false });
+    expect(summaryOf([...events, unknown()])).toMatchObject({ state: 'settlement_unknown', paid: null });
+    expect(summaryOf([...events, settled(), enqueued])).toMatchObject({ state: 'enqueued', paid: true });
   });
 
   test('of unknown outcome may turn out to be paid', () => {
-    expect(standing([quoted, started(), unknown(), settled(), enqueued], expiresAt)).toEqual({
+    expect(summaryOf([quoted, started(), unknown(), settled(), enqueued], expiresAt)).toEqual({
       state: 'enqueued',
       paid: true,
       open: false,
@@ -183,7 +183,7 @@ describe('a payment being settled', () => {
   });
 
   test('of unknown outcome may turn out to be unpaid', () => {
-    expect(standing([quoted, started(), unknown(), failed()])).toEqual({
+    expect(summaryOf([quoted, started(), unknown(), failed()])).toEqual({
       state: 'settlement_failed',
       paid: false,
       open: true,
@@ -192,13 +192,13 @@ describe('a payment being settled', () => {
 
   test('that failed frees its quote for another until it expires', () => {
     const events = [quoted, started(), failed()];
-    expect(standing(events)).toEqual({ state: 'settlement_failed', paid: false, open: true });
-    expect(standing(events, expiresAt)).toEqual({ state: 'settlement_failed', paid: false, open: false });
+    expect(summaryOf(events)).toEqual({ state: 'settlement_failed', paid: false, open: true });
+    expect(summaryOf(events, expiresAt)).toEqual({ state: 'settlement_failed', paid: false, open: false });
   });
 
   test('is settled as soon as the money moved, with or without its call', () => {
-    expect(standing([quoted, started(), settled()])).toEqual({ state: 'settled', paid: true, open: false });
-    expect(standing(paid)).toEqual({ state: 'enqueued', paid: true, open: false });
+    expect(summaryOf([quoted, started(), settled()])).toEqual({ state: 'settled', paid: true, open: false });
+    expect(summaryOf(paid)).toEqual({ state: 'enqueued', paid: true, open: false });
   });
 });
 
@@ -206,8 +206,8 @@ describe('a second payment, after the first failed', () => {
   const second = [quoted, started(), failed(), started(secondNonce)];
 
   test('holds the quote again', () => {
-    expect(standing(second)).toEqual({ state: 'settling', paid: null, open: false });
-    expect(standing([...second, unknown(secondNonce)])).toEqual({
+    expect(summaryOf(second)).toEqual({ state: 'settling', paid: null, open: false });
+    expect(summaryOf([...second, unknown(secondNonce)])).toEqual({
       state: 'settlement_unknown',
       paid: null,
       open: false,
@@ -215,7 +215,7 @@ describe('a second payment, after the first failed', () => {
   });
 
   test('pays the quote', () => {
-    expect(standing([...second, settled(secondNonce), enqueuedFor(secondNonce)])).toEqual({
+    expect(summaryOf([...second, settled(secondNonce), enqueuedFor(secondNonce)])).toEqual({
       state: 'enqueued',
       paid: true,
       open: false,
@@ -223,31 +223,31 @@ describe('a second payment, after the first failed', () => {
   });
 
   test('may fail too, and frees the quote again', () => {
-    expect(standing([...second, failed(secondNonce)])).toEqual({
+    expect(summaryOf([...second, failed(secondNonce)])).toEqual({
       state: 'settlement_failed',
       paid: false,
       open: true,
     });
   });
 
-  test('leaves the first one as it was', () => {
-    const story = storyOf([...second, settled(secondNonce)]);
-    expect(paymentOf(story, { ...named, payer, nonce: firstNonce })).toMatchObject({
+  test('does not change the first payment', () => {
+    const quoteState = stateOf([...second, settled(secondNonce)]);
+    expect(paymentOf(quoteState, { ...named, payer, nonce: firstNonce })).toMatchObject({
       status: 'settlement_failed',
       reason: 'insufficient_funds',
     });
-    expect(paymentOf(story, { ...named, payer, nonce: secondNonce })).toMatchObject({
+    expect(paymentOf(quoteState, { ...named, payer, nonce: secondNonce })).toMatchObject({
       status: 'settled',
       settled: { transaction },
     });
-    expect(story.payments).toHaveLength(2);
+    expect(quoteState.payments).toHaveLength(2);
   });
 
-  test("is not moved by the first one's outcome, nor by one of another payer with its nonce", () => {
+  test('is not changed by the outcome of the first payment, nor by a payment of another payer with its nonce', () => {
     const other = { ...named, payment_nonce: secondNonce, payer: bytesOf('ee', 20), reason: 'timeout' };
     const events: LedgerEvent[] = [...second, { type: 'settlement_failed', data: other }];
-    expect(standing(events).state).toBe('settling');
-    expect(standing([...second, failed()]).state).toBe('settling');
+    expect(summaryOf(events).state).toBe('settling');
+    expect(summaryOf([...second, failed()]).state).toBe('settling');
   });
 });
 
@@ -264,8 +264,8 @@ describe('a payment that was believed to have failed and lands after another pai
     delivered,
   ];
 
-  test('has a call of its own, and the other keeps its own', () => {
-    const calls = storyOf(both).payments.map(({ call }) => call);
+  test('has its own call, and the other payment keeps its call', () => {
+    const calls = stateOf(both).payments.map(({ call }) => call);
     expect(calls).toEqual([
       { callId: 9, status: 'delivered' },
       { callId: 8, status: 'enqueued' },
@@ -274,49 +274,53 @@ describe('a payment that was believed to have failed and lands after another pai
 });
 
 describe('a refund', () => {
-  test('is what the receipt says, and the payment stays paid', () => {
+  test('is shown on the receipt, and the payment stays paid', () => {
     const expected = { state: 'refunded', paid: true, open: false };
-    expect(standing([...paid, dead, refunded])).toEqual(expected);
-    expect(standing([quoted, started(), settled(), refunded])).toEqual(expected);
-    expect(standing([...paid, delivered, completed, refunded])).toEqual(expected);
-    expect(storyOf([...paid, dead, refunded]).payments[0]).toMatchObject({
+    expect(summaryOf([...paid, dead, refunded])).toEqual(expected);
+    expect(summaryOf([quoted, started(), settled(), refunded])).toEqual(expected);
+    expect(summaryOf([...paid, delivered, completed, refunded])).toEqual(expected);
+    expect(stateOf([...paid, dead, refunded]).payments[0]).toMatchObject({
       status: 'settled',
       refunded: { version: 7, transaction: bytesOf('f8', 32), proof: { logIndex: 3 } },
       call: { status: 'dead_lettered' },
     });
   });
 
-  test('of the second of two payments leaves the first one as it was, and the other way round', () => {
+  test('of one of two payments does not change the other', () => {
     const both = [quoted, started(), failed(), started(secondNonce), settled(secondNonce)];
     const two = [...both, enqueuedFor(secondNonce, 8), settled(), enqueued];
-    expect(standing([...two, refunded]).state).toBe('enqueued');
-    expect(standing([...two, refundedFor(secondNonce), delivered]).state).toBe('delivered');
-    expect(standing([...two, refunded, refundedFor(secondNonce)]).state).toBe('refunded');
+    expect(summaryOf([...two, refunded]).state).toBe('enqueued');
+    expect(summaryOf([...two, refundedFor(secondNonce), delivered]).state).toBe('delivered');
+    expect(summaryOf([...two, refunded, refundedFor(secondNonce)]).state).toBe('refunded');
   });
 });
 
-describe('a settlement that does not stand', () => {
-  test('is open again with its call, where no runner had it', () => {
+describe('a settlement that was disproved or reorged out', () => {
+  test('is open again and loses its call, if no runner had the call', () => {
     const events = [...paid, disproved('withdrawn')];
-    expect(standing(events)).toEqual({ state: 'settlement_unknown', paid: null, open: false });
-    expect(storyOf(events).payments[0]).toMatchObject({ call: undefined, settled: undefined });
-    expect(standing([...paid, reorged('withdrawn')])).toEqual({ state: 'settling', paid: null, open: false });
+    expect(summaryOf(events)).toEqual({ state: 'settlement_unknown', paid: null, open: false });
+    expect(stateOf(events).payments[0]).toMatchObject({ call: undefined, settled: undefined });
+    expect(summaryOf([...paid, reorged('withdrawn')])).toEqual({
+      state: 'settling',
+      paid: null,
+      open: false,
+    });
   });
 
-  test('leaves its call with the runner that has it, and is not called paid', () => {
+  test('keeps its call if a runner has it, and is not reported as paid', () => {
     const events = [...paid, delivered, disproved('kept'), completed];
-    expect(standing(events)).toEqual({ state: 'settlement_unknown', paid: null, open: false });
-    expect(storyOf(events).payments[0]?.call).toMatchObject({ callId: 9, status: 'completed' });
-    expect(standing([...events, settled()])).toEqual({ state: 'completed', paid: true, open: false });
+    expect(summaryOf(events)).toEqual({ state: 'settlement_unknown', paid: null, open: false });
+    expect(stateOf(events).payments[0]?.call).toMatchObject({ callId: 9, status: 'completed' });
+    expect(summaryOf([...events, settled()])).toEqual({ state: 'completed', paid: true, open: false });
   });
 
-  test('keeps the transaction that was named for it as a place to look', () => {
-    expect(storyOf([...paid, disproved('withdrawn')]).payments[0]?.hints).toEqual([transaction]);
+  test('keeps the reported transaction as a hint', () => {
+    expect(stateOf([...paid, disproved('withdrawn')]).payments[0]?.hints).toEqual([transaction]);
   });
 });
 
 test("a confirmation replaces the facilitator's report with the chain's proof", () => {
-  expect(storyOf(paid).payments[0]?.settled).toEqual({
+  expect(stateOf(paid).payments[0]?.settled).toEqual({
     version: 4,
     seq: 103,
     at: '2027-01-15T08:00:03.000Z',
@@ -324,7 +328,7 @@ test("a confirmation replaces the facilitator's report with the chain's proof", 
     transaction,
     evidence: 'facilitator',
   });
-  expect(storyOf([...paid, confirmed]).payments[0]?.settled).toEqual({
+  expect(stateOf([...paid, confirmed]).payments[0]?.settled).toEqual({
     version: 4,
     seq: 103,
     at: '2027-01-15T08:00:03.000Z',
@@ -333,7 +337,7 @@ test("a confirmation replaces the facilitator's report with the chain's proof", 
     evidence: 'chain',
     proof: { blockNumber: 12n, blockHash: bytesOf('77', 32), logIndex: 3 },
   });
-  expect(standing([...paid, confirmed])).toEqual({ state: 'enqueued', paid: true, open: false });
+  expect(summaryOf([...paid, confirmed])).toEqual({ state: 'enqueued', paid: true, open: false });
 });
 
 describe('a paid call', () => {
@@ -341,16 +345,16 @@ describe('a paid call', () => {
     ['is enqueued', [], 'enqueued'],
     ['is delivered', [delivered], 'delivered'],
     ['is completed', [delivered, completed], 'completed'],
-    ['stays where it was when a delivery failed', [retried], 'enqueued'],
+    ['stays enqueued when a delivery failed', [retried], 'enqueued'],
     ['is completed at a later attempt', [delivered, retried, delivered, completed], 'completed'],
     ['is dead-lettered', [delivered, retried, dead], 'dead_lettered'],
     ['is enqueued again by the operator', [dead, requeued], 'enqueued'],
-    ['is completed after that', [dead, requeued, delivered, completed], 'completed'],
-    ['is as it was when its payment is used again', [delivered, replayDenied], 'delivered'],
-    ['is completed after its payment was used again', [replayDenied, completed], 'completed'],
+    ['is completed after the operator requeued it', [dead, requeued, delivered, completed], 'completed'],
+    ['stays delivered when a replay of its payment is denied', [delivered, replayDenied], 'delivered'],
+    ['is completed after a replay of its payment was denied', [replayDenied, completed], 'completed'],
   ] satisfies [string, LedgerEvent[], string][])('%s, and stays paid', (_, events, state) => {
-    expect(standing([...paid, ...events])).toEqual({ state, paid: true, open: false });
-    expect(standing([...paid, ...events], expiresAt)).toEqual({ state, paid: true, open: false });
+    expect(summaryOf([...paid, ...events])).toEqual({ state, paid: true, open: false });
+    expect(summaryOf([...paid, ...events], expiresAt)).toEqual({ state, paid: true, open: false });
   });
 
   test('keeps its id, and the attempt whose result counts', () => {
@@ -363,18 +367,18 @@ describe('a paid call', () => {
   });
 });
 
-describe('a story', () => {
+describe('the state of a quote', () => {
   test('has the version of its last event', () => {
     expect(emptyQuoteState.version).toBe(0);
-    expect(storyOf([quoted]).version).toBe(1);
-    expect(storyOf([...paid, delivered, retried]).version).toBe(7);
+    expect(stateOf([quoted]).version).toBe(1);
+    expect(stateOf([...paid, delivered, retried]).version).toBe(7);
   });
 
   const rejected: LedgerEvent = {
     type: 'payment_rejected',
     data: { service_id: 1, job_index: 0, stage: 'decode', reason: 'undecodable_payment' },
   };
-  const bystanders: LedgerEvent[] = [
+  const otherEvents: LedgerEvent[] = [
     verified,
     retried,
     rejected,
@@ -384,15 +388,15 @@ describe('a story', () => {
     { type: 'operator_runner_paused', data: { runner: 'echo', reason: 'http_410' } },
     { type: 'operator_runner_resumed', data: { runner: 'echo' } },
   ];
-  test.each(bystanders)('is moved by $type in its version only', (event) => {
+  test.each(otherEvents)('changes only in its version on $type', (event) => {
     for (const before of [[quoted], [quoted, started()], [...paid, delivered]]) {
-      const story = storyOf(before);
-      expect(storyOf([...before, event])).toEqual({ ...story, version: story.version + 1 });
+      const quoteState = stateOf(before);
+      expect(stateOf([...before, event])).toEqual({ ...quoteState, version: quoteState.version + 1 });
     }
   });
 
-  test('keeps what its payment paid for, and when that was started', () => {
-    expect(storyOf([quoted, started()]).payments).toEqual([
+  test('keeps the binding of its payment and the time at which settling started', () => {
+    expect(stateOf([quoted, started()]).payments).toEqual([
       {
         binding: bytesOf('01', 32),
         bodySha256: bytesOf('02', 32),
@@ -405,7 +409,7 @@ describe('a story', () => {
     ]);
   });
 
-  test('can go on from any point: folding the rest onto it gives the same', () => {
+  test('is the same when the events are folded in two parts', () => {
     const events = recorded([
       quoted,
       replayDenied,

@@ -188,7 +188,7 @@ const names = (Object.keys(states) as StateName[]).flatMap((state) =>
 );
 
 describe('the decision about a settlement', () => {
-  test.each(names)('given $state, when the outcome is $outcome', ({ state, outcome }) => {
+  test.each(names)('in the state $state is as listed for the outcome $outcome', ({ state, outcome }) => {
     const expected = decisions[state][outcome] ?? 'superseded';
     expect(brief(decide(states[state], outcomes[outcome]))).toBe(expected);
   });
@@ -216,7 +216,7 @@ function eventsOf(state: StateName, outcome: OutcomeName): readonly LedgerEvent[
 }
 
 describe('the events of a decision', () => {
-  test('a facilitator alone is no proof: its settlement names no block and claims no transfer', () => {
+  test('name no block and claim no transfer when only the facilitator reported the settlement', () => {
     const [settled] = eventsOf('settling', 'settled');
     expect(settled).toEqual({
       network: signedPayment.network,
@@ -229,7 +229,7 @@ describe('the events of a decision', () => {
     });
   });
 
-  test('a settlement with proof names its block and claims its log entry for this payment', () => {
+  test('name the block and claim the log entry of a settlement with proof', () => {
     const decision = decide(states.unknown, outcomes['settled with proof']);
     expect(decision).toMatchObject({
       claims: [
@@ -242,21 +242,21 @@ describe('the events of a decision', () => {
     ]);
   });
 
-  test('an unknown settlement keeps the transaction that a facilitator named, and the payer it named', () => {
+  test('keep the transaction and the payer that the facilitator reported for an unknown settlement', () => {
     expect(eventsOf('settling', 'unknown with another payer')).toMatchObject([
       { settled_payer: bytesOf('99', 20) },
       { reason: 'payer_mismatch', transaction },
     ]);
   });
 
-  test('a settlement that is taken back says whether its call was withdrawn or kept', () => {
+  test('say whether the call of a disproved or reorged settlement was withdrawn or kept', () => {
     expect(eventsOf('settled as reported', 'disproved')).toMatchObject([{ call: 'withdrawn', transaction }]);
     expect(eventsOf('settled with proof, its call with a runner', 'reorged')).toMatchObject([
       { call: 'kept', transaction, block_number: '7' },
     ]);
   });
 
-  test('an operator’s resolution records the operator, the evidence and the transaction', () => {
+  test('record the operator, the evidence and the transaction of a resolution by an operator', () => {
     expect(eventsOf('unknown', 'paid by the operator')).toMatchObject([
       { ...by, paid: true, transaction },
       { evidence: 'operator', transaction },

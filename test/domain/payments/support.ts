@@ -3,10 +3,10 @@ import type { Address, Hex } from '../../../src/domain/values/primitives.ts';
 import { transferMethods } from '../../../src/domain/payments/schemes/schemes.ts';
 import type { Quote, SettlementOption } from '../../../src/domain/payments/quote.ts';
 
-/** The moment at which these tests play. */
+/** The current time in these tests. */
 export const nowSecs = 1_800_000_000;
 
-/** `ab` repeated to so many bytes. */
+/** `digits` repeated to `length` bytes. */
 export const bytesOf = (digits: string, length: number): Hex => `0x${digits.repeat(length)}`;
 
 export const asset = bytesOf('a1', 20);

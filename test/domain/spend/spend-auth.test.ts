@@ -41,7 +41,7 @@ const refusalOf = (header: string) => {
 };
 const refusalWith = (change: Record<string, unknown>) => refusalOf(JSON.stringify({ ...golden, ...change }));
 
-test('the golden vector has its digest, its signer and its hash', () => {
+test('the golden spend authorization has the known digest, signer and hash', () => {
   const auth = read();
   expect(bytesToHex(spendAuthDigest(domain, auth))).toBe(
     '0x9386aed76a664abc40b29b59dea2337edf924040587a39feb3d1a6eb1bca25e9',
@@ -50,7 +50,7 @@ test('the golden vector has its digest, its signer and its hash', () => {
   expect(spendAuthHash(auth)).toBe('0x5eb467ab1d34cce74846e1f2c27f5c2a108f27d9653ec8f34fc5981b695f7c36');
 });
 
-describe('the header', () => {
+describe('a spend authorization header', () => {
   const json = JSON.stringify(golden);
   it('is JSON, or the hexadecimal of it, with and without 0x', () => {
     const hex = stringToHex(json);
@@ -76,14 +76,14 @@ describe('the header', () => {
     expect(readSpendAuth(text)).toEqual(read({ serviceId: big }));
   });
 
-  it('cut anywhere is none', () => {
+  it('cut at any place is refused', () => {
     for (let length = 0; length < json.length; length++) {
       expect(refusalOf(json.slice(0, length))).toBe('invalid_spend_auth');
       expect(refusalOf(stringToHex(json).slice(0, 2 * length))).toBe('invalid_spend_auth');
     }
   });
 
-  it.each(Object.keys(golden))('without %s is none', (key) => {
+  it.each(Object.keys(golden))('without %s is refused', (key) => {
     const { [key]: _, ...rest } = golden as Record<string, unknown>;
     expect(refusalOf(JSON.stringify(rest))).toBe('invalid_spend_auth');
   });
@@ -109,22 +109,22 @@ describe('the header', () => {
     'with a v of 29': { signature: `${golden.signature.slice(0, -2)}1d` },
     'with a high s': { signature: twin(golden.signature) },
   };
-  it.each(Object.entries(unreadable))('%s is none', (_, change) => {
+  it.each(Object.entries(unreadable))('%s is refused', (_, change) => {
     expect(refusalWith(change)).toBe('invalid_spend_auth');
   });
 
   it.each(['0', '-1', '1.5', '1e3', '', ' 1', String(2n ** 256n), '9'.repeat(200)])(
-    'with the amount %s has a wrong amount',
+    'with the amount %s is refused as invalid_amount',
     (amount) => expect(refusalWith({ amount })).toBe('invalid_amount'),
   );
-  it('with an amount that is a number has a wrong amount', () => {
+  it('with an amount that is a number is refused as invalid_amount', () => {
     expect(refusalWith({ amount: 1_000_000 })).toBe('invalid_amount');
   });
-  it('takes the greatest amount there is', () => {
+  it('accepts the greatest uint256 amount', () => {
     expect(read({ amount: String(2n ** 256n - 1n) }).amount).toBe(2n ** 256n - 1n);
   });
 
-  it('of any text never throws', () => {
+  it('with any text is refused without an exception', () => {
     const anyText = fc.oneof(
       fc.string(),
       fc.json(),
@@ -145,7 +145,7 @@ function twin(signature: string): Hex {
   return `${signature.slice(0, 66) as Hex}${s}${signature.endsWith('1b') ? '1c' : '1b'}`;
 }
 
-test('a high s or a v of 0 is of nobody, wherever it comes from', () => {
+test('a spend signature with a high s or a v of 0 has no signer', () => {
   const auth = read();
   expect(recoverSpender(domain, { ...auth, signature: twin(auth.signature) })).toBeUndefined();
   const short = `${auth.signature.slice(0, -2)}00` as Hex;
@@ -176,7 +176,7 @@ const types = {
   ],
 } as const;
 
-test('digest and hash are those that any encoder makes', () => {
+test("the digest and hash of a spend equal viem's", () => {
   fc.assert(
     fc.property(anyAuth, fc.integer({ min: 1, max: 2 ** 31 }), hex(20), (auth, chainId, contract) => {
       const signed = { ...auth, signature: '0x' as const };
@@ -196,7 +196,7 @@ test('digest and hash are those that any encoder makes', () => {
   );
 });
 
-test('an edit of anything signed, or another chain or contract, is of another signer', async () => {
+test('a change of any signed field, the chain or the contract yields another signer', async () => {
   const privateKey: Hex = `0x${'17'.repeat(32)}`;
   const { address } = privateKeyToAccount(privateKey);
   const auth = read();
@@ -218,7 +218,7 @@ test('an edit of anything signed, or another chain or contract, is of another si
   expect(recoverSpender({ ...domain, contract: spender }, signed)).not.toBe(address.toLowerCase());
 });
 
-test('the terms of an operator are kept, each with its own fault', () => {
+test("a spend outside the operator's terms is refused with the code of the violated term", () => {
   const auth = read();
   const terms = { operator: auth.operator, serviceId: 1n, minCharge: 1_000_000n, maxSpend: 1_000_000n };
   const untilSecs = Number(auth.expiry);
@@ -230,7 +230,7 @@ test('the terms of an operator are kept, each with its own fault', () => {
   expect(spendTermsRefusal(auth, { ...terms, maxSpend: 999_999n }, untilSecs)).toBe('exceeds_max_spend');
 });
 
-test('atoms that are asked for always cover the micros they are asked for', () => {
+test('the atoms charged for a price always cover it, and one atom less does not', () => {
   const anyRate = fc.bigInt({ min: 1n, max: 10n ** 24n });
   fc.assert(
     fc.property(fc.bigInt({ min: 0n, max: 10n ** 15n }), anyRate, (micros, atomsPerUnit) => {

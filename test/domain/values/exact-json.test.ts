@@ -5,7 +5,7 @@ import { maxJsonMarks, parseJsonObject } from '../../../src/domain/values/exact-
 const written = (text: string): string => JSON.stringify(parseJsonObject(Buffer.from(text)));
 const parsed = (text: string) => parseJsonObject(Buffer.from(text));
 const nested = (depth: number): string => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
-/** With so many commas, colons and opening brackets. */
+/** JSON with `marks` commas, colons and opening brackets. */
 const withMarks = (marks: number, item = '0'): string => `{"a":[${`${item},`.repeat(marks - 3)}${item}]}`;
 
 describe('a JSON object', () => {

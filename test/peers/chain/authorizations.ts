@@ -15,7 +15,7 @@ const bytes32 = 'bytes32';
 export interface AuthorizationChain {
   readonly url: string;
   readonly token: Address;
-  /** What a payment of the payer to the payee would be; nobody has used it. */
+  /** An unused authorization for a payment of the payer to the payee. */
   expected(): ExpectedTransfer;
   /** Uses the nonce, for the expected transfer or another one. */
   use(expected: ExpectedTransfer): Promise<TransactionReceipt>;
@@ -98,7 +98,7 @@ export async function rpc(url: string, method: string, params: readonly unknown[
   return result;
 }
 
-/** Where a transaction stands, as the answers about it name it. */
+/** The block and position of a transaction, as answers name it. */
 export function placeOf({ transactionHash, blockNumber, blockHash }: TransactionReceipt): {
   readonly transaction: Hex;
   readonly blockNumber: bigint;

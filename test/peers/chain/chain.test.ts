@@ -326,7 +326,7 @@ describe('an RPC is unavailable when it', () => {
     ['errs in its own way', 200, { jsonrpc: '2.0', id: 1, error: 'no' }, 'malformed'],
     ['answers another call', 200, { ...ok, id: 2 }, 'malformed'],
     ['answers no call', 200, { jsonrpc: '2.0', result: '0x14a34' }, 'malformed'],
-    ['speaks another version', 200, { ...ok, jsonrpc: '1.0' }, 'malformed'],
+    ['answers with another JSON-RPC version', 200, { ...ok, jsonrpc: '1.0' }, 'malformed'],
     ['answers a batch', 200, [ok], 'malformed'],
     ['limits', 429, ok, 'status_429'],
     ['redirects', 302, ok, 'status_302'],

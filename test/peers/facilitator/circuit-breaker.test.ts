@@ -11,13 +11,13 @@ import {
 
 const failed: CallEnd = { failed: 'timeout' };
 
-/** A breaker on a clock of the test's own, with all that it told. */
+/** A breaker with a test clock, and the state changes it has reported. */
 function start() {
   const clock = { nowMs: 0 };
-  const told: string[] = [];
+  const changes: string[] = [];
   const breaker = createCircuitBreaker({
     now: () => clock.nowMs,
-    onCircuit: (change) => told.push(change.state === 'open' ? `open: ${change.cause}` : 'closed'),
+    onCircuit: (change) => changes.push(change.state === 'open' ? `open: ${change.cause}` : 'closed'),
   });
   const call = (kind: CircuitCall, end: CallEnd): boolean => {
     const ended = breaker.begin(kind);
@@ -33,11 +33,11 @@ function start() {
     while (!call('verify', end) && clock.nowMs < from + 2 * longestPauseMs) clock.nowMs += 100;
     return clock.nowMs - from;
   };
-  return { clock, told, breaker, call, open, pauseMs };
+  return { clock, changes, breaker, call, open, pauseMs };
 }
 
 test('the circuit opens at the fifth consecutive failure, and reports that once', () => {
-  const { breaker, call, told } = start();
+  const { breaker, call, changes } = start();
   for (let i = 1; i < failuresToOpen; i++) call('verify', failed);
   call('verify', 'answered');
   for (let i = 1; i < failuresToOpen; i++) call(i % 2 ? 'verify' : 'settle', failed);
@@ -45,11 +45,11 @@ test('the circuit opens at the fifth consecutive failure, and reports that once'
   expect(call('settle', { failed: 'status_502' })).toBe(true);
   expect(breaker.isOpen()).toBe(true);
   expect(call('verify', failed)).toBe(false);
-  expect(told).toEqual(['open: status_502']);
+  expect(changes).toEqual(['open: status_502']);
 });
 
 test('the pauses double up to the longest, and start from the first again after a success', () => {
-  const { open, call, pauseMs, told } = start();
+  const { open, call, pauseMs, changes } = start();
   open();
   const pauses = [1, 2, 3, 4, 5].map(() => pauseMs(failed));
   expect(pauses).toEqual([firstPauseMs, 10_000, 20_000, longestPauseMs, longestPauseMs]);
@@ -57,7 +57,7 @@ test('the pauses double up to the longest, and start from the first again after 
   expect(call('verify', 'answered')).toBe(true);
   open();
   expect(pauseMs('answered')).toBe(firstPauseMs);
-  expect(told).toEqual(['open: timeout', 'closed', 'open: timeout', 'closed']);
+  expect(changes).toEqual(['open: timeout', 'closed', 'open: timeout', 'closed']);
 });
 
 test('a payment whose repeated settles fail does not open the circuit', () => {
@@ -77,7 +77,7 @@ test('after the pause one probe is sent, and the next only after it has ended', 
   const probe = breaker.begin('verify');
   expect(probe).toBeDefined();
   expect(breaker.begin('verify')).toBeUndefined();
-  // nothing was learnt: the next one may try
+  // the probe was inconclusive, so the next one may begin
   probe?.('inconclusive');
   expect(breaker.begin('verify')).toBeDefined();
 });
@@ -142,7 +142,7 @@ interface RunningCall {
 
 /** Plays a script and names every rule that it saw broken. */
 function brokenRules(script: readonly Step[]): string[] {
-  const { clock, told, breaker } = start();
+  const { clock, changes, breaker } = start();
   const broken: string[] = [];
   const rule = (name: string, holds: boolean): void => void (holds || broken.push(name));
   const running: RunningCall[] = [];
@@ -156,7 +156,7 @@ function brokenRules(script: readonly Step[]): string[] {
     rule('a success closes', how !== 'answered' || !breaker.isOpen());
     const isOpening = breaker.isOpen() && !wasOpen;
     rule('only failures open', !isOpening || (isFailure && failures >= failuresToOpen));
-    // what was tried before a change of state stands for nothing any more
+    // calls that began before a change of state are no longer probes
     if (breaker.isOpen() !== wasOpen) for (const other of running) other.isProbe = false;
   };
 
@@ -176,12 +176,12 @@ function brokenRules(script: readonly Step[]): string[] {
     }
     rule('one probe at a time', running.filter(({ isProbe }) => isProbe).length <= 1);
   }
-  const expected = told.map((_, index) => (index % 2 ? 'closed' : 'open: timeout'));
-  rule('openings and closings are told by turns', told.join() === expected.join());
-  rule('the last one told is what is', (told.length % 2 === 1) === breaker.isOpen());
+  const expected = changes.map((_, index) => (index % 2 ? 'closed' : 'open: timeout'));
+  rule('openings and closings are reported alternately', changes.join() === expected.join());
+  rule('the last reported change is the current state', (changes.length % 2 === 1) === breaker.isOpen());
   for (const call of running) call.end('inconclusive');
   clock.nowMs += longestPauseMs;
-  rule('it is never stuck', breaker.begin('verify') !== undefined);
+  rule('a probe is possible after the longest pause', breaker.begin('verify') !== undefined);
   return broken;
 }
 

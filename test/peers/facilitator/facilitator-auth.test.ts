@@ -75,7 +75,7 @@ function jwtChecker(key: KeyObject): (request: IncomingMessage) => boolean {
 test('each request carries its own JWT, which the facilitator can verify', async () => {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const { url, asked } = await serve(jwtChecker(publicKey));
-  // the signer's word goes over the fixed one, however it spells the header
+  // the signer's header replaces the fixed one, whatever its letter case
   const facilitator = connect(url, jwtSigner(privateKey), 'a fixed token');
   for (let i = 0; i < 2; i++) {
     expect(await facilitator.supported()).toMatchObject({ kind: 'kinds' });

@@ -283,12 +283,12 @@ describe('the circuit', () => {
   ];
 
   test.each(useless)(
-    'opens after %s in a row: verify is refused unasked, settle goes out',
+    'opens after consecutive answers of %s: verify is refused without a request, settle is still sent',
     async (...row) => {
       const [, listener, options] = row;
-      const asked: (string | undefined)[] = [];
+      const requestedUrls: (string | undefined)[] = [];
       const facilitator = await serve((message, response) => {
-        asked.push(message.url);
+        requestedUrls.push(message.url);
         return listener(message, response);
       }, options);
       for (let i = 0; i < failuresToOpen; i++) {
@@ -297,15 +297,15 @@ describe('the circuit', () => {
       }
       expect(facilitator.isCircuitOpen()).toBe(true);
       expect(await facilitator.verify(request)).toEqual({ kind: 'unavailable', cause: 'circuit_open' });
-      expect(asked).toHaveLength(failuresToOpen);
+      expect(requestedUrls).toHaveLength(failuresToOpen);
       expect(await facilitator.settle(request)).toMatchObject({ kind: 'unknown' });
-      expect(asked.at(-1)).toBe('/x402/settle');
+      expect(requestedUrls.at(-1)).toBe('/x402/settle');
     },
   );
 
   test.each([
     ['an invalid payment', 200, { isValid: false, success: false }],
-    ['an invalid payment told as 500', 500, { isValid: false, success: false }],
+    ['an invalid payment reported with status 500', 500, { isValid: false, success: false }],
     ['a question that it does not understand', 400, { error: 'what?' }],
   ])('stays closed at %s', async (_, status, answer) => {
     const facilitator = await answering(status, answer);

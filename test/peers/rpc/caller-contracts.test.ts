@@ -59,7 +59,7 @@ describe('the permission contract on a real chain', () => {
     expect(await ask(devnetAddress('permittedCaller'))).toEqual(permitted);
   });
 
-  test('is told apart from an address without code and from another contract', async () => {
+  test('is distinguished from an address without code and from another contract', async () => {
     const caller = devnetAddress('permittedCaller');
     expect(await ask(caller, 1, devnetAddress('payTo'))).toMatchObject({
       kind: 'unavailable',

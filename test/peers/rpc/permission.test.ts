@@ -91,7 +91,7 @@ describe('the answer is unavailable, never a refusal, when', () => {
     ['it is two words', `${yes}${no.slice(2)}`, 'malformed'],
     ['it is two', `0x${'0'.repeat(63)}2`, 'malformed'],
     ['it is minus one', `0x${'F'.repeat(64)}`, 'malformed'],
-    ['a one stands at the wrong end', `0x1${'0'.repeat(63)}`, 'malformed'],
+    ['the one is at the wrong end', `0x1${'0'.repeat(63)}`, 'malformed'],
     ['it is a short one', '0x1', 'malformed'],
     ['it is a byte', '0x01', 'malformed'],
     ['it has no prefix', yes.slice(2), 'malformed'],

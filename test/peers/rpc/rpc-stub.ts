@@ -20,7 +20,7 @@ export interface RpcStub {
   arrived(count: number): Promise<void>;
 }
 
-/** A node that answers as told, until the test ends. What chain it is it says by itself, unless `chainId` is null. */
+/** A node that answers with the given results until the test ends. What chain it is it says by itself, unless `chainId` is null. */
 export async function startRpcStub(answer: Answering, chainId: string | null = '0x14a34'): Promise<RpcStub> {
   const requests: RpcRequest[] = [];
   const watchers = new Set<() => void>();
