@@ -1,9 +1,13 @@
-import pg from 'pg';
+import { sql } from 'kysely';
+import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
-import { active, Conditions, type Page, readPage } from './payments.ts';
+import { queriesOn } from './database.ts';
+import { defined } from './expressions.ts';
+import { callFunction } from './functions.ts';
+import { activeGeneration, type Page, readPage } from './payments.ts';
 import type { Projection } from './projection.ts';
 
-/** What some events have moved of one account's credit, or what all of them have. Micros. */
+/** The movements of one account's credit by some events, or by all of them. Micros. */
 export interface AccountCredit {
   readonly account_id: number;
   readonly name: string | null;
@@ -11,62 +15,87 @@ export interface AccountCredit {
   readonly held: string;
   readonly granted: string;
   readonly topped_up: string;
-  /** Less what was taken back. */
+  /** Without the top-ups that were reversed. */
   readonly captured: string;
   readonly expired: string;
-  /** The last event that it is made of. */
+  /** The last event that is included. */
   readonly last_seq: number;
 }
 
-/** Of the next events those of some types, in order, and where the next events end; undefined where there are none. */
+/** Those of the next `max` events that have one of the types, in order, and the last of the `max`; undefined where there are none. */
 export async function readNextOfTypes(
   pool: pg.Pool,
   afterSeq: number,
   max: number,
   types: readonly string[],
 ): Promise<{ readonly last: number; readonly events: readonly RecordedEvent[] } | undefined> {
-  const { rows } = await pool.query<{ last: number | null; leaf: Buffer | null }>({
-    name: 'read_next_of_types',
-    text: `with next as materialized (
-        select seq, type, leaf from tollbook.event where lane_id = 1 and seq > $1 order by seq limit $2)
-      select ending.last, wanted.leaf
-      from (select max(seq) as last from next) ending
-      left join (select seq, leaf from next where type = any ($3)) wanted on true
-      order by wanted.seq`,
-    values: [afterSeq, max, types],
-  });
+  const rows = await queriesOn(pool)
+    .with(
+      (cte) => cte('next').materialized(),
+      (db) =>
+        db
+          .selectFrom('tollbook.event')
+          .select(['seq', 'type', 'leaf'])
+          .where('lane_id', '=', 1)
+          .where('seq', '>', afterSeq)
+          .orderBy('seq')
+          .limit(max),
+    )
+    .selectFrom((db) =>
+      db
+        .selectFrom('next')
+        .select(({ fn }) => fn.max('seq').as('last'))
+        .as('ending'),
+    )
+    .leftJoin(
+      (db) =>
+        db
+          .selectFrom('next')
+          .select(['seq', 'leaf'])
+          .where(({ ref }) => sql<boolean>`${ref('type')} = any (${types})`)
+          .as('wanted'),
+      (join) => join.onTrue(),
+    )
+    .select(['ending.last', 'wanted.leaf'])
+    .orderBy('wanted.seq')
+    .execute();
   const last = rows[0]?.last;
   return last ? { last, events: rows.flatMap(({ leaf }) => (leaf ? [decodeLeaf(leaf)] : [])) } : undefined;
 }
 
-/** Adds to accounts and moves the generation, in one transaction. False where it stood elsewhere: nothing was added. */
-export async function applyCredit(
+/** Adds to accounts and moves the generation's cursor, in one transaction. False, with nothing added, where the cursor is elsewhere. */
+export function applyCredit(
   pool: pg.Pool,
   { generation, seq }: Projection,
   last: number,
   moved: readonly AccountCredit[],
 ): Promise<boolean> {
-  const { rows } = await pool.query<{ done: boolean }>(
-    `select tollbook.apply_credit(${generation}, ${seq}, ${last}, ${pg.escapeLiteral(JSON.stringify(moved))}) as done`,
-  );
-  return rows[0]?.done ?? false;
+  return callFunction(pool, 'apply_credit', [generation, seq, last, moved]);
 }
 
-/** Accounts beyond an id, in the order of their ids; the one of a name where it is given. */
+/** Accounts after an id, in the order of their ids; only the one with `name` where it is given. */
 export function listAccountCredit(
   pool: pg.Pool,
   { name }: { readonly name?: string | undefined },
   afterId: number,
   limit: number,
 ): Promise<Page<AccountCredit>> {
-  const where = new Conditions().add('account_id > ?', afterId).add('name = ?', name);
-  return readPage<AccountCredit>(
-    pool,
-    `select account_id, name, balance::text, held::text, granted::text, topped_up::text, captured::text, expired::text,
-       last_seq
-     from tollbook.account_credit where generation = ${active}${where.sql}
-     order by account_credit.account_id limit ${Math.trunc(limit)}`,
-    where.values,
-    'credit_seq',
-  );
+  const db = queriesOn(pool);
+  const page = db
+    .selectFrom('tollbook.account_credit')
+    .select(['account_id', 'name', 'last_seq'])
+    .select(({ cast }) => [
+      cast<string>('balance', 'text').as('balance'),
+      cast<string>('held', 'text').as('held'),
+      cast<string>('granted', 'text').as('granted'),
+      cast<string>('topped_up', 'text').as('topped_up'),
+      cast<string>('captured', 'text').as('captured'),
+      cast<string>('expired', 'text').as('expired'),
+    ])
+    .where('generation', '=', activeGeneration(db))
+    .where('account_id', '>', afterId)
+    .where(({ and }) => and(defined({ name })))
+    .orderBy('tollbook.account_credit.account_id')
+    .limit(limit);
+  return readPage(pool, page, 'credit_seq');
 }

@@ -1,9 +1,13 @@
+import { type Expression, type RawBuilder, sql } from 'kysely';
+import { jsonArrayFrom } from 'kysely/helpers/postgres';
 import type pg from 'pg';
+import { type LedgerDatabase, queriesOn } from './database.ts';
+import { defined, time } from './expressions.ts';
 import type { CallRow, PaymentRow } from './projection.ts';
 
-/** What is wanted of the payments; everything left out is not asked for. */
+/** A filter that is left out matches every payment. */
 export interface PaymentFilters {
-  /** Started at this time or later, before that. */
+  /** Started at `from` or later, and before `to`. */
   readonly from?: Date | undefined;
   readonly to?: Date | undefined;
   readonly serviceId?: number | undefined;
@@ -16,40 +20,36 @@ export interface PaymentFilters {
 }
 
 export interface Page<Row> {
-  /** The last event that the rows know of. */
+  /** The last event that the rows include. */
   readonly asOfSeq: number;
   readonly rows: readonly Row[];
 }
 
-/** A time as RFC 3339 UTC in milliseconds. */
-export const time = (column: string, name = column): string =>
-  `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ${name}`;
 /** The generation that is read. */
-export const active = '(select generation from tollbook.projection where is_active)';
-
-/** Conditions that number their own parameters: values never become SQL. */
-export class Conditions {
-  readonly values: unknown[] = [];
-  readonly #texts: string[] = [];
-
-  /** `text` names its value `?`; a condition without a value is not one. */
-  add(text: string, value: unknown): this {
-    if (value === undefined) return this;
-    this.values.push(value);
-    this.#texts.push(text.replaceAll('?', `$${this.values.length}`));
-    return this;
-  }
-
-  get sql(): string {
-    return this.#texts.map((text) => ` and ${text}`).join('');
-  }
+export function activeGeneration(db: LedgerDatabase) {
+  return db
+    .selectFrom('tollbook.projection')
+    .select('generation')
+    .where(({ ref }) => ref('is_active'));
 }
 
-/** Times never run backwards in the ledger, so a time is a place in it: found along an index, where a filter reads all before. */
-const firstSince = `coalesce((select first.seq from tollbook.payment first where first.generation = ${active} and first.at >= ?
-  order by first.at, first.seq limit 1), 9223372036854775807)`;
+/**
+ * The first payment at a time or later. Times never go back in the ledger, so a time is a sequence number: found along an
+ * index, where a filter on the time would read all earlier payments.
+ */
+function firstSince(db: LedgerDatabase, from: Date): RawBuilder<number> {
+  const first = db
+    .selectFrom('tollbook.payment')
+    .select('seq')
+    .where('generation', '=', activeGeneration(db))
+    .where('at', '>=', from)
+    .orderBy('at')
+    .orderBy('seq')
+    .limit(1);
+  return sql`coalesce(${first}, 9223372036854775807)`;
+}
 
-/** Payments that come after a place in the ledger, in the order they were started. */
+/** Payments after a place in the ledger, in the order they were started. */
 export async function listPayments(
   pool: pg.Pool,
   filters: PaymentFilters,
@@ -57,27 +57,51 @@ export async function listPayments(
   limit: number,
 ): Promise<Page<PaymentRow>> {
   const { from, to, serviceId, jobIndex, payer, state, network, token } = filters;
-  const where = new Conditions()
-    .add('seq > ?', afterSeq)
-    .add(`seq >= ${firstSince}`, from)
-    .add(`seq < ${firstSince}`, to)
-    .add('service_id = ?', serviceId)
-    .add('job_index = ?', jobIndex)
-    .add('payer = ?', payer)
-    .add('state = ?', state)
-    .add('network = ?', network)
-    .add(token?.startsWith('0x') ? 'asset = ?' : 'symbol = ?', token);
-  return readPage<PaymentRow>(
-    pool,
-    `select seq, quote_digest, ${time('at')}, service_id, job_index, network, asset, symbol, decimals, amount::text,
-       payer, pay_to, state, transaction, block_number::text, call_id, ${time('settled_at')},
-       ${time('refunded_at')}, refund_transaction, refund_due, ${time('refund_due_since')}, last_seq
-     from tollbook.payment where generation = ${active}${where.sql} order by payment.seq limit ${Math.trunc(limit)}`,
-    where.values,
-  );
+  const db = queriesOn(pool);
+  const page = db
+    .selectFrom('tollbook.payment')
+    .select([
+      'seq',
+      'quote_digest',
+      'service_id',
+      'job_index',
+      'network',
+      'asset',
+      'symbol',
+      'decimals',
+      'payer',
+    ])
+    .select(['pay_to', 'state', 'transaction', 'call_id', 'refund_transaction', 'refund_due', 'last_seq'])
+    .select(({ cast, ref }) => [
+      cast<string>('amount', 'text').as('amount'),
+      cast<string | null>('block_number', 'text').as('block_number'),
+      time(ref('at')).as('at'),
+      time(ref('settled_at')).as('settled_at'),
+      time(ref('refunded_at')).as('refunded_at'),
+      time(ref('refund_due_since')).as('refund_due_since'),
+    ])
+    .where('generation', '=', activeGeneration(db))
+    .where('seq', '>', afterSeq)
+    .$if(from !== undefined, (query) => query.where('seq', '>=', firstSince(db, from ?? new Date(0))))
+    .$if(to !== undefined, (query) => query.where('seq', '<', firstSince(db, to ?? new Date(0))))
+    .where(({ and }) =>
+      and(
+        defined({
+          service_id: serviceId,
+          job_index: jobIndex,
+          payer,
+          state,
+          network,
+          [token?.startsWith('0x') ? 'asset' : 'symbol']: token,
+        }),
+      ),
+    )
+    .orderBy('tollbook.payment.seq')
+    .limit(limit);
+  return readPage(pool, page);
 }
 
-/** Paid calls beyond an id, in the order they were enqueued. */
+/** Paid calls after an id, in the order they were enqueued. */
 export async function listPaidCalls(
   pool: pg.Pool,
   filters: {
@@ -88,17 +112,19 @@ export async function listPaidCalls(
   afterCallId: number,
   limit: number,
 ): Promise<Page<CallRow>> {
-  const where = new Conditions()
-    .add('call_id > ?', afterCallId)
-    .add('status = ?', filters.status)
-    .add('service_id = ?', filters.serviceId)
-    .add('job_index = ?', filters.jobIndex);
-  return readPage<CallRow>(
-    pool,
-    `select call_id, seq, quote_digest, service_id, job_index, status, attempts, ${time('enqueued_at')}, ${time('ended_at')}
-     from tollbook.paid_call where generation = ${active}${where.sql} order by paid_call.call_id limit ${Math.trunc(limit)}`,
-    where.values,
-  );
+  const db = queriesOn(pool);
+  const page = db
+    .selectFrom('tollbook.paid_call')
+    .select(['call_id', 'seq', 'quote_digest', 'service_id', 'job_index', 'status', 'attempts'])
+    .select(({ ref }) => [time(ref('enqueued_at')).as('enqueued_at'), time(ref('ended_at')).as('ended_at')])
+    .where('generation', '=', activeGeneration(db))
+    .where('call_id', '>', afterCallId)
+    .where(({ and }) =>
+      and(defined({ status: filters.status, service_id: filters.serviceId, job_index: filters.jobIndex })),
+    )
+    .orderBy('tollbook.paid_call.call_id')
+    .limit(limit);
+  return readPage(pool, page);
 }
 
 export interface DayRow {
@@ -118,7 +144,7 @@ export interface DayRow {
   readonly refunded_amount: string;
 }
 
-/** What each job earned on each day, by token, from one day to another, both included. */
+/** The earnings of each job on each day, by token; `from` and `to` are included. */
 export async function listJobDays(
   pool: pg.Pool,
   filters: {
@@ -129,32 +155,41 @@ export async function listJobDays(
   },
   limit: number,
 ): Promise<Page<DayRow>> {
-  const where = new Conditions()
-    .add('day >= ?::date', filters.from)
-    .add('day <= ?::date', filters.to)
-    .add('service_id = ?', filters.serviceId)
-    .add('job_index = ?', filters.jobIndex);
-  return readPage<DayRow>(
-    pool,
-    `select day::text, service_id, job_index, network, asset, symbol, decimals, payments, amount::text, completed, dead_lettered,
-       refunded, refunded_amount::text
-     from tollbook.job_day where generation = ${active}${where.sql} and payments > 0
-     order by job_day.day, service_id, job_index, network, asset limit ${Math.trunc(limit)}`,
-    where.values,
-  );
+  const db = queriesOn(pool);
+  const page = db
+    .selectFrom('tollbook.job_day')
+    .select(['service_id', 'job_index', 'network', 'asset', 'symbol', 'decimals', 'payments'])
+    .select(['completed', 'dead_lettered', 'refunded'])
+    .select(({ cast }) => [
+      cast<string>('day', 'text').as('day'),
+      cast<string>('amount', 'text').as('amount'),
+      cast<string>('refunded_amount', 'text').as('refunded_amount'),
+    ])
+    .where('generation', '=', activeGeneration(db))
+    .where('day', '>=', sql<Date>`${filters.from}::date`)
+    .where('day', '<=', sql<Date>`${filters.to}::date`)
+    .where(({ and }) => and(defined({ service_id: filters.serviceId, job_index: filters.jobIndex })))
+    .where('payments', '>', 0)
+    .orderBy('tollbook.job_day.day')
+    .orderBy('service_id')
+    .orderBy('job_index')
+    .orderBy('network')
+    .orderBy('asset')
+    .limit(limit);
+  return readPage(pool, page);
 }
 
-/** The rows of a query over the generation that is read, and how far they are, from one statement. */
+/** The rows of a query over the generation that is read, as JSON holds them, and the generation's cursor, from one statement. */
 export async function readPage<Row>(
   pool: pg.Pool,
-  text: string,
-  values: readonly unknown[],
-  place: 'seq' | 'credit_seq' = 'seq',
+  page: Expression<Row>,
+  cursor: 'seq' | 'credit_seq' = 'seq',
 ): Promise<Page<Row>> {
-  const { rows } = await pool.query<{ seq: number; page: Row[] | null }>(
-    `select projection.${place} as seq, (select json_agg(row_to_json(page)) from (${text}) page) as page
-     from tollbook.projection where is_active`,
-    [...values],
-  );
-  return { asOfSeq: rows[0]?.seq ?? 0, rows: rows[0]?.page ?? [] };
+  const row = await queriesOn(pool)
+    .selectFrom('tollbook.projection')
+    .select(`${cursor} as seq`)
+    .select(jsonArrayFrom(page).$castTo<Row[]>().as('page'))
+    .where(({ ref }) => ref('is_active'))
+    .executeTakeFirst();
+  return { asOfSeq: row?.seq ?? 0, rows: row?.page ?? [] };
 }

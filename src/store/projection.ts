@@ -1,5 +1,8 @@
-import pg from 'pg';
+import { sql } from 'kysely';
+import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
+import { queriesOn } from './database.ts';
+import { callFunction } from './functions.ts';
 
 /** A payment as it is stored for reading. Times are RFC 3339, amounts decimal strings. */
 export interface PaymentRow {
@@ -22,16 +25,16 @@ export interface PaymentRow {
   readonly settled_at: string | null;
   readonly refunded_at: string | null;
   readonly refund_transaction: string | null;
-  /** Why its money is owed back, and since when; null where it is not. */
+  /** Why a refund is due, and since when; null where none is. */
   readonly refund_due: string | null;
   readonly refund_due_since: string | null;
-  /** The last event that it is made of. */
+  /** The last event that is included. */
   readonly last_seq: number;
 }
 
 export interface CallRow {
   readonly call_id: number;
-  /** Of the payment that bought it. */
+  /** The payment's sequence number. */
   readonly seq: number;
   readonly quote_digest: string;
   readonly service_id: number;
@@ -42,47 +45,56 @@ export interface CallRow {
   readonly ended_at: string | null;
 }
 
-/** How far a generation of the read models has come. */
+/** A generation of the read models, and its cursor. */
 export interface Projection {
   readonly generation: number;
   readonly seq: number;
 }
 
 /**
- * One generation, or the one that is read; credit has a place of its own there.
+ * One generation, or the active one, with its cursor for payments or for credit.
  * @throws where there is no such generation any more
  */
 export async function readProjection(
   pool: pg.Pool,
   generation?: number,
-  place: 'seq' | 'credit_seq' = 'seq',
+  cursor: 'seq' | 'credit_seq' = 'seq',
 ): Promise<Projection> {
-  const { rows } = await pool.query<Projection>(
-    `select generation, ${place} as seq from tollbook.projection
-     where case when $1::int is null then is_active else generation = $1 end`,
-    [generation ?? null],
-  );
-  const row = rows[0];
-  if (!row)
-    throw new Error(`there is no generation ${generation ?? ''} of the read models: it was swept away`);
+  const row = await queriesOn(pool)
+    .selectFrom('tollbook.projection')
+    .select(['generation', `${cursor} as seq`])
+    .where(({ eb, ref }) => (generation === undefined ? ref('is_active') : eb('generation', '=', generation)))
+    .executeTakeFirst();
+  if (!row) throw new Error(`there is no generation ${generation ?? ''} of the read models: it was pruned`);
   return row;
 }
 
-/** The streams that the next events touch, among events of some types, and where those events end. */
+/** The streams of those of the next `max` events that have one of the types, and the last of the `max`. */
 export async function readTouched(
   pool: pg.Pool,
   afterSeq: number,
   max: number,
   types: readonly string[],
 ): Promise<{ readonly last: number; readonly streams: readonly string[] } | undefined> {
-  const { rows } = await pool.query<{ last: number | null; streams: string[] | null }>({
-    name: 'read_touched',
-    text: `select max(seq) as last, array_agg(distinct stream) filter (where type = any ($3)) as streams
-      from (select seq, stream, type from tollbook.event
-        where lane_id = 1 and seq > $1 order by seq limit $2) read`,
-    values: [afterSeq, max, types],
-  });
-  const row = rows[0];
+  const db = queriesOn(pool);
+  const row = await db
+    .selectFrom(
+      db
+        .selectFrom('tollbook.event')
+        .select(['seq', 'stream', 'type'])
+        .where('lane_id', '=', 1)
+        .where('seq', '>', afterSeq)
+        .orderBy('seq')
+        .limit(max)
+        .as('read'),
+    )
+    .select(({ fn, ref }) => [
+      fn.max('seq').as('last'),
+      sql<string[] | null>`array_agg(distinct stream) filter (where ${ref('type')} = any (${types}))`.as(
+        'streams',
+      ),
+    ])
+    .executeTakeFirst();
   return row?.last ? { last: row.last, streams: row.streams ?? [] } : undefined;
 }
 
@@ -93,54 +105,41 @@ export async function readStreamsUpTo(
   last: number,
 ): Promise<RecordedEvent[][]> {
   if (streams.length === 0) return [];
+  // raw SQL: Kysely cannot join an unnest laterally; prepared, because a rebuild runs it for every page
   const { rows } = await pool.query<{ stream: string; leaf: string }>({
     name: 'read_streams_up_to',
     // as text: half the bytes of a bytea on the wire
-    text: `select event.stream, convert_from(event.leaf, 'UTF8') as leaf from unnest($1::text[]) as asked(stream)
+    text: `select event.stream, convert_from(event.leaf, 'UTF8') as leaf from unnest($1::text[]) as wanted(stream)
       cross join lateral (
         select event.stream, event.version, event.leaf from tollbook.event
-        where event.stream = asked.stream and event.seq <= $2 order by event.version offset 0) event`,
+        where event.stream = wanted.stream and event.seq <= $2 order by event.version offset 0) event`,
     values: [streams, last],
   });
   const byStream = Map.groupBy(rows, ({ stream }) => stream);
   return [...byStream.values()].map((group) => group.map(({ leaf }) => decodeLeaf(leaf)));
 }
 
-/** Writes rows and moves the generation, in one transaction. False where it stood elsewhere: nothing was written. */
-export async function applyProjection(
+/** Writes rows and moves the generation's cursor, in one transaction. False, with nothing written, where the cursor is elsewhere. */
+export function applyProjection(
   pool: pg.Pool,
   { generation, seq }: Projection,
   last: number,
-  rows: { readonly payments: readonly PaymentRow[]; readonly calls: readonly CallRow[] },
+  { payments, calls }: { readonly payments: readonly PaymentRow[]; readonly calls: readonly CallRow[] },
 ): Promise<boolean> {
-  const [payments, calls] = [rows.payments, rows.calls].map((list) => pg.escapeLiteral(JSON.stringify(list)));
-  const { rows: answers } = await pool.query<{ done: boolean }>(
-    `select tollbook.apply_projection(${generation}, ${seq}, ${last}, ${payments}, ${calls}) as done`,
-  );
-  return answers[0]?.done ?? false;
+  return callFunction(pool, 'apply_projection', [generation, seq, last, payments, calls]);
 }
 
-export async function beginProjection(pool: pg.Pool): Promise<number> {
-  const { rows } = await pool.query<{ generation: number }>(
-    'select tollbook.begin_projection() as generation',
-  );
-  const generation = rows[0]?.generation;
-  if (generation === undefined) throw new Error('no generation was begun');
-  return generation;
+/** Starts another generation; returns its number. */
+export function beginProjection(pool: pg.Pool): Promise<number> {
+  return callFunction(pool, 'begin_projection', []);
 }
 
-/** The generation that was replaced; undefined while the new one is behind. */
+/** Makes a generation the active one; returns the one that it replaced, undefined while the new one is behind. */
 export async function activateProjection(pool: pg.Pool, generation: number): Promise<number | undefined> {
-  const { rows } = await pool.query<{ replaced: number | null }>(
-    `select tollbook.activate_projection(${generation}) as replaced`,
-  );
-  return rows[0]?.replaced ?? undefined;
+  return (await callFunction(pool, 'activate_projection', [generation])) ?? undefined;
 }
 
-/** Drops a piece of what nobody reads any more; returns how many rows went. */
-export async function pruneProjections(pool: pg.Pool, replaced: number, max: number): Promise<number> {
-  const { rows } = await pool.query<{ swept: number }>(
-    `select tollbook.prune_projections(${replaced}, ${max}) as swept`,
-  );
-  return rows[0]?.swept ?? 0;
+/** Deletes up to `max` rows of each kind of generations that are not used any more; returns how many. */
+export function pruneProjections(pool: pg.Pool, replaced: number, max: number): Promise<number> {
+  return callFunction(pool, 'prune_projections', [replaced, max]);
 }

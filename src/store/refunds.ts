@@ -1,11 +1,14 @@
+import { sql } from 'kysely';
 import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
-import { active, type Page, readPage, time } from './payments.ts';
+import { queriesOn } from './database.ts';
+import { time } from './expressions.ts';
+import { activeGeneration, type Page, readPage } from './payments.ts';
 
-/** A payment whose money is owed back. Times are RFC 3339, amounts decimal strings. */
+/** A payment for which a refund is due. Times are RFC 3339, amounts decimal strings. */
 export interface RefundDueRow {
-  /** The event that started it. */
+  /** The event that started the payment. */
   readonly seq: number;
   readonly quote_digest: string;
   readonly payment_nonce: string;
@@ -19,7 +22,7 @@ export interface RefundDueRow {
   readonly payer: string;
   readonly pay_to: string;
   readonly transaction: string;
-  /** Where the chain proved that it was paid; null on a word alone. */
+  /** The block that proves the payment; null where only the facilitator or the operator reported it. */
   readonly block_number: string | null;
   readonly call_id: number | null;
   readonly why: string;
@@ -28,46 +31,88 @@ export interface RefundDueRow {
 }
 
 /**
- * Payments whose money is owed back, after a place in the ledger, in the order they were started. What has no call is
- * listed a minute after it was settled: until then the call may only not have been read yet.
+ * Payments for which a refund is due, after a place in the ledger, in the order they were started. A payment without a call
+ * is listed a minute after it was settled: until then the projection may not have read its call yet.
  */
 export async function listRefundsDue(
   pool: pg.Pool,
   afterSeq: number,
   limit: number,
 ): Promise<Page<RefundDueRow>> {
-  return readPage<RefundDueRow>(
-    pool,
-    `select payment.seq, quote_digest, started.payment_nonce, service_id, job_index, network, asset, symbol, decimals,
-       amount::text, payer, pay_to, transaction, block_number::text, call_id, refund_due as why, ${time('refund_due_since', 'since')},
-       greatest(0, floor(extract(epoch from clock.now - refund_due_since)))::bigint as age_secs
-     from (select tollbook.clock() as now) clock
-     cross join tollbook.payment
-     cross join lateral (
-       select convert_from(leaf, 'UTF8')::json->'data'->'payment'->>'nonce' as payment_nonce
-       from tollbook.event where event.lane_id = 1 and event.seq = payment.seq offset 0) started
-     where generation = ${active} and refund_due is not null and payment.seq > $1
-       and (refund_due = 'dead_lettered' or refund_due_since < clock.now - interval '1 minute')
-     order by payment.seq limit ${Math.trunc(limit)}`,
-    [afterSeq],
-  );
+  const db = queriesOn(pool);
+  const page = db
+    .selectFrom(db.selectNoFrom(sql<Date>`tollbook.clock()`.as('now')).as('clock'))
+    .crossJoin('tollbook.payment as payment')
+    .crossJoinLateral((from) =>
+      from
+        .selectFrom('tollbook.event as event')
+        .select(({ ref }) =>
+          sql<string>`convert_from(${ref('event.leaf')}, 'UTF8')::json->'data'->'payment'->>'nonce'`.as(
+            'payment_nonce',
+          ),
+        )
+        .where('event.lane_id', '=', 1)
+        .whereRef('event.seq', '=', 'payment.seq')
+        .offset(sql.lit(0))
+        .as('started'),
+    )
+    .select([
+      'payment.seq',
+      'quote_digest',
+      'started.payment_nonce',
+      'service_id',
+      'job_index',
+      'network',
+      'asset',
+    ])
+    .select(['symbol', 'decimals', 'payer', 'pay_to', 'call_id'])
+    // a refund is due for settled payments only, which have a transaction
+    .select(({ cast, ref }) => [
+      ref('transaction').$notNull().as('transaction'),
+      ref('refund_due').$notNull().as('why'),
+      cast<string>('amount', 'text').as('amount'),
+      cast<string | null>('block_number', 'text').as('block_number'),
+      time(ref('refund_due_since').$notNull()).as('since'),
+      sql<number>`greatest(0, floor(extract(epoch from ${ref('clock.now')} - ${ref('refund_due_since')})))::bigint`.as(
+        'age_secs',
+      ),
+    ])
+    .where('generation', '=', activeGeneration(db))
+    .where('refund_due', 'is not', null)
+    .where('payment.seq', '>', afterSeq)
+    .where(({ eb, or, ref }) =>
+      or([
+        eb('refund_due', '=', 'dead_lettered'),
+        eb('refund_due_since', '<', sql<Date>`${ref('clock.now')} - interval '1 minute'`),
+      ]),
+    )
+    .orderBy('payment.seq')
+    .limit(limit);
+  return readPage(pool, page);
 }
 
-/** The quotes of payments of exactly this amount whose money is owed back to this payer. */
+/** The quotes of payments of exactly this amount for which a refund to this payer is due. */
 export async function findRefundsDueTo(
   pool: pg.Pool,
   owed: { readonly network: Caip2; readonly asset: string; readonly payer: string; readonly amount: bigint },
 ): Promise<string[]> {
-  const { rows } = await pool.query<{ quote_digest: string }>(
-    `select quote_digest from tollbook.payment
-     where generation = ${active} and refund_due is not null
-       and network = $1 and asset = $2 and payer = $3 and amount = $4::numeric order by seq limit 100`,
-    [owed.network, owed.asset, owed.payer, String(owed.amount)],
-  );
+  const db = queriesOn(pool);
+  const rows = await db
+    .selectFrom('tollbook.payment')
+    .select('quote_digest')
+    .where('generation', '=', activeGeneration(db))
+    .where('refund_due', 'is not', null)
+    .where('network', '=', owed.network)
+    .where('asset', '=', owed.asset)
+    .where('payer', '=', owed.payer)
+    .where('amount', '=', String(owed.amount))
+    .orderBy('seq')
+    .limit(100)
+    .execute();
   return rows.map(({ quote_digest }) => quote_digest);
 }
 
-/** An address that was paid to, and what the token was called. */
+/** A payee, and a token that it was paid in. */
 export interface KnownPayee {
   readonly asset: string;
   readonly pay_to: string;
@@ -75,17 +120,18 @@ export interface KnownPayee {
   readonly decimals: number;
 }
 
-/** Every address that was ever to be paid on a network, with each of its tokens. */
+/** Every payee of a network, with each of its tokens. */
 export async function listPayees(pool: pg.Pool, network: Caip2): Promise<KnownPayee[]> {
-  // from one pair to the next along the index: there are few of them, and many payments of each
+  // raw SQL: Kysely cannot put a limit on the first part of a union. It steps from one pair to the next along the index:
+  // there are few pairs, and many payments of each
   const { rows } = await pool.query<KnownPayee>(
-    `with recursive payee as (
+    `with recursive active as (select generation from tollbook.projection where is_active), payee as (
        (select asset, pay_to, symbol, decimals from tollbook.payment
-        where generation = ${active} and network = $1 order by asset, pay_to limit 1)
+        where generation = (select generation from active) and network = $1 order by asset, pay_to limit 1)
        union all
        select next.* from payee cross join lateral (
          select asset, pay_to, symbol, decimals from tollbook.payment
-         where generation = ${active} and network = $1 and (asset, pay_to) > (payee.asset, payee.pay_to)
+         where generation = (select generation from active) and network = $1 and (asset, pay_to) > (payee.asset, payee.pay_to)
          order by asset, pay_to limit 1) next)
      select * from payee`,
     [network],
@@ -99,9 +145,13 @@ export async function listSweeps(
   limit: number,
 ): Promise<Extract<RecordedEvent, { type: 'operator_sweep_recorded' }>[]> {
   // the character after the colon ends the range of their streams
-  const { rows } = await pool.query<{ leaf: Buffer }>(
-    `select leaf from tollbook.event where stream >= 'sweep:' and stream < 'sweep;' order by seq desc limit $1`,
-    [limit],
-  );
+  const rows = await queriesOn(pool)
+    .selectFrom('tollbook.event')
+    .select('leaf')
+    .where('stream', '>=', 'sweep:')
+    .where('stream', '<', 'sweep;')
+    .orderBy('seq', 'desc')
+    .limit(limit)
+    .execute();
   return rows.map(({ leaf }) => decodeLeaf(leaf)).filter((event) => event.type === 'operator_sweep_recorded');
 }
