@@ -37,7 +37,11 @@ const badPayments: readonly [name: string, reason: string, change: Change, signe
     ['another amount in the offer', 'matches_no_option', accepted({ amount: '1' })],
     ['another scheme', 'matches_no_option', accepted({ scheme: 'upto' })],
     ['no quote', 'names_no_quote', accepted({ extra: {} })],
-    ['a quote nobody issued', 'unknown_quote', accepted({ extra: { quoteDigest: `0x${'1'.repeat(64)}` } })],
+    [
+      'a quote that was never issued',
+      'unknown_quote',
+      accepted({ extra: { quoteDigest: `0x${'1'.repeat(64)}` } }),
+    ],
     ['another payee', 'recipient_mismatch', (p) => p, { to: other }],
     ['too little', 'authorization_value_mismatch', (p) => p, { value: '3263999' }],
     ['too much', 'authorization_value_mismatch', (p) => p, { value: '3264001' }],
@@ -73,7 +77,7 @@ const badPayments: readonly [name: string, reason: string, change: Change, signe
       (p) => ({ ...p, payload: { ...p.payload, signature: p.payload.signature.slice(0, -2) } }),
     ],
     [
-      'a signature of somebody else',
+      'a signature of another account',
       'invalid_exact_evm_signature',
       authorization({ from: privateKeyToAccount(devnetKeys.operator).address }),
     ],
@@ -83,7 +87,7 @@ const badPayments: readonly [name: string, reason: string, change: Change, signe
   ];
 
 test.each(badPayments)(
-  'a payment with %s is refused with a reason, charges nobody and is written down',
+  'a payment with %s is refused with a reason, recorded and not charged',
   async (_, reason, change, signed) => {
     const database = await createDatabase();
     const gateway = await startTestGateway({ database, chain });
@@ -132,7 +136,7 @@ test.each([
   expect(offerOf(answer).accepts).toHaveLength(2);
 });
 
-test('headers beyond what any client sends are 431 in our own error form', async () => {
+test("oversized headers are 431 in the gateway's error format", async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
   const { port } = new URL(gateway.url);
   const raw = await new Promise<string>((resolve, reject) => {
@@ -155,7 +159,7 @@ test.each([
   ['1/-1', 'a negative job'],
   ['1/0x0', 'hex'],
   ['one/zero', 'words'],
-  ['7/7', 'a job nobody sells'],
+  ['7/7', 'an unknown job'],
 ])('%s (%s) is 404 job_not_found, on its price too', async (id) => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain });
@@ -188,7 +192,7 @@ test('a quote of one job does not pay for another', async () => {
   expect(await chain.balance(payTo)).toBe(before);
 });
 
-test('a body over the limit is 413 and written down; one at the limit is taken', async () => {
+test('a body over the limit is 413 and recorded; one at the limit is accepted', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({
     database,
@@ -222,7 +226,7 @@ test('a request that stops in the middle of its body is not charged and appends 
   expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ quoted: 1, accepted: 1 });
 });
 
-test('a payer without the money is refused at verify and keeps what it has', async () => {
+test('a payer without enough money is refused at verify and not charged', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
   const account = privateKeyToAccount(`0x${'42'.repeat(32)}`);
   const payment = await signOffer(offerOf(await gateway.post(job, { body: 'x' })), { account });
@@ -252,7 +256,7 @@ test('a client over its budget of unpaid requests gets a 429; a client that pays
   expect(paid.status).toBe(202);
 });
 
-test('an unknown path is 404 in our own error form', async () => {
+test("an unknown path is 404 in the gateway's error format", async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
   expect(await gateway.get('/nowhere')).toMatchObject({ status: 404, json: { code: 'not_found' } });
   expect(await gateway.get('/x402/jobs/1/0')).toMatchObject({ status: 404, json: { code: 'not_found' } });

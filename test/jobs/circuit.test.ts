@@ -21,8 +21,8 @@ async function behindProxy(options: Partial<TestGatewayOptions> = {}) {
   const { lines, logger } = logLines();
   const gateway = await startTestGateway({ database, chain, facilitatorUrl: proxy.url, logger, ...options });
   const count = (operation: string) => proxy.seen.filter((seen) => seen === operation).length;
-  const told = () => lines.filter(({ msg }) => /^the facilitator (gives no|answers again)/.test(msg));
-  return { proxy, database, gateway, count, told };
+  const circuitLogs = () => lines.filter(({ msg }) => /^the facilitator (gives no|answers again)/.test(msg));
+  return { proxy, database, gateway, count, circuitLogs };
 }
 type Setup = Awaited<ReturnType<typeof behindProxy>>;
 
@@ -39,9 +39,9 @@ async function started({ db }: Setup['database']): Promise<number> {
   return (await allEvents(db)).filter(({ type }) => type === 'settlement_started').length;
 }
 
-test('a facilitator that keeps failing is not asked any more: payments are 503 at once, until it answers again', async () => {
+test('the circuit breaker opens after repeated failures: payments are 503 at once until the facilitator answers again', async () => {
   const setup = await behindProxy();
-  const { proxy, database, gateway, count, told } = setup;
+  const { proxy, database, gateway, count, circuitLogs } = setup;
   await breakDown(setup, 'verify');
   const asked = count('verify');
   expect(asked).toBe(failuresToOpen);
@@ -55,7 +55,7 @@ test('a facilitator that keeps failing is not asked any more: payments are 503 a
   const ready = await gateway.get('/x402/ready');
   expect(ready).toMatchObject({ status: 503, json: { status: 'not_ready', facilitator: { ok: false } } });
   expect(ready.json.facilitator.detail).toContain('circuit breaker open');
-  expect(told()).toMatchObject([{ level: 40, cause: 'status_502' }]);
+  expect(circuitLogs()).toMatchObject([{ level: 40, cause: 'status_502' }]);
 
   for (const each of ['supported', 'verify', 'settle'] as const) proxy.faults[each] = 'pass';
   await eventually(async () => {
@@ -63,11 +63,11 @@ test('a facilitator that keeps failing is not asked any more: payments are 503 a
     expect(paid.status).toBe(202);
   });
   await eventually(async () => expect((await gateway.get('/x402/ready')).status).toBe(200));
-  expect(told()).toMatchObject([{ level: 40 }, { level: 30 }]);
+  expect(circuitLogs()).toMatchObject([{ level: 40 }, { level: 30 }]);
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-test('with verify skipped no payment is started behind an open circuit, and one that is verified closes it', async () => {
+test('with verify skipped no payment starts while the circuit is open, and a verified payment closes it', async () => {
   const setup = await behindProxy({ top: 'facilitator_verify = false' });
   const { database, gateway, count } = setup;
   await breakDown(setup, 'settle');
@@ -106,7 +106,7 @@ test('a payment that was verified before the circuit opened is still settled', a
 
 const text = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-test('a program signs its facilitator calls itself, and what its signer says stays inside', async () => {
+test('an embedding program can sign facilitator requests, and errors of its signer are not disclosed', async () => {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519');
   const signer = { isLocked: false };
   const { proxy, database, gateway } = await behindProxy({

@@ -48,8 +48,8 @@ async function lied(confirm: string, isServed: boolean, holdsSecs: number) {
   return { ...setup, payment, before };
 }
 
-describe("a facilitator's lie", () => {
-  test('is disproved and alerted, and its call taken back while no runner has it', async () => {
+describe("a facilitator's false report", () => {
+  test('is disproved and alerted, and its call is withdrawn if no runner has it', async () => {
     const { payment, database, gateway, before } = await lied('before', false, 20);
     await reaches(gateway, payment, 'settlement_failed');
     expect((await receiptOf(gateway, payment)).paid).toBe(false);
@@ -59,7 +59,7 @@ describe("a facilitator's lie", () => {
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
-  test('is disproved and alerted, and its call stays where a runner has it', async () => {
+  test('is disproved and alerted, and its call is kept if a runner has it', async () => {
     const { payment, database, gateway, runner, before, proxy } = await lied('after', true, 120);
     expect(runner.deliveries).toHaveLength(1);
     const { data } = (await allEvents(database.db)).find(({ type }) => type === 'settlement_disproved') ?? {};
@@ -72,7 +72,7 @@ describe("a facilitator's lie", () => {
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
-  test('about the transaction of an honest payment is set right from the chain', async () => {
+  test('about the transaction of an honest payment is corrected from the chain', async () => {
     const { proxy, database, gateway, typesOf } = await behindProxy(chain, { top: 'confirm = "after"' });
     const payment = await quoteAndSign(gateway, job, 'x');
     proxy.faults.settle = { change: (answer) => ({ ...answer, transaction: nowhere }) };
@@ -99,7 +99,7 @@ test('a settlement whose block is replaced before it is final is open again, and
   expect(new Set(calls).size).toBe(1);
 });
 
-test('a node that lags behind and has not the block of a delivered payment takes nothing back', async () => {
+test('a lagging node without the block of a delivered payment reopens nothing', async () => {
   const rpc = await startRpcProxy(chain.rpcUrl);
   const { database, gateway, typesOf } = await behindProxy(chain, { rpcUrl: rpc.url });
   const payment = await quoteAndSign(gateway, job, 'x');
@@ -120,7 +120,7 @@ test('a node that lags behind and has not the block of a delivered payment takes
   expect((await receiptOf(gateway, payment)).paid).toBe(true);
 });
 
-test('a delivered payment whose block another node replaces is open again, is listed, and is found once more', async () => {
+test('a delivered payment whose block is reorged out is open again, is listed, and is settled again in its new block', async () => {
   const rpc = await startRpcProxy(chain.rpcUrl);
   const { database, gateway, runner, typesOf } = await behindProxy(chain, { rpcUrl: rpc.url });
   const payment = await quoteAndSign(gateway, job, 'x');
@@ -145,7 +145,7 @@ test('a delivered payment whose block another node replaces is open again, is li
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-test('an RPC of another chain decides nothing: what the facilitator said stands, and nothing is taken back', async () => {
+test("an RPC of another chain changes nothing: the facilitator's settlement remains recorded and no call is withdrawn", async () => {
   const rpc = await startRpcProxy(chain.rpcUrl);
   rpc.lie = ({ method }) => (method === 'eth_chainId' ? { result: '0x1' } : undefined);
   const { gateway, typesOf } = await behindProxy(chain, { rpcUrl: rpc.url, top: 'confirm_timeout_ms = 200' });

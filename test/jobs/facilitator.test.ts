@@ -34,7 +34,7 @@ test.each([
   ...broken,
   ['lies about the payer', { answer: { isValid: true, payer: payTo } }] as [string, Fault],
 ])(
-  'a facilitator that %s at verify is 503, charges nobody, and the same payment succeeds later',
+  'a facilitator that %s at verify is 503 and nothing is charged, and the same payment succeeds later',
   async (_, fault) => {
     const { proxy, database, gateway } = await behindProxy();
     const payment = await quoteAndSign(gateway, job, 'x');
@@ -111,7 +111,7 @@ const unknowns: [name: string, fault: Fault, moves: boolean][] = [
     false,
   ],
   [
-    'gives a reason nobody knows',
+    'gives an unknown reason',
     { answer: { success: false, errorReason: 'Cosmic rays!', transaction: '', network: 'eip155:84532' } },
     false,
   ],
@@ -130,7 +130,7 @@ const unknowns: [name: string, fault: Fault, moves: boolean][] = [
   ['lies about the payer', { change: (answer) => ({ ...answer, payer: payTo }) }, true],
   ['lies about the network', { change: (answer) => ({ ...answer, network: 'eip155:1' }) }, true],
   [
-    'names a transaction of somebody else',
+    'names a transaction of another payer',
     { change: (answer) => ({ ...answer, transaction: `0x${'b'.repeat(64)}`, payer: payTo }) },
     true,
   ],
@@ -262,13 +262,13 @@ test('a client that hangs up while its payment settles still gets its call', asy
       return answer;
     },
   };
-  const gone = fetch(gateway.url + job, {
+  const disconnected = fetch(gateway.url + job, {
     method: 'POST',
     body: 'x',
     headers: header(payment),
     signal: leaving.signal,
   });
-  await expect(gone).rejects.toThrow(/abort/i);
+  await expect(disconnected).rejects.toThrow(/abort/i);
   await vi.waitFor(async () => {
     expect((await allEvents(database.db)).at(-1)?.type).toBe('enqueued');
   });
@@ -279,7 +279,7 @@ test('a client that hangs up while its payment settles still gets its call', asy
   expect(again.status).toBe(202);
 });
 
-test('an outcome is recorded wherever the stream stands by then', async () => {
+test('an outcome is recorded at any later version of the stream', async () => {
   const { proxy, database, gateway } = await behindProxy('');
   const payment = await quoteAndSign(gateway, job, 'x');
   const stream = payment.accepted.extra['quoteDigest'] ?? '';
@@ -314,7 +314,7 @@ test('one nonce signed for two tokens is two payments, each with its own answer'
   expect((await send(dollars)).status).toBe(402);
   const lane = openLane({ url: database.url });
   onTestFinished(() => lane.close());
-  // the story moves while the second payment settles, so that its outcome is recorded by looking again
+  // the stream moves while the second payment settles, so that its outcome is recorded by looking again
   proxy.faults.settle = {
     change: async (answer) => {
       await lane.append({ stream: dollars.accepted.extra['quoteDigest'] ?? '', events: [requestRefused()] });

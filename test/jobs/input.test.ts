@@ -46,7 +46,7 @@ test.each([
   ['what is missing', '{}', ["the body must have required property 'prompt'"]],
   ['another type', '{"prompt":7}', ['/prompt must be string']],
   ['several faults', '{"prompt":7,"steps":0}', ['/prompt must be string', '/steps must be >= 1']],
-  ['a key nobody knows', '{"prompt":"x","more":1}', ['the body must NOT have additional properties']],
+  ['an unknown key', '{"prompt":"x","more":1}', ['the body must NOT have additional properties']],
 ])('a body with %s is 422 before any money moves, and says what is wrong', async (_, body, details) => {
   const { database, gateway } = await start();
   const offer = offerOf(await gateway.post(job, { body: good, headers: json }));
@@ -71,7 +71,7 @@ test('another content type is 415 before any money moves', async () => {
   ).toBe(402);
 });
 
-test('good input pays, and the 402 and the price say what is expected', async () => {
+test('valid input is paid for, and the 402 and the price describe the expected input', async () => {
   const { gateway } = await start();
   const asked = await gateway.post(job, { body: good, headers: json });
   const expected = { content_type: 'application/json', json_schema: schema };
@@ -81,7 +81,7 @@ test('good input pays, and the 402 and the price say what is expected', async ()
   expect((await gateway.post(job, { body: good, headers })).status).toBe(202);
 });
 
-test('a payment that is known is answered from itself, whatever its body would be worth now', async () => {
+test('a known payment gets its own outcome although its body is no longer valid input', async () => {
   const { database, gateway } = await start();
   const offer = offerOf(await gateway.post(job, { body: good, headers: json }));
   const headers = { ...json, ...header(await signOffer(offer)) };

@@ -11,7 +11,7 @@ const chain = useChain();
 const job = '/x402/jobs/1/0';
 const tight = '[limits]\nrequests_per_minute = 5\nmax_body_bytes = 1000';
 
-test('bodies over the limit and used payments fill the ledger only within the budget', async () => {
+test('oversized bodies and used payments are recorded only within the budget', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain, tables: tight });
   const payment = await quoteAndSign(gateway, job, 'mine');
@@ -26,7 +26,7 @@ test('bodies over the limit and used payments fill the ledger only within the bu
   expect((await allEvents(database.db)).length - events).toBeLessThanOrEqual(5);
 });
 
-test('a body over the limit for a job that does not exist is 404: that comes first', async () => {
+test('a body over the limit for a job that does not exist is 404, not 413', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain, tables: tight });
   const answer = await gateway.post('/x402/jobs/7/7', { body: 'x'.repeat(2_000) });
   expect(answer).toMatchObject({ status: 404, json: { code: 'job_not_found' } });
@@ -78,7 +78,7 @@ test('requests beyond the limit of concurrent requests get a Retry-After', async
   expect((await gateway.post(job, { body: 'x' })).status).toBe(402);
 });
 
-test("where the facilitator is not asked to verify, the payer's own signature has to hold", async () => {
+test('if the facilitator does not verify, the gateway refuses an invalid signature of the payer', async () => {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
   onTestFinished(() => proxy.close());
   const database = await createDatabase();
@@ -98,7 +98,7 @@ test("where the facilitator is not asked to verify, the payer's own signature ha
   expect(events.filter(({ type }) => type === 'settlement_started')).toHaveLength(1);
 });
 
-test('a gateway that cannot listen says so, and leaves nothing running', async () => {
+test('a gateway that cannot listen fails with a reason and stops its workers', async () => {
   const first = await startTestGateway({ database: await createDatabase(), chain });
   const { port } = new URL(first.url);
   const database = await createDatabase();
@@ -132,7 +132,7 @@ test('while the ledger is unavailable requests are refused, nothing is charged, 
   expect((await restarted.post(job, { body: 'x', headers: header(payment) })).status).toBe(202);
 });
 
-test('a ledger that comes back lets the same request through', async () => {
+test('the same request succeeds once the ledger is available again', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain });
   const payment = await quoteAndSign(gateway, job, 'x');

@@ -26,7 +26,7 @@ const settles = (...networks: string[]): Fault => ({
   },
 });
 
-/** A gateway with two tokens at home and one elsewhere; the facilitator's first word is `supported`. */
+/** A gateway with two tokens at home and one elsewhere; `supported` is the facilitator's first answer. */
 async function start(supported: Fault, top = '') {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
   onTestFinished(() => proxy.close());
@@ -38,27 +38,27 @@ network = "${elsewhere}"\nasset = "${chain.token}"\nsymbol = "USDbC"\ndecimals =
 eip712_name = "USD Coin"\neip712_version = "2"
 [[networks]]\nid = "${elsewhere}"\nrpc_url = "${chain.rpcUrl}"`;
   const gateway = await startTestGateway({ database, chain, facilitatorUrl: proxy.url, tables, top, logger });
-  const told = () =>
+  const offerLogs = () =>
     lines.flatMap(({ level, symbol, msg }) => (/ this token/.test(msg) ? [[level, symbol]] : []));
-  return { proxy, database, gateway, told, lines };
+  return { proxy, database, gateway, offerLogs, lines };
 }
 
 const offered = (answer: Answer) => offerOf(answer).accepts.map(({ network }) => network);
 const priced = ({ json }: Answer) =>
   (json.settlement_options as { network: string }[]).map(({ network }) => network);
 
-test('what the facilitator does not settle is not offered, from the first request on', async () => {
-  const { gateway, told } = await start(settles(home));
+test('a token that the facilitator does not settle is never offered, from the first request on', async () => {
+  const { gateway, offerLogs } = await start(settles(home));
   const answer = await gateway.post(job, { body: 'x' });
   expect(offered(answer)).toEqual([home, home]);
   expect(answer.json.accepts.map(({ network }: { network: string }) => network)).toEqual(['base-sepolia']);
   expect(priced(await gateway.get(`${job}/price`))).toEqual([home, home]);
-  expect(told()).toEqual([[40, 'USDbC']]);
+  expect(offerLogs()).toEqual([[40, 'USDbC']]);
   expect((await payFor(gateway, job)).status).toBe(202);
 });
 
 test('a token leaves the offers and returns to them: each is logged once, and the price has a new ETag each time', async () => {
-  const { proxy, database, gateway, told } = await start(settles('eip155:*'));
+  const { proxy, database, gateway, offerLogs } = await start(settles('eip155:*'));
   const price = () => gateway.get(`${job}/price`);
   const whole = await price();
   expect(priced(whole)).toEqual([home, home, elsewhere]);
@@ -71,7 +71,7 @@ test('a token leaves the offers and returns to them: each is logged once, and th
   expect(changed.headers.get('etag')).not.toBe(tag);
   expect(offered(await gateway.post(job, { body: 'x' }))).toEqual([home, home]);
 
-  // the last word holds while there is no other, and is not told again
+  // the last answer applies until there is another, and is not logged again
   proxy.faults.supported = 'server_error';
   const asked = proxy.seen.length;
   await eventually(() => expect(proxy.seen.slice(asked)).toContain('supported'));
@@ -84,14 +84,14 @@ test('a token leaves the offers and returns to them: each is logged once, and th
   await eventually(async () => expect(priced(await price())).toEqual([home, home, elsewhere]));
   expect((await gateway.get(`${job}/price`, { 'if-none-match': tag })).status).toBe(304);
   expect(offered(await gateway.post(job, { body: 'x' }))).toEqual([home, home, elsewhere]);
-  expect(told()).toEqual([
+  expect(offerLogs()).toEqual([
     [40, 'USDbC'],
     [30, 'USDbC'],
   ]);
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-test('with nothing left to offer there is no quote, but 503, and nothing stands in the ledger', async () => {
+test('if no token can be offered the answer is 503, and no quote is issued or recorded', async () => {
   const { database, gateway } = await start(settles());
   const faultsOf = await documentOf(gateway);
   const answer = await gateway.post(job, { body: 'x' });
@@ -107,20 +107,20 @@ test('with nothing left to offer there is no quote, but 503, and nothing stands 
   expect(events.map(({ type }) => type)).toEqual(['payment_rejected']);
 });
 
-test('a facilitator that is down stops no start: everything is offered, with a warning', async () => {
-  const { gateway, told, lines } = await start('cut_before');
+test('a gateway starts while the facilitator is down: every token is offered, and a warning is logged', async () => {
+  const { gateway, offerLogs, lines } = await start('cut_before');
   expect(offered(await gateway.post(job, { body: 'x' }))).toEqual([home, home, elsewhere]);
   expect(lines.find(({ msg }) => msg.includes('does not answer which tokens it settles'))).toMatchObject({
     level: 40,
     cause: 'connection',
   });
-  expect(told()).toEqual([]);
+  expect(offerLogs()).toEqual([]);
 });
 
 test.each([
   ['says that it is invalid', { answer: { isValid: false, invalidReason: 'invalid_network' } }, 402],
   ['cannot tell', 'server_error', 503],
-  ['takes it all the same', 'pass', 202],
+  ['accepts it nevertheless', 'pass', 202],
 ] satisfies [string, Fault, number][])(
   'a quote of before is put to the facilitator even where verify is skipped: it %s',
   async (_, verdict, status) => {

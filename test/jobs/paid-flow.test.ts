@@ -179,7 +179,7 @@ test('two hundred different payments at once are two hundred transfers and calls
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-test('a payment that came with another body is refused, and the first keeps its call', async () => {
+test('a known payment with another body is refused, and the first request keeps its call', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain });
   const payment = await quoteAndSign(gateway, job, 'mine');
@@ -212,7 +212,7 @@ test('one payment sent for different bodies at once pays for one of them, and th
   expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 5, replay_denied: 15 });
 });
 
-test('a known payment is recognised however it is spelt', async () => {
+test('a known payment is recognised in any spelling', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
   const payment = await quoteAndSign(gateway, job, 'mine');
   const first = await gateway.post(job, { body: 'mine', headers: header(payment) });
@@ -234,7 +234,7 @@ test('a known payment is recognised however it is spelt', async () => {
   expect(again).toMatchObject({ status: 202, json: { call_id: first.json.call_id } });
 });
 
-test('two payments for one quote: one is taken, the other keeps its money', async () => {
+test('of two payments for one quote one is accepted, and the other is not charged', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
   const offer = offerOf(await gateway.post(job, { body: 'x' }));
   const before = await chain.balance(payTo);
@@ -275,7 +275,7 @@ test('a retry gets its own answer after the quote expired, the job was disabled,
   }
 });
 
-test('a quote keeps its price until it expires, whatever the price does', async () => {
+test('a quote keeps its price until it expires, even if the price changes', async () => {
   const database = await createDatabase();
   const cheap = await startTestGateway({ database, chain });
   const payment = await quoteAndSign(cheap, job, 'x');
@@ -288,7 +288,7 @@ test('a quote keeps its price until it expires, whatever the price does', async 
   expect(answer).toMatchObject({ status: 202, json: { payment: { amount: String(price) } } });
 });
 
-test('an expired quote is not taken, and a new one is offered', async () => {
+test('an expired quote is refused, and a new one is offered', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain });
   const payment = await quoteAndSign(gateway, job, 'x');
@@ -317,7 +317,7 @@ test('after a restart stats and receipts are the same', async () => {
   expect(receipt.json.result.body_base64).toBeDefined();
 });
 
-test('a receipt shows its result only to who has its token', async () => {
+test('a receipt shows its result only with its token', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
   const answer = await payFor(gateway, job);
   const path = answer.headers.get('location') ?? '';

@@ -74,7 +74,7 @@ test('the 402 offers the extension as optional, as required, and as a reload say
   expect(await offered()).toEqual({ 'payment-identifier': { info: { required: true }, schema } });
 });
 
-test('the official client whose extension adds an id pays, and its second payment with that id keeps its money', async () => {
+test('the official client whose extension adds an id pays, and its second payment with that id is not charged', async () => {
   const { gateway } = await start({ top: required });
   const client = x402Client.fromConfig({
     schemes: [{ network: 'eip155:*', client: new ExactEvmScheme(payer) }],
@@ -139,7 +139,7 @@ test.each([
   },
 );
 
-test('a payment that lost its id is taken with another', async () => {
+test('a payment whose id was claimed by another payment is accepted with a new id', async () => {
   const { gateway } = await start();
   expect((await send(gateway, await signed(gateway))).status).toBe(202);
   const payment = await signed(gateway);
@@ -171,7 +171,7 @@ test("a payer's id cannot be claimed without its signature", async () => {
   expect((await send(gateway, await signed(gateway))).status).toBe(202);
 });
 
-test('fifty payments of one payer at once with one id: one is taken, forty-nine keep their money', async () => {
+test('of fifty concurrent payments of one payer with one id one is accepted, and forty-nine are not charged', async () => {
   const { gateway, database } = await start();
   const before = await chain.balance(payTo);
   const payments = await Promise.all(Array.from({ length: 50 }, () => signed(gateway)));
@@ -230,7 +230,7 @@ test.each([
   },
 );
 
-test('a payment without extensions is 400 where an id is required, and taken where it is optional', async () => {
+test('a payment without extensions is 400 if an id is required, and accepted if it is optional', async () => {
   const { gateway, asked } = await start({ top: required });
   const payment = await quoteAndSign(gateway, job, 'x');
   expect(await send(gateway, payment)).toMatchObject({
@@ -241,7 +241,7 @@ test('a payment without extensions is 400 where an id is required, and taken whe
   expect((await send(gateway, payment)).status).toBe(202);
 });
 
-test('a version 1 payment is taken where an id is required: it cannot carry one', async () => {
+test('a version 1 payment is accepted although an id is required, since it cannot carry one', async () => {
   const { gateway } = await start({ top: required });
   const { accepted, payload } = await quoteAndSign(gateway, job, 'x');
   const v1 = { x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload };
@@ -249,7 +249,7 @@ test('a version 1 payment is taken where an id is required: it cannot carry one'
   expect((await gateway.post(job, { body: 'x', headers })).status).toBe(202);
 });
 
-test('a payment that is known is answered, whatever its id is now and whatever is required by now', async () => {
+test('a known payment gets its own outcome, even with another id or after an id became required', async () => {
   const { gateway, asked } = await start();
   const payment = await quoteAndSign(gateway, job, 'x');
   const first = await send(gateway, payment);

@@ -64,7 +64,7 @@ test('a quote that was issued keeps its price and its token over a reload that r
   expect(answer).toMatchObject({ status: 202, json: { payment: { amount: '3264000', asset: chain.token } } });
 });
 
-test('a job that is disabled by a reload is refused at once, and what was started is finished', async () => {
+test('a job that is disabled by a reload is refused at once, and its started payments are finished', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain });
   const offer = offerOf(await gateway.post(job, { body: 'x' }));
@@ -89,7 +89,7 @@ test('a reload returns the TOML names of changed keys that require a restart', a
   ]);
 });
 
-test('a refused configuration is written down, and changes nothing', async () => {
+test('a refused configuration is recorded, and changes nothing', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain });
   const before = (await gateway.get(`${job}/price`)).json;

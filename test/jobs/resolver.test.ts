@@ -22,7 +22,7 @@ const chain = useChain();
 const nowhere = `0x${'a'.repeat(64)}`;
 
 describe('a settlement of unknown outcome', () => {
-  test('that landed behind a time-out reaches its runner with no client asking again', async () => {
+  test('that landed after a time-out reaches its runner without another request of the client', async () => {
     const { proxy, database, gateway, runner, typesOf, hurry } = await behindProxy(chain);
     const payment = await quoteAndSign(gateway, job, 'x');
     const before = await chain.balance(payTo);
@@ -45,7 +45,7 @@ describe('a settlement of unknown outcome', () => {
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
-  test('with a facilitator that always times out: every client ends with 202 by asking again, and pays once', async () => {
+  test('with a facilitator that always times out ends as 202 for every client that repeats its request, charged once', async () => {
     const { proxy, database, gateway } = await behindProxy(chain);
     proxy.faults.settle = 'cut_after';
     const before = await chain.balance(payTo);
@@ -167,7 +167,7 @@ describe('a payment that failed before anything was broadcast', () => {
     },
   };
 
-  test('and still lands has its call, beside that of the payment that took its quote and keeps its receipt', async () => {
+  test('and lands later gets its own call, and the payment that took its quote keeps its call and receipt', async () => {
     const { proxy, database, gateway, runner } = await behindProxy(chain);
     const offer = offerOf(await gateway.post(job, { body: 'x' }));
     const [first, second] = [await signOffer(offer), await signOffer(offer)];
@@ -188,7 +188,7 @@ describe('a payment that failed before anything was broadcast', () => {
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
-  test('is watched only until its time is over', async () => {
+  test('is watched only until its authorization expires', async () => {
     const { proxy, database, gateway, typesOf } = await behindProxy(chain);
     const validBefore = String(Math.floor(Date.now() / 1_000) + 12);
     const payment = await quoteAndSign(gateway, job, 'x', { signed: { validBefore } });
@@ -205,7 +205,7 @@ describe('a payment that failed before anything was broadcast', () => {
 });
 
 describe('a payment that a third party landed before it reached the gateway', () => {
-  test('is no refusal: it is taken, and paid for once', async () => {
+  test('is accepted and charged once', async () => {
     const { gateway, runner, database } = await behindProxy(chain);
     const payment = await quoteAndSign(gateway, job, 'x');
     const before = await chain.balance(payTo);
@@ -217,7 +217,7 @@ describe('a payment that a third party landed before it reached the gateway', ()
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
-  test('is pending, never 402, while the chain does not tell for what it was used, and its client need not come back', async () => {
+  test('is pending, never 402, while the chain does not show its use, and is resolved without another request', async () => {
     const rpc = await startRpcProxy(chain.rpcUrl);
     const { gateway } = await behindProxy(chain, { rpcUrl: rpc.url });
     const payment = await quoteAndSign(gateway, job, 'x');
@@ -232,7 +232,7 @@ describe('a payment that a third party landed before it reached the gateway', ()
     await reaches(gateway, payment, 'completed');
   });
 
-  test('but was withdrawn by its payer is 402 as soon as that is final', async () => {
+  test('and whose payer withdrew the authorization is 402 once that is final', async () => {
     const { gateway } = await behindProxy(chain);
     const payment = await quoteAndSign(gateway, job, 'x');
     await cancelPayment(chain.rpcUrl, payment);
@@ -253,10 +253,10 @@ async function openPayment() {
   return { ...setup, payment };
 }
 
-describe("an operator's own decision", () => {
+describe("an operator's decision", () => {
   const words = ['--evidence', 'seen in the explorer', '--by', 'ada'];
 
-  test('that it is paid settles it under a name, and its call goes out', async () => {
+  test("that a settlement is paid is recorded with the operator's name and enqueues its call", async () => {
     const { database, gateway, payment, typesOf } = await openPayment();
     const ended = await resolve(database, digestOf(payment), '--paid', nowhere, ...words);
     expect(ended).toMatchObject({ code: 0 });
@@ -267,7 +267,7 @@ describe("an operator's own decision", () => {
     expect(again.stderr).toContain('no settlement of that quote is open');
   });
 
-  test('that it is unpaid fails it, and a transfer that still lands has its call', async () => {
+  test('that a settlement is unpaid fails it, and a transfer that still lands gets its call', async () => {
     const { database, gateway, payment } = await openPayment();
     expect((await resolve(database, digestOf(payment), '--unpaid', ...words)).code).toBe(0);
     expect((await receiptOf(gateway, payment)).state).toBe('settlement_failed');
@@ -282,9 +282,9 @@ describe("an operator's own decision", () => {
     [[nowhere, '--paid', '0x12', ...words], 'a transaction is'],
     [[nowhere, '--unpaid', '--by', 'ada'], '--evidence'],
     [[nowhere, '--unpaid', '--evidence', 'seen', '--by', 'a b'], '--by'],
-  ])('needs what it says: %j', async (args, word) => {
-    const ended = await resolve({ url: 'postgresql://nobody@127.0.0.1:9/none' }, ...args);
+  ])('is refused without its required arguments: %j', async (args, message) => {
+    const ended = await resolve({ url: 'postgresql://unknown@127.0.0.1:9/none' }, ...args);
     expect(ended.code).toBe(64);
-    expect(ended.stderr).toContain(word);
+    expect(ended.stderr).toContain(message);
   });
 });

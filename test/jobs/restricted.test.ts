@@ -33,7 +33,7 @@ async function paymentFor(gateway: TestGateway, path: string, account = payer) {
   return signOffer(offerOf(await gateway.post(path, { body: 'x' })), { account });
 }
 
-/** A refusal charges nobody: the operator's and the payer's balances are what they were. */
+/** A refused request is not charged: the balances of operator and payer are unchanged. */
 async function expectUncharged<T>(act: () => Promise<T>, payers = [payer.address]): Promise<T> {
   const balances = () =>
     Promise.all([payTo as `0x${string}`, ...payers].map((address) => chain.balance(address)));
@@ -43,7 +43,7 @@ async function expectUncharged<T>(act: () => Promise<T>, payers = [payer.address
   return result;
 }
 
-test('a permitted payer calls as itself, and its runner gets its address', async () => {
+test('a permitted payer is the caller, and the runner gets its address', async () => {
   const runner = await startEchoRunner({ secret: runnerSecret, port: 0 });
   const { database, gateway } = await start({ runnerUrl: runner.url });
   const payment = await paymentFor(gateway, payerJob, permitted);
@@ -56,7 +56,7 @@ test('a permitted payer calls as itself, and its runner gets its address', async
   await runner.close();
 });
 
-test('a payer who is not permitted is 403, keeps its money, and its receipt says refused', async () => {
+test('a payer who is not permitted gets a 403 and is not charged, and its receipt says refused', async () => {
   const { database, gateway } = await start();
   const payment = await paymentFor(gateway, payerJob, refusedCaller);
   const send = () => gateway.post(payerJob, { body: 'x', headers: header(payment) });
@@ -121,7 +121,12 @@ const refusals: readonly [name: string, status: number, code: string, headers: (
   ['a signature over another job', 403, 'signature_mismatch', () => callerHeaders('x', { jobIndex: 2 })],
   ['a signature over another service', 403, 'signature_mismatch', () => callerHeaders('x', { serviceId: 2 })],
   ['another nonce than was signed', 403, 'signature_mismatch', withHeader('x-net-caller-nonce', 'another')],
-  ["somebody else's signature", 403, 'signature_mismatch', withHeader('x-net-caller', refusedCaller.address)],
+  [
+    'the signature of another account',
+    403,
+    'signature_mismatch',
+    withHeader('x-net-caller', refusedCaller.address),
+  ],
   [
     'a caller who is not permitted',
     403,
@@ -131,7 +136,7 @@ const refusals: readonly [name: string, status: number, code: string, headers: (
 ];
 
 test.each(refusals)(
-  'a delegated call with %s is %i %s, charges nobody, and the same payment succeeds afterwards',
+  'a delegated call with %s is %i %s and not charged, and the same payment succeeds afterwards',
   async (_, status, code, headersOf) => {
     const { database, gateway } = await start();
     const payment = header(await paymentFor(gateway, delegated));
@@ -148,7 +153,7 @@ test.each(refusals)(
   },
 );
 
-test('fifty payments at once with one nonce: one is taken, forty-nine keep their money, and the one is recognised again', async () => {
+test('of fifty concurrent payments with one nonce one is accepted, forty-nine are not charged, and a repetition of the one is recognised', async () => {
   const { database, gateway } = await start();
   const accounts = Array.from({ length: 50 }, (_, i) =>
     privateKeyToAccount(`0x${(1_000 + i).toString(16).padStart(64, '0')}`),
@@ -259,7 +264,7 @@ test.each([
   ['reverts', async () => setBroken(chain.chain, chain.registry, true), undefined],
   ['is down', async () => {}, 'http://127.0.0.1:9'],
 ])(
-  'a permission contract that %s is 503, not a no: nobody is charged and the nonce stays free',
+  'a permission contract that %s is 503, not a refusal of the caller: nothing is charged and the nonce stays free',
   async (_, breakIt, rpcUrl) => {
     const { gateway } = await start(rpcUrl === undefined ? {} : { rpcUrl });
     await breakIt();
@@ -304,7 +309,7 @@ async function contractCaller(artifact: ContractArtifact, args: readonly unknown
   return caller;
 }
 
-test('a contract account calls by its own rule (ERC-1271), and only by that', async () => {
+test('a contract account is a caller only if its contract accepts the signature (ERC-1271)', async () => {
   const { gateway } = await start();
   const caller = await contractCaller(smartWallet, [permitted.address]);
   const send = async (account = permitted) => {
@@ -330,7 +335,7 @@ test('a contract account that burns gas is refused at the gas cap, and nothing i
   expect(answer).toMatchObject({ status: 403, json: { code: 'signature_mismatch' } });
 });
 
-test('headers that come twice, or far too long, are malformed', async () => {
+test('repeated or oversized caller headers are malformed', async () => {
   const { gateway } = await start();
   const payment = header(await paymentFor(gateway, delegated));
   const caller = await callerHeaders('x');

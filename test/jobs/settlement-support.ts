@@ -17,7 +17,7 @@ export const price = 3_264_000n;
 // verification is not what these tests delay: a busy machine must not fail it
 const quick = 'facilitator_verify_timeout_ms = 5_000\nfacilitator_settle_timeout_ms = 1000';
 
-/** A gateway with a facilitator that misbehaves as it is told, and a runner, unless nobody serves the job. */
+/** A gateway with a facilitator with the given faults, and a runner, unless no runner serves the job. */
 export async function behindProxy(
   chain: TestChain,
   { top = '', tables = '', isServed = true, rpcUrl = chain.rpcUrl } = {},

@@ -20,7 +20,7 @@ async function signV1(gateway: TestGateway, body = 'x', option = 0) {
 
 const v1Header = (value: unknown) => ({ 'x-payment': Buffer.from(JSON.stringify(value)).toString('base64') });
 
-/** A client of that time reads the body alone: the v2 header is taken away. */
+/** A version 1 client reads only the body: the version 2 header is removed. */
 const bodyOnly: typeof fetch = async (input, init) => {
   const response = await fetch(input, init);
   const headers = new Headers(response.headers);
@@ -61,7 +61,7 @@ test('the official client in version 1 pays through with a real transfer', async
   ]);
 });
 
-test('the body of a 402 offers version 1 clients one token a network, by its old name', async () => {
+test('the body of a 402 offers version 1 clients one token of each network, under its version 1 name', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
   const { json } = await gateway.post(job, { body: 'x' });
   expect(json).toMatchObject({ x402Version: 1, code: 'payment_required', error: expect.any(String) });
@@ -126,7 +126,7 @@ test('one authorization sent in both versions is one payment', async () => {
   expect((await chain.balance(payTo)) - before).toBe(price);
 });
 
-test('a version 1 payment keeps the price of a quote that still holds, and no longer', async () => {
+test('a version 1 payment keeps the price of a quote until the quote expires', async () => {
   const database = await createDatabase();
   const cheap = await startTestGateway({ database, chain });
   const [early, late] = [await signV1(cheap), await signV1(cheap)];
@@ -156,7 +156,7 @@ test.each([
     'matches_no_option',
   ],
   ['another scheme', (v1: object) => v1Header({ ...v1, scheme: 'upto' }), 'matches_no_option'],
-])('%s is a 402 and charges nobody', async (_, headersOf, reason) => {
+])('%s is a 402 and not charged', async (_, headersOf, reason) => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
   const before = await chain.balance(payTo);
   const { v1 } = await signV1(gateway);

@@ -25,7 +25,7 @@ const folderTable = (folder: string) =>
 const newestIn = (folder: string) =>
   openCheckpoint(readFileSync(path.join(folder, place, 'checkpoint'), 'utf8'), testVerifier);
 
-test('checkpoints reach a folder, each under its size, and every one is of the ledger', async () => {
+test('checkpoints reach a folder, each under its size, and each is a checkpoint of the ledger', async () => {
   const database = await createDatabase();
   const folder = temporaryFolder();
   await startBooks(database, { tables: folderTable(folder) });
@@ -42,7 +42,7 @@ test('checkpoints reach a folder, each under its size, and every one is of the l
   }
 });
 
-test('a restored older backup is refused, in words that say how to go on; under another name it starts', async () => {
+test('a restored older backup is refused with a message that says what to do; under another name the log starts', async () => {
   const database = await createDatabase();
   const folder = temporaryFolder();
   const tables = folderTable(folder);
@@ -72,7 +72,7 @@ test('a restored older backup is refused, in words that say how to go on; under 
   expect(newestIn(folder).size).toBe(42);
 });
 
-test('a database that went another way from a backup is refused, however long it is', async () => {
+test('a database that diverged after a backup is refused, at any length', async () => {
   const database = await createDatabase();
   const folder = temporaryFolder();
   const tables = folderTable(folder);
@@ -90,7 +90,7 @@ test('a database that went another way from a backup is refused, however long it
   );
 });
 
-test('an anchor that cannot be read, or holds nonsense, stops nobody', async () => {
+test('an anchor that cannot be read, or holds invalid data, does not prevent the start', async () => {
   const database = await createDatabase();
   const folder = temporaryFolder();
   writeFileSync(path.join(folder, place), 'a file where a folder should be');
@@ -99,7 +99,7 @@ test('an anchor that cannot be read, or holds nonsense, stops nobody', async () 
   await eventually(async () => expect((await fetch(`${gateway.url}/log/checkpoint`)).status).toBe(200));
 });
 
-test('a bucket is told with signed requests, is asked at the start, and a failure is made up for', async () => {
+test('a bucket gets signed requests, is read at the start, and gets the checkpoint after a failure', async () => {
   const database = await createDatabase();
   const bucket = await startBucket();
   bucket.fault = 503;
@@ -131,15 +131,17 @@ interface StreamEvent {
   readonly size: number;
 }
 
-/** Whom a webhook tells; `onTold` runs before it answers. */
-async function startHook(onTold: () => void = () => {}): Promise<{ table: string; told: StreamEvent[] }> {
-  const told: StreamEvent[] = [];
+/** Whom a webhook tells; `onMessage` runs before it answers. */
+async function startHook(
+  onMessage: () => void = () => {},
+): Promise<{ table: string; received: StreamEvent[] }> {
+  const received: StreamEvent[] = [];
   const server = http.createServer((request, response) => {
     const chunks: string[] = [];
     request.setEncoding('utf8').on('data', (text: string) => chunks.push(text));
     request.on('end', () => {
-      told.push(JSON.parse(chunks.join('')) as StreamEvent);
-      onTold();
+      received.push(JSON.parse(chunks.join('')) as StreamEvent);
+      onMessage();
       response.end();
     });
   });
@@ -150,24 +152,24 @@ async function startHook(onTold: () => void = () => {}): Promise<{ table: string
     server.close();
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
-  return { table: `[[log.anchors]]\nkind = "webhook"\nurl = "${url}"\nevery_ms = 20`, told };
+  return { table: `[[log.anchors]]\nkind = "webhook"\nurl = "${url}"\nevery_ms = 20`, received };
 }
 
-test('a webhook is told', async () => {
+test('a webhook gets the newest checkpoint', async () => {
   const database = await createDatabase();
-  const { table, told } = await startHook();
+  const { table, received } = await startHook();
   await appendRefusals(database, 3);
   await startBooks(database, { tables: table });
-  await eventually(() => expect(told.length).toBeGreaterThan(0));
-  const last = told.at(-1)!;
+  await eventually(() => expect(received.length).toBeGreaterThan(0));
+  const last = received.at(-1)!;
   expect(openCheckpoint(last.checkpoint, testVerifier)).toMatchObject({ origin, size: last.size });
 });
 
-test('two sealers killed between a commit and the end of its publication: one head of a size, told again as it was', async () => {
+test('two sealers killed between commit and publication sign one head of each size, and publish it again unchanged', async () => {
   const database = await createDatabase();
   let gateways: ReturnType<typeof startTollbook>[] = [];
   let isDeadly = true;
-  const { table, told } = await startHook(() => {
+  const { table, received } = await startHook(() => {
     if (isDeadly) for (const gateway of gateways) gateway.kill('SIGKILL');
   });
   const file = path.join(temporaryFolder(), 'gateway.toml');
@@ -180,29 +182,29 @@ test('two sealers killed between a commit and the end of its publication: one he
   }
   isDeadly = false;
   gateways = [start(), start()];
-  const unheard = told.length;
-  await eventually(() => expect(told.slice(unheard).at(-1)?.size).toBe(40));
+  const receivedBefore = received.length;
+  await eventually(() => expect(received.slice(receivedBefore).at(-1)?.size).toBe(40));
   for (const gateway of gateways) gateway.kill('SIGTERM');
   await Promise.all(gateways.map((gateway) => gateway.exited));
   const committed = new Map(
     (await readHeads(database.pool, origin, -1, 10_000)).map(({ size, note }) => [size, note]),
   );
-  expect(told.length).toBeGreaterThanOrEqual(3);
-  for (const { size, checkpoint } of told) expect(checkpoint).toBe(committed.get(size));
+  expect(received.length).toBeGreaterThanOrEqual(3);
+  for (const { size, checkpoint } of received) expect(checkpoint).toBe(committed.get(size));
   for (const [size, note] of committed)
     expect(openCheckpoint(note, testVerifier).root).toEqual(await rootOfEvents(database, size));
 });
 
-test('an anchor is told once, by one of several, and never of less than before', async () => {
+test('of several processes one publishes to an anchor, once, and never a smaller size', async () => {
   const database = await createDatabase();
   const folder = temporaryFolder();
   const anchor = createAnchor({ kind: 'folder', name: 'one', everyMs: 60_000, folder });
   await appendRefusals(database, 3);
   await sealAll(database);
-  const told = await Promise.all(
+  const received = await Promise.all(
     Array.from({ length: 8 }, () => publishNewestHead(database.pool, origin, anchor)),
   );
-  expect(told.filter(({ kind }) => kind === 'done')).toHaveLength(1);
+  expect(received.filter(({ kind }) => kind === 'done')).toHaveLength(1);
   await appendRefusals(database, 3);
   await sealAll(database);
   expect(await publishNewestHead(database.pool, origin, anchor)).toEqual({ kind: 'nothing' });
@@ -210,7 +212,7 @@ test('an anchor is told once, by one of several, and never of less than before',
   expect(await publishNewestHead(database.pool, origin, anchor)).toEqual({ kind: 'done', size: 6 });
 });
 
-test('a gateway that stops seals what is there and hands it out, whether its time has come or not', async () => {
+test('a gateway that stops seals the last events and publishes the checkpoint before the interval ends', async () => {
   const database = await createDatabase();
   const folder = temporaryFolder();
   const tables = folderTable(folder).replace('= 20', '= 86_400_000');
@@ -225,7 +227,7 @@ test('a gateway that stops seals what is there and hands it out, whether its tim
   expect(newestIn(folder).root).toEqual(await rootOfEvents(database, 11));
 });
 
-test('an anchor that is away holds up no stop, and a sealer that cannot seal neither', async () => {
+test('neither an unreachable anchor nor a sealer that cannot seal delays a shutdown', async () => {
   const database = await createDatabase();
   const folder = temporaryFolder();
   writeFileSync(path.join(folder, place), 'a file where a folder should be');
@@ -240,7 +242,7 @@ test('an anchor that is away holds up no stop, and a sealer that cannot seal nei
   expect(lines.map(({ msg }) => msg)).not.toContain('stopping did not go smoothly');
 });
 
-test('sealers killed again and again: never two heads of one size, and what was published is what was committed', async () => {
+test('sealers killed repeatedly never sign two heads of one size, and publish only committed heads', async () => {
   const database = await createDatabase();
   const folder = temporaryFolder();
   const file = path.join(temporaryFolder(), 'gateway.toml');
@@ -274,7 +276,7 @@ test('sealers killed again and again: never two heads of one size, and what was 
     expect(readFileSync(path.join(folder, place, name), 'utf8')).toBe(bySize.get(Number(name)));
 });
 
-test('a key is made for the shell', async () => {
+test('the command line creates a key', async () => {
   const { code, stdout, stderr } = await tollbook(['log', 'key', 'jobs.example/log']);
   expect(code).toBe(0);
   expect(Buffer.from(stdout.trim(), 'base64')).toHaveLength(32);

@@ -63,7 +63,7 @@ function anchorOf(
   });
 }
 
-/** As anybody reads it: with the key's address and the name's hash. */
+/** Reads like any account: with the key's address and the hash of the name. */
 async function anchored(key: Hex, name = origin): Promise<{ size: number; root: Hex }> {
   const args = [privateKeyToAddress(key), sha256(name)];
   const call = { address: checkpointAnchorAddress, artifact: checkpointAnchor, functionName: 'newest', args };
@@ -71,7 +71,7 @@ async function anchored(key: Hex, name = origin): Promise<{ size: number; root: 
   return { size: Number(size), root };
 }
 
-test('the newest head stands on the chain, and only ever grows', async () => {
+test('the newest head is on the chain, and its size only grows', async () => {
   const database = await createDatabase();
   const key = await fundedKey();
   await startBooks(database, tablesFor(key));
@@ -93,7 +93,7 @@ test('the newest head stands on the chain, and only ever grows', async () => {
   expect((await anchored(key, 'another/log')).size).toBe(0);
 });
 
-test('a restored older database is refused by the chain alone', async () => {
+test('a restored older database is refused with the chain as the only anchor', async () => {
   const database = await createDatabase();
   const key = await fundedKey();
   const first = await startBooks(database, tablesFor(key));
@@ -119,7 +119,7 @@ test('a restored older database is refused by the chain alone', async () => {
   expect((await anchored(key)).size).toBe(42);
 });
 
-test('while its node is away a gateway starts, says so, and makes up for it', async () => {
+test('a gateway whose node is unreachable starts with a warning, and publishes once the node is back', async () => {
   const database = await createDatabase();
   const key = await fundedKey();
   const proxy = await startRpcProxy(chain.rpcUrl);
@@ -143,7 +143,7 @@ test('while its node is away a gateway starts, says so, and makes up for it', as
   await eventually(async () => expect((await anchored(key)).size).toBe(5));
 });
 
-test('a key without ether: it is said, nothing else stands still, and it is told once there is some', async () => {
+test('a key without ether is logged and delays nothing else, and the head is published once the key has ether', async () => {
   const database = await createDatabase();
   const key = generatePrivateKey();
   const { logger, lines } = logLines();
@@ -158,7 +158,7 @@ test('a key without ether: it is said, nothing else stands still, and it is told
   await eventually(async () => expect((await anchored(key)).size).toBe(5));
 });
 
-test('a transaction that does not land is told as such, and what landed late is not sent again', async () => {
+test('a transaction that does not land is reported, and one that landed late is not sent again', async () => {
   const database = await createDatabase();
   const key = await fundedKey();
   await appendRefusals(database, 5);
@@ -185,8 +185,8 @@ test('an address without the contract, a node of another chain, and another root
   await appendRefusals(database, 5);
   await sealAll(database);
   const { root, note } = (await readHead(database.pool, origin))!;
-  const nobody = anchorOf(key, { contract: `0x${'ab'.repeat(20)}` });
-  expect(await nobody.publish({ origin, size: 5, root, note })).toEqual({
+  const missing = anchorOf(key, { contract: `0x${'ab'.repeat(20)}` });
+  expect(await missing.publish({ origin, size: 5, root, note })).toEqual({
     kind: 'failed',
     cause: 'no_contract',
   });
@@ -200,5 +200,5 @@ test('an address without the contract, a node of another chain, and another root
     kind: 'failed',
     cause: 'another_history',
   });
-  for (const one of [nobody, elsewhere, anchor]) await one.close();
+  for (const one of [missing, elsewhere, anchor]) await one.close();
 });

@@ -47,7 +47,7 @@ test('nothing is sealed before its time, unless many events wait', async () => {
   expect(await expectSoundHeads(database)).toEqual([0, 50, 100, 109]);
 });
 
-test('eight sealers at once over a growing ledger: one head of a size, and every head is of the one history', async () => {
+test('eight concurrent sealers over a growing ledger sign one head of each size, all of one history', async () => {
   const database = await createDatabase();
   let isGrowing = true;
   const sealing = Array.from({ length: 8 }, async (_, i) => {
@@ -62,7 +62,7 @@ test('eight sealers at once over a growing ledger: one head of a size, and every
   expect(new Set(sizes).size).toBe(sizes.length);
 });
 
-test('a sealer that computed beside another commits nothing', async () => {
+test('a sealer that another sealer preceded commits nothing', async () => {
   const database = await createDatabase();
   await appendRefusals(database, 5);
   const tip = await readLogTip(database.pool, origin);
@@ -74,7 +74,7 @@ test('a sealer that computed beside another commits nothing', async () => {
   expect((await readHead(database.pool, origin))?.size).toBe(5);
 });
 
-test('heads can be neither changed nor taken away, not even by the owner', async () => {
+test('heads can be neither changed nor deleted, even by the owner', async () => {
   const database = await createDatabase();
   await sealAll(database);
   for (const change of [
@@ -85,7 +85,7 @@ test('heads can be neither changed nor taken away, not even by the owner', async
     await expect(database.asOwner((owner) => owner.query(change))).rejects.toThrow(/append-only/);
 });
 
-test('a log under a new name starts with a head of all there is, and the old one ends', async () => {
+test('a log under a new name starts with a head of all events, and the old log ends', async () => {
   const database = await createDatabase();
   await appendRefusals(database, 4);
   await sealAll(database);
@@ -105,7 +105,7 @@ test('a ledger that lost an event is not sealed', async () => {
   await expect(sealNext(database.pool, testSigner, atOnce)).rejects.toThrow(/some are missing/);
 });
 
-test('whatever the sizes of the steps, the stored tiles prove every event and every earlier tree', async () => {
+test('the stored tiles prove every event and every earlier tree, for steps of any size', async () => {
   const database = await createDatabase();
   await appendRefusals(database, 1_400);
   for (const everyEvents of [1, 254, 2, 300, 700])

@@ -65,13 +65,16 @@ function daysOf(payments: Awaited<ReturnType<typeof expected>>['payments']) {
     }));
 }
 
-const of = (n: number, change: (told: StreamEvent[], named: object) => LedgerEvent[]): StreamEvent[] => {
-  const told = paidJob(n);
-  const { network, asset, payer, payment_nonce } = told[3]!.event.data as unknown as Record<string, string>;
-  const events = change(told, { network, asset, payer, payment_nonce });
-  return events.map((event) => ({ stream: told[0]!.stream, event }));
+const of = (n: number, change: (history: StreamEvent[], named: object) => LedgerEvent[]): StreamEvent[] => {
+  const history = paidJob(n);
+  const { network, asset, payer, payment_nonce } = history[3]!.event.data as unknown as Record<
+    string,
+    string
+  >;
+  const events = change(history, { network, asset, payer, payment_nonce });
+  return events.map((event) => ({ stream: history[0]!.stream, event }));
 };
-const events = (told: StreamEvent[], ...which: number[]) => which.map((i) => told[i]!.event);
+const events = (history: StreamEvent[], ...which: number[]) => which.map((i) => history[i]!.event);
 const more = (type: string, data: object) => ({ type, data }) as LedgerEvent;
 
 /** Stories with unhappy ends: failed and paid again, taken back and settled again, dead and put back. */
@@ -79,17 +82,17 @@ function stories(): StreamEvent[][] {
   const transaction = hex32Of('transaction 900');
   return [
     ...Array.from({ length: 6 }, (_, n) => paidJob(n)),
-    of(100, (told, named) => [
-      ...events(told, 0, 1, 2),
+    of(100, (history, named) => [
+      ...events(history, 0, 1, 2),
       more('settlement_failed', { ...named, reason: 'no_funds' }),
     ]),
-    of(101, (told, named) => [
-      ...events(told, 0, 1, 2),
+    of(101, (history, named) => [
+      ...events(history, 0, 1, 2),
       more('settlement_unknown', { ...named, reason: 'timeout' }),
-      ...events(told, 3, 4),
+      ...events(history, 3, 4),
     ]),
-    of(102, (told, named) => [
-      ...events(told, 0, 1, 2, 3, 4),
+    of(102, (history, named) => [
+      ...events(history, 0, 1, 2, 3, 4),
       more('settlement_reorged', {
         ...named,
         transaction,
@@ -97,35 +100,35 @@ function stories(): StreamEvent[][] {
         block_hash: transaction,
         call: 'withdrawn',
       }),
-      ...events(told, 3, 4, 5, 6),
+      ...events(history, 3, 4, 5, 6),
     ]),
-    of(103, (told, named) => [
-      ...events(told, 0, 1, 2, 3, 4, 5),
+    of(103, (history, named) => [
+      ...events(history, 0, 1, 2, 3, 4, 5),
       more('settlement_disproved', { ...named, transaction, reason: 'not_on_chain', call: 'kept' }),
-      ...events(told, 6),
+      ...events(history, 6),
     ]),
-    of(104, (told) => [
-      ...events(told, 0, 1, 2, 3, 4, 5),
+    of(104, (history) => [
+      ...events(history, 0, 1, 2, 3, 4, 5),
       more('dead_lettered', { call_id: 105, attempt: 1, reason: 'attempts_exhausted' }),
       more('operator_requeued', { call_id: 105 }),
       more('delivered', { call_id: 105, attempt: 2 }),
     ]),
-    of(105, (told) => [
-      ...events(told, 0, 1, 2, 3, 4),
+    of(105, (history) => [
+      ...events(history, 0, 1, 2, 3, 4),
       more('dead_lettered', { call_id: 106, attempt: 1, reason: 'refused' }),
     ]),
-    of(106, (told) => [
-      ...events(told, 0, 1, 2, 3, 4),
+    of(106, (history) => [
+      ...events(history, 0, 1, 2, 3, 4),
       more('dead_lettered', { call_id: 107, attempt: 1, reason: 'refused' }),
-      refundOf(told, 1).event,
+      refundOf(history, 1).event,
     ]),
-    of(107, (told) => [...events(told, 0, 1, 2, 3, 4, 5, 6), refundOf(told, 2).event]),
-    of(108, (told) => [...events(told, 0, 1, 2, 3), refundOf(told, 3).event]),
-    of(109, (told) => events(told, 0, 1, 2, 3)),
+    of(107, (history) => [...events(history, 0, 1, 2, 3, 4, 5, 6), refundOf(history, 2).event]),
+    of(108, (history) => [...events(history, 0, 1, 2, 3), refundOf(history, 3).event]),
+    of(109, (history) => events(history, 0, 1, 2, 3)),
   ];
 }
 
-test('whatever the order of events and the length of the steps, the read models are the fold of the ledger', async () => {
+test('the read models are the fold of the ledger, for any order of events and any length of steps', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.nat(18), { minLength: 100, maxLength: 130 }),
@@ -133,18 +136,18 @@ test('whatever the order of events and the length of the steps, the read models 
       async (turns, step) => {
         const database = await createDatabase();
         const open = [...stories(), customer(0), customer(1), customer(2)];
-        const told = [...turns.flatMap((turn) => open[turn]!.shift() ?? []), ...open.flat()];
-        const middle = Math.floor(told.length / 2);
-        await appendAll(database, told.slice(0, middle));
+        const history = [...turns.flatMap((turn) => open[turn]!.shift() ?? []), ...open.flat()];
+        const middle = Math.floor(history.length / 2);
+        await appendAll(database, history.slice(0, middle));
         await projectAll(database, step);
-        await appendAll(database, told.slice(middle));
+        await appendAll(database, history.slice(middle));
         // two at once: one of them is too late each time, and has written nothing
         await Promise.all([projectAll(database, step), projectAll(database, step + 1)]);
         await projectAll(database);
         const read = await readAll(database);
         const { payments, calls, credit } = await expected(database);
-        expect(read.asOfSeq).toBe(told.length);
-        expect(read.creditAsOfSeq).toBe(told.length);
+        expect(read.asOfSeq).toBe(history.length);
+        expect(read.creditAsOfSeq).toBe(history.length);
         expect(read.credit).toEqual(credit);
         expect(read.payments).toEqual(payments);
         expect(read.calls).toEqual(calls);
@@ -164,10 +167,10 @@ test('whatever the order of events and the length of the steps, the read models 
   );
 });
 
-test('a rebuild gives the same rows, and readers and the projector never notice', async () => {
+test('a rebuild gives the same rows and disturbs neither readers nor the projector', async () => {
   const database = await createDatabase();
-  const told = [...busyLedger().take(1_112), ...customer(0)];
-  await appendAll(database, told.slice(0, 570));
+  const history = [...busyLedger().take(1_112), ...customer(0)];
+  await appendAll(database, history.slice(0, 570));
   await projectAll(database);
   let isOver = false;
   onTestFinished(() => {
@@ -184,7 +187,7 @@ test('a rebuild gives the same rows, and readers and the projector never notice'
   })();
   const [rebuilt] = await Promise.all([
     rebuildProjections(database.pool, 50, () => {}),
-    appendAll(database, told.slice(570)),
+    appendAll(database, history.slice(570)),
   ]);
   isOver = true;
   await reading;
@@ -192,14 +195,14 @@ test('a rebuild gives the same rows, and readers and the projector never notice'
   expect(seen).toEqual(seen.toSorted((a, b) => a - b));
   await projectAll(database);
   const { payments, calls, credit } = await expected(database);
-  expect(await readAll(database)).toMatchObject({ asOfSeq: told.length, payments, calls, credit });
+  expect(await readAll(database)).toMatchObject({ asOfSeq: history.length, payments, calls, credit });
   expect(credit).toHaveLength(1);
   expect((await readProjection(database.pool)).generation).toBe(2);
   const { rows } = await database.pool.query('select distinct generation from tollbook.payment');
   expect(rows).toEqual([{ generation: 2 }]);
 });
 
-test('read models that were damaged are made anew from the shell', async () => {
+test('a command rebuilds damaged read models', async () => {
   const database = await createDatabase();
   await appendAll(database, [...busyLedger().take(57), ...customer(0)]);
   await projectAll(database);

@@ -40,7 +40,7 @@ const treasury = devnetKeys.secondSpare;
 const done = { status: 200, body: 'done' };
 
 describe('a payment whose call is a dead letter', () => {
-  test('is due until its refund is recorded, once, and is refunded for good', async () => {
+  test('is due until its refund is recorded, once, and stays refunded', async () => {
     const { database, ledger, paid, record, final, stateOf, typesOf } = await refunding(chain);
     const digest = await paid();
     await projectToHead(ledger);
@@ -81,7 +81,7 @@ describe('a payment whose call is a dead letter', () => {
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
-  test('and is put back in the queue is due no more', async () => {
+  test('and is enqueued again is no longer due', async () => {
     const { ledger, paid, stateOf } = await refunding(chain, { react: reluctant });
     const digest = await paid();
     await projectToHead(ledger);
@@ -92,7 +92,7 @@ describe('a payment whose call is a dead letter', () => {
     expect((await listRefundsDue(ledger.pool, 0, 10)).rows).toEqual([]);
   });
 
-  test('may be refunded from the treasury: the sender is kept', async () => {
+  test('may be refunded from the treasury, and the sender is recorded', async () => {
     const { database, paid, record, final } = await refunding(chain);
     const digest = await paid();
     const transaction = await final(await giveBack(chain, { key: treasury }));
@@ -102,7 +102,7 @@ describe('a payment whose call is a dead letter', () => {
     });
   });
 
-  test('is refunded once, however many record it at the same time', async () => {
+  test('is refunded once by any number of concurrent commands', async () => {
     const { database, paid, record, final, chains } = await refunding(chain);
     const digest = await paid();
     const transaction = await giveBack(chain);
@@ -123,7 +123,7 @@ describe('a payment whose call is a dead letter', () => {
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
-  test('and another one are given back by one transaction, and a third is not', async () => {
+  test('and a second one can be refunded by one transaction, and a third cannot', async () => {
     const { database, paid, record, final } = await refunding(chain);
     const digests = [await paid(), await paid(), await paid()] as const;
     await chain.mint(multicall3Address, 2n * price);
@@ -169,7 +169,7 @@ describe('a refund is refused', () => {
     expect(await typesOf(digest)).toEqual(before);
   });
 
-  test('with a transaction that failed, or that nobody has heard of', async () => {
+  test('with a transaction that failed, or that is unknown', async () => {
     const { paid, record } = await refunding(chain);
     const digest = await paid();
     const reverted = await giveBack(chain, { key: devnetKeys.thirdSpare, amount: 10n ** 18n, gas: 200_000n });
@@ -177,7 +177,7 @@ describe('a refund is refused', () => {
     expect(await record(digest, nowhere)).toMatchObject({ code: 'transaction_unknown' });
   });
 
-  test('while its block is not final, and taken afterwards', async () => {
+  test('while its block is not final, and accepted afterwards', async () => {
     const { paid, record, final } = await refunding(chain);
     const digest = await paid();
     const chains = await chainsThatStandStill(chain.rpcUrl);
@@ -189,7 +189,7 @@ describe('a refund is refused', () => {
     expect(await record(digest, transaction)).toMatchObject({ kind: 'recorded' });
   });
 
-  test('where another block has taken the place of its own', async () => {
+  test('if its block was reorged out', async () => {
     const { paid, record, final } = await refunding(chain);
     const digest = await paid();
     const transaction = await final(await giveBack(chain));
@@ -204,7 +204,7 @@ describe('a refund is refused', () => {
     });
   });
 
-  test('where the RPC is of another chain, is away, or is not configured', async () => {
+  test('if the RPC serves another chain, is unreachable or is not configured', async () => {
     const { paid, record } = await refunding(chain);
     const digest = await paid();
     expect(await record(digest, nowhere, {}, chainsAt(chain.rpcUrl, 8_453))).toMatchObject({
@@ -219,7 +219,7 @@ describe('a refund is refused', () => {
     });
   });
 
-  test('of a quote that nobody knows or paid, or of a payment that is none of its', async () => {
+  test('of a quote that is unknown or unpaid, or of a payment of another quote', async () => {
     const { gateway, paid, record } = await refunding(chain);
     const unpaid = await quoteAndSign(gateway, '/x402/jobs/1/0', 'x');
     const digest = unpaid.accepted.extra['quoteDigest'] as Hex;
@@ -230,7 +230,7 @@ describe('a refund is refused', () => {
     });
   });
 
-  test('of a call that was completed or is on its way, unless it is goodwill', async () => {
+  test('of a call that was or may still be delivered, unless it is goodwill', async () => {
     const { database, paid, record, final, stateOf, typesOf } = await refunding(chain, { react: () => done });
     const digest = await paid('completed');
     const transaction = await giveBack(chain);
@@ -248,7 +248,7 @@ describe('a refund is refused', () => {
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
-  test('of a payment that only a lying facilitator tells of', async () => {
+  test('of a payment that only a lying facilitator reported', async () => {
     const facilitator = await startFacilitatorProxy(chain.facilitatorUrl);
     onTestFinished(() => facilitator.close());
     facilitator.faults.settle = {
@@ -293,11 +293,11 @@ describe('a quote that was paid twice', () => {
     event: { type: 'dead_lettered', data: { call_id: 2, attempt: 1, reason: 'http_400' } },
   };
   // the first one fails, the second one pays; then the first one lands, and its call was withdrawn long ago
-  const told = [...first.slice(0, 3), fails, ...again.slice(0, 2), late, again[3]!, first[3]!];
+  const history = [...first.slice(0, 3), fails, ...again.slice(0, 2), late, again[3]!, first[3]!];
 
-  test('owes the payment without a call, named by its nonce', async () => {
+  test('has a refund due for the payment without a call, named by its nonce', async () => {
     const database = await createDatabase();
-    await appendAll(database, [...told, dead]);
+    await appendAll(database, [...history, dead]);
     const ledger = openLedger(database);
     await projectToHead(ledger);
     const due = async () =>
@@ -324,9 +324,9 @@ describe('a quote that was paid twice', () => {
     expect(await record(second)).toMatchObject({ code: 'network_unknown' });
   });
 
-  test('owes what is left when one of both was refunded', async () => {
+  test('has one refund due when the other payment was refunded', async () => {
     const database = await createDatabase();
-    await appendAll(database, [...told, dead, refundOf(first)]);
+    await appendAll(database, [...history, dead, refundOf(first)]);
     const ledger = openLedger(database);
     await projectToHead(ledger);
     await database.moveClock(61);
@@ -335,7 +335,7 @@ describe('a quote that was paid twice', () => {
   });
 });
 
-test('from the shell: due, recorded, recorded before, swept, listed, and mistakes with words', async () => {
+test('the commands list refunds due, record refunds and sweeps once, list them, and explain mistakes', async () => {
   const { database, paid, final } = await refunding(chain);
   const digest = await paid();
   const file = path.join(temporaryFolder(), 'gateway.toml');
@@ -387,8 +387,8 @@ test('from the shell: due, recorded, recorded before, swept, listed, and mistake
   expect(await run('sweeps', 'record', '--network', 'base', '--tx', transaction)).toMatchObject({ code: 64 });
 });
 
-function namedOf(told: readonly StreamEvent[]) {
-  const settled = told[3]!.event;
+function namedOf(history: readonly StreamEvent[]) {
+  const settled = history[3]!.event;
   if (settled.type !== 'payment_settled') throw new Error('not a settled payment');
   const { network: of, asset, payer, payment_nonce } = settled.data;
   return { network: of, asset, payer, payment_nonce };

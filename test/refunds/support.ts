@@ -22,7 +22,7 @@ export const network = 'eip155:84532';
 const job = '/x402/jobs/1/0';
 export const price = 3_264_000n;
 export const payerAddress = payer.address.toLowerCase() as Hex;
-const gone: Reaction = { status: 400, body: 'no such model' };
+const clientError: Reaction = { status: 400, body: 'no such model' };
 
 /** The chains that a use case asks, closed when the test ends. */
 export function chainsAt(rpcUrl: string, chainId = 84_532): Chains {
@@ -42,7 +42,7 @@ export function openLedger(database: TestDatabase) {
 export async function refunding(
   chain: TestChain,
   {
-    react = () => gone,
+    react = () => clientError,
     ...options
   }: Partial<TestGatewayOptions> & { react?: Parameters<typeof startTestRunner>[0] } = {},
 ) {
@@ -106,9 +106,9 @@ const accepts = (asset: Hex) => ({ network, asset, symbol: 'USDC', decimals: 6, 
 
 /** Takes a call only when it is sent again. */
 export const reluctant = ({ attempt }: { readonly attempt: number }): Reaction =>
-  attempt === 1 ? gone : { status: 200, body: 'done' };
+  attempt === 1 ? clientError : { status: 200, body: 'done' };
 
-/** The payee gives a payment back; everything may be told otherwise. With `gas` it has nothing to give. */
+/** The payee refunds a payment; options override every part. */
 export async function giveBack(
   chain: TestChain,
   change: Partial<{ key: Hex; asset: Hex; to: Hex; amount: bigint; gas: bigint }> = {},

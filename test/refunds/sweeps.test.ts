@@ -10,7 +10,7 @@ const chain = useChain();
 const nowhere = `0x${'a'.repeat(64)}` as const;
 
 describe('a sweep', () => {
-  test('is recorded once, and a refund is none', async () => {
+  test('is recorded once, and a refund is not a sweep', async () => {
     const { database, ledger, paid, record, sweep, final } = await refunding(chain);
     const digest = await paid();
     const refund = await final(await giveBack(chain));
@@ -21,22 +21,22 @@ describe('a sweep', () => {
     expect(await sweep(refund, { isNoRefund: true })).toMatchObject({ code: 'transfer_claimed' });
 
     const chains = await chainsThatStandStill(chain.rpcUrl);
-    const away = await final(await giveBack(chain, { to: devnetAddress('operator'), amount: 5n }));
-    expect(await sweep(away, {}, chains)).toMatchObject({ code: 'not_final' });
-    expect(await sweep(away)).toMatchObject({
+    const transaction = await final(await giveBack(chain, { to: devnetAddress('operator'), amount: 5n }));
+    expect(await sweep(transaction, {}, chains)).toMatchObject({ code: 'not_final' });
+    expect(await sweep(transaction)).toMatchObject({
       kind: 'recorded',
       recorded: [{ amount: '5', pay_to: payTo, swept_to: devnetAddress('operator'), symbol: 'USDC' }],
     });
-    const both = await Promise.all([sweep(away), sweep(away)]);
+    const both = await Promise.all([sweep(transaction), sweep(transaction)]);
     expect(both).toMatchObject([
       { recorded: [], repeated: [{ amount: '5' }] },
       { repeated: [{ amount: '5' }] },
     ]);
-    expect(await listSweeps(ledger.pool, 10)).toMatchObject([{ data: { transaction: away } }]);
+    expect(await listSweeps(ledger.pool, 10)).toMatchObject([{ data: { transaction } }]);
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
-  test('that looks like a refund is one by the word of an operator only, and no refund any more', async () => {
+  test('that looks like a refund is recorded only if an operator says so, and is then no refund', async () => {
     const { database, paid, record, sweep, final } = await refunding(chain);
     const digest = await paid();
     const transaction = await final(await giveBack(chain));
@@ -48,21 +48,21 @@ describe('a sweep', () => {
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
-  test('from an address that only the ledger still knows is one; from any other address it is none', async () => {
+  test('may come from a payee that only the ledger knows, and from no other address', async () => {
     const { paid, sweep, final } = await refunding(chain);
     await paid();
-    const away = await final(await giveBack(chain, { to: devnetAddress('operator'), amount: 7n }));
-    expect(await sweep(away, {}, undefined, [])).toMatchObject({ recorded: [{ amount: '7' }] });
+    const transaction = await final(await giveBack(chain, { to: devnetAddress('operator'), amount: 7n }));
+    expect(await sweep(transaction, {}, undefined, [])).toMatchObject({ recorded: [{ amount: '7' }] });
     const foreign = await giveBack(chain, { key: devnetKeys.thirdSpare, amount: 7n });
     expect(await sweep(foreign)).toMatchObject({ code: 'no_sweep' });
     expect(await sweep(nowhere)).toMatchObject({ code: 'transaction_unknown' });
     expect(await sweep(nowhere, { network: 'eip155:1' })).toMatchObject({ code: 'network_unknown' });
   });
 
-  test('recorded by two at once is recorded once', async () => {
+  test('recorded by concurrent commands is recorded once', async () => {
     const { database, sweep, final } = await refunding(chain);
-    const away = await final(await giveBack(chain, { to: devnetAddress('operator'), amount: 9n }));
-    await Promise.all([sweep(away), sweep(away), sweep(away)]);
+    const transaction = await final(await giveBack(chain, { to: devnetAddress('operator'), amount: 9n }));
+    await Promise.all([sweep(transaction), sweep(transaction), sweep(transaction)]);
     const sweeps = (await allEvents(database.db)).filter(({ type }) => type === 'operator_sweep_recorded');
     expect(sweeps).toHaveLength(1);
   });

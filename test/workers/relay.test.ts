@@ -90,7 +90,7 @@ const attemptsOf = (deliveries: readonly Delivery[]) => deliveries.map(({ attemp
 const idsOf = (deliveries: readonly Delivery[]) => new Set(deliveries.map(({ id }) => id));
 const countingTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 
-describe('a call that its runner takes', () => {
+describe('a call that its runner accepts', () => {
   test('is completed by any 2xx, whose body and content type are the result, to the byte', async () => {
     const database = await createDatabase();
     const result = Buffer.from([0, 255, 13, 10, 128]);
@@ -115,7 +115,7 @@ describe('a call that its runner takes', () => {
     await expectSound(database);
   });
 
-  test('carries two signatures that hold, for us and for any Standard Webhooks library', async () => {
+  test('carries two valid signatures, one for any Standard Webhooks library', async () => {
     const runner = await startTestRunner(() => done);
     const gateway = await gatewayOn(await createDatabase(), runner);
     const call = await pay(gateway, '{"grüße":[1,2]}');
@@ -138,7 +138,7 @@ describe('a call that its runner takes', () => {
     expect(Math.abs(offByDay)).toBeLessThan(300);
   });
 
-  test('is completed without its result where that is over the cap, and whole where it is just within', async () => {
+  test('is completed without its result if that is over the cap, and with a result at the cap', async () => {
     const database = await createDatabase();
     const runner = await startTestRunner(({ body }) => ({ status: 200, body }));
     const gateway = await gatewayOn(database, runner, 'max_result_bytes = 10');
@@ -155,7 +155,7 @@ describe('a call that its runner takes', () => {
   });
 });
 
-describe('a call that its runner does not take', () => {
+describe('a call that its runner does not accept', () => {
   test.each<[string, Reaction, string]>([
     ['500', { status: 500 }, 'status_500'],
     ['503', { status: 503 }, 'status_503'],
@@ -174,19 +174,19 @@ describe('a call that its runner does not take', () => {
     expect(tries).toBeGreaterThanOrEqual(3);
     expect(attemptsOf(runner.deliveries)).toEqual(countingTo(tries));
     expect(idsOf(runner.deliveries)).toEqual(new Set([String(call.callId)]));
-    const story = await spendEventsOf(database, call);
-    expect(story.slice(0, 2)).toMatchObject(
+    const events = await spendEventsOf(database, call);
+    expect(events.slice(0, 2)).toMatchObject(
       [1, 2].map((attempt) => ({
         type: 'delivery_failed',
         data: { call_id: call.callId, attempt, reason },
       })),
     );
-    expect(story.at(-1)).toMatchObject({ type: 'completed', data: { attempt: tries } });
+    expect(events.at(-1)).toMatchObject({ type: 'completed', data: { attempt: tries } });
     expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, completed: 1 });
     await expectSound(database);
   });
 
-  test('is delivered once its runner listens at last', async () => {
+  test('is delivered once its runner listens', async () => {
     const database = await createDatabase();
     const port = await freePort();
     const gateway = await gatewayOn(
@@ -206,20 +206,20 @@ describe('a call that its runner does not take', () => {
   test('waits at least as long as Retry-After says', async () => {
     const database = await createDatabase();
     const runner = await startTestRunner((delivery) =>
-      carries('told', delivery) && delivery.attempt === 1
+      carries('limited', delivery) && delivery.attempt === 1
         ? { status: 503, headers: { 'retry-after': '240' } }
         : done,
     );
     const gateway = await gatewayOn(database, runner);
-    const told = await pay(gateway, 'told');
-    await eventually(async () => expect(await typesOf(database, told)).toEqual(['delivery_failed']));
+    const limited = await pay(gateway, 'limited');
+    await eventually(async () => expect(await typesOf(database, limited)).toEqual(['delivery_failed']));
     // the relay looks at a time before: another call shows that it did
     await database.moveClock(150);
     await reachesState(await pay(gateway, 'another'), 'completed');
-    expect(await typesOf(database, told)).toEqual(['delivery_failed']);
+    expect(await typesOf(database, limited)).toEqual(['delivery_failed']);
     await database.moveClock(241);
-    await reachesState(told, 'completed');
-    expect(attemptsOf(runner.deliveries.filter((delivery) => carries('told', delivery)))).toEqual([1, 2]);
+    await reachesState(limited, 'completed');
+    expect(attemptsOf(runner.deliveries.filter((delivery) => carries('limited', delivery)))).toEqual([1, 2]);
     await expectSound(database);
   });
 
@@ -305,7 +305,7 @@ describe('a runner that answers 410', () => {
     await expectSound(database);
   });
 
-  test('is paused once, however many calls it had at the time', async () => {
+  test('is paused once, with any number of running calls', async () => {
     const database = await createDatabase();
     const answer = Promise.withResolvers<Reaction>();
     const runner = await startTestRunner(() => answer.promise);
@@ -319,7 +319,7 @@ describe('a runner that answers 410', () => {
   });
 });
 
-describe('a delivery in a world that goes on', () => {
+describe('a delivery during other events', () => {
   test.each<[string, Reaction]>([
     ['an answer', { status: 200, body: 'too late' }],
     ['a refusal', { status: 400 }],
@@ -351,7 +351,7 @@ describe('a delivery in a world that goes on', () => {
     await expectSound(database);
   });
 
-  test('is finished by a gateway that is asked to stop meanwhile', async () => {
+  test('is finished by a gateway that shuts down meanwhile', async () => {
     const database = await createDatabase();
     const answer = Promise.withResolvers<Reaction>();
     const runner = await startTestRunner(() => answer.promise);
@@ -365,7 +365,7 @@ describe('a delivery in a world that goes on', () => {
     await expectSound(database);
   });
 
-  test('happens once for each of many calls, however many processes look for them', async () => {
+  test('happens once for each of many calls with several processes', async () => {
     const database = await createDatabase();
     const runner = await startTestRunner(() => done);
     const gateways = [await gatewayOn(database, runner), await gatewayOn(database, runner)] as const;
@@ -377,7 +377,7 @@ describe('a delivery in a world that goes on', () => {
   });
 });
 
-test('no more calls are with a runner at one time than it is configured to get', async () => {
+test('a runner gets at most its configured number of concurrent calls', async () => {
   const database = await createDatabase();
   const answers = countingTo(8).map(() => Promise.withResolvers<Reaction>());
   let arrived = 0;

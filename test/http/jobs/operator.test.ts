@@ -47,19 +47,19 @@ async function deadLetter(gateway: TestGateway): Promise<number> {
     headers,
   });
   const [{ call_id, lease_id }] = leases.json.calls;
-  const body = JSON.stringify({ lease_id, error: 'the model is gone', retry: false });
+  const body = JSON.stringify({ lease_id, error: 'the model is missing', retry: false });
   expect((await gateway.post(`/runner/calls/${call_id}/fail`, { body, headers })).status).toBe(200);
   return call_id as number;
 }
 
-test("an operator sees dead letters with the runner's word, and sends them again", async () => {
+test("an operator lists dead letters with the runner's error, and enqueues them again", async () => {
   const database = await createDatabase();
   const gateway = await start(database);
   const callId = await deadLetter(gateway);
   await withToken(database, ['calls:read', 'calls:write'], async ({ token, tokenId }) => {
     const listed = await gateway.get('/operator/dead-letters', bearer(token));
     expect(listed.json.calls).toMatchObject([
-      { call_id: callId, last_error: 'the model is gone', attempts: 1 },
+      { call_id: callId, last_error: 'the model is missing', attempts: 1 },
     ]);
     const requeue = () =>
       gateway.post(`/operator/dead-letters/${callId}/requeue`, { headers: bearer(token) });
@@ -72,7 +72,7 @@ test("an operator sees dead letters with the runner's word, and sends them again
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-test('a token allows only what it names, and nothing once it is revoked or expired', async () => {
+test('a token allows only its scopes, and nothing once it is revoked or expired', async () => {
   const database = await createDatabase();
   const gateway = await start(database);
   const ask = (token: string) => gateway.get('/operator/dead-letters', bearer(token));

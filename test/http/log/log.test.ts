@@ -43,7 +43,7 @@ async function sealedAt(url: string, size: number) {
 const bytesOf = async (response: Response) => Buffer.from(await response.arrayBuffer());
 const unbase64 = (text: string) => Buffer.from(text, 'base64');
 
-test('a stranger rebuilds the whole tree from the checkpoint and the tiles it names', async () => {
+test('the whole tree can be rebuilt from the public checkpoint and tiles', async () => {
   const database = await createDatabase();
   await appendRefusals(database, 700);
   const { url } = await startBooks(database);
@@ -68,7 +68,7 @@ test('a stranger rebuilds the whole tree from the checkpoint and the tiles it na
   expect(above).toEqual([perfect(rows.slice(0, 256)), perfect(rows.slice(256, 512))]);
 });
 
-test('the entries are the events themselves, and only for who may read them', async () => {
+test('the entries are the events, readable only with the scope audit:read', async () => {
   const database = await createDatabase();
   await appendAll(database, busyLedger().take(40).toArray());
   const headers = await auditToken(database);
@@ -104,7 +104,7 @@ test.each([
   expect((await fetch(`${url}/log/${path}`)).status).toBe(404);
 });
 
-test('a proof for one event, at the newest head and at an older one, and that nothing between was rewritten', async () => {
+test('an event is proven at the newest and an older head, and a consistency proof links the two heads', async () => {
   const database = await createDatabase();
   await appendRefusals(database, 20);
   const { url } = await startBooks(database);
@@ -127,11 +127,11 @@ test('a proof for one event, at the newest head and at an older one, and that no
 
 test("every event of a receipt is proven; the payer's token shows the events themselves", async () => {
   const database = await createDatabase();
-  const told = busyLedger().take(57).toArray();
-  await appendAll(database, told);
+  const history = busyLedger().take(57).toArray();
+  await appendAll(database, history);
   const { url } = await startBooks(database);
   const head = await sealedAt(url, 57);
-  const digest = told[2]!.stream;
+  const digest = history[2]!.stream;
   const answer = (await (await fetch(`${url}/log/proof?quote_digest=${digest}`)).json()) as LogProofs;
   expect(answer.proofs).toHaveLength(7);
   for (const { seq, leaf_hash, hashes } of answer.proofs)
@@ -169,7 +169,7 @@ test.each([
   expect((await fetch(`${url}/log/proof?${query}`)).status).toBe(status);
 });
 
-test('what is served is what was committed, also while it grows', async () => {
+test('the log serves only committed data while it grows', async () => {
   const database = await createDatabase();
   const { url } = await startBooks(database);
   for (let round = 0; round < 10; round++) {

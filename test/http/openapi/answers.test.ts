@@ -70,7 +70,7 @@ async function operatorToken(database: TestDatabase, scopes: ('calls:read' | 'ca
   }
 }
 
-test('a strange key, header, code or status is found', async () => {
+test('an undocumented key, header, code or status is found', async () => {
   const { check } = await start();
   const headers = new Headers({ 'content-type': 'application/json' });
   const answer = (status: number, json: object) => ({ status, headers, text: JSON.stringify(json) });
@@ -139,7 +139,7 @@ test('dead letters are listed and sent again as the document says', async () => 
   expect(seen(await gateway.post(requeue, { headers: operator }))).toEqual([404, 'call_not_found']);
 });
 
-test('whatever a paid request is refused for is as the document says', async () => {
+test('every refusal of a paid request is as the document says', async () => {
   const gateway = await start();
   const payment = await quoteAndSign(gateway, job, 'x');
   const pay = (body: string, by: unknown, path = job) => gateway.post(path, { body, headers: header(by) });
@@ -163,7 +163,7 @@ test('whatever a paid request is refused for is as the document says', async () 
   expect(seen(await gateway.get('/x402/jobs/1/2/price'))).toEqual([403, 'x402_disabled']);
 });
 
-test("what becomes of a payer's own id is as the document says", async () => {
+test("answers to a payer's own id are as the document says", async () => {
   const gateway = await start({ top: 'payment_identifier = "required"' });
   const pay = async (info?: object) => {
     const payment = await quoteAndSign(gateway, job, 'x');
@@ -176,7 +176,7 @@ test("what becomes of a payer's own id is as the document says", async () => {
   expect(seen(await pay({ id: 'an-id-of-its-payer' }))).toEqual([409, 'payment_identifier_conflict']);
 });
 
-test('input that a job does not take is refused as the document says, and its price says what it takes', async () => {
+test('invalid input is refused as the document says, and the price describes the accepted input', async () => {
   const gateway = await start({
     jobs: `[job_prices.1]\n0 = "1"\n[[job_policies]]\nservice_id = 1\njob_index = 0
 invocation_mode = "public_paid"\ninput_schema_file = "schema.json"`,
@@ -189,7 +189,7 @@ invocation_mode = "public_paid"\ninput_schema_file = "schema.json"`,
   expect(seen(await gateway.post(job, { body: '{}', headers: json }))).toEqual([402, 'payment_required']);
 });
 
-test('who has to wait is told so as the document says', async () => {
+test('a client that has to wait is answered as the document says', async () => {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
   onTestFinished(() => proxy.close());
   const gateway = await start({
@@ -214,20 +214,22 @@ test('who has to wait is told so as the document says', async () => {
   expect(seen(await gateway.post(job))).toEqual([429, 'rate_limited']);
 });
 
-test('while the ledger is away every route says so as the document does', async () => {
+test('while the ledger is unavailable every route answers as the document says', async () => {
   const gateway = await start({ ...leased, top: 'shutdown_grace_secs = 1' });
   const digest = `0x${'0'.repeat(64)}`;
   await gateway.database.away(true);
-  const away = [503, 'ledger_unavailable'];
-  expect(seen(await gateway.post(job, { body: 'x' }))).toEqual(away);
-  expect(seen(await gateway.get(`/x402/receipts/${digest}`))).toEqual(away);
-  expect(seen(await gateway.get('/x402/stats'))).toEqual(away);
-  expect(seen(await askRunner(gateway, '/runner/leases', { max: 1, lease_secs: 60 }))).toEqual(away);
+  const unavailable = [503, 'ledger_unavailable'];
+  expect(seen(await gateway.post(job, { body: 'x' }))).toEqual(unavailable);
+  expect(seen(await gateway.get(`/x402/receipts/${digest}`))).toEqual(unavailable);
+  expect(seen(await gateway.get('/x402/stats'))).toEqual(unavailable);
+  expect(seen(await askRunner(gateway, '/runner/leases', { max: 1, lease_secs: 60 }))).toEqual(unavailable);
   const done = { lease_id: anyLease };
-  expect(seen(await askRunner(gateway, '/runner/calls/1/complete', done))).toEqual(away);
+  expect(seen(await askRunner(gateway, '/runner/calls/1/complete', done))).toEqual(unavailable);
   const operator = bearer('tollbook_some-token');
-  expect(seen(await gateway.get('/operator/dead-letters', operator))).toEqual(away);
-  expect(seen(await gateway.post('/operator/dead-letters/1/requeue', { headers: operator }))).toEqual(away);
+  expect(seen(await gateway.get('/operator/dead-letters', operator))).toEqual(unavailable);
+  expect(seen(await gateway.post('/operator/dead-letters/1/requeue', { headers: operator }))).toEqual(
+    unavailable,
+  );
   await vi.waitFor(async () => expect((await gateway.get('/x402/ready')).status).toBe(503));
   await gateway.stop();
   await gateway.database.away(false);

@@ -73,7 +73,7 @@ test.each(served)('with %s %s every route is in the document, and nothing else i
 });
 
 test.each(served)('with %s %s the document is free of faults', async (...features) => {
-  // what has no input and needs no token refuses nobody
+  // an operation without input and token has no refusals
   const rules = { 'operation-4xx-response': 'off' } as const;
   const config = await createConfig({ extends: ['recommended-strict'], rules });
   const source = JSON.stringify(openApiDocument('https://jobs.example', features));
@@ -94,8 +94,8 @@ test('the linter does find faults', async () => {
 
 test('every code of the closed table belongs to a route, or to what comes before one', () => {
   const operations = operationsOf(all);
-  const told = new Set(operations.flatMap((operation) => operation.refusals));
-  const known = new Set([...told, ...routelessCodes]);
+  const documented = new Set(operations.flatMap((operation) => operation.refusals));
+  const known = new Set([...documented, ...routelessCodes]);
   expect([...known].toSorted()).toEqual(Object.keys(refusals).toSorted());
   for (const { refusals: codes, errors = [] } of operations) {
     expect(new Set(codes).size).toBe(codes.length);

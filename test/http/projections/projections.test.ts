@@ -23,7 +23,7 @@ import { busyLedger, paidJob, refundOf, type StreamEvent } from '../../support/s
 import { customer } from '../../support/synthetic-people.ts';
 import { eventually } from '../../support/wait.ts';
 
-const told = busyLedger().take(342).toArray();
+const history = busyLedger().take(342).toArray();
 
 async function tokenOf(database: TestDatabase, scope: OperatorScope): Promise<string> {
   const lane = openLane({ url: database.url, role: writerRole });
@@ -35,7 +35,7 @@ async function tokenOf(database: TestDatabase, scope: OperatorScope): Promise<st
 /** A gateway over 48 payments, and how an auditor asks it. */
 async function audited(more: readonly StreamEvent[] = []) {
   const database = await createDatabase();
-  await appendAll(database, [...told, ...more]);
+  await appendAll(database, [...history, ...more]);
   const token = await tokenOf(database, 'audit:read');
   while ((await projectNext(database.pool, 1_000)) > 0);
   const { url } = await startBooks(database);
@@ -47,7 +47,7 @@ async function audited(more: readonly StreamEvent[] = []) {
   return { database, url, ask };
 }
 
-test('payments, page after page, in the order they were started, each once', async () => {
+test('the pages of payments have each payment once, in the order of their starts', async () => {
   const { ask } = await audited();
   const seen: number[] = [];
   let cursor = '';
@@ -64,7 +64,7 @@ test('payments, page after page, in the order they were started, each once', asy
   expect(seen).toHaveLength(48);
 });
 
-test('each filter gives exactly the payments it names', async () => {
+test('each filter returns exactly the matching payments', async () => {
   const { ask } = await audited();
   const all = (await ask<AuditedPayments>('/audit/payments?limit=1000')).json.payments;
   const [first] = all;
@@ -92,9 +92,9 @@ test('each filter gives exactly the payments it names', async () => {
   }
 });
 
-test('a story is whole, and its proof holds with nothing but the public key', async () => {
+test('a payment history is complete, and its proofs verify with only the public key', async () => {
   const { ask } = await audited();
-  const digest = told[0]!.stream;
+  const digest = history[0]!.stream;
   const { status, json } = await eventually(async () => {
     const answer = await ask<PaymentHistoryJson>(`/audit/payments/${digest}`);
     expect(answer.json.events.every(({ proof }) => proof !== null)).toBe(true);
@@ -103,7 +103,7 @@ test('a story is whole, and its proof holds with nothing but the public key', as
   expect(status).toBe(200);
   expect(json).toMatchObject({ quote_digest: digest, state: 'completed', paid: true });
   expect(json.events.map(({ type }) => type)).toEqual(
-    told.filter(({ stream }) => stream === digest).map(({ event }) => event.type),
+    history.filter(({ stream }) => stream === digest).map(({ event }) => event.type),
   );
   const head = openCheckpoint(json.checkpoint ?? '', testVerifier);
   for (const { seq, leaf_base64, proof } of json.events) {
@@ -123,7 +123,7 @@ function deadJob(n: number): StreamEvent[] {
   return [...job.slice(0, 5), { stream, event: { type: 'dead_lettered', data } }];
 }
 
-test('what is owed back, page after page, and no more once it was given back', async () => {
+test('the pages of refunds due have each once, until its refund is recorded', async () => {
   const dead = [501, 502, 503].map(deadJob);
   const { database, ask } = await audited(dead.flat());
   const first = (await ask<RefundsDue>('/audit/refunds-due?limit=2')).json;
@@ -170,7 +170,7 @@ test('calls and totals add up to the payments', async () => {
   expect(totals.reduce((all, one) => all + one.payments, 0)).toBe(48);
 });
 
-test('the credit of every account, page after page, adds up', async () => {
+test('the credit of every account adds up over all pages', async () => {
   const { database, ask } = await audited();
   await appendAll(database, [0, 1, 2].flatMap(customer));
   const whole = await eventually(async () => {
@@ -200,7 +200,7 @@ test('the credit of every account, page after page, adds up', async () => {
     expect((await ask(`/audit/credit?${query}`)).status).toBe(400);
 });
 
-test('a cursor of another database, of another list, or made up, is refused', async () => {
+test('a cursor of another database or list, or a forged one, is refused', async () => {
   const one = await audited();
   const other = await audited();
   // a test's databases are copies of one template; real ones make their own secret
@@ -238,12 +238,12 @@ test.each([
   expect((await ask<AuditedPayments>('/audit/payments')).json.payments).toHaveLength(48);
 });
 
-test('every list wants a token with the scope audit:read', async () => {
+test('every list requires a token with the scope audit:read', async () => {
   const { database, url, ask } = await audited();
   const stranger = await tokenOf(database, 'calls:read');
   for (const path of [
     '/audit/payments',
-    `/audit/payments/${told[0]!.stream}`,
+    `/audit/payments/${history[0]!.stream}`,
     '/audit/calls',
     '/audit/credit',
     '/audit/totals?from=2026-01-01&to=2026-01-02',

@@ -3,23 +3,23 @@ import { createBodyMemory } from '../../../src/http/server/body-memory.ts';
 
 const max = { arrivingBytes: 100, workingBytes: 100 };
 
-/** A room whose time stands still until it is moved, and who was dropped from it. */
+/** A body memory with a manual clock, and the bodies that it dropped. */
 function create() {
   const clock = { nowMs: 1_000 };
-  const room = createBodyMemory(max, () => clock.nowMs);
+  const memory = createBodyMemory(max, () => clock.nowMs);
   const dropped: string[] = [];
-  return { clock, dropped, enter: (name: string) => room.reserve(() => dropped.push(name)) };
+  return { clock, dropped, enter: (name: string) => memory.reserve(() => dropped.push(name)) };
 }
 
-describe('bodies that arrive', () => {
-  test('take what has come of them, not what may come', () => {
+describe('arriving bodies', () => {
+  test('take memory for the bytes that arrived, not for their declared length', () => {
     const { enter, dropped } = create();
     const places = ['a', 'b', 'c', 'd'].map((name) => enter(name));
     expect(places.map((place) => place.grow(25))).toEqual([true, true, true, true]);
     expect(dropped).toEqual([]);
   });
 
-  test('go where they are too much, who took most for longest first', () => {
+  test('are dropped when they exceed the memory, the largest product of size and age first', () => {
     const { enter, dropped, clock } = create();
     const [slow, small] = [enter('slow'), enter('small')];
     expect([slow.grow(90), small.grow(5)]).toEqual([true, true]);
@@ -30,7 +30,7 @@ describe('bodies that arrive', () => {
     expect([slow.grow(1), slow.startWork(90), small.grow(1)]).toEqual([false, false, true]);
   });
 
-  test('go themselves where they are the ones', () => {
+  test('are dropped by their own growth if they are the largest and oldest', () => {
     const { enter, dropped, clock } = create();
     const slow = enter('slow');
     expect(slow.grow(60)).toBe(true);
@@ -40,24 +40,24 @@ describe('bodies that arrive', () => {
     expect(dropped).toEqual(['slow']);
   });
 
-  test('have room where they are alone', () => {
+  test('have no limit while there is only one', () => {
     const { enter } = create();
     const large = enter('large');
     expect([large.grow(500), large.startWork(4_000)]).toEqual([true, true]);
   });
 
-  test('leave their room to others', () => {
+  test('free their memory when they are released', () => {
     const { enter, dropped } = create();
-    const gone = enter('gone');
-    gone.grow(100);
-    gone.release();
+    const released = enter('released');
+    released.grow(100);
+    released.release();
     expect(enter('next').grow(100)).toBe(true);
     expect(dropped).toEqual([]);
   });
 });
 
-describe('bodies that are worked on', () => {
-  test('find room, or are refused; what others leave is free', () => {
+describe('bodies that are processed', () => {
+  test('are refused if the memory does not suffice, and get the memory that others free', () => {
     const { enter } = create();
     const [one, two, three] = [enter('one'), enter('two'), enter('three')];
     expect([one.startWork(60), two.startWork(60)]).toEqual([true, false]);
@@ -69,7 +69,7 @@ describe('bodies that are worked on', () => {
     expect(enter('five').startWork(1)).toBe(false);
   });
 
-  test('take no room any more where others arrive', () => {
+  test('take no memory of arriving bodies', () => {
     const { enter } = create();
     const one = enter('one');
     one.grow(100);

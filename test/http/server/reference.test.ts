@@ -42,7 +42,7 @@ test.skipIf(!hasBrowser)(
   },
 );
 
-test('the page allows itself nothing from outside', async () => {
+test('the page may load nothing from other origins', async () => {
   const gateway = await start();
   const { status, headers, text } = await gateway.get('/docs');
   expect(status).toBe(200);
