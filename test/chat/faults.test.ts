@@ -12,7 +12,7 @@ interface Ending {
   /** The answer's status; a stream that began has 200, and its end is compared separately. */
   readonly whole: number;
   readonly stream: number | 'error_event' | 'clean';
-  /** What the ledger says of the stream. Of nothing delivered nothing is charged. */
+  /** The stream's ending in the ledger. An answer without delivered content is not charged. */
   readonly ledger: 'completed' | 'cut' | 'failed';
   readonly isEstimate?: boolean;
 }

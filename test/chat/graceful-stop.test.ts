@@ -13,12 +13,12 @@ test('a stopped gateway leaves no holds: completions are finished, or charged as
   const { pool } = gateway.database;
   const authorization = `Bearer ${await gateway.key()}`;
   const faults = ['stall_mid_stream', 'slow_first_byte', 'hang', 'stall_mid_stream', 'slow_first_byte'];
-  const asked = faults.map(async (fault, at) => {
+  const answers = faults.map(async (fault, at) => {
     const messages = [{ role: 'user', content: `fault:${fault}` }];
     const answer = await gateway.post({ model: paidModel, messages, stream: at < 3 }, { authorization });
     return answer.text();
   });
-  const settled = Promise.allSettled(asked);
+  const settled = Promise.allSettled(answers);
   await eventually(async () => {
     const { rows } = await pool.query<{ started_at: Date | null }>(holdsOf);
     expect(rows).toHaveLength(faults.length);

@@ -15,7 +15,7 @@ async function errorOf(answer: Response): Promise<{ readonly code: string; reado
   return ((await answer.json()) as { error: { code: string; message: string } }).error;
 }
 
-/** What a completion of this request may cost at most, in micros, as its own refusal says. */
+/** The maximum cost of a completion of this request, in micros, from its own refusal. */
 async function boundOf(gateway: Awaited<ReturnType<typeof startChatGateway>>, body: object) {
   const answer = await gateway.post(body, { authorization: `Bearer ${await gateway.key(0n)}` });
   expect(answer.status).toBe(402);
@@ -66,10 +66,10 @@ describe('credit for completions', () => {
     const answer = await gateway.post(open, { authorization: `Bearer ${await gateway.key(bound)}` });
     expect(answer.status).toBe(200);
     await answer.text();
-    const asked = JSON.parse(gateway.model.calls.at(-1)?.body ?? '{}');
+    const upstreamRequest = JSON.parse(gateway.model.calls.at(-1)?.body ?? '{}');
     // a limit that is not in the request leaves a little more for the answer
-    expect(asked.max_tokens).toBeGreaterThanOrEqual(100);
-    expect(asked.max_tokens).toBeLessThan(120);
+    expect(upstreamRequest.max_tokens).toBeGreaterThanOrEqual(100);
+    expect(upstreamRequest.max_tokens).toBeLessThan(120);
   });
 
   test('of zero refuses a paid model with balance and cost, and admits a free one', async () => {

@@ -24,7 +24,7 @@ interface Living {
   readonly processId: string;
 }
 
-/** Lets time pass for a database, in steps in which these processes say that they live. */
+/** Advances a database's clock, in steps in which these processes send heartbeats. */
 function timeOf(database: TestDatabase) {
   let now = 0;
   return async (secs: number, ...living: readonly Living[]): Promise<void> => {
@@ -45,7 +45,7 @@ async function hold(lane: Lane, accountId: number, processId: string): Promise<A
 const chatEvents = (events: readonly RecordedEvent[], { chatId }: Pick<Admission, 'chatId'>) =>
   events.filter(({ stream }) => stream === `chat:${chatId}`).map(({ type, data }) => ({ type, data }));
 
-async function scene() {
+async function setUp() {
   const database = await createDatabase();
   const lane = laneOn(database);
   const accountId = await fund(database, lane, 1_000n);
@@ -55,7 +55,7 @@ async function scene() {
 
 describe('the hold of a process without heartbeats', () => {
   test('is captured when the upstream had begun to answer, and released otherwise', async () => {
-    const { database, lane, accountId, owner, pass } = await scene();
+    const { database, lane, accountId, owner, pass } = await setUp();
     const recoverer = recovererOn(database);
     await pass(0, owner, recoverer);
     const [started, waiting] = [
@@ -94,7 +94,7 @@ describe('the hold of a process without heartbeats', () => {
   });
 
   test('is kept while a heartbeat is recent enough', async () => {
-    const { database, lane, accountId, owner, pass } = await scene();
+    const { database, lane, accountId, owner, pass } = await setUp();
     const recoverer = recovererOn(database);
     await pass(0, owner, recoverer);
     await hold(lane, accountId, owner.processId);
@@ -106,7 +106,7 @@ describe('the hold of a process without heartbeats', () => {
   });
 
   test('is ended once by concurrent recoveries in three processes', async () => {
-    const { database, lane, accountId, owner, pass } = await scene();
+    const { database, lane, accountId, owner, pass } = await setUp();
     const recoverers = [recovererOn(database), recovererOn(database), recovererOn(database)];
     const held: Admission[] = [];
     await pass(0, owner, ...recoverers);
@@ -128,7 +128,7 @@ describe('the hold of a process without heartbeats', () => {
   });
 
   test('is ended once when its owner settles it at the same time', async () => {
-    const { database, lane, accountId, owner, pass } = await scene();
+    const { database, lane, accountId, owner, pass } = await setUp();
     const recoverer = recovererOn(database);
     await pass(0, owner, recoverer);
     const held: Admission[] = [];
@@ -154,7 +154,7 @@ describe('the hold of a process without heartbeats', () => {
   test.each(['started', 'waiting'])(
     'is kept when its owner has a heartbeat again meanwhile: %s',
     async (state) => {
-      const { database, lane, accountId, owner, pass } = await scene();
+      const { database, lane, accountId, owner, pass } = await setUp();
       const recoverer = recovererOn(database);
       await pass(0, owner, recoverer);
       const { chatId } = await hold(lane, accountId, owner.processId);
@@ -176,7 +176,7 @@ describe('the hold of a process without heartbeats', () => {
   );
 
   test('is kept by a process whose own heartbeats were missing meanwhile', async () => {
-    const { database, lane, accountId, owner, pass } = await scene();
+    const { database, lane, accountId, owner, pass } = await setUp();
     const recoverer = recovererOn(database);
     await pass(0, owner, recoverer);
     await hold(lane, accountId, owner.processId);
@@ -193,7 +193,7 @@ describe('the hold of a process without heartbeats', () => {
   });
 
   test('that was captured in full is corrected once, when its owner reports the actual cost', async () => {
-    const { database, lane, accountId, owner, pass } = await scene();
+    const { database, lane, accountId, owner, pass } = await setUp();
     const recoverer = recovererOn(database);
     await pass(0, owner, recoverer);
     const [started, waiting] = [
@@ -219,7 +219,7 @@ describe('the hold of a process without heartbeats', () => {
   });
 
   test('is not released once its upstream has begun to answer', async () => {
-    const { database, lane, accountId, owner } = await scene();
+    const { database, lane, accountId, owner } = await setUp();
     const { chatId } = await hold(lane, accountId, owner.processId);
     await markHoldsStarted(database.pool, [chatId]);
     const release = { op: 'settle', chatId, capturedMicros: 0n, releasedMicros: 100n } as const;
@@ -232,7 +232,7 @@ describe('the hold of a process without heartbeats', () => {
 
 describe('a process does not end the holds of others', () => {
   test('before or right after its first heartbeat', async () => {
-    const { database, lane, accountId, owner, pass } = await scene();
+    const { database, lane, accountId, owner, pass } = await setUp();
     await pass(0, owner);
     await hold(lane, accountId, owner.processId);
     await pass(60);
@@ -245,7 +245,7 @@ describe('a process does not end the holds of others', () => {
   });
 
   test('when its own heartbeats were missing, as during an outage of the database', async () => {
-    const { database, lane, accountId, owner, pass } = await scene();
+    const { database, lane, accountId, owner, pass } = await setUp();
     const recoverer = recovererOn(database);
     await pass(60, owner, recoverer);
     await hold(lane, accountId, owner.processId);
@@ -260,7 +260,7 @@ describe('a process does not end the holds of others', () => {
   });
 
   test('that are new and whose process has no heartbeat yet', async () => {
-    const { database, lane, accountId, pass } = await scene();
+    const { database, lane, accountId, pass } = await setUp();
     const recoverer = recovererOn(database);
     await pass(60, recoverer);
     await hold(lane, accountId, randomUUID());
@@ -270,7 +270,7 @@ describe('a process does not end the holds of others', () => {
   });
 
   test('and never ends its own holds', async () => {
-    const { database, lane, accountId, pass } = await scene();
+    const { database, lane, accountId, pass } = await setUp();
     const recoverer = recovererOn(database);
     await pass(60, recoverer);
     await hold(lane, accountId, recoverer.processId);
@@ -280,7 +280,7 @@ describe('a process does not end the holds of others', () => {
 });
 
 test('holds that cannot be ended are logged, and do not stop the others', async () => {
-  const { database, lane, accountId, owner, pass } = await scene();
+  const { database, lane, accountId, owner, pass } = await setUp();
   const { lines, logger } = logLines();
   const recoverer = recovererOn(database, logger);
   await pass(0, owner, recoverer);

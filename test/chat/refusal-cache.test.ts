@@ -6,29 +6,29 @@ import { admission, codeOf, expectBooks, fund, laneOn, settle } from '../support
 import { createDatabase } from '../support/database.ts';
 import { ask, freeModel, startChatGateway } from '../support/chat-gateway.ts';
 
-/** A lane that counts what reaches it, behind one that remembers by a clock that does not advance. */
-async function scene() {
+/** A lane that counts what reaches it, behind a refusal cache whose clock the test advances. */
+async function setUp() {
   const database = await createDatabase();
   const lane = laneOn(database);
-  let asked = 0;
+  let appended = 0;
   let nowMs = 1_000;
   const counted: Lane = {
     append: (...of) => lane.append(...of),
     appendCredit(...of) {
-      asked++;
+      appended++;
       return lane.appendCredit(...of);
     },
     refresh: () => lane.refresh(),
     state: lane.state,
     close: () => lane.close(),
   };
-  const remembering = cacheRefusals(counted, () => nowMs);
+  const caching = cacheRefusals(counted, () => nowMs);
   return {
     database,
     lane,
-    remembering,
-    admit: (change: Partial<Admission>) => remembering.appendCredit(admission(change)),
-    asked: () => asked,
+    caching,
+    admit: (change: Partial<Admission>) => caching.appendCredit(admission(change)),
+    appended: () => appended,
     pass: (ms: number) => {
       nowMs += ms;
     },
@@ -39,10 +39,10 @@ describe('a rate limit that is used up', () => {
   const one = { subject: 'ip:192.0.2.1', perMinute: 1 };
 
   test('refuses repeated requests without the lane, with a falling wait', async () => {
-    const { admit, asked, pass } = await scene();
+    const { admit, appended, pass } = await setUp();
     expect(codeOf(await admit(one))).toBe('ok');
     const first = await admit(one);
-    expect(asked()).toBe(2);
+    expect(appended()).toBe(2);
     for (let passed = 1; passed <= 200; passed++) {
       pass(10);
       const refused = await admit(one);
@@ -50,16 +50,16 @@ describe('a rate limit that is used up', () => {
       expect(refused.detail.retry_ms).toBe((first.detail.retry_ms ?? 0) - 10 * passed);
       expect(refused.detail.reset_ms).toBe(refused.detail.retry_ms);
     }
-    expect(asked()).toBe(2);
+    expect(appended()).toBe(2);
   });
 
   test('admits exactly one more request when one is left', async () => {
-    const { database, admit, asked, pass } = await scene();
+    const { database, admit, appended, pass } = await setUp();
     expect(codeOf(await admit(one))).toBe('ok');
     const retryMs = (await admit(one)).detail.retry_ms ?? 0;
     pass(retryMs - 1);
     expect(codeOf(await admit(one))).toBe('rate_limit_exceeded');
-    expect(asked()).toBe(2);
+    expect(appended()).toBe(2);
     pass(1);
     await database.moveClock(60);
     const outcomes = await Promise.all(Array.from({ length: 10 }, () => admit(one)));
@@ -67,12 +67,12 @@ describe('a rate limit that is used up', () => {
   });
 
   test('by day is checked in the ledger once a minute', async () => {
-    const { admit, asked, pass } = await scene();
+    const { admit, appended, pass } = await setUp();
     const daily = { ...one, perMinute: 9, perDay: 0 };
     const first = await admit(daily);
     pass(59_999);
     const second = await admit(daily);
-    expect([codeOf(second), asked()]).toEqual(['daily_quota_exceeded', 1]);
+    expect([codeOf(second), appended()]).toEqual(['daily_quota_exceeded', 1]);
     expect(second.detail).toMatchObject({
       retry_ms: (first.detail.retry_ms ?? 0) - 59_999,
       reset_today_ms: (first.detail.reset_today_ms ?? 0) - 59_999,
@@ -80,11 +80,11 @@ describe('a rate limit that is used up', () => {
     });
     pass(1);
     await admit(daily);
-    expect(asked()).toBe(2);
+    expect(appended()).toBe(2);
   });
 
   test('does not apply to another caller, or after a reload changed it', async () => {
-    const { admit } = await scene();
+    const { admit } = await setUp();
     await admit(one);
     expect(codeOf(await admit(one))).toBe('rate_limit_exceeded');
     expect(codeOf(await admit({ ...one, subject: 'ip:192.0.2.2' }))).toBe('ok');
@@ -110,44 +110,44 @@ describe('a rate limit that is used up', () => {
   });
 });
 
-async function broke() {
-  const here = await scene();
-  const accountId = await fund(here.database, here.lane, 100n);
+async function setUpWithoutCredit() {
+  const setup = await setUp();
+  const accountId = await fund(setup.database, setup.lane, 100n);
   const holding = admission({ accountId, holdMicros: 60n });
-  expect(codeOf(await here.remembering.appendCredit(holding))).toBe('ok');
+  expect(codeOf(await setup.caching.appendCredit(holding))).toBe('ok');
   const wanted = { accountId, subject: 'key:7', holdMicros: 50n };
-  expect(codeOf(await here.admit(wanted))).toBe('insufficient_funds');
-  return { ...here, accountId, holding: holding.admit, wanted };
+  expect(codeOf(await setup.admit(wanted))).toBe('insufficient_funds');
+  return { ...setup, accountId, holding: holding.admit, wanted };
 }
 
 describe('an account without credit', () => {
   test('is refused for a second without the lane', async () => {
-    const { admit, asked, pass, wanted } = await broke();
+    const { admit, appended, pass, wanted } = await setUpWithoutCredit();
     for (let tries = 0; tries < 100; tries++)
       expect(await admit(wanted)).toMatchObject({ code: 'insufficient_funds', detail: { available: 40 } });
-    expect(asked()).toBe(2);
+    expect(appended()).toBe(2);
     pass(1_000);
     await admit(wanted);
-    expect(asked()).toBe(3);
+    expect(appended()).toBe(3);
   });
 
   test('is admitted for a request that it can pay', async () => {
-    const { admit, wanted } = await broke();
+    const { admit, wanted } = await setUpWithoutCredit();
     expect(codeOf(await admit({ ...wanted, holdMicros: 40n }))).toBe('ok');
   });
 
   test('can use credit at once that this process returns', async () => {
-    const { database, remembering, admit, holding, wanted } = await broke();
-    expect(codeOf(await settle(remembering, holding, 10n, 50n))).toBe('ok');
+    const { database, caching, admit, holding, wanted } = await setUpWithoutCredit();
+    expect(codeOf(await settle(caching, holding, 10n, 50n))).toBe('ok');
     expect(codeOf(await admit(wanted))).toBe('ok');
     await expectBooks(database);
   });
 
   test('is not cached when credit returned during the refusal', async () => {
-    const { database, lane, remembering, admit, holding, wanted } = await broke();
+    const { database, lane, caching, admit, holding, wanted } = await setUpWithoutCredit();
     const other = cacheRefusals(
       {
-        ...remembering,
+        ...caching,
         async appendCredit(command, options) {
           const outcome = await lane.appendCredit(command, options);
           // the answer is on its way

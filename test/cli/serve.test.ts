@@ -95,12 +95,12 @@ test('a call whose gateway was killed between its settlement and its answer is e
   const payment = await signOffer(
     offerOf({ status: 402, headers: offered.headers, text: '', json: undefined }),
   );
-  const asked = fetch(`${killed.url}/x402/jobs/1/0`, {
+  const answer = fetch(`${killed.url}/x402/jobs/1/0`, {
     method: 'POST',
     body: 'x',
     headers: header(payment),
   });
-  const cut = asked.then(
+  const cut = answer.then(
     () => 'answered',
     () => 'cut',
   );
@@ -160,14 +160,14 @@ test('the operator lists a dead letter and puts it back in the queue', async () 
 test('the operator resumes a runner that answered 410 to a call', async () => {
   const database = await createDatabase();
   const env = { DATABASE_URL: database.url };
-  let wanted = false;
-  const runner = await startTestRunner(() => (wanted ? done : { status: 410 }));
+  let isAccepting = false;
+  const runner = await startTestRunner(() => (isAccepting ? done : { status: 410 }));
   expect(await tollbook(['runners', 'resume', 'runner-1'], env)).toMatchObject({ code: 1 });
   const { digest } = await pay(await serve(database, runner));
   await eventually(async () =>
     expect(await typesOf(database, 'runner:runner-1')).toEqual(['operator_runner_paused']),
   );
-  wanted = true;
+  isAccepting = true;
   expect(await tollbook(['runners', 'resume', 'runner-1'], env)).toMatchObject({ code: 0, stderr: '' });
   await eventually(async () => expect(await typesOf(database, digest)).toContain('completed'));
 });

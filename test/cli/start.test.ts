@@ -68,8 +68,8 @@ function echoed(result: string): string {
   return Buffer.from(body, 'base64').toString();
 }
 
-async function expectNothingLeft(dir: string, seen: readonly string[]): Promise<void> {
-  await eventually(() => expect([...stillAlive(seen), ...processesAround(dir)]).toEqual([]));
+async function expectNoProcesses(dir: string, processIds: readonly string[]): Promise<void> {
+  await eventually(() => expect([...stillAlive(processIds), ...processesAround(dir)]).toEqual([]));
 }
 
 describe('a running start', () => {
@@ -90,12 +90,12 @@ describe('a running start', () => {
   });
 
   test('pays for one job itself and shows its transaction and its result', async () => {
-    const said = program.stdout();
+    const output = program.stdout();
     const [, transaction = ''] =
-      /paid 3264000 atoms of USDC in transaction (0x[0-9a-f]{64})/.exec(said) ?? [];
-    const [, result = ''] = /runner's result: (\{.*\})/.exec(said) ?? [];
+      /paid 3264000 atoms of USDC in transaction (0x[0-9a-f]{64})/.exec(output) ?? [];
+    const [, result = ''] = /runner's result: (\{.*\})/.exec(output) ?? [];
     expect(echoed(result)).toBe('hello, runner');
-    expect(said).toContain(url);
+    expect(output).toContain(url);
     expect(await receiptOf(devnet.rpc_url, transaction)).toMatchObject({ status: '0x1' });
     expect(await earned(devnet)).toBe(price);
   });
@@ -245,13 +245,13 @@ test('Ctrl-C, even twice, stops every process in order, and the next start conti
   const receipt = await getJson(paid.body.receipt_url, auth);
   expect(receipt).toMatchObject({ state: 'completed', result: { body_base64: expect.any(String) } });
   const before = await counters();
-  const seen = processesAround(dir);
-  expect(seen.length > 5).toBe(process.platform === 'linux');
+  const processIds = processesAround(dir);
+  expect(processIds.length > 5).toBe(process.platform === 'linux');
   first.kill('SIGINT');
   await first.says(/SIGINT: stopping/);
   first.kill('SIGINT');
   expect(await first.ended).toMatchObject({ code: 0, stderr: '' });
-  await expectNothingLeft(dir, seen);
+  await expectNoProcesses(dir, processIds);
 
   await start(dir);
   const expected = Object.entries(onePaidCall).map(([name, more]) => [name, (before[name] ?? 0) + more]);
@@ -279,10 +279,10 @@ test('a start that is killed leaves no process, and the next start continues wit
   const dir = temporaryFolder();
   const first = await start(dir);
   const { body } = await paidJob(await readDescription(dir));
-  const seen = processesAround(dir);
-  expect(seen.length > 5).toBe(process.platform === 'linux');
+  const processIds = processesAround(dir);
+  expect(processIds.length > 5).toBe(process.platform === 'linux');
   first.kill('SIGKILL');
-  await expectNothingLeft(dir, seen);
+  await expectNoProcesses(dir, processIds);
 
   await start(dir);
   expect(await getJson(body.receipt_url)).toMatchObject({ state: 'completed', paid: true });
@@ -301,7 +301,7 @@ test('a port that is taken is reported, and no process is left running', async (
   const { code, stderr } = await tollbook(['start', '--dir', dir, ...onPort]);
   expect(code).toBe(1);
   expect(stderr).toContain(`Port ${port} is in use`);
-  await expectNothingLeft(dir, []);
+  await expectNoProcesses(dir, []);
 });
 
 test('Ctrl-C during a start stops the processes that were started', async () => {
@@ -309,7 +309,7 @@ test('Ctrl-C during a start stops the processes that were started', async () => 
   const program = await start(dir, /database:/);
   program.kill('SIGINT');
   expect(await program.ended).toMatchObject({ code: 0 });
-  await expectNothingLeft(dir, []);
+  await expectNoProcesses(dir, []);
 });
 
 async function receiptOf(rpcUrl: string, transaction: string): Promise<unknown> {

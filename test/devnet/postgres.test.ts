@@ -108,7 +108,7 @@ describe('the embedded PostgreSQL, after a crash or in an unusual directory,', (
       ]);
       await second.stop();
 
-      // Emptying the directory means: begin anew.
+      // emptying the directory starts with a new instance
       rmSync(path.join(dir, 'elsewhere'));
       const third = await startEmbeddedPostgres({ dir, durable: false });
       expect(await query(third.url(), "SELECT to_regclass('kept') AS kept")).toEqual([{ kept: null }]);

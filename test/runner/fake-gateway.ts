@@ -12,7 +12,7 @@ export interface LeaseRequest {
 type Misbehave = (request: LeaseRequest, response: ServerResponse) => boolean;
 
 /**
- * A gateway's lease API, without a ledger: what the contract says of `/runner/…`, over real HTTP. A lease that is not
+ * A gateway's lease API, without a ledger: the documented `/runner/…`, over real HTTP. A lease that is not
  * extended comes back by itself.
  */
 export interface FakeGateway {
@@ -121,13 +121,13 @@ export async function startFakeGateway({ leaseMs = 60_000 }: FakeGatewayOptions 
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const chunks = (await request.toArray()) as Buffer[];
     const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Record<string, unknown>;
-    const seen = { path: request.url ?? '', authorization: request.headers.authorization, body };
-    requests.push(seen);
-    if (gateway.misbehave(seen, response)) return;
-    if (seen.authorization !== `Bearer ${leaseToken}`)
+    const leaseRequest = { path: request.url ?? '', authorization: request.headers.authorization, body };
+    requests.push(leaseRequest);
+    if (gateway.misbehave(leaseRequest, response)) return;
+    if (leaseRequest.authorization !== `Bearer ${leaseToken}`)
       return send(response, 401, { error: 'who are you?', code: 'unauthorized' });
-    if (seen.path === '/runner/leases') return answerLeases(body, response);
-    const [, callId, verb] = /^\/runner\/calls\/(\d+)\/(extend|complete|fail)$/.exec(seen.path) ?? [];
+    if (leaseRequest.path === '/runner/leases') return answerLeases(body, response);
+    const [, callId, verb] = /^\/runner\/calls\/(\d+)\/(extend|complete|fail)$/.exec(leaseRequest.path) ?? [];
     if (verb === undefined) return send(response, 404, { error: 'no such path', code: 'not_found' });
     return answerCall(Number(callId), verb, body, response);
   };

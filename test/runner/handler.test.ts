@@ -45,11 +45,11 @@ function errorOf(answer: PushAnswer): unknown {
 
 describe('a handler', () => {
   test('receives all metadata of a call, and its body unchanged', async () => {
-    const seen: JobCall[] = [];
-    const { push, calls, errors } = runnerFor((call) => void seen.push(call));
+    const received: JobCall[] = [];
+    const { push, calls, errors } = runnerFor((call) => void received.push(call));
     const body = Buffer.of(0, 255, 13, 10);
     await push({ id: 42, attempt: 3, body, contentType: 'image/png', caller: '0xcafe' });
-    expect(seen).toEqual([
+    expect(received).toEqual([
       {
         callId: 42,
         attempt: 3,

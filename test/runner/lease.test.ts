@@ -8,9 +8,9 @@ import { gate, pushed, quoteDigest, secret } from './support.ts';
 describe('a leased call', () => {
   test('is passed to the handler in the same form as a pushed call', async () => {
     const gateway = await fakeGateway();
-    const seen: JobCall[] = [];
+    const received: JobCall[] = [];
     const { runner } = polling(gateway, (call) => {
-      seen.push(call);
+      received.push(call);
       return { echo: call.body.toString('base64') };
     });
     const change = { id: 9, body: Buffer.of(0, 255), contentType: 'image/png', caller: '0xcafe' };
@@ -21,7 +21,7 @@ describe('a leased call', () => {
     };
     await eventually(() => expect(gateway.completed.get(9)).toEqual(result));
     await runner.handle(pushed(change), { secret });
-    const [leased, pushedCall] = seen.map(({ signal, ...call }) => [call, signal.aborted]);
+    const [leased, pushedCall] = received.map(({ signal, ...call }) => [call, signal.aborted]);
     expect(leased).toEqual(pushedCall);
     expect(leased).toMatchObject([
       { callId: 9, quoteDigest, caller: '0xcafe', contentType: 'image/png' },
@@ -151,10 +151,10 @@ describe('a leased call', () => {
     polling(gateway, handler, { concurrency: 3, poll: { max: 50 } });
     await eventually(() => expect(gateway.completed.size).toBe(60));
     expect(most).toBe(3);
-    const wanted = gateway.requests
+    const requestedMax = gateway.requests
       .filter(({ path }) => path.endsWith('leases'))
       .map(({ body }) => body['max']);
-    expect(Math.max(...(wanted as number[]))).toBe(3);
+    expect(Math.max(...(requestedMax as number[]))).toBe(3);
   });
 
   test('of a job with its own concurrency waits for a slot, and its lease is extended', async () => {

@@ -75,7 +75,7 @@ async function pack(source: string): Promise<string> {
   return path.join(source, tarball ?? 'no tarball');
 }
 
-/** What `npm install tollbook` brings along, and what every TypeScript project for Node has; nothing of ours beyond. */
+/** The dependencies that `npm install tollbook` installs, and those of every TypeScript project for Node; no others. */
 async function linkDependencies(modules: string): Promise<void> {
   const { dependencies } = JSON.parse(await readFile(path.join(repo, 'package.json'), 'utf8')) as {
     dependencies: Record<string, string>;
@@ -169,7 +169,7 @@ job({ serviceId: 1, jobIndex: 2, on: { x402: (call) => call.nothing } });
 job({ serviceId: 1, jobIndex: 3, input: z.object({ n: z.number() }), on: { x402: ({ input }) => input.m } });
 const runner: Runner = createRunner({ jobs: [typed, job({ serviceId: 1, jobIndex: 1, on: { x402: plain } })] });
 export const polled: Promise<void> = runner.poll({ gatewayUrl: 'https://gateway.example', token: 'x' });
-// @ts-expect-error: a gateway wants a config, so its types came along
+// @ts-expect-error: a gateway requires a config, which proves that the types are included
 const options: GatewayOptions = { databaseUrl: '' };
 export const url: string = (await startGateway(options)).url;
 `;

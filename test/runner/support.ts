@@ -15,7 +15,7 @@ export interface CallChange {
   readonly caller?: string;
 }
 
-/** What the gateway says about a call, in the names of a lease; a push has the same in lower case. */
+/** The metadata of a call, with the names of a lease; a push has the same names in lower case. */
 export function metadataOf({
   id = 7,
   serviceId = 1,

@@ -94,7 +94,7 @@ test('an account with a spend that did not land is never again answered before l
   const account = await spends.account();
   const auth = await account.sign();
   const chain = await stallChain();
-  // its payer has another spend of the same nonce on its way to a block, with a name of its own
+  // its payer has sent another spend of the same nonce, with another hash, in a pending transaction
   const other = await account.sign({ amount: 1n, serviceId: 2n });
   const landing = spends.withCredits((credits) => credits.authorizeSpend(other, 20_000));
   await eventually(async () => expect((await node().getTxpoolStatus()).pending).toBe(1));

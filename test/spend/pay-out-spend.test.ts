@@ -42,37 +42,37 @@ async function reorgFrom(block: Landed['block']): Promise<void> {
 const chainNow = () => node().extend(publicActions).getBlock();
 
 test('an earned spend is paid out once by concurrent workers, and is not due again', async () => {
-  const here = await setUp();
+  const payouts = await setUp();
   const auth = await (await spends.account()).sign();
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
-  await earned(here, auth);
+  await earned(payouts, auth);
   const before = await spends.chain.balance(operator);
-  const rounds = await Promise.all([runOnce(here), runOnce(here), runOnce(here)]);
+  const rounds = await Promise.all([runOnce(payouts), runOnce(payouts), runOnce(payouts)]);
   expect(rounds.reduce((sum, count) => sum + count)).toBe(1);
   expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
-  expect(await finish(here, auth)).toEqual(paid);
+  expect(await finish(payouts, auth)).toEqual(paid);
   expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
-  await here.database.moveClock(600);
-  expect(await runOnce(here)).toBe(0);
-  expect(await troubles(here.database)).toEqual([]);
+  await payouts.database.moveClock(600);
+  expect(await runOnce(payouts)).toBe(0);
+  expect(await troubles(payouts.database)).toEqual([]);
 });
 
 test('a spend that was paid out before is recorded as paid out', async () => {
-  const here = await setUp();
+  const payouts = await setUp();
   const auth = await (await spends.account()).sign();
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
-  await here.spending.prepaid.claimPayment(spendAuthHash(auth), operator, 10_000);
-  await earned(here, auth);
-  expect(await finish(here, auth)).toEqual(paid);
+  await payouts.spending.prepaid.claimPayment(spendAuthHash(auth), operator, 10_000);
+  await earned(payouts, auth);
+  expect(await finish(payouts, auth)).toEqual(paid);
 });
 
 test('a payout goes to the configured recipient', async () => {
   const recipient = `0x${'ab'.repeat(20)}` as const;
-  const here = await setUp({ recipient });
+  const payouts = await setUp({ recipient });
   const auth = await (await spends.account()).sign();
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
-  await earned(here, auth);
-  await runOnce(here);
+  await earned(payouts, auth);
+  await runOnce(payouts);
   expect(await spends.chain.balance(recipient)).toBe(auth.amount);
 });
 
@@ -108,35 +108,35 @@ test('no spend is given up while the chain cannot be reached, even after its exp
 });
 
 test('a payout without ether is retried until the spend has expired', async () => {
-  const here = await setUp();
+  const payouts = await setUp();
   const auth = await (await spends.account()).sign();
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
-  await earned(here, auth);
+  await earned(payouts, auth);
   const value = await node().request({ method: 'eth_getBalance', params: [operator, 'latest'] } as never);
   await node().setBalance({ address: operator, value: 0n });
-  await runOnce(here);
-  expect(await troubles(here.database)).toEqual([['open', 1, 'not_sent']]);
+  await runOnce(payouts);
+  expect(await troubles(payouts.database)).toEqual([['open', 1, 'not_sent']]);
   await node().setBalance({ address: operator, value: BigInt(value) });
-  await here.database.moveClock(60);
-  expect(await finish(here, auth)).toEqual(paid);
+  await payouts.database.moveClock(60);
+  expect(await finish(payouts, auth)).toEqual(paid);
 });
 
 test('a spend whose block was reorganized out is landed again', async () => {
-  const here = await setUp();
+  const payouts = await setUp();
   const auth = await (await spends.account()).sign();
-  await earned(here, auth);
-  await runOnce(here);
-  expect(await troubles(here.database)).toEqual([['open', 1, 'landed_again']]);
-  await here.database.moveClock(60);
-  expect(await finish(here, auth)).toEqual(paid);
+  await earned(payouts, auth);
+  await runOnce(payouts);
+  expect(await troubles(payouts.database)).toEqual([['open', 1, 'landed_again']]);
+  await payouts.database.moveClock(60);
+  expect(await finish(payouts, auth)).toEqual(paid);
 });
 
 test('a spend of another operator stays due until its own operator pays it out', async () => {
-  const here = await setUp({ operatorKey: devnetKeys.thirdSpare });
+  const payouts = await setUp({ operatorKey: devnetKeys.thirdSpare });
   const auth = await (await spends.account()).sign();
-  await earned(here, auth);
-  await runOnce(here);
-  expect(await troubles(here.database)).toEqual([['open', 1, 'other_operator']]);
+  await earned(payouts, auth);
+  await runOnce(payouts);
+  expect(await troubles(payouts.database)).toEqual([['open', 1, 'other_operator']]);
 });
 
 /** The block that holds the claim of the only spend that is due. */
@@ -150,20 +150,20 @@ async function claimBlock({ database, spending }: Payouts): Promise<Landed['bloc
 }
 
 test('a payout transaction that was reorganized out is replaced, and the payout counts only when final', async () => {
-  const here = await setUp();
+  const payouts = await setUp();
   const auth = await (await spends.account()).sign();
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
-  await earned(here, auth);
+  await earned(payouts, auth);
   const before = await spends.chain.balance(operator);
-  await runOnce(here);
+  await runOnce(payouts);
   expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
-  expect((await lastOf(here.database, auth)).type).toBe('spend_earned');
-  expect(await troubles(here.database)).toEqual([]);
-  await reorgFrom(await claimBlock(here));
+  expect((await lastOf(payouts.database, auth)).type).toBe('spend_earned');
+  expect(await troubles(payouts.database)).toEqual([]);
+  await reorgFrom(await claimBlock(payouts));
   expect(await spends.chain.balance(operator)).toBe(before);
-  expect(await finish(here, auth)).toEqual(paid);
+  expect(await finish(payouts, auth)).toEqual(paid);
   expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
-  const claimed = (await spendEventsOf(here.database, auth)).find(({ type }) => type === 'spend_paid_out');
+  const claimed = (await spendEventsOf(payouts.database, auth)).find(({ type }) => type === 'spend_paid_out');
   const { block_number: number, block_hash: hash } = claimed!.data as Record<string, string>;
   const block = await node()
     .extend(publicActions)
@@ -172,49 +172,51 @@ test('a payout transaction that was reorganized out is replaced, and the payout 
 });
 
 /** A spend that was answered for, whose authorization went with its block, before anybody claimed it. */
-async function authorizedAndReorged(here: Payouts, auth: SpendAuth): Promise<void> {
+async function authorizedAndReorged(payouts: Payouts, auth: SpendAuth): Promise<void> {
   const landed = await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   if (landed.kind !== 'landed') throw new Error('the spend did not land');
-  await earned(here, auth, landed);
+  await earned(payouts, auth, landed);
   await reorgFrom(landed.block);
-  expect(await here.spending.prepaid.getSpendAuth(spendAuthHash(auth))).toMatchObject({ value: undefined });
+  expect(await payouts.spending.prepaid.getSpendAuth(spendAuthHash(auth))).toMatchObject({
+    value: undefined,
+  });
 }
 
 test('an authorization that was reorganized out is landed again and paid out', async () => {
-  const here = await setUp();
+  const payouts = await setUp();
   const auth = await (await spends.account()).sign();
-  await authorizedAndReorged(here, auth);
+  await authorizedAndReorged(payouts, auth);
   const before = await spends.chain.balance(operator);
-  expect(await finish(here, auth)).toEqual(paid);
+  expect(await finish(payouts, auth)).toEqual(paid);
   expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
 });
 
 test('a spend is lost once its account has used the nonce for another spend in a final block', async () => {
-  const here = await setUp();
+  const payouts = await setUp();
   const account = await spends.account();
   const auth = await account.sign();
-  await authorizedAndReorged(here, auth);
+  await authorizedAndReorged(payouts, auth);
   const other = await account.sign({ serviceId: 2n });
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(other, 10_000));
-  await runOnce(here);
-  expect(await troubles(here.database)).toEqual([['open', 1, 'invalid_nonce']]);
-  expect(await finish(here, auth)).toEqual({ type: 'spend_failed', reason: 'authorization_reorged' });
+  await runOnce(payouts);
+  expect(await troubles(payouts.database)).toEqual([['open', 1, 'invalid_nonce']]);
+  expect(await finish(payouts, auth)).toEqual({ type: 'spend_failed', reason: 'authorization_reorged' });
 });
 
 test('of several due spends the one that expires first is paid out first', async () => {
-  const here = await setUp();
+  const payouts = await setUp();
   const nowSecs = BigInt(Math.floor(Date.now() / 1_000));
   const auths = await Promise.all(
     [5_000n, 4_000n, 6_000n].map(async (secs) => (await spends.account()).sign({ expiry: nowSecs + secs })),
   );
   for (const auth of auths) {
-    await earned(here, auth);
-    await collectPayouts(here.database.pool, 1_000);
+    await earned(payouts, auth);
+    await collectPayouts(payouts.database.pool, 1_000);
   }
   const taken = async (max: number) =>
     Promise.all(
-      (await takePayouts(here.database.pool, max, 60)).map(async ({ stream }) => {
-        const { events } = await readStream(here.database.pool, stream);
+      (await takePayouts(payouts.database.pool, max, 60)).map(async ({ stream }) => {
+        const { events } = await readStream(payouts.database.pool, stream);
         const [accepted] = events;
         return accepted?.type === 'spend_accepted' ? BigInt(accepted.data.expiry) - nowSecs : undefined;
       }),
@@ -234,59 +236,59 @@ async function expire({ database }: Payouts): Promise<void> {
 const forAMinute = async () => ({ expiry: (await chainNow()).timestamp + 60n });
 
 test('a payout transaction whose landing was not observed is recorded later', async () => {
-  const here = await setUp();
+  const payouts = await setUp();
   const auth = await (await spends.account()).sign(await forAMinute());
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
-  await earned(here, auth);
-  const claim = await here.spending.prepaid.claimPayment(spendAuthHash(auth), operator, 10_000);
-  await expire(here);
-  await runOnce(here);
-  const last = (await spendEventsOf(here.database, auth)).at(-1);
+  await earned(payouts, auth);
+  const claim = await payouts.spending.prepaid.claimPayment(spendAuthHash(auth), operator, 10_000);
+  await expire(payouts);
+  await runOnce(payouts);
+  const last = (await spendEventsOf(payouts.database, auth)).at(-1);
   const { transaction } = claim as { transaction: Hex };
   expect(last).toMatchObject({ type: 'spend_paid_out', data: { transaction } });
 });
 
 test('a spend that its account reclaimed is lost and not taken for a payout', async () => {
-  const here = await setUp();
+  const payouts = await setUp();
   const auth = await (await spends.account()).sign(await forAMinute());
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
-  await earned(here, auth);
-  await expire(here);
+  await earned(payouts, auth);
+  await expire(payouts);
   await callAs(spends.chain.chain, devnetKeys.secondSpare, {
     address: prepaidContractAddress,
     artifact: prepaidContractArtifact,
     functionName: 'reclaimExpiredAuth',
     args: [spendAuthHash(auth), auth.commitment],
   });
-  await runOnce(here);
-  expect(await troubles(here.database)).toEqual([['open', 1, 'reclaimed']]);
-  await here.database.moveClock(7_300);
-  expect(await finish(here, auth)).toEqual({ type: 'spend_failed', reason: 'reclaimed' });
+  await runOnce(payouts);
+  expect(await troubles(payouts.database)).toEqual([['open', 1, 'reclaimed']]);
+  await payouts.database.moveClock(7_300);
+  expect(await finish(payouts, auth)).toEqual({ type: 'spend_failed', reason: 'reclaimed' });
 });
 
 test('a spend is lost when its payout transaction is reorganized out after the expiry', async () => {
-  const here = await setUp();
+  const payouts = await setUp();
   const auth = await (await spends.account()).sign(await forAMinute());
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
-  await earned(here, auth);
-  await runOnce(here);
-  await reorgFrom(await claimBlock(here));
-  await expire(here);
-  expect(await finish(here, auth)).toEqual({ type: 'spend_failed', reason: 'spend_expired' });
+  await earned(payouts, auth);
+  await runOnce(payouts);
+  await reorgFrom(await claimBlock(payouts));
+  await expire(payouts);
+  expect(await finish(payouts, auth)).toEqual({ type: 'spend_failed', reason: 'spend_expired' });
 });
 
 test('an expired spend is lost and logged as lost', async () => {
-  const here = await setUp();
+  const payouts = await setUp();
   const auth = await (await spends.account()).sign(await forAMinute());
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
-  await earned(here, auth);
+  await earned(payouts, auth);
   await node().increaseTime({ seconds: 100 });
   await node().mine({ blocks: 1 });
-  await runOnce(here);
-  expect(await lastOf(here.database, auth)).toEqual({ type: 'spend_failed', reason: 'spend_expired' });
-  expect(await troubles(here.database)).toEqual([['failed', 1, 'spend_expired']]);
-  const listed = await tollbook(['spend', 'list'], { DATABASE_URL: here.database.url });
+  await runOnce(payouts);
+  expect(await lastOf(payouts.database, auth)).toEqual({ type: 'spend_failed', reason: 'spend_expired' });
+  expect(await troubles(payouts.database)).toEqual([['failed', 1, 'spend_expired']]);
+  const listed = await tollbook(['spend', 'list'], { DATABASE_URL: payouts.database.url });
   expect(listed.stdout).toContain('lost  spend_expired');
-  await here.database.moveClock(7_200);
-  expect(await runOnce(here)).toBe(0);
+  await payouts.database.moveClock(7_200);
+  expect(await runOnce(payouts)).toBe(0);
 });

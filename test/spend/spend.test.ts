@@ -197,7 +197,7 @@ test('a spend that expires too early after its wait in the queue is refused', as
     answers.push(ask(gateway, second));
     await eventually(() => expectSpendEvents(gateway, account, ['spend_accepted', 'spend_accepted']));
     await gateway.database.moveClock(7);
-    // whatever is appended tells the gateway the time
+    // each append gives the gateway the database's time
     expect((await gateway.post({ model: freeModel, messages: says('for free') })).status).toBe(200);
     await node().mine({ blocks: 1 });
     for (const answer of answers) expect(await codeOf(await answer)).toBe('402 invalid_spend_auth');

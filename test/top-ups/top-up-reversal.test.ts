@@ -19,7 +19,7 @@ import { eventually } from '../support/wait.ts';
 const chain = useChain();
 const nowhere = `0x${'a'.repeat(64)}`;
 
-/** A node that says nothing yet about what is final. */
+/** A node that has no answer yet about final blocks. */
 const isSilent: Lie = ({ method, params }) =>
   method === 'eth_getBlockByNumber' && String(params[0]).startsWith('0x') ? { result: null } : undefined;
 

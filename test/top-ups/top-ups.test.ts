@@ -121,7 +121,7 @@ describe('one payment gives credit once', () => {
   test('when its process was killed after the credit, or other processes serve its call too', async () => {
     const database = await createDatabase();
     const wallet = await fundedWallet(chain);
-    // nobody serves the job yet: its call waits
+    // no process serves the job yet: its call waits
     const seller = await startTopUpGateway(chain, { database, isServed: false });
     const payment = await quoteAndSign(seller, topUpJob, 'x', { account: wallet.account });
     const paid = await seller.post(topUpJob, { body: 'x', headers: header(payment) });

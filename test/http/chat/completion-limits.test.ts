@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { allEvents } from '../../support/invariants.ts';
 import { ask, freeModel, startChatGateway } from '../../support/chat-gateway.ts';
 
-/** What an answer says of limits, with its times as seconds from now. */
+/** The limit headers of an answer, with their times as seconds from now. */
 function standing({ headers }: Response) {
   const resetSecs = Number(headers.get('x-ratelimit-reset')) - Date.now() / 1_000;
   const [minute, day] = (headers.get('ratelimit') ?? '')

@@ -29,7 +29,7 @@ async function start(scopes: readonly OperatorScope[] = all) {
     const { status, headers } = response;
     const text = await response.text();
     expect(check(method, path, { status, headers, text })).toEqual([]);
-    // what is refused unread says nothing that could be kept
+    // a request that is refused unread has no content that could be stored
     expect(status === 400 || headers.get('cache-control') === 'no-store').toBe(true);
     return { status, json: JSON.parse(text) };
   };

@@ -33,7 +33,7 @@ interface Endpoint {
   readonly options?: { readonly method?: string | readonly string[] };
 }
 
-/** All that this version of the library can serve, as it says itself. */
+/** Every path that this version of the library can serve, by its own list. */
 function offered(): string[] {
   const { api } = betterAuth({
     baseURL: 'http://127.0.0.1',
