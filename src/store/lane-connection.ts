@@ -4,14 +4,14 @@ import { type DatabaseOptions, sessionConfig } from './database.ts';
 import { late, within } from '../runtime/within.ts';
 import { pause } from '../runtime/pause.ts';
 
-/** Longer than the server's own statement time-out: past it the network, not the statement, is the trouble. */
+/** Longer than the server's own statement time-out: past it the network is at fault, not the statement. */
 const answerTimeoutMs = 35_000;
 
 interface AnswerRow {
   readonly answer: BatchAnswer;
 }
 
-/** One connection that is made anew whenever it broke, for statements that may safely be sent again. */
+/** One connection that is replaced when it breaks, for statements that may safely be sent again. */
 export interface LaneConnection {
   /** The answer of an append statement. Rejects where the connection or the statement failed. */
   append(statement: string): Promise<BatchAnswer>;
@@ -52,12 +52,12 @@ export function createLaneConnection(options: DatabaseOptions): LaneConnection {
           current.query<AnswerRow>(statement),
         );
         if (answered === late) throw new Error(`The database did not answer within ${answerTimeoutMs} ms`);
-        // several statements in one message are several results: the last one is asked for
+        // several statements in one message have several results: the answer is in the last one
         const row = (Array.isArray(answered) ? answered.at(-1) : answered)?.rows[0];
         if (!row) throw new Error('the statement returned no row');
         return row.answer;
       } catch (error) {
-        // a poison row and a lock that took too long say nothing against the connection; all else may (a demoted primary)
+        // a poison row or a lock time-out is no fault of the connection; any other error may be one (a demoted primary)
         if (!isPoison(error) && !isContention(error)) drop(current);
         throw error;
       }

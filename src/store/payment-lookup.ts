@@ -5,9 +5,9 @@ import { paymentScopes, type StreamReading } from './streams.ts';
 
 /** What the ledger knows about a payment as it arrives. */
 export interface KnownPayment {
-  /** The streams it was claimed by: none for one never seen, several only where it leaves its asset open. */
+  /** The streams that claimed it: none for a new payment, several only where the payment leaves its asset open. */
   readonly streams: readonly string[];
-  /** The quote it names; without events where it names none, or none that was issued. */
+  /** The quote it names; without events where it names none, or one that was never issued. */
   readonly quote: StreamReading;
 }
 
@@ -19,7 +19,7 @@ export interface PaymentLookup {
 interface Asked {
   readonly payment: PaymentName;
   readonly quoteDigest: string;
-  readonly resolve: (sighting: KnownPayment) => void;
+  readonly resolve: (known: KnownPayment) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -32,7 +32,10 @@ interface Row {
 
 const maxTogether = 64;
 
-/** One statement for many: sent one by one, these two questions were a fifth of the database's work for a payment. */
+/**
+ * One statement for many payments: one by one, these two look-ups were a fifth of the database's work for a payment. Raw SQL,
+ * prepared: it is on the path of every payment, and Kysely cannot join an unnest of several arrays.
+ */
 const lookUp = `
   select found.ord, found.claimed, found.leaf, clock.now
   from (select extract(epoch from tollbook.clock())::float8 as now) clock
@@ -101,7 +104,7 @@ async function answer(pool: pg.Pool, asked: readonly Asked[]): Promise<void> {
   }
 }
 
-/** A story that this process cannot read, of a newer one perhaps, is the trouble of who named it, and of nobody else. */
+/** A quote that this process cannot read, perhaps of a newer version, fails only the look-up that named it. */
 function settle({ resolve, reject }: Asked, read: () => KnownPayment): void {
   try {
     resolve(read());

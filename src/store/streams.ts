@@ -13,9 +13,9 @@ export interface StreamReading {
   readonly nowSecs: number;
 }
 
-/** A stream from its beginning, with the time it was read at. An unknown stream has no events. */
+/** A whole stream, with the time of reading. An unknown stream has no events. */
 export async function readStream(pool: pg.Pool, stream: string): Promise<StreamReading> {
-  // prepared: it stands in the way of every payment, and building it anew would cost more than answering it
+  // raw SQL: prepared, because every payment waits for it, and planning it costs more than running it
   const { rows } = await pool.query<{ leaf: Buffer | null; now: number }>({
     name: 'read_stream',
     text: `select event.leaf, clock.now
@@ -35,6 +35,7 @@ export async function readStreamLeaves(
   pool: pg.Pool,
   stream: string,
 ): Promise<{ readonly seq: number; readonly leaf: Buffer; readonly now: number }[]> {
+  // raw SQL: prepared, because every read of a receipt or a payment's history runs it
   const { rows } = await pool.query<{ seq: number; leaf: Buffer; now: number }>({
     name: 'read_stream_leaves',
     text: `select seq, leaf, extract(epoch from tollbook.clock())::float8 as now
@@ -61,7 +62,7 @@ export async function readEvents(
   return rows.map(({ leaf }) => decodeLeaf(leaf));
 }
 
-/** A payment's place among the claims: chain, method and asset name the scope, payer and nonce the payment in it. */
+/** The claim of a payment: the scope is chain, method and asset; the owner is the payer and the key the nonce. */
 export function paymentClaim(payment: Fingerprint, binding: string): Claim {
   const { asset, payer, nonce } = payment;
   return {
@@ -73,13 +74,13 @@ export function paymentClaim(payment: Fingerprint, binding: string): Claim {
   };
 }
 
-/** A payment's whole name in one text: what its other claims and its call are bound to. */
+/** A payment's fingerprint as one text; its other claims and its call are bound to it. */
 export function paymentKey(payment: Fingerprint): string {
   const { owner, scope, key } = paymentClaim(payment, '');
   return `${scope}/${owner}/${key}`;
 }
 
-/** One quote, one payment: the holder is named by its payment, so that the same payment knows itself. */
+/** One quote, one payment: the claim is bound to its payment, so that a repetition of the same payment is recognised. */
 export function quoteClaim(digest: string, payment: Fingerprint): Claim {
   return { kind: 'quote', owner: '', scope: '', key: digest, binding: paymentKey(payment) };
 }
@@ -89,19 +90,19 @@ export function paymentScopes(name: PaymentName): [low: string, high: string] {
   return [nonceScope(name, name.asset ?? '0x'), nonceScope(name, name.asset ?? '0y')];
 }
 
-/** A delegated nonce's place among the claims: unique within a caller and a job. Consumed ones are kept for ever. */
+/** The claim of a caller nonce: unique within a caller and a job, and never deleted. */
 export function callerNonceClaim(caller: string, job: JobId, nonce: string, binding: string): Claim {
   return { kind: 'caller_nonce', owner: caller, scope: jobKey(job), key: nonce, binding };
 }
 
-/** The place among the claims of a payer's own name for a payment: unique within that payer. */
+/** The claim of a payer's own id for a payment: unique within that payer. */
 export function paymentIdClaim(payer: string, id: string, binding: string): Claim {
   return { kind: 'payment_id', owner: payer, scope: '', key: id, binding };
 }
 
 /**
  * A transfer's log entry on the chain counts once: for the payment that it proves, for a refund or for a sweep. `binding`
- * is what tells whoever claims it again: a payment's nonce, or what the transfer is besides.
+ * distinguishes the claimants: a payment's nonce, or the kind of the transfer.
  */
 export function transferClaim(
   network: Caip2,
@@ -163,7 +164,7 @@ export interface OfferedTerms {
 }
 
 /**
- * The price of a quote that still holds and offered exactly these terms; undefined where there is none.
+ * The price of a quote that is still valid and offered exactly these terms; undefined where there is none.
  * Reads the quotes of the last `ttlSecs`: for the rare payment that names no quote, just after a price has changed.
  */
 export async function findLivePriceWei(
@@ -174,6 +175,7 @@ export async function findLivePriceWei(
   const { network, transferMethod, asset, payTo, amount } = terms;
   const offered = { network, transfer_method: transferMethod, asset, pay_to: payTo, amount: String(amount) };
   const option = JSON.stringify([offered]);
+  // raw SQL: nearly all of it reads JSON inside the leaf, which has no typed columns
   const { rows } = await sql<{ price_wei: string }>`
     select data->>'price_wei' as price_wei
     from tollbook.event cross join lateral (select convert_from(leaf, 'UTF8')::jsonb->'data' as data) content

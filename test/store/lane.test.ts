@@ -61,7 +61,7 @@ test('a command that expects another version is stale and records nothing', asyn
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-test('who loses a claim records nothing but the refusal of that kind, and learns who holds it', async () => {
+test('a command that loses a claim records only the refusal of that kind, and its result names the holder', async () => {
   const database = await createDatabase();
   const lane = laneOn(database);
   const [holder, loser, silent] = [newStream(), newStream(), newStream()];
@@ -113,7 +113,7 @@ test('a freed claim can be taken again, but only its own stream can free it', as
   });
 });
 
-test('a hundred identical commands at once are recorded once, and the others know themselves', async () => {
+test('of a hundred identical concurrent commands one is recorded, and the others are recognised as repetitions', async () => {
   const database = await createDatabase();
   const lanes = [laneOn(database), laneOn(database)];
   const stream = newStream();
@@ -131,7 +131,7 @@ test('a hundred identical commands at once are recorded once, and the others kno
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-test('fifty commands that fight for one claim in one batch have one winner and forty-nine recorded refusals', async () => {
+test('of fifty commands for one claim in one batch one wins, and forty-nine refusals are recorded', async () => {
   const database = await createDatabase();
   const lane = laneOn(database, { flushers: 1 });
   const all = await Promise.all(
@@ -250,7 +250,7 @@ test('connections killed under load lose nothing and repeat nothing', async () =
   expect(events).toHaveLength(streams.length * 2);
 });
 
-test('a client that vanishes in the middle of its message does not stop the others', async () => {
+test('a client that disappears in the middle of its message does not stop the others', async () => {
   const database = await createDatabase();
   const socket = new net.Socket();
   const vanishing = new pg.Client({ ...sessionConfig({ url: database.url }), stream: () => socket });
@@ -271,7 +271,7 @@ test('a client that vanishes in the middle of its message does not stop the othe
   expect(await database.asOwner((owner) => expectSoundLedger(database.db, owner))).toHaveLength(100);
 });
 
-test('a lane whose head is locked by somebody waits, and goes on when the lock is gone', async () => {
+test('a lane whose row is locked waits, and continues when the lock is released', async () => {
   const database = await createDatabase();
   const lane = laneOn(database);
   await database.asOwner(async (owner) => {
@@ -290,7 +290,7 @@ test('a lane whose head is locked by somebody waits, and goes on when the lock i
   });
 });
 
-test('times in the ledger never run backwards, whatever the clock does', async () => {
+test('times in the ledger never go back, even when the clock does', async () => {
   const database = await createDatabase();
   const lane = laneOn(database);
   await database.moveClock(3_600);
@@ -301,7 +301,7 @@ test('times in the ledger never run backwards, whatever the clock does', async (
   expect(events[1]?.at).toBe(events[0]?.at);
 });
 
-test('closing finishes what is queued and takes nothing more', async () => {
+test('closing finishes the queued commands and accepts no new ones', async () => {
   const database = await createDatabase();
   const lane = openLane({ url: database.url });
   const queued = Array.from({ length: 50 }, () => lane.append({ stream: newStream(), events: [refused()] }));
@@ -359,7 +359,7 @@ test('a held call cannot be leased before it is released, and a lost lease fence
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-test('a call that somebody is leasing this instant delays its own command, not the lane', async () => {
+test('a call that is being leased at this moment delays its own command, not the lane', async () => {
   const database = await createDatabase();
   const lane = laneOn(database);
   const stream = newStream();

@@ -6,7 +6,7 @@ import { createDatabase } from '../support/database.ts';
 /** Enough for a plan that reads all of them to be the dearer one. */
 const payments = 20_000;
 
-test('the payments of a time are found without reading all that came before', async () => {
+test('the payments of a period are found without reading all earlier payments', async () => {
   const database = await createDatabase();
   await database.asOwner(async (owner) => {
     await owner.query(

@@ -21,7 +21,7 @@ async function subjects({ pool }: TestDatabase): Promise<string[]> {
   return rows.map(({ subject }) => subject);
 }
 
-test('limits that nobody used for two days are dropped, and only they', async () => {
+test('only rate limits that were not used for two days are deleted', async () => {
   const database = await createDatabase();
   const lane = laneOn(database);
   for (const subject of ['ip:idle', 'ip:busy']) await admit(lane, subject);
@@ -37,7 +37,7 @@ test('limits that nobody used for two days are dropped, and only they', async ()
   expect(await pruneChat(database.pool, many)).toBe(0);
 });
 
-test('processes that ended long ago are dropped, and only they', async () => {
+test('only processes that ended more than a day ago are deleted', async () => {
   const { pool, moveClock } = await createDatabase();
   const [ended, living] = [randomUUID(), randomUUID()];
   for (const processId of [ended, living]) await sendHeartbeat(pool, processId, 15);
@@ -49,7 +49,7 @@ test('processes that ended long ago are dropped, and only they', async () => {
   ]);
 });
 
-test('a sweep takes pieces, and leaves what somebody has in hand', async () => {
+test('pruning deletes at most the given number of rows, and skips locked ones', async () => {
   const database = await createDatabase();
   const lane = laneOn(database);
   await Promise.all(Array.from({ length: 25 }, (_, at) => admit(lane, `ip:${at}`)));
@@ -63,7 +63,7 @@ test('a sweep takes pieces, and leaves what somebody has in hand', async () => {
   expect(await subjects(database)).toEqual(['ip:7']);
 });
 
-test('a limit holds exactly while it is being swept', async () => {
+test('a rate limit stays exact while it is being pruned', async () => {
   const database = await createDatabase();
   const lanes = [laneOn(database), laneOn(database)];
   const all = Array.from({ length: 200 }, (_, at) => `ip:${at}`);
