@@ -91,8 +91,8 @@ test.skipIf(isAbsent('hledger'))(
       add(`${row['debit_account']} ${row['commodity']}`, BigInt(row['atoms']!));
       add(`${row['credit_account']} ${row['commodity']}`, -BigInt(row['atoms']!));
     }
-    const told = readCsv(hledgerBalances(await journalFile('hledger', file, whole)).replaceAll('\n', '\r\n'));
-    const balances = told.map((row) => [
+    const rows = readCsv(hledgerBalances(await journalFile('hledger', file, whole)).replaceAll('\n', '\r\n'));
+    const balances = rows.map((row) => [
       `${row['account']} ${row['commodity']}`,
       BigInt(row['balance']!.replace('.', '')),
     ]);

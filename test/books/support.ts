@@ -52,7 +52,7 @@ const spend = (type: string): StreamEvent => {
 export function twoMonths(): { readonly first: RecordedEvent[]; readonly both: RecordedEvent[] } {
   const token = { symbol: '-ODD.', decimals: 18, network: 'eip155:10', amount: '1234567890123456789012' };
   const quotes = [1, 2, 3, 4, 5, 6, 7].map((n) => paidQuote(n, n === 7 ? token : {}));
-  const [done, word, dead, slow, late, reorged, odd] = quotes as [
+  const [done, unproven, dead, slow, late, reorged, odd] = quotes as [
     Quote,
     Quote,
     Quote,
@@ -66,9 +66,9 @@ export function twoMonths(): { readonly first: RecordedEvent[]; readonly both: R
     quote.settle('chain');
     quote.enqueue();
   }
-  word.settle('facilitator');
-  word.enqueue();
-  word.complete();
+  unproven.settle('facilitator');
+  unproven.enqueue();
+  unproven.complete();
   for (const quote of [done, reorged, odd]) quote.complete();
   dead.deadLetter();
   late.fail();
@@ -83,7 +83,7 @@ export function twoMonths(): { readonly first: RecordedEvent[]; readonly both: R
     sweepOf(done, '500'),
   ];
   done.refund();
-  word.confirm();
+  unproven.confirm();
   dead.refund(`0x${'77'.repeat(20)}`);
   slow.complete();
   late.settle('chain');

@@ -393,7 +393,7 @@ test('a refused caller writes nothing into the stream of a quote that another pa
   };
   const paid = await gateway.post(delegated, { body: 'x', headers: mine });
   expect(paid.status).toBe(202);
-  const story = (await allEvents(database.db)).filter(({ stream }) => stream === paid.json.quote_digest);
-  expect(story.map(({ type }) => type)).not.toContain('auth_denied');
+  const events = (await allEvents(database.db)).filter(({ stream }) => stream === paid.json.quote_digest);
+  expect(events.map(({ type }) => type)).not.toContain('auth_denied');
   await proxy.close();
 });

@@ -87,7 +87,7 @@ test('of a month of 500 payments over two tokens exactly what was planted is fou
   });
   await honest.stop();
 
-  // money past the gateway: in, back, and away
+  // money that bypasses the gateway: in, back and out
   const [outside = nowhere] = await sendTokens(chain.rpcUrl, devnetKeys.payer, chain.token, [
     { to: payTo, atoms: 77n },
   ]);

@@ -146,7 +146,7 @@ test('a token with other decimals than were said is a break', async () => {
   ]);
 });
 
-test('an accepted token of which the ledger knows nothing is looked after all the same', async () => {
+test('an accepted token that is not in the ledger is reconciled too', async () => {
   const database = await createDatabase();
   const from = new Date(Date.now() - 2_000).toISOString();
   const [hash] = await sendTokens(chain.rpcUrl, devnetKeys.payer, chain.token, [

@@ -130,14 +130,14 @@ test('a scan of a node that has pruned old logs fails with logs_refused and retu
   });
 });
 
-test('a node that lacks old blocks is told as one', async () => {
+test('a node that lacks old blocks is reported as such', async () => {
   const proxy = await behind(({ method, params }) =>
     method === 'eth_getBlockByNumber' && String(params[0]).startsWith('0x') ? { result: null } : undefined,
   );
   await expect(scan(proxy.url)).rejects.toMatchObject({ code: 'rpc_unavailable' });
 });
 
-test('a node of another chain is told as one before it is asked anything else', async () => {
+test('a node of another chain is reported as such before any other request', async () => {
   await expect(scan(chain.rpcUrl, { chainId: 1 })).rejects.toMatchObject({ code: 'wrong_chain' });
 });
 

@@ -17,7 +17,7 @@ test('polling returns the last answer where the next pause would outlast the tim
   expect(asked).toBe(1);
 });
 
-test('each question is told the time that remains, at least one millisecond', async () => {
+test('each attempt gets the remaining time, at least one millisecond', async () => {
   const remaining: number[] = [];
   await poll(async (remainingMs) => remaining.push(remainingMs), {
     until: (count) => count === 3,

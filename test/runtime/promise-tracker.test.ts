@@ -35,7 +35,7 @@ test('draining waits for promises that were added meanwhile, settling does not',
   expect(isDrained).toBe(true);
 });
 
-test('a failure in the background is logged with its fields and stops nobody', async () => {
+test('a failure in the background is logged with its fields and stops nothing else', async () => {
   const running = createPromiseTracker();
   const logged: unknown[] = [];
   const log = { error: (...line: unknown[]) => void logged.push(line) };

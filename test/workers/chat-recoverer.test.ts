@@ -90,7 +90,7 @@ test('a process with heartbeats keeps its holds for any length of time', async (
   const holder = await startHolder(database, accountId);
   const dead = await startHolder(database, accountId);
   dead.kill('SIGKILL');
-  // the dead one's hold is younger, so by now that of the living one would be gone too
+  // the hold of the killed process is younger, so the hold of the running process would have ended before it
   await eventually(async () => expect(await isHeld(database)).toBe(true));
   await worker.stop();
   expect(await holder.settle()).toBe('ok');

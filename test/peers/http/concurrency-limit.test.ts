@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createConcurrencyLimit } from '../../../src/peers/http/concurrency-limit.ts';
 
-/** Tasks that end when told, and who of them runs. */
+/** Tasks that end on request, and the running ones. */
 function tasks() {
   const ends = new Map<string, () => void>();
   return {
@@ -20,7 +20,7 @@ function tasks() {
 
 const longMs = 60_000;
 
-test('who waits is let in by turns, and who comes late stands behind', async () => {
+test('waiting tasks run in the order of their arrival', async () => {
   const gate = createConcurrencyLimit(2);
   const { running, task, end } = tasks();
   const start = (name: string) => gate.run(longMs, task(name));
@@ -44,7 +44,7 @@ test('who waits is let in by turns, and who comes late stands behind', async () 
   expect(await Promise.all(results)).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
 });
 
-test('who waited long enough is turned away, and leaves no gap in the line', async () => {
+test('a task that waited too long is refused, and the next one takes its place in the queue', async () => {
   const gate = createConcurrencyLimit(1);
   const { running, task, end } = tasks();
   const first = gate.run(longMs, task('a'));

@@ -99,7 +99,7 @@ describe('one deadline bounds', () => {
     expect(answer).not.toHaveProperty('head');
   });
 
-  test('a body that trickles for ever, and hangs up on it', async () => {
+  test('a body that trickles without end, and closes its connection', async () => {
     let dropped = false;
     const url = await serve((_, response) => {
       const drip = setInterval(() => response.write('.'), 5);
@@ -118,7 +118,7 @@ describe('one deadline bounds', () => {
     await vi.waitFor(() => expect(dropped).toBe(true));
   });
 
-  test('headers that trickle for ever', async () => {
+  test('headers that trickle without end', async () => {
     const port = await serveTcp((socket) => {
       socket.write('HTTP/1.1 200 OK\r\n');
       const drip = setInterval(() => socket.write('X-A: b\r\n'), 5);
@@ -204,7 +204,7 @@ describe('a connection', () => {
   });
 
   test('to a name that does not exist sends nothing', async () => {
-    const answer = await open('http://nobody.invalid').request(post);
+    const answer = await open('http://unknown.invalid').request(post);
     expect(answer).toMatchObject({ kind: 'failed', sent: false });
   });
 
@@ -238,7 +238,7 @@ describe('a connection', () => {
     expect(answer).toMatchObject({ kind: 'failed', cause: 'connection', sent: true });
   });
 
-  test('that speaks no HTTP is malformed', async () => {
+  test('that does not use HTTP is malformed', async () => {
     const port = await serveTcp((socket) => socket.once('data', () => socket.write('SSH-2.0-OpenSSH\r\n')));
     const answer = await open(`http://127.0.0.1:${port}`).request(post);
     expect(answer).toMatchObject({ kind: 'failed', cause: 'malformed', sent: true });

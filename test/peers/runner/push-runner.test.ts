@@ -119,7 +119,7 @@ describe('an answer of', () => {
     expect(await runner.push(call)).toEqual(expected);
   });
 
-  test('a refusal stands by its status, however its body goes on', async () => {
+  test('a refusal is decided by its status alone, even if its body is incomplete', async () => {
     const endless = await serve((_, response) => response.writeHead(400).end(Buffer.alloc(5000)));
     expect(await endless.push(call)).toEqual({ kind: 'dead', reason: 'status_400' });
     const stuck = await serve((_, response) => response.writeHead(410).write('x'), {
