@@ -9,7 +9,7 @@ import {
   settledWith,
   reportedOnly,
   eventsOf,
-} from './support.ts';
+} from './builders.ts';
 
 /** Payments from long before or after the period, and the events that follow weeks later. */
 export const lateEvents = {

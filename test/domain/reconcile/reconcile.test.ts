@@ -5,7 +5,8 @@ import { ReopenedQuotes } from '../../../src/domain/bookkeeping/reopened-quotes.
 import { accountKey, type ChainTransfer } from '../../../src/domain/reconcile/reconcile.ts';
 import { LedgerFacts } from '../../../src/domain/reconcile/ledger-facts.ts';
 import { paidJob } from '../../support/synthetic-ledger.ts';
-import { allKinds, type Kind, kinds, network, otherPayTo, payTo, type Planted, stranger } from './support.ts';
+import { network, otherPayTo, payTo, type Planted, stranger } from './builders.ts';
+import { allKinds, type Kind, kinds } from './support.ts';
 import { lateEvents } from './late-events.ts';
 import { account, foundIn, key, reconcilePlanted } from './scenario.ts';
 

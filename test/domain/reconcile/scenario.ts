@@ -4,7 +4,7 @@ import { LedgerFacts } from '../../../src/domain/reconcile/ledger-facts.ts';
 import { Matcher } from '../../../src/domain/reconcile/match.ts';
 import { type ItemFields, Tally } from '../../../src/domain/reconcile/tally.ts';
 import { accountKey, type Evidence, transactionKey } from '../../../src/domain/reconcile/reconcile.ts';
-import { asset, network, otherPayTo, payTo, type Planted } from './support.ts';
+import { asset, network, otherPayTo, payTo, type Planted } from './builders.ts';
 
 const times = ['2026-11-19T12:00:00.000Z', '2026-11-20T12:00:00.000Z', '2026-11-21T12:00:00.000Z'] as const;
 const period = { from: '2026-11-20T00:00:00.000Z', to: '2026-11-21T00:00:00.000Z' };
