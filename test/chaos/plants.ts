@@ -27,6 +27,12 @@ export const plants: readonly Plant[] = [
         if (settled.reason === 'timeout') return offerRefusal(job, 'payment_invalid', settled.reason);
         return pending;`,
       },
+      {
+        // the last look before a 402 would answer as pending after all
+        file: 'src/jobs/answer-refusal.ts',
+        find: `if (answer.kind === 'payment_required' && sent.kind === 'decoded') {`,
+        replace: `if (answer.kind === 'payment_required' && answer.reason !== 'timeout' && sent.kind === 'decoded') {`,
+      },
     ],
     caughtBy: ['refused_though_paid'],
   },
