@@ -23,7 +23,7 @@ const useCases = {
 const below = [...base, ...Object.keys(useCases)];
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   domain: [],
-  // back-off, polling, time limits, promise tracking and the log interface: what every layer above needs and none owns
+  // polling, time limits, promise tracking and background work: every layer above needs them and none owns them
   runtime: ['domain'],
   config: ['domain'],
   store: ['domain', 'runtime'],

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { encodeEventData, type LedgerEvent } from '../domain/events/event.ts';
 
-/** Something that may be claimed once; by `binding` a holder that repeats its claim is told from another claimant. */
+/** A value that may be claimed once; `binding` distinguishes a holder that repeats its claim from another claimant. */
 export interface Claim {
   readonly kind: 'payment' | 'quote' | 'caller_nonce' | 'payment_id' | 'transfer' | 'spend_auth';
   readonly owner: string;

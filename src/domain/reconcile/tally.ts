@@ -29,7 +29,7 @@ export interface ItemFields {
   readonly log_index?: number | undefined;
   /** A machine-readable code. */
   readonly why?: string | undefined;
-  /** Of money that nobody recorded: a payment authorization moved it that this ledger has no record of. */
+  /** Of unrecorded money: the payment authorization that moved it is not in this ledger. */
   readonly foreign?: boolean | undefined;
   /** Of an open item: it began in an earlier period. */
   readonly carried?: boolean | undefined;
