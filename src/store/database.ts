@@ -18,9 +18,10 @@ export interface DatabaseOptions {
 
 /**
  * Settings of every session. A lost peer is noticed within seconds, lock waits are limited, and an idle transaction
- * ends.
+ * ends. A commit waits for the disk and for the synchronous standby, whatever the default of the database or role is.
  */
 const sessionSettings = {
+  synchronous_commit: 'on',
   lock_timeout: '5s',
   statement_timeout: '30s',
   idle_in_transaction_session_timeout: '10s',
@@ -40,6 +41,8 @@ export function sessionConfig(options: DatabaseOptions): pg.ClientConfig {
     application_name: 'tollbook',
     connectionTimeoutMillis: 5_000,
     keepAlive: true,
+    // without it the system sends the first probe after two hours
+    keepAliveInitialDelayMillis: 5_000,
     options: Object.entries(settings)
       .map(([name, value]) => `-c ${name}=${value}`)
       .join(' '),
@@ -103,6 +106,9 @@ export function openDatabase(pool: pg.Pool): LedgerDatabase {
   });
 }
 
+/** The SQLSTATE of a write on a standby: the server was the primary once, or this is not the primary's address. */
+const readOnly = '25006';
+
 /** Kysely returns every client to the pool as usable: the next query would wait behind an unanswered one. */
 function lend(client: pg.PoolClient): PostgresPoolClient {
   let isLost = false;
@@ -110,7 +116,7 @@ function lend(client: pg.PoolClient): PostgresPoolClient {
     try {
       return await client.query(text, [...values]);
     } catch (error) {
-      isLost ||= !(error instanceof pg.DatabaseError);
+      isLost ||= !(error instanceof pg.DatabaseError) || error.code === readOnly;
       throw error;
     }
   };
@@ -135,12 +141,12 @@ export async function grantedWriterRole(url: string): Promise<string | undefined
 }
 
 /**
- * Whether an error means that the database is unreachable: network codes, PostgreSQL's fatal and shutdown errors, the
- * driver's messages for a connection that broke or was not established.
+ * Whether an error means that the database is unreachable: network codes, PostgreSQL's fatal and shutdown errors, a write on a
+ * standby, the driver's messages for a connection that broke or was not established.
  */
 export function isDatabaseLoss(error: Error & { readonly code?: string | undefined }): boolean {
   if (error instanceof pg.DatabaseError) {
-    return error.severity === 'FATAL' || /^(?:08|53|57P)/.test(error.code ?? '');
+    return error.severity === 'FATAL' || /^(?:08|53|57P)/.test(error.code ?? '') || error.code === readOnly;
   }
   return (
     /^(?:ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH)$/.test(error.code ?? '') ||

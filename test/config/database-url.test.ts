@@ -13,6 +13,21 @@ describe('DATABASE_URL', () => {
   });
 
   it.each([
+    'postgres://u:hush@one,two/tollbook',
+    'postgres://u:hush@one:5432,two:5432/tollbook?target_session_attrs=read-write',
+    'postgres://u:hush@/tollbook?host=one,two',
+  ])('that names several hosts is refused, with what to use instead: %s', (url) => {
+    const read = () => readDatabaseUrl({ DATABASE_URL: url });
+    expect(read).toThrow(/DATABASE_URL: names several hosts.*HAProxy/);
+    expect(read).not.toThrow(/hush/);
+  });
+
+  it('may have a comma in its password', () => {
+    const url = 'postgres://u:a,b@one:5432/tollbook';
+    expect(readDatabaseUrl({ DATABASE_URL: url })).toBe(url);
+  });
+
+  it.each([
     undefined,
     '',
     'mysql://u:hush@db/x',
