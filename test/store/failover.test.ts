@@ -5,7 +5,13 @@ import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { startEmbeddedPostgres } from '../../src/devnet/postgres.ts';
 import { appendStatement, encodeCommand } from '../../src/store/append-batch.ts';
-import { isDatabaseLoss, openDatabase, openPool, sessionConfig, writerRole } from '../../src/store/database.ts';
+import {
+  isDatabaseLoss,
+  openDatabase,
+  openPool,
+  sessionConfig,
+  writerRole,
+} from '../../src/store/database.ts';
 import { openLane } from '../../src/store/lane.ts';
 import { migrate } from '../../src/store/migrations.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
