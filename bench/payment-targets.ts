@@ -45,6 +45,7 @@ max_timeout_secs = ${terms.maxTimeoutSecs}
 
 [limits]
 requests_per_minute = 0
+quotes_per_second = 0
 max_outstanding_calls = 100_000_000
 
 [[networks]]

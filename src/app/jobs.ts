@@ -8,6 +8,7 @@ import { createCatalog } from '../jobs/catalog.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import { reloadEvent } from '../jobs/reload.ts';
 import { createOffers, refreshOffers } from '../jobs/offers.ts';
+import { createQuoteRate } from '../jobs/quote-rate.ts';
 import { notReadyYet, presentReadiness } from '../jobs/readiness.ts';
 import { leaseRoutes } from '../http/jobs/leases.ts';
 import { operatorRoutes } from '../http/jobs/operator.ts';
@@ -72,6 +73,7 @@ async function createContext(parts: Parts, releases: Releases): Promise<JobsCont
     permissions: createPermissionChecker({ timeoutMs: 3_000, maxConcurrent: 64, cacheSecs }),
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
     budget: createBudget(config.limits.requestsPerMinute),
+    quoteRate: createQuoteRate(config.limits.quotesPerSecond),
     receiptKey: createSecretKey(await readReceiptKey(ledger.db)),
     settling: new Map(),
     flows: createPromiseTracker(),

@@ -1,6 +1,5 @@
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import type { JobAnswer, Refused } from './answer.ts';
-import { payerBudgetKey } from './budget.ts';
 import type { JobsContext } from './context.ts';
 import { type BoundRequest, requestStream } from './job-request.ts';
 import { answerKnownPayment, lookUpPayment } from './known-payment.ts';
@@ -14,7 +13,8 @@ export type SentPayment =
   | { readonly kind: 'decoded'; readonly decoded: DecodedPayment };
 
 /**
- * The only place that records a refusal, charges the budget and answers. Writing a new quote takes time: if another request
+ * The only place that records a refusal and answers. A quote beyond the gateway's own limit is not issued, and nothing is
+ * recorded. Writing a new quote takes time: if another request
  * with the same payment has started it meanwhile, the answer is that payment's own, since a payer who gets a 402 signs again
  * and pays twice.
  */
@@ -24,18 +24,16 @@ export async function answerRefusal(
   sent: SentPayment,
   refusal: JobRefusal,
 ): Promise<JobAnswer> {
-  const budgetKeys = budgetKeysOf(request, refusal);
+  if ('job' in refusal && !context.quoteRate.take()) return { kind: 'refused', code: 'overloaded' };
   const [answer] = await Promise.all([
     'job' in refusal ? quoteJob(context, refusal) : errorAnswer(refusal),
-    recordRefusal(context, request, refusal, budgetKeys),
+    recordRefusal(context, request, refusal),
   ]);
   if (answer.kind === 'payment_required' && sent.kind === 'decoded') {
     const lookUp = await lookUpPayment(context, sent.decoded);
     const known = await answerKnownPayment(context, sent.decoded, request.binding, lookUp);
     if (known.kind === 'answered') return known.answer;
   }
-  // a client that keeps asking while it is rate-limited must be served again after its wait
-  if (refusal.code !== 'rate_limited') context.budget.charge(budgetKeys);
   return answer;
 }
 
@@ -47,7 +45,6 @@ async function recordRefusal(
   context: JobsContext,
   request: BoundRequest,
   { record }: JobRefusal,
-  budgetKeys: readonly string[],
 ): Promise<void> {
   if (record.kind === 'none') return;
   const { event } = record;
@@ -56,7 +53,7 @@ async function recordRefusal(
     const appended = await context.lane.append({ stream: digest, expect: version, events: [event] });
     if (appended.outcome === 'ok') return;
   }
-  if (context.budget.waitSecs(budgetKeys) > 0) return;
+  if (request.charge.waitSecs() > 0) return;
   await context.lane.append({ stream: requestStream(request), events: [event] });
 }
 
@@ -67,8 +64,4 @@ function errorAnswer({ code, retryAfterSecs, details }: ErrorRefusal): Refused {
     ...(retryAfterSecs === undefined ? {} : { retryAfterSecs }),
     ...(details ? { details } : {}),
   };
-}
-
-function budgetKeysOf({ addressBudgetKey }: BoundRequest, { payer }: JobRefusal): readonly string[] {
-  return payer === undefined ? [addressBudgetKey] : [addressBudgetKey, payerBudgetKey(payer)];
 }

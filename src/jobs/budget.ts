@@ -9,6 +9,23 @@ export interface Budget {
   waitSecs(keys: readonly string[]): number;
   /** Counts one request that did not reach `settlement_started`. */
   charge(keys: readonly string[]): void;
+  /** Begins the charge of one request. */
+  open(): Charge;
+}
+
+/**
+ * What one request is charged, from its first step on: were it charged with its answer, requests that arrive together would
+ * all find their budget unspent.
+ */
+export interface Charge {
+  /** Charges the request to this key, once, if the key's budget is not spent. */
+  take(key: string): void;
+  /** Whole seconds until no taken key's budget is spent; 0 where the request is within all of them. */
+  waitSecs(): number;
+  /** The request reached `settlement_started`, or only repeated one that did: it no longer counts. */
+  refund(): void;
+  /** The payment failed after all. */
+  chargeAgain(): void;
 }
 
 interface Window {
@@ -45,7 +62,8 @@ export function createBudget(perMinute: number, nowMs: () => number = Date.now):
     return Math.max(1, (until - elapsed) * minuteMs);
   };
 
-  const charge = (key: string): void => {
+  /** Counts a request in the present minute, which it returns. */
+  const charge = (key: string): number => {
     const minute = Math.floor(nowMs() / minuteMs);
     const { current, previous } = countsOf(key);
     windows.delete(key);
@@ -54,17 +72,59 @@ export function createBudget(perMinute: number, nowMs: () => number = Date.now):
       const [oldest] = windows.keys();
       if (oldest !== undefined) windows.delete(oldest);
     }
+    return minute;
+  };
+  const refund = (key: string, minute: number): void => {
+    const window = windows.get(key);
+    // dropped meanwhile, for another key
+    if (!window) return;
+    if (window.minute === minute) window.current = Math.max(0, window.current - 1);
+    else if (window.minute === minute + 1) window.previous = Math.max(0, window.previous - 1);
+  };
+  const waitSecs = (keys: readonly string[]): number => {
+    const longestMs = perMinute === 0 ? 0 : Math.max(0, ...keys.map(waitMs));
+    // rounded up past the edge, so that a request after this wait is below the limit
+    return longestMs > 0 ? Math.floor(longestMs / 1_000) + 1 : 0;
   };
 
   return {
-    waitSecs(keys) {
-      const longestMs = perMinute === 0 ? 0 : Math.max(0, ...keys.map(waitMs));
-      // rounded up past the edge, so that a request after this wait is below the limit
-      return longestMs > 0 ? Math.floor(longestMs / 1_000) + 1 : 0;
-    },
+    waitSecs,
+    open: () => openCharge({ waitSecs, charge, refund }, perMinute > 0),
     charge(keys) {
       if (perMinute === 0) return;
       for (const key of keys) charge(key);
+    },
+  };
+}
+
+interface Counting {
+  waitSecs(keys: readonly string[]): number;
+  charge(key: string): number;
+  refund(key: string, minute: number): void;
+}
+
+function openCharge({ waitSecs, charge, refund }: Counting, isLimited: boolean): Charge {
+  /** The minutes in which the keys were charged. */
+  const taken = new Map<string, number>();
+  let isRefunded = false;
+  let longestSecs = 0;
+  return {
+    take(key) {
+      if (!isLimited || taken.has(key)) return;
+      const secs = waitSecs([key]);
+      if (secs === 0) taken.set(key, charge(key));
+      longestSecs = Math.max(longestSecs, secs);
+    },
+    waitSecs: () => longestSecs,
+    refund() {
+      if (isRefunded) return;
+      isRefunded = true;
+      for (const [key, minute] of taken) refund(key, minute);
+    },
+    chargeAgain() {
+      if (!isRefunded) return;
+      isRefunded = false;
+      for (const key of taken.keys()) taken.set(key, charge(key));
     },
   };
 }

@@ -63,13 +63,12 @@ export async function checkPayment(
   if (found?.kind === 'failed') return callerDenied(request, job, found.code, { digest });
   const verified = await verify(context, request, job, matched);
   if (verified.kind === 'refusal') return verified;
-  const checked = await checkVerified(context, request, job, { ...matched, ...verified }, found);
-  return checked.kind === 'refusal' ? { ...checked, payer: payment.payer } : checked;
+  return checkVerified(context, request, job, { ...matched, ...verified }, found);
 }
 
 type VerifiedPayment = Omit<MatchedPayment, 'kind'> & Verification;
 
-/** Steps 5 and 6. From here on a refusal is charged to the payer as well. */
+/** Steps 5 and 6. From here on the request is charged to the payer as well. */
 async function checkVerified(
   context: JobsContext,
   request: BoundRequest,
@@ -78,7 +77,8 @@ async function checkVerified(
   found: FoundCaller | undefined,
 ): Promise<CheckedPayment | JobRefusal> {
   const { digest, payment, landing } = verified;
-  const waitSecs = context.budget.waitSecs([request.addressBudgetKey, payerBudgetKey(payment.payer)]);
+  request.charge.take(payerBudgetKey(payment.payer));
+  const waitSecs = request.charge.waitSecs();
   if (waitSecs > 0) return rateLimited(waitSecs);
   if (job.restriction && found) {
     for await (const { result } of checkCaller(context, request, job, job.restriction, found)) {

@@ -12,7 +12,7 @@ export function checkRequest(context: JobsContext, request: BoundRequest): Reque
   if (sold.kind === 'refusal') return sold;
   const refused = checkInput(request, sold.job);
   if (refused.kind === 'refusal') return refused;
-  const waitSecs = context.budget.waitSecs([request.addressBudgetKey]);
+  const waitSecs = request.charge.waitSecs();
   return waitSecs > 0 ? rateLimited(waitSecs) : sold;
 }
 

@@ -14,6 +14,7 @@ import type { PromiseTracker } from '../runtime/promise-tracker.ts';
 import type { Budget } from './budget.ts';
 import type { Catalog } from './catalog.ts';
 import type { Offers } from './offers.ts';
+import type { QuoteRate } from './quote-rate.ts';
 
 /** The dependencies of the use cases of paid jobs. */
 export interface JobsContext {
@@ -38,6 +39,7 @@ export interface JobsContext {
   /** Asks contract callers whether a signature is theirs. */
   readonly contractSignatures: ContractSignatureChecker;
   readonly budget: Budget;
+  readonly quoteRate: QuoteRate;
   /** Makes the receipt tokens. */
   readonly receiptKey: KeyObject;
   /** Payments that this process is settling now, by stream: a repeated request waits for the same outcome. */

@@ -32,11 +32,9 @@ export interface DryRun {
  * no nonce; it is counted and charged to the request budget.
  */
 export async function dryRun(context: JobsContext, incoming: JobRequest): Promise<DryRun> {
-  const request = bindRequest(incoming);
+  const request = bindRequest(context, incoming);
   const job = request.job && findJob(context.catalog, request.job);
-  const waitSecs = context.budget.waitSecs([request.addressBudgetKey]);
-  // charged before any check, so that concurrent dry runs cannot exceed the budget together
-  if (waitSecs === 0) context.budget.charge([request.addressBudgetKey]);
+  const waitSecs = request.charge.waitSecs();
   if (!job) return withoutChecks(refused('job_not_found'), undefined);
   if (waitSecs > 0) return withoutChecks({ ...refused('rate_limited'), retryAfterSecs: waitSecs }, job);
   const run = await runChecks(context, request, job);

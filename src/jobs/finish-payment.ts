@@ -19,7 +19,6 @@ export async function finishPayment(
   landing: Landing,
 ): Promise<PaymentAnswer | JobRefusal> {
   const { digest } = started;
-  const { payment } = started.state;
   const pending: PaymentAnswer = { kind: 'pending', digest, replayed: false };
   const settling =
     landing.kind === 'landed'
@@ -37,7 +36,7 @@ export async function finishPayment(
       case 'failed':
       case 'void':
         // nothing was broadcast, and the chain agrees: the payer may sign another
-        return { ...offerRefusal(job, 'payment_invalid', settled.reason), payer: payment.payer };
+        return offerRefusal(job, 'payment_invalid', settled.reason);
       case 'unknown':
         return pending;
       case 'superseded':
@@ -83,10 +82,7 @@ async function answerOnRecord(
     case 'settled':
       return acceptedAnswer(context, digest, quote, known, { replayed: false, showsQuote: true });
     case 'settlement_failed':
-      return {
-        ...offerRefusal(job, 'payment_invalid', known.reason ?? 'settlement_failed'),
-        payer: payment.payer,
-      };
+      return offerRefusal(job, 'payment_invalid', known.reason ?? 'settlement_failed');
     case 'settling':
     case 'settlement_unknown':
     case undefined:

@@ -2,7 +2,7 @@ import { type CallerHeaders, parseCaller, parseNonce } from '../domain/payments/
 import type { JobId } from '../domain/payments/job.ts';
 import { bindingHash, sha256 } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import { addressBudgetKey } from './budget.ts';
+import { addressBudgetKey, type Budget, type Charge } from './budget.ts';
 
 /** A request for a paid job, as it arrived. */
 export interface JobRequest {
@@ -24,12 +24,12 @@ export interface JobRequest {
 export interface BoundRequest extends JobRequest {
   readonly bodySha256: Hex;
   readonly binding: Hex;
-  /** The budget of the client address, which a refusal is charged to. */
-  readonly addressBudgetKey: string;
+  /** What it is charged, if it reaches no settlement: to its client address, later to its payer as well. */
+  readonly charge: Charge;
 }
 
-/** Computes the hashes that several steps need. */
-export function bindRequest(request: JobRequest): BoundRequest {
+/** Charges the request to its client address and computes the hashes that several steps need. */
+export function bindRequest({ budget }: { readonly budget: Budget }, request: JobRequest): BoundRequest {
   const bodySha256 = sha256(request.body);
   const { method, path } = request;
   const { caller, nonce } = request.callerHeaders;
@@ -40,7 +40,9 @@ export function bindRequest(request: JobRequest): BoundRequest {
     caller: caller === undefined ? undefined : parseCaller(caller),
     callerNonce: nonce === undefined ? undefined : parseNonce(nonce),
   });
-  return { ...request, bodySha256, binding, addressBudgetKey: addressBudgetKey(request.clientAddress) };
+  const charge = budget.open();
+  charge.take(addressBudgetKey(request.clientAddress));
+  return { ...request, bodySha256, binding, charge };
 }
 
 /** The stream of one request: refusals and dry runs that belong to no payment are recorded here. */

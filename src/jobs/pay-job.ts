@@ -1,5 +1,4 @@
 import { type DecodedPayment, decodePayment } from '../domain/payments/decode-payment.ts';
-import type { Address } from '../domain/values/primitives.ts';
 import type { KnownPayment } from '../store/payment-lookup.ts';
 import type { JobAnswer, PaymentAnswer } from './answer.ts';
 import { answerRefusal, type SentPayment } from './answer-refusal.ts';
@@ -22,12 +21,12 @@ const maxTries = 3;
  * happens. Never throws for anything a client or a peer did; throws if the ledger cannot be reached.
  */
 export function payForJob(context: JobsContext, incoming: JobRequest): Promise<JobAnswer> {
-  return context.flows.add(answerRequest(context, bindRequest(incoming)));
+  return context.flows.add(answerRequest(context, bindRequest(context, incoming)));
 }
 
 /** A body over the limit is refused unread, unless there is no such job. */
 export function refuseUnreadBody(context: JobsContext, incoming: JobRequest): Promise<JobAnswer> {
-  const request = bindRequest(incoming);
+  const request = bindRequest(context, incoming);
   const sold = findSoldJob(context, request);
   const refused = sold.kind === 'refusal' ? sold : refusal(request, 'body_too_large');
   return answerRefusal(context, request, { kind: 'none' }, refused);
@@ -36,7 +35,12 @@ export function refuseUnreadBody(context: JobsContext, incoming: JobRequest): Pr
 async function answerRequest(context: JobsContext, request: BoundRequest): Promise<JobAnswer> {
   const sent = readPayment(request);
   const result = await runFlow(context, request, sent);
-  return result.kind === 'refusal' ? answerRefusal(context, request, sent, result) : result;
+  if (result.kind !== 'refusal') {
+    request.charge.refund();
+    return result;
+  }
+  request.charge.chargeAgain();
+  return answerRefusal(context, request, sent, result);
 }
 
 function readPayment({ payment }: BoundRequest): SentPayment {
@@ -100,28 +104,21 @@ async function takePayment(
   firstLookUp: KnownPayment,
 ): Promise<PaymentAnswer | JobRefusal> {
   let lookUp = firstLookUp;
-  let payer: Address | undefined;
   for (let tries = 1; ; tries++) {
     const checked = await checkPayment(context, request, job, decoded, lookUp.quote);
-    payer = checked.kind === 'refusal' ? (checked.payer ?? payer) : checked.payment.payer;
     if (checked.kind === 'checked') {
       const start = await startPayment(context, request, job, checked);
-      if (start.kind === 'started') return finishPayment(context, job, start.started, checked.landing);
-      if (start.kind === 'refusal') return chargedTo(payer, start);
+      if (start.kind === 'started') {
+        // while its settlement is waited for it takes nothing from the budget
+        request.charge.refund();
+        return finishPayment(context, job, start.started, checked.landing);
+      }
+      if (start.kind === 'refusal') return start;
     }
     lookUp = await lookUpPayment(context, decoded);
     const known = await answerKnownPayment(context, decoded, request.binding, lookUp);
-    if (known.kind !== 'not_known') return chargedTo(payer, resultOf(known, job, decoded));
-    if (checked.kind === 'refusal') return chargedTo(payer, checked);
-    if (tries === maxTries)
-      return chargedTo(payer, refusal(request, 'quote_in_use', { digest: checked.digest }));
+    if (known.kind !== 'not_known') return resultOf(known, job, decoded);
+    if (checked.kind === 'refusal') return checked;
+    if (tries === maxTries) return refusal(request, 'quote_in_use', { digest: checked.digest });
   }
-}
-
-/** Once verification was reached, a refusal is charged to the payer as well, whichever check refused. */
-function chargedTo(
-  payer: Address | undefined,
-  result: PaymentAnswer | JobRefusal,
-): PaymentAnswer | JobRefusal {
-  return payer === undefined || result.kind !== 'refusal' ? result : { ...result, payer };
 }

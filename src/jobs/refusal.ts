@@ -22,8 +22,6 @@ export type RefusalRecord =
 interface RefusalBase {
   readonly kind: 'refusal';
   readonly record: RefusalRecord;
-  /** The verified payer, if verification was reached: its budget is charged beside the client address's. */
-  readonly payer?: Address;
 }
 
 /** The codes that are answered with 402 and a new quote. */

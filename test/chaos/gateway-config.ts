@@ -41,6 +41,7 @@ default_invocation_mode = "public_paid"
 
 [limits]
 requests_per_minute = 0
+quotes_per_second = 0
 
 [delivery]
 max_attempts = 12

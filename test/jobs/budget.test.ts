@@ -95,6 +95,38 @@ describe('a budget', () => {
   });
 });
 
+describe('the charge of a request', () => {
+  test('counts from its first step on, once for each key, and no more than the limit', () => {
+    const budget = createBudget(2, clock);
+    const charges = [budget.open(), budget.open(), budget.open()];
+    for (const charge of charges) for (const key of ['a', 'a', 'payer']) charge.take(key);
+    expect(charges.map((charge) => charge.waitSecs())).toEqual([0, 0, 61]);
+  });
+
+  test('is refunded once, in the minute that it was counted in', () => {
+    const budget = createBudget(10, clock);
+    const charge = budget.open();
+    charge.take('a');
+    chargeTimes(budget, 'a', 9);
+    nowMs = startMs + minuteMs;
+    expect(capacityOf(budget, 'a')).toBe(0);
+    charge.refund();
+    charge.refund();
+    expect(capacityOf(budget, 'a')).toBe(1);
+  });
+
+  test('of a payment that fails after it was started counts again', () => {
+    const budget = createBudget(1, clock);
+    const charge = budget.open();
+    charge.take('a');
+    charge.chargeAgain();
+    charge.refund();
+    expect(budget.waitSecs(['a'])).toBe(0);
+    charge.chargeAgain();
+    expect(budget.waitSecs(['a'])).toBe(61);
+  });
+});
+
 describe('the minute of a budget', () => {
   test('still counts requests of the previous minute at the start of the next', () => {
     const budget = createBudget(10, clock);

@@ -26,6 +26,47 @@ test('oversized bodies and used payments are recorded only within the budget', a
   expect((await allEvents(database.db)).length - events).toBeLessThanOrEqual(5);
 });
 
+const statusesOf = (answers: readonly { readonly status: number }[]): Record<number, number> =>
+  Object.fromEntries(
+    Map.groupBy(answers, ({ status }) => status)
+      .entries()
+      .map(([status, all]) => [status, all.length]),
+  );
+
+test('each request is charged to its budget before it waits for anything: a hundred at once get no more quotes', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain, tables: tight });
+  const answers = await Promise.all(Array.from({ length: 100 }, () => gateway.post(job, { body: 'x' })));
+  expect(statusesOf(answers)).toEqual({ 402: 5, 429: 95 });
+  expect((await allEvents(database.db)).filter(({ type }) => type === 'quote_issued')).toHaveLength(5);
+});
+
+test('payments that are settled cost no budget', async () => {
+  const gateway = await startTestGateway({ database: await createDatabase(), chain, tables: tight });
+  const payments = [];
+  for (let i = 0; i < 4; i++) payments.push(await quoteAndSign(gateway, job, 'x'));
+  for (const payment of payments) {
+    expect((await gateway.post(job, { body: 'x', headers: header(payment) })).status).toBe(202);
+  }
+  expect((await gateway.post(job, { body: 'x' })).status).toBe(402);
+  expect((await gateway.post(job, { body: 'x' })).status).toBe(429);
+});
+
+test('all clients together get no more quotes than the gateway may record: the others get 503, and nothing is recorded', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain, tables: '[limits]\nquotes_per_second = 5' });
+  const ask = (client: number) =>
+    gateway.post(job, { body: 'x', headers: { 'x-forwarded-for': `10.0.0.${client}` } });
+  const answers = await Promise.all(Array.from({ length: 100 }, (_, client) => ask(client)));
+  const refused = answers.filter(({ status }) => status === 503);
+  expect(refused[0]?.json.code).toBe('overloaded');
+  expect(refused[0]?.headers.get('retry-after')).toBe('1');
+  const { 402: quoted = 0 } = statusesOf(answers);
+  expect(quoted).toBeGreaterThanOrEqual(5);
+  expect(quoted).toBeLessThanOrEqual(15);
+  expect(await allEvents(database.db)).toHaveLength(quoted);
+});
+
 test('a body over the limit for a job that does not exist is 404, not 413', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain, tables: tight });
   const answer = await gateway.post('/x402/jobs/7/7', { body: 'x'.repeat(2_000) });

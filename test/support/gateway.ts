@@ -74,7 +74,7 @@ markup_bps = 200
 log_level = "silent"
 ${/trust_proxy/.test(top) ? '' : 'trust_proxy = ["127.0.0.1"]'}
 ${top}
-${/\[limits\]/.test(tables) ? '' : '[limits]\nrequests_per_minute = 0'}
+${/\[limits\]/.test(tables) ? '' : '[limits]\nrequests_per_minute = 0\nquotes_per_second = 0'}
 [[networks]]
 id = "eip155:84532"
 rpc_url = "${chain.rpcUrl}"

@@ -1,0 +1,25 @@
+/** Limits the quotes of one process to all clients together: each is an event that the ledger keeps for good. */
+export interface QuoteRate {
+  /** Whether one more quote may be issued now; counts it if so. */
+  take(): boolean;
+}
+
+/**
+ * A bucket that holds one second's worth of quotes and is refilled steadily.
+ * @param perSecond 0 for no limit
+ */
+export function createQuoteRate(perSecond: number, nowMs: () => number = () => performance.now()): QuoteRate {
+  let left = perSecond;
+  let filledAt = nowMs();
+  return {
+    take() {
+      if (perSecond === 0) return true;
+      const now = nowMs();
+      left = Math.min(perSecond, left + ((now - filledAt) * perSecond) / 1_000);
+      filledAt = now;
+      if (left < 1) return false;
+      left -= 1;
+      return true;
+    },
+  };
+}
