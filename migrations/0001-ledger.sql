@@ -95,7 +95,7 @@ create table tollbook.call (
   due_at timestamptz not null,
   created_at timestamptz not null,
   -- the payment of its stream that pays for it, and the claims that its command made beside the payment's own
-  payment text collate "C",
+  payment text collate "C" not null,
   claims json
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
 create index call_due on tollbook.call (service_id, due_at) where status in ('ready', 'leased');

@@ -149,7 +149,7 @@ create table tollbook.call (
   last_error text,
   due_at timestamp with time zone not null,
   created_at timestamp with time zone not null,
-  payment text collate "C",
+  payment text collate "C" not null,
   claims json,
   constraint call_pkey PRIMARY KEY (call_id),
   constraint call_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'watched'::text, 'ready'::text, 'leased'::text, 'dead'::text])))
@@ -507,7 +507,7 @@ create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease
 create function tollbook.extend_log(p_lane smallint, p_origin text, p_from bigint, p_size bigint, p_edge bytea, p_root bytea, p_note text, p_rows json) returns boolean language plpgsql volatile security definer; -- 1be3bad87a30f464
 create function tollbook.heartbeat(p_process uuid, p_gap_secs double precision) returns void language sql volatile security definer; -- 6fa32d39470d0465
 create function tollbook.is_process_silent(p_process uuid, p_by uuid, p_silent_secs double precision) returns boolean language sql volatile; -- dd6b44b5c27f8f6e
-create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, symbol text, caller text, lease_until timestamp with time zone, content_type text, body bytea) language sql volatile security definer; -- d82335b0f2cd1ecf
+create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, symbol text, caller text, payment text, lease_until timestamp with time zone, content_type text, body bytea) language sql volatile security definer; -- ce82d1d3dc4974f8
 create function tollbook.lease_top_ups(p_jobs json, p_max integer, p_lease_secs integer, p_proven boolean) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text) language sql volatile security definer; -- fdc5a0868a5460c4
 create function tollbook.mark_holds_started(p_chats uuid[]) returns SETOF uuid language sql volatile security definer; -- ba20722ee87966f7
 create function tollbook.move_credit(p_move json, p_stamp timestamp with time zone) returns json language plpgsql volatile; -- 93eaaac1b8328133

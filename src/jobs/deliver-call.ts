@@ -1,9 +1,18 @@
 import type { RunnerConfig } from '../config/config.ts';
 import { signCall } from '../domain/payments/call-signature.ts';
+import { sha256 } from '../domain/payments/payment.ts';
 import type { PushAnswer, PushRunner } from '../peers/runner/push-runner.ts';
 import type { LeasedCall } from '../store/calls.ts';
 import { type JobsContext, nowSecs } from './context.ts';
 import { isExhausted, recordAttempt } from './record-attempt.ts';
+
+/**
+ * The runner's key against duplicates: a hash of the payment's fingerprint. Unlike a call id, which a database that was
+ * restored gives out again, it can never name two payments.
+ */
+function idempotencyKey({ payment }: LeasedCall): string {
+  return sha256(payment);
+}
 
 /** A call's metadata for its runner: header names in lower case. */
 export function callMetadata(call: LeasedCall): Record<string, string> {
@@ -15,6 +24,7 @@ export function callMetadata(call: LeasedCall): Record<string, string> {
     'x-net-service-id': String(call.serviceId),
     'x-net-job-index': String(call.jobIndex),
     'x-net-call-id': String(call.callId),
+    'x-net-idempotency-key': idempotencyKey(call),
     'x-net-attempt': String(call.attempt),
     ...(call.caller ? { 'x-net-caller': call.caller } : {}),
   };
@@ -64,7 +74,7 @@ function push(
   body: Buffer,
 ): Promise<PushAnswer> {
   const metadata = callMetadata(call);
-  const id = String(call.callId);
+  const id = idempotencyKey(call);
   const signature = signCall({ secret: runner.token, id, timestampSecs: nowSecs(context), body, metadata });
   const contentType = call.contentType ? { contentType: call.contentType } : {};
   return peer.push({ headers: { ...metadata, ...signature }, body, ...contentType });

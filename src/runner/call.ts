@@ -3,8 +3,10 @@ export type Trigger = 'x402' | (string & Record<never, never>);
 
 /** One call, as a handler gets it. Delivery is at least once. */
 export interface JobCall<Input = undefined> {
-  /** The idempotency key: the same again when the call is delivered again. */
+  /** Names the call in logs and in the operator's commands. */
   readonly callId: number;
+  /** The same when the call is delivered again, and never that of another payment: deduplicate by it. Hex with 0x. */
+  readonly idempotencyKey: string;
   /** 1 for the first delivery. */
   readonly attempt: number;
   readonly serviceId: number;
@@ -33,18 +35,19 @@ export type ReceivedCall = Omit<JobCall, 'input' | 'signal'>;
 /** What names a call in a log. */
 export type CallFacts = Pick<
   JobCall,
-  'callId' | 'attempt' | 'serviceId' | 'jobIndex' | 'trigger' | 'quoteDigest'
+  'callId' | 'idempotencyKey' | 'attempt' | 'serviceId' | 'jobIndex' | 'trigger' | 'quoteDigest'
 >;
 
 export function factsOf({
   callId,
+  idempotencyKey,
   attempt,
   serviceId,
   jobIndex,
   trigger,
   quoteDigest,
 }: CallFacts): CallFacts {
-  return { callId, attempt, serviceId, jobIndex, trigger, quoteDigest };
+  return { callId, idempotencyKey, attempt, serviceId, jobIndex, trigger, quoteDigest };
 }
 
 /**
@@ -66,6 +69,7 @@ export function readCall(
     return value !== undefined && /^(?:0|[1-9]\d{0,15})$/.test(value) ? safe(Number(value)) : undefined;
   };
   const callId = whole('x-net-call-id');
+  const idempotencyKey = text('x-net-idempotency-key');
   const attempt = whole('x-net-attempt');
   const serviceId = whole('x-net-service-id');
   const jobIndex = whole('x-net-job-index');
@@ -76,9 +80,10 @@ export function readCall(
   const caller = text('x-net-caller');
   if (callId === undefined || attempt === undefined || serviceId === undefined || jobIndex === undefined)
     return undefined;
-  if (!trigger || !quoteDigest || !paymentNetwork || !paymentToken) return undefined;
+  if (!idempotencyKey || !trigger || !quoteDigest || !paymentNetwork || !paymentToken) return undefined;
   return {
     callId,
+    idempotencyKey,
     attempt,
     serviceId,
     jobIndex,

@@ -64,7 +64,7 @@ function readPush(
   // the content type comes from the client and is not signed
   const type = typeof contentType === 'string' ? contentType : undefined;
   const call = readCall(metadata, type, Buffer.from(body.buffer, body.byteOffset, body.byteLength));
-  return call && String(call.callId) === id ? call : undefined;
+  return call && call.idempotencyKey === id ? call : undefined;
 }
 
 function answerOf(outcome: Outcome): PushAnswer {

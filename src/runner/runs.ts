@@ -92,7 +92,7 @@ export function createRuns(options: RunsOptions): Runs {
 
   return {
     async take(call, { via, lost }) {
-      const key = `${call.callId} ${call.quoteDigest}`;
+      const key = call.idempotencyKey;
       const run = running.get(key) ?? begin(key, call, via);
       if ('kind' in run) return run;
       run.holders += 1;

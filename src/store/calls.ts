@@ -21,6 +21,8 @@ export interface LeasedCall extends CallLease {
   readonly network: string;
   readonly symbol: string;
   readonly caller: string | undefined;
+  /** The payment that bought it, as `paymentKey()` names it. */
+  readonly payment: string;
   readonly leaseUntil: Date;
   readonly contentType: string | undefined;
   /** Undefined where the body is missing: such a call can never be delivered. */
@@ -38,6 +40,7 @@ interface LeaseRow {
   network: string;
   symbol: string;
   caller: string | null;
+  payment: string;
   lease_until: Date;
   content_type: string | null;
   body: Buffer | null;
@@ -68,6 +71,7 @@ export async function leaseCalls(
     network: row.network,
     symbol: row.symbol,
     caller: row.caller ?? undefined,
+    payment: row.payment,
     leaseUntil: row.lease_until,
     contentType: row.content_type ?? undefined,
     body: row.body ?? undefined,

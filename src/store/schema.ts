@@ -73,7 +73,7 @@ export const ledgerTables = {
     last_error: nullable(text),
     due_at: timestamp,
     created_at: timestamp,
-    payment: nullable(text),
+    payment: text,
     claims: nullable(json),
   },
   'tollbook.call_body': { body_id: uuid, content_type: nullable(text), body: bytea, created_at: timestamp },

@@ -76,6 +76,19 @@ export const plants: readonly Plant[] = [
     caughtBy: ['nonce_used_twice'],
   },
   {
+    name: 'call-id-as-idempotency-key',
+    edits: [
+      {
+        file: 'src/jobs/deliver-call.ts',
+        find: `function idempotencyKey({ payment }: LeasedCall): string {
+  return sha256(payment);`,
+        replace: `function idempotencyKey({ callId }: LeasedCall): string {
+  return sha256(String(callId));`,
+      },
+    ],
+    caughtBy: ['wrong_work'],
+  },
+  {
     name: 'one-log-proves-two-payments',
     edits: [
       {

@@ -6,8 +6,9 @@ import { sha256 } from '../../src/domain/payments/payment.ts';
 const [mode = '', where = '', secret = ''] = process.argv.slice(2);
 
 /** Call id and attempt decide how long a call takes, and whether it fails once or for good. */
-async function run({ callId, attempt, quoteDigest, body }: JobCall): Promise<string> {
-  process.stdout.write(`${JSON.stringify({ callId, attempt, quoteDigest, bodySha256: sha256(body) })}\n`);
+async function run({ callId, idempotencyKey, attempt, quoteDigest, body }: JobCall): Promise<string> {
+  const line = { callId, idempotencyKey, attempt, quoteDigest, bodySha256: sha256(body) };
+  process.stdout.write(`${JSON.stringify(line)}\n`);
   await sleep((callId * 37) % 120);
   if (callId % 7 === 0 && attempt === 1) throw new RetryLater();
   if (callId % 29 === 0) throw new Refuse('this call is always refused');

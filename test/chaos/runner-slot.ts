@@ -5,6 +5,7 @@ import { type GuardedChild, startGuardedChild } from './guarded-child.ts';
 
 const runShape = z.object({
   callId: z.int(),
+  idempotencyKey: z.string(),
   attempt: z.int(),
   quoteDigest: z.string(),
   bodySha256: z.string(),

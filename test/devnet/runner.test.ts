@@ -3,6 +3,7 @@ import { type EchoRunner, startEchoRunner } from '../../src/devnet/runner.ts';
 import { signCall } from '../../src/domain/payments/call-signature.ts';
 
 const secret = 'runner secret';
+const id = `0x${'1'.repeat(64)}`;
 const metadata = { 'x-x402-payer': '0xabc', 'x-net-job': '1/0' };
 
 describe('the echo runner', () => {
@@ -17,7 +18,7 @@ describe('the echo runner', () => {
     const response = await post(runner.url, body, secret);
     expect(response.status).toBe(200);
     expect(await response.json()).toEqual({ metadata, body_base64: body.toString('base64') });
-    expect(runner.calls.at(-1)).toMatchObject({ id: '1', metadata, body });
+    expect(runner.calls.at(-1)).toMatchObject({ id, metadata, body });
   });
 
   test('answers 401 to a call signed with another secret, and does not record it', async () => {
@@ -43,7 +44,7 @@ describe('the echo runner', () => {
 function post(url: string, body: Buffer, key: string): Promise<Response> {
   const signature = signCall({
     secret: key,
-    id: '1',
+    id,
     timestampSecs: Math.floor(Date.now() / 1000),
     body,
     metadata,

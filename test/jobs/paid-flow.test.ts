@@ -46,6 +46,7 @@ test('the official client pays, exactly the price moves, and the runner gets the
     'x-net-service-id': '1',
     'x-net-job-index': '0',
     'x-net-call-id': String(paid.body.call_id),
+    'x-net-idempotency-key': expect.stringMatching(/^0x[0-9a-f]{64}$/) as string,
     'x-net-attempt': '1',
   });
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));

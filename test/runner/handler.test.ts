@@ -15,7 +15,7 @@ import {
   type RunnerOptions,
 } from '../../src/runner/index.ts';
 import { eventually } from '../support/wait.ts';
-import { type CallChange, gate, pushed, quoteDigest, secret, textOf } from './support.ts';
+import { type CallChange, gate, keyOf, pushed, quoteDigest, secret, textOf } from './support.ts';
 
 interface Tried {
   readonly runner: Runner;
@@ -52,6 +52,7 @@ describe('a handler', () => {
     expect(received).toEqual([
       {
         callId: 42,
+        idempotencyKey: keyOf(42),
         attempt: 3,
         serviceId: 1,
         jobIndex: 0,
@@ -66,7 +67,15 @@ describe('a handler', () => {
         signal: expect.any(AbortSignal) as AbortSignal,
       },
     ]);
-    const facts = { callId: 42, attempt: 3, serviceId: 1, jobIndex: 0, trigger: 'x402', quoteDigest };
+    const facts = {
+      callId: 42,
+      idempotencyKey: keyOf(42),
+      attempt: 3,
+      serviceId: 1,
+      jobIndex: 0,
+      trigger: 'x402',
+      quoteDigest,
+    };
     expect(calls).toEqual([
       { ...facts, via: 'push', outcome: 'completed', durationMs: expect.any(Number) as number },
     ]);

@@ -3,7 +3,7 @@ import { type Handler, job, type JobCall, Refuse, RetryLater } from '../../src/r
 import { eventually } from '../support/wait.ts';
 import { leaseToken, send } from './fake-gateway.ts';
 import { requestCount, fakeGateway, polling } from './polling.ts';
-import { gate, pushed, quoteDigest, secret } from './support.ts';
+import { gate, keyOf, pushed, quoteDigest, secret } from './support.ts';
 
 describe('a leased call', () => {
   test('is passed to the handler in the same form as a pushed call', async () => {
@@ -24,7 +24,7 @@ describe('a leased call', () => {
     const [leased, pushedCall] = received.map(({ signal, ...call }) => [call, signal.aborted]);
     expect(leased).toEqual(pushedCall);
     expect(leased).toMatchObject([
-      { callId: 9, quoteDigest, caller: '0xcafe', contentType: 'image/png' },
+      { callId: 9, idempotencyKey: keyOf(9), quoteDigest, caller: '0xcafe', contentType: 'image/png' },
       false,
     ]);
   });

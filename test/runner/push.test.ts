@@ -12,7 +12,7 @@ import {
   signCall,
 } from '../../src/runner/index.ts';
 import { eventually } from '../support/wait.ts';
-import { gate, post, pushed, secret } from './support.ts';
+import { gate, keyOf, post, pushed, secret } from './support.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -112,7 +112,7 @@ describe('a pushed call', () => {
     const body = Buffer.from('x');
     const signature = signCall({
       secret,
-      id: '7',
+      id: keyOf(7),
       timestampSecs: Math.floor(Date.now() / 1_000),
       body,
       metadata,

@@ -15,6 +15,11 @@ export interface CallChange {
   readonly caller?: string;
 }
 
+/** The idempotency key of the call with this id. */
+export function keyOf(id: number): string {
+  return `0x${String(id).padStart(64, '0')}`;
+}
+
 /** The metadata of a call, with the names of a lease; a push has the same names in lower case. */
 export function metadataOf({
   id = 7,
@@ -32,6 +37,7 @@ export function metadataOf({
     'X-NET-SERVICE-ID': String(serviceId),
     'X-NET-JOB-INDEX': String(jobIndex),
     'X-NET-CALL-ID': String(id),
+    'X-NET-IDEMPOTENCY-KEY': keyOf(id),
     'X-NET-ATTEMPT': String(attempt),
     ...(caller ? { 'X-NET-CALLER': caller } : {}),
   };
@@ -44,7 +50,7 @@ export function pushed(change: CallChange = {}): PushRequest & { readonly header
   const lower = Object.entries(metadataOf(change)).map(([name, value]) => [name.toLowerCase(), value]);
   const metadata = Object.fromEntries(lower) as Record<string, string>;
   const timestampSecs = Math.floor(Date.now() / 1_000);
-  const signature = signCall({ secret, id: String(id), timestampSecs, body, metadata });
+  const signature = signCall({ secret, id: keyOf(id), timestampSecs, body, metadata });
   return { headers: { ...metadata, ...signature, 'content-type': contentType }, body };
 }
 

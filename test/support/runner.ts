@@ -5,8 +5,9 @@ import { boundPort } from '../../src/devnet/ports.ts';
 
 /** A call as it reached the runner, unverified. */
 export interface Delivery {
-  /** The webhook id. */
+  /** The webhook id: the idempotency key. */
   readonly id: string;
+  readonly callId: number;
   readonly attempt: number;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
@@ -47,6 +48,7 @@ export async function startTestRunner(
       const { headers, url = '' } = request;
       const delivery = {
         id: String(headers['webhook-id']),
+        callId: Number(headers['x-net-call-id']),
         attempt: Number(headers['x-net-attempt']),
         path: url,
         headers,

@@ -87,8 +87,23 @@ async function runnerEvents({ pool }: TestDatabase) {
 
 const carries = (text: string, { body }: Delivery): boolean => body.toString() === text;
 const attemptsOf = (deliveries: readonly Delivery[]) => deliveries.map(({ attempt }) => attempt);
+const callsOf = (deliveries: readonly Delivery[]) => new Set(deliveries.map(({ callId }) => callId));
 const idsOf = (deliveries: readonly Delivery[]) => new Set(deliveries.map(({ id }) => id));
 const countingTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
+
+test('two payments never share an idempotency key, also when the database gives a call id out again', async () => {
+  const database = await createDatabase();
+  const runner = await startTestRunner(() => done);
+  const gateway = await gatewayOn(database, runner);
+  const first = await pay(gateway);
+  await reachesState(first, 'completed');
+  // as after a restore
+  await database.asOwner((owner) => owner.query('alter table tollbook.call alter call_id restart with 1'));
+  const second = await pay(gateway);
+  await eventually(() => expect(runner.deliveries).toHaveLength(2));
+  expect(second.callId).toBe(first.callId);
+  expect(idsOf(runner.deliveries).size).toBe(2);
+});
 
 describe('a call that its runner accepts', () => {
   test('is completed by any 2xx, whose body and content type are the result, to the byte', async () => {
@@ -122,7 +137,11 @@ describe('a call that its runner accepts', () => {
     const { headers, body } = await eventually(() => onlyOne(runner.deliveries));
     expect(
       verifyCall({ secret: runnerSecret, headers, body, nowSecs: Math.floor(Date.now() / 1_000) }),
-    ).toMatchObject({ ok: true, id: String(call.callId), metadata: { 'x-x402-quote-digest': call.digest } });
+    ).toMatchObject({
+      ok: true,
+      id: headers['x-net-idempotency-key'],
+      metadata: { 'x-x402-quote-digest': call.digest, 'x-net-call-id': String(call.callId) },
+    });
     const library = new Webhook(Buffer.from(runnerSecret), { format: 'raw' });
     expect(library.verify(body, headers as Record<string, string>)).toEqual({ grüße: [1, 2] });
   });
@@ -173,7 +192,8 @@ describe('a call that its runner does not accept', () => {
     const tries = runner.deliveries.length;
     expect(tries).toBeGreaterThanOrEqual(3);
     expect(attemptsOf(runner.deliveries)).toEqual(countingTo(tries));
-    expect(idsOf(runner.deliveries)).toEqual(new Set([String(call.callId)]));
+    expect(callsOf(runner.deliveries)).toEqual(new Set([call.callId]));
+    expect(idsOf(runner.deliveries).size).toBe(1);
     const events = await spendEventsOf(database, call);
     expect(events.slice(0, 2)).toMatchObject(
       [1, 2].map((attempt) => ({
@@ -294,7 +314,7 @@ describe('a runner that answers 410', () => {
     const later = [await pay(one), await pay(two)];
     await Promise.all([one.stop(), two.stop()]);
     await (await start()).stop();
-    expect(idsOf(runner.deliveries)).toEqual(new Set([String(first.callId)]));
+    expect(callsOf(runner.deliveries)).toEqual(new Set([first.callId]));
 
     wanted = true;
     const restarted = await start();
@@ -371,7 +391,8 @@ describe('a delivery during other events', () => {
     const gateways = [await gatewayOn(database, runner), await gatewayOn(database, runner)] as const;
     const calls = await Promise.all(countingTo(30).map((n) => pay(gateways[n % 2 === 0 ? 0 : 1])));
     for (const call of calls) await reachesState(call, 'completed');
-    expect(idsOf(runner.deliveries)).toEqual(new Set(calls.map(({ callId }) => String(callId))));
+    expect(callsOf(runner.deliveries)).toEqual(new Set(calls.map(({ callId }) => callId)));
+    expect(idsOf(runner.deliveries).size).toBe(calls.length);
     expect(attemptsOf(runner.deliveries)).toEqual(calls.map(() => 1));
     await expectSound(database);
   });

@@ -14,7 +14,7 @@ export interface WebhookToSign {
   readonly body: Uint8Array;
 }
 
-/** The id is the call's, in decimal. */
+/** The id is the call's idempotency key: 32 bytes, hex with 0x. */
 export interface CallToSign extends WebhookToSign {
   readonly metadata: CallMetadata;
 }
@@ -56,7 +56,7 @@ export type CallRefusal =
 /** Largest difference between the call's and the runner's clock. */
 const callToleranceSecs = 300;
 
-const idForm = /^\d{1,19}$/;
+const idForm = /^0x[0-9a-f]{64}$/;
 /** A dot would make messages ambiguous; `metadata` is the prefix of signatures over metadata. */
 const webhookIdForm = /^(?!metadata$)[!-\-/-~]{1,200}$/;
 const timestampForm = /^(?:0|[1-9]\d{0,11})$/;
@@ -71,7 +71,7 @@ const metadataSignature = 'x-net-metadata-signature';
  * names or with values that HTTP would change
  */
 export function signCall({ secret, id, timestampSecs, body, metadata }: CallToSign): CallSignatureHeaders {
-  if (!idForm.test(id)) throw new TypeError(`malformed call id: ${id}`);
+  if (!idForm.test(id)) throw new TypeError(`malformed idempotency key: ${id}`);
   for (const [name, value] of Object.entries(metadata)) {
     const isSignable = isMetadataName(name) && name === name.toLowerCase() && metadataValue.test(value);
     if (!isSignable) throw new TypeError(`metadata cannot be signed: ${name}`);
@@ -146,7 +146,7 @@ function metadataContent(metadata: CallMetadata): Buffer {
 }
 
 /**
- * Signs `{id}.{timestamp}.{content}` by Standard Webhooks. Metadata has a prefix where a body's message starts with digits:
+ * Signs `{id}.{timestamp}.{content}` by Standard Webhooks. Metadata has a prefix where a body's message starts with 0x:
  * no payer can choose a body whose signature is valid for metadata.
  */
 function signer(

@@ -63,7 +63,7 @@ export const leasedCall = z.strictObject({
   ...jobName,
   metadata: z.record(z.string(), z.string()).meta({
     description: 'The headers of a pushed call.',
-    examples: [{ 'X-X402-ORIGIN': 'x402', 'X-NET-CALL-ID': '42' }],
+    examples: [{ 'X-X402-ORIGIN': 'x402', 'X-NET-IDEMPOTENCY-KEY': `0x${'5e'.repeat(32)}` }],
   }),
   content_type: contentType,
   body_base64: z.base64().meta({ description: 'The bytes of the request, unchanged.' }),

@@ -31,11 +31,16 @@ function* runViolations(
   const bodies = new Map<number, string>();
   for (const { started, calls } of payments.values())
     for (const id of calls) bodies.set(id, started.data.body_sha256);
-  for (const { callId, quoteDigest, bodySha256 } of runs) {
+  const keys = new Map<string, string>();
+  for (const { callId, idempotencyKey, quoteDigest, bodySha256 } of runs) {
     const words = `a runner got call ${callId} of ${quoteDigest}`;
     const paid = bodies.get(callId);
     if (paid === undefined) yield { kind: 'wrong_work', words: `${words}, which was not paid for` };
     else if (paid !== bodySha256)
       yield { kind: 'wrong_work', words: `${words} with another body than was paid for` };
+    const first = keys.get(idempotencyKey);
+    if (first !== undefined && first !== quoteDigest)
+      yield { kind: 'wrong_work', words: `${words} with the idempotency key of ${first}` };
+    keys.set(idempotencyKey, quoteDigest);
   }
 }

@@ -10,7 +10,7 @@ import {
 
 const call: CallToSign = {
   secret: 'a secret, ü',
-  id: '1981',
+  id: `0x${'1981'.repeat(16)}`,
   timestampSecs: 1_800_000_000,
   body: Buffer.from('{"x":[1,2]}'),
   metadata: { 'x-x402-payer': '0xabc', 'x-net-caller': '0xdef', 'x-net-job': '1/0' },
@@ -56,7 +56,7 @@ describe('a signed call', () => {
   test.each([
     ['another body', { body: Buffer.from('{"x":[1,3]}') }, 'body_signature_mismatch'],
     ['another secret', { secret: 'another' }, 'body_signature_mismatch'],
-    ['another id', withHeaders({ 'webhook-id': '2' }), 'body_signature_mismatch'],
+    ['another id', withHeaders({ 'webhook-id': `0x${'1982'.repeat(16)}` }), 'body_signature_mismatch'],
     ['another time', withHeaders({ 'webhook-timestamp': '1800000001' }), 'body_signature_mismatch'],
     ['other metadata', withHeaders({ 'x-net-caller': '0xdee' }), 'metadata_signature_mismatch'],
     ['more metadata', withHeaders({ 'x-x402-amount': '1' }), 'metadata_signature_mismatch'],
@@ -64,6 +64,7 @@ describe('a signed call', () => {
     ['no signature', withHeaders({ 'webhook-signature': undefined }), 'malformed_headers'],
     ['no metadata signature', withHeaders({ 'x-net-metadata-signature': undefined }), 'malformed_headers'],
     ['a header twice', withHeaders({ 'x-net-job': ['1/0', '1/1'] }), 'malformed_headers'],
+    ['a call id as its id', withHeaders({ 'webhook-id': '1981' }), 'malformed_headers'],
     ['an id with a dot', withHeaders({ 'webhook-id': 'call.1' }), 'malformed_headers'],
     ['a time in another form', withHeaders({ 'webhook-timestamp': '1.8e9' }), 'malformed_headers'],
     ['a clock five minutes ahead', { nowSecs: call.timestampSecs + 301 }, 'timestamp_out_of_range'],

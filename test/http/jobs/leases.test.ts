@@ -83,6 +83,7 @@ test('a runner that polls gets its calls with their metadata, and its result is 
         'X-NET-SERVICE-ID': '1',
         'X-NET-JOB-INDEX': '0',
         'X-NET-CALL-ID': String(paid.json.call_id),
+        'X-NET-IDEMPOTENCY-KEY': expect.stringMatching(/^0x[0-9a-f]{64}$/),
         'X-NET-ATTEMPT': '1',
       },
       content_type: 'text/plain',
