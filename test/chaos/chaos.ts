@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { ViolationKind } from './checks/violation.ts';
 import { createRandom } from './random.ts';
 import { makeRun, type RunReport } from './run.ts';
-import { describeSchedule } from './schedule.ts';
+import { describeSchedule, type ScenarioKind } from './schedule.ts';
 import { gatewaySteps } from './steps.ts';
 import { startEnvironment } from './environment.ts';
 
@@ -16,6 +16,8 @@ export interface ChaosOptions {
   readonly scenarios?: number | undefined;
   /** Clients start within this time; default 2.5 s. */
   readonly loadMs?: number | undefined;
+  /** Every scenario is of this kind. */
+  readonly kind?: ScenarioKind | undefined;
   /** Only this run, counted from 1. */
   readonly only?: number | undefined;
   /** The directory of the program under test; default: this repository. */
@@ -53,6 +55,7 @@ export async function makeRuns(options: ChaosOptions): Promise<RunReport[]> {
         processes,
         scenarioCount: scenarios,
         loadMs: options.loadMs ?? defaultLoadMs,
+        kind: options.kind,
       });
       reports.push(report);
       say(progressLine(report, processes, only ?? runs));
@@ -62,7 +65,8 @@ export async function makeRuns(options: ChaosOptions): Promise<RunReport[]> {
       if (report.violations.length > maxPrintedViolations) say(`  … ${report.violations.length} in all`);
       say(`  details: ${keepReport(report, seed)}`);
       say(
-        `  replay: npm run chaos -- --seed ${seed} --only ${run + 1} --processes ${processes} --scenarios ${scenarios}`,
+        `  replay: npm run chaos -- --seed ${seed} --only ${run + 1} --processes ${processes} --scenarios ${scenarios}` +
+          (options.kind ? ` --kind ${options.kind}` : ''),
       );
       if (report.violations.some(({ kind }) => options.stopsAt?.includes(kind))) break;
     }

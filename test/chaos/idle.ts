@@ -52,3 +52,12 @@ export async function moveClock(owner: pg.Client, seconds: number): Promise<void
      as $$ select clock_timestamp() + interval '${seconds} seconds' $$`,
   );
 }
+
+/** Makes the calls of failed payments due that landed late: their next check is up to two minutes away. */
+export async function hurryWatched(owner: pg.Client, landedNonces: readonly string[]): Promise<void> {
+  await owner.query(
+    `update tollbook.call set due_at = tollbook.clock() where status = 'watched' and due_at > tollbook.clock()
+       and exists (select from unnest($1::text[]) as landed(nonce) where position(landed.nonce in call.payment) > 0)`,
+    [landedNonces],
+  );
+}

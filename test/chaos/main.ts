@@ -3,6 +3,8 @@ import { parseArgs } from 'node:util';
 import { type ChaosOptions, makeRuns, summarize } from './chaos.ts';
 import { makePlantedCopy } from './planted-copy.ts';
 import { type Plant, plants } from './plants.ts';
+import type { ScenarioKind } from './schedule.ts';
+import { scenarioKinds } from './scenarios.ts';
 
 const say = (line: string): void => console.log(line);
 
@@ -14,6 +16,7 @@ function readOptions() {
       processes: { type: 'string' },
       scenarios: { type: 'string' },
       only: { type: 'string' },
+      kind: { type: 'string' },
       plant: { type: 'string' },
       planted: { type: 'boolean', default: false },
       keep: { type: 'boolean', default: false },
@@ -33,10 +36,17 @@ function readOptions() {
     processes: whole('processes', 1, 8),
     scenarios: whole('scenarios', 1, 500),
     only: whole('only', 1, 10_000),
+    kind: kindOf(values.kind),
     keepsAll: values.keep,
     say,
   };
   return { ...options, plant: values.plant, planted: values.planted };
+}
+
+function kindOf(name: string | undefined): ScenarioKind | undefined {
+  const kind = scenarioKinds.find((one) => one === name);
+  if (name !== undefined && !kind) throw new Error(`--kind is one of ${scenarioKinds.join(', ')}`);
+  return kind;
 }
 
 type Options = ReturnType<typeof readOptions>;

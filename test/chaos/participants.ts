@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { freePort } from '../../src/devnet/ports.ts';
 import type { Address } from '../../src/domain/values/primitives.ts';
+import type { Ambushes } from './ambushes.ts';
 import type { Records } from './records.ts';
 import type { Freezer } from './freezer.ts';
 import type { FrontRunner } from './front-runner.ts';
@@ -36,6 +37,7 @@ export interface ParticipantsOptions {
   readonly freezer: Freezer;
   readonly records: Records;
   readonly frontRunner: FrontRunner;
+  readonly ambushes: Ambushes;
   readonly database: string;
   readonly payTo: Address;
   readonly processes: number;
@@ -74,11 +76,11 @@ async function startGatewayWithProxies(
   pusher: RunnerSlot,
   proxies: (HttpProxy | PostgresProxy)[],
 ): Promise<GatewaySlot> {
-  const { environment, faults, freezer, records, frontRunner, database, payTo } = parts;
+  const { environment, faults, freezer, database, payTo } = parts;
   const name = String(index + 1);
   const strike = (step: Parameters<StrikeHere>[0]) => strikeGateway(faults, slot, step);
   const peer = { faults, strike };
-  const facilitator = await startFacilitatorProxy(environment.facilitatorUrl, peer, records, frontRunner);
+  const facilitator = await startFacilitatorProxy(environment.facilitatorUrl, peer, parts);
   const rpc = await startRpcProxy(environment.chain.url, peer);
   const push = await startPushProxy(`http://127.0.0.1:${pushPort}`, peer, (step) =>
     strikeRunner(parts, pusher, step),

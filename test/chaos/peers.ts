@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { toFunctionSelector } from 'viem';
+import type { Ambushes } from './ambushes.ts';
 import type { Records } from './records.ts';
 import type { Place } from './faults.ts';
 import type { FrontRunner } from './front-runner.ts';
@@ -33,12 +34,17 @@ const settleCall = z.object({
 });
 const settled = z.object({ success: z.literal(true), transaction: z.string() });
 
+export interface FacilitatorParts {
+  readonly records: Records;
+  readonly frontRunner: FrontRunner;
+  readonly ambushes: Ambushes;
+}
+
 /** The proxy in front of the facilitator: faults, false answers, front-running, and the steps around verify and settle. */
 export function startFacilitatorProxy(
   target: string,
   { faults, strike }: PeerParts,
-  records: Records,
-  frontRunner: FrontRunner,
+  { records, frontRunner, ambushes }: FacilitatorParts,
 ): Promise<HttpProxy> {
   const lie = async (
     kind: string,
@@ -77,6 +83,12 @@ export function startFacilitatorProxy(
     const { from, nonce } = call.paymentPayload.payload.authorization;
     if (await strike(`before_${place}`)) return 'cut';
     await frontRunner.run(nonce, `before_${place}`);
+    const about = { network: call.paymentRequirements.network, payer: from };
+    const planned = place === 'settle' ? ambushes.answerSettle(nonce, about) : undefined;
+    if (planned) {
+      faults.count('settle: planned failure', nonce.slice(0, 10));
+      return planned;
+    }
     const fault = faults.draw(place);
     const lied = await lie(fault.kind, call, forward);
     if (fault.kind !== 'none') faults.count(`${place}: ${fault.kind}`, nonce.slice(0, 10));

@@ -3,6 +3,7 @@ import pg from 'pg';
 import { privateKeyToAddress } from 'viem/accounts';
 import { createPublicClient, http } from 'viem';
 import { lowerCase } from '../../src/devnet/accounts.ts';
+import { createAmbushes } from './ambushes.ts';
 import { createRecords, type Records, type SignedOnce } from './records.ts';
 import { type Participants, startParticipants } from './participants.ts';
 import { type Checked, checkRun } from './checks/check-run.ts';
@@ -10,7 +11,7 @@ import type { Violation } from './checks/violation.ts';
 import { createFreezer, type Freezer } from './freezer.ts';
 import { createFrontRunner } from './front-runner.ts';
 import { createFaultInjector, type FaultInjector } from './fault-injector.ts';
-import { moveClock, openCalls, waitUntilIdle } from './idle.ts';
+import { hurryWatched, moveClock, openCalls, waitUntilIdle } from './idle.ts';
 import { createRandom } from './random.ts';
 import { makeSchedule, type DatabaseFault, type Schedule, type ScheduleOptions } from './schedule.ts';
 import { runScenario } from './scenarios.ts';
@@ -53,6 +54,7 @@ const settlesPerScenario = 0.7;
 /** Longer than a lease and than the time for which a settle of a dead process is left alone. */
 const clockStepSecs = 9;
 const idleTimeoutMs = 30_000;
+const hurryEveryMs = 1_000;
 
 /** One run: clients pay while faults happen; the faults end; when all work is done, ledger, chain and records are compared. */
 export async function makeRun(options: RunOptions): Promise<RunReport> {
@@ -66,6 +68,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
   const records = createRecords();
   const freezer = createFreezer();
   const frontRunner = createFrontRunner(environment.chain, faults);
+  const ambushes = createAmbushes();
   const fromBlock = await createPublicClient({ transport: http(environment.chain.url) }).getBlockNumber();
   await environment.createDatabase(database);
   const participants = await startParticipants({
@@ -74,6 +77,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     freezer,
     records,
     frontRunner,
+    ambushes,
     database,
     payTo,
     processes,
@@ -84,7 +88,15 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     const urls = participants.gateways.map(({ url }) => url);
     const isStarted = (signed: SignedOnce) =>
       isInLedger(environment.postgres.url(database), signed, deadline.signal);
-    const scenarioParts = { urls, deadline: deadline.signal, environment, records, frontRunner, isStarted };
+    const scenarioParts = {
+      urls,
+      deadline: deadline.signal,
+      environment,
+      records,
+      frontRunner,
+      ambushes,
+      isStarted,
+    };
     let isLoadOver = false;
     const scenarios = Promise.all(
       schedule.scenarios.map((scenario) => runScenario(scenarioParts, scenario, random.fork(scenario.id))),
@@ -188,6 +200,10 @@ async function waitUntilSettled({
       faults.trace,
     );
     await moveClock(owner, clockStepSecs);
+    const hurrying = setInterval(() => {
+      // the connection ends with the wait
+      hurryWatched(owner, landedLate(records)).catch(() => {});
+    }, hurryEveryMs);
     return await waitUntilIdle(
       async () => [
         ...(isLoadOver() ? [] : ['clients wait for answers']),
@@ -195,7 +211,7 @@ async function waitUntilSettled({
       ],
       idleTimeoutMs,
       faults.trace,
-    );
+    ).finally(() => clearInterval(hurrying));
   } finally {
     await owner.end();
   }

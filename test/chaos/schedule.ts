@@ -35,7 +35,11 @@ export type ScenarioKind =
   /** A balance for exactly one payment, which a third party submits. */
   | 'exact'
   /** A balance that comes late: a third party lands the payment after its refusal. */
-  | 'late_landing';
+  | 'late_landing'
+  /** Several payments with one delegated nonce; refused ones land late. */
+  | 'spent_nonce'
+  /** The same with one payment id of the payer's own. */
+  | 'spent_id';
 
 /** The jobs on sale, by how they are delivered and authorized. */
 export const jobs = {
@@ -74,6 +78,8 @@ export interface ScheduleOptions {
   readonly scenarioCount: number;
   /** Clients start within this time. */
   readonly loadMs: number;
+  /** Every scenario is of this kind. */
+  readonly kind?: ScenarioKind | undefined;
 }
 
 /** Shares of the scenario kinds, in per cent. `poor` and `late_landing` are part of every third run only: they take long. */
@@ -86,6 +92,8 @@ const kindShares: Readonly<Record<Exclude<ScenarioKind, 'poor' | 'late_landing'>
   nonce_rivals: 12,
   quote_rivals: 6,
   exact: 6,
+  spent_nonce: 0,
+  spent_id: 0,
 };
 
 /** The schedule of a run: a function of the seed and the options alone. */
@@ -139,15 +147,17 @@ function makeDatabaseFaults(random: Random, { loadMs }: ScheduleOptions): Databa
   return [{ atMs: random.between(loadMs >> 2, loadMs), what }];
 }
 
-function makeScenario(random: Random, index: number, { run, loadMs }: ScheduleOptions): Scenario {
+function makeScenario(random: Random, index: number, { run, loadMs, ...options }: ScheduleOptions): Scenario {
   const poor = run % 3 === 2 ? (['poor', 'late_landing'] as const)[index] : undefined;
-  const kind = poor ?? pickKind(random);
+  const picked = pickKind(random);
+  const kind = options.kind ?? poor ?? picked;
   const job =
-    kind === 'nonce_rivals'
+    kind === 'nonce_rivals' || kind === 'spent_nonce'
       ? 'delegated'
       : random.pick(['pushed', 'pushed', 'leased', 'leased', 'delegated'] as const);
-  // a version 1 payment names no quote and always uses the first token
-  const version = kind !== 'quote_rivals' && random.chance(0.15) ? 1 : 2;
+  // a version 1 payment names no quote, has no id, and always uses the first token
+  const isVersion2 = kind === 'quote_rivals' || kind === 'spent_id';
+  const version = !isVersion2 && random.chance(0.15) ? 1 : 2;
   return {
     id: `v${index}`,
     // a payment without balance ends only when its authorization expires, so it starts early

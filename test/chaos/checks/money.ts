@@ -28,7 +28,7 @@ export function* moneyViolations(
     }
     if (transfer) yield* evidenceViolations(payment, transfer);
   }
-  yield* nonceViolations(payments);
+  yield* credentialViolations(payments);
 }
 
 /**
@@ -48,14 +48,23 @@ function* evidenceViolations({ key, settled }: RecordedPayment, transfer: Landed
   }
 }
 
-/** A delegated caller's nonce buys one call. */
-function* nonceViolations(payments: ReadonlyMap<string, RecordedPayment>): Generator<Violation> {
+/** A delegated caller's nonce buys one call, and so does a payment id. */
+function* credentialViolations(payments: ReadonlyMap<string, RecordedPayment>): Generator<Violation> {
+  yield* usedTwice(payments, 'nonce_used_twice', ({ callerNonce }) => callerNonce);
+  yield* usedTwice(payments, 'payment_id_used_twice', ({ paymentId }) => paymentId);
+}
+
+function* usedTwice(
+  payments: ReadonlyMap<string, RecordedPayment>,
+  kind: Violation['kind'],
+  credentialOf: (payment: RecordedPayment) => string | undefined,
+): Generator<Violation> {
   const holders = new Map<string, RecordedPayment>();
   for (const payment of payments.values()) {
-    const { callerNonce, calls, key } = payment;
-    if (callerNonce === undefined || calls.length === 0) continue;
-    const holder = holders.get(callerNonce);
-    if (holder) yield { kind: 'nonce_used_twice', words: `${callerNonce}: by ${holder.key} and by ${key}` };
-    holders.set(callerNonce, payment);
+    const credential = credentialOf(payment);
+    if (credential === undefined || payment.calls.length === 0) continue;
+    const holder = holders.get(credential);
+    if (holder) yield { kind, words: `${credential}: by ${holder.key} and by ${payment.key}` };
+    holders.set(credential, payment);
   }
 }

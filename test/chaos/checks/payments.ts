@@ -12,6 +12,8 @@ export interface RecordedPayment {
   /** Calls that were enqueued for it and not taken back. */
   readonly calls: number[];
   readonly callerNonce: string | undefined;
+  /** With its payer. */
+  readonly paymentId: string | undefined;
 }
 
 type Named = Pick<EventData<'settlement_failed'>, 'asset' | 'payer' | 'payment_nonce'>;
@@ -36,7 +38,10 @@ export function recordedPayments(events: readonly RecordedEvent[]): Map<string, 
         const { asset, payer, nonce } = event.data.payment;
         const key = paymentKey(asset, payer, nonce);
         const callerNonce = callerNonces.get(event.stream);
-        payments.set(key, { key, stream: event.stream, started: event, settled: [], calls: [], callerNonce });
+        const { payment_id: id } = event.data;
+        const paymentId = id === undefined ? undefined : `${payer}/${id}`;
+        const { stream } = event;
+        payments.set(key, { key, stream, started: event, settled: [], calls: [], callerNonce, paymentId });
         break;
       }
       case 'payment_settled':

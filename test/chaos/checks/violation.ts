@@ -9,6 +9,7 @@ export type ViolationKind =
   | 'accepted_for_another_request'
   | 'never_answered'
   | 'nonce_used_twice'
+  | 'payment_id_used_twice'
   | 'call_not_finished'
   | 'wrong_work'
   | 'ledger_unsound'
