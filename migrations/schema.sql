@@ -483,9 +483,9 @@ CREATE INDEX spend_exposure_account ON tollbook.spend_exposure USING btree (comm
 
 create function identity.user_of_wallet(p_address text, p_user_id uuid, p_name text, p_email text) returns uuid language plpgsql volatile; -- b956dafcbe403e17
 create function tollbook.activate_projection(p_generation integer) returns integer language plpgsql volatile security definer; -- 19c2ba577732a9e4
-create function tollbook.admit_chat(p_admission json, p_stamp timestamp with time zone) returns json language plpgsql volatile; -- c82c7ee8d0a2a3fb
+create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 638531fd786f650c
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
-create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_commands json) returns json language plpgsql volatile security definer; -- df28dbe305a657f0
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_commands json) returns json language plpgsql volatile security definer; -- 60db92cf4283e87a
 create function tollbook.apply_credit(p_generation integer, p_from bigint, p_to bigint, p_accounts json) returns boolean language plpgsql volatile security definer; -- 49884a51ac7468e1
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json) returns boolean language plpgsql volatile security definer; -- eb90ada940dde420
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
@@ -494,11 +494,11 @@ create function tollbook.clock() returns timestamp with time zone language sql v
 create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- 2c57c57234959eb9
 create function tollbook.collect_payouts(p_max integer) returns integer language plpgsql volatile security definer; -- 92f299ec814574f4
 create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 2c02e7b472a82cf4
-create function tollbook.count_attempts(p_subjects text[], p_per_minute integer[], OUT retry_ms bigint, OUT is_first_refusal boolean) returns record language plpgsql volatile security definer; -- 3c9a41a428174756
+create function tollbook.count_attempts(p_subjects text[], p_per_minute integer[], OUT retry_ms bigint, OUT is_first_refusal boolean) returns record language plpgsql volatile security definer; -- 08a5bb3eb6d9b7f9
 create function tollbook.count_auth_failure(p_subject text, p_per_minute integer, p_counts boolean) returns boolean language plpgsql volatile security definer; -- ad743c8b3762fe23
 create function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_prefix text, p_name text, p_models text[], p_cap bigint, p_expires_at timestamp with time zone) returns bigint language sql volatile security definer; -- 043704fedab23b46
 create function tollbook.create_operator_token(p_name text, p_scopes text[], p_hash bytea, p_expires_at timestamp with time zone) returns bigint language sql volatile security definer; -- 50fbb40d3f329c7e
-create function tollbook.decide_credit(p_commands json, p_stamp timestamp with time zone) returns json language plpgsql volatile; -- d5f5a7b3daf5bd8f
+create function tollbook.decide_credit(p_commands json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 82230011fe1b1257
 create function tollbook.end_exposure(p_stream text, p_failed boolean) returns void language plpgsql volatile security definer; -- d43496f5a5c79fc9
 create function tollbook.end_follow_ups(p_topic text, p_seqs bigint[]) returns void language sql volatile security definer; -- 7bda88c2a5508d10
 create function tollbook.end_payout(p_stream text, p_reason text) returns void language plpgsql volatile security definer; -- d40d6b410611a5b2
@@ -510,10 +510,10 @@ create function tollbook.is_process_silent(p_process uuid, p_by uuid, p_silent_s
 create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, symbol text, caller text, payment text, lease_until timestamp with time zone, content_type text, body bytea) language sql volatile security definer; -- ce82d1d3dc4974f8
 create function tollbook.lease_top_ups(p_jobs json, p_max integer, p_lease_secs integer, p_proven boolean) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text) language sql volatile security definer; -- fdc5a0868a5460c4
 create function tollbook.mark_holds_started(p_chats uuid[]) returns SETOF uuid language sql volatile security definer; -- ba20722ee87966f7
-create function tollbook.move_credit(p_move json, p_stamp timestamp with time zone) returns json language plpgsql volatile; -- 93eaaac1b8328133
+create function tollbook.move_credit(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- fb3e69d717aa7218
 create function tollbook.next_account_id() returns bigint language sql volatile security definer; -- ea19fa8d466fbc1a
 create function tollbook.note_first_search_block(p_seq bigint, p_block numeric) returns void language sql volatile security definer; -- f46cf0b1f1b067f8
-create function tollbook.open_rate_window(p_subject text, p_now timestamp with time zone, p_create boolean, OUT recent bigint[], OUT today_hits integer, OUT refused_at bigint, OUT today date, OUT now_ms bigint) returns record language plpgsql volatile; -- b8b0577ef90cc401
+create function tollbook.open_rate_window(p_subject text, p_now timestamp with time zone, p_create boolean, OUT recent bigint[], OUT today_hits integer, OUT refused_at bigint, OUT today date, OUT now_ms bigint) returns record language plpgsql volatile; -- e82559ffbd4f402a
 create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_reason text) returns void language sql volatile security definer; -- ddc702a6ef61c149
 create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- 40a089ca39a38959
 create function tollbook.prune_chat(p_max integer) returns integer language sql volatile security definer; -- af3f1f62cbac25d4
@@ -522,6 +522,7 @@ create function tollbook.prune_follow_ups(p_max integer) returns integer languag
 create function tollbook.prune_identity(p_max integer) returns integer language sql volatile security definer; -- cf7ee47a81ccbf8f
 create function tollbook.prune_lane(p_max integer) returns integer language sql volatile security definer; -- 6286272e7f6032ec
 create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- df07d767a5ae1398
+create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- 490d96ef0ea5331f
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
 create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 68b8dcb8556c3721
 create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 390bc394343197a8
@@ -532,8 +533,8 @@ create function tollbook.refuse_change() returns trigger language plpgsql volati
 create function tollbook.revoke_api_key(p_key_id bigint) returns boolean language sql volatile security definer; -- 6a5586e07575b4cd
 create function tollbook.revoke_operator_token(p_token_id bigint) returns boolean language sql volatile security definer; -- 9029e9979c3726f3
 create function tollbook.schedule_anchor(p_origin text, p_name text, p_ms integer) returns void language sql volatile security definer; -- 924f8fb279b6c825
-create function tollbook.settle_chat(p_move json, p_stamp timestamp with time zone) returns json language plpgsql volatile; -- f15c1d6bff425be5
-create function tollbook.take_anchor(p_origin text, p_name text, p_every_ms integer) returns TABLE(size bigint, note text) language sql volatile security definer; -- 5c61288b51f9047e
+create function tollbook.settle_chat(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 86d00b2886f335fe
+create function tollbook.take_anchor(p_origin text, p_name text, p_every_ms integer) returns TABLE(size bigint, note text) language sql volatile security definer; -- e3d6ae9256461ed4
 create function tollbook.take_final_settlements(p_network text, p_finalized numeric, p_max integer) returns TABLE(seq bigint, stream text, block_number numeric, block_hash text) language sql volatile security definer; -- 39bb5b7e4ed546b0
 create function tollbook.take_follow_ups(p_topic text, p_network text, p_max integer) returns TABLE(seq bigint, stream text, tries integer, first_search_block numeric, age_secs double precision) language sql volatile security definer; -- 34f9328144d31724
 create function tollbook.take_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer, transaction text, checks integer) language sql volatile security definer; -- 7cd4eb17df9b7a23
@@ -576,6 +577,7 @@ grant execute on function tollbook.prune_follow_ups(integer) to tollbook_writer;
 grant execute on function tollbook.prune_identity(integer) to tollbook_writer;
 grant execute on function tollbook.prune_lane(integer) to tollbook_writer;
 grant execute on function tollbook.prune_projections(integer,integer) to tollbook_writer;
+grant execute on function tollbook.pull_due_times(integer) to tollbook_writer;
 grant execute on function tollbook.put_bodies(json) to tollbook_writer;
 grant execute on function tollbook.put_body(uuid,text,bytea) to tollbook_writer;
 grant execute on function tollbook.put_result(bigint,integer,uuid,text,bytea) to tollbook_writer;

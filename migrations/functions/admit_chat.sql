@@ -1,6 +1,6 @@
 -- Admits one completion or refuses it; a refusal charges nothing and is recorded once a minute. Only tollbook.append calls
 -- it, under the lane's lock: no other process changes what it reads.
-create or replace function tollbook.admit_chat(p_admission json, p_stamp timestamptz) returns json
+create or replace function tollbook.admit_chat(p_admission json, p_now timestamptz) returns json
 language plpgsql volatile set search_path = tollbook, pg_temp as $$
 declare
   admission record;
@@ -16,14 +16,14 @@ declare
 begin
   select * into admission from json_to_record(p_admission) as a(chat_id uuid, process_id uuid, subject text,
     per_minute int, per_day int, key_id bigint, account_id bigint, hold bigint, minimum bigint);
-  past := open_rate_window(admission.subject, p_stamp, true);
+  past := open_rate_window(admission.subject, p_now, true);
   now_ms := past.now_ms;
   recent := past.recent;
   today_left_ms := (extract(epoch from (past.today + 1)::timestamp) * 1000)::bigint - now_ms;
 
   if admission.key_id is not null then
     select * into key_row from api_key where key_id = admission.key_id
-      and revoked_at is null and (expires_at is null or expires_at > p_stamp);
+      and revoked_at is null and (expires_at is null or expires_at > p_now);
     if not found then refused := 'invalid_api_key'; end if;
   end if;
   if refused is null and past.today_hits >= admission.per_day then
@@ -44,7 +44,7 @@ begin
   end if;
   if refused is not null then
     -- a caller that has at least the minimum asks again for less: that refusal is not recorded
-    is_recorded := past.refused_at <= now_ms - 60000 and coalesce(available < admission.minimum, true);
+    is_recorded := abs(now_ms - past.refused_at) >= 60000 and coalesce(available < admission.minimum, true);
     if is_recorded then update rate_window set refused_at = now_ms where subject = admission.subject; end if;
     return json_build_object('code', refused, 'is_recorded', is_recorded, 'available', available, 'retry_ms', retry_ms,
       'remaining', greatest(admission.per_minute - cardinality(recent), 0),
@@ -56,11 +56,11 @@ begin
   if admission.hold > 0 then
     update account set balance = balance - admission.hold, held = held + admission.hold where account_id = admission.account_id;
     insert into chat_hold (chat_id, account_id, key_id, amount, process_id, created_at)
-      values (admission.chat_id, admission.account_id, admission.key_id, admission.hold, admission.process_id, p_stamp);
+      values (admission.chat_id, admission.account_id, admission.key_id, admission.hold, admission.process_id, p_now);
   end if;
   if admission.key_id is not null
-    and (admission.hold > 0 or key_row.last_used_at is null or key_row.last_used_at < p_stamp - interval '1 minute') then
-    update api_key set spent = spent + admission.hold, last_used_at = p_stamp where key_id = admission.key_id;
+    and (admission.hold > 0 or key_row.last_used_at is null or key_row.last_used_at < p_now - interval '1 minute') then
+    update api_key set spent = spent + admission.hold, last_used_at = p_now where key_id = admission.key_id;
   end if;
   update rate_window set hits = recent || now_ms, day = past.today, day_hits = past.today_hits + 1
     where subject = admission.subject;

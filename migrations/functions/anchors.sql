@@ -1,5 +1,5 @@
 -- The newest head, where this anchor is due and has not received it; the process that takes it sends it. No row where there
--- is nothing to send.
+-- is nothing to send. A due time more than p_every_ms ahead was written before the clock was set back.
 create or replace function tollbook.take_anchor(p_origin text, p_name text, p_every_ms int)
 returns table (size bigint, note text)
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
@@ -11,7 +11,8 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   ), due as (
     update log_anchor set due_at = clock() + p_every_ms * interval '1 millisecond'
     from newest
-    where origin = p_origin and name = p_name and due_at <= clock() and log_anchor.size < newest.size
+    where origin = p_origin and name = p_name and log_anchor.size < newest.size
+      and (due_at <= clock() or due_at > clock() + p_every_ms * interval '1 millisecond')
     returning 1
   )
   select newest.size, newest.note from newest where exists (select from due)

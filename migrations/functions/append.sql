@@ -9,6 +9,7 @@ as $$
 declare
   head lane;
   previous lane_batch;
+  moment timestamptz;
   stamp timestamptz;
   stamp_text text;
   lockable bigint[];
@@ -21,8 +22,9 @@ begin
   select * into previous from lane_batch where flusher_id = p_flusher;
   if previous.batch_no >= p_batch_no then return previous.answer; end if;
 
-  -- a lane's times never go backwards, even where the clock does
-  stamp := greatest(date_trunc('milliseconds', clock()), head.at);
+  moment := date_trunc('milliseconds', clock());
+  -- the events' times never go backwards, even where the clock does; everything else follows the clock
+  stamp := greatest(moment, head.at);
   stamp_text := to_char(stamp at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"');
 
   -- a call that is being leased at this moment defers its command to the next batch: the lane does not wait for it.
@@ -38,7 +40,7 @@ begin
   end if;
 
   if position('"admit":' in p_commands::text) > 0 or position('"credit":' in p_commands::text) > 0 then
-    verdicts := decide_credit(p_commands, stamp);
+    verdicts := decide_credit(p_commands, moment);
   end if;
 
   with
@@ -168,7 +170,7 @@ begin
   added as (
     insert into call (stream, service_id, job_index, status, body_id, network, symbol, caller, payment, claims, due_at, created_at)
     select stream, service_id, job_index, 'pending', body_id, network, symbol, caller, payment, claims,
-      stamp + coalesce(delay_ms, 0) * interval '1 millisecond', stamp
+      moment + coalesce(delay_ms, 0) * interval '1 millisecond', moment
     from decided where outcome = 'ok' and op = 'add' order by ord
     returning call_id, stream
   ),
@@ -178,7 +180,7 @@ begin
       lease_id = null,
       failures = case decided.op when 'retry' then call.failures + 1 when 'requeue' then 0 else call.failures end,
       last_error = coalesce(decided.error, call.last_error),
-      due_at = stamp + coalesce(decided.delay_ms, 0) * interval '1 millisecond'
+      due_at = moment + coalesce(decided.delay_ms, 0) * interval '1 millisecond'
     from decided
     where decided.outcome = 'ok' and call.call_id = decided.call_id
       and decided.op in ('release', 'watch', 'suspend', 'retry', 'return_lease', 'dead_letter', 'requeue')
@@ -200,6 +202,7 @@ begin
   )
   select json_build_object(
     'at', stamp_text,
+    'clock_ms', (extract(epoch from moment) * 1000)::bigint,
     'seq', (select seq from advanced),
     'open_calls', (select open_calls from advanced),
     'results', coalesce((
@@ -217,7 +220,7 @@ begin
       left join added on added.stream = decided.stream and decided.op = 'add'), '[]')
   ) into answer;
 
-  insert into lane_batch (flusher_id, batch_no, answer, at) values (p_flusher, p_batch_no, answer, stamp)
+  insert into lane_batch (flusher_id, batch_no, answer, at) values (p_flusher, p_batch_no, answer, moment)
   on conflict (flusher_id) do update set batch_no = excluded.batch_no, answer = excluded.answer, at = excluded.at;
   return answer;
 end $$;

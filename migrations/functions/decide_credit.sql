@@ -1,6 +1,6 @@
 -- Decides a batch's commands about chats and credit, one after the other. A command that shares its stream with an earlier
 -- one of the batch is left out: it is deferred, so nothing may change for it.
-create or replace function tollbook.decide_credit(p_commands json, p_stamp timestamptz) returns json
+create or replace function tollbook.decide_credit(p_commands json, p_now timestamptz) returns json
 language plpgsql volatile set search_path = tollbook, pg_temp as $$
 declare
   c record;
@@ -15,7 +15,7 @@ begin
     ) t
     where t.ord = t.first and (t.admit is not null or t.credit is not null) order by t.ord
   loop
-    verdict := case when c.admit is not null then admit_chat(c.admit, p_stamp) else move_credit(c.credit, p_stamp) end;
+    verdict := case when c.admit is not null then admit_chat(c.admit, p_now) else move_credit(c.credit, p_now) end;
     verdicts := verdicts || json_build_object('ord', c.ord, 'code', verdict->>'code',
       'is_recorded', coalesce((verdict->>'is_recorded')::boolean, true), 'detail', verdict);
   end loop;

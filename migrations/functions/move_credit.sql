@@ -1,7 +1,7 @@
 -- Ends a chat's hold. 'gone' where another process has ended it, or where it had to be unstarted and is started; where a
 -- process ends the hold of another, also where that other sends heartbeats again. If the hold was captured in full
 -- meanwhile and the command brings a correction, the excess is returned: only then is 'gone' recorded.
-create or replace function tollbook.settle_chat(p_move json, p_stamp timestamptz) returns json
+create or replace function tollbook.settle_chat(p_move json, p_now timestamptz) returns json
 language plpgsql volatile set search_path = tollbook, pg_temp as $$
 declare
   move record;
@@ -19,7 +19,7 @@ begin
     update api_key set spent = spent - move.released where key_id = ended.key_id and move.released > 0;
     if move.recovered_by is not null and move.captured > 0 then
       insert into recovered_chat (chat_id, account_id, key_id, amount, recovered_at)
-        values (move.chat_id, ended.account_id, ended.key_id, move.captured, p_stamp);
+        values (move.chat_id, ended.account_id, ended.key_id, move.captured, p_now);
     end if;
     return json_build_object('code', 'ok');
   end if;
@@ -39,18 +39,18 @@ end $$;
 -- Moves credit as its command's events say. Called as admit_chat is. 'gone' where an account of that name exists already,
 -- has too little, or would have too much. A request id that was used before moves nothing: 'repeated' where it was for the
 -- same move, with the balance after it, else 'request_id_taken'.
-create or replace function tollbook.move_credit(p_move json, p_stamp timestamptz) returns json
+create or replace function tollbook.move_credit(p_move json, p_now timestamptz) returns json
 language plpgsql volatile set search_path = tollbook, pg_temp as $$
 declare
   move record;
   earlier credit_request;
   new_balance bigint;
 begin
-  if p_move->>'op' = 'settle' then return settle_chat(p_move, p_stamp); end if;
+  if p_move->>'op' = 'settle' then return settle_chat(p_move, p_now); end if;
   select * into move from json_to_record(p_move) as m(op text, account_id bigint, name text, amount bigint, request_id text);
   if move.op = 'open' then
     insert into account (account_id, name, created_at) overriding system value
-      values (move.account_id, move.name, p_stamp) on conflict (name) do nothing;
+      values (move.account_id, move.name, p_now) on conflict (name) do nothing;
     return json_build_object('code', case when found then 'ok' else 'gone' end);
   end if;
   select * into earlier from credit_request where request_id = move.request_id;

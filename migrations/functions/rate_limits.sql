@@ -1,6 +1,7 @@
 -- Locks the window of a subject and returns the admissions of its last minute, in order, and how many it had today, at
 -- p_now or, where that is null, at the time the lock was granted. A missing window is created where p_create is true; else
--- `recent` is null. A window that is pruned at the same moment is created anew.
+-- `recent` is null. A window that is pruned at the same moment is created anew. Admissions more than a minute ahead are from
+-- before the clock was set back: they count no more.
 create or replace function tollbook.open_rate_window(p_subject text, p_now timestamptz, p_create boolean,
   out recent bigint[], out today_hits int, out refused_at bigint, out today date, out now_ms bigint)
 language plpgsql volatile as $$
@@ -18,7 +19,7 @@ begin
   at_time := coalesce(p_now, tollbook.clock());
   now_ms := (extract(epoch from at_time) * 1000)::bigint;
   today := (at_time at time zone 'UTC')::date;
-  recent := array(select hit from unnest(found_row.hits) as hit where hit > now_ms - 60000 order by hit);
+  recent := array(select hit from unnest(found_row.hits) as hit where abs(hit - now_ms) < 60000 order by hit);
   today_hits := case when found_row.day = today then found_row.day_hits else 0 end;
   refused_at := found_row.refused_at;
 end $$;
@@ -71,13 +72,13 @@ begin
     end if;
   end loop;
   if retry_ms > 0 then
-    update rate_window set refused_at = now_ms / 60000 where subject = any (used_up) and refused_at < now_ms / 60000;
+    update rate_window set refused_at = now_ms / 60000 where subject = any (used_up) and refused_at <> now_ms / 60000;
     is_first_refusal := found;
     -- a client that goes on under ever new names leaves no rows
     delete from rate_window where subject = any (p_subjects) and hits = '{}';
   else
     update rate_window set day = (at_time at time zone 'UTC')::date,
-      hits = array(select hit from unnest(hits) as hit where hit > now_ms - 60000) || now_ms
+      hits = array(select hit from unnest(hits) as hit where abs(hit - now_ms) < 60000) || now_ms
       where subject = any (p_subjects);
   end if;
 end $$;

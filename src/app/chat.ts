@@ -24,7 +24,7 @@ import { sendHeartbeat } from '../store/processes.ts';
 import { pruneExposures } from '../store/exposure.ts';
 import { startChatRecoverer } from '../workers/chat-recoverer.ts';
 import { startOperatorBalanceChecker } from '../workers/operator-balance-checker.ts';
-import { startCleaner } from '../workers/cleaner.ts';
+import { startCleaner, startDueTimes } from '../workers/cleaner.ts';
 import { type Loop, startLoop } from '../workers/loop.ts';
 import { startSpendPayouts } from '../workers/spend-payouts.ts';
 import { createPromiseTracker } from '../runtime/promise-tracker.ts';
@@ -70,6 +70,7 @@ export async function composeChat(
       const prunings = [pruneChat, pruneExposures];
       // without paid jobs, chat has to prune the rows of the lane as well
       loops.push(startCleaner(context, parts.config.jobs ? prunings : [...prunings, pruneLane]));
+      if (!parts.config.jobs) loops.push(startDueTimes(context));
     },
     prepareReload(next) {
       const settings = next.chat ?? context.settings;

@@ -27,7 +27,7 @@ import { createWebhook, type Webhook } from '../peers/http/webhook.ts';
 import { startAlerter } from '../workers/alerter.ts';
 import { startConfirmer } from '../workers/confirmer.ts';
 import { startFollowUpCollector } from '../workers/follow-up-collector.ts';
-import { startCleaner } from '../workers/cleaner.ts';
+import { startCleaner, startDueTimes } from '../workers/cleaner.ts';
 import type { Loop } from '../workers/loop.ts';
 import { startReadinessChecker } from '../workers/readiness-checker.ts';
 import { startRelay } from '../workers/relay.ts';
@@ -106,7 +106,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
     },
     startWorkers() {
       relays.push(...config.runners.filter(isPushed).map((runner) => startRelay(context, runner)));
-      loops.push(monitor(), startCleaner(context), ...relays);
+      loops.push(monitor(), startCleaner(context), startDueTimes(context), ...relays);
       loops.push(
         startFollowUpCollector(context),
         startResolver(current),

@@ -54,13 +54,13 @@ export async function resolveSettlementByOperator(
   if (!known) return { kind: 'not_open' };
   if (others.length > 0) return { kind: 'ambiguous' };
   const payment = paymentFromData(known.payment);
-  const isYoung = Date.now() - Date.parse(known.startedAt) < firstSettleMs;
-  if (known.status === 'settling' && resolution.result.kind === 'unpaid' && isYoung)
-    return { kind: 'too_young' };
   const waiting = (await findUnsettled(ledger.db, digest)).find(
     (call) => call.payment === paymentKey(payment),
   );
   if (!waiting && !known.call) return { kind: 'not_open' };
+  const isYoung = waiting !== undefined && waiting.age_secs * 1_000 < firstSettleMs;
+  if (known.status === 'settling' && resolution.result.kind === 'unpaid' && isYoung)
+    return { kind: 'too_young' };
   const checked = await checkOnChain(payment, resolution, chainOf(payment.network));
   if (checked.kind === 'contradicted' || checked.kind === 'chain_unavailable') return checked;
   const state = settlementState(known, waiting?.call_id);

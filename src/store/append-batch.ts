@@ -78,7 +78,7 @@ export type AppendOutcome =
       readonly version: number;
       readonly seq: number | null;
       readonly call_id: number | null;
-      /** When it was recorded, by the database's clock: RFC 3339 UTC. */
+      /** The time of its events: RFC 3339 UTC. It never goes back, so it can be ahead of the database's clock. */
       readonly at: string;
     }
   /** `same`: the holder has the same binding, so this request was made before. */
@@ -169,7 +169,10 @@ export type CreditOutcome =
   | { readonly outcome: 'refused'; readonly code: CreditRefusal; readonly detail: CreditDetail };
 
 export interface BatchAnswer {
+  /** The events' time, which never goes back: not the database's clock. */
   readonly at: string;
+  /** The database's clock, in Unix milliseconds. */
+  readonly clock_ms: number;
   readonly seq: number;
   readonly open_calls: number;
   readonly results: readonly (AppendOutcome | CreditOutcome | { readonly outcome: 'deferred' })[];

@@ -65,6 +65,7 @@ export const functionSignatures = {
   prune_identity: { takes: [int], returns: int },
   prune_lane: { takes: [int], returns: int },
   prune_projections: { takes: [int, int], returns: int },
+  pull_due_times: { takes: [int], returns: int },
   record_anchor: { takes: [text, text, bigint], returns: nothing },
   record_reconciliation: { takes: [text], returns: bigint },
   revoke_api_key: { takes: [bigint], returns: boolean },

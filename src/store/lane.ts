@@ -198,7 +198,7 @@ class FlushedLane implements Lane {
   #observe(answer: BatchAnswer, atOnce: boolean): void {
     if (answer.seq < this.#latest.seq) return;
     // the answer to a batch that was sent again may be old, and so is its time
-    const clockOffsetMs = atOnce ? Date.parse(answer.at) - Date.now() : this.#latest.clockOffsetMs;
+    const clockOffsetMs = atOnce ? answer.clock_ms - Date.now() : this.#latest.clockOffsetMs;
     this.#latest = { seq: answer.seq, openCalls: answer.open_calls, clockOffsetMs };
   }
 

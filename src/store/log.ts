@@ -18,7 +18,10 @@ export interface LogTip {
   /** Leaves in the tree. */
   readonly size: number;
   readonly edge: Buffer;
-  /** The newest head under that origin; undefined where there is none. */
+  /**
+   * The newest head under that origin; undefined where there is none. A head from before the clock was set back is as old
+   * as its time is ahead, so that the next one need not wait for the clock.
+   */
   readonly head: { readonly size: number; readonly ageMs: number } | undefined;
 }
 
@@ -39,7 +42,7 @@ export async function readLogTip(pool: pg.Pool, origin: string): Promise<LogTip>
     )
     .select(['tollbook.lane.seq', 'tree.size', 'tree.edge', 'newest.size as head'])
     .select(({ ref }) =>
-      sql<number | null>`extract(epoch from tollbook.clock() - ${ref('newest.at')})::float8 * 1000`.as(
+      sql<number | null>`abs(extract(epoch from tollbook.clock() - ${ref('newest.at')}))::float8 * 1000`.as(
         'age_ms',
       ),
     )

@@ -126,4 +126,16 @@ export const plants: readonly Plant[] = [
     ],
     caughtBy: ['two_calls_for_one_transfer', 'illegal_transition'],
   },
+  {
+    name: 'due-times-by-the-stamp',
+    edits: [
+      {
+        file: 'migrations/functions/append.sql',
+        find: `  stamp := greatest(moment, head.at);`,
+        replace: `  stamp := greatest(moment, head.at);
+  moment := stamp;`,
+      },
+    ],
+    caughtBy: ['call_not_finished', 'settlement_left_open', 'never_answered'],
+  },
 ];
