@@ -14,19 +14,23 @@ import type { Address } from '../../src/domain/values/primitives.ts';
 import { type PostgresServer, startPostgresServer } from './postgres-server.ts';
 import type { Random } from './random.ts';
 
-/** What all runs of one invocation share: a database server, a chain with its tokens, a facilitator, funded payers. */
-export interface Environment {
-  /** For configs and logs. */
-  readonly dir: string;
-  /** The directory of the program under test; it contains `src/`. */
-  readonly root: string;
-  readonly postgres: PostgresServer;
+/** A chain with its tokens, a facilitator, funded payers. */
+export interface PaymentNetwork {
   readonly chain: Chain;
   /** In the order of the offers. */
   readonly tokens: readonly [Address, Address];
   readonly registry: Address;
   readonly facilitatorUrl: string;
   readonly payers: readonly PrivateKeyAccount[];
+}
+
+/** What all runs of one invocation share. */
+export interface Environment extends PaymentNetwork {
+  /** For configs and logs. */
+  readonly dir: string;
+  /** The directory of the program under test; it contains `src/`. */
+  readonly root: string;
+  readonly postgres: PostgresServer;
   /** A fresh, migrated database. */
   createDatabase(name: string): Promise<void>;
   dropDatabase(name: string): Promise<void>;
@@ -47,34 +51,16 @@ export async function startEnvironment(random: Random, root = repositoryRoot): P
     for (const end of closing.toReversed()) await end();
   };
   try {
-    const chain = await startChain();
-    closing.push(() => chain.stop());
+    const network = await startNetwork(random, closing);
     const postgres = await startPostgresServer(path.join(dir, 'pg'));
     closing.push(() => postgres.stop());
     await postgres.run(`create database ${template}`);
     await migrate(root, postgres.url(template));
-    const { token, secondToken } = await deployTokens(chain);
-    const registry = await deployRegistry(chain);
-    const facilitator = await startFacilitator({
-      rpcUrl: chain.url,
-      chainId: chain.chainId,
-      privateKey: devnetKeys.facilitator,
-    });
-    closing.push(() => facilitator.close());
-    const payers = Array.from({ length: payerCount }, () => privateKeyToAccount(random.hex32()));
-    const mints = payers.flatMap(({ address }) =>
-      [token, secondToken].map((asset) => mint(chain, asset, address, initialAtoms)),
-    );
-    await Promise.all(mints);
     return {
       dir,
       root,
+      ...network,
       postgres,
-      chain,
-      tokens: [token, secondToken],
-      registry,
-      facilitatorUrl: facilitator.url,
-      payers,
       createDatabase: (name) => postgres.run(`create database ${name} template ${template}`),
       dropDatabase: (name) => postgres.run(`drop database if exists ${name} with (force)`),
       close,
@@ -85,8 +71,31 @@ export async function startEnvironment(random: Random, root = repositoryRoot): P
   }
 }
 
+/** @param closing gets what ends each part, as soon as it has started */
+export async function startNetwork(
+  random: Random,
+  closing: (() => Promise<unknown>)[],
+): Promise<PaymentNetwork> {
+  const chain = await startChain();
+  closing.push(() => chain.stop());
+  const { token, secondToken } = await deployTokens(chain);
+  const registry = await deployRegistry(chain);
+  const facilitator = await startFacilitator({
+    rpcUrl: chain.url,
+    chainId: chain.chainId,
+    privateKey: devnetKeys.facilitator,
+  });
+  closing.push(() => facilitator.close());
+  const payers = Array.from({ length: payerCount }, () => privateKeyToAccount(random.hex32()));
+  const mints = payers.flatMap(({ address }) =>
+    [token, secondToken].map((asset) => mint(chain, asset, address, initialAtoms)),
+  );
+  await Promise.all(mints);
+  return { chain, tokens: [token, secondToken], registry, facilitatorUrl: facilitator.url, payers };
+}
+
 /** Uses the migrations of the program under test: a planted bug may be in them. */
-async function migrate(root: string, url: string): Promise<void> {
+export async function migrate(root: string, url: string): Promise<void> {
   const child = spawn(process.execPath, ['src/cli/tollbook.ts', 'migrate'], {
     cwd: root,
     env: { PATH: processEnvironment()['PATH'] ?? '', DATABASE_URL: url },

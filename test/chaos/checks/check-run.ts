@@ -16,9 +16,11 @@ import type { Violation } from './violation.ts';
 import { workViolations } from './work.ts';
 
 export interface CheckParts {
-  readonly environment: Environment;
+  readonly environment: Pick<Environment, 'chain' | 'tokens'> & {
+    readonly postgres: Pick<Environment['postgres'], 'url'>;
+  };
   readonly database: string;
-  readonly participants: Participants;
+  readonly participants: Pick<Participants, 'gateways' | 'runners'>;
   readonly records: Records;
   readonly payTo: Address;
   readonly fromBlock: bigint;
@@ -91,9 +93,9 @@ interface Stats {
   readonly counters: object;
 }
 
-async function askForStats(participants: Participants): Promise<Stats[]> {
+async function askForStats({ gateways }: Pick<Participants, 'gateways'>): Promise<Stats[]> {
   return Promise.all(
-    participants.gateways.map(async ({ url, name, untilUp }) => {
+    gateways.map(async ({ url, name, untilUp }) => {
       await untilUp();
       const stats = (await (await fetch(`${url}/x402/stats`)).json()) as Omit<Stats, 'gateway'>;
       return { ...stats, gateway: name };
