@@ -504,7 +504,7 @@ create function tollbook.end_follow_ups(p_topic text, p_seqs bigint[]) returns v
 create function tollbook.end_payout(p_stream text, p_reason text) returns void language plpgsql volatile security definer; -- d40d6b410611a5b2
 create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment text, p_nonce numeric, p_amount numeric, p_limit numeric, p_next_nonce numeric, p_balance numeric) returns boolean language plpgsql volatile security definer; -- c708de2d52b0ff86
 create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs integer) returns SETOF timestamp with time zone language sql volatile security definer; -- d7caa6dfa98bcbbd
-create function tollbook.extend_log(p_lane smallint, p_origin text, p_from bigint, p_size bigint, p_edge bytea, p_root bytea, p_note text, p_rows json) returns boolean language plpgsql volatile security definer; -- 1be3bad87a30f464
+create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation integer, p_from bigint, p_size bigint, p_edge bytea, p_root bytea, p_note text, p_rows json) returns boolean language plpgsql volatile security definer; -- 80181ecfb3ae46e8
 create function tollbook.heartbeat(p_process uuid, p_gap_secs double precision) returns void language sql volatile security definer; -- 6fa32d39470d0465
 create function tollbook.is_process_silent(p_process uuid, p_by uuid, p_silent_secs double precision) returns boolean language sql volatile; -- dd6b44b5c27f8f6e
 create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, symbol text, caller text, payment text, lease_until timestamp with time zone, content_type text, body bytea) language sql volatile security definer; -- ce82d1d3dc4974f8
@@ -561,7 +561,7 @@ grant execute on function tollbook.end_follow_ups(text,bigint[]) to tollbook_wri
 grant execute on function tollbook.end_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.expose_spend(text,text,text,numeric,numeric,numeric,numeric,numeric) to tollbook_writer;
 grant execute on function tollbook.extend_lease(bigint,uuid,integer) to tollbook_writer;
-grant execute on function tollbook.extend_log(smallint,text,bigint,bigint,bytea,bytea,text,json) to tollbook_writer;
+grant execute on function tollbook.extend_log(smallint,text,integer,bigint,bigint,bytea,bytea,text,json) to tollbook_writer;
 grant execute on function tollbook.heartbeat(uuid,double precision) to tollbook_writer;
 grant execute on function tollbook.is_process_silent(uuid,uuid,double precision) to tollbook_writer;
 grant execute on function tollbook.lease_calls(bigint[],integer,integer) to tollbook_writer;

@@ -1,7 +1,8 @@
 -- Extends the tree from p_from to p_size leaves and records its head. A compare-and-swap on the size: false, with nothing
--- changed, where another sealer was first. p_rows are the hashes appended to the tiles. The lock is held for this one
+-- changed, where another sealer was first, or where the log has another generation, and so another name: a gateway that was
+-- running while the ledger was recovered must not sign under the old name. p_rows are the hashes appended to the tiles. The lock is held for this one
 -- statement only.
-create or replace function tollbook.extend_log(p_lane smallint, p_origin text, p_from bigint, p_size bigint, p_edge bytea,
+create or replace function tollbook.extend_log(p_lane smallint, p_origin text, p_generation int, p_from bigint, p_size bigint, p_edge bytea,
   p_root bytea, p_note text, p_rows json) returns boolean
 language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
 declare
@@ -10,6 +11,9 @@ declare
 begin
   select * into tree from log_tree where lane_id = p_lane for update;
   if tree.size <> p_from then return false; end if;
+  if p_generation <> 1 + (
+    select count(*) from event where stream >= 'recovery:' and stream < 'recovery;' and type = 'ledger_recovered'
+  ) then return false; end if;
   if exists (select from log_head where origin = p_origin and size >= p_size) then return false; end if;
   if p_size < p_from or p_size > (select seq from lane where lane_id = p_lane) then
     raise exception 'no tree of % leaves can follow one of %', p_size, p_from using errcode = 'check_violation';

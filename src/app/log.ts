@@ -1,7 +1,7 @@
 import { checkAnchors, sealAndPublish } from '../log/anchors.ts';
 import { openLogReader } from '../log/log-reader.ts';
 import type { LogConfig } from '../config/config.ts';
-import { noteSigner, type NoteSigner, parseVerifierKey } from '../domain/log/checkpoint.ts';
+import { noteSigner, type NoteSigner } from '../domain/log/checkpoint.ts';
 import { logRoutes } from '../http/log/log.ts';
 import type { Anchor } from '../peers/anchors/anchor.ts';
 import { createAnchor } from '../peers/anchors/create-anchor.ts';
@@ -12,14 +12,14 @@ import type { FeatureParts, RunningFeature } from './feature.ts';
 
 type Parts = Pick<FeatureParts, 'ledger' | 'logger'>;
 
-/** The key that signs the checkpoints of a log. */
+/** The key that signs the checkpoints of a log, under the name of its first generation. */
 export function signerOf({ origin, seedHex }: LogConfig): NoteSigner {
   return noteSigner(origin, Buffer.from(seedHex, 'hex'));
 }
 
 /**
  * The sealed log of the ledger.
- * @throws ForgottenHistoryError where an anchor has a newer checkpoint than this database
+ * @throws ForgottenHistoryError where an anchor has a newer checkpoint than this database, or of a later generation
  */
 export async function composeLog(parts: Parts, settings: LogConfig): Promise<RunningFeature> {
   const { ledger, logger: log } = parts;
@@ -76,7 +76,7 @@ async function refuseForgotten(
   signer: NoteSigner,
   anchors: readonly Anchor[],
 ): Promise<void> {
-  const unreadable = await checkAnchors(ledger.pool, parseVerifierKey(signer.verifierKey), anchors);
+  const unreadable = await checkAnchors(ledger.pool, signer, anchors);
   for (const facts of unreadable)
     logger.warn(facts, 'an anchor cannot be read, so it could not be compared with this database');
 }

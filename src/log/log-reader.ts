@@ -1,13 +1,13 @@
 import type pg from 'pg';
+import { originIn } from '../domain/log/log-generation.ts';
 import { entryBundle, isWithin, type Tile, tileWidth } from '../domain/log/tiles.ts';
 import { hashBytes } from '../domain/log/merkle.ts';
-import { readHead, readLeaves, readTiles, type StoredHead } from '../store/log.ts';
+import { readHead, readLeaves, readLogGeneration, readTiles, type StoredHead } from '../store/log.ts';
 import { readStreamLeaves } from '../store/streams.ts';
 import { type InclusionProof, TileCache, proveConsistency, proveEvents } from './prove.ts';
 
 /** Reads a log for publication: nothing beyond its newest tree head. */
 export interface LogReader {
-  readonly origin: string;
   newest(): Promise<StoredHead | undefined>;
   /** The bytes of a tile; undefined for a tile beyond the newest head. */
   tile(tile: Tile): Promise<Buffer | undefined>;
@@ -32,15 +32,22 @@ export interface ProvenStream extends ProvenEvents {
   readonly pending: number;
 }
 
+/** @param origin the name of the log's first generation */
 export function openLogReader(pool: pg.Pool, origin: string): LogReader {
-  const known = new TileCache();
+  let known = new TileCache();
+  let knownGeneration = 1;
   const proveSealed = async (head: StoredHead, seqs: readonly number[]): Promise<ProvenEvents> => {
     const sealed = seqs.filter((seq) => seq <= head.size);
     return { head, proofs: await proveEvents(pool, head, sealed, known) };
   };
-  const headFor = (size?: number): Promise<StoredHead | undefined> => readHead(pool, origin, size);
+  const headFor = async (size?: number): Promise<StoredHead | undefined> => {
+    const { generation } = await readLogGeneration(pool);
+    // tiles of the history that was lost
+    if (generation !== knownGeneration) known = new TileCache();
+    knownGeneration = generation;
+    return readHead(pool, originIn(origin, generation), size);
+  };
   return {
-    origin,
     newest: () => headFor(),
     async tile(tile) {
       const head = await headFor();

@@ -6,10 +6,12 @@ import {
   type LeafRange,
   nodesOf,
   rangeHash,
+  RightEdge,
+  splitHashes,
   type TreeNode,
 } from '../domain/log/merkle.ts';
 import { placeOf, TileTree, tileWidth } from '../domain/log/tiles.ts';
-import { readTiles, type StoredHead } from '../store/log.ts';
+import { type LogTip, readLeafHashes, readTiles, type StoredHead } from '../store/log.ts';
 
 /** Proves the place of an event in the tree of a head. */
 export interface InclusionProof {
@@ -18,6 +20,9 @@ export interface InclusionProof {
   /** From the leaf's sibling up. */
   readonly hashes: readonly Buffer[];
 }
+
+/** Leaves read in one statement. */
+export const leavesAtOnce = 8_192;
 
 const maxCachedTiles = 128;
 const wholeBytes = tileWidth * hashBytes;
@@ -89,6 +94,23 @@ export async function rootFromTiles(pool: pg.Pool, size: number): Promise<Buffer
   const all: LeafRange = { from: 0, to: size };
   const hashOf = await readNodes(pool, nodesOf(all));
   return rangeHash(nodesOf(all).map(hashOf));
+}
+
+/**
+ * The root of the first `size` events, sealed or not: a failover may have lost a head that an anchor holds, and kept its events.
+ */
+export async function rootOfFirst(
+  pool: pg.Pool,
+  size: number,
+  tree: Pick<LogTip, 'size' | 'edge'>,
+): Promise<Buffer> {
+  if (size <= tree.size) return rootFromTiles(pool, size);
+  const edge = RightEdge.from(tree.size, tree.edge);
+  while (edge.size < size) {
+    const wanted = Math.min(leavesAtOnce, size - edge.size);
+    for (const leaf of splitHashes(await readLeafHashes(pool, edge.size, wanted))) edge.append(leaf);
+  }
+  return edge.root();
 }
 
 async function readNodes(

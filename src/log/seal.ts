@@ -1,8 +1,10 @@
 import type pg from 'pg';
 import { type NoteSigner, signCheckpoint } from '../domain/log/checkpoint.ts';
+import { signerIn } from '../domain/log/log-generation.ts';
 import { RightEdge, splitHashes } from '../domain/log/merkle.ts';
 import { TileGrowth } from '../domain/log/tiles.ts';
-import { extendLog, readLeafHashes, readLogTip } from '../store/log.ts';
+import { leavesAtOnce } from './prove.ts';
+import { extendLog, readLeafHashes, readLogGeneration, readLogTip } from '../store/log.ts';
 
 export interface SealOptions {
   /** A tree head is signed this long after the last one, if there are new events. */
@@ -14,21 +16,22 @@ export interface SealOptions {
 /** `again`: more events wait than one head adds. */
 export type Sealed = 'again' | 'done';
 
-/** Leaves read in one statement. */
-const leavesAtOnce = 8_192;
-
 /**
  * Adds the next events to the tree and signs its head. Tree and head are committed together; publishers read the committed head.
  * Several sealers may run: compare-and-swap on the tree size; the loser does nothing.
+ * @param first the signer of the log's first generation
  */
-export async function sealNext(pool: pg.Pool, signer: NoteSigner, options: SealOptions): Promise<Sealed> {
+export async function sealNext(pool: pg.Pool, first: NoteSigner, options: SealOptions): Promise<Sealed> {
+  const { generation, beganAtSeq } = await readLogGeneration(pool);
+  const signer = signerIn(first, generation);
   const origin = signer.name;
   const tip = await readLogTip(pool, origin);
   const pending = tip.seq - tip.size;
   const { head } = tip;
   if (head && (head.size > tip.size || pending === 0)) return 'done';
   if (head && head.ageMs < options.everyMs && pending < options.everyEvents) return 'done';
-  const count = Math.min(pending, options.everyEvents);
+  // every head of a later generation covers the event that says why there is one
+  const count = Math.max(Math.min(pending, options.everyEvents), beganAtSeq - tip.size);
 
   const edge = RightEdge.from(tip.size, tip.edge);
   const growth = new TileGrowth();
@@ -41,6 +44,7 @@ export async function sealNext(pool: pg.Pool, signer: NoteSigner, options: SealO
   const note = signCheckpoint({ origin, size: edge.size, root }, signer);
   const isOurs = await extendLog(pool, {
     origin,
+    generation,
     from: tip.size,
     size: edge.size,
     edge: edge.bytes,

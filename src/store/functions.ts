@@ -48,7 +48,7 @@ export const functionSignatures = {
   end_follow_ups: { takes: [text, bigints], returns: nothing },
   end_payout: { takes: [text, nullable(text)], returns: nothing },
   expose_spend: { takes: [text, text, text, numeric, numeric, numeric, numeric, numeric], returns: boolean },
-  extend_log: { takes: [smallint, text, bigint, bigint, bytea, bytea, text, json], returns: boolean },
+  extend_log: { takes: [smallint, text, int, bigint, bigint, bytea, bytea, text, json], returns: boolean },
   heartbeat: { takes: [uuid, float], returns: nothing },
   is_process_silent: { takes: [uuid, uuid, float], returns: boolean },
   lease_top_ups: {

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
+import type { LogGeneration } from '../domain/log/log-generation.ts';
 import { hashBytes } from '../domain/log/merkle.ts';
 import { queriesOn } from './database.ts';
 import { callFunction, callTableFunction } from './functions.ts';
@@ -53,6 +54,19 @@ export async function readLogTip(pool: pg.Pool, origin: string): Promise<LogTip>
   return { seq, size, edge, head: head === null ? undefined : { size: head, ageMs: age_ms ?? 0 } };
 }
 
+/** The log's present generation: one more than the ledger was recovered. */
+export async function readLogGeneration(pool: pg.Pool): Promise<LogGeneration> {
+  // the character after the colon ends the range of their streams
+  const row = await queriesOn(pool)
+    .selectFrom('tollbook.event')
+    .select(({ fn }) => [fn.count<number>('seq').as('recoveries'), fn.max('seq').as('last')])
+    .where('stream', '>=', 'recovery:')
+    .where('stream', '<', 'recovery;')
+    .where('type', '=', 'ledger_recovered')
+    .executeTakeFirst();
+  return { generation: 1 + (row?.recoveries ?? 0), beganAtSeq: row?.last ?? 0 };
+}
+
 /**
  * The leaf hashes of `count` events after a place, concatenated. PostgreSQL hashes them: only 32 bytes of each are sent.
  * Throws where one of the events is missing.
@@ -86,6 +100,8 @@ export async function readLeafHashes(pool: pg.Pool, afterSeq: number, count: num
 
 export interface LogGrowth {
   readonly origin: string;
+  /** The log's generation in which that origin is its name. */
+  readonly generation: number;
   readonly from: number;
   readonly size: number;
   readonly edge: Buffer;
@@ -99,16 +115,19 @@ export interface LogGrowth {
   }[];
 }
 
-/** Extends the tree and records its head. A compare-and-swap on the size: false, with nothing changed, where another sealer was first. */
+/**
+ * Extends the tree and records its head. A compare-and-swap on the size: false, with nothing changed, where another sealer
+ * was first, or the ledger was recovered meanwhile and has another name.
+ */
 export function extendLog(pool: pg.Pool, growth: LogGrowth): Promise<boolean> {
-  const { origin, from, size, edge, root, note, rows } = growth;
+  const { origin, generation, from, size, edge, root, note, rows } = growth;
   const tiles = rows.map(({ level, tile, offset, bytes }) => ({
     level,
     tile,
     offset,
     hex: bytes.toString('hex'),
   }));
-  return callFunction(pool, 'extend_log', [1, origin, from, size, edge, root, note, tiles]);
+  return callFunction(pool, 'extend_log', [1, origin, generation, from, size, edge, root, note, tiles]);
 }
 
 /** The newest head under an origin, or the one of a size; undefined where there is none. */

@@ -252,8 +252,10 @@ STEPS = {
     "user_created": ("user", {None}, "created"),
     "session_started": ("session", {None}, "started"),
     "session_ended": ("session", {"started"}, "ended"),
+    "ledger_recovered": ("recovery", {None}, "recovered"),
+    "network_searched": ("recovery", {"recovered"}, None),
 }
-IDS = {"chat": "chat_id", "spend": "chat_id", "account": "account_id", "key": "key_id", "user": "user_id", "session": "session_id"}
+IDS = {"chat": "chat_id", "spend": "chat_id", "account": "account_id", "key": "key_id", "user": "user_id", "session": "session_id", "recovery": "generation"}
 # which side of an account loses and which one gets; the others are the operator's, and may go below zero
 POSTINGS = {
     "credit_granted": ("granted", "available"),
@@ -284,7 +286,7 @@ class Ledger:
         self.claimed, self.nonces, self.pending_nonce = set(), {}, {}
         self.jobs, self.verified, self.identifiers = {}, {}, {}
         self.steps, self.credit, self.chats, self.spends, self.spend_of = {}, {}, {}, set(), {}
-        self.top_ups = {}
+        self.top_ups, self.generation = {}, 1
 
     def next(self, raw):
         self.seq += 1
@@ -327,6 +329,10 @@ class Ledger:
         self.steps[stream] = after or step
         if entity == "spend":
             self.claim_spend(stream, kind, data)
+        if kind == "ledger_recovered":
+            self.generation += 1
+            if data["generation"] != self.generation or data["kept_seq"] >= self.seq:
+                raise Wrong("a recovery begins the next generation of the log and names the last event before it")
         if kind in POSTINGS:
             self.move_credit(stream, kind, data["account_id"], int(data["amount_micros"]))
 

@@ -12,7 +12,14 @@ import { backUp } from '../support/backup.ts';
 import { booksConfig, booksEnv, startBooks } from '../support/books.ts';
 import { bucketKeys, startBucket } from '../support/bucket.ts';
 import { createDatabase } from '../support/database.ts';
-import { appendRefusals, rootOfEvents, sealAll, testSigner, testVerifier } from '../support/log.ts';
+import {
+  appendRefusals,
+  beginGeneration,
+  rootOfEvents,
+  sealAll,
+  testSigner,
+  testVerifier,
+} from '../support/log.ts';
 import { logLines } from '../support/log-lines.ts';
 import { startTollbook, temporaryFolder, tollbook } from '../support/program.ts';
 import { eventually } from '../support/wait.ts';
@@ -58,7 +65,7 @@ test('a restored older backup is refused with a message that says what to do; un
   await restore();
 
   await expect(startBooks(database, { tables })).rejects.toThrow(
-    /sealed up to event 30, but the folder .* holds a checkpoint of 42 events: the last 12 events are missing, as in a restored backup\. Restore a newer backup/,
+    /has 30 events, but the folder .* holds a checkpoint of 42 events: the last 12 events are missing, as in a restored backup\. Restore a newer backup/,
   );
   const file = path.join(temporaryFolder(), 'gateway.toml');
   writeFileSync(file, booksConfig({ tables }));
@@ -70,6 +77,24 @@ test('a restored older backup is refused with a message that says what to do; un
     expect(await readHead(database.pool, `${origin}/2`)).toMatchObject({ size: 30 }),
   );
   expect(newestIn(folder).size).toBe(42);
+});
+
+test('a database that was given up is refused, however many events it has', async () => {
+  const database = await createDatabase();
+  const folder = temporaryFolder();
+  const tables = folderTable(folder);
+  await appendRefusals(database, 30);
+  await startBooks(database, { tables }).then((gateway) => gateway.stop());
+  const bringBack = await backUp(database);
+  await beginGeneration(database, 2, 30);
+  const recovered = await startBooks(database, { tables });
+  await eventually(() => expect(readdirSync(path.join(folder, `${place}_2`))).toContain('checkpoint'));
+  await recovered.stop();
+  expect(newestIn(folder).size).toBe(30);
+  await bringBack();
+  await expect(startBooks(database, { tables })).rejects.toThrow(
+    /holds a checkpoint of jobs\.example\/log\/2: the ledger was recovered into another database/,
+  );
 });
 
 test('a database that diverged after a backup is refused, at any length', async () => {

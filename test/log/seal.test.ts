@@ -2,11 +2,19 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { proveConsistency, proveEvents, rootFromTiles } from '../../src/log/prove.ts';
 import { sealNext } from '../../src/log/seal.ts';
-import { noteSigner, openCheckpoint } from '../../src/domain/log/checkpoint.ts';
+import { noteSigner, openCheckpoint, parseVerifierKey } from '../../src/domain/log/checkpoint.ts';
 import { isConsistent, isIncluded, leafHash } from '../../src/domain/log/merkle.ts';
 import { extendLog, readHead, readHeads, readLeaves, readLogTip } from '../../src/store/log.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
-import { appendRefusals, atOnce, rootOfEvents, sealAll, testSigner, testVerifier } from '../support/log.ts';
+import {
+  appendRefusals,
+  atOnce,
+  beginGeneration,
+  rootOfEvents,
+  sealAll,
+  testSigner,
+  testVerifier,
+} from '../support/log.ts';
 
 const origin = testSigner.name;
 
@@ -62,12 +70,55 @@ test('eight concurrent sealers over a growing ledger sign one head of each size,
   expect(new Set(sizes).size).toBe(sizes.length);
 });
 
+test('after a recovery the log has another name, whose first head covers the recovery and all events before it', async () => {
+  const database = await createDatabase();
+  await appendRefusals(database, 3);
+  await sealAll(database);
+  await appendRefusals(database, 40);
+  const before = await readLogTip(database.pool, origin);
+  await beginGeneration(database, 2, 43);
+  await appendRefusals(database, 5);
+  const small = { everyMs: 0, everyEvents: 10 };
+  await sealNext(database.pool, testSigner, small);
+  const second = testSigner.renamed(`${origin}/2`);
+  const head = (await readHead(database.pool, second.name))!;
+  expect(openCheckpoint(head.note, parseVerifierKey(second.verifierKey))).toEqual({
+    origin: second.name,
+    size: 44,
+    root: await rootOfEvents(database, 44),
+  });
+  // a sealer that had read the log before signs nothing under the old name
+  const late = {
+    ...before,
+    generation: 1,
+    origin,
+    from: 44,
+    size: 44,
+    root: head.root,
+    note: 'late',
+    rows: [],
+  };
+  expect(await extendLog(database.pool, late)).toBe(false);
+  expect(await expectSoundHeads(database)).toEqual([3]);
+  const proofs = await proveEvents(database.pool, head, [2]);
+  expect(isIncluded({ index: 1, ...head }, proofs[0]!.leafHash, proofs[0]!.hashes)).toBe(true);
+});
+
 test('a sealer that another sealer preceded commits nothing', async () => {
   const database = await createDatabase();
   await appendRefusals(database, 5);
   const tip = await readLogTip(database.pool, origin);
   await sealAll(database);
-  const late = { ...tip, origin, from: tip.size, size: 4, root: Buffer.alloc(32), note: 'late', rows: [] };
+  const late = {
+    generation: 1,
+    ...tip,
+    origin,
+    from: tip.size,
+    size: 4,
+    root: Buffer.alloc(32),
+    note: 'late',
+    rows: [],
+  };
   expect(await extendLog(database.pool, late)).toBe(false);
   expect(await extendLog(database.pool, { ...late, from: 5, size: 5 })).toBe(false);
   await expect(extendLog(database.pool, { ...late, from: 5, size: 6 })).rejects.toThrow(/no tree of 6/);

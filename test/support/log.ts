@@ -26,6 +26,26 @@ export async function appendRefusals(database: TestDatabase, count: number): Pro
   await lane.close();
 }
 
+/** Begins another generation of the log, as `tollbook recover` does. */
+export async function beginGeneration(
+  database: TestDatabase,
+  generation: number,
+  keptSeq: number,
+): Promise<void> {
+  const lane = openLane({ url: database.url, role: writerRole });
+  await lane.append({
+    stream: `recovery:${generation}`,
+    expect: 0,
+    events: [
+      {
+        type: 'ledger_recovered',
+        data: { generation, kept_seq: keptSeq, since: 0, reason: 'forced', operator: 'ada' },
+      },
+    ],
+  });
+  await lane.close();
+}
+
 /** Seals all events. */
 export async function sealAll(database: TestDatabase, signer = testSigner): Promise<void> {
   while ((await sealNext(database.pool, signer, atOnce)) === 'again');

@@ -3,7 +3,9 @@ import { parseArgs } from 'node:util';
 import { reconcile } from '../../reconcile/reconcile.ts';
 import { ReconcileError } from '../../reconcile/reconcile-error.ts';
 import { ledgerInDatabase, ledgerInFile, type LedgerSource } from '../../reconcile/ledger-source.ts';
+import type pg from 'pg';
 import { signerOf } from '../../app/log.ts';
+import { currentSigner } from '../../log/anchors.ts';
 import type { Config } from '../../config/config.ts';
 import { ConfigError } from '../../config/mistakes.ts';
 import { CheckpointError, type NoteVerifier, parseVerifierKey } from '../../domain/log/checkpoint.ts';
@@ -26,8 +28,7 @@ export async function run(args: readonly string[]): Promise<number> {
   try {
     const request = readRequest(values);
     const config = values.config === undefined ? undefined : await readConfig(values.config);
-    const verifier = await verifierOf(values, config);
-    const report = await makeReport(values, { ...request, config, verifier });
+    const report = await makeReport(values, { ...request, config });
     return report.result === 'breaks' ? 1 : 0;
   } catch (error) {
     if (error instanceof ConfigError) throw error;
@@ -65,7 +66,6 @@ interface Request {
   readonly rpcUrls: ReadonlyMap<string, string>;
   readonly pinned: ReadonlyMap<string, bigint>;
   readonly config: Config | undefined;
-  readonly verifier: NoteVerifier | undefined;
 }
 
 function readRequest(values: Values): Pick<Request, 'period' | 'size' | 'rpcUrls' | 'pinned'> {
@@ -85,9 +85,16 @@ function readRequest(values: Values): Pick<Request, 'period' | 'size' | 'rpcUrls
   };
 }
 
-async function verifierOf({ pubkey }: Values, config: Config | undefined): Promise<NoteVerifier | undefined> {
+/** The given key; else that of the configuration under the log's present name, which is known to the database alone. */
+async function verifierOf(
+  { pubkey }: Values,
+  config: Config | undefined,
+  pool?: pg.Pool,
+): Promise<NoteVerifier | undefined> {
   if (pubkey !== undefined) return readVerifier(pubkey);
-  return config?.log ? parseVerifierKey(signerOf(config.log).verifierKey) : undefined;
+  if (!config?.log) return undefined;
+  const first = signerOf(config.log);
+  return parseVerifierKey((pool ? await currentSigner(pool, first) : first).verifierKey);
 }
 
 async function makeReport(values: Values, request: Request): Promise<ReportJson> {
@@ -95,17 +102,19 @@ async function makeReport(values: Values, request: Request): Promise<ReportJson>
   if (input !== undefined) {
     await requireExport(input);
     const checkpoints = (await Promise.all(values.checkpoint.map(readCheckpoints))).flat();
+    const verifier = await verifierOf(values, request.config);
     const report = await reconcileWith(
       values,
       request,
-      ledgerInFile(input, checkpoints, request.verifier, request.size),
+      ledgerInFile(input, checkpoints, verifier, request.size),
     );
     await writeJson(values, report);
     print(values, report);
     return report;
   }
   return withLedger(async ({ pool }) => {
-    const source = await ledgerInDatabase(pool, request.verifier, request.size);
+    const verifier = await verifierOf(values, request.config, pool);
+    const source = await ledgerInDatabase(pool, verifier, request.size);
     const report = await reconcileWith(values, request, source);
     await writeJson(values, report);
     const id = await storeReconciliation(pool, reportText(report));

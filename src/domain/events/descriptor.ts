@@ -5,7 +5,7 @@ export type PaymentStatus = 'settling' | 'settlement_unknown' | 'settlement_fail
 export type CallStatus = 'none' | 'enqueued' | 'delivered' | 'completed' | 'dead_lettered';
 
 /** What a stream can be about other than a quote or a request; the stream's name starts with the kind. */
-export type EntityKind = 'chat' | 'account' | 'key' | 'spend' | 'user' | 'session' | 'sweep';
+export type EntityKind = 'chat' | 'account' | 'key' | 'spend' | 'user' | 'session' | 'sweep' | 'recovery';
 /** The state of such an entity; `none` before its first event. */
 export type EntityStep =
   | 'none'
@@ -22,7 +22,8 @@ export type EntityStep =
   | 'closed'
   | 'started'
   | 'ended'
-  | 'recorded';
+  | 'recorded'
+  | 'recovered';
 
 /**
  * What an event may follow, and the state in which it leaves its subject.

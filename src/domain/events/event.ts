@@ -7,6 +7,7 @@ import type { EventDescriptor, FollowUpTopic } from './descriptor.ts';
 import { identityEvents } from './identity-events.ts';
 import { operatorEvents } from './operator-events.ts';
 import { paymentEvents } from './payment-events.ts';
+import { recoveryEvents } from './recovery-events.ts';
 import { requestEvents } from './request-events.ts';
 import { spendEvents } from './spend-events.ts';
 
@@ -19,6 +20,7 @@ export const eventDescriptors = {
   ...callEvents,
   ...requestEvents,
   ...operatorEvents,
+  ...recoveryEvents,
   ...chatEvents,
   ...creditEvents,
   ...identityEvents,

@@ -13,6 +13,8 @@ export interface NoteSigner {
   /** `name+hash+base64`: what verifiers are given. */
   readonly verifierKey: string;
   sign(text: string): Buffer;
+  /** The same key under another name, which has another verifier key. */
+  renamed(name: string): NoteSigner;
 }
 
 /** The public half. */
@@ -56,6 +58,7 @@ export function noteSigner(name: string, seed: Buffer): NoteSigner {
     name,
     verifierKey: `${name}+${keyId.toString('hex')}+${typed.toString('base64')}`,
     sign: (text) => Buffer.concat([keyId, sign(null, Buffer.from(text), key)]),
+    renamed: (other) => noteSigner(other, seed),
   };
 }
 

@@ -77,5 +77,7 @@ function idOf(data: LedgerEvent['data'], kind: EntityKind): string | number | un
         : undefined;
     case 'session':
       return 'session_id' in data ? data.session_id : undefined;
+    case 'recovery':
+      return 'generation' in data ? data.generation : undefined;
   }
 }

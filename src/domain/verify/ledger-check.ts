@@ -62,6 +62,7 @@ export class LedgerCheck {
   readonly #idOfPayment = new Map<string, string>();
   readonly #transfers = new Map<string, string>();
   readonly #spends = new Set<string>();
+  #logGeneration = 1;
 
   /** Events read so far. */
   get seq(): number {
@@ -119,6 +120,7 @@ export class LedgerCheck {
     if (wrong !== undefined) return wrong;
     if (event.type === 'operator_sweep_recorded') return this.#claimTransfer(event.data, stream);
     return (
+      this.#recover(event) ??
       this.#claimSpend(event) ??
       this.#topUps.apply(event, (digest) => this.#streams.get(digest)) ??
       this.#credit.apply(event)
@@ -132,6 +134,17 @@ export class LedgerCheck {
       this.#entities.set(stream, entity);
     }
     return entity ? entity.apply(event, stream) : QuoteCheck.withoutQuote(event);
+  }
+
+  #recover(event: LedgerEvent): string | undefined {
+    if (event.type !== 'ledger_recovered') return undefined;
+    const { generation, kept_seq: kept } = event.data;
+    this.#logGeneration += 1;
+    if (generation !== this.#logGeneration)
+      return `it begins generation ${generation} of the log, but ${this.#logGeneration} is the next one`;
+    return kept < this.#seq
+      ? undefined
+      : `it says that ${kept} events were kept, but itself is event ${this.#seq}`;
   }
 
   #claimSpend(event: LedgerEvent): string | undefined {

@@ -7,6 +7,7 @@ import { eventDescriptors, eventTypes, typesListing } from '../../../src/domain/
 import { identityEvents } from '../../../src/domain/events/identity-events.ts';
 import { operatorEvents } from '../../../src/domain/events/operator-events.ts';
 import { paymentEvents } from '../../../src/domain/events/payment-events.ts';
+import { recoveryEvents } from '../../../src/domain/events/recovery-events.ts';
 import { requestEvents } from '../../../src/domain/events/request-events.ts';
 import { spendEvents } from '../../../src/domain/events/spend-events.ts';
 
@@ -17,6 +18,7 @@ describe('the event descriptors', () => {
     const families = [
       paymentEvents,
       callEvents,
+      recoveryEvents,
       requestEvents,
       operatorEvents,
       chatEvents,
