@@ -143,7 +143,14 @@ begin
   ),
   counted as (
     insert into lane_counter (lane_id, type, count)
-    select p_lane, type, count(*) from line group by type
+    select p_lane, type, sum(n) from (
+      select type, 1 as n from line
+      union all
+      -- an event that sums refusals counts each as an event of its type
+      select summed.key, summed.value::bigint
+      from line cross join lateral json_each_text(line.data->'counts') summed
+      where line.type = 'refusals_counted'
+    ) added group by type
     on conflict (lane_id, type) do update set count = lane_counter.count + excluded.count
   ),
   claimed as (

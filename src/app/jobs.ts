@@ -7,6 +7,7 @@ import { createBudget } from '../jobs/budget.ts';
 import { createCatalog } from '../jobs/catalog.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import { reloadEvent } from '../jobs/reload.ts';
+import { createRefusalTally } from '../jobs/refusal-tally.ts';
 import { createOffers, refreshOffers } from '../jobs/offers.ts';
 import { createQuoteRate } from '../jobs/quote-rate.ts';
 import { notReadyYet, presentReadiness } from '../jobs/readiness.ts';
@@ -30,6 +31,7 @@ import { startFollowUpCollector } from '../workers/follow-up-collector.ts';
 import { startCleaner, startDueTimes } from '../workers/cleaner.ts';
 import type { Loop } from '../workers/loop.ts';
 import { startReadinessChecker } from '../workers/readiness-checker.ts';
+import { startRefusalCounter } from '../workers/refusal-counter.ts';
 import { startRelay } from '../workers/relay.ts';
 import { startResolver } from '../workers/resolver.ts';
 import { createPromiseTracker } from '../runtime/promise-tracker.ts';
@@ -74,6 +76,7 @@ async function createContext(parts: Parts, releases: Releases): Promise<JobsCont
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
     budget: createBudget(config.limits.requestsPerMinute),
     quoteRate: createQuoteRate(config.limits.quotesPerSecond),
+    refusalTally: createRefusalTally(),
     receiptKey: createSecretKey(await readReceiptKey(ledger.db)),
     settling: new Map(),
     flows: createPromiseTracker(),
@@ -106,7 +109,8 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
     },
     startWorkers() {
       relays.push(...config.runners.filter(isPushed).map((runner) => startRelay(context, runner)));
-      loops.push(monitor(), startCleaner(context), startDueTimes(context), ...relays);
+      loops.push(monitor(), startCleaner(context), startDueTimes(context), startRefusalCounter(context));
+      loops.push(...relays);
       loops.push(
         startFollowUpCollector(context),
         startResolver(current),

@@ -3,8 +3,9 @@ import type { JobAnswer, Refused } from './answer.ts';
 import type { JobsContext } from './context.ts';
 import { type BoundRequest, requestStream } from './job-request.ts';
 import { answerKnownPayment, lookUpPayment } from './known-payment.ts';
+import { LaneFullError } from '../store/lane.ts';
 import { quoteJob } from './quote-job.ts';
-import type { ErrorRefusal, JobRefusal } from './refusal.ts';
+import type { ErrorRefusal, JobRefusal, RefusalRecord } from './refusal.ts';
 
 /** The payment of a request: absent, unreadable, or decoded. */
 export type SentPayment =
@@ -13,10 +14,9 @@ export type SentPayment =
   | { readonly kind: 'decoded'; readonly decoded: DecodedPayment };
 
 /**
- * The only place that records a refusal and answers. A quote beyond the gateway's own limit is not issued, and nothing is
- * recorded. Writing a new quote takes time: if another request
- * with the same payment has started it meanwhile, the answer is that payment's own, since a payer who gets a 402 signs again
- * and pays twice.
+ * The only place that records a refusal and answers. A quote beyond the gateway's own limit is not issued, and the refusal is
+ * only counted. Writing a new quote takes time: if another request with the same payment has started it meanwhile, the answer
+ * is that payment's own, since a payer who gets a 402 signs again and pays twice.
  */
 export async function answerRefusal(
   context: JobsContext,
@@ -24,7 +24,10 @@ export async function answerRefusal(
   sent: SentPayment,
   refusal: JobRefusal,
 ): Promise<JobAnswer> {
-  if ('job' in refusal && !context.quoteRate.take()) return { kind: 'refused', code: 'overloaded' };
+  if ('job' in refusal && !context.quoteRate.take()) {
+    if (refusal.record.kind !== 'none') sum(context, refusal.record);
+    return { kind: 'refused', code: 'overloaded' };
+  }
   const [answer] = await Promise.all([
     'job' in refusal ? quoteJob(context, refusal) : errorAnswer(refusal),
     recordRefusal(context, request, refusal),
@@ -38,23 +41,35 @@ export async function answerRefusal(
 }
 
 /**
- * A client over its budget gets its answer, but no entry in the ledger. A denied caller is recorded in the quote's own stream
- * only while nothing else has happened to that quote.
+ * A client over its budget gets its answer, and its refusal is only counted; so is one that a full lane does not take. A denied
+ * caller is recorded in the quote's own stream only while nothing else has happened to that quote.
  */
-async function recordRefusal(
-  context: JobsContext,
-  request: BoundRequest,
-  { record }: JobRefusal,
+export async function recordRefusal(
+  context: Pick<JobsContext, 'lane' | 'refusalTally'>,
+  request: Pick<BoundRequest, 'requestId' | 'charge'>,
+  { record }: Pick<JobRefusal, 'record'>,
 ): Promise<void> {
   if (record.kind === 'none') return;
+  if (record.kind === 'summed' || request.charge.waitSecs() > 0) return sum(context, record);
   const { event } = record;
-  if (record.kind === 'in_quote') {
-    const { digest, version } = record;
-    const appended = await context.lane.append({ stream: digest, expect: version, events: [event] });
-    if (appended.outcome === 'ok') return;
+  try {
+    if (record.kind === 'in_quote') {
+      const { digest, version } = record;
+      const appended = await context.lane.append({ stream: digest, expect: version, events: [event] });
+      if (appended.outcome === 'ok') return;
+    }
+    await context.lane.append({ stream: requestStream(request), events: [event] });
+  } catch (error) {
+    if (!(error instanceof LaneFullError)) throw error;
+    sum(context, record);
   }
-  if (request.charge.waitSecs() > 0) return;
-  await context.lane.append({ stream: requestStream(request), events: [event] });
+}
+
+function sum(
+  { refusalTally }: Pick<JobsContext, 'refusalTally'>,
+  record: Exclude<RefusalRecord, { kind: 'none' }>,
+): void {
+  refusalTally.add(record.kind === 'summed' ? record.type : record.event.type);
 }
 
 function errorAnswer({ code, retryAfterSecs, details }: ErrorRefusal): Refused {

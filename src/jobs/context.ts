@@ -15,6 +15,7 @@ import type { Budget } from './budget.ts';
 import type { Catalog } from './catalog.ts';
 import type { Offers } from './offers.ts';
 import type { QuoteRate } from './quote-rate.ts';
+import type { RefusalTally } from './refusal-tally.ts';
 
 /** The dependencies of the use cases of paid jobs. */
 export interface JobsContext {
@@ -40,6 +41,8 @@ export interface JobsContext {
   readonly contractSignatures: ContractSignatureChecker;
   readonly budget: Budget;
   readonly quoteRate: QuoteRate;
+  /** Counts the refusals that are not recorded one by one. */
+  readonly refusalTally: RefusalTally;
   /** Makes the receipt tokens. */
   readonly receiptKey: KeyObject;
   /** Payments that this process is settling now, by stream: a repeated request waits for the same outcome. */

@@ -6,6 +6,7 @@ import { isSignedByPayer, readSignedPayment } from '../domain/payments/payment.t
 import type { Address } from '../domain/values/primitives.ts';
 import { type RefusalCode, refusals } from '../domain/errors/refusal.ts';
 import { type CallerCheck, checkCaller, failed, findDelegatedCaller, passed } from './authorize-caller.ts';
+import { LaneFullError } from '../store/lane.ts';
 import { findJob, type Job, type Restriction } from './catalog.ts';
 import type { JobsContext } from './context.ts';
 import { bindRequest, type BoundRequest, type JobRequest, requestStream } from './job-request.ts';
@@ -35,8 +36,9 @@ export async function dryRun(context: JobsContext, incoming: JobRequest): Promis
   const request = bindRequest(context, incoming);
   const job = request.job && findJob(context.catalog, request.job);
   const waitSecs = request.charge.waitSecs();
-  if (!job) return withoutChecks(refused('job_not_found'), undefined);
-  if (waitSecs > 0) return withoutChecks({ ...refused('rate_limited'), retryAfterSecs: waitSecs }, job);
+  if (!job) return summed(context, withoutChecks(refused('job_not_found'), undefined));
+  if (waitSecs > 0)
+    return summed(context, withoutChecks({ ...refused('rate_limited'), retryAfterSecs: waitSecs }, job));
   const run = await runChecks(context, request, job);
   const event = {
     type: eventOf(run.verdict),
@@ -48,7 +50,18 @@ export async function dryRun(context: JobsContext, incoming: JobRequest): Promis
       ...(run.verdict.kind === 'refused' ? { code: run.verdict.code } : {}),
     },
   };
-  await context.lane.append({ stream: requestStream(request), events: [event] });
+  try {
+    await context.lane.append({ stream: requestStream(request), events: [event] });
+    return run;
+  } catch (error) {
+    if (error instanceof LaneFullError) return summed(context, run);
+    throw error;
+  }
+}
+
+/** Counted without an event of its own: a full lane takes none, and clients must not fill the ledger with trials. */
+function summed(context: JobsContext, run: DryRun): DryRun {
+  context.refusalTally.add(eventOf(run.verdict));
   return run;
 }
 

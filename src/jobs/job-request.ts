@@ -46,6 +46,6 @@ export function bindRequest({ budget }: { readonly budget: Budget }, request: Jo
 }
 
 /** The stream of one request: refusals and dry runs that belong to no payment are recorded here. */
-export function requestStream(request: JobRequest): string {
-  return `request:${request.requestId}`;
+export function requestStream({ requestId }: Pick<JobRequest, 'requestId'>): string {
+  return `request:${requestId}`;
 }

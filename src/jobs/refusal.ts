@@ -1,4 +1,5 @@
 import type { EventData, LedgerEvent } from '../domain/events/event.ts';
+import type { SummedRefusal } from '../domain/events/request-events.ts';
 import { type RefusalCode, refusals } from '../domain/errors/refusal.ts';
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import { ofPayment, type SignedPayment } from '../domain/payments/payment.ts';
@@ -6,15 +7,20 @@ import type { Address, Hex } from '../domain/values/primitives.ts';
 import type { Job } from './catalog.ts';
 import type { BoundRequest } from './job-request.ts';
 
+/** An event of a refusal, which is summed instead where it must not be recorded alone. */
+type RefusalEvent = Extract<LedgerEvent, { readonly type: SummedRefusal }>;
+
 /** What the ledger keeps of a refusal, and in which stream. */
 export type RefusalRecord =
-  /** Nothing: the lost append has recorded it, or recording it would fill the ledger at no cost to the client. */
+  /** Nothing: the lost append has recorded it. */
   | { readonly kind: 'none' }
-  | { readonly kind: 'in_request'; readonly event: LedgerEvent }
+  /** Never an event of its own: that would fill the ledger at no cost to the client. */
+  | { readonly kind: 'summed'; readonly type: SummedRefusal }
+  | { readonly kind: 'in_request'; readonly event: RefusalEvent }
   /** In the quote's stream if that still has this version, else in the request's. */
   | {
       readonly kind: 'in_quote';
-      readonly event: LedgerEvent;
+      readonly event: RefusalEvent;
       readonly digest: Hex;
       readonly version: number;
     };
@@ -68,13 +74,15 @@ export function refusal(
   return { kind: 'refusal', code, record, ...(details ? { details } : {}) };
 }
 
-/** Refused without a trace in the ledger: it is recorded already, or has to cost the gateway nothing. */
+/** Refused, and recorded already. */
 export function unrecordedRefusal(code: ErrorRefusal['code']): ErrorRefusal {
   return { kind: 'refusal', code, record: { kind: 'none' } };
 }
 
+/** A client over its budget: its refusal becomes part of a sum, never an event of its own. */
 export function rateLimited(retryAfterSecs: number): ErrorRefusal {
-  return { ...unrecordedRefusal('rate_limited'), retryAfterSecs };
+  const record: RefusalRecord = { kind: 'summed', type: 'request_refused' };
+  return { kind: 'refusal', code: 'rate_limited', record, retryAfterSecs };
 }
 
 /** Not a rejected payment but none at all, or one whose failure is on record already. */
@@ -103,8 +111,8 @@ export function rejectedPayment(
 
 /** A known payment sent with another request. Its own stream is not touched: nothing proves who sent it this time. */
 export function paymentReplay({ network, payer, nonce, terms }: DecodedPayment): ErrorRefusal {
-  const event: LedgerEvent = {
-    type: 'replay_denied',
+  const event: RefusalEvent = {
+    type: 'payment_replay_denied',
     data: {
       claim: 'payment',
       network,
@@ -119,16 +127,20 @@ export function paymentReplay({ network, payer, nonce, terms }: DecodedPayment):
 
 /** A caller's nonce that another payment has used. */
 export function callerNonceReplay(digest: Hex, payment: SignedPayment): ErrorRefusal {
-  const event = replayDenied('caller_nonce', digest, payment);
+  const event = nonceReplayDenied(digest, payment);
   return { kind: 'refusal', code: 'signature_replay', record: { kind: 'in_request', event } };
 }
 
-export function replayDenied(
-  claim: EventData<'replay_denied'>['claim'],
+export function paymentReplayDenied(
+  claim: EventData<'payment_replay_denied'>['claim'],
   digest: Hex,
   payment: SignedPayment,
-): LedgerEvent {
-  return { type: 'replay_denied', data: { claim, ...ofPayment(payment), quote_digest: digest } };
+): RefusalEvent {
+  return { type: 'payment_replay_denied', data: { claim, ...ofPayment(payment), quote_digest: digest } };
+}
+
+export function nonceReplayDenied(digest: Hex, payment: SignedPayment): RefusalEvent {
+  return { type: 'nonce_replay_denied', data: { ...ofPayment(payment), quote_digest: digest } };
 }
 
 interface DeniedCaller {
@@ -148,14 +160,18 @@ export function callerDenied(
   if (refusals[code].status >= 500) return refusal(request, code, { digest });
   const { serviceId: service_id, jobIndex: job_index } = job;
   const data = { code, service_id, job_index, ...(caller ? { caller } : {}), quote_digest: digest };
-  const event: LedgerEvent = { type: 'auth_denied', data };
+  const event: RefusalEvent = { type: 'auth_denied', data };
   const record: RefusalRecord =
     version === undefined ? { kind: 'in_request', event } : { kind: 'in_quote', event, digest, version };
   return { kind: 'refusal', code, record };
 }
 
-/** The outbox is full or the gateway is shutting down. */
-export function enqueueFailed(job: Job, digest: Hex, reason: 'stopping' | 'outbox_full'): ErrorRefusal {
+/** The outbox or the lane is full, or the gateway is shutting down. */
+export function enqueueFailed(
+  job: Job,
+  digest: Hex,
+  reason: 'stopping' | 'outbox_full' | 'lane_full',
+): ErrorRefusal {
   const data = { reason, service_id: job.serviceId, job_index: job.jobIndex, quote_digest: digest };
   const record: RefusalRecord = { kind: 'in_request', event: { type: 'enqueue_failed', data } };
   return { kind: 'refusal', code: 'enqueue_failed', record };

@@ -9,7 +9,13 @@ import type { Job } from './catalog.ts';
 import type { CheckedPayment } from './check-payment.ts';
 import type { JobsContext } from './context.ts';
 import { type BoundRequest, requestStream } from './job-request.ts';
-import { type ErrorRefusal, replayDenied, unrecordedRefusal } from './refusal.ts';
+import {
+  enqueueFailed,
+  type ErrorRefusal,
+  nonceReplayDenied,
+  paymentReplayDenied,
+  unrecordedRefusal,
+} from './refusal.ts';
 import { type StartedPayment, startedPayment } from './record-settlement.ts';
 
 /** A larger body is stored before its append, which would otherwise delay the other commands of its batch. */
@@ -45,7 +51,7 @@ export async function startPayment(
       return { kind: 'started', started: { ...startedPayment(digest, version, payment, callId), callId } };
     }
     case 'full':
-      return unrecordedRefusal('enqueue_failed');
+      return enqueueFailed(job, digest, 'lane_full');
     case 'lost':
       // the append itself recorded the refusal of a used payment or nonce; a taken quote is looked at again
       return outcome.claim === 'quote' || outcome.claim === 'spend_auth'
@@ -107,9 +113,9 @@ function startCommand(
     lost: {
       stream: requestStream(request),
       events: {
-        payment: [replayDenied('payment', digest, payment)],
-        caller_nonce: [replayDenied('caller_nonce', digest, payment)],
-        payment_id: [replayDenied('payment_identifier', digest, payment)],
+        payment: [paymentReplayDenied('payment', digest, payment)],
+        caller_nonce: [nonceReplayDenied(digest, payment)],
+        payment_id: [paymentReplayDenied('payment_identifier', digest, payment)],
       },
     },
     call: {

@@ -269,7 +269,8 @@ POSTINGS = {
 }
 SOLID = {"available", "held", "used"}
 NOTES = {
-    "payment_rejected", "request_refused", "auth_denied", "replay_denied", "enqueue_failed", "dry_run_allowed",
+    "payment_rejected", "request_refused", "auth_denied", "refusals_counted", "payment_replay_denied",
+    "nonce_replay_denied", "enqueue_failed", "dry_run_allowed",
     "dry_run_denied", "dry_run_error", "operator_token_created", "operator_token_revoked", "operator_config_loaded",
     "operator_config_refused", "operator_runner_paused", "operator_runner_resumed", "operator_models_loaded",
     "sign_in_refused",
@@ -311,6 +312,9 @@ class Ledger:
             raise Wrong(f"{kind} is older than the event before it")
         self.versions[stream], self.at = version, event["at"]
         self.counts[kind] = self.counts.get(kind, 0) + 1
+        if kind == "refusals_counted":
+            for summed, count in event["data"]["counts"].items():
+                self.counts[summed] = self.counts.get(summed, 0) + count
         self.apply_to_entity(stream, kind, event["data"])
         self.apply(stream, kind, event["data"], version)
 

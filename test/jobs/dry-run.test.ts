@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { callerHeaders, permitted, refusedCaller, restrictedJobs } from '../support/caller.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
@@ -163,12 +163,14 @@ test('dry runs are charged to the budget of the client address', async () => {
   expect(statuses).toEqual([200, 200, 200, 429, 429]);
 });
 
-test('a hundred dry runs at once are no more than the budget, and each that ran is counted', async () => {
+test('a hundred dry runs at once are no more than the budget, and each is counted', async () => {
   const { gateway } = await start('[limits]\nrequests_per_minute = 5');
   const headers = await callerHeaders('x');
   const runs = await Promise.all(
     Array.from({ length: 100 }, () => gateway.post(dry(1), { body: 'x', headers })),
   );
   expect(runs.filter(({ status }) => status === 200)).toHaveLength(5);
-  expect((await gateway.get('/x402/stats')).json.counters.dry_run).toBe(5);
+  await vi.waitFor(async () => expect((await gateway.get('/x402/stats')).json.counters.dry_run).toBe(100), {
+    timeout: 5_000,
+  });
 });

@@ -1,5 +1,6 @@
 import http from 'node:http';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { readCounters } from '../../src/store/counters.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
@@ -23,7 +24,37 @@ test('oversized bodies and used payments are recorded only within the budget', a
     const large = await gateway.post(job, { body: 'x'.repeat(2_000) });
     expect(large.status).toBe(413);
   }
-  expect((await allEvents(database.db)).length - events).toBeLessThanOrEqual(5);
+  const sums = (await allEvents(database.db)).slice(events).filter(({ type }) => type === 'refusals_counted');
+  expect((await allEvents(database.db)).length - events - sums.length).toBeLessThanOrEqual(5);
+  // within about a second the counters include those over the budget
+  await vi.waitFor(
+    async () =>
+      expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({
+        accepted: 1,
+        replay_denied: 20,
+        payment_replay_denied: 20,
+        nonce_replay_denied: 0,
+      }),
+    { timeout: 5_000 },
+  );
+});
+
+test('dry runs over the budget are counted, and a stopping gateway records the last sums', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain, tables: tight });
+  const statuses = new Map<number, number>();
+  for (let i = 0; i < 30; i++) {
+    const { status } = await gateway.post(`${i % 2 === 0 ? job : '/x402/jobs/7/7'}/auth-dry-run`, {
+      body: 'x',
+    });
+    statuses.set(status, (statuses.get(status) ?? 0) + 1);
+  }
+  expect(Object.fromEntries(statuses)).toEqual({ 200: 3, 404: 15, 429: 12 });
+  await gateway.stop();
+  const { counters } = await readCounters(database.db);
+  expect(counters).toMatchObject({ dry_run: 30, dry_run_allowed: 3, dry_run_denied: 27, denied: 0 });
+  const events = await allEvents(database.db);
+  expect(events.filter(({ type }) => type === 'dry_run_denied')).toHaveLength(0);
 });
 
 const statusesOf = (answers: readonly { readonly status: number }[]): Record<number, number> =>

@@ -132,7 +132,7 @@ test.each([
     const { nonce } = other.payload.authorization;
     expect(events.find(({ type }) => type === 'settlement_started')?.data).toHaveProperty('payment_id', id);
     expect(events.at(-1)).toMatchObject({
-      type: 'replay_denied',
+      type: 'payment_replay_denied',
       stream: expect.stringMatching(/^request:/),
       data: { claim: 'payment_identifier', payer: payer.address.toLowerCase(), payment_nonce: nonce },
     });

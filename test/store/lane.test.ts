@@ -89,7 +89,7 @@ test('a command that loses a claim records only the refusal of that kind, and it
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   expect(events.map(({ stream, type }) => [stream, type])).toEqual([
     [holder, 'request_refused'],
-    [loser, 'replay_denied'],
+    [loser, 'payment_replay_denied'],
   ]);
 });
 
@@ -147,7 +147,7 @@ test('of fifty commands for one claim in one batch one wins, and forty-nine refu
   expect(all.filter(({ outcome }) => outcome === 'ok')).toHaveLength(1);
   expect(all.filter(({ outcome }) => outcome === 'lost')).toHaveLength(49);
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  expect(events.filter(({ type }) => type === 'replay_denied')).toHaveLength(49);
+  expect(events.filter(({ type }) => type === 'payment_replay_denied')).toHaveLength(49);
 });
 
 test('the ledger refuses UPDATE, DELETE and TRUNCATE, also from its owner', async () => {

@@ -40,7 +40,7 @@ export function refused(code = 'x402_disabled'): LedgerEvent {
 
 export function replayDenied(): LedgerEvent {
   return {
-    type: 'replay_denied',
+    type: 'payment_replay_denied',
     data: {
       claim: 'payment',
       network: 'eip155:84532',

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { RecordedEvent } from '../../src/domain/events/event.ts';
 import { LedgerCheck } from '../../src/domain/verify/ledger-check.ts';
-import { countersFrom } from '../../src/domain/events/counters.ts';
+import { countByType, countersFrom } from '../../src/domain/events/counters.ts';
 import { readCounters } from '../../src/store/counters.ts';
 import type { LedgerDatabase } from '../../src/store/database.ts';
 import { readEvents } from '../../src/store/streams.ts';
@@ -22,8 +22,7 @@ export async function ledgerFaults(
 ): Promise<{ events: RecordedEvent[]; faults: string[] }> {
   const events = await allEvents(db);
   const faults = [...orderFaults(events)];
-  const countOf = new Map<string, number>();
-  for (const { type } of events) countOf.set(type, (countOf.get(type) ?? 0) + 1);
+  const countOf = countByType(events);
 
   const { asOfSeq, counters } = await readCounters(db);
   if (asOfSeq !== events.length) faults.push(`the lane has seq ${asOfSeq}, but ${events.length} events`);

@@ -1,5 +1,5 @@
 import { type CounterName, counterNames } from './descriptor.ts';
-import { typesListing } from './event.ts';
+import { type LedgerEvent, typesListing } from './event.ts';
 
 export type Counters = Record<CounterName, number>;
 
@@ -12,4 +12,18 @@ export function countersFrom(countOf: ReadonlyMap<string, number>): Counters {
     types.reduce((sum, type) => sum + (countOf.get(type) ?? 0), 0),
   ]);
   return Object.fromEntries(entries) as Counters;
+}
+
+/** What an event adds to the numbers of events by type: one of its own, and the refusals that it sums. */
+export function* countsOf(event: LedgerEvent): Generator<readonly [type: string, count: number]> {
+  yield [event.type, 1];
+  if (event.type === 'refusals_counted') yield* Object.entries(event.data.counts);
+}
+
+/** The numbers of events by type. */
+export function countByType(events: Iterable<LedgerEvent>): Map<string, number> {
+  const countOf = new Map<string, number>();
+  for (const event of events)
+    for (const [type, count] of countsOf(event)) countOf.set(type, (countOf.get(type) ?? 0) + count);
+  return countOf;
 }

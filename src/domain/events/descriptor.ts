@@ -53,6 +53,8 @@ export const counterNames = [
   'accepted',
   'denied',
   'replay_denied',
+  'payment_replay_denied',
+  'nonce_replay_denied',
   'enqueue_failed',
   'dry_run',
   'quoted',

@@ -11,8 +11,28 @@ const dryRun = z.strictObject({
   code: reason.optional(),
 });
 
+/** The refusals that a client over its budget, or a full lane, leaves as sums. */
+const summedRefusals = [
+  'payment_rejected',
+  'request_refused',
+  'auth_denied',
+  'payment_replay_denied',
+  'nonce_replay_denied',
+  'enqueue_failed',
+  'dry_run_allowed',
+  'dry_run_denied',
+  'dry_run_error',
+] as const;
+export type SummedRefusal = (typeof summedRefusals)[number];
+
 /** Requests that were refused, in streams of their own; a caller can also be refused in its quote's stream. */
 export const requestEvents = {
+  /** Refusals of about one second that have no event of their own; each counts as an event of its type. */
+  refusals_counted: {
+    ...recordOnly,
+    schema: z.strictObject({ counts: z.partialRecord(z.enum(summedRefusals), count.min(1)) }),
+    transition: note,
+  },
   /** A payment was refused before any uniqueness claim was taken. */
   payment_rejected: {
     ...recordOnly,
@@ -53,9 +73,10 @@ export const requestEvents = {
     counters: ['denied'],
     followUps: 'none',
   },
-  replay_denied: {
+  /** The payment, its quote or its payment identifier was used before, for another request. */
+  payment_replay_denied: {
     schema: z.strictObject({
-      claim: z.enum(['payment', 'quote', 'caller_nonce', 'payment_identifier']),
+      claim: z.enum(['payment', 'quote', 'payment_identifier']),
       ...ofPayment,
       // a version 1 payment names no asset
       asset: address.optional(),
@@ -69,7 +90,21 @@ export const requestEvents = {
     reopens: 'none',
     reconciliation: 'none',
     readModels: 'none',
-    counters: ['replay_denied'],
+    counters: ['replay_denied', 'payment_replay_denied'],
+    followUps: 'none',
+  },
+  /** The caller's nonce was used before, by another payment. */
+  nonce_replay_denied: {
+    schema: z.strictObject({ ...ofPayment, quote_digest: hex32 }),
+    transition: note,
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: 'none',
+    counters: ['replay_denied', 'nonce_replay_denied'],
     followUps: 'none',
   },
   enqueue_failed: {

@@ -1,4 +1,5 @@
 import { CreditCheck } from '../credit/postings.ts';
+import { countsOf } from '../events/counters.ts';
 import {
   type EventData,
   eventDescriptors,
@@ -69,7 +70,7 @@ export class LedgerCheck {
     return this.#seq;
   }
 
-  /** Events read so far, by type. */
+  /** Events read so far, by type, with the refusals that are recorded as sums. */
   get counts(): ReadonlyMap<string, number> {
     return this.#counts;
   }
@@ -98,8 +99,9 @@ export class LedgerCheck {
       const [issue] = parsed.error.issues;
       return `the data of ${type} do not match its schema: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`;
     }
-    this.#counts.set(type, (this.#counts.get(type) ?? 0) + 1);
     const event = { type, data: parsed.data } as LedgerEvent;
+    for (const [counted, count] of countsOf(event))
+      this.#counts.set(counted, (this.#counts.get(counted) ?? 0) + count);
     const wrong = this.#apply(event, leaf, known);
     return wrong === undefined ? undefined : `${type} of ${stream}: ${wrong}`;
   }

@@ -37,6 +37,8 @@ const counters = {
   accepted: counter('Paid calls that were enqueued.'),
   denied: counter('Requests whose caller was not permitted.'),
   replay_denied: counter('Requests whose payment or nonce was used before, for another request.'),
+  payment_replay_denied: counter('Those whose payment, quote or payment identifier was used before.'),
+  nonce_replay_denied: counter("Those whose caller's nonce was used before."),
   enqueue_failed: counter('Requests refused before any money moved because the outbox was full.'),
   dry_run: counter('Dry runs, with any result.'),
   quoted: counter('Quotes issued.'),

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import type { RecordedEvent } from '../../../src/domain/events/event.ts';
 import type { Address } from '../../../src/domain/values/primitives.ts';
-import { countersFrom } from '../../../src/domain/events/counters.ts';
+import { countByType, countersFrom } from '../../../src/domain/events/counters.ts';
 import { openDatabase, openPool } from '../../../src/store/database.ts';
 import { ledgerFaults } from '../../support/ledger-faults.ts';
 import type { Records } from '../records.ts';
@@ -106,8 +106,7 @@ async function askForStats({ gateways }: Pick<Participants, 'gateways'>): Promis
 /** The public counters of every gateway must equal the fold of the events. */
 function* statsFaults(stats: readonly Stats[], events: readonly RecordedEvent[]): Generator<string> {
   for (const { gateway, as_of_seq: head, counters } of stats) {
-    const countOf = new Map<string, number>();
-    for (const { type, seq } of events) if (seq <= head) countOf.set(type, (countOf.get(type) ?? 0) + 1);
+    const countOf = countByType(events.filter(({ seq }) => seq <= head));
     const expected = JSON.stringify(sorted(countersFrom(countOf)));
     const found = JSON.stringify(sorted(counters));
     if (found !== expected) yield `gateway ${gateway} reports ${found}, the events give ${expected}`;

@@ -6,7 +6,9 @@ import { countersFrom } from '../../../src/domain/events/counters.ts';
 const contract = {
   accepted: ['enqueued'],
   denied: ['auth_denied'],
-  replay_denied: ['replay_denied'],
+  replay_denied: ['payment_replay_denied', 'nonce_replay_denied'],
+  payment_replay_denied: ['payment_replay_denied'],
+  nonce_replay_denied: ['nonce_replay_denied'],
   enqueue_failed: ['enqueue_failed'],
   dry_run: ['dry_run_allowed', 'dry_run_denied', 'dry_run_error'],
   quoted: ['quote_issued'],

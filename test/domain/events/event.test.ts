@@ -16,7 +16,7 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   spend_paid_out: ['transaction', 'block_number', 'block_hash'],
   payment_rejected: ['quote_digest', 'payer'],
   request_refused: ['service_id', 'job_index', 'quote_digest'],
-  replay_denied: ['quote_digest', 'asset'],
+  payment_replay_denied: ['quote_digest', 'asset'],
   payment_settled: ['block_number', 'block_hash', 'block_time', 'log_index'],
   settlement_unknown: ['transaction'],
   settlement_confirmed: ['block_time'],
@@ -141,7 +141,7 @@ describe('the data of an event', () => {
     ['a reason of 101 characters', 'settlement_failed', { ...ofPayment, reason: 'a'.repeat(101) }],
     ['a reason with a line break', 'settlement_failed', { ...ofPayment, reason: 'timeout\n' }],
     ['an unknown stage', 'payment_rejected', { ...job, stage: 'later', reason: 'late' }],
-    ['an unknown claim', 'replay_denied', { ...ofPayment, claim: 'transfer' }],
+    ['an unknown claim', 'payment_replay_denied', { ...ofPayment, claim: 'transfer' }],
     ['a runner with a slash', 'operator_runner_resumed', { runner: '../echo' }],
     ['nothing at all', 'delivered', {}],
   ] satisfies [string, EventType, object][])('is refused with %s', (_, type, data) => {

@@ -43,7 +43,9 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
   request_refused: { code: 'x402_disabled', ...job, quote_digest: digest },
   payment_verified: { ...ofPayment, by: 'facilitator' },
   auth_passed: { caller: payer, mode: 'payer_is_caller' },
-  replay_denied: { ...ofPayment, claim: 'payment', quote_digest: digest },
+  refusals_counted: { counts: { request_refused: 3, dry_run_denied: 1 } },
+  payment_replay_denied: { ...ofPayment, claim: 'payment', quote_digest: digest },
+  nonce_replay_denied: { ...ofPayment, quote_digest: digest },
   settlement_started: {
     request_id: '0198a1b2-0000-7000-8000-000000000001',
     binding: bytesOf('01', 32),

@@ -111,7 +111,7 @@ export const refundedFor = (nonce: string): LedgerEvent => ({
 });
 export const refunded = refundedFor(firstNonce);
 export const replayDenied: LedgerEvent = {
-  type: 'replay_denied',
+  type: 'payment_replay_denied',
   data: { claim: 'payment', ...named, payment_nonce: secondNonce, payer },
 };
 
