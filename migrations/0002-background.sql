@@ -46,7 +46,8 @@ create table tollbook.payout (
   -- how often that transaction was checked
   checks int not null default 0
 ) with (autovacuum_vacuum_scale_factor = 0.01);
-create index payout_open on tollbook.payout (due_at) where status = 'open';
+create index payout_new on tollbook.payout (expiry nulls first) where status = 'open' and transaction is null;
+create index payout_sent on tollbook.payout (due_at) where status = 'open' and transaction is not null;
 
 -- Spends whose completion starts before they land: the exposure to one prepaid account, over all processes together.
 create table tollbook.spend_exposure (

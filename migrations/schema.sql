@@ -405,7 +405,8 @@ create table tollbook.payout (
   constraint payout_pkey PRIMARY KEY (stream),
   constraint payout_status_check CHECK ((status = ANY (ARRAY['open'::text, 'failed'::text])))
 ) with (autovacuum_vacuum_scale_factor=0.01);
-CREATE INDEX payout_open ON tollbook.payout USING btree (due_at) WHERE (status = 'open'::text);
+CREATE INDEX payout_new ON tollbook.payout USING btree (expiry NULLS FIRST) WHERE ((status = 'open'::text) AND (transaction IS NULL));
+CREATE INDEX payout_sent ON tollbook.payout USING btree (due_at) WHERE ((status = 'open'::text) AND (transaction IS NOT NULL));
 
 create table tollbook.process (
   process_id uuid not null,
@@ -530,6 +531,7 @@ create function tollbook.rate_retry_ms(p_recent bigint[], p_per_minute integer, 
 create function tollbook.record_anchor(p_origin text, p_name text, p_size bigint) returns void language sql volatile security definer; -- 0bc78131535bdace
 create function tollbook.record_reconciliation(p_report text) returns bigint language plpgsql volatile security definer; -- a1edc2376a4ee182
 create function tollbook.refuse_change() returns trigger language plpgsql volatile; -- 0fd214a1ddf4d34e
+create function tollbook.resend_payout(p_stream text, p_reason text) returns void language sql volatile security definer; -- d02a8e5e1a9d0502
 create function tollbook.revoke_api_key(p_key_id bigint) returns boolean language sql volatile security definer; -- 6a5586e07575b4cd
 create function tollbook.revoke_operator_token(p_token_id bigint) returns boolean language sql volatile security definer; -- 9029e9979c3726f3
 create function tollbook.schedule_anchor(p_origin text, p_name text, p_ms integer) returns void language sql volatile security definer; -- 924f8fb279b6c825
@@ -537,7 +539,8 @@ create function tollbook.settle_chat(p_move json, p_now timestamp with time zone
 create function tollbook.take_anchor(p_origin text, p_name text, p_every_ms integer) returns TABLE(size bigint, note text) language sql volatile security definer; -- e3d6ae9256461ed4
 create function tollbook.take_final_settlements(p_network text, p_finalized numeric, p_max integer) returns TABLE(seq bigint, stream text, block_number numeric, block_hash text) language sql volatile security definer; -- 39bb5b7e4ed546b0
 create function tollbook.take_follow_ups(p_topic text, p_network text, p_max integer) returns TABLE(seq bigint, stream text, tries integer, first_search_block numeric, age_secs double precision) language sql volatile security definer; -- 34f9328144d31724
-create function tollbook.take_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer, transaction text, checks integer) language sql volatile security definer; -- 7cd4eb17df9b7a23
+create function tollbook.take_new_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer) language sql volatile security definer; -- 9c34cbb6875a627e
+create function tollbook.take_sent_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer, transaction text, checks integer) language sql volatile security definer; -- 57cbeb40962e417a
 create function tollbook.take_unsettled(p_max integer) returns TABLE(call_id bigint, stream text, status text, payment text, age_secs double precision) language sql volatile security definer; -- a958dc58c02cdf37
 create function tollbook.watch_payout(p_stream text, p_transaction text, p_delay_ms integer) returns void language sql volatile security definer; -- 523d1e25bc633d89
 
@@ -583,13 +586,15 @@ grant execute on function tollbook.put_body(uuid,text,bytea) to tollbook_writer;
 grant execute on function tollbook.put_result(bigint,integer,uuid,text,bytea) to tollbook_writer;
 grant execute on function tollbook.record_anchor(text,text,bigint) to tollbook_writer;
 grant execute on function tollbook.record_reconciliation(text) to tollbook_writer;
+grant execute on function tollbook.resend_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.revoke_api_key(bigint) to tollbook_writer;
 grant execute on function tollbook.revoke_operator_token(bigint) to tollbook_writer;
 grant execute on function tollbook.schedule_anchor(text,text,integer) to tollbook_writer;
 grant execute on function tollbook.take_anchor(text,text,integer) to tollbook_writer;
 grant execute on function tollbook.take_final_settlements(text,numeric,integer) to tollbook_writer;
 grant execute on function tollbook.take_follow_ups(text,text,integer) to tollbook_writer;
-grant execute on function tollbook.take_payouts(integer,integer) to tollbook_writer;
+grant execute on function tollbook.take_new_payouts(integer,integer) to tollbook_writer;
+grant execute on function tollbook.take_sent_payouts(integer,integer) to tollbook_writer;
 grant execute on function tollbook.take_unsettled(integer) to tollbook_writer;
 grant execute on function tollbook.watch_payout(text,text,integer) to tollbook_writer;
 grant usage on schema identity to tollbook_writer;

@@ -68,6 +68,7 @@ export const functionSignatures = {
   pull_due_times: { takes: [int], returns: int },
   record_anchor: { takes: [text, text, bigint], returns: nothing },
   record_reconciliation: { takes: [text], returns: bigint },
+  resend_payout: { takes: [text, text], returns: nothing },
   revoke_api_key: { takes: [bigint], returns: boolean },
   revoke_operator_token: { takes: [bigint], returns: boolean },
   schedule_anchor: { takes: [text, text, int], returns: nothing },
@@ -80,9 +81,10 @@ export const functionSignatures = {
     takes: [text, nullable(text), int],
     rows: { seq: bigint, stream: text, tries: int, first_search_block: nullable(numeric), age_secs: float },
   },
-  take_payouts: {
+  take_new_payouts: { takes: [int, int], rows: { stream: text, attempts: int } },
+  take_sent_payouts: {
     takes: [int, int],
-    rows: { stream: text, attempts: int, transaction: nullable(text), checks: int },
+    rows: { stream: text, attempts: int, transaction: text, checks: int },
   },
   take_unsettled: {
     takes: [int],

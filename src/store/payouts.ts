@@ -4,18 +4,21 @@ import { queriesOn } from './database.ts';
 import { callFunction, callTableFunction } from './functions.ts';
 
 /** An earned spend that is to be paid out. */
-export interface DuePayout {
+export interface NewPayout {
   /** `spend:` and the id of its completion. */
   readonly stream: string;
   readonly attempts: number;
-  /** The payout transaction, where one is known: it counts once its block is final. */
-  readonly transaction: Hex | undefined;
+}
+
+/** A payout whose transaction was sent. It counts once its block is final. */
+export interface SentPayout extends NewPayout {
+  readonly transaction: Hex;
   /** How often that transaction was checked. */
   readonly checks: number;
 }
 
 /** A payout that is not done, or that failed for good. */
-export interface OpenPayout extends Pick<DuePayout, 'stream' | 'attempts'> {
+export interface OpenPayout extends NewPayout {
   readonly status: 'open' | 'failed';
   /** An error code. */
   readonly reason: string | undefined;
@@ -27,19 +30,26 @@ export function collectPayouts(pool: pg.Pool, max: number): Promise<number> {
   return callFunction(pool, 'collect_payouts', [max]);
 }
 
-/** Takes up to `max` payouts that are due, for `leaseSecs`: the soonest to expire first. */
-export async function takePayouts(pool: pg.Pool, max: number, leaseSecs: number): Promise<DuePayout[]> {
-  const rows = await callTableFunction(pool, 'take_payouts', [max, leaseSecs]);
-  return rows.map(({ transaction, ...payout }) => ({
-    ...payout,
-    // stored by watchPayout(), from the same type
-    transaction: (transaction ?? undefined) as Hex | undefined,
-  }));
+/** Takes up to `max` due payouts without a transaction, for `leaseSecs`: the soonest to expire first. */
+export function takeNewPayouts(pool: pg.Pool, max: number, leaseSecs: number): Promise<NewPayout[]> {
+  return callTableFunction(pool, 'take_new_payouts', [max, leaseSecs]);
+}
+
+/** Takes up to `max` payouts whose transaction is to be checked, for `leaseSecs`: the longest due first. */
+export async function takeSentPayouts(pool: pg.Pool, max: number, leaseSecs: number): Promise<SentPayout[]> {
+  const rows = await callTableFunction(pool, 'take_sent_payouts', [max, leaseSecs]);
+  // stored by watchPayout(), from the same type
+  return rows.map((row) => ({ ...row, transaction: row.transaction as Hex }));
 }
 
 /** Records the payout transaction of a spend; it is checked again after `delayMs`. */
 export function watchPayout(pool: pg.Pool, stream: string, transaction: Hex, delayMs: number): Promise<void> {
   return callFunction(pool, 'watch_payout', [stream, transaction, delayMs]);
+}
+
+/** The payout's transaction will not land: it is due at once as a new payout. */
+export function resendPayout(pool: pg.Pool, stream: string, reason: string): Promise<void> {
+  return callFunction(pool, 'resend_payout', [stream, reason]);
 }
 
 /** Tries a payout again after `delayMs`. */

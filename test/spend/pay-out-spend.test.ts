@@ -8,8 +8,9 @@ import type { Hex } from '../../src/domain/values/primitives.ts';
 import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
 import type { CreditsAnswer } from '../../src/peers/prepaid/prepaid-contract.ts';
 import type { SpendContext } from '../../src/spend/context.ts';
-import { collectPayouts, takePayouts } from '../../src/store/payouts.ts';
+import { collectPayouts, takeNewPayouts, takeSentPayouts } from '../../src/store/payouts.ts';
 import { readStream } from '../../src/store/streams.ts';
+import { startSpendPayouts } from '../../src/workers/spend-payouts.ts';
 import { startRpcStub } from '../peers/rpc/rpc-stub.ts';
 import {
   type Payouts,
@@ -24,6 +25,7 @@ import {
 import { tollbook } from '../support/program.ts';
 import { operator } from '../support/spend.ts';
 import { spendEventsOf, useSpendChain } from '../support/spend-gateway.ts';
+import { eventually } from '../support/wait.ts';
 
 type Landed = Extract<CreditsAnswer, { kind: 'landed' }>;
 
@@ -126,7 +128,7 @@ test('a spend whose block was reorganized out is landed again', async () => {
   const auth = await (await spends.account()).sign();
   await earned(payouts, auth);
   await runOnce(payouts);
-  expect(await troubles(payouts.database)).toEqual([['open', 1, 'landed_again']]);
+  expect(await troubles(payouts.database)).toEqual([['open', 1, 'landing_again']]);
   await payouts.database.moveClock(60);
   expect(await finish(payouts, auth)).toEqual(paid);
 });
@@ -215,7 +217,7 @@ test('of several due spends the one that expires first is paid out first', async
   }
   const taken = async (max: number) =>
     Promise.all(
-      (await takePayouts(payouts.database.pool, max, 60)).map(async ({ stream }) => {
+      (await takeNewPayouts(payouts.database.pool, max, 60)).map(async ({ stream }) => {
         const { events } = await readStream(payouts.database.pool, stream);
         const [accepted] = events;
         return accepted?.type === 'spend_accepted' ? BigInt(accepted.data.expiry) - nowSecs : undefined;
@@ -223,6 +225,49 @@ test('of several due spends the one that expires first is paid out first', async
     );
   expect(await taken(1)).toEqual([4_000n]);
   expect(await taken(2)).toEqual([5_000n, 6_000n]);
+});
+
+const countAt = (blockTag: 'latest' | 'pending') =>
+  node().extend(publicActions).getTransactionCount({ address: operator, blockTag });
+/** Of the operator, sent and in no block yet. */
+const pendingTransactions = async () => (await countAt('pending')) - (await countAt('latest'));
+
+test('a payout transaction that does not land delays no payout of another spend', async () => {
+  const payouts = await setUp();
+  const auths = await Promise.all([1, 2].map(async () => (await spends.account()).sign()));
+  for (const auth of auths) await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
+  const stalled = await spends.stall();
+  const worker = startSpendPayouts(payouts.spending);
+  try {
+    const sentSoFar = async (): Promise<number> => {
+      const text = 'select from tollbook.payout where transaction is not null';
+      return (await payouts.database.pool.query(text)).rowCount ?? 0;
+    };
+    await earned(payouts, auths[0]!);
+    await eventually(async () => expect(await pendingTransactions()).toBe(1));
+    await earned(payouts, auths[1]!);
+    await eventually(async () => expect(await pendingTransactions()).toBe(2));
+    await eventually(async () => expect(await sentSoFar()).toBe(2));
+  } finally {
+    await stalled.resume();
+    await worker.stop();
+  }
+  for (const auth of auths) expect(await finish(payouts, auth)).toEqual(paid);
+});
+
+test('payouts that wait for finality take no turn from new ones, however early they expire', async () => {
+  const { database } = await setUp();
+  await database.asOwner((owner) =>
+    owner.query(
+      `insert into tollbook.payout (stream, expiry, transaction, due_at, created_at)
+       select 'spend:sent-' || at, at, '0xaa', tollbook.clock(), tollbook.clock() from generate_series(1, 20) at
+       union all
+       select 'spend:new-' || at, at, null, tollbook.clock(), tollbook.clock() from generate_series(1001, 1002) at`,
+    ),
+  );
+  const taken = await takeNewPayouts(database.pool, 16, 60);
+  expect(taken.map(({ stream }) => stream)).toEqual(['spend:new-1001', 'spend:new-1002']);
+  expect(await takeSentPayouts(database.pool, 16, 60)).toHaveLength(16);
 });
 
 // from here on the chain's clock is moved

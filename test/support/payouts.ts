@@ -6,13 +6,14 @@ import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
 import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
 import { createPrepaidContract, type CreditsAnswer } from '../../src/peers/prepaid/prepaid-contract.ts';
+import { followPayout } from '../../src/spend/follow-payout.ts';
 import { payOutSpend } from '../../src/spend/pay-out-spend.ts';
 import { createOperatorBalance } from '../../src/spend/operator-balance.ts';
 import { acceptSpend } from '../../src/spend/accept-spend.ts';
 import type { SpendContext } from '../../src/spend/context.ts';
 import { createSpendQueue } from '../../src/spend/spend-queue.ts';
 import { earnSpend, recordAuthorized } from '../../src/spend/record-spend.ts';
-import { collectPayouts, listTroubledPayouts, takePayouts } from '../../src/store/payouts.ts';
+import { collectPayouts, listTroubledPayouts, takeNewPayouts, takeSentPayouts } from '../../src/store/payouts.ts';
 import { laneOn } from './credit.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
 import { type SpendChain, spendEventsOf } from './spend-gateway.ts';
@@ -75,17 +76,19 @@ export async function earned({ spending }: Payouts, auth: SpendAuth, landed?: La
   expect(await earnSpend(spending, result.spend)).toBe(true);
 }
 
-/** One round of the payout worker. */
+/** One round of the payout worker: what was sent before is checked, then new ones are sent. How many were due. */
 export async function runOnce({ spending }: Payouts): Promise<number> {
   await collectPayouts(spending.pool, 1_000);
-  const due = await takePayouts(spending.pool, 16, 60);
-  await Promise.all(due.map((spend) => payOutSpend(spending, spend)));
-  return due.length;
+  const sent = await takeSentPayouts(spending.pool, 16, 60);
+  await Promise.all(sent.map((payout) => followPayout(spending, payout)));
+  const due = await takeNewPayouts(spending.pool, 16, 60);
+  await Promise.all(due.map((payout) => payOutSpend(spending, payout)));
+  return sent.length + due.length;
 }
 
 export async function dueSpends({ spending }: Payouts) {
   await collectPayouts(spending.pool, 1_000);
-  return takePayouts(spending.pool, 16, 0);
+  return takeNewPayouts(spending.pool, 16, 0);
 }
 
 /** Runs the payout worker and mines blocks until the spend's stream has ended. */

@@ -56,10 +56,15 @@ export interface PrepaidContract {
   getAccount(commitment: Hex, at?: BlockTag): Promise<RpcAnswer<CreditsAccount | undefined>>;
   /** An authorized spend as of a block, by default the latest; undefined in the answer when there is none. */
   getSpendAuth(authHash: Hex, at?: BlockTag): Promise<RpcAnswer<SpendRecord | undefined>>;
-  /** Lands a spend, waiting up to `waitMs`. Safe to repeat: the contract accepts a nonce once. */
+  /** Lands a spend, waiting up to `waitMs`; with 0 it is only sent. Safe to repeat: the contract accepts a nonce once. */
   authorizeSpend(auth: SpendAuth, waitMs: number): Promise<CreditsAnswer>;
   /** Has the whole amount of an authorized spend paid to `recipient`. Safe to repeat. */
   claimPayment(authHash: Hex, recipient: Address, waitMs: number): Promise<CreditsAnswer>;
+  /**
+   * Helps a payout transaction that has not landed; see `TransactionSender.follow`. Answers with the transaction that may still
+   * land; undefined where there is none.
+   */
+  followPayment(authHash: Hex, recipient: Address, transaction: Hex): Promise<RpcAnswer<Hex | undefined>>;
   /** How a spend ended, by the contract's logs from a time (Unix seconds) to the latest block. */
   findSpendEnd(authHash: Hex, sinceSecs: number): Promise<RpcAnswer<SpendEnd | undefined>>;
   /** The block of a successful transaction; undefined in the answer when no block includes it. */
@@ -114,10 +119,9 @@ export function createPrepaidContract(options: CreditsOptions): PrepaidContract 
     authorizeSpend(auth, waitMs) {
       return send(encodeFunctionData({ abi, functionName: 'authorizeSpend', args: [auth] }), waitMs);
     },
-    claimPayment(authHash, recipient, waitMs) {
-      const args = [authHash, recipient] as const;
-      return send(encodeFunctionData({ abi, functionName: 'claimPayment', args }), waitMs);
-    },
+    claimPayment: (authHash, recipient, waitMs) => send(claimData(authHash, recipient), waitMs),
+    followPayment: (authHash, recipient, transaction) =>
+      sender.follow({ to: contract, data: claimData(authHash, recipient) }, transaction),
     findSpendEnd: (authHash, sinceSecs) => findSpendEnd(ask, contract, authHash, sinceSecs),
     findLanded: (transaction) => findLanded(ask, transaction),
     finalityOf: (landed) => finalityOf(ask, askFinalized, landed),
@@ -135,6 +139,9 @@ const abi = parseAbi([
   'function authorizeSpend(SpendAuth auth) returns (bytes32)',
   'function claimPayment(bytes32 authHash, address recipient)',
 ]);
+function claimData(authHash: Hex, recipient: Address): Hex {
+  return encodeFunctionData({ abi, functionName: 'claimPayment', args: [authHash, recipient] });
+}
 const accountSelector = toFunctionSelector('getAccount(bytes32)');
 const spendSelector = toFunctionSelector('getSpendAuth(bytes32)');
 

@@ -13,6 +13,7 @@ import { spendAuthHash } from '../../../src/domain/spend/spend-auth.ts';
 import { createPrepaidContract, type CreditsOptions } from '../../../src/peers/prepaid/prepaid-contract.ts';
 import { useChain } from '../../support/devnet.ts';
 import { operator, signSpend } from '../../support/spend.ts';
+import { startRpcProxy } from '../../support/rpc-proxy.ts';
 import { eventually } from '../../support/wait.ts';
 import { startRpcStub, succeed } from '../rpc/rpc-stub.ts';
 
@@ -213,6 +214,55 @@ test('a transaction whose fee is too low is sent again with a higher fee and the
   });
   expect(await (await sent)()).toMatchObject({ kind: 'landed' });
   expect(await node().getTransactionCount({ address: operator })).toBe(count + 1);
+});
+
+test('a payout that does not land is raised by whichever process follows it, and gets no second nonce', async () => {
+  const auth = await signed(await account());
+  const authHash = spendAuthHash(auth);
+  const proxy = await startRpcProxy(chain.rpcUrl);
+  // as nodes that estimate on the latest block
+  proxy.lie = ({ method }) => (method === 'eth_estimateGas' ? { result: '0x30d40' } : undefined);
+  const first = creditsOn({ rpcUrl: proxy.url });
+  expect(await first.authorizeSpend(auth, waitMs)).toMatchObject({ kind: 'landed' });
+  const count = await node().getTransactionCount({ address: operator });
+  await stalled(async () => {
+    const sent = await first.claimPayment(authHash, operator, 0);
+    expect(await first.claimPayment(authHash, operator, 0)).toEqual(sent);
+    const transaction = sent.kind === 'unknown' ? sent.transaction : '0x';
+    // the transactions of others have raised the fees
+    proxy.lie = ({ method, params }) =>
+      method === 'eth_getBlockByNumber' && params[0] === 'latest'
+        ? { result: { baseFeePerGas: '0x174876e800' } }
+        : undefined;
+    // as after a restart: this process has not sent it
+    const second = creditsOn({ rpcUrl: proxy.url });
+    const raised = await eventually(async () => {
+      const followed = await second.followPayment(authHash, operator, transaction);
+      if (followed.kind === 'answer' && followed.value !== transaction) return followed.value;
+      throw new Error('its fee was not raised yet');
+    });
+    await node().mine({ blocks: 1 });
+    expect(await second.findLanded(raised!)).toMatchObject({ value: { transaction: raised } });
+  });
+  expect(await first.getSpendAuth(authHash)).toMatchObject({ value: { claimed: true } });
+  expect(await node().getTransactionCount({ address: operator })).toBe(count + 1);
+});
+
+test('a payout that the node has dropped is sent again by its process, and is gone for another one', async () => {
+  const auth = await signed(await account());
+  const authHash = spendAuthHash(auth);
+  const credits = creditsOn();
+  expect(await credits.authorizeSpend(auth, waitMs)).toMatchObject({ kind: 'landed' });
+  const hash = await stalled(async () => {
+    const sent = await credits.claimPayment(authHash, operator, 0);
+    const transaction = sent.kind === 'unknown' ? sent.transaction : '0x';
+    await node().dropTransaction({ hash: transaction });
+    const gone = await creditsOn().followPayment(authHash, operator, transaction);
+    expect(gone).toEqual({ kind: 'answer', value: undefined });
+    return transaction;
+  });
+  expect(await credits.followPayment(authHash, operator, hash)).toEqual({ kind: 'answer', value: hash });
+  expect(await credits.getSpendAuth(authHash)).toMatchObject({ value: { claimed: true } });
 });
 
 test('a key without ether sends nothing, and reports not_sent', async () => {
