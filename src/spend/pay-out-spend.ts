@@ -67,7 +67,8 @@ async function landAgain(
 ): Promise<PayoutOutcome> {
   if (isLanding(settings, reading)) return { kind: 'retry', reason: 'landing' };
   const answer = await prepaid.authorizeSpend(auth, waitMs);
-  if (answer.kind === 'landed' || answer.kind === 'unknown') return { kind: 'retry', reason: 'landing_again' };
+  if (answer.kind === 'landed' || answer.kind === 'unknown')
+    return { kind: 'retry', reason: 'landing_again' };
   const isLost =
     answer.kind === 'reverted' && (isExpired(auth, reading) || (await isNonceUsed(prepaid, auth)));
   const wasAuthorized = reading.events.some(({ type }) => type === 'spend_authorized');

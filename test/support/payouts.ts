@@ -13,7 +13,12 @@ import { acceptSpend } from '../../src/spend/accept-spend.ts';
 import type { SpendContext } from '../../src/spend/context.ts';
 import { createSpendQueue } from '../../src/spend/spend-queue.ts';
 import { earnSpend, recordAuthorized } from '../../src/spend/record-spend.ts';
-import { collectPayouts, listTroubledPayouts, takeNewPayouts, takeSentPayouts } from '../../src/store/payouts.ts';
+import {
+  collectPayouts,
+  listTroubledPayouts,
+  takeNewPayouts,
+  takeSentPayouts,
+} from '../../src/store/payouts.ts';
 import { laneOn } from './credit.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
 import { type SpendChain, spendEventsOf } from './spend-gateway.ts';
