@@ -8,9 +8,6 @@ import { findUnsettled } from '../store/unsettled.ts';
 import type { JobsContext } from './context.ts';
 import { recordDecision } from './record-settlement.ts';
 
-/** The first settle request of a payment may take this long, whatever is configured. */
-const firstSettleMs = 60_000;
-
 /** An operator's own knowledge about a settlement, with the evidence for it. */
 export interface OperatorResolution {
   /** The transaction that paid, or that there is none. */
@@ -26,8 +23,8 @@ export type OperatorResolutionResult =
   | { readonly kind: 'not_open' }
   /** Several payments of that quote are open. */
   | { readonly kind: 'ambiguous' }
-  /** Its first settle request may still be under way. */
-  | { readonly kind: 'too_young' }
+  /** Its authorization has not expired: a settle request under way may still move the money. */
+  | { readonly kind: 'not_expired' }
   /** The chain says otherwise: the transaction does not carry the transfer. */
   | { readonly kind: 'contradicted' }
   | { readonly kind: 'chain_unavailable' }
@@ -46,7 +43,8 @@ export async function resolveSettlementByOperator(
   resolution: OperatorResolution,
   chainOf: (network: string) => Chain | undefined,
 ): Promise<OperatorResolutionResult> {
-  const quote = foldQuote((await readStream(ledger.pool, digest)).events);
+  const { events, nowSecs } = await readStream(ledger.pool, digest);
+  const quote = foldQuote(events);
   const open = quote.payments.filter(
     ({ status }) => status === 'settling' || status === 'settlement_unknown',
   );
@@ -54,18 +52,19 @@ export async function resolveSettlementByOperator(
   if (!known) return { kind: 'not_open' };
   if (others.length > 0) return { kind: 'ambiguous' };
   const payment = paymentFromData(known.payment);
+  if (resolution.result.kind === 'unpaid' && payment.validBefore >= BigInt(nowSecs))
+    return { kind: 'not_expired' };
   const waiting = (await findUnsettled(ledger.db, digest)).find(
     (call) => call.payment === paymentKey(payment),
   );
   if (!waiting && !known.call) return { kind: 'not_open' };
-  const isYoung = waiting !== undefined && waiting.age_secs * 1_000 < firstSettleMs;
-  if (known.status === 'settling' && resolution.result.kind === 'unpaid' && isYoung)
-    return { kind: 'too_young' };
   const checked = await checkOnChain(payment, resolution, chainOf(payment.network));
-  if (checked.kind === 'contradicted' || checked.kind === 'chain_unavailable') return checked;
+  if (checked.kind !== 'paid_by_operator' && checked.kind !== 'unpaid_by_operator') return checked;
   const state = settlementState(known, waiting?.call_id);
   const recorded = await recordDecision(ledger, { digest, version: quote.version, state }, checked);
-  return recorded.kind === 'stale' || recorded.kind === 'lease_lost' ? { kind: 'superseded' } : recorded;
+  // any event moves the stream, such as one that says that the settlement is overdue
+  if (recorded.kind === 'stale') return resolveSettlementByOperator(ledger, digest, resolution, chainOf);
+  return recorded.kind === 'lease_lost' ? { kind: 'superseded' } : recorded;
 }
 
 /** The outcome to record, unless the chain contradicts it. */
@@ -75,14 +74,18 @@ async function checkOnChain(
   chain: Chain | undefined,
 ): Promise<
   | Extract<SettlementOutcome, { kind: 'paid_by_operator' | 'unpaid_by_operator' }>
-  | { readonly kind: 'contradicted' }
-  | { readonly kind: 'chain_unavailable' }
+  | { readonly kind: 'contradicted' | 'chain_unavailable' | 'not_expired' }
 > {
   const by = { evidence, operator };
   if (result.kind === 'unpaid') {
-    const state = await chain?.isUsed(expectedTransfer(payment));
-    if (state?.kind === 'unavailable') return { kind: 'chain_unavailable' };
-    return state?.used ? { kind: 'contradicted' } : { kind: 'unpaid_by_operator', ...by };
+    if (!chain) return { kind: 'unpaid_by_operator', ...by };
+    const latest = await chain.latestBlock();
+    if (latest.kind === 'unavailable') return { kind: 'chain_unavailable' };
+    // a block is what uses an authorization, so its time counts as well
+    if (payment.validBefore > BigInt(latest.block.timestampSecs)) return { kind: 'not_expired' };
+    const state = await chain.isUsed(expectedTransfer(payment));
+    if (state.kind === 'unavailable') return { kind: 'chain_unavailable' };
+    return state.used ? { kind: 'contradicted' } : { kind: 'unpaid_by_operator', ...by };
   }
   const { transaction } = result;
   const found = await chain?.findSettlement(transaction, expectedTransfer(payment));

@@ -10,7 +10,7 @@ import { findByKey, findTakenBack } from './find-payment.ts';
 import { findSettlement } from './find-settlement.ts';
 import { type JobsContext, nowSecs } from './context.ts';
 import { requestSettlement } from './settle-payment.ts';
-import { recordDecision, recordOutcome, type StartedPayment } from './record-settlement.ts';
+import { recordDecision, recordOutcome, type StartedPayment, type Superseded } from './record-settlement.ts';
 
 /** Names an open settlement; without a call id if a runner has its call. */
 export type OpenSettlement = Pick<UnsettledCall, 'stream' | 'payment' | 'ageSecs'> &
@@ -140,7 +140,18 @@ function stillOpen({ reason }: PaymentState, otherwise: string): Finding {
   return { kind: 'open', reason: reason ?? otherwise };
 }
 
-async function settleAgain(context: JobsContext, { open, started }: Unresolved): Promise<Outcome> {
+/**
+ * Settles an open payment once more. The process that started it may have got a definite failure that is not recorded yet. An
+ * outcome on record makes that verdict void, so one is appended before money can move: only then is the request sent.
+ */
+async function settleAgain(
+  context: JobsContext,
+  { open, started, known }: Unresolved,
+): Promise<Outcome | Superseded> {
+  if (known.status === 'settling') {
+    const recorded = await recordOutcome(context, started, { kind: 'unknown', reason: 'no_outcome_recorded' });
+    if (recorded.kind !== 'unknown') return { kind: 'superseded' };
+  }
   const { facilitatorSettleTimeoutMs: settleTimeoutMs } = context.settings;
   const { callId, ageSecs } = open;
   // other processes do not settle it meanwhile

@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import type pg from 'pg';
 import type { LedgerDatabase } from './database.ts';
 import { callFunction, callTableFunction } from './functions.ts';
@@ -44,16 +43,10 @@ export async function listUnsettled(db: LedgerDatabase, limit: number) {
 
 /** The calls of a quote that are not settled. */
 export async function findUnsettled(db: LedgerDatabase, stream: string) {
-  return (
-    db
-      .selectFrom('tollbook.call')
-      .select(['call_id', 'payment', 'status'])
-      // the call's own time: its events' time never goes back, so it may be ahead of the clock
-      .select(({ ref }) =>
-        sql<number>`extract(epoch from tollbook.clock() - ${ref('created_at')})::float8`.as('age_secs'),
-      )
-      .where('status', 'in', ['pending', 'watched'])
-      .where('stream', '=', stream)
-      .execute()
-  );
+  return db
+    .selectFrom('tollbook.call')
+    .select(['call_id', 'payment', 'status'])
+    .where('status', 'in', ['pending', 'watched'])
+    .where('stream', '=', stream)
+    .execute();
 }

@@ -89,6 +89,19 @@ export const plants: readonly Plant[] = [
     caughtBy: ['wrong_work'],
   },
   {
+    name: 'settled-again-without-a-fence',
+    edits: [
+      {
+        file: 'src/jobs/resolve-settlement.ts',
+        find: `  if (known.status === 'settling') {
+    const recorded`,
+        replace: `  if (known.status !== 'settling' && known.status !== 'settlement_unknown') {
+    const recorded`,
+      },
+    ],
+    caughtBy: ['refused_though_paid'],
+  },
+  {
     name: 'one-log-proves-two-payments',
     edits: [
       {

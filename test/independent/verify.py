@@ -214,7 +214,7 @@ PAYMENT_MOVES = {
     "payment_settled": (UNPAID, "settled"),
     "settlement_confirmed": ({"settled"}, None),
     "settlement_disproved": ({"settled"}, "settlement_unknown"),
-    "settlement_reorged": ({"settled"}, "settling"),
+    "settlement_reorged": ({"settled"}, "settlement_unknown"),
     "refunded": ({"settled"}, None),
     "settlement_overdue": ({"settling", "settlement_unknown"}, None),
     "operator_settlement_resolved": ({"settling", "settlement_unknown"}, None),

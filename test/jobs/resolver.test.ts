@@ -6,6 +6,7 @@ import { cancelPayment, landPayment } from '../support/onchain.ts';
 import { offerOf, type Payment, quoteAndSign, signOffer } from '../support/payer.ts';
 import { startTollbook } from '../support/program.ts';
 import { startRpcProxy } from '../support/rpc-proxy.ts';
+import { startSilentProxy } from '../support/silent-proxy.ts';
 import { eventually } from '../support/wait.ts';
 import {
   behindProxy,
@@ -157,16 +158,16 @@ describe('a settlement of unknown outcome', () => {
   });
 });
 
-describe('a payment that failed before anything was broadcast', () => {
-  const refusal = {
-    answer: {
-      success: false,
-      errorReason: 'invalid_exact_evm_insufficient_balance',
-      transaction: '',
-      network: 'eip155:84532',
-    },
-  };
+const refusal = {
+  answer: {
+    success: false,
+    errorReason: 'invalid_exact_evm_insufficient_balance',
+    transaction: '',
+    network: 'eip155:84532',
+  },
+};
 
+describe('a payment that failed before anything was broadcast', () => {
   test('and lands later gets its own call, and the payment that took its quote keeps its call and receipt', async () => {
     const { proxy, database, gateway, runner } = await behindProxy(chain);
     const offer = offerOf(await gateway.post(job, { body: 'x' }));
@@ -200,6 +201,34 @@ describe('a payment that failed before anything was broadcast', () => {
     );
     const types = await typesOf(digestOf(payment));
     expect(types.filter((type) => type === 'settlement_failed')).toHaveLength(1);
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+});
+
+describe('a verdict of failure', () => {
+  test('that is recorded after another gateway has settled the payment again is never answered with 402', async () => {
+    const { proxy, database, setup } = await behindProxy(chain);
+    const link = await startSilentProxy(database);
+    const stalled = await startTestGateway({ ...setup, database: { ...database, url: link.url } });
+    const payment = await quoteAndSign(stalled, job, 'x');
+    const before = await chain.balance(payTo);
+    const verdict = Promise.withResolvers<object>();
+    proxy.faults.settle = { answer: verdict.promise };
+    const answer = pay(stalled, payment);
+    await eventually(() => expect(proxy.seen).toContain('settle'));
+    // the first gateway gets its verdict and cannot record it; the other one settles the payment and gets no answer
+    link.stall();
+    verdict.resolve(refusal.answer);
+    proxy.faults.settle = 'cut_after';
+    await database.moveClock(60);
+    await eventually(async () => expect(await chain.balance(payTo)).toBe(before + price));
+    link.resume();
+    const pending = { status: 503, json: { code: 'settlement_pending' } };
+    expect(await answer).toMatchObject(pending);
+    expect(await pay(stalled, payment)).toMatchObject(pending);
+    await database.moveClock(120);
+    await reaches(stalled, payment, 'completed');
+    expect(await chain.balance(payTo)).toBe(before + price);
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 });
@@ -269,10 +298,20 @@ describe("an operator's decision", () => {
 
   test('that a settlement is unpaid fails it, and a transfer that still lands gets its call', async () => {
     const { database, gateway, payment } = await openPayment();
+    await database.moveClock(400);
     expect((await resolve(database, digestOf(payment), '--unpaid', ...words)).code).toBe(0);
     expect((await receiptOf(gateway, payment)).state).toBe('settlement_failed');
     await landPayment(chain.rpcUrl, payment);
+    await database.moveClock(600);
     await reaches(gateway, payment, 'completed');
+  });
+
+  test('that a settlement is unpaid is refused while its authorization can still be settled', async () => {
+    const { database, gateway, payment } = await openPayment();
+    const ended = await resolve(database, digestOf(payment), '--unpaid', ...words);
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain('its authorization has not expired');
+    expect((await receiptOf(gateway, payment)).state).toBe('settlement_unknown');
   });
 
   test.each([

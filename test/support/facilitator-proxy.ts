@@ -12,7 +12,7 @@ export type Fault =
   | 'hang'
   | 'cut_before'
   | 'cut_after'
-  | { readonly answer: object }
+  | { readonly answer: object | Promise<object> }
   /** Forwards it and changes the answer. */
   | { readonly change: (answer: Record<string, unknown>) => object | Promise<object> };
 
@@ -62,7 +62,7 @@ async function misbehave(fault: Fault, target: string, request: IncomingMessage,
   if (fault === 'server_error') return send(502, 'text/html', 'Bad Gateway');
   if (fault === 'cut_before') return void request.socket.destroy();
   if (typeof fault === 'object' && 'answer' in fault)
-    return send(200, 'application/json', JSON.stringify(fault.answer));
+    return send(200, 'application/json', JSON.stringify(await fault.answer));
   const method = request.method ?? 'GET';
   const passed = await fetch(target + (request.url ?? ''), method === 'GET' ? {} : { method, body });
   const text = await passed.text();

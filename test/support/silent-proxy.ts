@@ -7,13 +7,15 @@ import type { TestDatabase } from './database.ts';
 
 /**
  * A proxy between a process and PostgreSQL. A silenced connection stays open without further data, like one whose
- * network state was lost; new connections pass.
+ * network state was lost; new connections pass. While the proxy is stalled, connections open and nothing passes.
  */
 export async function startSilentProxy(database: TestDatabase) {
   const { host, port, user = '', password, database: name = '' } = new pg.Client(database.url);
   const connect = () =>
     host.startsWith('/') ? net.connect(`${host}/.s.PGSQL.${port}`) : net.connect(port, host);
   const open = new Map<Socket, Socket>();
+  let isStalled = false;
+  const connectBoth = (client: Socket, upstream: Socket): void => void client.pipe(upstream).pipe(client);
   const server = net.createServer((client) => {
     const upstream = connect();
     open.set(client, upstream);
@@ -24,7 +26,7 @@ export async function startSilentProxy(database: TestDatabase) {
         upstream.destroy();
       });
     upstream.on('error', () => {}).on('close', () => client.destroy());
-    client.pipe(upstream).pipe(client);
+    if (!isStalled) connectBoth(client, upstream);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -40,6 +42,18 @@ export async function startSilentProxy(database: TestDatabase) {
   return {
     url: `postgres://${credentials}@127.0.0.1:${boundPort(server)}/${name}`,
     connections: () => open.size,
+    /** Holds back everything that is sent from now on, until `resume()`. */
+    stall(): void {
+      isStalled = true;
+      for (const [client, upstream] of open) {
+        client.unpipe(upstream);
+        upstream.unpipe(client);
+      }
+    },
+    resume(): void {
+      isStalled = false;
+      for (const [client, upstream] of open) connectBoth(client, upstream);
+    },
     /** Silences all connections that are open now. */
     silence(): void {
       for (const [client, upstream] of open) {

@@ -213,7 +213,7 @@ export const paymentEvents = {
       block_hash: hex32,
       call: callOutcome,
     }),
-    transition: { of: 'payment', from: settled, to: 'settling' },
+    transition: { of: 'payment', from: settled, to: 'settlement_unknown' },
     quoteState: 'changes',
     uniqueness: 'releases',
     credit: 'none',

@@ -116,7 +116,11 @@ function changeBy(event: EventOf<ProgressType>, { settled, hints, call }: Paymen
       return { ...unsettledBy(event.data, hints, call), status: 'settlement_unknown', reason } as const;
     }
     case 'settlement_reorged':
-      return { ...unsettledBy(event.data, hints, call), status: 'settling' } as const;
+      return {
+        ...unsettledBy(event.data, hints, call),
+        status: 'settlement_unknown',
+        reason: 'reorged',
+      } as const;
     case 'settlement_overdue':
       return { isOverdue: true };
     case 'refunded': {

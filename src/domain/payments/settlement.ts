@@ -129,6 +129,7 @@ export function decide(state: SettlementState, outcome: SettlementOutcome): Sett
     case 'settled':
       return status === 'settled' ? superseded : settle(state, outcome);
     case 'failed':
+      // only as the first outcome of all: after any other the payment may have been settled again meanwhile
       return status === 'settling' ? fail(state, outcome.reason, 'watch') : superseded;
     case 'void':
       return isOpen ? fail(state, outcome.reason, 'remove') : remove(state);

@@ -17,7 +17,7 @@ const paymentSteps: Partial<Record<EventType, { from: readonly PaymentState[]; t
   payment_settled: { from: ['settling', 'unknown', 'failed'], to: 'settled' },
   settlement_confirmed: { from: ['settled'] },
   settlement_disproved: { from: ['settled'], to: 'unknown' },
-  settlement_reorged: { from: ['settled'], to: 'settling' },
+  settlement_reorged: { from: ['settled'], to: 'unknown' },
   enqueued: { from: ['settled'] },
 };
 

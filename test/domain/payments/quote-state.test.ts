@@ -207,7 +207,7 @@ describe('a settlement that was disproved or reorged out', () => {
     expect(summaryOf(events)).toEqual({ state: 'settlement_unknown', paid: null, open: false });
     expect(stateOf(events).payments[0]).toMatchObject({ call: undefined, settled: undefined });
     expect(summaryOf([...paid, reorged('withdrawn')])).toEqual({
-      state: 'settling',
+      state: 'settlement_unknown',
       paid: null,
       open: false,
     });

@@ -22,7 +22,7 @@ export const lateEvents = {
     const job = jobOf(n);
     const { transaction, block_number, block_hash } = job.settled.data;
     const data = { ...job.named, transaction, block_number, block_hash, call: 'kept' };
-    return lateEventsOf(job, completedWith(job), [make('settlement_reorged', data)], 'settling');
+    return lateEventsOf(job, completedWith(job), [make('settlement_reorged', data)], 'settlement_unknown');
   },
   confirmedLate: (n: number) => {
     const job = jobOf(n);

@@ -13,7 +13,8 @@ import { fail, say } from '../../terminal.ts';
 const messages: Readonly<Record<Exclude<OperatorResolutionResult['kind'], 'recorded'>, string>> = {
   not_open: 'no settlement of that quote is open: `tollbook settlements` lists those that are',
   ambiguous: 'several payments of that quote are open: only the gateway can resolve them',
-  too_young: 'its first settlement may still be under way: try again in a minute',
+  not_expired:
+    'its authorization has not expired, so the money can still move: try again when it has, if it is still listed',
   contradicted: 'the chain shows the opposite; nothing was recorded',
   chain_unavailable: 'the chain could not be reached; nothing was recorded',
   transfer_claimed: 'that transaction paid for something else; nothing was recorded',
