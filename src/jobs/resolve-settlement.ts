@@ -149,7 +149,10 @@ async function settleAgain(
   { open, started, known }: Unresolved,
 ): Promise<Outcome | Superseded> {
   if (known.status === 'settling') {
-    const recorded = await recordOutcome(context, started, { kind: 'unknown', reason: 'no_outcome_recorded' });
+    const recorded = await recordOutcome(context, started, {
+      kind: 'unknown',
+      reason: 'no_outcome_recorded',
+    });
     if (recorded.kind !== 'unknown') return { kind: 'superseded' };
   }
   const { facilitatorSettleTimeoutMs: settleTimeoutMs } = context.settings;

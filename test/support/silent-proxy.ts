@@ -15,7 +15,6 @@ export async function startSilentProxy(database: TestDatabase) {
     host.startsWith('/') ? net.connect(`${host}/.s.PGSQL.${port}`) : net.connect(port, host);
   const open = new Map<Socket, Socket>();
   let isStalled = false;
-  const connectBoth = (client: Socket, upstream: Socket): void => void client.pipe(upstream).pipe(client);
   const server = net.createServer((client) => {
     const upstream = connect();
     open.set(client, upstream);
@@ -66,4 +65,8 @@ export async function startSilentProxy(database: TestDatabase) {
     },
     close,
   };
+}
+
+function connectBoth(client: Socket, upstream: Socket): void {
+  client.pipe(upstream).pipe(client);
 }
