@@ -35,8 +35,9 @@ export async function requestChat(
 
 /**
  * Makes an admitted completion: calls an upstream, passes its answer on and settles its cost. An abort of `signal` closes the
- * upstream at once; the work done so far is charged, by a spend with its whole amount. Never throws, and waits for the
- * ledger only up to a time limit, so that the client learns how the completion went.
+ * upstream at once; the work done so far is charged, by a spend with its whole amount. Never throws. Waits for the ledger only
+ * up to a time limit, so that the client learns how the completion went; but until the ledger answers where it has to hold that
+ * a spend is earned, because a delivered answer must be paid, and a refused one must not.
  */
 export async function completeChat(
   context: ChatContext,

@@ -13,8 +13,8 @@ const recordTimeoutMs = 5_000;
 /** Frees a spend's nonce: nothing was delivered for it, and nothing will be paid out. */
 export async function releaseSpend(context: Recording, spend: AcceptedSpend, reason: string): Promise<void> {
   const { record, facts, claim } = spend;
-  const released = record([{ type: 'spend_released', data: { ...facts, reason } }], [claim]);
-  await recordWithin(context, spend, released);
+  const release = record([{ type: 'spend_released', data: { ...facts, reason } }], [claim]);
+  await recordWithin(context, spend, release);
   endUnused(context, spend);
 }
 
@@ -27,13 +27,12 @@ function endUnused({ pool, running, log }: Recording, { facts }: AcceptedSpend):
 
 /**
  * Records that an answer is about to be delivered, which its spend pays for from then on. False when another process has
- * released the spend. While the ledger cannot be reached the event is recorded later: no other process can have released the
- * spend so soon.
+ * released the spend. Waits for the ledger as long as it takes: until it answers, the spend may be earned as well as released,
+ * so neither delivering nor refusing would be right.
  */
 export async function earnSpend(context: Recording, spend: AcceptedSpend): Promise<boolean> {
   const { record, facts } = spend;
-  const earned = record([{ type: 'spend_earned', data: facts }]);
-  return (await recordWithin(context, spend, earned)) !== 'refused';
+  return (await recorded(context, spend, record([{ type: 'spend_earned', data: facts }]))) === 'ok';
 }
 
 /** Records where a spend has landed, without waiting: later events of the spend are recorded after this one. */
@@ -45,15 +44,23 @@ export function recordAuthorized(context: Recording, spend: AcceptedSpend, lande
 
 /** Waits for a record up to a time limit; shutdown waits until it is complete. */
 async function recordWithin(
+  context: Recording,
+  spend: AcceptedSpend,
+  record: Promise<boolean>,
+): Promise<'ok' | 'refused' | typeof late> {
+  return within(recordTimeoutMs, recorded(context, spend, record));
+}
+
+function recorded(
   { running, log }: Recording,
   { facts }: AcceptedSpend,
-  recorded: Promise<boolean>,
-): Promise<'ok' | 'refused' | typeof late> {
-  const outcome = recorded
+  record: Promise<boolean>,
+): Promise<'ok' | 'refused'> {
+  const outcome = record
     .then((isOurs): 'ok' | 'refused' => (isOurs ? 'ok' : 'refused'))
     .catch((err: unknown): 'refused' => {
       log.error({ err, chat_id: facts.chat_id }, 'an event of a spend could not be recorded');
       return 'refused';
     });
-  return within(recordTimeoutMs, running.add(outcome));
+  return running.add(outcome);
 }
