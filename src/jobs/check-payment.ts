@@ -1,5 +1,4 @@
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
-import { isSignedByPayer } from '../domain/payments/payment.ts';
 import { windowError } from '../domain/payments/payment-window.ts';
 import type { AuthMode } from '../domain/payments/job.ts';
 import type { Address } from '../domain/values/primitives.ts';
@@ -13,6 +12,7 @@ import {
 } from './authorize-caller.ts';
 import { payerBudgetKey } from './budget.ts';
 import type { Job, Restriction } from './catalog.ts';
+import { checkSignature, type SignatureCheck } from './check-signature.ts';
 import { type JobsContext, nowSecs } from './context.ts';
 import { findLanded, type Landing } from './find-settlement.ts';
 import type { BoundRequest } from './job-request.ts';
@@ -61,10 +61,18 @@ export async function checkPayment(
   // the caller's headers are checked before any peer is asked
   const found = job.restriction && findCaller(context, request, job, job.restriction, payment.payer);
   if (found?.kind === 'failed') return callerDenied(request, job, found.code, { digest });
-  const verified = await verify(context, request, job, matched);
+  const signed = await checkSignature(context, payment);
+  if (signed.kind === 'unavailable') return refusal(request, 'facilitator_unavailable', { digest });
+  if (signed.kind === 'not_signed') {
+    return rejectedPayment(job, { stage: 'verify', reason: notSigned, quote_digest: digest });
+  }
+  const verified = await verify(context, request, job, matched, signed);
   if (verified.kind === 'refusal') return verified;
   return checkVerified(context, request, job, { ...matched, ...verified }, found);
 }
+
+/** The facilitators' own reason for it. */
+const notSigned = 'invalid_exact_evm_signature';
 
 type VerifiedPayment = Omit<MatchedPayment, 'kind'> & Verification;
 
@@ -136,19 +144,21 @@ async function verify(
   request: BoundRequest,
   job: Job,
   { digest, payment, state }: MatchedPayment,
+  signed: SignatureCheck,
 ): Promise<(Verification & { readonly kind: 'verified' }) | JobRefusal> {
   const { facilitator, offers } = context;
   const isSkipped = !context.settings.facilitatorVerify && job.mode === 'public_paid';
   const canBeSettled = !facilitator.isCircuitOpen() && offers.isSettled(payment);
-  if (isSkipped && canBeSettled && isSignedByPayer(payment)) return verifiedBy('signature');
+  if (isSkipped && canBeSettled && signed.kind === 'signed') return verifiedBy('signature');
   const unavailable = refusal(request, 'facilitator_unavailable', { digest });
-  const answer = await facilitator.verify(facilitatorRequest(payment, digest));
+  const source = { payer: payment.payer, client: request.client };
+  const answer = await facilitator.verify(facilitatorRequest(payment, digest), source);
   if (answer.kind === 'invalid') {
     const landing = await findLanded(context, payment, state.quote?.issued_at ?? nowSecs(context));
     if (landing.kind === 'landed') return verifiedBy('chain', landing);
     if (landing.kind === 'unsure')
       // it may have been used for this very payment, whose client may never come back: settling it shows that
-      return isSignedByPayer(payment) ? verifiedBy('signature') : unavailable;
+      return signed.kind === 'signed' ? verifiedBy('signature') : unavailable;
     const { reason } = answer;
     return rejectedPayment(job, { stage: 'verify', reason, quote_digest: digest, payer: payment.payer });
   }

@@ -24,6 +24,8 @@ export interface JobRequest {
 export interface BoundRequest extends JobRequest {
   readonly bodySha256: Hex;
   readonly binding: Hex;
+  /** The key of its client's budget, by the client address. */
+  readonly client: string;
   /** What it is charged, if it reaches no settlement: to its client address, later to its payer as well. */
   readonly charge: Charge;
 }
@@ -41,8 +43,9 @@ export function bindRequest({ budget }: { readonly budget: Budget }, request: Jo
     callerNonce: nonce === undefined ? undefined : parseNonce(nonce),
   });
   const charge = budget.open();
-  charge.take(addressBudgetKey(request.clientAddress));
-  return { ...request, bodySha256, binding, charge };
+  const client = addressBudgetKey(request.clientAddress);
+  charge.take(client);
+  return { ...request, bodySha256, binding, client, charge };
 }
 
 /** The stream of one request: refusals and dry runs that belong to no payment are recorded here. */

@@ -111,7 +111,7 @@ async function takePayment(
       if (start.kind === 'started') {
         // while its settlement is waited for it takes nothing from the budget
         request.charge.refund();
-        return finishPayment(context, job, start.started, checked.landing);
+        return finishPayment(context, request, job, start.started, checked.landing);
       }
       if (start.kind === 'refusal') return start;
     }

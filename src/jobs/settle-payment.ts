@@ -13,8 +13,10 @@ import { recordOutcome, type StartedPayment, type Superseded } from './record-se
 export async function settlePayment(
   context: JobsContext,
   started: StartedPayment,
+  client: string,
 ): Promise<Outcome | Superseded> {
-  const outcome = await requestSettlement(context, started);
+  const source = { payer: started.state.payment.payer, client };
+  const outcome = await requestSettlement(context, started, { source });
   if (outcome.kind !== 'settled') {
     context.log.warn({ quote_digest: started.digest, reason: outcome.reason }, `settlement ${outcome.kind}`);
   }

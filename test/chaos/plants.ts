@@ -41,7 +41,7 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         file: 'src/jobs/settle-payment.ts',
-        find: `  const outcome = await requestSettlement(context, started);`,
+        find: `  const outcome = await requestSettlement(context, started, { source });`,
         replace: `  const { payment, call } = started.state;
   if (call.kind !== 'waiting') throw new Error('its call does not wait');
   const { callId } = call;
@@ -59,7 +59,7 @@ export const plants: readonly Plant[] = [
     version: started.version + 1,
     state: { ...started.state, call: { kind: 'with_runner' } },
   };
-  const outcome = await requestSettlement(context, started);`,
+  const outcome = await requestSettlement(context, started, { source });`,
       },
     ],
     caughtBy: ['illegal_transition', 'call_without_transfer'],

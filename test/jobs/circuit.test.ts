@@ -1,13 +1,16 @@
 import { generateKeyPairSync, sign, verify } from 'node:crypto';
-import { expect, onTestFinished, test } from 'vitest';
+import { privateKeyToAccount } from 'viem/accounts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { smartWallet } from '../../src/devnet/contracts.ts';
 import { failuresToOpen } from '../../src/peers/facilitator/circuit-breaker.ts';
+import { deployContract } from '../support/contracts.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
 import { payTo, startTestGateway, type TestGatewayOptions } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { logLines } from '../support/log-lines.ts';
-import { header, payFor, quoteAndSign, signOffer, offerOf } from '../support/payer.ts';
+import { header, offerOf, payer, payFor, quoteAndSign, signOffer } from '../support/payer.ts';
 import { eventually } from '../support/wait.ts';
 
 const chain = useChain();
@@ -33,6 +36,8 @@ async function breakDown({ proxy, gateway }: Setup, operation: 'verify' | 'settl
   for (let i = 0; i < failuresToOpen; i++) {
     expect((await payFor(gateway, job)).status).toBe(503);
   }
+  // one payer and one client: a probe confirms it
+  await eventually(async () => expect((await gateway.get('/x402/ready')).status).toBe(503));
 }
 
 async function started({ db }: Setup['database']): Promise<number> {
@@ -67,9 +72,9 @@ test('the circuit breaker opens after repeated failures: payments are 503 at onc
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-test('with verify skipped no payment starts while the circuit is open, and a verified payment closes it', async () => {
+test('with verify skipped no payment starts while the circuit is open, and an answered probe closes it', async () => {
   const setup = await behindProxy({ top: 'facilitator_verify = false' });
-  const { database, gateway, count } = setup;
+  const { proxy, database, gateway, count } = setup;
   await breakDown(setup, 'settle');
   expect(count('verify')).toBe(0);
   const payment = await quoteAndSign(gateway, job, 'x');
@@ -78,7 +83,7 @@ test('with verify skipped no payment starts while the circuit is open, and a ver
   expect(count('verify')).toBe(0);
   expect(await started(database)).toBe(failuresToOpen);
 
-  // nothing else works yet: it is verifying this payment that closes the circuit
+  proxy.faults.supported = 'pass';
   await eventually(async () => {
     const again = await gateway.post(job, { body: 'x', headers: header(payment) });
     expect(again.json.code).toBe('settlement_pending');
@@ -103,6 +108,101 @@ test('a payment that was verified before the circuit opened is still settled', a
   expect((await first).status).toBe(202);
   expect(count('settle')).toBe(1);
 });
+
+/** An account that signs nothing of value: it has no money and no code. */
+const stranger = privateKeyToAccount(`0x${'5'.repeat(64)}`);
+
+test('a stranger whose payments make the facilitator fail does not stop the payments of others', async () => {
+  const { proxy, gateway, count } = await behindProxy();
+  // as facilitators do at a malformed wrapped signature
+  proxy.faults.verify = {
+    failIf: ({ paymentPayload }) =>
+      paymentPayload.payload.authorization.from === stranger.address.toLowerCase(),
+  };
+  for (let i = 0; i < 2 * failuresToOpen; i++) {
+    const refusedOne = await payFor(gateway, job, 'x', { account: stranger });
+    expect(refusedOne).toMatchObject(refused);
+  }
+  expect(count('verify')).toBe(2 * failuresToOpen);
+  expect((await payFor(gateway, job)).status).toBe(202);
+});
+
+test('no more than one client of three opens the circuit: its payments fail alone', async () => {
+  const { proxy, gateway } = await behindProxy();
+  proxy.faults.verify = 'server_error';
+  for (let i = 0; i < 2 * failuresToOpen; i++) {
+    const account = privateKeyToAccount(`0x${String(i + 1).padStart(64, '7')}`);
+    await payFor(gateway, job, 'x', { account });
+  }
+  proxy.faults.verify = 'pass';
+  expect((await payFor(gateway, job)).status).toBe(202);
+});
+
+test('payments of three payers and three clients that all fail open the circuit, although the facilitator answers probes', async () => {
+  const { proxy, gateway, count } = await behindProxy();
+  proxy.faults.verify = 'server_error';
+  for (let i = 0; i < 2 * failuresToOpen; i++) {
+    const account = privateKeyToAccount(`0x${String((i % 3) + 1).padStart(64, '7')}`);
+    const payment = await quoteAndSign(gateway, job, 'x', { account });
+    const from = { 'x-forwarded-for': `10.0.0.${i % 3}` };
+    expect(await gateway.post(job, { body: 'x', headers: { ...header(payment), ...from } })).toMatchObject(
+      refused,
+    );
+  }
+  expect(count('verify')).toBe(failuresToOpen);
+});
+
+describe('before the facilitator is asked', () => {
+  const digits = (text: string, count: number): string => text.repeat(count).slice(0, count);
+  const wrapped = (signature: string): string => `${signature}${digits('6492', 64)}`;
+
+  test.each([
+    ['65 bytes that are no signature', (): string => `0x${digits('12', 130)}`, 'invalid_exact_evm_signature'],
+    ['a signature of another account', (own: string): string => own, 'invalid_exact_evm_signature'],
+    ['a signature with a high s', malleated, 'invalid_exact_evm_signature'],
+    [
+      'a contract signature of an account without code',
+      (own: string): string => `${own}00`,
+      'invalid_exact_evm_signature',
+    ],
+    [
+      'a malformed wrapped signature (ERC-6492)',
+      (): string => wrapped(`0x${digits('0', 130)}`),
+      'erc6492_signature',
+    ],
+    ['a well-formed wrapped signature', wrapped, 'erc6492_signature'],
+  ])('%s is refused with a reason and not charged', async (name, change, reason) => {
+    const { proxy, database, gateway } = await behindProxy();
+    const offer = offerOf(await gateway.post(job, { body: 'x' }));
+    const payment = await signOffer(offer, name.includes('another') ? { signed: { from: payTo } } : {});
+    payment.payload.signature = change(payment.payload.signature);
+    const answer = await gateway.post(job, { body: 'x', headers: header(payment) });
+    expect(answer).toMatchObject({ status: 402, json: { code: 'payment_invalid', reason } });
+    expect(proxy.seen).not.toContain('verify');
+    expect(await started(database)).toBe(0);
+  });
+
+  test('a contract account is asked whether it signed, and its payment settles', async () => {
+    const { gateway, count } = await behindProxy();
+    const wallet = await deployContract(chain.rpcUrl, smartWallet, [payer.address]);
+    await chain.mint(wallet, 10_000_000n);
+    const paid = await payFor(gateway, job, 'x', { signed: { from: wallet } });
+    expect(paid.status).toBe(202);
+    const offer = offerOf(await gateway.post(job, { body: 'x' }));
+    const forged = await signOffer(offer, { account: stranger, signed: { from: wallet } });
+    const answer = await gateway.post(job, { body: 'x', headers: header(forged) });
+    expect(answer).toMatchObject({ status: 402, json: { reason: 'invalid_exact_evm_signature' } });
+    expect(count('verify')).toBe(1);
+  });
+});
+
+/** The same signature with the other s: valid mathematics that contracts refuse. */
+function malleated(signature: string): string {
+  const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+  const s = order - BigInt(`0x${signature.slice(66, 130)}`);
+  const v = signature.endsWith('1b') ? '1c' : '1b';
+  return `${signature.slice(0, 66)}${s.toString(16).padStart(64, '0')}${v}`;
+}
 
 const text = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 

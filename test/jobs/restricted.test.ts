@@ -1,4 +1,3 @@
-import { createWalletClient, http, publicActions } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { afterEach, expect, test, vi } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
@@ -6,6 +5,7 @@ import { type ContractArtifact, gasBurner, smartWallet } from '../../src/devnet/
 import { setBroken, setPermitted } from '../../src/devnet/registry.ts';
 import { startEchoRunner } from '../../src/devnet/runner.ts';
 import { callerHeaders, permitted, refusedCaller, restrictedJobs } from '../support/caller.ts';
+import { deployContract } from '../support/contracts.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
@@ -296,15 +296,8 @@ test('if the facilitator names another payer, the settlement is unknown and the 
 });
 
 /** A contract account of the permitted caller's key, permitted itself. */
-async function contractCaller(artifact: ContractArtifact, args: readonly unknown[]): Promise<`0x${string}`> {
-  const account = privateKeyToAccount(devnetKeys.spare);
-  const client = createWalletClient({ account, transport: http(chain.rpcUrl), pollingInterval: 20 }).extend(
-    publicActions,
-  );
-  const { abi, bytecode } = artifact;
-  const hash = await client.deployContract({ abi, bytecode, args, chain: null });
-  const { contractAddress } = await client.waitForTransactionReceipt({ hash });
-  const caller = (contractAddress ?? '0x').toLowerCase() as `0x${string}`;
+async function contractCaller(artifact: ContractArtifact, args: unknown[]): Promise<`0x${string}`> {
+  const caller = await deployContract(chain.rpcUrl, artifact, args);
   await setPermitted(chain.chain, chain.registry, { serviceId: 1, caller, permitted: true });
   return caller;
 }

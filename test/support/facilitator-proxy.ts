@@ -13,8 +13,15 @@ export type Fault =
   | 'cut_before'
   | 'cut_after'
   | { readonly answer: object | Promise<object> }
+  /** Answers 500 to such payments and forwards the others. */
+  | { readonly failIf: (request: FacilitatorBody) => boolean }
   /** Forwards it and changes the answer. */
   | { readonly change: (answer: Record<string, unknown>) => object | Promise<object> };
+
+/** As much of a request as tests decide by. */
+export interface FacilitatorBody {
+  readonly paymentPayload: { readonly payload: { readonly authorization: { readonly from: string } } };
+}
 
 /** A proxy between a gateway and a real facilitator that injects faults on command. */
 export interface FacilitatorProxy {
@@ -63,11 +70,13 @@ async function misbehave(fault: Fault, target: string, request: IncomingMessage,
   if (fault === 'cut_before') return void request.socket.destroy();
   if (typeof fault === 'object' && 'answer' in fault)
     return send(200, 'application/json', JSON.stringify(await fault.answer));
+  if (typeof fault === 'object' && 'failIf' in fault && fault.failIf(JSON.parse(body) as FacilitatorBody))
+    return send(500, 'application/json', '{"error":"malformed"}');
   const method = request.method ?? 'GET';
   const passed = await fetch(target + (request.url ?? ''), method === 'GET' ? {} : { method, body });
   const text = await passed.text();
   if (fault === 'cut_after') return void request.socket.destroy();
-  if (fault === 'pass') return send(passed.status, 'application/json', text);
+  if (typeof fault !== 'object' || 'failIf' in fault) return send(passed.status, 'application/json', text);
   return send(
     200,
     'application/json',

@@ -176,7 +176,7 @@ export const refusals = {
     status: 503,
     retryAfterSecs: 5,
     sentence:
-      'The facilitator could not verify the payment. Nothing was charged. Send the request again later.',
+      'The payment could not be verified. Nothing was charged. Send the request again later.',
   },
   permission_check_failed: {
     status: 503,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isHex32, parseAddress, type Address, type Hex } from '../../domain/values/primitives.ts';
-import { type CallEnd, createCircuitBreaker, type OnCircuit } from './circuit-breaker.ts';
+import { type CallEnd, createCircuitBreaker, type OnCircuit, type PaymentSource } from './circuit-breaker.ts';
 import { type AuthorizeCall, authorizationHeaders, type FacilitatorCall } from './facilitator-auth.ts';
 import { createHttpPool, isSuccess, parseJson, type HttpAnswer, type HttpRequest } from '../http/http.ts';
 
@@ -39,6 +39,7 @@ export type SettleAnswer =
 export interface SettleOptions {
   /** The payment was sent to be settled before: a further failure does not count against the facilitator. */
   readonly isRepeated?: boolean;
+  readonly source?: PaymentSource;
 }
 
 export interface SupportedKind {
@@ -60,8 +61,11 @@ interface Unavailable {
 export interface Facilitator {
   /** The kinds it settles; malformed entries are left out. Within the verify time-out. */
   supported(): Promise<SupportedAnswer>;
-  /** Asks once, no retry. A valid payment reserves nothing. Unavailable with `circuit_open` while the circuit is open. */
-  verify(request: FacilitatorRequest): Promise<VerifyAnswer>;
+  /**
+   * Asks once, no retry. A valid payment reserves nothing. Unavailable with `circuit_open` while the circuit is open; after its
+   * pause the facilitator is first asked what it supports.
+   */
+  verify(request: FacilitatorRequest, source?: PaymentSource): Promise<VerifyAnswer>;
   /**
    * Asks once, no retry: the outcome may be unknown, and the caller resolves it from the chain. Sent also while the circuit is
    * open.
@@ -104,25 +108,42 @@ const maxAnswerBytes = 64 * 1024;
 export function createFacilitator(options: FacilitatorOptions): Facilitator {
   const { verifyTimeoutMs, settleTimeoutMs } = options;
   const pool = createHttpPool(options.url);
+  // payments that keep the facilitator busy must not make a probe fail
+  const probePool = createHttpPool(options.url, 1);
   const breaker = createCircuitBreaker(options);
   const ask = asker(options, (request) => pool.request(request));
+  const askProbe = asker(options, (request) => probePool.request(request));
+  let probing: Promise<SupportedAnswer> | undefined;
+
+  const supported = (): Promise<SupportedAnswer> =>
+    judged(() => askProbe('supported', verifyTimeoutMs), readSupported, breaker.begin('supported'));
+  /** One probe at a time. */
+  const probe = (): Promise<SupportedAnswer> =>
+    (probing ??= supported().finally(() => (probing = undefined)));
+  const confirmFailures = (): void => {
+    if (!breaker.isOpen() && breaker.needsProbe()) void probe();
+  };
 
   return {
-    async supported() {
-      const end = breaker.begin('supported');
-      return judged(async () => readSupported(await ask('supported', verifyTimeoutMs)), end);
-    },
-    async verify(request) {
+    supported,
+    async verify(request, source) {
+      if (breaker.isOpen() && breaker.needsProbe()) await probe();
       const end = breaker.begin('verify');
       if (!end) return unavailable('circuit_open');
-      return judged(async () => readVerify(await ask('verify', verifyTimeoutMs, request)), end);
+      const answer = await judged(() => ask('verify', verifyTimeoutMs, request), readVerify, end, source);
+      confirmFailures();
+      return answer;
     },
-    async settle(request, { isRepeated = false } = {}) {
+    async settle(request, { isRepeated = false, source } = {}) {
       const end = breaker.begin(isRepeated ? 'settle_again' : 'settle');
-      return judged(async () => readSettle(await ask('settle', settleTimeoutMs, request)), end);
+      const answer = await judged(() => ask('settle', settleTimeoutMs, request), readSettle, end, source);
+      confirmFailures();
+      return answer;
     },
     isCircuitOpen: () => breaker.isOpen(),
-    close: () => pool.close(),
+    async close() {
+      await Promise.all([pool.close(), probePool.close()]);
+    },
   };
 }
 
@@ -168,26 +189,38 @@ function bodyOf({ x402Version, paymentPayload, paymentRequirements }: Facilitato
 
 /** Reports to the circuit breaker how a call ended, also where this client failed. */
 async function judged<T extends VerifyAnswer | SettleAnswer | SupportedAnswer>(
-  asked: () => Promise<T>,
+  send: () => Promise<FacilitatorAnswer>,
+  read: (answer: FacilitatorAnswer) => T,
   end: ((end: CallEnd) => void) | undefined,
+  source?: PaymentSource,
 ): Promise<T> {
   let ended: CallEnd = 'inconclusive';
   try {
-    const answer = await asked();
-    ended = endOf(answer);
+    const sent = await send();
+    const answer = read(sent);
+    ended = endOf(answer, isProvokable(sent) ? source : undefined);
     return answer;
   } finally {
     end?.(ended);
   }
 }
 
+/** Payments that keep all connections busy also provoke the time-outs of requests that are never sent. */
+function isProvokable(answer: FacilitatorAnswer): boolean {
+  return answer.kind === 'response' || answer.sent || answer.cause === 'timeout';
+}
+
 /** Faults of this client or of one request: what one payer sent must not block all others. */
 const inconclusiveCauses = new Set(['closed', 'invalid_request', 'status_400', 'status_413', 'status_422']);
 
-function endOf(answer: VerifyAnswer | SettleAnswer | SupportedAnswer): CallEnd {
+function endOf(
+  answer: VerifyAnswer | SettleAnswer | SupportedAnswer,
+  provokedBy: PaymentSource | undefined,
+): CallEnd {
   if (answer.kind !== 'unavailable' && answer.kind !== 'unknown' && answer.kind !== 'not_sent')
     return 'answered';
-  return inconclusiveCauses.has(answer.cause) ? 'inconclusive' : { failed: answer.cause };
+  if (inconclusiveCauses.has(answer.cause)) return 'inconclusive';
+  return { failed: answer.cause, provokedBy };
 }
 
 // The other fields are read one by one below: a malformed payer must not hide a refusal.

@@ -7,9 +7,16 @@ import {
   failuresToOpen,
   firstPauseMs,
   longestPauseMs,
+  sourcesToOpen,
 } from '../../../src/peers/facilitator/circuit-breaker.ts';
 
-const failed: CallEnd = { failed: 'timeout' };
+/** A failure that no payment can have provoked. */
+const failed: CallEnd = { failed: 'connection' };
+/** One that this payment may have provoked. */
+const provoked = (payer: number | string, client: number | string): CallEnd => ({
+  failed: 'status_500',
+  provokedBy: { payer: `payer ${payer}`, client: `client ${client}` },
+});
 
 /** A breaker with a test clock, and the state changes it has reported. */
 function start() {
@@ -27,10 +34,11 @@ function start() {
   const open = (kind: 'verify' | 'settle' = 'verify'): void => {
     for (let i = 0; i < failuresToOpen; i++) call(kind, failed);
   };
-  /** How long it is until a verify is let through, whose end is this. */
+  /** How long it is until a probe is needed, whose end is this. */
   const pauseMs = (end: CallEnd): number => {
     const from = clock.nowMs;
-    while (!call('verify', end) && clock.nowMs < from + 2 * longestPauseMs) clock.nowMs += 100;
+    while (!breaker.needsProbe() && clock.nowMs < from + 2 * longestPauseMs) clock.nowMs += 100;
+    call('supported', end);
     return clock.nowMs - from;
   };
   return { clock, changes, breaker, call, open, pauseMs };
@@ -42,13 +50,60 @@ test('the circuit opens at the fifth consecutive failure, and reports that once'
   call('verify', 'answered');
   for (let i = 1; i < failuresToOpen; i++) call(i % 2 ? 'verify' : 'settle', failed);
   expect(breaker.isOpen()).toBe(false);
-  expect(call('settle', { failed: 'status_502' })).toBe(true);
+  expect(call('settle', { failed: 'timeout' })).toBe(true);
   expect(breaker.isOpen()).toBe(true);
   expect(call('verify', failed)).toBe(false);
-  expect(changes).toEqual(['open: status_502']);
+  expect(changes).toEqual(['open: timeout']);
 });
 
-test('the pauses double up to the longest, and start from the first again after a success', () => {
+test.each([
+  ['one payer', (i: number) => provoked(0, i)],
+  ['one client', (i: number) => provoked(i, 0)],
+  ['two payers and two clients', (i: number) => provoked(i % 2, i % 2)],
+])('any number of failures that payments of %s may have provoked leave the circuit closed', (_, end) => {
+  const { breaker, call } = start();
+  for (let i = 0; i < 20 * failuresToOpen; i++) expect(call(i % 2 ? 'verify' : 'settle', end(i))).toBe(true);
+  expect(breaker.isOpen()).toBe(false);
+});
+
+test('failures of three payers and three clients open it, at the fifth', () => {
+  const { breaker, call } = start();
+  for (let i = 0; i < failuresToOpen; i++) {
+    expect(breaker.isOpen()).toBe(false);
+    call(i % 2 ? 'settle' : 'verify', provoked(i % sourcesToOpen, i % sourcesToOpen));
+  }
+  expect(breaker.isOpen()).toBe(true);
+});
+
+test('a success of verify between the failures of strangers keeps it closed', () => {
+  const { breaker, call } = start();
+  for (let i = 0; i < 4 * failuresToOpen; i++) {
+    call('verify', provoked(i, i));
+    if (i % (failuresToOpen - 1) === 0) call('verify', 'answered');
+  }
+  expect(breaker.isOpen()).toBe(false);
+});
+
+test('five failures of one payer need a probe: the circuit opens if that fails too, and stays closed if it is answered', () => {
+  const { breaker, call } = start();
+  for (let i = 0; i < failuresToOpen; i++) {
+    expect(breaker.needsProbe()).toBe(false);
+    call('verify', provoked(0, 0));
+  }
+  expect(breaker.needsProbe()).toBe(true);
+  call('supported', 'answered');
+  expect(breaker.isOpen()).toBe(false);
+  call('supported', failed);
+  expect(breaker.isOpen()).toBe(true);
+});
+
+test('failed probes alone do not open it', () => {
+  const { breaker, call } = start();
+  for (let i = 0; i < 20; i++) call('supported', failed);
+  expect(breaker.isOpen()).toBe(false);
+});
+
+test('the pauses double up to the longest, and start from the first again after a payment was verified', () => {
   const { open, call, pauseMs, changes } = start();
   open();
   const pauses = [1, 2, 3, 4, 5].map(() => pauseMs(failed));
@@ -57,7 +112,7 @@ test('the pauses double up to the longest, and start from the first again after 
   expect(call('verify', 'answered')).toBe(true);
   open();
   expect(pauseMs('answered')).toBe(firstPauseMs);
-  expect(changes).toEqual(['open: timeout', 'closed', 'open: timeout', 'closed']);
+  expect(changes).toEqual(['open: connection', 'closed', 'open: connection', 'closed']);
 });
 
 test('a payment whose repeated settles fail does not open the circuit', () => {
@@ -70,16 +125,27 @@ test('a payment whose repeated settles fail does not open the circuit', () => {
   expect(breaker.isOpen()).toBe(false);
 });
 
-test('after the pause one probe is sent, and the next only after it has ended', () => {
-  const { breaker, clock, open } = start();
+test('no payment is verified while the circuit is open, also after the pause: only an answered probe closes it', () => {
+  const { breaker, clock, open, call } = start();
   open();
+  expect(breaker.needsProbe()).toBe(false);
+  call('supported', 'answered');
+  expect(breaker.isOpen()).toBe(true);
   clock.nowMs = firstPauseMs;
-  const probe = breaker.begin('verify');
-  expect(probe).toBeDefined();
+  expect(breaker.needsProbe()).toBe(true);
   expect(breaker.begin('verify')).toBeUndefined();
-  // the probe was inconclusive, so the next one may begin
-  probe?.('inconclusive');
+  call('supported', 'inconclusive');
+  expect(breaker.isOpen()).toBe(true);
+  call('supported', 'answered');
   expect(breaker.begin('verify')).toBeDefined();
+});
+
+test('a stranger whose payment fails after the probe does not open it again', () => {
+  const { breaker, open, call, pauseMs } = start();
+  open();
+  pauseMs('answered');
+  for (let i = 0; i < 4 * failuresToOpen; i++) call('verify', provoked(0, 0));
+  expect(breaker.isOpen()).toBe(false);
 });
 
 test('failures of settle alone open the circuit, although verify succeeds', () => {
@@ -94,32 +160,34 @@ test('failures of settle alone open the circuit, although verify succeeds', () =
 test.each([
   ['supported', 'verify'],
   ['verify', 'settle'],
-] as const)('a success of %s closes it, and the next failure of %s opens it again', (good, bad) => {
-  const { breaker, clock, open, call, pauseMs } = start();
-  open(bad);
-  clock.nowMs = firstPauseMs;
-  call(good, 'answered');
-  expect(breaker.isOpen()).toBe(false);
-  call(bad, failed);
-  expect(breaker.isOpen()).toBe(true);
-  expect(pauseMs('answered')).toBe(2 * firstPauseMs);
+] as const)('while %s alone succeeds, each pause is longer than the last', (good, bad) => {
+  const { breaker, open, call, pauseMs } = start();
+  for (const expected of [firstPauseMs, 2 * firstPauseMs, 4 * firstPauseMs]) {
+    open(bad);
+    expect(pauseMs('answered')).toBe(expected);
+    call(good, 'answered');
+    expect(breaker.isOpen()).toBe(false);
+  }
 });
 
-test('of a call that began before the circuit changed, a failure is ignored and a success counts', () => {
-  const { breaker, open, call } = start();
-  const early = [breaker.begin('settle'), breaker.begin('settle')] as const;
+test('of a call that began before the circuit changed, a failure is ignored and a success of settle counts', () => {
+  const { breaker, open, call, clock } = start();
+  const early = Array.from({ length: failuresToOpen }, () => breaker.begin('settle'));
+  const good = breaker.begin('settle');
   open();
+  clock.nowMs = firstPauseMs;
   call('supported', 'answered');
-  early[0]?.(failed);
+  for (const end of early) end?.(failed);
   expect(breaker.isOpen()).toBe(false);
-  call('verify', failed);
+  open();
   expect(breaker.isOpen()).toBe(true);
-  early[1]?.('answered');
+  good?.('answered');
   expect(breaker.isOpen()).toBe(false);
 });
 
 const calls = fc.constantFrom<CircuitCall>('supported', 'verify', 'settle', 'settle_again');
-const ends = fc.constantFrom<CallEnd>('answered', 'inconclusive', failed, failed, failed);
+const source = fc.tuple(fc.nat(3), fc.nat(3)).map(([payer, client]) => provoked(payer, client));
+const ends = fc.oneof(fc.constantFrom<CallEnd>('answered', 'inconclusive', failed, failed, failed), source);
 type Step =
   | { readonly begin: CircuitCall }
   | { readonly which: number; readonly end: CallEnd }
@@ -135,10 +203,10 @@ const steps = fc.array(
 
 interface RunningCall {
   readonly kind: CircuitCall;
-  /** Let through although the circuit is open: one at a time. */
-  isProbe: boolean;
   readonly end: (end: CallEnd) => void;
 }
+
+const isFailure = (end: CallEnd): end is Exclude<CallEnd, string> => typeof end === 'object';
 
 /** Plays a script and names every rule that it saw broken. */
 function brokenRules(script: readonly Step[]): string[] {
@@ -150,14 +218,14 @@ function brokenRules(script: readonly Step[]): string[] {
 
   const end = ({ kind, end: tell }: RunningCall, how: CallEnd): void => {
     const wasOpen = breaker.isOpen();
-    const isFailure = how === failed && (kind === 'verify' || kind === 'settle');
+    const isPayment = kind === 'verify' || kind === 'settle';
     tell(how);
-    failures = how === 'answered' && kind.startsWith('settle') ? 0 : failures + (isFailure ? 1 : 0);
-    rule('a success closes', how !== 'answered' || !breaker.isOpen());
+    if (isFailure(how) && isPayment) failures += 1;
+    if (how === 'answered' && kind.startsWith('settle')) failures = 0;
+    rule('a payment that succeeds closes', how !== 'answered' || kind === 'supported' || !breaker.isOpen());
     const isOpening = breaker.isOpen() && !wasOpen;
-    rule('only failures open', !isOpening || (isFailure && failures >= failuresToOpen));
-    // calls that began before a change of state are no longer probes
-    if (breaker.isOpen() !== wasOpen) for (const other of running) other.isProbe = false;
+    rule('only failures open', !isOpening || (isFailure(how) && failures >= failuresToOpen));
+    rule('only an answer closes', !wasOpen || breaker.isOpen() || how === 'answered');
   };
 
   for (const step of script) {
@@ -167,25 +235,24 @@ function brokenRules(script: readonly Step[]): string[] {
       const kind = step.begin;
       const begun = breaker.begin(kind);
       rule(
-        'only verify is refused, only while it is open',
-        begun !== undefined || (isOpen && kind === 'verify'),
+        'verify is refused while it is open, nothing else is',
+        (begun === undefined) === (isOpen && kind === 'verify'),
       );
-      if (begun) running.push({ kind, isProbe: isOpen && kind === 'verify', end: begun });
+      if (begun) running.push({ kind, end: begun });
     } else {
       for (const call of running.splice(step.which % (running.length || 1), 1)) end(call, step.end);
     }
-    rule('one probe at a time', running.filter(({ isProbe }) => isProbe).length <= 1);
   }
-  const expected = changes.map((_, index) => (index % 2 ? 'closed' : 'open: timeout'));
-  rule('openings and closings are reported alternately', changes.join() === expected.join());
+  const isAlternating = changes.every((change, index) => (change === 'closed') === (index % 2 === 1));
+  rule('openings and closings are reported alternately', isAlternating);
   rule('the last reported change is the current state', (changes.length % 2 === 1) === breaker.isOpen());
-  for (const call of running) call.end('inconclusive');
   clock.nowMs += longestPauseMs;
-  rule('a probe is possible after the longest pause', breaker.begin('verify') !== undefined);
+  breaker.begin('supported')?.('answered');
+  rule('an answered probe closes it after the longest pause', breaker.begin('verify') !== undefined);
   return broken;
 }
 
-test('for any sequence of calls: settle is always allowed, one probe runs at a time, a success closes the circuit, and a probe is always possible later', () => {
+test('for any sequence of calls: settle is always allowed, verify never while the circuit is open, and an answered probe closes it', () => {
   fc.assert(
     fc.property(steps, (script) => {
       expect(brokenRules(script)).toEqual([]);

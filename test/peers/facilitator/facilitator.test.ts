@@ -316,31 +316,52 @@ describe('the circuit', () => {
     expect(facilitator.isCircuitOpen()).toBe(false);
   });
 
-  test('closes at the first answered call, and sends a probe after a pause', async () => {
+  test('closes when a payment settles, and after its pause when a probe is answered, before any payment is verified', async () => {
     let nowMs = 0;
     let isDown = true;
+    const asked: (string | undefined)[] = [];
     const facilitator = await serve(
-      (_, response) =>
-        isDown
+      ({ url }, response) => {
+        asked.push(url?.split('/').at(-1));
+        return isDown
           ? response.writeHead(502).end(html)
-          : response.end(JSON.stringify({ isValid: true, success: false, kinds: [] })),
+          : response.end(JSON.stringify({ isValid: true, success: false, kinds: [] }));
+      },
       { now: () => nowMs },
     );
     const breakDown = async () => {
       isDown = true;
       while (!facilitator.isCircuitOpen()) await facilitator.settle(request);
       isDown = false;
+      asked.length = 0;
     };
-    for (const ask of [() => facilitator.settle(request), () => facilitator.supported()]) {
-      await breakDown();
-      await ask();
-      expect(facilitator.isCircuitOpen()).toBe(false);
-    }
     await breakDown();
+    await facilitator.settle(request);
+    expect(facilitator.isCircuitOpen()).toBe(false);
+    await breakDown();
+    await facilitator.supported();
     expect(await facilitator.verify(request)).toMatchObject({ cause: 'circuit_open' });
+    expect(asked).toEqual(['supported']);
     nowMs += longestPauseMs;
     expect(await facilitator.verify(request)).toEqual({ kind: 'valid' });
+    expect(asked).toEqual(['supported', 'supported', 'verify']);
     expect(facilitator.isCircuitOpen()).toBe(false);
+  });
+
+  test.each([
+    ['stays closed while the facilitator fails at the payments of one client and answers a probe', true],
+    ['opens when it fails at these and at a probe', false],
+  ])('%s', async (_, answersProbes) => {
+    const facilitator = await serve(({ url }, response) =>
+      answersProbes && url?.endsWith('supported')
+        ? response.end(JSON.stringify({ kinds: [] }))
+        : response.writeHead(500).end(html),
+    );
+    for (let i = 0; i < failuresToOpen; i++) {
+      await facilitator.verify(request, { payer: `payer ${i}`, client: 'client' });
+    }
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(facilitator.isCircuitOpen()).toBe(!answersProbes);
   });
 });
 

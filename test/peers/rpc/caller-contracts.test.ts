@@ -1,14 +1,15 @@
-import { createWalletClient, hashMessage, http, publicActions } from 'viem';
+import { hashMessage } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { devnetAddress, devnetKeys } from '../../../src/devnet/accounts.ts';
 import { startChain, type Chain } from '../../../src/devnet/chain.ts';
-import { type ContractArtifact, gasBurner, smartWallet } from '../../../src/devnet/contracts.ts';
+import { gasBurner, smartWallet } from '../../../src/devnet/contracts.ts';
 import { deployRegistry, setBroken, setPermitted } from '../../../src/devnet/registry.ts';
 import { deployTokens } from '../../../src/devnet/token.ts';
-import { type Address, parseAddress } from '../../../src/domain/values/primitives.ts';
+import type { Address } from '../../../src/domain/values/primitives.ts';
 import { createContractSignatureChecker } from '../../../src/peers/rpc/contract-signature.ts';
 import { createPermissionChecker } from '../../../src/peers/rpc/permission.ts';
+import { deployContract } from '../../support/contracts.ts';
 
 const permission = createPermissionChecker();
 const signatures = createContractSignatureChecker();
@@ -81,17 +82,19 @@ describe('a signature checked by the account that signed it', () => {
   const invalid = { kind: 'answer', valid: false, isContract: true };
 
   test('is valid in the wallet of the owner, only for the signed digest', async () => {
-    const wallet = await deploy(smartWallet, [owner.address]);
+    const wallet = await deployContract(chain.url, smartWallet, [owner.address]);
     expect(await askWallet(wallet)).toEqual({ kind: 'answer', valid: true, isContract: true });
     expect(await askWallet(wallet, hashMessage('x402-authorize:1:5'))).toEqual(invalid);
   });
 
   test("is not valid in another owner's wallet", async () => {
-    expect(await askWallet(await deploy(smartWallet, [devnetAddress('payer')]))).toEqual(invalid);
+    expect(await askWallet(await deployContract(chain.url, smartWallet, [devnetAddress('payer')]))).toEqual(
+      invalid,
+    );
   });
 
   test('is not valid where the contract runs out of gas, reverts or does not exist', async () => {
-    expect(await askWallet(await deploy(gasBurner, []))).toEqual(invalid);
+    expect(await askWallet(await deployContract(chain.url, gasBurner, []))).toEqual(invalid);
     expect(await askWallet(token)).toEqual(invalid);
     expect(await askWallet(devnetAddress('spare'))).toEqual({
       kind: 'answer',
@@ -100,13 +103,3 @@ describe('a signature checked by the account that signed it', () => {
     });
   });
 });
-
-async function deploy({ abi, bytecode }: ContractArtifact, args: unknown[]): Promise<Address> {
-  const transport = http(chain.url);
-  const client = createWalletClient({ account: owner, transport, pollingInterval: 20 }).extend(publicActions);
-  const hash = await client.deployContract({ abi, bytecode, args, chain: null });
-  const { contractAddress } = await client.waitForTransactionReceipt({ hash });
-  const address = parseAddress(contractAddress ?? '');
-  if (address === undefined) throw new Error(`nothing was deployed in ${hash}`);
-  return address;
-}

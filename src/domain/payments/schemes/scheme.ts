@@ -89,6 +89,9 @@ export interface PaymentScheme {
    */
   isSignedByPayer(payment: SchemePayment): boolean;
 
+  /** What the payer signs, 32 bytes: a contract account is asked about it. */
+  digest(payment: SchemePayment): Hex;
+
   /** `extra` of a version 1 offer; undefined where version 1 clients cannot pay this way. */
   offerExtraV1(offer: OfferTerms): Readonly<Record<string, string>> | undefined;
 

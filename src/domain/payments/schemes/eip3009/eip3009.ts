@@ -1,3 +1,4 @@
+import { bytesToHex } from 'viem/utils';
 import { parseSignature, recoverSigner } from '../../../values/ethereum-signature.ts';
 import type { PaymentScheme } from '../scheme.ts';
 import { authorizationDigest } from './authorization-digest.ts';
@@ -32,6 +33,7 @@ export const eip3009 = {
       signature !== undefined && recoverSigner(authorizationDigest(payment), signature) === payment.payer
     );
   },
+  digest: (payment) => bytesToHex(authorizationDigest(payment)),
   offerExtraV1: ({ eip712Name, eip712Version }) => ({ name: eip712Name, version: eip712Version }),
   offerExtraV2: ({ eip712Name, eip712Version }) => ({
     name: eip712Name,

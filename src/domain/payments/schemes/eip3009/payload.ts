@@ -35,6 +35,8 @@ export function parsePayload(payload: unknown): AuthorizationPayload | undefined
 const payloadKeys = new Set(['signature', 'authorization']);
 const authorizationKeys = new Set(['from', 'to', 'value', 'validAfter', 'validBefore', 'nonce']);
 const decimal = /^(?:0|[1-9]\d{0,77})$/;
+/** The end of a signature that is valid only after its wallet was deployed (ERC-6492): no part of the paid flow deploys. */
+const erc6492Suffix = '6492'.repeat(16);
 const signatureHex = /^0x(?:[0-9a-fA-F]{2}){65,4096}$/;
 
 export function readTerms({ received }: AuthorizationPayload): SignedTerms | undefined {
@@ -66,6 +68,7 @@ export function checkPayload(
     if (!decimal.test(authorization[name])) return invalid('not_a_decimal');
   }
   if (!signatureHex.test(received.signature)) return invalid('malformed_signature');
+  if (received.signature.endsWith(erc6492Suffix)) return invalid('erc6492_signature');
   if (parseAddress(authorization.to) !== offer.payTo) return invalid('recipient_mismatch');
   if (BigInt(authorization.value) !== offer.amount) return invalid('authorization_value_mismatch');
   const validAfter = BigInt(authorization.validAfter);
