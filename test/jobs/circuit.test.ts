@@ -152,10 +152,10 @@ test('payments of three payers and three clients that all fail open the circuit,
   expect(count('verify')).toBe(failuresToOpen);
 });
 
-describe('before the facilitator is asked', () => {
-  const digits = (text: string, count: number): string => text.repeat(count).slice(0, count);
-  const wrapped = (signature: string): string => `${signature}${digits('6492', 64)}`;
+const digits = (text: string, count: number): string => text.repeat(count).slice(0, count);
+const wrapped = (signature: string): string => `${signature}${digits('6492', 64)}`;
 
+describe('before the facilitator is asked', () => {
   test.each([
     ['65 bytes that are no signature', (): string => `0x${digits('12', 130)}`, 'invalid_exact_evm_signature'],
     ['a signature of another account', (own: string): string => own, 'invalid_exact_evm_signature'],

@@ -175,8 +175,7 @@ export const refusals = {
   facilitator_unavailable: {
     status: 503,
     retryAfterSecs: 5,
-    sentence:
-      'The payment could not be verified. Nothing was charged. Send the request again later.',
+    sentence: 'The payment could not be verified. Nothing was charged. Send the request again later.',
   },
   permission_check_failed: {
     status: 503,
