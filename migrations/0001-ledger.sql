@@ -26,7 +26,12 @@ create table tollbook.lane (
   seq bigint not null,
   at timestamptz not null,
   -- calls that are pending, ready or leased: compared with the outbox limit without counting rows
-  open_calls bigint not null
+  open_calls bigint not null,
+  -- set while the ledger is known to have lost events: nothing is appended
+  halt_reason text,
+  halt_known_seq bigint,
+  halt_found_seq bigint,
+  halted_at timestamptz
 ) with (fillfactor = 10);
 insert into tollbook.lane values (1, 0, '-infinity', 0);
 

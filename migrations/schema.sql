@@ -271,6 +271,10 @@ create table tollbook.lane (
   seq bigint not null,
   at timestamp with time zone not null,
   open_calls bigint not null,
+  halt_reason text,
+  halt_known_seq bigint,
+  halt_found_seq bigint,
+  halted_at timestamp with time zone,
   constraint lane_pkey PRIMARY KEY (lane_id)
 ) with (fillfactor=10);
 
@@ -486,11 +490,12 @@ create function identity.user_of_wallet(p_address text, p_user_id uuid, p_name t
 create function tollbook.activate_projection(p_generation integer) returns integer language plpgsql volatile security definer; -- 19c2ba577732a9e4
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 638531fd786f650c
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
-create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_commands json) returns json language plpgsql volatile security definer; -- 75d50dc8b2ffc49e
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 1afe20530ee844c9
 create function tollbook.apply_credit(p_generation integer, p_from bigint, p_to bigint, p_accounts json) returns boolean language plpgsql volatile security definer; -- 49884a51ac7468e1
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json) returns boolean language plpgsql volatile security definer; -- eb90ada940dde420
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
 create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- 4665884074885403
+create function tollbook.clear_halt() returns void language sql volatile security definer; -- c2de729afb27f5e8
 create function tollbook.clock() returns timestamp with time zone language sql volatile; -- 4c502774edf949ff
 create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- 2c57c57234959eb9
 create function tollbook.collect_payouts(p_max integer) returns integer language plpgsql volatile security definer; -- 92f299ec814574f4
@@ -506,6 +511,7 @@ create function tollbook.end_payout(p_stream text, p_reason text) returns void l
 create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment text, p_nonce numeric, p_amount numeric, p_limit numeric, p_next_nonce numeric, p_balance numeric) returns boolean language plpgsql volatile security definer; -- c708de2d52b0ff86
 create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs integer) returns SETOF timestamp with time zone language sql volatile security definer; -- d7caa6dfa98bcbbd
 create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation integer, p_from bigint, p_size bigint, p_edge bytea, p_root bytea, p_note text, p_rows json) returns boolean language plpgsql volatile security definer; -- 80181ecfb3ae46e8
+create function tollbook.halt_ledger(p_reason text, p_known_seq bigint, p_found_seq bigint) returns void language sql volatile security definer; -- e4adf2f7640173cd
 create function tollbook.heartbeat(p_process uuid, p_gap_secs double precision) returns void language sql volatile security definer; -- 6fa32d39470d0465
 create function tollbook.is_process_silent(p_process uuid, p_by uuid, p_silent_secs double precision) returns boolean language sql volatile; -- dd6b44b5c27f8f6e
 create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, symbol text, caller text, payment text, lease_until timestamp with time zone, content_type text, body bytea) language sql volatile security definer; -- ce82d1d3dc4974f8
@@ -521,7 +527,7 @@ create function tollbook.prune_chat(p_max integer) returns integer language sql 
 create function tollbook.prune_exposures(p_max integer) returns integer language sql volatile security definer; -- d1f14a2e7662ca83
 create function tollbook.prune_follow_ups(p_max integer) returns integer language sql volatile security definer; -- 5f1e2d0cbacf9499
 create function tollbook.prune_identity(p_max integer) returns integer language sql volatile security definer; -- cf7ee47a81ccbf8f
-create function tollbook.prune_lane(p_max integer) returns integer language sql volatile security definer; -- 6286272e7f6032ec
+create function tollbook.prune_lane(p_max integer) returns integer language sql volatile security definer; -- 16b2f69f4ce9954e
 create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- df07d767a5ae1398
 create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- 490d96ef0ea5331f
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
@@ -546,7 +552,7 @@ create function tollbook.watch_payout(p_stream text, p_transaction text, p_delay
 
 grant execute on function identity.user_of_wallet(text,uuid,text,text) to tollbook_writer;
 grant execute on function tollbook.activate_projection(integer) to tollbook_writer;
-grant execute on function tollbook.append(smallint,uuid,bigint,json) to tollbook_writer;
+grant execute on function tollbook.append(smallint,uuid,bigint,bigint,json) to tollbook_writer;
 grant execute on function tollbook.apply_credit(integer,bigint,bigint,json) to tollbook_writer;
 grant execute on function tollbook.apply_projection(integer,bigint,bigint,json,json) to tollbook_writer;
 grant execute on function tollbook.begin_projection() to tollbook_writer;
@@ -565,6 +571,7 @@ grant execute on function tollbook.end_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.expose_spend(text,text,text,numeric,numeric,numeric,numeric,numeric) to tollbook_writer;
 grant execute on function tollbook.extend_lease(bigint,uuid,integer) to tollbook_writer;
 grant execute on function tollbook.extend_log(smallint,text,integer,bigint,bigint,bytea,bytea,text,json) to tollbook_writer;
+grant execute on function tollbook.halt_ledger(text,bigint,bigint) to tollbook_writer;
 grant execute on function tollbook.heartbeat(uuid,double precision) to tollbook_writer;
 grant execute on function tollbook.is_process_silent(uuid,uuid,double precision) to tollbook_writer;
 grant execute on function tollbook.lease_calls(bigint[],integer,integer) to tollbook_writer;

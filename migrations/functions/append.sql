@@ -1,7 +1,8 @@
 -- The only way into the ledger: one call a micro-batch, one implicit transaction. Limits and credit of chats are decided
 -- first, then the batch against the committed state. Two commands of one batch that meet on a stream or a claim are not
 -- decided against each other: the later one is deferred, and its sender sends it again in the next batch.
-create or replace function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_commands json) returns json
+create or replace function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint,
+  p_acknowledged bigint, p_commands json) returns json
 language plpgsql security definer set search_path = tollbook, pg_temp
 -- always the same plan of index look-ups, also when it was made for empty tables or from wrong row estimates
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
@@ -21,6 +22,13 @@ begin
 
   select * into previous from lane_batch where flusher_id = p_flusher;
   if previous.batch_no >= p_batch_no then return previous.answer; end if;
+  if head.halt_reason is not null then
+    raise exception '%', head.halt_reason using errcode = 'TB002';
+  end if;
+  -- its sender has the answer to a batch that was never recorded here: the database went back in time
+  if coalesce(previous.batch_no, 0) < p_acknowledged then
+    raise exception 'batch % is missing', p_acknowledged using errcode = 'TB001', detail = head.seq::text;
+  end if;
 
   moment := date_trunc('milliseconds', clock());
   -- the events' times never go backwards, even where the clock does; everything else follows the clock

@@ -1,7 +1,8 @@
 -- Every function here deletes at most p_max rows of a kind, so that no backlog exceeds one statement's time, and returns
 -- how many it deleted.
 --
--- Bodies without a call, and answers to flushers that ended long ago.
+-- Bodies without a call, and answers to flushers that ended long ago. The newest are kept whatever their age: every running
+-- process refreshes its own, and one that lacks it would take the ledger for a restored one, also where the clock stepped.
 create or replace function tollbook.prune_lane(p_max int) returns int
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with old_body as (
@@ -11,7 +12,9 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
     returning 1
   ), old_batch as (
     delete from lane_batch where flusher_id in (
-      select flusher_id from lane_batch where at < clock() - interval '1 day' limit p_max)
+      select flusher_id from (
+        select flusher_id, at from lane_batch order by at desc offset 1000) older
+      where at < clock() - interval '1 day' limit p_max)
     returning 1
   )
   select (select count(*) from old_body)::int + (select count(*) from old_batch)::int

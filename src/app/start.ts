@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net';
 import { type Logger, pino } from 'pino';
 import type { Config } from '../config/config.ts';
 import { grantedWriterRole, openDatabase, openPool } from '../store/database.ts';
+import { LedgerInconsistentError } from '../store/halt.ts';
 import { openLane } from '../store/lane.ts';
 import { pendingMigrations } from '../store/migrations.ts';
 import { composeFeatures, composeRecorders } from './features.ts';
@@ -66,7 +67,7 @@ export function createLogger(level: Config['logLevel'], file?: string): Logger {
 
 /**
  * Composes a gateway from its configuration and starts to listen.
- * Throws where the database cannot be reached, lacks migrations, or the address is taken.
+ * Throws where the database cannot be reached, lacks migrations, is halted, or the address is taken.
  */
 export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
   const { config, databaseUrl, facilitatorAuth, mailer } = options;
@@ -112,6 +113,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
 
   try {
     await lane.refresh();
+    if (lane.state.halt) throw new LedgerInconsistentError(lane.state.halt);
     recorders = await composeRecorders({ config, ledger, logger });
     const composed = composeFeatures({
       config,

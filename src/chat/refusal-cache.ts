@@ -95,6 +95,7 @@ export function cacheRefusals(lane: Lane, nowMs: () => number): RefusalCachingLa
       return outcome;
     },
     refresh: () => lane.refresh(),
+    halt: (found) => lane.halt(found),
     get state() {
       return lane.state;
     },

@@ -319,18 +319,20 @@ function encodeCall(call: CallChange): string {
  * The batch as one text, for one simple-protocol message: with Parse, Bind and Execute apart, a client that vanishes
  * before Sync would keep the lane's lock past every statement time-out. Its bodies precede it, in the same transaction
  * and the same round trip, so that the lock is requested only once they are written.
+ * @param acknowledged the number of the flusher's last batch that was answered; 0 for none
  */
 export function appendStatement(
   laneId: number,
   flusherId: string,
   batchNo: number,
+  acknowledged: number,
   commands: readonly EncodedCommand[],
 ): string {
   const bodies = commands.flatMap(({ body }) => body ?? []);
   const before =
     bodies.length === 0 ? '' : `select tollbook.put_bodies(${pg.escapeLiteral(`[${bodies.join(',')}]`)});\n`;
   const batch = pg.escapeLiteral(`[${commands.map(({ text }) => text).join(',')}]`);
-  return `${before}select tollbook.append(${laneId}::smallint, '${flusherId}', ${batchNo}, ${batch}) as answer`;
+  return `${before}select tollbook.append(${laneId}::smallint, '${flusherId}', ${batchNo}, ${acknowledged}, ${batch}) as answer`;
 }
 
 /**

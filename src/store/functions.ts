@@ -35,6 +35,7 @@ export const functionSignatures = {
   apply_credit: { takes: [int, bigint, bigint, json], returns: boolean },
   apply_projection: { takes: [int, bigint, bigint, json, json], returns: boolean },
   begin_projection: { takes: [], returns: int },
+  clear_halt: { takes: [], returns: nothing },
   collect_follow_ups: { takes: [int], returns: int },
   collect_payouts: { takes: [int], returns: int },
   collect_top_up_reversals: { takes: [int], returns: int },
@@ -49,6 +50,7 @@ export const functionSignatures = {
   end_payout: { takes: [text, nullable(text)], returns: nothing },
   expose_spend: { takes: [text, text, text, numeric, numeric, numeric, numeric, numeric], returns: boolean },
   extend_log: { takes: [smallint, text, int, bigint, bigint, bytea, bytea, text, json], returns: boolean },
+  halt_ledger: { takes: [text, nullable(bigint), nullable(bigint)], returns: nothing },
   heartbeat: { takes: [uuid, float], returns: nothing },
   is_process_silent: { takes: [uuid, uuid, float], returns: boolean },
   lease_top_ups: {

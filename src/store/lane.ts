@@ -1,7 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import {
   type AppendOutcome,
-  appendStatement,
   type BatchAnswer,
   type CreditCommand,
   type CreditOutcome,
@@ -12,21 +10,13 @@ import {
   type LaneCommand,
 } from './append-batch.ts';
 import type { DatabaseOptions } from './database.ts';
-import { createLaneConnection, type LaneConnection } from './lane-connection.ts';
-import { backOffMs } from '../domain/values/back-off.ts';
+import { createFlusher, type Flusher, LaneClosedError } from './flusher.ts';
+import { type LedgerHalt, LedgerInconsistentError, recordHalt } from './halt.ts';
 import { within } from '../runtime/within.ts';
-
-/** Before a batch is sent again. */
-const pauses = { firstMs: 20, longestMs: 1_000 };
 
 /** The lane's queue is full: the command was not recorded and will not be. */
 export class LaneFullError extends Error {
   override readonly name = 'LaneFullError';
-}
-
-/** The lane was closed before the command was known to be recorded: read the stream to find out. */
-export class LaneClosedError extends Error {
-  override readonly name = 'LaneClosedError';
 }
 
 export interface LaneOptions extends DatabaseOptions {
@@ -35,6 +25,8 @@ export interface LaneOptions extends DatabaseOptions {
   readonly maxQueued?: number;
   readonly maxBatch?: number;
   readonly flushers?: number;
+  /** Called once, when the ledger is halted. */
+  readonly onHalt?: (halt: LedgerHalt) => void;
 }
 
 export interface LaneState {
@@ -46,6 +38,8 @@ export interface LaneState {
   readonly clockOffsetMs: number;
   /** Since when batches fail; undefined while the lane works. */
   readonly brokenSince: number | undefined;
+  /** Why this process records nothing any more; undefined while the ledger is the one that it knows. */
+  readonly halt: LedgerHalt | undefined;
 }
 
 interface Waiting {
@@ -61,7 +55,7 @@ export interface Lane {
    * Records a command and returns the outcome. Waits while the database is unreachable: an append that was sent may still
    * be recorded, so a time-out would report a false failure.
    * Throws LaneFullError at once when too many wait (never for `urgent`: money has already moved), ZodError for an event
-   * that breaks its schema, LaneClosedError when the lane closes first.
+   * that breaks its schema, LaneClosedError when the lane closes first, LedgerInconsistentError once the ledger is halted.
    */
   append(command: LaneCommand, options?: { readonly urgent?: boolean }): Promise<AppendOutcome>;
   /** The same for a step of a chat. */
@@ -69,6 +63,11 @@ export interface Lane {
   /** Brings `state` up to date without appending anything. */
   refresh(): Promise<void>;
   readonly state: LaneState;
+  /**
+   * Stops this process and, through the database, every other gateway: the ledger is not the one that was written. Every
+   * append that waits and every later one rejects with LedgerInconsistentError. Only the first call has an effect.
+   */
+  halt(found: LedgerHalt): void;
   /** Finishes what is queued, for at most `graceMs`, then rejects the rest. */
   close(graceMs?: number): Promise<void>;
 }
@@ -86,15 +85,20 @@ class FlushedLane implements Lane {
   readonly #idle: Flusher[];
   readonly #maxQueued: number;
   readonly #maxBatch: number;
+  readonly #options: LaneOptions;
+  readonly #recordsHalt = new AbortController();
   readonly #brokenSince = new Map<Flusher, number>();
   #latest = { seq: 0, openCalls: 0, clockOffsetMs: 0 };
   #scheduled = false;
   #closing = false;
   #closed = false;
+  #halt: LedgerHalt | undefined;
+  #haltRecorded = Promise.resolve();
   #drained: (() => void) | undefined;
 
   constructor(options: LaneOptions) {
     const { laneId = 1, maxQueued = 4_096, maxBatch = 128, flushers = 1 } = options;
+    this.#options = options;
     this.#maxQueued = maxQueued;
     this.#maxBatch = maxBatch;
     this.#flushers = Array.from({ length: flushers }, () => createFlusher(laneId, options));
@@ -103,7 +107,7 @@ class FlushedLane implements Lane {
 
   get state(): LaneState {
     const brokenSince = this.#brokenSince.size === 0 ? undefined : Math.min(...this.#brokenSince.values());
-    return { ...this.#latest, brokenSince };
+    return { ...this.#latest, brokenSince, halt: this.#halt };
   }
 
   async append(command: LaneCommand, { urgent = false } = {}): Promise<AppendOutcome> {
@@ -115,6 +119,7 @@ class FlushedLane implements Lane {
   }
 
   async #enqueue(encode: () => EncodedCommand, urgent: boolean): Promise<AppendOutcome | CreditOutcome> {
+    if (this.#halt) throw new LedgerInconsistentError(this.#halt);
     if (this.#closed || (this.#closing && !urgent)) throw new LaneClosedError('the ledger is closing');
     if (!urgent && this.#first.length >= this.#maxQueued)
       throw new LaneFullError('too many appends are waiting');
@@ -126,21 +131,32 @@ class FlushedLane implements Lane {
   }
 
   async refresh(): Promise<void> {
-    const flusher = this.#idle.pop();
-    // none idle: an answer is expected anyway
-    if (flusher) await this.#run(flusher, []);
+    if (this.#halt) return;
+    // none idle: an answer is expected anyway. All that are: each keeps its row in the database from being pruned
+    await Promise.all(this.#idle.splice(0).map((flusher) => this.#run(flusher, [])));
+  }
+
+  halt(found: LedgerHalt): void {
+    if (this.#halt) return;
+    this.#halt = found;
+    for (const { reject } of [...this.#urgent.splice(0), ...this.#first.splice(0)])
+      reject(new LedgerInconsistentError(found));
+    if (!found.isRecorded)
+      this.#haltRecorded = recordHalt(this.#options, found, this.#recordsHalt.signal);
+    this.#options.onHalt?.(found);
   }
 
   async close(graceMs = 10_000): Promise<void> {
     this.#closing = true;
     const done = new Promise<void>((resolve) => (this.#drained = resolve));
     this.#schedule();
-    await within(graceMs, done);
+    await within(graceMs, Promise.all([done, this.#haltRecorded]));
     this.#closed = true;
     for (const { reject } of [...this.#urgent.splice(0), ...this.#first.splice(0)]) {
       reject(new LaneClosedError('the ledger closed'));
     }
-    await Promise.all(this.#flushers.map((flusher) => flusher.close()));
+    this.#recordsHalt.abort();
+    await Promise.all([this.#haltRecorded, ...this.#flushers.map((flusher) => flusher.close())]);
   }
 
   #queueOf(urgent: boolean): Waiting[] {
@@ -182,9 +198,11 @@ class FlushedLane implements Lane {
         },
       );
       this.#brokenSince.delete(flusher);
+      if (this.#halt) throw new LedgerInconsistentError(this.#halt);
       this.#observe(answer, atOnce);
       this.#settle(batch, answer);
     } catch (error) {
+      if (error instanceof LedgerInconsistentError) this.halt(error.halt);
       if (isPoison(error) && batch.length > 1) {
         const middle = batch.length >> 1;
         await this.#deliver(flusher, batch.slice(0, middle));
@@ -229,44 +247,4 @@ function takeBatch(urgent: Waiting[], first: Waiting[], maxBatch: number): Waiti
     queue.splice(0, taken);
   }
   return batch;
-}
-
-interface Flusher {
-  /**
-   * Sends a batch until it is answered; `atOnce` where the first time sufficed.
-   * Rejects with the database's error where sending again cannot help.
-   */
-  send(
-    commands: readonly EncodedCommand[],
-    onBroken: () => void,
-  ): Promise<{ answer: BatchAnswer; atOnce: boolean }>;
-  close(): Promise<void>;
-}
-
-/**
- * One connection with a name of its own. The database keeps the last answer for that name, so a batch that is sent
- * again after a lost connection, under the same number, is done once and answered twice.
- */
-function createFlusher(laneId: number, options: LaneOptions): Flusher {
-  const flusherId = randomUUID();
-  const connection: LaneConnection = createLaneConnection(options);
-  let batchNo = 0;
-  return {
-    async send(commands, onBroken) {
-      const statement = appendStatement(laneId, flusherId, ++batchNo, commands);
-      for (let attempt = 0; ; attempt++) {
-        try {
-          const answer = await connection.append(statement);
-          return { answer, atOnce: attempt === 0 };
-        } catch (error) {
-          if (isPoison(error) || connection.closed)
-            throw connection.closed ? new LaneClosedError('the ledger closed') : error;
-          onBroken();
-          options.onError?.(error instanceof Error ? error : new Error(String(error)));
-          await connection.pause(backOffMs(pauses, attempt));
-        }
-      }
-    },
-    close: () => connection.close(),
-  };
 }

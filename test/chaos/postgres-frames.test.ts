@@ -36,7 +36,7 @@ test("the ledger's own append statement is recognised, with the types of its eve
       body: JSON.stringify({ base64: Buffer.from('{"type":"completed"}').toString('base64') }),
     },
   ];
-  const bytes = query(appendStatement(1, crypto.randomUUID(), 1, commands));
+  const bytes = query(appendStatement(1, crypto.randomUUID(), 1, 0, commands));
   expect(appendedTypes({ type: 'Q', bytes })).toEqual(new Set(['quote_issued', 'request_refused']));
   expect(appendedTypes({ type: 'Q', bytes: query('select * from tollbook.call') })).toBeUndefined();
 });

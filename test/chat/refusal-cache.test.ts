@@ -18,6 +18,7 @@ async function setUp() {
       appended++;
       return lane.appendCredit(...of);
     },
+    halt: (found) => lane.halt(found),
     refresh: () => lane.refresh(),
     state: lane.state,
     close: () => lane.close(),

@@ -75,7 +75,7 @@ test('an answer that is repeated waits for the standby as the first one did', as
     await admin.query(`alter system set synchronous_standby_names = '${names}'`);
     await admin.query('select pg_reload_conf()');
   };
-  const statement = appendStatement(1, randomUUID(), 1, [
+  const statement = appendStatement(1, randomUUID(), 1, 0, [
     encodeCommand({ stream: newStream(), events: [refused()] }),
   ]);
   /** Sends it over a connection of its own, and resolves once its commit waits for the standby. */

@@ -80,6 +80,8 @@ test('any sequence of commands, with conflicts, stale versions and killed connec
         running.push(lanes[one.lane]!.append(toCommand(one), { urgent: one.urgent }));
       }
       const outcomes = await Promise.all(running);
+      // no lost connection is taken for a lost append
+      expect(lanes.map((lane) => lane.state.halt)).toEqual([undefined, undefined]);
       await Promise.all(lanes.map((lane) => lane.close()));
       await database.asOwner(async (owner) => {
         const events = await expectSoundLedger(database.db, owner);

@@ -6,7 +6,8 @@ import type { AppendOutcome, Claim, LaneCommand } from '../../src/store/append-b
 import { appendStatement, encodeCommand } from '../../src/store/append-batch.ts';
 import { leaseCalls, putBody } from '../../src/store/calls.ts';
 import { sessionConfig, writerRole } from '../../src/store/database.ts';
-import { LaneClosedError, LaneFullError, openLane, type LaneOptions } from '../../src/store/lane.ts';
+import { LaneClosedError } from '../../src/store/flusher.ts';
+import { LaneFullError, openLane, type LaneOptions } from '../../src/store/lane.ts';
 import { readStream } from '../../src/store/streams.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { newStream, quoteIssued, randomHex32, refused, replayDenied } from '../support/events.ts';
@@ -214,7 +215,7 @@ test('the queue is bounded for first appends, and second appends go past it', as
 test('a batch that is sent twice under its number is done once and answered twice', async () => {
   const database = await createDatabase();
   const flusher = randomUUID();
-  const statement = appendStatement(1, flusher, 1, [
+  const statement = appendStatement(1, flusher, 1, 0, [
     encodeCommand({ stream: newStream(), events: [refused()] }),
   ]);
   const [once, again] = [await database.pool.query(statement), await database.pool.query(statement)];
@@ -259,7 +260,7 @@ test('a client that disappears in the middle of its message does not stop the ot
   const write = socket.write.bind(socket);
   socket.write = (chunk: Buffer) => write(chunk.subarray(0, chunk.length >> 1));
   const half = vanishing.query(
-    appendStatement(1, randomUUID(), 1, [encodeCommand({ stream: newStream(), events: [refused()] })]),
+    appendStatement(1, randomUUID(), 1, 0, [encodeCommand({ stream: newStream(), events: [refused()] })]),
   );
   half.catch(() => {});
   const lane = laneOn(database);

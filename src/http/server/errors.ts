@@ -1,7 +1,8 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { defaultRetryAfterSecs, type RefusalCode, refusals } from '../../domain/errors/refusal.ts';
 import { isDatabaseLoss } from '../../store/database.ts';
-import { LaneClosedError, LaneFullError } from '../../store/lane.ts';
+import { LaneClosedError } from '../../store/flusher.ts';
+import { LaneFullError } from '../../store/lane.ts';
 import { noteFacts } from './request-log.ts';
 
 /** Sends a refusal: `{error, code, …context}`. */

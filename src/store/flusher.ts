@@ -1,0 +1,64 @@
+import { randomUUID } from 'node:crypto';
+import { appendStatement, type BatchAnswer, type EncodedCommand, isPoison } from './append-batch.ts';
+import type { DatabaseOptions } from './database.ts';
+import { haltOf, isHalt, LedgerInconsistentError, wentBack } from './halt.ts';
+import { createLaneConnection, type LaneConnection } from './lane-connection.ts';
+import { backOffMs } from '../domain/values/back-off.ts';
+
+/** Before a batch is sent again. */
+const pauses = { firstMs: 20, longestMs: 1_000 };
+
+/** The lane was closed before the command was known to be recorded: read the stream to find out. */
+export class LaneClosedError extends Error {
+  override readonly name = 'LaneClosedError';
+}
+
+export interface Flusher {
+  /**
+   * Sends a batch until it is answered; `atOnce` where the first time sufficed.
+   * Rejects with the database's error where sending again cannot help, with LedgerInconsistentError where the ledger is not
+   * the one that answered before.
+   */
+  send(
+    commands: readonly EncodedCommand[],
+    onBroken: () => void,
+  ): Promise<{ answer: BatchAnswer; atOnce: boolean }>;
+  close(): Promise<void>;
+}
+
+/**
+ * One connection with a name of its own. The database keeps the last answer for that name, so a batch that is sent
+ * again after a lost connection, under the same number, is done once and answered twice. Each batch names the last one that
+ * was answered: a database that lacks it went back in time.
+ */
+export function createFlusher(laneId: number, options: DatabaseOptions): Flusher {
+  const flusherId = randomUUID();
+  const connection: LaneConnection = createLaneConnection(options);
+  let batchNo = 0;
+  /** Its number and its head; a batch that was refused has a number, but no answer. */
+  let acknowledged = { batchNo: 0, seq: 0 };
+  return {
+    async send(commands, onBroken) {
+      const number = ++batchNo;
+      const statement = appendStatement(laneId, flusherId, number, acknowledged.batchNo, commands);
+      for (let attempt = 0; ; attempt++) {
+        try {
+          const answer = await connection.append(statement);
+          if (answer.seq < acknowledged.seq)
+            throw new LedgerInconsistentError(wentBack(acknowledged.seq, answer.seq));
+          acknowledged = { batchNo: number, seq: answer.seq };
+          return { answer, atOnce: attempt === 0 };
+        } catch (error) {
+          if (isHalt(error)) throw new LedgerInconsistentError(haltOf(error, acknowledged.seq));
+          if (error instanceof LedgerInconsistentError) throw error;
+          if (isPoison(error) || connection.closed)
+            throw connection.closed ? new LaneClosedError('the ledger closed') : error;
+          onBroken();
+          options.onError?.(error instanceof Error ? error : new Error(String(error)));
+          await connection.pause(backOffMs(pauses, attempt));
+        }
+      }
+    },
+    close: () => connection.close(),
+  };
+}
