@@ -141,8 +141,7 @@ class FlushedLane implements Lane {
     this.#halt = found;
     for (const { reject } of [...this.#urgent.splice(0), ...this.#first.splice(0)])
       reject(new LedgerInconsistentError(found));
-    if (!found.isRecorded)
-      this.#haltRecorded = recordHalt(this.#options, found, this.#recordsHalt.signal);
+    if (!found.isRecorded) this.#haltRecorded = recordHalt(this.#options, found, this.#recordsHalt.signal);
     this.#options.onHalt?.(found);
   }
 

@@ -23,7 +23,9 @@ async function append(lane: Lane, times = 1): Promise<void> {
 
 /** Why a lane records nothing. */
 async function reasonOf(lane: Lane): Promise<string> {
-  const failed: unknown = await lane.append({ stream: newStream(), events: [refused()] }).catch((error) => error);
+  const failed: unknown = await lane
+    .append({ stream: newStream(), events: [refused()] })
+    .catch((error) => error);
   expect(failed).toBeInstanceOf(LedgerInconsistentError);
   expect(lane.state.halt).toEqual((failed as LedgerInconsistentError).halt);
   return (failed as LedgerInconsistentError).halt.reason;
@@ -112,7 +114,9 @@ test('a halt stops the process at once where the database cannot be written, and
   const halt = { reason: 'an anchor holds another history', knownSeq: 9, foundSeq: 1 };
   lane.halt(halt);
   lane.halt({ reason: 'a later reason' });
-  await expect(waiting).rejects.toThrow(/nothing is sold: an anchor holds another history\. Stop every gateway/);
+  await expect(waiting).rejects.toThrow(
+    /nothing is sold: an anchor holds another history\. Stop every gateway/,
+  );
   expect(lane.state.halt).toEqual(halt);
   await database.away(false);
   await eventually(async () =>
