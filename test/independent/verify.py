@@ -275,7 +275,7 @@ NOTES = {
     "operator_config_refused", "operator_runner_paused", "operator_runner_resumed", "operator_models_loaded",
     "sign_in_refused",
 }
-OPENINGS = {"quote_issued", "payment_verified", "auth_passed", "settlement_started", "enqueued", "operator_sweep_recorded"}
+OPENINGS = {"quote_issued", "payment_verified", "auth_passed", "settlement_started", "enqueued", "enqueued_again", "operator_sweep_recorded"}
 KNOWN = NOTES | OPENINGS | set(STEPS) | set(PAYMENT_MOVES) | set(CALL_MOVES)
 FIELDS = ["at", "data", "lane", "schema", "seq", "stream", "type", "version"]
 
@@ -383,11 +383,13 @@ class Ledger:
             self.identify(data["payment"], data.get("payment_id"))
         elif kind in PAYMENT_MOVES:
             self.move_payment(stream, kind, data, mine)
-        elif kind == "enqueued":
+        elif kind in ("enqueued", "enqueued_again"):
             waiting = [p for p in mine.values() if p["status"] == "settled" and p["call"] is None and not p["refunded"] and p["nonce"] == data["payment_nonce"]]
             if not waiting:
                 raise Wrong("enqueued, but no settled payment of that nonce waits for its call")
-            waiting[0].update(call="enqueued", call_id=data["call_id"])
+            if waiting[0].get("was_enqueued", False) != (kind == "enqueued_again"):
+                raise Wrong("a call is enqueued once, and again only after it was taken back")
+            waiting[0].update(call="enqueued", call_id=data["call_id"], was_enqueued=True)
         elif kind in CALL_MOVES:
             before, after = CALL_MOVES[kind]
             found = [p for p in mine.values() if p["call"] is not None and p["call_id"] == data["call_id"]]

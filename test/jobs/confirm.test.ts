@@ -95,8 +95,12 @@ test('a settlement whose block is replaced before it is final is open again, and
   expect(types.filter((type) => type === 'payment_settled')).toHaveLength(2);
   expect(runner.deliveries).toHaveLength(0);
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  const calls = events.flatMap((event) => (event.type === 'enqueued' ? event.data.call_id : []));
-  expect(new Set(calls).size).toBe(1);
+  const calls = events.filter(({ type }) => type === 'enqueued' || type === 'enqueued_again');
+  expect(calls).toMatchObject([
+    { type: 'enqueued', data: { call_id: 1 } },
+    { type: 'enqueued_again', data: { call_id: 1 } },
+  ]);
+  expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, settled: 2 });
 });
 
 test('a lagging node without the block of a delivered payment reopens nothing', async () => {

@@ -57,6 +57,7 @@ export class Bookkeeper {
       case 'settlement_reorged':
       case 'refunded':
       case 'enqueued':
+      case 'enqueued_again':
       case 'completed':
       case 'dead_lettered':
       case 'operator_requeued':
@@ -211,6 +212,7 @@ const categories: Readonly<Record<MovingType, Category>> = {
   settlement_reorged: 'reversal',
   refunded: 'refund',
   enqueued: 'requeue',
+  enqueued_again: 'requeue',
   completed: 'delivery',
   dead_lettered: 'dead_letter',
   operator_requeued: 'requeue',

@@ -21,6 +21,20 @@ export const callEvents = {
     counters: ['accepted'],
     followUps: 'none',
   },
+  /** The call of a payment that was taken back while no runner had it, and that is settled again: not counted twice. */
+  enqueued_again: {
+    schema: z.strictObject({ ...call, payment_nonce: hex32 }),
+    transition: { of: 'enqueue' },
+    quoteState: 'changes',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'posts',
+    reopens: 'none',
+    reconciliation: 'needed',
+    readModels: ['payments'],
+    counters: 'none',
+    followUps: 'none',
+  },
   delivered: {
     schema: z.strictObject(attempt),
     transition: { of: 'call', from: undelivered, to: 'delivered' },

@@ -17,6 +17,8 @@ export interface PaymentProgress {
   /** The operator was alerted that it takes too long. */
   readonly isOverdue: boolean;
   readonly call?: CallState | undefined;
+  /** Also after its call was withdrawn. */
+  readonly wasEnqueued?: boolean;
   /** The whole payment was returned: it stays settled. */
   readonly refunded?: Refunded | undefined;
 }
@@ -128,8 +130,9 @@ function changeBy(event: EventOf<ProgressType>, { settled, hints, call }: Paymen
       return { refunded: { version, transaction: data.transaction, proof: proofIn(data) } };
     }
     case 'enqueued':
+    case 'enqueued_again':
     case 'operator_requeued':
-      return { call: { callId: event.data.call_id, status: 'enqueued' } } as const;
+      return { call: { callId: event.data.call_id, status: 'enqueued' }, wasEnqueued: true } as const;
     case 'completed': {
       const { call_id: callId, attempt } = event.data;
       return { call: { callId, status: 'completed', attempt } } as const;

@@ -12,6 +12,8 @@ export interface SettlementState {
   readonly reason?: string | undefined;
   readonly settled?: PaymentState['settled'];
   readonly isOverdue: boolean;
+  /** Its call was enqueued before, and withdrawn. */
+  readonly wasEnqueued?: boolean | undefined;
   readonly call: SettlementCall;
 }
 
@@ -105,13 +107,14 @@ export const transferAlreadyClaimed = 'transfer_already_claimed';
 
 /** A payment as its stream shows it; `waitingCallId` if its call is in the queue and cannot be leased. */
 export function settlementState(known: PaymentState, waitingCallId: number | undefined): SettlementState {
-  const { status, reason, settled, isOverdue, call } = known;
+  const { status, reason, settled, isOverdue, wasEnqueued, call } = known;
   return {
     payment: paymentFromData(known.payment),
     status,
     reason,
     settled,
     isOverdue,
+    wasEnqueued,
     call:
       waitingCallId !== undefined
         ? { kind: 'waiting', callId: waitingCallId }
@@ -169,9 +172,10 @@ function waiting({ call }: SettlementState, kind: CallStep['kind']): Recorded['c
 }
 
 /** A waiting call is enqueued together with its settlement. */
-function enqueued({ payment, call }: SettlementState): LedgerEvent[] {
+function enqueued({ payment, call, wasEnqueued = false }: SettlementState): LedgerEvent[] {
   if (call.kind !== 'waiting') return [];
-  return [{ type: 'enqueued', data: { call_id: call.callId, payment_nonce: payment.nonce } }];
+  const type = wasEnqueued ? 'enqueued_again' : 'enqueued';
+  return [{ type, data: { call_id: call.callId, payment_nonce: payment.nonce } }];
 }
 
 function settle(state: SettlementState, { transaction, proof }: Settlement): SettlementDecision {

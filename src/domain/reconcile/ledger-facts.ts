@@ -108,6 +108,7 @@ export class LedgerFacts {
       case 'settlement_failed':
       case 'settlement_confirmed':
       case 'enqueued':
+      case 'enqueued_again':
       case 'operator_requeued':
       case 'delivered':
       case 'completed':

@@ -8,6 +8,8 @@ interface Payment {
   call: CallStatus;
   callId: number;
   isRefunded: boolean;
+  /** Also after its call was withdrawn. */
+  wasEnqueued: boolean;
 }
 
 type Named = Pick<EventData<'settlement_failed'>, 'network' | 'asset' | 'payer' | 'payment_nonce'>;
@@ -94,6 +96,7 @@ export class QuoteCheck {
       call: 'none',
       callId: 0,
       isRefunded: false,
+      wasEnqueued: false,
     });
     return undefined;
   }
@@ -124,6 +127,9 @@ export class QuoteCheck {
         status === 'settled' && name.endsWith(payment_nonce) && call === 'none' && !isRefunded,
     );
     if (!payment) return 'no settled payment of that nonce waits for its call';
+    if ((event.type === 'enqueued_again') !== payment.wasEnqueued)
+      return payment.wasEnqueued ? 'its call was enqueued before' : 'its call was never enqueued before';
+    payment.wasEnqueued = true;
     payment.call = 'enqueued';
     payment.callId = call_id;
     return undefined;

@@ -53,6 +53,7 @@ export function recordedPayments(events: readonly RecordedEvent[]): Map<string, 
         if (event.data.call === 'withdrawn') payments.get(keyOf(event.data))?.calls.pop();
         break;
       case 'enqueued':
+      case 'enqueued_again':
         for (const payment of payments.values())
           if (
             payment.stream === event.stream &&

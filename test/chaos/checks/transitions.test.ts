@@ -47,6 +47,7 @@ const disproved = (call: 'withdrawn' | 'kept'): LedgerEvent => ({
   data: { ...named, transaction, reason: 'not_on_chain', call },
 });
 const enqueued: LedgerEvent = { type: 'enqueued', data: { call_id: 1, payment_nonce: nonce } };
+const enqueuedAgain: LedgerEvent = { ...enqueued, type: 'enqueued_again' };
 const delivered = (attempt: number): LedgerEvent => ({ type: 'delivered', data: { call_id: 1, attempt } });
 const completed = (attempt: number): LedgerEvent => ({ type: 'completed', data: { call_id: 1, attempt } });
 
@@ -62,7 +63,7 @@ test.each([
   ['paid and done', [started, settled, enqueued, delivered(1), completed(1)]],
   ['found out later', [started, unknown, settled, enqueued, delivered(1), delivered(2), completed(2)]],
   ['landed late', [started, failed, settled, enqueued]],
-  ['taken back in time', [started, settled, enqueued, disproved('withdrawn'), settled, enqueued]],
+  ['taken back in time', [started, settled, enqueued, disproved('withdrawn'), settled, enqueuedAgain]],
   [
     'taken back too late',
     [started, settled, enqueued, delivered(1), disproved('kept'), settled, completed(1)],

@@ -19,11 +19,13 @@ const paymentSteps: Partial<Record<EventType, { from: readonly PaymentState[]; t
   settlement_disproved: { from: ['settled'], to: 'unknown' },
   settlement_reorged: { from: ['settled'], to: 'unknown' },
   enqueued: { from: ['settled'] },
+  enqueued_again: { from: ['settled'] },
 };
 
 /** The same for calls. Completed is the end; a dead letter waits for the operator. */
 const callSteps: Partial<Record<EventType, { from: readonly CallState[]; to: CallState }>> = {
   enqueued: { from: ['absent'], to: 'enqueued' },
+  enqueued_again: { from: ['absent'], to: 'enqueued' },
   delivered: { from: ['enqueued', 'delivered', 'failed'], to: 'delivered' },
   delivery_failed: { from: ['enqueued', 'delivered', 'failed'], to: 'failed' },
   completed: { from: ['delivered'], to: 'completed' },
@@ -107,7 +109,7 @@ function paymentOf(event: RecordedEvent, payments: ReadonlyMap<string, Payment>)
     const { asset, payer, nonce } = event.data.payment;
     return paymentKey(asset, payer, nonce);
   }
-  if (event.type === 'enqueued') {
+  if (event.type === 'enqueued' || event.type === 'enqueued_again') {
     const { payment_nonce: nonce } = event.data;
     return [...payments.keys()].find((key) => key.endsWith(nonce)) ?? '';
   }
@@ -121,7 +123,7 @@ function* callFaults(payments: readonly Payment[], event: RecordedEvent): Genera
   if (!step || !('call_id' in event.data)) return;
   const { call_id: id } = event.data;
   const owner =
-    event.type === 'enqueued'
+    event.type === 'enqueued' || event.type === 'enqueued_again'
       ? payments.find(({ state, call }) => state === 'settled' && call.state === 'absent')
       : payments.find(({ call }) => call.id === id);
   if (!owner) return yield `${event.type} of call ${id}, which was not paid for or exists already`;

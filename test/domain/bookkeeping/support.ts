@@ -66,6 +66,7 @@ export function paidQuote(n: number, token: object = {}) {
   };
   let attempt = 0;
   let calls = 0;
+  const enqueuedBefore = new Set<string>();
   const nonce = (): `0x${string}` => hex32Of(`nonce ${n} ${attempt}`);
   const of = () => ({
     network: terms.network,
@@ -108,7 +109,9 @@ export function paidQuote(n: number, token: object = {}) {
     markUnknown: () => append('settlement_unknown', { ...of(), reason: 'timeout' }),
     enqueue: () => {
       calls += 1;
-      append('enqueued', { call_id: n * 10 + calls, payment_nonce: nonce() });
+      const type = enqueuedBefore.has(nonce()) ? 'enqueued_again' : 'enqueued';
+      enqueuedBefore.add(nonce());
+      append(type, { call_id: n * 10 + calls, payment_nonce: nonce() });
     },
     deliver: () => append('delivered', { call_id: n * 10 + calls, attempt: 1 }),
     complete: () => append('completed', { call_id: n * 10 + calls, attempt: 1 }),

@@ -134,6 +134,7 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
     operator: 'ada',
   },
   enqueued: { call_id: 1, payment_nonce: ofPayment.payment_nonce },
+  enqueued_again: { call_id: 1, payment_nonce: ofPayment.payment_nonce },
   enqueue_failed: { ...job, reason: 'outbox_full', quote_digest: digest },
   delivered: { call_id: 1, attempt: 1 },
   delivery_failed: { call_id: 1, attempt: 1, reason: 'http_500', retry_at: nowSecs + 2 },

@@ -31,6 +31,10 @@ const settledByReport = event('payment_settled', { ...named, amount, transaction
 const confirmed = event('settlement_confirmed', { ...named, transaction, ...block });
 const disproved = (then: string) =>
   event('settlement_disproved', { ...named, transaction, reason: 'not_on_chain', call: then });
+const enqueuedAgain: StreamEvent = {
+  stream: job[4]!.stream,
+  event: { ...job[4]!.event, type: 'enqueued_again' } as StreamEvent['event'],
+};
 const reorged = event('settlement_reorged', {
   ...named,
   transaction,
@@ -87,7 +91,7 @@ test.each<[string, StreamEvent[]]>([
     "a facilitator's report that was disproved while a runner had the call",
     after(3, settledByReport, job[4]!, job[5]!, disproved('kept'), job[3]!, job[6]!),
   ],
-  ['a payment that was reorged out and settled again', after(5, reorged, job[3]!, ...job.slice(4))],
+  ['a payment that was reorged out and settled again', after(5, reorged, job[3]!, enqueuedAgain, ...job.slice(5))],
   ['a dead letter that was requeued', after(6, dead, requeued, job[5]!, job[6]!)],
   ['a dead letter whose payment was refunded', after(6, dead, refunded())],
   ['a completed call whose payment was refunded', after(7, refunded())],
@@ -125,6 +129,7 @@ test.each<[string, StreamEvent[], RegExp]>([
   ['a payment confirmed before it was settled', after(3, confirmed), /is settling, which cannot be followed/],
   ['a call enqueued before its payment was settled', after(3, job[4]!), /no settled payment/],
   ['a call enqueued twice', after(5, job[4]!), /no settled payment/],
+  ['a call counted twice as accepted', after(5, reorged, job[3]!, job[4]!), /enqueued before/],
   ['a call delivered before it was enqueued', after(4, job[5]!), /call 2 was never enqueued/],
   ['a call delivered after it was completed', after(7, job[5]!), /the call is completed/],
   ['a call completed twice', after(7, job[6]!), /the call is completed/],
