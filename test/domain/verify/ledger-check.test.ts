@@ -91,7 +91,10 @@ test.each<[string, StreamEvent[]]>([
     "a facilitator's report that was disproved while a runner had the call",
     after(3, settledByReport, job[4]!, job[5]!, disproved('kept'), job[3]!, job[6]!),
   ],
-  ['a payment that was reorged out and settled again', after(5, reorged, job[3]!, enqueuedAgain, ...job.slice(5))],
+  [
+    'a payment that was reorged out and settled again',
+    after(5, reorged, job[3]!, enqueuedAgain, ...job.slice(5)),
+  ],
   ['a dead letter that was requeued', after(6, dead, requeued, job[5]!, job[6]!)],
   ['a dead letter whose payment was refunded', after(6, dead, refunded())],
   ['a completed call whose payment was refunded', after(7, refunded())],
