@@ -166,7 +166,8 @@ begin
     select wanted.kind, wanted.owner, wanted.scope, wanted.key, wanted.binding, decided.stream
     from wanted join decided using (ord) where decided.outcome = 'ok'
   ),
-  -- the claims that a command frees, and those that a call's payment made, except the payment's own
+  -- The claims that a command frees. A payment that can never land frees all that it claimed except its own nonce. One that
+  -- failed and may still land frees its quote alone, for its payer's next payment: each of the two that lands buys a call.
   freed as (
     delete from claim using (
       select decided.stream, f.kind, f.owner, f.scope, f.key, f.binding
@@ -177,7 +178,7 @@ begin
       select decided.stream, f.kind, f.owner, f.scope, f.key, f.binding
       from decided cross join lateral json_to_recordset(decided.call_claims)
         as f(kind text, owner text, scope text, key text, binding text)
-      where decided.outcome = 'ok' and decided.op in ('watch', 'remove') and f.kind <> 'payment'
+      where decided.outcome = 'ok' and (decided.op = 'remove' and f.kind <> 'payment' or decided.op = 'watch' and f.kind = 'quote')
     ) freed_claim
     where claim.kind = freed_claim.kind and claim.owner = freed_claim.owner and claim.scope = freed_claim.scope
       and claim.key = freed_claim.key and claim.stream = freed_claim.stream and claim.binding = freed_claim.binding

@@ -15,6 +15,13 @@ export interface Plant {
   readonly caughtBy: readonly ViolationKind[];
 }
 
+/** A payment that may still land frees its caller nonce and its payment id. */
+const freedAtWatch: Edit = {
+  file: 'migrations/functions/append.sql',
+  find: `(decided.op = 'remove' and f.kind <> 'payment' or decided.op = 'watch' and f.kind = 'quote')`,
+  replace: `decided.op in ('watch', 'remove') and f.kind <> 'payment'`,
+};
+
 export const plants: readonly Plant[] = [
   {
     name: '402-on-settle-timeout',
@@ -72,8 +79,14 @@ export const plants: readonly Plant[] = [
         find: `  if (!settledPayer) return record([unknown]);`,
         replace: `  if (!settledPayer) return record([unknown], { call: waiting(state, 'watch') });`,
       },
+      freedAtWatch,
     ],
     caughtBy: ['nonce_used_twice'],
+  },
+  {
+    name: 'credentials-freed-while-the-payment-may-land',
+    edits: [freedAtWatch],
+    caughtBy: ['nonce_used_twice', 'payment_id_used_twice'],
   },
   {
     name: 'call-id-as-idempotency-key',

@@ -284,8 +284,10 @@ class Ledger:
     def __init__(self):
         self.seq, self.at, self.counts = 0, "", {}
         self.versions, self.quotes, self.payments, self.transfers = {}, set(), {}, {}
-        self.claimed, self.nonces, self.pending_nonce = set(), {}, {}
-        self.jobs, self.verified, self.identifiers = {}, {}, {}
+        self.claimed, self.pending_nonce = set(), {}
+        self.jobs, self.verified = {}, {}
+        # caller nonces and payment ids: the payment that has each, and those that each payment was started with
+        self.holders, self.credentials = {}, {}
         self.steps, self.credit, self.chats, self.spends, self.spend_of = {}, {}, {}, set(), {}
         self.top_ups, self.generation = {}, 1
 
@@ -379,17 +381,18 @@ class Ledger:
             self.pending_nonce[stream] = None
             self.verified[stream] = (data["network"], data["asset"], data["payer"], data["payment_nonce"])
         elif kind == "settlement_started":
-            self.start(stream, mine, data["payment"])
-            self.identify(data["payment"], data.get("payment_id"))
+            self.start(stream, mine, data["payment"], data.get("payment_id"))
         elif kind in PAYMENT_MOVES:
             self.move_payment(stream, kind, data, mine)
         elif kind in ("enqueued", "enqueued_again"):
-            waiting = [p for p in mine.values() if p["status"] == "settled" and p["call"] is None and not p["refunded"] and p["nonce"] == data["payment_nonce"]]
+            waiting = [name for name, p in mine.items() if p["status"] == "settled" and p["call"] is None and not p["refunded"] and p["nonce"] == data["payment_nonce"]]
             if not waiting:
                 raise Wrong("enqueued, but no settled payment of that nonce waits for its call")
-            if waiting[0].get("was_enqueued", False) != (kind == "enqueued_again"):
+            payment = mine[waiting[0]]
+            if payment.get("was_enqueued", False) != (kind == "enqueued_again"):
                 raise Wrong("a call is enqueued once, and again only after it was taken back")
-            waiting[0].update(call="enqueued", call_id=data["call_id"], was_enqueued=True)
+            payment.update(call="enqueued", call_id=data["call_id"], was_enqueued=True)
+            self.take_credentials(waiting[0])
         elif kind in CALL_MOVES:
             before, after = CALL_MOVES[kind]
             found = [p for p in mine.values() if p["call"] is not None and p["call_id"] == data["call_id"]]
@@ -418,7 +421,7 @@ class Ledger:
             raise Wrong("this call has bought credit before")
         self.top_ups[data["call_id"]] = (data["account_id"], int(data["amount_micros"]))
 
-    def start(self, stream, mine, payment):
+    def start(self, stream, mine, payment, identifier):
         if stream not in self.quotes or any(p["status"] != "settlement_failed" for p in mine.values()):
             raise Wrong("a payment was started on a stream that has no open quote")
         name = (payment["network"], payment["asset"], payment["payer"], payment["nonce"])
@@ -428,19 +431,17 @@ class Ledger:
             raise Wrong("this payment was claimed before")
         self.claimed.add(name)
         nonce = self.pending_nonce[stream]
-        if nonce is not None:
-            if nonce in self.nonces:
-                raise Wrong("the caller's nonce was claimed before")
-            self.nonces[nonce] = stream
+        claims = [("the caller's nonce", nonce)] if nonce is not None else []
+        if identifier is not None:
+            claims.append(("the payer's payment id", (payment["payer"], identifier)))
+        self.credentials[name] = claims
+        self.take_credentials(name)
         mine[name] = {"status": "settling", "amount": payment["amount"], "nonce": payment["nonce"], "call": None, "call_id": None, "refunded": False}
 
-    def identify(self, payment, identifier):
-        key = (payment["payer"], identifier)
-        if identifier is None:
-            return
-        if key in self.identifiers:
-            raise Wrong("the payer's payment id was claimed before")
-        self.identifiers[key] = (payment["network"], payment["asset"], payment["payer"], payment["nonce"])
+    def take_credentials(self, name):
+        for credential in self.credentials[name]:
+            if self.holders.setdefault(credential, name) != name:
+                raise Wrong(f"{credential[0]} was claimed before")
 
     def move_payment(self, stream, kind, data, mine):
         before, after = PAYMENT_MOVES[kind]
@@ -460,11 +461,12 @@ class Ledger:
         payment["status"] = after or payment["status"]
         if data.get("call") == "withdrawn":
             payment["call"] = None
-        if kind == "settlement_failed" and self.nonces.get(self.pending_nonce[stream]) == stream:
-            del self.nonces[self.pending_nonce[stream]]
         if kind == "settlement_failed":
+            # free for another payment once this one can never land: if it lands after all, it takes them again
             failed = (data["network"], data["asset"], data["payer"], data["payment_nonce"])
-            self.identifiers = {key: name for key, name in self.identifiers.items() if name != failed}
+            for credential in self.credentials[failed]:
+                if self.holders.get(credential) == failed:
+                    del self.holders[credential]
         if kind in ("payment_settled", "settlement_confirmed", "refunded") and "log_index" in data:
             self.claim_transfer(stream, data)
         if kind == "settlement_reorged":

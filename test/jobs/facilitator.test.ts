@@ -4,7 +4,7 @@ import { openLane } from '../../src/store/lane.ts';
 import { createDatabase } from '../support/database.ts';
 import { refused as requestRefused } from '../support/events.ts';
 import { useChain } from '../support/devnet.ts';
-import { type Fault, startFacilitatorProxy } from '../support/facilitator-proxy.ts';
+import { failsBeforeBroadcast, type Fault, startFacilitatorProxy } from '../support/facilitator-proxy.ts';
 import { payTo, startTestGateway } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { header, offerOf, payFor, quoteAndSign, signOffer } from '../support/payer.ts';
@@ -180,14 +180,7 @@ test('a failure before broadcast that the chain confirms is 402, and the freed q
   const offer = offerOf(await gateway.post(job, { body: 'x' }));
   const poor = privateKeyToAccount(`0x${'43'.repeat(32)}`);
   const unfunded = await signOffer(offer, { account: poor });
-  proxy.faults.settle = {
-    answer: {
-      success: false,
-      errorReason: 'invalid_exact_evm_insufficient_balance',
-      transaction: '',
-      network: 'eip155:84532',
-    },
-  };
+  proxy.faults.settle = failsBeforeBroadcast;
   const refused = await gateway.post(job, { body: 'x', headers: header(unfunded) });
   expect(refused).toMatchObject({
     status: 402,
@@ -303,14 +296,7 @@ test('one nonce signed for two tokens is two payments, each with its own answer'
   const { nonce } = dollars.payload.authorization;
   const euros = await signOffer(offer, { option: 1, signed: { nonce } });
   const send = (payment: unknown) => gateway.post(job, { body: 'x', headers: header(payment) });
-  proxy.faults.settle = {
-    answer: {
-      success: false,
-      errorReason: 'invalid_exact_evm_insufficient_balance',
-      transaction: '',
-      network: 'eip155:84532',
-    },
-  };
+  proxy.faults.settle = failsBeforeBroadcast;
   expect((await send(dollars)).status).toBe(402);
   const lane = openLane({ url: database.url });
   onTestFinished(() => lane.close());

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { useChain } from '../support/devnet.ts';
+import { failsBeforeBroadcast } from '../support/facilitator-proxy.ts';
 import { payTo, startTestGateway } from '../support/gateway.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { cancelPayment, landPayment } from '../support/onchain.ts';
@@ -158,21 +159,12 @@ describe('a settlement of unknown outcome', () => {
   });
 });
 
-const refusal = {
-  answer: {
-    success: false,
-    errorReason: 'invalid_exact_evm_insufficient_balance',
-    transaction: '',
-    network: 'eip155:84532',
-  },
-};
-
 describe('a payment that failed before anything was broadcast', () => {
   test('and lands later gets its own call, and the payment that took its quote keeps its call and receipt', async () => {
     const { proxy, database, gateway, runner } = await behindProxy(chain);
     const offer = offerOf(await gateway.post(job, { body: 'x' }));
     const [first, second] = [await signOffer(offer), await signOffer(offer)];
-    proxy.faults.settle = refusal;
+    proxy.faults.settle = failsBeforeBroadcast;
     expect((await pay(gateway, first)).status).toBe(402);
     proxy.faults.settle = 'pass';
     const accepted = await pay(gateway, second);
@@ -193,7 +185,7 @@ describe('a payment that failed before anything was broadcast', () => {
     const { proxy, database, gateway, typesOf } = await behindProxy(chain);
     const validBefore = String(Math.floor(Date.now() / 1_000) + 12);
     const payment = await quoteAndSign(gateway, job, 'x', { signed: { validBefore } });
-    proxy.faults.settle = refusal;
+    proxy.faults.settle = failsBeforeBroadcast;
     expect((await pay(gateway, payment)).status).toBe(402);
     proxy.faults.settle = 'pass';
     await eventually(async () =>
@@ -218,7 +210,7 @@ describe('a verdict of failure', () => {
     await eventually(() => expect(proxy.seen).toContain('settle'));
     // the first gateway gets its verdict and cannot record it; the other one settles the payment and gets no answer
     link.stall();
-    verdict.resolve(refusal.answer);
+    verdict.resolve(failsBeforeBroadcast.answer);
     proxy.faults.settle = 'cut_after';
     await database.moveClock(60);
     await eventually(async () => expect(await chain.balance(payTo)).toBe(before + price));

@@ -8,9 +8,10 @@ import { callerHeaders, permitted, refusedCaller, restrictedJobs } from '../supp
 import { deployContract } from '../support/contracts.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
-import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
+import { failsBeforeBroadcast, startFacilitatorProxy } from '../support/facilitator-proxy.ts';
 import { type Answer, payTo, runnerSecret, startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
+import { landPayment } from '../support/onchain.ts';
 import { header, offerOf, payer, signOffer } from '../support/payer.ts';
 
 const chain = useChain();
@@ -201,29 +202,25 @@ test('a used nonce is free on another job and for another caller', async () => {
   }
 });
 
-test('a payment that fails before broadcast gives its nonce back', async () => {
+test('one delegated signature buys one call, also where a payment that was refused lands late', async () => {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
-  const { gateway } = await start({ facilitatorUrl: proxy.url });
+  const { gateway, database } = await start({ facilitatorUrl: proxy.url });
   const caller = await callerHeaders('x', { nonce: 'again' });
-  proxy.faults.settle = {
-    answer: {
-      success: false,
-      errorReason: 'invalid_exact_evm_insufficient_balance',
-      transaction: '',
-      network: 'eip155:84532',
-    },
-  };
-  const failed = await gateway.post(delegated, {
-    body: 'x',
-    headers: { ...header(await paymentFor(gateway, delegated)), ...caller },
-  });
-  expect(failed.status).toBe(402);
+  const first = await paymentFor(gateway, delegated);
+  proxy.faults.settle = failsBeforeBroadcast;
+  const pay = async (payment = first) =>
+    gateway.post(delegated, { body: 'x', headers: { ...header(payment), ...caller } });
+  expect((await pay()).status).toBe(402);
   proxy.faults.settle = 'pass';
-  const second = await gateway.post(delegated, {
-    body: 'x',
-    headers: { ...header(await paymentFor(gateway, delegated)), ...caller },
+  const second = await paymentFor(gateway, delegated);
+  expect(await expectUncharged(() => pay(second))).toMatchObject({
+    status: 409,
+    json: { code: 'signature_replay' },
   });
-  expect(second.status).toBe(202);
+  await landPayment(chain.rpcUrl, first);
+  await vi.waitFor(async () => expect((await pay()).status).toBe(202), { timeout: 5_000 });
+  expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1 });
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   await proxy.close();
 });
 

@@ -23,6 +23,16 @@ export interface FacilitatorBody {
   readonly paymentPayload: { readonly payload: { readonly authorization: { readonly from: string } } };
 }
 
+/** A settle request is refused before anything is broadcast. */
+export const failsBeforeBroadcast = {
+  answer: {
+    success: false,
+    errorReason: 'invalid_exact_evm_insufficient_balance',
+    transaction: '',
+    network: 'eip155:84532',
+  },
+} as const;
+
 /** A proxy between a gateway and a real facilitator that injects faults on command. */
 export interface FacilitatorProxy {
   readonly url: string;

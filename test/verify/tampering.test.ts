@@ -3,7 +3,8 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { verifyDatabase } from '../../src/verify/verify-database.ts';
 import { noteSigner, signCheckpoint } from '../../src/domain/log/checkpoint.ts';
-import { busyLedger, refundOf, sweepOf, type StreamEvent } from '../support/synthetic-ledger.ts';
+import type { LedgerEvent } from '../../src/domain/events/event.ts';
+import { busyLedger, paidJob, refundOf, sweepOf, type StreamEvent } from '../support/synthetic-ledger.ts';
 import { createDatabase } from '../support/database.ts';
 import { expectIndependent } from '../support/independent.ts';
 import { exportTo, rootOfEvents, appendAll, testSigner, testVerifier } from '../support/log.ts';
@@ -122,6 +123,30 @@ const placeOf = ({ event }: StreamEvent) => {
   return { transaction, block_number, block_hash, log_index };
 };
 
+const delegated: LedgerEvent = {
+  type: 'auth_passed',
+  data: { caller: `0x${'7'.repeat(40)}`, mode: 'delegated_caller_signature', caller_nonce: 'n' },
+};
+
+function withData(job: readonly StreamEvent[], index: number, more: object): StreamEvent[] {
+  return job.map(({ stream, event }, at) => ({
+    stream,
+    event: at === index ? ({ ...event, data: { ...event.data, ...more } } as LedgerEvent) : event,
+  }));
+}
+
+/** Two payments of one payer for one job with the same credential: the first fails, the second is paid, the first lands. */
+function landedTwice(withCredential: (job: StreamEvent[]) => StreamEvent[]): StreamEvent[] {
+  const [first, second] = [withCredential(paidJob(150)), withCredential(paidJob(300))];
+  const settled = first.findIndex(({ event }) => event.type === 'payment_settled');
+  const { stream, event } = first[settled]!;
+  if (event.type !== 'payment_settled') throw new Error('no settled payment');
+  const { network, asset, payer, payment_nonce } = event.data;
+  const data = { network, asset, payer, payment_nonce, reason: 'insufficient_funds' };
+  const failed: StreamEvent = { stream, event: { type: 'settlement_failed', data } };
+  return [...first.slice(0, settled), failed, ...second, ...first.slice(settled)];
+}
+
 test.each<[string, StreamEvent[], RegExp | undefined]>([
   ['refunds and sweeps', [refundOf(jobOf(0), 1), sweepOf(1), refundOf(jobOf(1), 2), sweepOf(2)], undefined],
   ['a payment refunded twice', [refundOf(jobOf(0), 1), refundOf(jobOf(0), 2)], /refunded before/],
@@ -144,6 +169,16 @@ test.each<[string, StreamEvent[], RegExp | undefined]>([
     'a refund whose transfer is a sweep',
     [sweepOf(1), refundOf(jobOf(0), 1, placeOf(sweepOf(1)))],
     /transfer was claimed before/,
+  ],
+  [
+    'a payment id of a failed payment that lands after another payment has used the id',
+    landedTwice((job) => withData(job, 2, { payment_id: 'pay_7d5d747be160e280' })),
+    /the payer's payment id was claimed before/,
+  ],
+  [
+    "a caller's nonce of a failed payment that lands after another payment has used the nonce",
+    landedTwice((job) => job.toSpliced(2, 0, { stream: job[0]!.stream, event: delegated })),
+    /the caller's nonce was claimed before/,
   ],
   [
     'a sweep in the stream of another sweep',

@@ -111,12 +111,12 @@ export const refusals = {
   signature_replay: {
     status: 409,
     sentence:
-      "The caller's nonce was already used by another payment. Nothing was charged. Sign again with a new nonce.",
+      "The caller's nonce was already used by another payment, perhaps by one that failed and may still land. Nothing was charged. Sign again with a new nonce.",
   },
   payment_identifier_conflict: {
     status: 409,
     sentence:
-      'Another payment of this payer has the same payment-identifier. Nothing was charged. Use a new identifier.',
+      'Another payment of this payer has the same payment-identifier, perhaps one that failed and may still land. Nothing was charged. Use a new identifier.',
   },
   too_many_keys: { status: 409, sentence: 'You have the maximum number of API keys. Revoke one first.' },
   quote_in_use: {

@@ -14,6 +14,7 @@ import {
   quoteFromData,
   type SettlementOption,
 } from '../payments/quote.ts';
+import { type Credential, CredentialCheck } from './credential-check.ts';
 import { spendOf, EntityCheck } from './entity-check.ts';
 import { nameOf, QuoteCheck } from './payment-check.ts';
 import { TopUpCheck } from './top-up-check.ts';
@@ -57,10 +58,7 @@ export class LedgerCheck {
   readonly #topUps = new TopUpCheck();
   readonly #options = new Map<string, readonly SettlementOption[]>();
   readonly #payments = new Set<string>();
-  readonly #nonces = new Map<string, string>();
-  /** Payment ids with the payment that claimed each, and the reverse. */
-  readonly #paymentIds = new Map<string, string>();
-  readonly #idOfPayment = new Map<string, string>();
+  readonly #credentials = new CredentialCheck();
   readonly #transfers = new Map<string, string>();
   readonly #spends = new Set<string>();
   #logGeneration = 1;
@@ -177,11 +175,13 @@ export class LedgerCheck {
         known.callerNonce = nonceKey(event.data, known.job);
         return undefined;
       case 'settlement_started':
-        return this.#start(stream, known) ?? this.#claimPaymentId(event.data, known.started);
+        return this.#start(event.data, known);
       case 'settlement_failed':
-        this.#freeNonce(stream, known);
-        this.#freePaymentId(nameOf(event.data));
+        this.#credentials.free(nameOf(event.data));
         return undefined;
+      case 'enqueued':
+      case 'enqueued_again':
+        return this.#credentials.enqueue(known.enqueued);
       case 'payment_settled':
       case 'settlement_confirmed':
       case 'refunded':
@@ -194,36 +194,16 @@ export class LedgerCheck {
     }
   }
 
-  #start(stream: string, { started, callerNonce }: QuoteCheck): string | undefined {
+  #start(
+    { payment, payment_id: id }: EventData<'settlement_started'>,
+    { started, callerNonce }: QuoteCheck,
+  ): string | undefined {
     if (this.#payments.has(started)) return 'this payment was claimed before: one authorization pays once';
     this.#payments.add(started);
-    if (callerNonce === undefined) return undefined;
-    if (this.#nonces.has(callerNonce))
-      return "the caller's nonce was claimed before: one signature is used once";
-    this.#nonces.set(callerNonce, stream);
-    return undefined;
-  }
-
-  #claimPaymentId(
-    { payment, payment_id }: EventData<'settlement_started'>,
-    name: string,
-  ): string | undefined {
-    if (payment_id === undefined) return undefined;
-    const key = `${payment.payer}/${payment_id}`;
-    if (this.#paymentIds.has(key)) return "the payer's payment id was claimed before: one id pays once";
-    this.#paymentIds.set(key, name);
-    this.#idOfPayment.set(name, key);
-    return undefined;
-  }
-
-  #freePaymentId(name: string): void {
-    const key = this.#idOfPayment.get(name);
-    if (key !== undefined && this.#paymentIds.get(key) === name) this.#paymentIds.delete(key);
-  }
-
-  #freeNonce(stream: string, { callerNonce }: QuoteCheck): void {
-    if (callerNonce !== undefined && this.#nonces.get(callerNonce) === stream)
-      this.#nonces.delete(callerNonce);
+    const credentials: Credential[] = [];
+    if (callerNonce !== undefined) credentials.push({ kind: 'caller_nonce', key: callerNonce });
+    if (id !== undefined) credentials.push({ kind: 'payment_id', key: `${payment.payer}/${id}` });
+    return this.#credentials.start(started, credentials);
   }
 
   #claimTransfer(

@@ -26,6 +26,8 @@ export class QuoteCheck {
   callerNonce: string | undefined = undefined;
   /** The payment that was started last, by its name. */
   started = '';
+  /** The payment that got its call last, by its name. */
+  enqueued = '';
   #verified = '';
   /** Most streams have none or one, so the array is made when it is needed. */
   #payments: Payment[] | undefined = undefined;
@@ -132,6 +134,7 @@ export class QuoteCheck {
     payment.wasEnqueued = true;
     payment.call = 'enqueued';
     payment.callId = call_id;
+    this.enqueued = payment.name;
     return undefined;
   }
 

@@ -110,6 +110,14 @@ test.each<[string, StreamEvent[]]>([
     [...identified(paidJob(1)).slice(0, 3), failed, ...identified(paidJob(51))],
   ],
   ['the same payment id from two payers', [...identified(paidJob(1)), ...identified(paidJob(2))]],
+  [
+    "a caller's nonce that is used again after its payment failed",
+    [...delegatedTo(paidJob(1)).slice(0, 4), failed, ...delegatedTo(paidJob(4))],
+  ],
+  [
+    "a caller's nonce whose payment failed and landed late",
+    [...delegatedTo(paidJob(1)).slice(0, 4), failed, ...paidJob(1).slice(3)],
+  ],
 ])('the ledger check accepts %s', (_, events) => {
   expect(problemOf(events)).toBeUndefined();
 });
@@ -198,6 +206,21 @@ test.each<[string, StreamEvent[], RegExp]>([
     [...identified(paidJob(1)), ...identified(paidJob(51))],
     /payer's payment id was claimed before/,
   ],
+  [
+    'one payment id for two payments, of which the first failed and landed late',
+    [...identified(paidJob(1)).slice(0, 3), failed, ...identified(paidJob(51)), ...paidJob(1).slice(3)],
+    /^enqueued of .*payer's payment id was claimed before/,
+  ],
+  [
+    "one caller's nonce for two payments",
+    [...delegatedTo(paidJob(1)), ...delegatedTo(paidJob(4))],
+    /^settlement_started of .*caller's nonce was claimed before/,
+  ],
+  [
+    "one caller's nonce for two payments, of which the first failed and landed late",
+    [...delegatedTo(paidJob(1)).slice(0, 4), failed, ...delegatedTo(paidJob(4)), ...paidJob(1).slice(3)],
+    /^enqueued of .*caller's nonce was claimed before/,
+  ],
 ])('the ledger check rejects %s', (_, events, words) => {
   expect(problemOf(events)?.words).toMatch(words);
 });
@@ -208,6 +231,13 @@ function identified(events: readonly StreamEvent[]): StreamEvent[] {
     const more = type === 'settlement_started' ? { payment_id: 'pay_7d5d747be160e280' } : {};
     return { stream: of, event: { type, data: { ...data, ...more } } as LedgerEvent };
   });
+}
+
+/** A job that a delegated caller calls, with the same nonce each time; every third job is the same one. */
+function delegatedTo(events: readonly StreamEvent[]): StreamEvent[] {
+  const { stream: of } = events[0]!;
+  const data = { caller: asset ?? '', mode: 'delegated_caller_signature', caller_nonce: 'n' };
+  return events.toSpliced(2, 0, { stream: of, event: { type: 'auth_passed', data } as LedgerEvent });
 }
 
 /** Another payer takes the quote that was freed. */
