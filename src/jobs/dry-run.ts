@@ -2,12 +2,13 @@ import { decodePayment, type DecodedPayment } from '../domain/payments/decode-pa
 import type { EventType } from '../domain/events/event.ts';
 import { parseCaller } from '../domain/payments/caller-signature.ts';
 import type { AuthMode } from '../domain/payments/job.ts';
-import { isSignedByPayer, readSignedPayment } from '../domain/payments/payment.ts';
+import { readSignedPayment } from '../domain/payments/payment.ts';
 import type { Address } from '../domain/values/primitives.ts';
 import { type RefusalCode, refusals } from '../domain/errors/refusal.ts';
 import { type CallerCheck, checkCaller, failed, findDelegatedCaller, passed } from './authorize-caller.ts';
 import { LaneFullError } from '../store/lane.ts';
 import { findJob, type Job, type Restriction } from './catalog.ts';
+import { checkSignature } from './check-signature.ts';
 import type { JobsContext } from './context.ts';
 import { bindRequest, type BoundRequest, type JobRequest, requestStream } from './job-request.ts';
 
@@ -103,11 +104,11 @@ async function runPayer(
   job: Job,
   restriction: Restriction,
 ): Promise<DryRun> {
-  const payer = payerOf(request, job);
+  const payer = await payerOf(context, request, job);
   if (payer.kind === 'failed') return withChecks(job, [failed('caller', payer.code)]);
   const { caller, isAsserted } = payer;
   const detail = isAsserted
-    ? `${caller}, asserted by X-NET-CALLER and not proven`
+    ? `${caller}, asserted and not proven`
     : `${caller} signed the payment`;
   const checks: DryRunCheck[] = [passed('caller', detail)];
   const found = { kind: 'found', caller, claim: undefined, isProven: !isAsserted } as const;
@@ -115,18 +116,16 @@ async function runPayer(
   return { ...withChecks(job, checks), caller, isAsserted };
 }
 
-/** The payer in the payment header, by its own signature; without a payment, the address in X-NET-CALLER. */
-function payerOf(
-  request: BoundRequest,
-  job: Job,
-):
+type Payer =
   | { readonly kind: 'found'; readonly caller: Address; readonly isAsserted: boolean }
-  | { readonly kind: 'failed'; readonly code: RefusalCode } {
+  | { readonly kind: 'failed'; readonly code: RefusalCode };
+
+/** The payer in the payment header, by its own signature; without a payment, the address in X-NET-CALLER. */
+async function payerOf(context: JobsContext, request: BoundRequest, job: Job): Promise<Payer> {
   if (request.payment) {
     const decoded = decodePayment(request.payment.header, request.payment.x402Version);
-    const payer = typeof decoded === 'object' && provenPayer(decoded, job);
-    return payer
-      ? { kind: 'found', caller: payer, isAsserted: false }
+    return typeof decoded === 'object'
+      ? provenPayer(context, decoded, job)
       : { kind: 'failed', code: 'payment_invalid' };
   }
   const { caller: header } = request.callerHeaders;
@@ -135,12 +134,24 @@ function payerOf(
   return caller ? { kind: 'found', caller, isAsserted: true } : { kind: 'failed', code: 'invalid_caller' };
 }
 
-function provenPayer(decoded: DecodedPayment, job: Job): Address | undefined {
+async function provenPayer(context: JobsContext, decoded: DecodedPayment, job: Job): Promise<Payer> {
   const option = job.options.find(
     ({ network, asset }) => network === decoded.network && (!decoded.terms || decoded.terms.asset === asset),
   );
   const payment = option && readSignedPayment(decoded, option);
-  return payment && isSignedByPayer(payment) ? payment.payer : undefined;
+  if (!payment) return { kind: 'failed', code: 'payment_invalid' };
+  const signed = await checkSignature(context, payment);
+  switch (signed.kind) {
+    case 'signed':
+      return { kind: 'found', caller: payment.payer, isAsserted: false };
+    case 'unchecked':
+      // the paid flow relies on the facilitator here, which a dry run does not ask
+      return { kind: 'found', caller: payment.payer, isAsserted: true };
+    case 'not_signed':
+      return { kind: 'failed', code: 'payment_invalid' };
+    case 'unavailable':
+      return { kind: 'failed', code: 'facilitator_unavailable' };
+  }
 }
 
 async function runDelegated(

@@ -316,6 +316,24 @@ test('a contract account is a caller only if its contract accepts the signature 
   });
 });
 
+test('a dry run and the paid flow agree about a contract account that pays and calls', async () => {
+  const { gateway } = await start();
+  const job = '/x402/jobs/1/0';
+  const wallet = await contractCaller(smartWallet, [permitted.address]);
+  await chain.mint(wallet, 10_000_000n);
+  const offer = offerOf(await gateway.post(job, { body: 'x' }));
+  const send = async (path: string, account = permitted) => {
+    const payment = await signOffer(offer, { account, signed: { from: wallet } });
+    return gateway.post(path, { body: 'x', headers: header(payment) });
+  };
+  const dryRun = await send(`${job}/auth-dry-run`);
+  expect(dryRun).toMatchObject({ status: 200, json: { allowed: true, caller: wallet.toLowerCase() } });
+  expect(dryRun.json).not.toHaveProperty('asserted');
+  const forged = await send(`${job}/auth-dry-run`, refusedCaller);
+  expect(forged).toMatchObject({ status: 402, json: { allowed: false, code: 'payment_invalid' } });
+  expect((await send(job)).status).toBe(202);
+});
+
 test('a contract account that burns gas is refused at the gas cap, and nothing is charged', async () => {
   const { gateway } = await start();
   const caller = await contractCaller(gasBurner, []);
