@@ -107,9 +107,7 @@ async function runPayer(
   const payer = await payerOf(context, request, job);
   if (payer.kind === 'failed') return withChecks(job, [failed('caller', payer.code)]);
   const { caller, isAsserted } = payer;
-  const detail = isAsserted
-    ? `${caller}, asserted and not proven`
-    : `${caller} signed the payment`;
+  const detail = isAsserted ? `${caller}, asserted and not proven` : `${caller} signed the payment`;
   const checks: DryRunCheck[] = [passed('caller', detail)];
   const found = { kind: 'found', caller, claim: undefined, isProven: !isAsserted } as const;
   for await (const check of checkCaller(context, request, job, restriction, found)) checks.push(check);
