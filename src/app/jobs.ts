@@ -5,7 +5,8 @@ import type { Caip2 } from '../domain/values/primitives.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { createBudget } from '../jobs/budget.ts';
 import { createCatalog } from '../jobs/catalog.ts';
-import type { JobsContext } from '../jobs/context.ts';
+import { type JobsContext, nowSecs } from '../jobs/context.ts';
+import { earlierPricesOf, withReplaced } from '../jobs/earlier-prices.ts';
 import { reloadEvent } from '../jobs/reload.ts';
 import { createRefusalTally } from '../jobs/refusal-tally.ts';
 import { createOffers, refreshOffers } from '../jobs/offers.ts';
@@ -24,6 +25,7 @@ import { createPermissionChecker } from '../peers/rpc/permission.ts';
 import { pendingMigrations } from '../store/migrations.ts';
 import { createPaymentLookup } from '../store/payment-lookup.ts';
 import { readReceiptKey } from '../store/secrets.ts';
+import { readRecentOffers } from '../store/streams.ts';
 import { createWebhook, type Webhook } from '../peers/http/webhook.ts';
 import { startAlerter } from '../workers/alerter.ts';
 import { startConfirmer } from '../workers/confirmer.ts';
@@ -66,7 +68,7 @@ async function createContext(parts: Parts, releases: Releases): Promise<JobsCont
     config,
     settings,
     catalog: createCatalog(settings),
-    configuredAtMs: Date.now(),
+    earlierPrices: earlierPricesOf(await readRecentOffers(ledger.pool, settings.quoteTtlSecs)),
     publicUrl,
     lookup: createPaymentLookup(ledger.pool),
     facilitator: openFacilitator(parts),
@@ -125,7 +127,6 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
         config: next,
         settings,
         catalog: createCatalog(settings),
-        configuredAtMs: Date.now(),
         chains: openChains(settings, context.chains),
       };
       return {
@@ -134,7 +135,14 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
           const replaced = [...context.chains].filter(
             ([network, chain]) => renewed.chains.get(network) !== chain,
           );
-          context = renewed;
+          const { catalog, settings: old } = context;
+          const earlierPrices = withReplaced(
+            context.earlierPrices,
+            catalog,
+            nowSecs(context),
+            old.quoteTtlSecs,
+          );
+          context = { ...renewed, earlierPrices };
           for (const [, chain] of replaced) void chain.close();
         },
       };

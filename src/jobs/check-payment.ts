@@ -55,7 +55,7 @@ export async function checkPayment(
   decoded: DecodedPayment,
   quote: StreamReading,
 ): Promise<CheckedPayment | JobRefusal> {
-  const matched = await matchQuote(context, request, job, decoded, quote);
+  const matched = matchQuote(context, request, job, decoded, quote);
   if (matched.kind === 'refusal') return matched;
   const { digest, payment } = matched;
   // the caller's headers are checked before any peer is asked

@@ -13,6 +13,7 @@ import type pg from 'pg';
 import type { PromiseTracker } from '../runtime/promise-tracker.ts';
 import type { Budget } from './budget.ts';
 import type { Catalog } from './catalog.ts';
+import type { EarlierPrices } from './earlier-prices.ts';
 import type { Offers } from './offers.ts';
 import type { QuoteRate } from './quote-rate.ts';
 import type { RefusalTally } from './refusal-tally.ts';
@@ -22,8 +23,8 @@ export interface JobsContext {
   readonly config: Config;
   readonly settings: JobsConfig;
   readonly catalog: Catalog;
-  /** When this configuration came into force, by this process's clock. */
-  readonly configuredAtMs: number;
+  /** The prices before this catalog's that may still be paid. */
+  readonly earlierPrices: EarlierPrices;
   /** The address that clients get. If the system chooses the port, it is known once the gateway listens. */
   readonly publicUrl: () => string;
   readonly lane: Lane;

@@ -6,9 +6,10 @@ import type { Hex } from '../domain/values/primitives.ts';
 import { optionFromJson, quoteDigest, quoteToData, type SettlementOption } from '../domain/payments/quote.ts';
 import { emptyQuoteState, foldQuote, isOpen, type QuoteState } from '../domain/payments/quote-state.ts';
 import { facilitatorMarginSecs } from '../domain/payments/facilitator-margin.ts';
-import { findLivePriceWei, type StreamReading } from '../store/streams.ts';
+import type { StreamReading } from '../store/streams.ts';
 import type { Job } from './catalog.ts';
 import { type JobsContext, nowSecs } from './context.ts';
+import { findEarlierPriceWei } from './earlier-prices.ts';
 import type { BoundRequest } from './job-request.ts';
 import { newQuote } from './quote-job.ts';
 import { type JobRefusal, refusal, rejectedPayment } from './refusal.ts';
@@ -27,14 +28,14 @@ export interface MatchedPayment {
 
 type Matched = Omit<MatchedPayment, 'paymentId'>;
 
-/** Steps 2 and 3: the quote, the option and the payment's spelling. Reads the ledger and asks no peer. */
-export async function matchQuote(
+/** Steps 2 and 3: the quote, the option and the payment's spelling. Reads no ledger and asks no peer. */
+export function matchQuote(
   context: JobsContext,
   request: BoundRequest,
   job: Job,
   decoded: DecodedPayment,
   quote: StreamReading,
-): Promise<MatchedPayment | JobRefusal> {
+): MatchedPayment | JobRefusal {
   const { identifier, terms } = decoded;
   if (identifier === 'malformed') return refusal(request, 'invalid_payment_identifier');
   // version 1 has no extensions: a required id would shut out its clients
@@ -43,7 +44,7 @@ export async function matchQuote(
   }
   const matched = terms
     ? matchNamedQuote(context, request, job, decoded, { digest: terms.quoteDigest, ...quote })
-    : await matchOwnQuote(context, job, decoded);
+    : matchOwnQuote(context, job, decoded);
   return matched.kind === 'refusal' ? matched : { ...matched, paymentId: identifier?.id };
 }
 
@@ -78,11 +79,7 @@ function matchNamedQuote(
  * Version 1: the payment names no quote. The present price, or that of any quote that has not expired, only fixes the amount;
  * the payment gets a quote of its own, which no other payment can name or take.
  */
-async function matchOwnQuote(
-  context: JobsContext,
-  job: Job,
-  decoded: DecodedPayment,
-): Promise<Matched | JobRefusal> {
+function matchOwnQuote(context: JobsContext, job: Job, decoded: DecodedPayment): Matched | JobRefusal {
   const offered = matchOption(decoded, job.options);
   if (!offered) return rejectedPayment(job, { stage: 'match', reason: 'matches_no_option' });
   const now = nowSecs(context);
@@ -90,7 +87,7 @@ async function matchOwnQuote(
   let [option, priceWei] = [offered, job.priceWei];
   let payment = checkPayment(decoded, option, window);
   if ('invalid' in payment && payment.invalid === 'authorization_value_mismatch') {
-    const earlier = await earlierTerms(context, job, offered, decoded.payload.value);
+    const earlier = earlierTerms(context, job, offered, decoded.payload.value);
     if (earlier) {
       ({ option, priceWei } = earlier);
       payment = checkPayment(decoded, option, window);
@@ -102,17 +99,15 @@ async function matchOwnQuote(
   return { kind: 'matched', digest: quoteDigest(quote), state: emptyQuoteState, payment, opening };
 }
 
-/** The terms of an unexpired quote from before the price changed. Skips the query once no such quote can exist. */
-async function earlierTerms(
+/** The terms of unexpired quotes from before the price changed. */
+function earlierTerms(
   context: JobsContext,
   job: Job,
   offered: SettlementOption,
   value: string,
-): Promise<{ option: SettlementOption; priceWei: bigint } | undefined> {
-  const { quoteTtlSecs } = context.settings;
-  if (Date.now() - context.configuredAtMs > quoteTtlSecs * 1_000) return undefined;
+): { option: SettlementOption; priceWei: bigint } | undefined {
   const option = { ...offered, amount: BigInt(value) };
-  const priceWei = await findLivePriceWei(context.db, { ...job, ...option }, quoteTtlSecs);
+  const priceWei = findEarlierPriceWei(context.earlierPrices, job, option, nowSecs(context));
   return priceWei === undefined ? undefined : { option, priceWei };
 }
 

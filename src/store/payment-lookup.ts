@@ -34,19 +34,39 @@ const maxTogether = 64;
 
 /**
  * One statement for many payments: one by one, these two look-ups were a fifth of the database's work for a payment. Raw SQL,
- * prepared: it is on the path of every payment, and Kysely cannot join an unnest of several arrays.
+ * prepared: it is on the path of every payment, and Kysely cannot join an unnest of several arrays. The claims of a payment
+ * that leaves its asset open are looked up asset by asset, from one scope to the next: a range of scopes would read all
+ * payments of its payer, whom any stranger can name.
  */
-const lookUp = `
+export const lookUpPayments = `
   select found.ord, found.claimed, found.leaf, clock.now
   from (select extract(epoch from tollbook.clock())::float8 as now) clock
   left join lateral (
     select asked.ord::int as ord, holder.stream as claimed, null::bytea as leaf, 0 as version
-    from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality as asked(payer, nonce, low, high, ord)
+    from unnest($1::text[], $2::text[], $3::text[]) with ordinality as asked(payer, nonce, scope, ord)
     cross join lateral (
       select claim.stream from tollbook.claim
-      where claim.kind = 'payment' and claim.owner = asked.payer and claim.key = asked.nonce
-        and claim.scope between asked.low and asked.high
+      where claim.kind = 'payment' and claim.owner = asked.payer and claim.scope = asked.scope and claim.key = asked.nonce
       offset 0) holder
+    union all
+    select asked.ord::int, holder.stream, null, 0
+    from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality as asked(payer, nonce, low, high, ord)
+    cross join lateral (
+      with recursive own(scope) as (
+        (select claim.scope from tollbook.claim
+         where claim.kind = 'payment' and claim.owner = asked.payer
+           and claim.scope > asked.low and claim.scope < asked.high
+         order by claim.scope limit 1)
+        union all
+        select (select claim.scope from tollbook.claim
+                where claim.kind = 'payment' and claim.owner = asked.payer
+                  and claim.scope > own.scope and claim.scope < asked.high
+                order by claim.scope limit 1)
+        from own where own.scope is not null)
+      select claim.stream from own join tollbook.claim
+        on claim.kind = 'payment' and claim.owner = asked.payer and claim.scope = own.scope and claim.key = asked.nonce
+      offset 0) holder
+    where asked.low < asked.high
     union all
     select named.ord::int, null, quoted.leaf, quoted.version
     from unnest($5::text[]) with ordinality as named(stream, ord)
@@ -79,7 +99,7 @@ async function answer(pool: pg.Pool, asked: readonly Asked[]): Promise<void> {
     const scopes = asked.map(({ payment }) => paymentScopes(payment));
     const { rows } = await pool.query<Row>({
       name: 'look_up_payments',
-      text: lookUp,
+      text: lookUpPayments,
       values: [
         asked.map(({ payment }) => payment.payer),
         asked.map(({ payment }) => payment.nonce),

@@ -1,6 +1,5 @@
-import { sql } from 'kysely';
 import type pg from 'pg';
-import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
+import { decodeLeaf, type EventData, type RecordedEvent } from '../domain/events/event.ts';
 import { type JobId, jobKey } from '../domain/payments/job.ts';
 import { type Fingerprint, nonceScope, type PaymentName } from '../domain/payments/payment.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
@@ -152,37 +151,48 @@ export async function isNonceUsed(
   return used !== undefined;
 }
 
-/** Terms that a quote offered. */
-export interface OfferedTerms {
-  readonly serviceId: number;
-  readonly jobIndex: number;
-  readonly network: string;
-  readonly transferMethod: string;
-  readonly asset: string;
-  readonly payTo: string;
-  readonly amount: bigint;
+/** What some quotes offered, and when the last of them expires, in Unix seconds. */
+export interface RecentOffer extends JobId {
+  readonly priceWei: bigint;
+  readonly options: EventData<'quote_issued'>['options'];
+  readonly untilSecs: number;
 }
 
+/** How far back, in events, and how many quotes are read at most: a start must not read a whole ledger. */
+const recent = { events: 200_000, quotes: 20_000 };
+
 /**
- * The price of a quote that is still valid and offered exactly these terms; undefined where there is none.
- * Reads the quotes of the last `ttlSecs`: for the rare payment that names no quote, just after a price has changed.
+ * Raw SQL: nearly all of it reads JSON inside the leaf, which has no typed columns. The times are parameters, since an index
+ * cannot find rows by a volatile expression.
  */
-export async function findLivePriceWei(
-  db: LedgerDatabase,
-  terms: OfferedTerms,
-  ttlSecs: number,
-): Promise<bigint | undefined> {
-  const { network, transferMethod, asset, payTo, amount } = terms;
-  const offered = { network, transfer_method: transferMethod, asset, pay_to: payTo, amount: String(amount) };
-  const option = JSON.stringify([offered]);
-  // raw SQL: nearly all of it reads JSON inside the leaf, which has no typed columns
-  const { rows } = await sql<{ price_wei: string }>`
-    select data->>'price_wei' as price_wei
-    from tollbook.event cross join lateral (select convert_from(leaf, 'UTF8')::jsonb->'data' as data) content
-    where type = 'quote_issued' and at > tollbook.clock() - ${ttlSecs} * interval '1 second'
-      and (data->>'service_id')::bigint = ${terms.serviceId} and (data->>'job_index')::bigint = ${terms.jobIndex}
-      and (data->>'expires_at')::bigint > extract(epoch from tollbook.clock())
-      and data->'options' @> ${option}::jsonb
-    limit 1`.execute(db);
-  return rows[0] && BigInt(rows[0].price_wei);
+export const recentOffers = `
+  select data->>'service_id' as service_id, data->>'job_index' as job_index, data->>'price_wei' as price_wei,
+    data->'options' as options, max((data->>'expires_at')::float8) as until
+  from (
+    select convert_from(leaf, 'UTF8')::jsonb->'data' as data from tollbook.event
+    where lane_id = 1 and seq > $1 and at > $2 and type = 'quote_issued'
+    order by seq desc limit ${recent.quotes}) quotes
+  group by 1, 2, 3, 4`;
+
+/** What the quotes of the last seconds offered, each offer once. Of a very busy ledger only the latest quotes are read. */
+export async function readRecentOffers(pool: pg.Pool, withinSecs: number): Promise<RecentOffer[]> {
+  const now = await pool.query<{ after_seq: string; after: Date }>(
+    `select seq - $1 as after_seq, tollbook.clock() - $2 * interval '1 second' as after
+     from tollbook.lane where lane_id = 1`,
+    [recent.events, withinSecs],
+  );
+  const { rows } = await pool.query<{
+    service_id: string;
+    job_index: string;
+    price_wei: string;
+    options: RecentOffer['options'];
+    until: number;
+  }>(recentOffers, [now.rows[0]?.after_seq, now.rows[0]?.after]);
+  return rows.map(({ service_id, job_index, price_wei, options, until }) => ({
+    serviceId: Number(service_id),
+    jobIndex: Number(job_index),
+    priceWei: BigInt(price_wei),
+    options,
+    untilSecs: until,
+  }));
 }

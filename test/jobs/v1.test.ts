@@ -4,7 +4,7 @@ import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { expect, test } from 'vitest';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
-import { payTo, startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { payTo, startTestGateway, testConfig, type TestGateway } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { header, offerOf, payer, signOffer } from '../support/payer.ts';
 
@@ -126,26 +126,33 @@ test('one authorization sent in both versions is one payment', async () => {
   expect((await chain.balance(payTo)) - before).toBe(price);
 });
 
-test('a version 1 payment keeps the price of a quote until the quote expires', async () => {
-  const database = await createDatabase();
-  const cheap = await startTestGateway({ database, chain });
-  const [early, late] = [await signV1(cheap), await signV1(cheap)];
-  await cheap.stop();
-  const dear = await startTestGateway({
-    database,
-    chain,
-    jobs: '[job_prices.1]\n0 = "9000000000000000"\n[[job_policies]]\nservice_id = 1\njob_index = 0\ninvocation_mode = "public_paid"',
-  });
-  const kept = await dear.post(job, { body: 'x', headers: v1Header(early.v1) });
-  expect(kept).toMatchObject({ status: 202, json: { payment: { amount: String(price) } } });
-  expect((await allEvents(database.db)).findLast(({ type }) => type === 'quote_issued')?.data).toMatchObject({
-    price_wei: '1000000000000000',
-  });
-  await database.moveClock(301);
-  await dear.post(job, { body: 'x' });
-  const over = await dear.post(job, { body: 'x', headers: v1Header(late.v1) });
-  expect(over.status).toBe(402);
-});
+const dearJob =
+  '[job_prices.1]\n0 = "9000000000000000"\n[[job_policies]]\nservice_id = 1\njob_index = 0\ninvocation_mode = "public_paid"';
+
+test.each(['a restart', 'a reload'])(
+  'over %s a version 1 payment keeps the price of a quote until the quote expires',
+  async (change) => {
+    const database = await createDatabase();
+    let gateway = await startTestGateway({ database, chain });
+    const [early, late] = [await signV1(gateway), await signV1(gateway)];
+    const dear = { database, chain, jobs: dearJob };
+    if (change === 'a reload') await gateway.reload(await testConfig(dear));
+    else {
+      await gateway.stop();
+      gateway = await startTestGateway(dear);
+    }
+    const kept = await gateway.post(job, { body: 'x', headers: v1Header(early.v1) });
+    expect(kept).toMatchObject({ status: 202, json: { payment: { amount: String(price) } } });
+    const events = await allEvents(database.db);
+    expect(events.findLast(({ type }) => type === 'quote_issued')?.data).toMatchObject({
+      price_wei: '1000000000000000',
+    });
+    await database.moveClock(301);
+    await gateway.post(job, { body: 'x' });
+    const over = await gateway.post(job, { body: 'x', headers: v1Header(late.v1) });
+    expect(over.status).toBe(402);
+  },
+);
 
 test.each([
   ['a version 1 payload under the version 2 header', (v1: unknown) => header(v1), 'undecodable_payment'],
