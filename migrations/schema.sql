@@ -497,7 +497,7 @@ create function tollbook.begin_projection() returns integer language sql volatil
 create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- 4665884074885403
 create function tollbook.clear_halt() returns void language sql volatile security definer; -- c2de729afb27f5e8
 create function tollbook.clock() returns timestamp with time zone language sql volatile; -- 4c502774edf949ff
-create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- 2c57c57234959eb9
+create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- aa61ccee122fd009
 create function tollbook.collect_payouts(p_max integer) returns integer language plpgsql volatile security definer; -- 92f299ec814574f4
 create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 2c02e7b472a82cf4
 create function tollbook.count_attempts(p_subjects text[], p_per_minute integer[], OUT retry_ms bigint, OUT is_first_refusal boolean) returns record language plpgsql volatile security definer; -- 08a5bb3eb6d9b7f9

@@ -22,14 +22,14 @@ begin
   passed := advance_cursor('follow_up', p_max);
   if passed.last is null then return 0; end if;
   insert into follow_up (topic, seq, stream, network, block_number, block_hash, created_at, due_at)
-  select topic, wanted.seq, wanted.stream, data->>'network',
+  select topic, wanted.seq, wanted.stream, coalesce(data->>'network', ''),
     case topic when 'confirm' then (data->>'block_number')::numeric end,
     case topic when 'confirm' then data->>'block_hash' end, clock(), clock()
   from (
     select event.seq, event.stream, event.type, convert_from(event.leaf, 'UTF8')::json->'data' as data from event
     where lane_id = 1 and event.seq > passed.previous and event.seq <= passed.last and event.type in (
       'payment_settled', 'settlement_confirmed',
-      'settlement_disproved', 'settlement_reorged', 'payer_mismatch', 'settlement_overdue')
+      'settlement_disproved', 'settlement_reorged', 'payer_mismatch', 'settlement_overdue', 'operator_usage_implausible')
   ) wanted
   cross join lateral unnest(case
     when wanted.type in ('payment_settled', 'settlement_confirmed') then array['confirm']

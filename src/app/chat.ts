@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Config, ChatConfig, UpstreamConfig } from '../config/config.ts';
 import { presence } from '../domain/values/presence.ts';
+import { startAlerts } from './alerts.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { operatorCreditRoutes } from '../http/credit/operator-credit.ts';
 import { chatRoutes } from '../http/chat/routes.ts';
@@ -14,6 +15,7 @@ import { createOperatorBalance } from '../spend/operator-balance.ts';
 import { chatCheck } from '../chat/readiness.ts';
 import { reloadEvent } from '../chat/reload.ts';
 import { cacheRefusals } from '../chat/refusal-cache.ts';
+import { createUsageAlert } from '../chat/usage-alert.ts';
 import type { ChatContext } from '../chat/context.ts';
 import type { Identity } from '../identity/context.ts';
 import type { SpendContext } from '../spend/context.ts';
@@ -68,9 +70,9 @@ export async function composeChat(
       const { spending } = context;
       if (spending) loops.push(startSpendPayouts(spending), startOperatorBalanceChecker(spending));
       const prunings = [pruneChat, pruneExposures];
-      // without paid jobs, chat has to prune the rows of the lane as well
+      // without paid jobs, chat has to do what they do for both
       loops.push(startCleaner(context, parts.config.jobs ? prunings : [...prunings, pruneLane]));
-      if (!parts.config.jobs) loops.push(startDueTimes(context));
+      if (!parts.config.jobs) loops.push(startDueTimes(context), ...startAlerts(context, parts.config));
     },
     prepareReload(next) {
       const settings = next.chat ?? context.settings;
@@ -126,6 +128,7 @@ function createContext(
       random: Math.random,
     }),
     holdMarker: createHoldMarker(ledger.pool),
+    usageAlert: createUsageAlert(lane, () => performance.now()),
     keys: createBoundedCache(maxCachedKeys),
     identity,
     spending: openSpending(config, shared),

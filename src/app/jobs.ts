@@ -1,7 +1,8 @@
 import { createSecretKey } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
-import type { Config, RunnerConfig, JobsConfig } from '../config/config.ts';
+import type { RunnerConfig, JobsConfig } from '../config/config.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
+import { startAlerts } from './alerts.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { createBudget } from '../jobs/budget.ts';
 import { createCatalog } from '../jobs/catalog.ts';
@@ -26,10 +27,7 @@ import { pendingMigrations } from '../store/migrations.ts';
 import { createPaymentLookup } from '../store/payment-lookup.ts';
 import { readReceiptKey } from '../store/secrets.ts';
 import { readRecentOffers } from '../store/streams.ts';
-import { createWebhook, type Webhook } from '../peers/http/webhook.ts';
-import { startAlerter } from '../workers/alerter.ts';
 import { startConfirmer } from '../workers/confirmer.ts';
-import { startFollowUpCollector } from '../workers/follow-up-collector.ts';
 import { startCleaner, startDueTimes } from '../workers/cleaner.ts';
 import type { Loop } from '../workers/loop.ts';
 import { startReadinessChecker } from '../workers/readiness-checker.ts';
@@ -113,12 +111,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       relays.push(...config.runners.filter(isPushed).map((runner) => startRelay(context, runner)));
       loops.push(monitor(), startCleaner(context), startDueTimes(context), startRefusalCounter(context));
       loops.push(...relays);
-      loops.push(
-        startFollowUpCollector(context),
-        startResolver(current),
-        startConfirmer(current),
-        startAlerter(context, openWebhook(config)),
-      );
+      loops.push(startResolver(current), startConfirmer(current), ...startAlerts(context, config));
     },
     prepareReload(next) {
       const settings = next.jobs ?? context.settings;
@@ -187,12 +180,6 @@ async function checkOffers(context: JobsContext): Promise<void> {
     { cause },
     'the facilitator does not answer which tokens it settles: all are offered until it does',
   );
-}
-
-function openWebhook({ alerts }: Config): Webhook | undefined {
-  const { webhook: url, secret } = alerts;
-  if (url === undefined) return undefined;
-  return createWebhook({ url, ...(secret !== undefined && { secret }), timeoutMs: 10_000 });
 }
 
 function isPushed(runner: RunnerConfig): runner is RunnerConfig & { readonly url: string } {

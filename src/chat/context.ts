@@ -12,6 +12,7 @@ import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 import type { HoldMarker } from './hold-marker.ts';
 import type { RefusalCachingLane } from './refusal-cache.ts';
+import type { UsageAlert } from './usage-alert.ts';
 
 /** What the use cases of model chat work with; each receives it as an argument. */
 export interface ChatContext {
@@ -29,6 +30,7 @@ export interface ChatContext {
   /** The owner of this process's holds, for as long as its heartbeats are recorded. */
   readonly processId: string;
   readonly holdMarker: HoldMarker;
+  readonly usageAlert: UsageAlert;
   /** Keys used lately, by their hash. Their limits and revocation are checked where a request is admitted. */
   readonly keys: BoundedCache<string, ApiKey>;
   /** Undefined when the gateway has no user accounts: cookies are then ignored. */

@@ -26,7 +26,7 @@ export function withoutRequest({ request, ...chat }: AdmittedChat): RunningChat 
 export interface ChatEnd {
   readonly ending: (typeof chatEndings)[number];
   readonly upstream: string;
-  readonly progress: Pick<ChatProgress, 'usage' | 'written'>;
+  readonly progress: Pick<ChatProgress, 'usage' | 'isUsageMalformed' | 'written'>;
   readonly firstByteMs: number;
   readonly latencyMs: number;
   /** A machine-readable code, when something went wrong. */
@@ -41,7 +41,20 @@ export function settleChat(context: ChatContext, chat: RunningChat, end: ChatEnd
   recordInBackground(context, chat, async () => {
     const { usage, written } = end.progress;
     const counted = usage ?? (await estimateUsage(chat.prompt, [written]));
-    await record(context, chat, completedStep(chat, end, counted, usage === undefined));
+    const cost = costOf(chat, counted);
+    await record(context, chat, completedStep(chat, end, { ...counted, ...cost }, usage === undefined));
+    const problem = end.progress.isUsageMalformed
+      ? 'malformed'
+      : cost.uncovered > 0n
+        ? 'above_hold'
+        : undefined;
+    if (problem)
+      await context.usageAlert({
+        chat_id: chat.chatId,
+        upstream: end.upstream,
+        model: chat.model.name,
+        problem,
+      });
   });
 }
 
@@ -64,15 +77,35 @@ export function releaseChat(
 
 type Step = Pick<CreditCommand, 'events' | 'credit' | 'refused'>;
 
+interface Tokens {
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+}
+
+interface Cost {
+  readonly cost: bigint;
+  /** What the customer pays of it: at most the hold. */
+  readonly captured: bigint;
+  readonly uncovered: bigint;
+}
+
+/** The most that an event can hold: an upstream may report any number of tokens. */
+const mostMicros = 10n ** 16n - 1n;
+
+function costOf({ model, holdMicros }: RunningChat, tokens: Tokens): Cost {
+  const reported = model.price ? costMicros({ ...tokens, price: model.price }) : 0n;
+  const cost = reported < mostMicros ? reported : mostMicros;
+  const captured = cost < holdMicros ? cost : holdMicros;
+  return { cost, captured, uncovered: cost - captured };
+}
+
 function completedStep(
   chat: RunningChat,
   end: ChatEnd,
-  { promptTokens, completionTokens }: { readonly promptTokens: number; readonly completionTokens: number },
+  { promptTokens, completionTokens, cost, captured, uncovered }: Tokens & Cost,
   isEstimate: boolean,
 ): Step {
   const { model, holdMicros } = chat;
-  const cost = model.price ? costMicros({ promptTokens, completionTokens, price: model.price }) : 0n;
-  const captured = cost < holdMicros ? cost : holdMicros;
   const completed: LedgerEvent = {
     type: 'chat_completed',
     data: {
@@ -83,7 +116,7 @@ function completedStep(
       completion_tokens: completionTokens,
       is_estimate: isEstimate,
       cost_micros: String(cost),
-      ...(cost > captured ? { uncovered_micros: String(cost - captured) } : {}),
+      ...(uncovered > 0n ? { uncovered_micros: String(uncovered) } : {}),
       first_byte_ms: Math.round(end.firstByteMs),
       latency_ms: Math.round(end.latencyMs),
       ...(end.reason === undefined ? {} : { reason: end.reason }),

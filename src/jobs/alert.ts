@@ -1,4 +1,5 @@
 import type { EventOf, RecordedEvent, TypesFollowedBy } from '../domain/events/event.ts';
+import { isHex32 } from '../domain/values/primitives.ts';
 
 /** An alert to the operator. */
 export interface Alert {
@@ -12,7 +13,8 @@ export interface Alert {
 /** The alert for an event of the ledger. */
 export function alertOf(event: RecordedEvent): Alert {
   const { type, seq, stream } = event;
-  return { id: `tollbook-${seq}`, type, text: `${sentence(event)} Quote ${stream}.` };
+  const about = isHex32(stream) ? ` Quote ${stream}.` : '';
+  return { id: `tollbook-${seq}`, type, text: `${sentence(event)}${about}` };
 }
 
 const sentences: { readonly [T in TypesFollowedBy<'alert'>]: (event: EventOf<T>) => string } = {
@@ -27,6 +29,13 @@ const sentences: { readonly [T in TypesFollowedBy<'alert'>]: (event: EventOf<T>)
   },
   settlement_overdue({ data: { payer, age_secs, reason } }) {
     return `A payment of ${payer} has had no outcome for ${age_secs} seconds (${reason}): see \`tollbook settlements\`.`;
+  },
+  operator_usage_implausible({ data: { upstream, model, chat_id, problem } }) {
+    const fault =
+      problem === 'malformed'
+        ? 'a token count that is no whole number'
+        : 'more tokens than it was allowed to use';
+    return `The upstream ${upstream} reported ${fault} for ${model}, completion ${chat_id}: at most its hold was charged; other such reports of this hour are not repeated.`;
   },
 };
 
@@ -44,5 +53,6 @@ function callText(call: 'withdrawn' | 'kept'): string {
 export function alertBody(event: RecordedEvent): string {
   const { type, text } = alertOf(event);
   const { seq, at, stream, data } = event;
-  return JSON.stringify({ type, text, seq, at, quote_digest: stream, data });
+  const about = isHex32(stream) ? { quote_digest: stream } : { stream };
+  return JSON.stringify({ type, text, seq, at, ...about, data });
 }

@@ -1,7 +1,9 @@
+import type pg from 'pg';
 import type { RecordedEvent } from '../domain/events/event.ts';
 import { alertBody, alertOf } from '../jobs/alert.ts';
-import type { JobsContext } from '../jobs/context.ts';
+import type { OperatorLog } from '../domain/values/operator-log.ts';
 import type { Webhook } from '../peers/http/webhook.ts';
+import type { LedgerDatabase } from '../store/database.ts';
 import { endFollowUps, readEvent, takeFollowUps } from '../store/follow-ups.ts';
 import { type Loop, startLoop } from './loop.ts';
 
@@ -9,10 +11,13 @@ const pollMs = 2_000;
 const maxAlerts = 16;
 
 /** Sends the ledger's alerts to the operator, at least once each: to the log, and to a webhook if one is configured. */
-export function startAlerter(context: JobsContext, webhook: Webhook | undefined): Loop {
+export function startAlerter(
+  context: { readonly pool: pg.Pool; readonly db: LedgerDatabase; readonly log: OperatorLog },
+  webhook: Webhook | undefined,
+): Loop {
   const send = async (event: RecordedEvent, tries: number): Promise<number | undefined> => {
     const { id, type, text } = alertOf(event);
-    if (tries === 1) context.log.error({ alert: type, seq: event.seq, quote_digest: event.stream }, text);
+    if (tries === 1) context.log.error({ alert: type, seq: event.seq, stream: event.stream }, text);
     if (!webhook) return event.seq;
     const timestampSecs = Math.floor(Date.now() / 1_000);
     const sent = await webhook.send({ id, timestampSecs, body: alertBody(event) });

@@ -1,4 +1,7 @@
 import { writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
@@ -9,6 +12,7 @@ import { createDatabase } from '../support/database.ts';
 import { allEvents } from '../support/invariants.ts';
 import { startTollbook, temporaryFolder } from '../support/program.ts';
 import { ask, oneModel, paidModel, startChatGateway } from '../support/chat-gateway.ts';
+import { logLines } from '../support/log-lines.ts';
 import { eventually } from '../support/wait.ts';
 
 async function errorOf(answer: Response): Promise<{ readonly code: string; readonly message: string }> {
@@ -105,6 +109,60 @@ describe('credit for completions', () => {
     expect(account).toMatchObject({ held: 0 });
     expect(account.balance).toBeLessThan(1_000_000);
     await expectBooks(gateway.database);
+  });
+});
+
+/** An upstream whose answer has the usage that the prompt names as JSON. */
+async function startUsageUpstream(): Promise<string> {
+  const server = http.createServer((request, response) => {
+    void (async () => {
+      const asked = Buffer.concat(await request.toArray()).toString();
+      const { messages } = JSON.parse(asked) as { messages: { content: string }[] };
+      const choices = '[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"yes"}}]';
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(`{"choices":${choices},"usage":${messages[0]?.content}}`);
+    })();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.close().closeAllConnections();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+}
+
+test('a hold is settled with at most its amount, and the operator is told, whatever usage an upstream reports', async () => {
+  const { lines, logger } = logLines();
+  const gateway = await startChatGateway({ upstreamUrl: await startUsageUpstream(), logger });
+  const bound = await boundOf(gateway, { ...ask('{}'.padEnd(80)), max_tokens: 50 });
+  const key = { authorization: `Bearer ${await gateway.key(bound * 20n)}` };
+  const counts = ['-5', '0.5', '1e308', '9007199254740991', '"12"', '[]', '900000000', '{"a":1}'];
+  for (const count of counts) {
+    const usage = `{"prompt_tokens":3,"completion_tokens":${count}}`.padEnd(80);
+    const answer = await gateway.post({ ...ask(usage), max_tokens: 50 }, key);
+    expect([count, answer.status]).toEqual([count, 200]);
+    await answer.text();
+  }
+  await eventually(async () => {
+    expect((await gateway.database.pool.query('select * from tollbook.chat_hold')).rows).toEqual([]);
+  });
+  await expectBooks(gateway.database);
+  const events = await allEvents(gateway.database.db);
+  const completed = events.flatMap((event) => (event.type === 'chat_completed' ? event.data : []));
+  expect(completed).toHaveLength(counts.length);
+  const costs = completed.map((data) => BigInt(data.cost_micros) - BigInt(data.uncovered_micros ?? 0));
+  for (const cost of costs) expect(cost).toBeLessThanOrEqual(bound);
+  // the two counts that could be true are charged with the whole hold, the others are estimated
+  expect(completed.filter((data) => !data.is_estimate)).toHaveLength(2);
+  // once an hour for an upstream and its model
+  await eventually(async () => {
+    const reports = (await allEvents(gateway.database.db)).filter(
+      ({ type }) => type === 'operator_usage_implausible',
+    );
+    expect(reports).toMatchObject([{ data: { upstream: 'model', model: paidModel } }]);
+  });
+  await eventually(() => {
+    expect(lines.map(({ alert }) => alert)).toContain('operator_usage_implausible');
   });
 });
 

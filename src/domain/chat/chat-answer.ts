@@ -19,6 +19,8 @@ export interface ChatError {
 export interface ChatProgress {
   /** The last that was given. */
   readonly usage?: ChatUsage;
+  /** A usage was given with a count that is no whole number; it is not in `usage`. */
+  readonly isUsageMalformed?: true;
   /** Why the first choice ended: `stop`, `length`, `tool_calls`, …, or `other` for any other text. */
   readonly finishReason?: string;
   /** Every choice that began has ended. */
@@ -47,6 +49,7 @@ type Fields = Readonly<Record<string, unknown>>;
 export function createChatReader(): ChatReader {
   const finishByIndex = new Map<number, string | undefined>();
   let usage: ChatUsage | undefined;
+  let isUsageMalformed = false;
   let written = '';
 
   const readChoice = (choice: Fields): void => {
@@ -65,6 +68,7 @@ export function createChatReader(): ChatReader {
     for (const choice of choices) readChoice(choice);
     const given = readUsage(value['usage']);
     usage = given ?? usage;
+    isUsageMalformed ||= given === undefined && hasFalseCount(value['usage']);
     return { kind: 'part', isUsageOnly: choices.length === 0 && given !== undefined };
   };
 
@@ -76,6 +80,7 @@ export function createChatReader(): ChatReader {
       const finishes = [...finishByIndex.values()];
       return {
         ...(usage && { usage }),
+        ...(isUsageMalformed && { isUsageMalformed }),
         ...(finishReason !== undefined && { finishReason }),
         isFinished: finishes.length > 0 && finishes.every((finish) => finish !== undefined),
         written,
@@ -102,6 +107,13 @@ export function readUsage(value: unknown): ChatUsage | undefined {
     ...(isCount(totalTokens) && { totalTokens }),
     ...(isCount(cachedTokens) && cachedTokens <= promptTokens && { cachedTokens }),
   };
+}
+
+/** Whether a count is given that is no whole number. A missing or empty one is only no report. */
+function hasFalseCount(value: unknown): boolean {
+  if (!isFields(value)) return false;
+  const counts = [value['prompt_tokens'], value['completion_tokens']];
+  return counts.some((count) => count != null && !isCount(count));
 }
 
 /** The error that a parsed body or chunk is: OpenAI's envelope, a bare sentence in it, or vLLM's flat form. */

@@ -10,6 +10,7 @@ import {
   reason,
   runner,
   settlementTerms,
+  visibleName,
 } from './fields.ts';
 
 const { network, asset, symbol, decimals, amount, pay_to } = settlementTerms;
@@ -40,6 +41,19 @@ export const operatorEvents = {
     ...recordOnly,
     schema: z.strictObject({ models: count, models_sha256: hex32 }),
     transition: note,
+  },
+  /** The usage that an upstream reported for a completion cannot be true: the operator decides about the upstream. */
+  operator_usage_implausible: {
+    ...recordOnly,
+    schema: z.strictObject({
+      chat_id: z.uuid(),
+      upstream: visibleName,
+      model: visibleName,
+      /** A count that is no whole number; or a cost above all that the request was allowed to cost. */
+      problem: z.enum(['malformed', 'above_hold']),
+    }),
+    transition: note,
+    followUps: ['alert'],
   },
   operator_runner_paused: {
     ...recordOnly,

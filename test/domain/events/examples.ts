@@ -162,6 +162,12 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
   spend_released: { ...ofSpend, reason: 'upstream_busy' },
   spend_paid_out: { ...ofSpend, ...onChain },
   spend_failed: { ...ofSpend, reason: 'spend_expired' },
+  operator_usage_implausible: {
+    chat_id: 'a3bb189e-8bf9-4c44-9de4-9e9c1a5c5f3e',
+    upstream: 'model',
+    model: 'vendor/large',
+    problem: 'above_hold',
+  },
   operator_models_loaded: { models: 2, models_sha256: bytesOf('cd', 32) },
   operator_config_refused: { mistakes: 2 },
   operator_requeued: { call_id: 1 },
