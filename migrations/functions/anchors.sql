@@ -11,7 +11,7 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   ), due as (
     update log_anchor set due_at = clock() + p_every_ms * interval '1 millisecond'
     from newest
-    where origin = p_origin and name = p_name and log_anchor.size < newest.size
+    where origin = p_origin and name = p_name and log_anchor.size < newest.size and not is_halted()
       and (due_at <= clock() or due_at > clock() + p_every_ms * interval '1 millisecond')
     returning 1
   )

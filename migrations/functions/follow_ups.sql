@@ -5,6 +5,7 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with due as materialized (
     select follow_up.seq from follow_up
     where topic = 'confirm' and network = p_network and follow_up.block_number <= p_finalized and due_at <= clock()
+      and not is_halted()
     order by follow_up.block_number limit p_max for update skip locked
   )
   update follow_up set tries = tries + 1,
@@ -21,6 +22,8 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with due as materialized (
     select follow_up.seq from follow_up
     where topic = p_topic and (p_network is null or network = p_network) and block_number is null and due_at <= clock()
+      -- alerts are still sent
+      and (p_topic = 'alert' or not is_halted())
     order by due_at limit p_max for update skip locked
   )
   update follow_up set tries = follow_up.tries + 1,

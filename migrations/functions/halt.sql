@@ -6,6 +6,12 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   where halt_reason is null
 $$;
 
+-- While the ledger is halted, the functions that hand out work hand out none: its outcome could not be recorded.
+create or replace function tollbook.is_halted() returns boolean
+language sql stable security definer set search_path = tollbook, pg_temp as $$
+  select exists (select from lane where halt_reason is not null)
+$$;
+
 -- For the owner alone: after a recovery, before the gateways are started again.
 create or replace function tollbook.clear_halt() returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$

@@ -13,6 +13,7 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
         where call.service_id = wanted.service_id and call.status in ('ready', 'leased') and call.due_at <= clock()
         order by call.due_at limit p_max for update skip locked) locked
     ) oldest
+    where not is_halted()
   ), leased as (
     update call set status = 'leased', attempt = call.attempt + 1, lease_id = gen_random_uuid(),
       -- an expired lease is a failure that its runner did not report

@@ -8,7 +8,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
     select call.call_id
     from json_to_recordset(p_jobs) as job(service_id bigint, job_index bigint)
     join call using (service_id, job_index)
-    where call.status in ('ready', 'leased') and call.due_at <= clock()
+    where call.status in ('ready', 'leased') and call.due_at <= clock() and not is_halted()
       and (not p_proven or exists (
         select from event cross join lateral (select convert_from(event.leaf, 'UTF8')::json->'data' as data) content
         where event.stream = call.stream and event.type in ('payment_settled', 'settlement_confirmed')

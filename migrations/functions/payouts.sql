@@ -3,7 +3,7 @@
 create or replace function tollbook.take_new_payouts(p_max int, p_lease_secs int) returns table (stream text, attempts int)
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with due as materialized (
-    select payout.stream from payout where status = 'open' and transaction is null and due_at <= clock()
+    select payout.stream from payout where status = 'open' and transaction is null and due_at <= clock() and not is_halted()
     order by expiry nulls first, due_at limit p_max for update skip locked
   ), taken as (
     update payout set due_at = clock() + p_lease_secs * interval '1 second'
@@ -18,7 +18,7 @@ create or replace function tollbook.take_sent_payouts(p_max int, p_lease_secs in
 returns table (stream text, attempts int, transaction text, checks int)
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with due as materialized (
-    select payout.stream from payout where status = 'open' and transaction is not null and due_at <= clock()
+    select payout.stream from payout where status = 'open' and transaction is not null and due_at <= clock() and not is_halted()
     order by due_at limit p_max for update skip locked
   )
   update payout set due_at = clock() + p_lease_secs * interval '1 second'

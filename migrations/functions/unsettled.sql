@@ -5,7 +5,7 @@ returns table (call_id bigint, stream text, status text, payment text, age_secs 
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with due as materialized (
     select call.call_id from call
-    where call.status in ('pending', 'watched') and call.due_at <= clock()
+    where call.status in ('pending', 'watched') and call.due_at <= clock() and not is_halted()
     order by call.status, call.due_at limit p_max for update skip locked
   )
   update call set due_at = clock() + case call.status

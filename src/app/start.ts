@@ -5,12 +5,14 @@ import { grantedWriterRole, openDatabase, openPool } from '../store/database.ts'
 import { LedgerInconsistentError } from '../store/halt.ts';
 import { openLane } from '../store/lane.ts';
 import { pendingMigrations } from '../store/migrations.ts';
+import { createHaltAlert } from './halt.ts';
 import { composeFeatures, composeRecorders } from './features.ts';
 import { createApp } from '../http/server/app.ts';
 import type { AuthorizeCall } from '../peers/facilitator/facilitator-auth.ts';
 import type { Mailer } from '../peers/mail/mailer.ts';
 import type { RunningFeature } from './feature.ts';
 import type { Part } from '../http/openapi/document.ts';
+import { gatewayStatusRoutes } from '../http/server/gateway-status.ts';
 import { referenceRoutes } from '../http/server/reference.ts';
 import { recordRefusedReload, reloadFeatures } from './reload.ts';
 import { within } from '../runtime/within.ts';
@@ -81,7 +83,8 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   const isStopping = (): boolean => stopping;
   const onError = (err: Error): void => logger.warn({ err }, 'a database connection broke');
   const pool = openPool({ url: databaseUrl, role, onError, maxConnections: 20 });
-  const lane = openLane({ url: databaseUrl, role, onError });
+  const haltAlert = createHaltAlert(config, logger);
+  const lane = openLane({ url: databaseUrl, role, onError, onHalt: (halt) => haltAlert.send(halt) });
   const ledger = { pool, db: openDatabase(pool), lane };
   const app = createApp({ config, logger, stopping: isStopping });
   const publicUrl = (): string =>
@@ -106,6 +109,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     await finishedWithin(graceEndsAt - Date.now());
     // after the grace period, appends that still wait fail, so that everything can end
     await lane.close(Math.max(0, graceEndsAt - Date.now()));
+    await haltAlert.close();
     app.server.closeAllConnections();
     await Promise.all([...features, ...recorders].map(async (part) => part.stop?.()));
     await pool.end();
@@ -129,6 +133,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     for await (const feature of composed) features = [...features, feature];
     const parts = [...features, ...recorders];
     for (const part of parts) await part.register?.(app);
+    await app.register(gatewayStatusRoutes(lane));
     await app.register(referenceRoutes(publicUrl, partsOf(config)));
     await app.listen({ host: config.bindAddress.host, port: config.bindAddress.port });
     for (const part of parts) part.startWorkers?.();

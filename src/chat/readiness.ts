@@ -20,8 +20,9 @@ export interface ChatReadiness {
 /** Ready while the ledger answers and at least one model has an upstream whose circuit is not open. */
 export function chatReadiness(context: ChatContext): ChatReadiness {
   const { models, health, lane, spending, stopping } = context;
-  const database: Check =
-    lane.state.brokenSince === undefined ? { ok: true } : { ok: false, detail: 'cannot be reached' };
+  const { brokenSince, halt } = lane.state;
+  const detail = halt ? halt.reason : brokenSince === undefined ? undefined : 'cannot be reached';
+  const database: Check = detail === undefined ? { ok: true } : { ok: false, detail };
   const checks = [...models.values()].map(({ name, targets }): [string, Check] => [
     name,
     targets.some(({ upstream, model }) => health.circuitOf({ name: upstream, model }) !== 'open')

@@ -61,8 +61,13 @@ export async function checkReadiness(
   };
 }
 
-/** The last check, with the circuit breaker's present state: while it is open no payment is started. */
-export function presentReadiness({ facilitator }: JobsContext, checked: Readiness): Readiness {
+/**
+ * The last check, with the present state of the ledger and of the circuit breaker: no payment is started while the ledger is
+ * halted or the circuit is open.
+ */
+export function presentReadiness({ facilitator, lane }: JobsContext, checked: Readiness): Readiness {
+  const { halt } = lane.state;
+  if (halt) return { ...checked, status: 'not_ready', database: { ok: false, detail: halt.reason } };
   if (!facilitator.isCircuitOpen()) return checked;
   const details = [checked.facilitator.detail, 'circuit breaker open: no payments are started'];
   const detail = details.filter((text) => text !== undefined).join('; ');

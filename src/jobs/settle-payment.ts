@@ -4,6 +4,7 @@ import { facilitatorRequest } from '../domain/payments/x402.ts';
 import type { SettleAnswer, SettleOptions } from '../peers/facilitator/facilitator.ts';
 import type { JobsContext } from './context.ts';
 import type { Outcome } from '../domain/payments/settlement.ts';
+import { LedgerInconsistentError } from '../store/halt.ts';
 import { recordOutcome, type StartedPayment, type Superseded } from './record-settlement.ts';
 
 /**
@@ -23,12 +24,18 @@ export async function settlePayment(
   return recordOutcome(context, started, outcome);
 }
 
-/** Has the facilitator settle a payment, also repeatedly: its authorization can be used only once. */
+/**
+ * Has the facilitator settle a payment, also repeatedly: its authorization can be used only once.
+ * @throws LedgerInconsistentError where the ledger is halted: nothing was sent
+ */
 export async function requestSettlement(
   context: JobsContext,
   { digest, state: { payment } }: StartedPayment,
   options: SettleOptions = {},
 ): Promise<Outcome> {
+  const { halt } = context.lane.state;
+  // its outcome could not be recorded
+  if (halt) throw new LedgerInconsistentError(halt);
   const answer = await context.facilitator.settle(facilitatorRequest(payment, digest), options);
   return judge(context, payment, answer);
 }

@@ -52,6 +52,7 @@ export const functionSignatures = {
   extend_log: { takes: [smallint, text, int, bigint, bigint, bytea, bytea, text, json], returns: boolean },
   halt_ledger: { takes: [text, nullable(bigint), nullable(bigint)], returns: nothing },
   heartbeat: { takes: [uuid, float], returns: nothing },
+  is_halted: { takes: [], returns: boolean },
   is_process_silent: { takes: [uuid, uuid, float], returns: boolean },
   lease_top_ups: {
     takes: [json, int, int, boolean],

@@ -139,8 +139,7 @@ class FlushedLane implements Lane {
   halt(found: LedgerHalt): void {
     if (this.#halt) return;
     this.#halt = found;
-    for (const { reject } of [...this.#urgent.splice(0), ...this.#first.splice(0)])
-      reject(new LedgerInconsistentError(found));
+    this.#rejectWaiting(found);
     if (!found.isRecorded) this.#haltRecorded = recordHalt(this.#options, found, this.#recordsHalt.signal);
     this.#options.onHalt?.(found);
   }
@@ -156,6 +155,11 @@ class FlushedLane implements Lane {
     }
     this.#recordsHalt.abort();
     await Promise.all([this.#haltRecorded, ...this.#flushers.map((flusher) => flusher.close())]);
+  }
+
+  #rejectWaiting(halt: LedgerHalt): void {
+    for (const { reject } of [...this.#urgent.splice(0), ...this.#first.splice(0)])
+      reject(new LedgerInconsistentError(halt));
   }
 
   #queueOf(urgent: boolean): Waiting[] {
@@ -197,9 +201,10 @@ class FlushedLane implements Lane {
         },
       );
       this.#brokenSince.delete(flusher);
-      if (this.#halt) throw new LedgerInconsistentError(this.#halt);
       this.#observe(answer, atOnce);
       this.#settle(batch, answer);
+      // what this answer deferred
+      if (this.#halt) this.#rejectWaiting(this.#halt);
     } catch (error) {
       if (error instanceof LedgerInconsistentError) this.halt(error.halt);
       if (isPoison(error) && batch.length > 1) {

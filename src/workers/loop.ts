@@ -1,4 +1,5 @@
 import type { OperatorLog } from '../domain/values/operator-log.ts';
+import { LedgerInconsistentError } from '../store/halt.ts';
 
 /** Runs one step after another until it is stopped. */
 export interface Loop {
@@ -47,7 +48,8 @@ export function startLoop(
       try {
         again = await step();
       } catch (error) {
-        log.error({ err: error, ...fields }, failureMessage);
+        // a halted ledger was logged once already
+        if (!(error instanceof LedgerInconsistentError)) log.error({ err: error, ...fields }, failureMessage);
       }
       if (!again) await idle();
     }

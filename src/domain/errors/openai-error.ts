@@ -174,6 +174,12 @@ export const openAiErrors = {
     type: 'server_error',
     message: 'The ledger could not be reached. Send the request again later.',
   },
+  ledger_inconsistent: {
+    status: 503,
+    type: 'server_error',
+    message:
+      'The ledger lost events, and nothing is sold until its operator has recovered it. Send the request again later.',
+  },
   overloaded: {
     status: 503,
     type: 'server_error',

@@ -188,6 +188,13 @@ export const refusals = {
     retryAfterSecs: 2,
     sentence: 'The ledger could not be reached. Sending the same request again is safe.',
   },
+  ledger_inconsistent: {
+    status: 503,
+    retryAfterSecs: 60,
+    sentence:
+      'The ledger lost events, and nothing is sold until its operator has recovered it. Nothing was charged by this request. ' +
+      'Do not sign another payment for it; send the same request again later.',
+  },
   settlement_pending: {
     status: 503,
     retryAfterSecs: 2,

@@ -25,6 +25,7 @@ const sentFactor = 2;
 const keepAliveMs = 15_000;
 /** How long an unread rest of an answer is kept after the upstream is done. */
 const unreadMs = 60_000;
+const halted = { retryAfterSecs: 60 };
 const ledgerUnavailable = refuse(openAiError('ledger_unavailable'), { retryAfterSecs: 2 });
 
 /**
@@ -35,6 +36,9 @@ export function completionRoutes(current: () => ChatContext, cutShort: AbortSign
     const { lane, log, config } = current();
     const waitLimit = createWaitLimit({ lane, log, refused: ledgerUnavailable });
     app.addHook('onClose', async () => waitLimit.end());
+    app.addHook('onRequest', async (request, reply) => {
+      if (lane.state.halt) return sendOpenAiError(request, reply, openAiError('ledger_inconsistent'), halted);
+    });
     const bodyMemory = createBodyMemory(maxBodies);
     const places = new WeakMap<FastifyRequest, BodyReservation>();
     const inFlight = limitInFlight(

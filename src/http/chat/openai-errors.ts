@@ -54,6 +54,7 @@ const names: Partial<Record<RefusalCode, OpenAiErrorName>> = {
   body_too_large: 'body_too_large',
   request_timeout: 'request_timeout',
   ledger_unavailable: 'ledger_unavailable',
+  ledger_inconsistent: 'ledger_inconsistent',
 };
 
 function openAiErrorOf(thrown: Error & { readonly statusCode?: number }): OpenAiError {

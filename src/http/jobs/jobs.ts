@@ -33,6 +33,9 @@ export function paidJobRoutes(current: () => JobsContext) {
     const { lane, log, config } = current();
     const waitLimit = createWaitLimit({ lane, log, refused: ledgerUnavailable });
     app.addHook('onClose', async () => waitLimit.end());
+    app.addHook('onRequest', async (request, reply) => {
+      if (lane.state.halt) return sendRefusal(request, reply, 'ledger_inconsistent');
+    });
     const inFlight = limitInFlight(app, config.limits.maxInFlightRequests, (request, reply) =>
       sendRefusal(request, reply, 'overloaded'),
     );

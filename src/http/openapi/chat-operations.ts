@@ -10,6 +10,7 @@ const everyRoute = [
   'rate_limit_exceeded',
   'server_error',
   'ledger_unavailable',
+  'ledger_inconsistent',
 ] as const satisfies readonly OpenAiErrorName[];
 /** Errors about the caller's credentials. */
 const callerErrors = [

@@ -66,6 +66,7 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
   ],
   pricing: [],
   audit: [
+    status.gatewayStatusOperation,
     projections.auditPaymentsOperation,
     projections.auditPaymentHistoryOperation,
     projections.auditCallsOperation,

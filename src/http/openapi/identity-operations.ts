@@ -9,6 +9,7 @@ const everyWrite = [
   'request_timeout',
   'internal_error',
   'ledger_unavailable',
+  'ledger_inconsistent',
 ] as const satisfies readonly RefusalCode[];
 const ofPeople = { tag: 'People' } as const;
 

@@ -18,6 +18,7 @@ export const operatorRefusals = [
   'forbidden',
   'internal_error',
   'ledger_unavailable',
+  'ledger_inconsistent',
 ] as const satisfies readonly RefusalCode[];
 
 /** A list for operators, in pages. */

@@ -17,6 +17,7 @@ const everyRoute = [
   'body_too_large',
   'internal_error',
   'ledger_unavailable',
+  'ledger_inconsistent',
 ] as const satisfies readonly RefusalCode[];
 const ofRunner = { method: 'post', tag: 'Runner', security: 'runnerToken' } as const;
 

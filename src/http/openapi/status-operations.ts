@@ -1,4 +1,4 @@
-import { readiness, stats } from '../schemas/status.ts';
+import { gatewayStatus, readiness, stats } from '../schemas/status.ts';
 import type { Operation } from './operation.ts';
 
 export const healthOperation: Operation = {
@@ -9,6 +9,17 @@ export const healthOperation: Operation = {
   summary: 'Liveness of the process',
   description: 'Answers without reading the database or any peer.',
   answers: [{ status: 200, description: 'The process is alive.', text: 'ok' }],
+  refusals: [],
+};
+
+export const gatewayStatusOperation: Operation = {
+  method: 'get',
+  path: '/status',
+  id: 'getStatus',
+  tag: 'Status',
+  summary: 'What works and what does not',
+  description: 'For people and monitors. Answers without reading the database or any peer.',
+  answers: [{ status: 200, description: 'The state of the ledger.', schema: gatewayStatus }],
   refusals: [],
 };
 

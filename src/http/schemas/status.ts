@@ -32,6 +32,20 @@ export const readiness = z
   });
 export type ReadinessJson = z.infer<typeof readiness>;
 
+const condition = z
+  .enum(['ok', 'degraded', 'critical'])
+  .meta({ description: '`critical`: nothing is sold until the operator acts.' });
+
+export const gatewayStatus = z.strictObject({
+  status: condition,
+  ledger: z.strictObject({
+    status: condition,
+    detail: checkShape.detail,
+    since: time.optional(),
+  }),
+});
+export type GatewayStatus = z.infer<typeof gatewayStatus>;
+
 const counter = (description: string) => count.meta({ description });
 const counters = {
   accepted: counter('Paid calls that were enqueued.'),

@@ -2,6 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { defaultRetryAfterSecs, type RefusalCode, refusals } from '../../domain/errors/refusal.ts';
 import { isDatabaseLoss } from '../../store/database.ts';
 import { LaneClosedError } from '../../store/flusher.ts';
+import { LedgerInconsistentError } from '../../store/halt.ts';
 import { LaneFullError } from '../../store/lane.ts';
 import { noteFacts } from './request-log.ts';
 
@@ -28,7 +29,8 @@ export function handleErrors(app: FastifyInstance): void {
 export function sendError(error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const code = refusalOf(error);
   const { status } = refusals[code];
-  if (status >= 500) request.log.error({ err: error }, 'request failed');
+  // a halted ledger was logged once already
+  if (status >= 500 && code !== 'ledger_inconsistent') request.log.error({ err: error }, 'request failed');
   return sendRefusal(request, reply, code);
 }
 
@@ -37,6 +39,7 @@ export function refusalOf(
   error: Error & { readonly code?: string; readonly statusCode?: number },
 ): RefusalCode {
   if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return 'body_too_large';
+  if (error instanceof LedgerInconsistentError) return 'ledger_inconsistent';
   if (error instanceof LaneFullError || error instanceof LaneClosedError || isDatabaseLoss(error)) {
     return 'ledger_unavailable';
   }

@@ -299,6 +299,26 @@ test('every route answers ledger_unavailable while the ledger cannot be reached'
   expect(gateway.model.calls).toHaveLength(2);
 });
 
+test('on a halted ledger completions are refused and no upstream is called, while reads still answer', async () => {
+  const gateway = await startChatGateway();
+  const key = await gateway.key();
+  await gateway.database.pool.query(`select tollbook.halt_ledger('events were lost', 7, 3)`);
+  for (let i = 0; i < 2; i++) {
+    const answer = await gateway.post(ask('x'), { authorization: `Bearer ${key}` });
+    expect([answer.status, openAiErrorBody.parse(await answer.json()).error.code]).toEqual([
+      503,
+      'ledger_inconsistent',
+    ]);
+  }
+  expect(gateway.model.calls).toEqual([]);
+  expect((await gateway.get('/v1/key', key)).status).toBe(200);
+  const ready = await gateway.get('/v1/ready');
+  expect([ready.status, await ready.json()]).toMatchObject([
+    503,
+    { database: { detail: 'events were lost' } },
+  ]);
+});
+
 test('a gateway at its request limit refuses at once', async () => {
   const gateway = await startChatGateway({ tables: '[limits]\nmax_in_flight_requests = 1' });
   const disconnect = new AbortController();

@@ -12,6 +12,7 @@ import {
   routelessCodes,
 } from '../../../src/http/openapi/document.ts';
 import { openLane } from '../../../src/store/lane.ts';
+import { gatewayStatusRoutes } from '../../../src/http/server/gateway-status.ts';
 import { referenceRoutes } from '../../../src/http/server/reference.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
@@ -61,6 +62,7 @@ async function registeredRoutes(names: readonly Part[]): Promise<string[]> {
     routes.push(...methods.map((name) => `${name} ${written}`));
   });
   for (const feature of composed) await feature.register?.(app);
+  await app.register(gatewayStatusRoutes(lane));
   await app.register(referenceRoutes(() => config.publicUrl, names));
   await app.ready();
   return routes;
