@@ -10,7 +10,7 @@ import { listApiKeys, type ListedKey } from '../../store/api-keys.ts';
 import { type Account, listAccounts } from '../../store/credit.ts';
 import type { OperatorToken } from '../../store/operator-tokens.ts';
 import { sendRefusal } from '../server/errors.ts';
-import { authorizeOperator } from '../identity/operator-access.ts';
+import { operatorsOf } from '../identity/operator-access.ts';
 import { idOf } from '../server/request-values.ts';
 import {
   type AccountJson,
@@ -112,6 +112,7 @@ type Handler<T> = (args: {
 
 /** Routes for an authorized operator, with a parsed query or body; their answers are never cached. */
 function routeOn(app: FastifyInstance, ledger: Pick<ChatContext, 'db'>) {
+  const operators = operatorsOf(ledger);
   return <T>(
     method: HTTPMethods & ('GET' | 'POST'),
     url: string,
@@ -123,11 +124,10 @@ function routeOn(app: FastifyInstance, ledger: Pick<ChatContext, 'db'>) {
       method,
       url,
       bodyLimit: maxBodyBytes,
+      onRequest: operators.require(scope),
       handler: async (request, reply) => {
         reply.header('cache-control', 'no-store');
-        const access = await authorizeOperator(ledger, request, scope);
-        if (access.kind === 'refused') return sendRefusal(request, reply, access.code);
-        const { operator } = access;
+        const operator = operators.of(request);
         const parsed = schema.safeParse(method === 'GET' ? request.query : request.body);
         if (!parsed.success) {
           const context = { details: flattenError(parsed.error) };

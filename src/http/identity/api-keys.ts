@@ -15,14 +15,21 @@ const createsPerMinute = 20;
 /** The API keys of a session's user. The user is taken from nothing but the session. */
 export function apiKeyRoutes(identity: Identity, current: () => ChatContext) {
   return async (app: FastifyInstance): Promise<void> => {
+    const userOfRequest = new WeakMap<FastifyRequest, SessionUser>();
     const route = (method: 'GET' | 'POST' | 'DELETE', url: string, handle: Handler): void => {
       app.route<{ Params: { key_id?: string } }>({
         method,
         url,
-        handler: async (request, reply) => {
+        // before a body is read
+        onRequest: async (request, reply) => {
           reply.header('cache-control', 'no-store');
           const user = await userOf(identity, request);
           if (!user) return sendRefusal(request, reply, 'session_required');
+          userOfRequest.set(request, user);
+        },
+        handler: async (request, reply) => {
+          const user = userOfRequest.get(request);
+          if (!user) throw new Error('a route for users was not authenticated');
           return handle({ context: current(), user, request, reply, keyId: idOf(request.params.key_id) });
         },
       });

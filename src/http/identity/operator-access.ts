@@ -1,8 +1,9 @@
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { OperatorScope } from '../../domain/identity/operator-scope.ts';
 import { findOperator } from '../../identity/operator-tokens.ts';
 import type { LedgerDatabase } from '../../store/database.ts';
 import type { OperatorToken } from '../../store/operator-tokens.ts';
+import { sendRefusal } from '../server/errors.ts';
 import { bearerToken } from '../server/request-values.ts';
 
 export type OperatorAccess =
@@ -19,4 +20,23 @@ export async function authorizeOperator(
   const operator = await findOperator(ledger, bearerToken(request));
   if (operator?.scopes.includes(scope)) return { kind: 'operator', operator };
   return { kind: 'refused', code: operator ? 'forbidden' : 'unauthorized' };
+}
+
+/** For routes that take a body: the operator is authorized before the body is read. */
+export function operatorsOf(ledger: { readonly db: LedgerDatabase }) {
+  const operators = new WeakMap<FastifyRequest, OperatorToken>();
+  return {
+    /** The hook `onRequest` of a route that requires this scope. */
+    require: (scope: OperatorScope) => async (request: FastifyRequest, reply: FastifyReply) => {
+      const access = await authorizeOperator(ledger, request, scope);
+      if (access.kind === 'refused')
+        return sendRefusal(request, reply.header('cache-control', 'no-store'), access.code);
+      operators.set(request, access.operator);
+    },
+    of(request: FastifyRequest): OperatorToken {
+      const operator = operators.get(request);
+      if (!operator) throw new Error('a route for operators was not authorized');
+      return operator;
+    },
+  };
 }

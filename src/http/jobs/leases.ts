@@ -22,13 +22,21 @@ export function leaseRoutes(context: JobsContext) {
     return runners.find(({ tokenHash }) => timingSafeEqual(tokenHash, given))?.runner;
   };
 
+  const runnerOf = new WeakMap<FastifyRequest, RunnerConfig>();
+
   return async (app: FastifyInstance): Promise<void> => {
+    // before a body is read, which may be large
+    app.addHook('onRequest', async (request, reply) => {
+      const runner = authenticate(request);
+      if (!runner) return sendRefusal(request, reply, 'unauthorized');
+      runnerOf.set(request, runner);
+    });
     const route = <T>(path: string, schema: ZodType<T>, handle: RunnerHandler<T>): void => {
       // a result travels in base64 inside JSON
       const bodyLimit = Math.ceil((context.config.delivery.maxResultBytes * 4) / 3) + 65_536;
       app.post<{ Params: { call_id?: string } }>(path, { bodyLimit }, async (request, reply) => {
-        const runner = authenticate(request);
-        if (!runner) return sendRefusal(request, reply, 'unauthorized');
+        const runner = runnerOf.get(request);
+        if (!runner) throw new Error('a route of the lease API was not authenticated');
         const body = schema.safeParse(request.body);
         if (!body.success) {
           const facts = { details: flattenError(body.error) };

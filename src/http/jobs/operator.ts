@@ -3,13 +3,14 @@ import type { JobsContext } from '../../jobs/context.ts';
 import { requeueCall } from '../../jobs/requeue-call.ts';
 import { listDeadCalls } from '../../store/calls.ts';
 import { sendRefusal } from '../server/errors.ts';
-import { authorizeOperator } from '../identity/operator-access.ts';
+import { authorizeOperator, operatorsOf } from '../identity/operator-access.ts';
 import { idOf } from '../server/request-values.ts';
 import { type DeadLetter, deadLettersQuery } from '../schemas/operator.ts';
 
 /** The operator's routes: each requires a token with the scope it names. */
 export function operatorRoutes(current: () => JobsContext) {
   return async (app: FastifyInstance): Promise<void> => {
+    const operators = operatorsOf(current());
     app.get('/operator/dead-letters', async (request, reply) => {
       const context = current();
       const access = await authorizeOperator(context, request, 'calls:read');
@@ -22,12 +23,11 @@ export function operatorRoutes(current: () => JobsContext) {
 
     app.post<{ Params: { call_id: string } }>(
       '/operator/dead-letters/:call_id/requeue',
+      { onRequest: operators.require('calls:write') },
       async (request, reply) => {
         const context = current();
-        const access = await authorizeOperator(context, request, 'calls:write');
-        if (access.kind === 'refused') return sendRefusal(request, reply, access.code);
         const callId = idOf(request.params.call_id);
-        const { kind } = await requeueCall(context, callId, access.operator.tokenId);
+        const { kind } = await requeueCall(context, callId, operators.of(request).tokenId);
         if (kind === 'refunded') return sendRefusal(request, reply, 'call_refunded');
         if (kind === 'not_dead') return sendRefusal(request, reply, 'call_not_found');
         context.onCallReleased();
