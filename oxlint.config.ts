@@ -18,6 +18,7 @@ const useCases = {
   projections: [...base, 'log'],
   reconcile: [...base, 'log', 'verify'],
   refunds: [...base, 'projections'],
+  recovery: [...base, 'log', 'projections', 'reconcile'],
   books: [...base, 'log'],
 };
 const below = [...base, ...Object.keys(useCases)];

@@ -11,14 +11,14 @@ create table tollbook.projection (
 create unique index projection_active on tollbook.projection (is_active) where is_active;
 insert into tollbook.projection values (1, 0, true, now());
 
--- A payment, identified by the event that started it.
+-- A payment, identified by the event that started or recovered it. A recovered payment has no job before its payer names one.
 create table tollbook.payment (
   generation int not null,
   seq bigint not null,
   quote_digest text collate "C" not null,
   at timestamptz not null,
-  service_id bigint not null,
-  job_index bigint not null,
+  service_id bigint,
+  job_index bigint,
   network text collate "C" not null,
   asset text collate "C" not null,
   symbol text collate "C" not null,

@@ -368,8 +368,8 @@ create table tollbook.payment (
   seq bigint not null,
   quote_digest text collate "C" not null,
   at timestamp with time zone not null,
-  service_id bigint not null,
-  job_index bigint not null,
+  service_id bigint,
+  job_index bigint,
   network text collate "C" not null,
   asset text collate "C" not null,
   symbol text collate "C" not null,
@@ -492,7 +492,7 @@ create function tollbook.admit_chat(p_admission json, p_now timestamp with time 
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
 create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 5be1a46c26c308f8
 create function tollbook.apply_credit(p_generation integer, p_from bigint, p_to bigint, p_accounts json) returns boolean language plpgsql volatile security definer; -- 49884a51ac7468e1
-create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json) returns boolean language plpgsql volatile security definer; -- eb90ada940dde420
+create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json) returns boolean language plpgsql volatile security definer; -- 6b1f28b6cb8bdba0
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
 create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- 4665884074885403
 create function tollbook.clear_halt() returns void language sql volatile security definer; -- c2de729afb27f5e8

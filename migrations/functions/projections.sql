@@ -17,12 +17,13 @@ begin
     select (settled_at at time zone 'UTC')::date as day, service_id, job_index, network, asset, symbol, decimals,
       1 as payments, amount, (state = 'completed')::int as completed, (state = 'dead_lettered')::int as dead_lettered,
       (state = 'refunded')::int as refunded, case state when 'refunded' then amount else 0 end as refunded_amount
-    from incoming where settled_at is not null
+    from incoming where settled_at is not null and service_id is not null
     union all
     select (old.settled_at at time zone 'UTC')::date, old.service_id, old.job_index, old.network, old.asset, old.symbol,
       old.decimals, -1, -old.amount, -(old.state = 'completed')::int, -(old.state = 'dead_lettered')::int,
       -(old.state = 'refunded')::int, case old.state when 'refunded' then -old.amount else 0 end
     from payment old join incoming using (seq) where old.generation = p_generation and old.settled_at is not null
+      and old.service_id is not null
   ), totals as (
     insert into job_day (generation, day, service_id, job_index, network, asset, symbol, decimals, payments, amount,
       completed, dead_lettered, refunded, refunded_amount)
@@ -52,7 +53,7 @@ begin
     i.refunded_at, i.refund_transaction, i.refund_due, i.refund_due_since
   from incoming i
   on conflict (generation, seq) do update set
-    state = excluded.state, transaction = excluded.transaction, block_number = excluded.block_number,
+    service_id = excluded.service_id, job_index = excluded.job_index, state = excluded.state, transaction = excluded.transaction, block_number = excluded.block_number,
     call_id = excluded.call_id, settled_at = excluded.settled_at, last_seq = excluded.last_seq,
     refunded_at = excluded.refunded_at, refund_transaction = excluded.refund_transaction,
     refund_due = excluded.refund_due, refund_due_since = excluded.refund_due_since;

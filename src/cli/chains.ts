@@ -3,6 +3,7 @@ import { processEnvironment } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { chainIdOf } from '../domain/values/primitives.ts';
 import { type Chain, createChain } from '../peers/chain/chain.ts';
+import { type ChainScanner, createScanner } from '../peers/chain/transfer-scan.ts';
 
 export async function readConfig(file: string): Promise<Config> {
   return (await loadConfig(file, processEnvironment())).config;
@@ -15,15 +16,38 @@ export function openChains(
   config: Config | undefined,
   rpcUrls: ReadonlyMap<string, string> = new Map(),
 ): ReadonlyMap<string, Chain> {
-  const urls = new Map<string, string>();
-  for (const [network, { rpcUrl }] of config?.jobs?.networks ?? []) urls.set(network, rpcUrl);
-  for (const [network, rpcUrl] of rpcUrls) urls.set(network, rpcUrl);
   return new Map(
-    [...urls].map(([network, rpcUrl]) => [
+    [...urlsOf(config, rpcUrls)].map(([network, rpcUrl]) => [
       network,
       createChain({ chainId: chainIdOf(network) ?? 0, rpcUrl, timeoutMs: 10_000 }),
     ]),
   );
+}
+
+/** A node may search many blocks for one request. */
+const scanTimeoutMs = 30_000;
+
+/** The same for searching their logs. */
+export function openScanners(
+  config: Config | undefined,
+  rpcUrls: ReadonlyMap<string, string>,
+): ReadonlyMap<string, ChainScanner> {
+  return new Map(
+    [...urlsOf(config, rpcUrls)].map(([network, rpcUrl]) => [
+      network,
+      createScanner({ network, chainId: chainIdOf(network) ?? 0, rpcUrl, timeoutMs: scanTimeoutMs }),
+    ]),
+  );
+}
+
+function urlsOf(
+  config: Config | undefined,
+  rpcUrls: ReadonlyMap<string, string>,
+): ReadonlyMap<string, string> {
+  const urls = new Map<string, string>();
+  for (const [network, { rpcUrl }] of config?.jobs?.networks ?? []) urls.set(network, rpcUrl);
+  for (const [network, rpcUrl] of rpcUrls) urls.set(network, rpcUrl);
+  return urls;
 }
 
 export async function closeChains(chains: ReadonlyMap<string, Chain>): Promise<void> {

@@ -42,6 +42,16 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     usage: 'tollbook migrate\n  needs DATABASE_URL',
     load: () => import('./commands/migrate.ts'),
   },
+  recover: {
+    summary:
+      'goes on after the ledger lost events, and records the lost payments that a chain shows as refunds due',
+    usage:
+      'tollbook recover --config FILE --by NAME [--rpc NETWORK=URL] [--since TIME] [--dry-run] [--force]\n' +
+      '  stop every gateway first; refuses where nothing is wrong, unless --force\n' +
+      '  --since    searches payments since then; default: the time of the last event that was kept\n' +
+      '  --dry-run  changes nothing; exit code 2: unfinished, run it again; needs DATABASE_URL',
+    load: () => import('./commands/recover.ts'),
+  },
   'config check': {
     summary: 'checks a configuration and prints every mistake',
     usage: 'tollbook config check FILE\n  changes nothing; exit code 0, or 78 if the file has mistakes',

@@ -2,7 +2,7 @@ import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { paymentSummary } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { CallState } from '../domain/payments/payment-progress.ts';
-import { foldQuote, isPaid, paidPayment, receiptState } from '../domain/payments/quote-state.ts';
+import { foldQuote, isPaid, jobOf, paidPayment, receiptState } from '../domain/payments/quote-state.ts';
 import { readResult } from '../store/calls.ts';
 import { readStream } from '../store/streams.ts';
 import type { JobsContext } from './context.ts';
@@ -22,15 +22,15 @@ export function isReceiptToken(key: KeyObject, digest: Hex, token: string): bool
 export async function readReceipt(context: JobsContext, digest: Hex, withResult: boolean) {
   const { events, nowSecs } = await readStream(context.pool, digest);
   const state = foldQuote(events);
-  if (!state.quote) return undefined;
+  if (events.length === 0 || (!state.quote && state.payments.length === 0)) return undefined;
+  const job = jobOf(state);
   const paid = paidPayment(state);
   return {
     quote_digest: digest,
     state: receiptState(state, nowSecs),
     paid: isPaid(state),
-    service_id: state.quote.service_id,
-    job_index: state.quote.job_index,
-    quote_expires_at: new Date(state.quote.expires_at * 1_000).toISOString(),
+    ...(job ? { service_id: job.serviceId, job_index: job.jobIndex } : {}),
+    ...(state.quote ? { quote_expires_at: new Date(state.quote.expires_at * 1_000).toISOString() } : {}),
     ...(paid?.call ? { call_id: paid.call.callId } : {}),
     ...(paid?.settled ? { payment: paymentSummary(paid.payment, paid.settled.transaction) } : {}),
     events: events.map(({ type, at }) => ({ type, at })),

@@ -1,6 +1,6 @@
 import type { RecordedEvent } from '../domain/events/event.ts';
 import { refundReason } from '../domain/payments/refund.ts';
-import { foldQuote, type PaymentState, type QuoteState } from '../domain/payments/quote-state.ts';
+import { foldQuote, jobOf, type PaymentState, type QuoteState } from '../domain/payments/quote-state.ts';
 import type { CallRow, PaymentRow } from '../store/projection.ts';
 
 /** The payments and calls of one stream: a fold over the given events. */
@@ -9,11 +9,10 @@ export function paymentRowsOf(events: readonly RecordedEvent[]): {
   calls: CallRow[];
 } {
   const state = foldQuote(events);
-  const { quote } = state;
-  const started = events.filter(({ type }) => type === 'settlement_started');
+  const started = events.filter(({ type }) => type === 'settlement_started' || type === 'payment_recovered');
   const last = events.at(-1);
-  if (!quote || !last) return { payments: [], calls: [] };
-  const job = { service_id: quote.service_id, job_index: quote.job_index };
+  if (!last) return { payments: [], calls: [] };
+  const job = jobOf(state);
   const payments: PaymentRow[] = [];
   const calls: CallRow[] = [];
   for (const [index, payment] of state.payments.entries()) {
@@ -26,7 +25,8 @@ export function paymentRowsOf(events: readonly RecordedEvent[]): {
       seq: start.seq,
       quote_digest: start.stream,
       at: start.at,
-      ...job,
+      service_id: job?.serviceId ?? null,
+      job_index: job?.jobIndex ?? null,
       network,
       asset,
       symbol,
@@ -44,7 +44,7 @@ export function paymentRowsOf(events: readonly RecordedEvent[]): {
       ...refundDueOf(state, payment, call),
       last_seq: last.seq,
     });
-    if (call) calls.push({ ...call, ...job });
+    if (call && job) calls.push({ ...call, service_id: job.serviceId, job_index: job.jobIndex });
   }
   return { payments, calls };
 }

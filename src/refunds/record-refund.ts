@@ -115,7 +115,7 @@ async function tryRefund(
 
 /** The settled payment that the order names. */
 function choosePayment(quote: QuoteState, nonce: Hex | undefined): PaymentState | Refused<RefundRefusal> {
-  if (!quote.quote) return refused('quote_unknown');
+  if (quote.version === 0) return refused('quote_unknown');
   const named = quote.payments.filter(({ payment }) => nonce === undefined || payment.nonce === nonce);
   if (nonce !== undefined && named.length === 0) return refused('payment_unknown', nonce);
   const [settled, another] = named.filter(({ status }) => status === 'settled');
@@ -125,7 +125,11 @@ function choosePayment(quote: QuoteState, nonce: Hex | undefined): PaymentState 
   return refused('payment_ambiguous', nonces.join(' '));
 }
 
-function checkCall({ call }: PaymentState, isGoodwill: boolean): Refused<RefundRefusal> | undefined {
+function checkCall(
+  { call, recovered }: PaymentState,
+  isGoodwill: boolean,
+): Refused<RefundRefusal> | undefined {
+  if (recovered?.redelivery && !call) return refused('call_open', 'its payer has asked for delivery');
   if (isGoodwill || !call || call.status === 'dead_lettered') return undefined;
   return refused(call.status === 'completed' ? 'delivered' : 'call_open', `call ${call.callId}`);
 }

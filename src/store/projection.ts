@@ -9,8 +9,9 @@ export interface PaymentRow {
   readonly seq: number;
   readonly quote_digest: string;
   readonly at: string;
-  readonly service_id: number;
-  readonly job_index: number;
+  /** Null for a recovered payment whose payer has not asked for delivery. */
+  readonly service_id: number | null;
+  readonly job_index: number | null;
   readonly network: string;
   readonly asset: string;
   readonly symbol: string;

@@ -8,12 +8,13 @@ import { activeGeneration, type Page, readPage } from './payments.ts';
 
 /** A payment for which a refund is due. Times are RFC 3339, amounts decimal strings. */
 export interface RefundDueRow {
-  /** The event that started the payment. */
+  /** The event that started or recovered the payment. */
   readonly seq: number;
   readonly quote_digest: string;
   readonly payment_nonce: string;
-  readonly service_id: number;
-  readonly job_index: number;
+  /** Null for a recovered payment. */
+  readonly service_id: number | null;
+  readonly job_index: number | null;
   readonly network: string;
   readonly asset: string;
   readonly symbol: string;
@@ -47,9 +48,8 @@ export async function listRefundsDue(
       from
         .selectFrom('tollbook.event as event')
         .select(({ ref }) =>
-          sql<string>`convert_from(${ref('event.leaf')}, 'UTF8')::json->'data'->'payment'->>'nonce'`.as(
-            'payment_nonce',
-          ),
+          sql<string>`coalesce(convert_from(${ref('event.leaf')}, 'UTF8')::json->'data'->'payment'->>'nonce',
+            convert_from(${ref('event.leaf')}, 'UTF8')::json->'data'->>'payment_nonce')`.as('payment_nonce'),
         )
         .where('event.lane_id', '=', 1)
         .whereRef('event.seq', '=', 'payment.seq')
@@ -82,7 +82,7 @@ export async function listRefundsDue(
     .where('payment.seq', '>', afterSeq)
     .where(({ eb, or, ref }) =>
       or([
-        eb('refund_due', '=', 'dead_lettered'),
+        eb('refund_due', 'in', ['dead_lettered', 'recovered']),
         eb('refund_due_since', '<', sql<Date>`${ref('clock.now')} - interval '1 minute'`),
       ]),
     )

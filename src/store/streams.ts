@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { decodeLeaf, type EventData, type RecordedEvent } from '../domain/events/event.ts';
 import { type JobId, jobKey } from '../domain/payments/job.ts';
-import { type Fingerprint, nonceScope, type PaymentName } from '../domain/payments/payment.ts';
-import type { Caip2 } from '../domain/values/primitives.ts';
+import { type Fingerprint, nonceScope, type PaymentName, sha256 } from '../domain/payments/payment.ts';
+import type { Caip2, Hex } from '../domain/values/primitives.ts';
 import type { Claim } from './append-batch.ts';
 import { type LedgerDatabase, queriesOn } from './database.ts';
 
@@ -77,6 +77,11 @@ export function paymentClaim(payment: Fingerprint, binding: string): Claim {
 export function paymentKey(payment: Fingerprint): string {
   const { owner, scope, key } = paymentClaim(payment, '');
   return `${scope}/${owner}/${key}`;
+}
+
+/** The stream of a recovered payment, which has no quote: the hash of its fingerprint. */
+export function recoveredStream(payment: Fingerprint): Hex {
+  return sha256(paymentKey(payment));
 }
 
 /** One quote, one payment: the claim is bound to its payment, so that a repetition of the same payment is recognised. */

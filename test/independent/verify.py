@@ -276,7 +276,7 @@ NOTES = {
     "operator_usage_implausible",
     "sign_in_refused",
 }
-OPENINGS = {"quote_issued", "payment_verified", "auth_passed", "settlement_started", "enqueued", "enqueued_again", "operator_sweep_recorded"}
+OPENINGS = {"payment_recovered", "redelivery_requested", "quote_issued", "payment_verified", "auth_passed", "settlement_started", "enqueued", "enqueued_again", "operator_sweep_recorded"}
 KNOWN = NOTES | OPENINGS | set(STEPS) | set(PAYMENT_MOVES) | set(CALL_MOVES)
 FIELDS = ["at", "data", "lane", "schema", "seq", "stream", "type", "version"]
 
@@ -290,7 +290,7 @@ class Ledger:
         # caller nonces and payment ids: the payment that has each, and those that each payment was started with
         self.holders, self.credentials = {}, {}
         self.steps, self.credit, self.chats, self.spends, self.spend_of = {}, {}, {}, set(), {}
-        self.top_ups, self.generation = {}, 1
+        self.top_ups, self.generation, self.recovered = {}, 1, set()
 
     def next(self, raw):
         self.seq += 1
@@ -367,8 +367,15 @@ class Ledger:
                 raise Wrong(f"{kind}: {owner} has {sides[source]} micros {source}")
 
     def apply(self, stream, kind, data, version):
-        mine = self.payments.setdefault(stream, {}) if stream in self.quotes else {}
-        if kind == "quote_issued":
+        mine = self.payments.setdefault(stream, {}) if stream in self.quotes or stream in self.recovered else {}
+        if kind == "payment_recovered":
+            self.recover(stream, data, version)
+        elif kind == "redelivery_requested":
+            payment = mine.get((data["network"], data["asset"], data["payer"], data["payment_nonce"]))
+            if payment is None or payment.get("waits") is not True or payment["refunded"]:
+                raise Wrong("only a recovered payment that was not refunded is delivered again, and once")
+            payment["waits"] = False
+        elif kind == "quote_issued":
             if version != 1:
                 raise Wrong("a quote must be the first event of its stream")
             if quote_digest(data) != stream:
@@ -386,7 +393,7 @@ class Ledger:
         elif kind in PAYMENT_MOVES:
             self.move_payment(stream, kind, data, mine)
         elif kind in ("enqueued", "enqueued_again"):
-            waiting = [name for name, p in mine.items() if p["status"] == "settled" and p["call"] is None and not p["refunded"] and p["nonce"] == data["payment_nonce"]]
+            waiting = [name for name, p in mine.items() if p["status"] == "settled" and p["call"] is None and not p["refunded"] and not p.get("waits") and p["nonce"] == data["payment_nonce"]]
             if not waiting:
                 raise Wrong("enqueued, but no settled payment of that nonce waits for its call")
             payment = mine[waiting[0]]
@@ -440,9 +447,23 @@ class Ledger:
         mine[name] = {"status": "settling", "amount": payment["amount"], "nonce": payment["nonce"], "call": None, "call_id": None, "refunded": False}
 
     def take_credentials(self, name):
-        for credential in self.credentials[name]:
+        for credential in self.credentials.get(name, []):
             if self.holders.setdefault(credential, name) != name:
                 raise Wrong(f"{credential[0]} was claimed before")
+
+    def recover(self, stream, data, version):
+        fingerprint = "/".join(data[key] for key in ("network", "transfer_method", "asset", "payer", "payment_nonce"))
+        if version != 1 or "0x" + hashlib.sha256(fingerprint.encode()).hexdigest() != stream:
+            raise Wrong("a recovered payment must be the first event of the stream named by its fingerprint")
+        if data["generation"] > self.generation:
+            raise Wrong("a payment was recovered before the recovery")
+        name = (data["network"], data["asset"], data["payer"], data["payment_nonce"])
+        if name in self.claimed:
+            raise Wrong("this payment was claimed before")
+        self.claimed.add(name)
+        self.recovered.add(stream)
+        self.claim_transfer(stream, data)
+        self.payments[stream] = {name: {"status": "settled", "amount": data["amount"], "nonce": data["payment_nonce"], "call": None, "call_id": None, "refunded": False, "waits": True}}
 
     def move_payment(self, stream, kind, data, mine):
         before, after = PAYMENT_MOVES[kind]

@@ -10,11 +10,9 @@ import type { Config } from '../../config/config.ts';
 import { ConfigError } from '../../config/mistakes.ts';
 import { CheckpointError, type NoteVerifier, parseVerifierKey } from '../../domain/log/checkpoint.ts';
 import { type Period, parsePeriod } from '../../domain/values/period.ts';
-import { chainIdOf } from '../../domain/values/primitives.ts';
 import { type ReportJson, reportText } from '../../domain/reconcile/report.ts';
-import { type ChainScanner, createScanner } from '../../peers/chain/transfer-scan.ts';
 import { storeReconciliation } from '../../store/reconciliations.ts';
-import { readConfig } from '../chains.ts';
+import { openScanners, readConfig } from '../chains.ts';
 import { readCheckpoints, readVerifier, requireExport } from '../given-proof.ts';
 import { withLedger } from '../ledger.ts';
 import { ArgumentError, readPairs, readRpcUrls } from '../arguments.ts';
@@ -125,7 +123,7 @@ async function makeReport(values: Values, request: Request): Promise<ReportJson>
 }
 
 async function reconcileWith(values: Values, request: Request, source: LedgerSource): Promise<ReportJson> {
-  const chains = openChains(request);
+  const chains = openScanners(request.config, request.rpcUrls);
   const progress = startProgress();
   try {
     return await reconcile({
@@ -142,22 +140,6 @@ async function reconcileWith(values: Values, request: Request, source: LedgerSou
     progress.end();
     await Promise.all([...chains.values()].map((chain) => chain.close()));
   }
-}
-
-/** A node may search many blocks for one request. */
-const timeoutMs = 30_000;
-
-function openChains({ config, rpcUrls }: Request): ReadonlyMap<string, ChainScanner> {
-  const configured = [...(config?.jobs?.networks ?? [])].map(([network, { rpcUrl }]): [string, string] => [
-    network,
-    rpcUrl,
-  ]);
-  return new Map(
-    [...new Map([...configured, ...rpcUrls])].map(([network, rpcUrl]) => [
-      network,
-      createScanner({ network, chainId: chainIdOf(network) ?? 0, rpcUrl, timeoutMs }),
-    ]),
-  );
 }
 
 async function writeJson({ json }: Values, report: ReportJson): Promise<void> {

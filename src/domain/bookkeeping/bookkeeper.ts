@@ -4,7 +4,12 @@ import { creditMoves, spendMoves } from './credit.ts';
 import type { Category, Commodity, Entry, Move } from './entry.ts';
 import { BooksError } from './books-error.ts';
 import { type BookedPayment, movesBetween, positionOf } from './payment.ts';
-import { movePayments, type ProgressType, startedProgress } from '../payments/payment-progress.ts';
+import {
+  movePayments,
+  type ProgressType,
+  recoveredProgress,
+  startedProgress,
+} from '../payments/payment-progress.ts';
 import { type BookedQuote, OpenQuotes } from './open-quotes.ts';
 import { type EventOf, hasAspect, type RecordedEvent, type TypesWith } from '../events/event.ts';
 
@@ -46,6 +51,8 @@ export class Bookkeeper {
       }
       case 'settlement_started':
         return this.#start(event);
+      case 'payment_recovered':
+        return this.#recover(event);
       case 'settlement_unknown':
       case 'settlement_failed':
         return this.#note(event);
@@ -56,6 +63,7 @@ export class Bookkeeper {
       case 'settlement_disproved':
       case 'settlement_reorged':
       case 'refunded':
+      case 'redelivery_requested':
       case 'enqueued':
       case 'enqueued_again':
       case 'completed':
@@ -104,6 +112,28 @@ export class Bookkeeper {
     quote.payments = [...quote.payments, payment];
   }
 
+  /** Its job is unknown until a delivery is requested. */
+  #recover(event: EventOf<'payment_recovered'>): Entry | undefined {
+    const { network, asset, payer, payment_nonce: nonce, pay_to: payTo, amount } = event.data;
+    this.#payees.add(`${network}/${payTo}`);
+    const job = { serviceId: 0, jobIndex: 0 };
+    this.#quotes.issue(event.stream, job.serviceId, job.jobIndex, 0);
+    const payment: BookedPayment = {
+      ...recoveredProgress(event),
+      payment: { network, asset, payer, nonce },
+      ...job,
+      token: this.#commodities.token(event.data),
+      payTo,
+      signedAtoms: BigInt(amount),
+      isSecond: false,
+      topUp: undefined,
+      refundedFrom: undefined,
+    };
+    this.#quoteOf(event, event.stream).payments = [payment];
+    const moves = movesBetween(new Map(), positionOf(payment), payment.token);
+    return entryOf(event, 'payment', moves, { counterparty: payer, quoteDigest: event.stream });
+  }
+
   /** No money moves. A failed payment may be forgotten already. */
   #note(event: EventOf<'settlement_unknown' | 'settlement_failed'>): undefined {
     const quote = this.#quotes.find(event.stream);
@@ -133,6 +163,8 @@ export class Bookkeeper {
       case 'settlement_disproved':
       case 'settlement_reorged':
         return event.data.call === 'withdrawn' ? { isSecond: false, topUp: undefined } : {};
+      case 'redelivery_requested':
+        return { serviceId: event.data.service_id, jobIndex: event.data.job_index };
       case 'refunded':
         return { refundedFrom: this.#holding(before.token, event.data.refunded_from) };
       case 'completed':
@@ -211,6 +243,7 @@ const categories: Readonly<Record<MovingType, Category>> = {
   settlement_disproved: 'reversal',
   settlement_reorged: 'reversal',
   refunded: 'refund',
+  redelivery_requested: 'requeue',
   enqueued: 'requeue',
   enqueued_again: 'requeue',
   completed: 'delivery',

@@ -28,9 +28,11 @@ function dueOf({
   call,
   topUp,
   isSecond,
+  recovered,
 }: BookedPayment): 'undelivered' | 'refunds_due' | 'delivered' | 'topped_up' {
   if (topUp) return topUp === 'credited' ? 'topped_up' : 'refunds_due';
-  if (call?.status === 'dead_lettered' || (!call && isSecond)) return 'refunds_due';
+  const isForfeited = isSecond || (recovered && !recovered.redelivery);
+  if (call?.status === 'dead_lettered' || (!call && isForfeited)) return 'refunds_due';
   return call?.status === 'completed' ? 'delivered' : 'undelivered';
 }
 

@@ -28,13 +28,16 @@ export type EntityStep =
 
 /**
  * What an event may follow, and the state in which it leaves its subject.
- * `note`: any event of any stream. `quote`: the first of its stream. `unpaid_quote`: in a quote's stream in which every
+ * `note`: any event of any stream. `quote`: the first of its stream. `recovered_payment`: the only payment of its stream,
+ * which has no quote; `redelivery`: such a payment, not refunded and without a call. `unpaid_quote`: in a quote's stream in which every
  * payment failed. `payment` and `call`: the payment or call that it names is in a state of `from`. `enqueue`: a settled
  * payment without a call. `entity`: the entity of its stream is in a state of `from`.
  */
 export type Transition =
   | { readonly of: 'note' }
   | { readonly of: 'quote' }
+  | { readonly of: 'recovered_payment' }
+  | { readonly of: 'redelivery' }
   | { readonly of: 'unpaid_quote' }
   | { readonly of: 'payment'; readonly from: readonly PaymentStatus[]; readonly to?: PaymentStatus }
   | { readonly of: 'enqueue' }

@@ -1,7 +1,20 @@
 import { z } from 'zod';
 import { originPattern } from '../log/checkpoint.ts';
 import { type EventFamily, recordOnly } from './descriptor.ts';
-import { count, hex32, network, operatorName, reason, uint256 } from './fields.ts';
+import {
+  count,
+  hex32,
+  network,
+  ofJob,
+  ofPayment,
+  ofTransfer,
+  operatorName,
+  reason,
+  settlementTerms,
+  uint256,
+} from './fields.ts';
+
+const { transfer_method, symbol, decimals, pay_to, amount } = settlementTerms;
 
 const origin = z.string().regex(originPattern);
 const generation = z.int().min(2);
@@ -37,5 +50,60 @@ export const recoveryEvents = {
     ...recordOnly,
     schema: z.strictObject({ generation, network, from_block: uint256, to_block: uint256, found: count }),
     transition: { ...ofRecovery, from: ['recovered'] },
+  },
+  /**
+   * A payment that the chain shows and no event explains, in a stream named by its fingerprint's hash: its call and its quote
+   * are lost. A refund is due until its payer asks for delivery. Recorded once its block is final.
+   */
+  payment_recovered: {
+    schema: z.strictObject({
+      ...ofPayment,
+      transfer_method,
+      symbol,
+      decimals,
+      pay_to,
+      amount,
+      ...ofTransfer,
+      generation,
+    }),
+    transition: { of: 'recovered_payment' },
+    quoteState: 'changes',
+    uniqueness: 'claims',
+    credit: 'none',
+    bookkeeping: 'posts',
+    reopens: 'none',
+    reconciliation: 'needed',
+    readModels: ['payments'],
+    counters: 'none',
+    followUps: 'none',
+  },
+  /** The payer of a recovered payment has signed anew for one request: its call is enqueued instead of the refund. */
+  redelivery_requested: {
+    schema: z.strictObject({
+      ...ofPayment,
+      ...ofJob,
+      request_id: z.uuid(),
+      binding: hex32,
+      body_sha256: hex32,
+      body_bytes: count,
+      x402_version: z.union([z.literal(1), z.literal(2)]),
+      /** The lost quote, as the payer named it. */
+      quote_digest: hex32.optional(),
+      /** The payer's, over the request. */
+      signature: z
+        .string()
+        .regex(/^0x(?:[0-9a-f]{2})*$/)
+        .max(8194),
+    }),
+    transition: { of: 'redelivery' },
+    quoteState: 'changes',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'posts',
+    reopens: 'none',
+    reconciliation: 'needed',
+    readModels: ['payments'],
+    counters: 'none',
+    followUps: 'none',
   },
 } as const satisfies EventFamily;

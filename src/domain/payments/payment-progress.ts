@@ -21,6 +21,8 @@ export interface PaymentProgress {
   readonly wasEnqueued?: boolean;
   /** The whole payment was returned: it stays settled. */
   readonly refunded?: Refunded | undefined;
+  /** Found on the chain after the ledger had lost it: `redelivery` once its payer has signed for a request. */
+  readonly recovered?: { readonly redelivery: EventData<'redelivery_requested'> | undefined } | undefined;
 }
 
 export const startedProgress: PaymentProgress = { status: 'settling', hints: [], isOverdue: false };
@@ -72,7 +74,7 @@ export interface NamedProgress extends PaymentProgress {
 /** The events that change a payment that was started. */
 export type ProgressType = Exclude<
   TypesWith<'quoteState'>,
-  'quote_issued' | 'auth_denied' | 'settlement_started'
+  'quote_issued' | 'auth_denied' | 'settlement_started' | 'payment_recovered'
 >;
 
 /** A stream's payments after one more event; the same array where the event names none of them. Pure. */
@@ -129,6 +131,8 @@ function changeBy(event: EventOf<ProgressType>, { settled, hints, call }: Paymen
       const { version, data } = event;
       return { refunded: { version, transaction: data.transaction, proof: proofIn(data) } };
     }
+    case 'redelivery_requested':
+      return { recovered: { redelivery: event.data } };
     case 'enqueued':
     case 'enqueued_again':
     case 'operator_requeued':
@@ -143,6 +147,13 @@ function changeBy(event: EventOf<ProgressType>, { settled, hints, call }: Paymen
     default:
       return event satisfies never;
   }
+}
+
+/** A recovered payment: settled, and proven by the chain. */
+export function recoveredProgress({ version, seq, at, data }: EventOf<'payment_recovered'>): PaymentProgress {
+  const { transaction, amount } = data;
+  const settled: Settled = { version, seq, at, amount, transaction, evidence: 'chain', proof: proofIn(data) };
+  return { ...startedProgress, status: 'settled', settled, recovered: { redelivery: undefined } };
 }
 
 function settledBy({ version, seq, at, data }: EventOf<'payment_settled'>): Settled {

@@ -1,10 +1,12 @@
 import { type EventData, type EventOf, hasAspect, type RecordedEvent } from '../events/event.ts';
+import type { JobId } from './job.ts';
 import type { SignedPaymentData } from '../events/payment-events.ts';
 import {
   findPayment,
   movePayments,
   type PaymentName,
   type PaymentProgress,
+  recoveredProgress,
   startedProgress,
 } from './payment-progress.ts';
 
@@ -45,6 +47,8 @@ export function evolve(state: QuoteState, event: RecordedEvent): QuoteState {
       return { ...next, refused: true };
     case 'settlement_started':
       return { ...next, refused: false, payments: [...state.payments, startedPayment(event)] };
+    case 'payment_recovered':
+      return { ...next, payments: [...state.payments, recoveredPayment(event)] };
     default:
       return { ...next, payments: movePayments(state.payments, event) };
   }
@@ -53,6 +57,24 @@ export function evolve(state: QuoteState, event: RecordedEvent): QuoteState {
 function startedPayment({ at, data }: EventOf<'settlement_started'>): PaymentState {
   const { binding, body_sha256: bodySha256, payment } = data;
   return { ...startedProgress, binding, bodySha256, payment, startedAt: at };
+}
+
+/** What only the lost signature could tell is empty: a settled payment is never settled again. */
+function recoveredPayment(event: EventOf<'payment_recovered'>): PaymentState {
+  const { network, transfer_method, asset, symbol, decimals, amount, pay_to, payer, payment_nonce } =
+    event.data;
+  const terms = { network, transfer_method, asset, symbol, decimals, amount, pay_to, payer };
+  const unsigned = { valid_after: '0', valid_before: '0', signature: '0x', max_timeout_secs: 0 };
+  const payment = { ...terms, nonce: payment_nonce, ...unsigned, x402_version: 2, ...noDomain } as const;
+  return { ...recoveredProgress(event), binding: '', bodySha256: '', payment, startedAt: event.at };
+}
+
+const noDomain = { eip712_name: '', eip712_version: '' };
+
+/** The job that a stream's call is for; undefined for a recovered payment for which no delivery was requested. */
+export function jobOf({ quote, payments }: QuoteState): JobId | undefined {
+  const named = quote ?? payments.find(({ recovered }) => recovered?.redelivery)?.recovered?.redelivery;
+  return named && { serviceId: named.service_id, jobIndex: named.job_index };
 }
 
 /**

@@ -1,9 +1,9 @@
 import type { PaymentState, QuoteState } from './quote-state.ts';
 
-export const refundReasons = ['dead_lettered', 'never_enqueued', 'paid_twice'] as const;
+export const refundReasons = ['dead_lettered', 'never_enqueued', 'paid_twice', 'recovered'] as const;
 /**
  * Why a refund is due: the payment's call is a dead letter; it never had a call; it never had one, and another payment took its
- * quote.
+ * quote; it was found on the chain after the ledger had lost it, and its payer has not asked for delivery.
  */
 export type RefundReason = (typeof refundReasons)[number];
 
@@ -11,6 +11,7 @@ export type RefundReason = (typeof refundReasons)[number];
 export function refundReason(state: QuoteState, payment: PaymentState): RefundReason | undefined {
   if (payment.status !== 'settled' || payment.refunded) return undefined;
   if (payment.call) return payment.call.status === 'dead_lettered' ? 'dead_lettered' : undefined;
+  if (payment.recovered) return payment.recovered.redelivery ? undefined : 'recovered';
   const isSecond = state.payments.some((other) => other !== payment && other.status === 'settled');
   return isSecond ? 'paid_twice' : 'never_enqueued';
 }

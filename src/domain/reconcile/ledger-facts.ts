@@ -6,7 +6,13 @@ import {
   type PeriodOfTime,
   type TokenTerms,
 } from './reconcile.ts';
-import { movePayments, proofIn, type ProgressType, startedProgress } from '../payments/payment-progress.ts';
+import {
+  movePayments,
+  proofIn,
+  type ProgressType,
+  recoveredProgress,
+  startedProgress,
+} from '../payments/payment-progress.ts';
 import {
   amountOf,
   type OutFact,
@@ -97,6 +103,8 @@ export class LedgerFacts {
         return this.#quote(event);
       case 'settlement_started':
         return this.#start(event);
+      case 'payment_recovered':
+        return this.#recover(event);
       case 'payment_settled':
       case 'settlement_disproved':
       case 'settlement_reorged':
@@ -107,6 +115,7 @@ export class LedgerFacts {
       case 'settlement_unknown':
       case 'settlement_failed':
       case 'settlement_confirmed':
+      case 'redelivery_requested':
       case 'enqueued':
       case 'enqueued_again':
       case 'operator_requeued':
@@ -190,6 +199,30 @@ export class LedgerFacts {
       differs: termsDiffer(known.quote, payment),
     };
     known.payments = [...known.payments, fact];
+  }
+
+  #recover(event: EventOf<'payment_recovered'>): void {
+    const { stream, seq, at, data } = event;
+    this.#addToken(data);
+    const { network, asset, payer, payment_nonce: nonce, symbol, decimals, transaction } = data;
+    const fact: PaymentFact = {
+      ...recoveredProgress(event),
+      payment: { network, asset, payer, nonce },
+      quoteDigest: stream,
+      seq,
+      network,
+      asset,
+      payTo: data.pay_to,
+      symbol,
+      decimals,
+      payer,
+      nonce,
+      signedAmount: BigInt(data.amount),
+      startedAt: at,
+      transaction,
+      differs: undefined,
+    };
+    this.#streams.set(stream, { quote: undefined, payments: [fact], touchedMs: 0 });
   }
 
   #refund({ data, seq, stream }: EventOf<'refunded'>): void {

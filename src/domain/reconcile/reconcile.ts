@@ -1,3 +1,5 @@
+import type { TransferMethod } from '../payments/schemes/schemes.ts';
+
 /**
  * The classes of items in a reconciliation of the ledger with the chain. `break`: the sides do not match and the operator
  * must explain it. `open`: time or the operator will close it (a block that is not final, an unknown settlement, a refund
@@ -104,6 +106,7 @@ export type Evidence =
       readonly transfers: readonly ChainTransfer[];
       /** Which transfer each payment authorization moved. */
       readonly authorizations: readonly {
+        readonly transferMethod: TransferMethod;
         readonly asset: string;
         readonly payer: string;
         readonly nonce: string;

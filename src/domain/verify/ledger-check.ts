@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { CreditCheck } from '../credit/postings.ts';
 import { countsOf } from '../events/counters.ts';
 import {
@@ -115,6 +116,7 @@ export class LedgerCheck {
       this.#streams.set(stream, new QuoteCheck(event.data));
       return undefined;
     }
+    if (event.type === 'payment_recovered') return this.#recoverPayment(event, stream, version);
     this.#versions.set(stream, version);
     const wrong = this.#applyToEntity(event, stream);
     if (wrong !== undefined) return wrong;
@@ -134,6 +136,25 @@ export class LedgerCheck {
       this.#entities.set(stream, entity);
     }
     return entity ? entity.apply(event, stream) : QuoteCheck.withoutQuote(event);
+  }
+
+  #recoverPayment(
+    event: Extract<LedgerEvent, { type: 'payment_recovered' }>,
+    stream: string,
+    version: number,
+  ): string | undefined {
+    const { network, transfer_method: method, asset, payer, payment_nonce: nonce, generation } = event.data;
+    if (version !== 1) return 'a recovered payment must be the first event of its stream';
+    if (generation > this.#logGeneration) return 'no recovery of this generation was recorded before it';
+    const fingerprint = `${network}/${method}/${asset}/${payer}/${nonce}`;
+    if (`0x${createHash('sha256').update(fingerprint).digest('hex')}` !== stream)
+      return 'its stream is not named by its fingerprint';
+    const known = new QuoteCheck();
+    this.#streams.set(stream, known);
+    const name = nameOf(event.data);
+    if (this.#payments.has(name)) return 'this payment was claimed before: one authorization pays once';
+    this.#payments.add(name);
+    return known.apply(event) ?? this.#claimTransfer(event.data, stream);
   }
 
   #recover(event: LedgerEvent): string | undefined {
@@ -207,7 +228,7 @@ export class LedgerCheck {
   }
 
   #claimTransfer(
-    data: EventData<'payment_settled' | 'settlement_confirmed' | 'refunded' | 'operator_sweep_recorded'>,
+    data: Pick<EventData<'payment_settled'>, 'network' | 'transaction' | 'log_index'>,
     stream: string,
   ): string | undefined {
     if (data.log_index === undefined) return undefined;

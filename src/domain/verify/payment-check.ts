@@ -10,6 +10,8 @@ interface Payment {
   isRefunded: boolean;
   /** Also after its call was withdrawn. */
   wasEnqueued: boolean;
+  /** Of a recovered payment: whether its payer has signed for a request. */
+  redelivery?: 'not_requested' | 'requested';
 }
 
 type Named = Pick<EventData<'settlement_failed'>, 'network' | 'asset' | 'payer' | 'payment_nonce'>;
@@ -64,6 +66,10 @@ export class QuoteCheck {
         return undefined;
       case 'quote':
         return 'a quote must be the first event of its stream, and is issued once';
+      case 'recovered_payment':
+        return this.#recover(event);
+      case 'redelivery':
+        return this.#requestDelivery(event);
       case 'unpaid_quote':
         return this.#open(event);
       case 'payment':
@@ -103,6 +109,23 @@ export class QuoteCheck {
     return undefined;
   }
 
+  #recover(event: LedgerEvent): string | undefined {
+    if (this.version !== 1) return 'a recovered payment must be the first event of its stream';
+    const { amount, ...named } = event.data as EventData<'payment_recovered'>;
+    const settled = { name: nameOf(named), amount, status: 'settled', call: 'none', callId: 0 } as const;
+    this.#payments = [{ ...settled, isRefunded: false, wasEnqueued: false, redelivery: 'not_requested' }];
+    return undefined;
+  }
+
+  #requestDelivery(event: LedgerEvent): string | undefined {
+    const name = nameOf(event.data as Named);
+    const payment = this.#payments?.find((one) => one.name === name);
+    if (payment?.redelivery !== 'not_requested' || payment.isRefunded)
+      return 'only a recovered payment that was not refunded can be delivered again, and once';
+    payment.redelivery = 'requested';
+    return undefined;
+  }
+
   #movePayment(event: LedgerEvent, { from, to }: Extract<Transition, { of: 'payment' }>): string | undefined {
     const data = event.data as Named;
     const name = nameOf(data);
@@ -125,8 +148,12 @@ export class QuoteCheck {
   #enqueue(event: LedgerEvent): string | undefined {
     const { call_id, payment_nonce } = event.data as EventData<'enqueued'>;
     const payment = this.#payments?.find(
-      ({ status, name, call, isRefunded }) =>
-        status === 'settled' && name.endsWith(payment_nonce) && call === 'none' && !isRefunded,
+      ({ status, name, call, isRefunded, redelivery }) =>
+        status === 'settled' &&
+        name.endsWith(payment_nonce) &&
+        call === 'none' &&
+        !isRefunded &&
+        redelivery !== 'not_requested',
     );
     if (!payment) return 'no settled payment of that nonce waits for its call';
     if ((event.type === 'enqueued_again') !== payment.wasEnqueued)

@@ -16,7 +16,7 @@ import {
   time,
 } from './values.ts';
 import { asOf, cursorQuery, next } from './list.ts';
-import { refundDue } from './refunds.ts';
+import { recoveredJob, refundDue } from './refunds.ts';
 
 const states = [
   'settling',
@@ -64,7 +64,7 @@ export const auditedPayment = z.strictObject({
   quote_digest: quoteDigest,
   state: z.enum(states),
   at: time,
-  ...jobName,
+  ...recoveredJob,
   ...token,
   amount: atoms,
   payer: address,

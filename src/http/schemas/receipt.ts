@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import type { ReceiptState } from '../../domain/payments/quote-state.ts';
 import { paymentSummary } from './payment.ts';
-import { callId, contentType, jobName, quoteDigest, time } from './values.ts';
+import { callId, contentType, jobIndex, quoteDigest, serviceId, time } from './values.ts';
+
+const unnamed = 'Absent for a recovered payment whose payer has not asked for delivery.';
 
 const states = [
   'quoted',
@@ -27,8 +29,11 @@ export const receipt = z
       .boolean()
       .nullable()
       .meta({ description: 'Whether money moved; null while the outcome is unknown.' }),
-    ...jobName,
-    quote_expires_at: time,
+    service_id: serviceId.optional().meta({ description: unnamed }),
+    job_index: jobIndex.optional().meta({ description: unnamed }),
+    quote_expires_at: time
+      .optional()
+      .meta({ description: 'Absent for a recovered payment: its quote is lost.' }),
     call_id: callId.optional(),
     payment: paymentSummary.optional(),
     events: z

@@ -8,9 +8,10 @@ import {
   count,
   decimals,
   hex32,
-  jobName,
+  jobIndex,
   network,
   quoteDigest,
+  serviceId,
   symbol,
   time,
 } from './values.ts';
@@ -19,8 +20,15 @@ import {
 export const refundDue = z.enum(refundReasons).meta({
   description:
     'Why the payment is to be refunded: its call is a dead letter; it has no call; it has no call because another payment of ' +
-    'the same quote has it.',
+    'the same quote has it; it was found on the chain after the ledger had lost it.',
 });
+
+const unnamed = 'Null for a recovered payment whose payer has not asked for delivery.';
+/** The job of a payment that may be a recovered one. */
+export const recoveredJob = {
+  service_id: serviceId.nullable().meta({ description: unnamed }),
+  job_index: jobIndex.nullable().meta({ description: unnamed }),
+};
 
 export const refundsDueQuery = z.strictObject(cursorQuery);
 
@@ -32,7 +40,7 @@ export const refundsDue = z
         seq: count.meta({ description: 'The event that started the payment.' }),
         quote_digest: quoteDigest,
         payment_nonce: hex32.meta({ description: 'Names the payment where its quote was paid twice.' }),
-        ...jobName,
+        ...recoveredJob,
         network,
         asset: address,
         symbol,

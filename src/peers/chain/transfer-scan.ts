@@ -1,5 +1,6 @@
 import { toFunctionSelector } from 'viem';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
+import { transferMethods } from '../../domain/payments/schemes/schemes.ts';
 import type { Evidence } from '../../domain/reconcile/reconcile.ts';
 import { type Ask, askBlock, askTaggedBlock, type Block, type BlockAnswer } from './blocks.ts';
 import { addressWord, ethCall, hexBytes, isExecutionFailure } from '../rpc/eth-call.ts';
@@ -127,7 +128,9 @@ async function readEvidence(ask: Ask, network: string, transaction: Hex): Promis
       blockNumber,
       isReverted: receipt.status === '0x0',
       transfers: receipt.logs.flatMap((log) => transferIn(network, { ...log, blockNumber, blockHash })),
-      authorizations: Object.values(chainSchemes).flatMap((scheme) => scheme.usedAuthorizations(receipt)),
+      authorizations: transferMethods.flatMap((transferMethod) =>
+        chainSchemes[transferMethod].usedAuthorizations(receipt).map((used) => ({ ...used, transferMethod })),
+      ),
     },
   };
 }

@@ -35,6 +35,8 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   session_started: ['provider'],
   sign_in_refused: ['provider'],
   operator_settlement_resolved: ['transaction'],
+  payment_recovered: ['block_time'],
+  redelivery_requested: ['quote_digest'],
   ledger_recovered: ['origin', 'new_origin', 'anchored_size', 'anchored_root', 'lost_from', 'lost_to'],
   enqueue_failed: ['quote_digest'],
   delivery_failed: ['retry_at'],

@@ -91,6 +91,7 @@ function evidenceOf(
       const authorizations = used
         .filter(({ transfer }) => transfer.transaction === transaction)
         .map(({ transfer, nonce }) => ({
+          transferMethod: 'eip3009' as const,
           asset: transfer.asset,
           payer: transfer.from,
           nonce,

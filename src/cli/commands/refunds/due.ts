@@ -10,6 +10,7 @@ const reasons: Readonly<Record<string, string>> = {
   dead_lettered: 'its call is a dead letter',
   never_enqueued: 'it never had a call',
   paid_twice: 'another payment took its quote',
+  recovered: 'the ledger had lost it, and the chain shows it',
 };
 
 export async function run(): Promise<number> {

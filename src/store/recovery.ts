@@ -1,0 +1,90 @@
+import type pg from 'pg';
+import { decodeLeaf, type EventData } from '../domain/events/event.ts';
+import { queriesOn } from './database.ts';
+
+/** The last recovery of the ledger. */
+export interface Recovery {
+  readonly data: EventData<'ledger_recovered'>;
+  /** RFC 3339, as recorded. */
+  readonly at: string;
+  /** The networks whose lost payments are all on record. */
+  readonly searched: ReadonlySet<string>;
+}
+
+/** Undefined where the ledger never lost events. */
+export async function readRecovery(pool: pg.Pool): Promise<Recovery | undefined> {
+  // the character after the colon ends the range of their streams
+  const rows = await queriesOn(pool)
+    .selectFrom('tollbook.event')
+    .select('leaf')
+    .where('stream', '>=', 'recovery:')
+    .where('stream', '<', 'recovery;')
+    .orderBy('seq')
+    .execute();
+  const events = rows.map(({ leaf }) => decodeLeaf(leaf));
+  const last = events.findLast((event) => event.type === 'ledger_recovered');
+  if (!last) return undefined;
+  const searched = events.flatMap(({ type, stream, data }) =>
+    type === 'network_searched' && stream === last.stream ? data.network : [],
+  );
+  return { data: last.data, at: last.at, searched: new Set(searched) };
+}
+
+/** A halt that a gateway recorded when it noticed that events are lost. */
+export interface RecordedHalt {
+  /** A sentence without a full stop. */
+  readonly reason: string;
+  /** The last event that the gateway knew to be recorded, and the last of the database when it noticed. */
+  readonly knownSeq: number | undefined;
+  readonly foundSeq: number | undefined;
+}
+
+/** Undefined where the ledger is not halted. */
+export async function readHalt(pool: pg.Pool): Promise<RecordedHalt | undefined> {
+  void pool;
+  return undefined;
+}
+
+/** The time of an event in Unix seconds; undefined where there is none. */
+export async function readTimeOf(pool: pg.Pool, seq: number): Promise<number | undefined> {
+  const row = await queriesOn(pool)
+    .selectFrom('tollbook.event')
+    .select('at')
+    .where('lane_id', '=', 1)
+    .where('seq', '=', seq)
+    .executeTakeFirst();
+  return row && Math.floor(row.at.getTime() / 1_000);
+}
+
+/** Whether payments of this network that the ledger lost may still be missing in it. */
+export async function isSearchOpen(pool: pg.Pool, network: string): Promise<boolean> {
+  const recovery = await readRecovery(pool);
+  return recovery !== undefined && !recovery.searched.has(network);
+}
+
+/** A token at an address that was paid in it. */
+export interface PaidAccount {
+  readonly network: string;
+  readonly asset: string;
+  readonly pay_to: string;
+  readonly symbol: string;
+  readonly decimals: number;
+}
+
+/** Every token and payee of the payments on record. */
+export async function listPaidAccounts(pool: pg.Pool): Promise<PaidAccount[]> {
+  // raw SQL: Kysely cannot put a limit on the first part of a union. It steps from one account to the next along the index
+  const { rows } = await pool.query<PaidAccount>(
+    `with recursive active as (select generation from tollbook.projection where is_active), account as (
+       (select network, asset, pay_to, symbol, decimals from tollbook.payment
+        where generation = (select generation from active) order by network, asset, pay_to limit 1)
+       union all
+       select next.* from account cross join lateral (
+         select network, asset, pay_to, symbol, decimals from tollbook.payment
+         where generation = (select generation from active)
+           and (network, asset, pay_to) > (account.network, account.asset, account.pay_to)
+         order by network, asset, pay_to limit 1) next)
+     select * from account`,
+  );
+  return rows;
+}

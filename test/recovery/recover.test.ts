@@ -1,0 +1,110 @@
+import { expect, test } from 'vitest';
+import { openCheckpoint, parseVerifierKey } from '../../src/domain/log/checkpoint.ts';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { recoveredStream } from '../../src/store/streams.ts';
+import type { Hex } from '../../src/domain/values/primitives.ts';
+import type { RecordedEvent } from '../../src/domain/events/event.ts';
+import { recordRefund } from '../../src/refunds/record-refund.ts';
+import { chainsAt, openLedger } from '../refunds/support.ts';
+import { useChain } from '../support/devnet.ts';
+import { allEvents, expectSoundLedger } from '../support/invariants.ts';
+import { expectIndependent, verifyIndependently } from '../support/independent.ts';
+import { exportTo, testSigner } from '../support/log.ts';
+import { transferToken } from '../support/onchain.ts';
+import { temporaryFolder } from '../support/program.ts';
+import { endOfPeriod } from '../support/reconcile.ts';
+import { eventually } from '../support/wait.ts';
+import { lossyRestore, passValidity, type TakenPayment } from './support.ts';
+
+const chain = useChain();
+const second = testSigner.renamed(`${testSigner.name}/2`);
+
+/** The stream of a payment once it is recovered. */
+function streamOf({ payment: { accepted, payload } }: TakenPayment): Hex {
+  return recoveredStream({
+    network: 'eip155:84532',
+    transferMethod: 'eip3009',
+    asset: accepted.asset.toLowerCase() as Hex,
+    payer: payload.authorization.from.toLowerCase() as Hex,
+    nonce: payload.authorization.nonce as Hex,
+  });
+}
+
+test('a payment that a restored database has lost is found on the chain and recorded once, as refund due', async () => {
+  const { database, lost, kept, start, recover, run, config } = await lossyRestore(chain);
+  await expect(start()).rejects.toThrow(/events are missing.*tollbook recover/s);
+  const before = await allEvents(database.db);
+
+  const trial = await recover('--dry-run');
+  expect(trial).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/Would be recorded.*\n.*Would be recorded/),
+  });
+  expect(await allEvents(database.db)).toHaveLength(before.length);
+
+  // what has landed is recorded at once; until no authorization is valid any more, more may land
+  const early = await recover();
+  expect(early).toMatchObject({ code: 2, stderr: expect.stringMatching(/not finished/) });
+  expect(early.stdout.match(/Refund due/g)).toHaveLength(2);
+  expect(early.stdout).toContain(second.verifierKey);
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  expect(events.find(({ type }) => type === 'ledger_recovered')?.data).toMatchObject({
+    generation: 2,
+    new_origin: second.name,
+    kept_seq: before.length,
+    lost_from: before.length + 1,
+    reason: 'anchor_ahead',
+    operator: 'ada',
+  });
+  const recovered = events.filter(({ type }) => type === 'payment_recovered');
+  expect(recovered.map(({ stream }) => stream).toSorted()).toEqual(lost.map(streamOf).toSorted());
+
+  const due = await run('refunds', 'due');
+  expect(due.stdout.match(/the ledger had lost it/g)).toHaveLength(2);
+  const refund = await transferToken(chain.rpcUrl, {
+    key: devnetKeys.payTo,
+    asset: chain.token,
+    to: lost[0].payment.payload.authorization.from as Hex,
+    amount: BigInt(lost[0].payment.accepted.amount),
+  });
+  const to = await endOfPeriod(chain.rpcUrl);
+  const order = { quoteDigest: streamOf(lost[0]), transaction: refund, operator: 'ada' };
+  const recorded = await recordRefund(
+    openLedger(database),
+    { ...order, paymentNonce: undefined, isGoodwill: false },
+    chainsAt(chain.rpcUrl),
+  );
+  expect(recorded).toMatchObject({ kind: 'recorded' });
+
+  // the gateway starts under the log's new name, and what was kept is still provable
+  const gateway = await start();
+  await eventually(async () => {
+    const { text } = await gateway.get('/log/checkpoint');
+    const head = openCheckpoint(text, parseVerifierKey(second.verifierKey));
+    expect(head.size).toBeGreaterThan(before.length);
+  });
+  const receipt = await gateway.get(`/x402/receipts/${streamOf(lost[1])}`);
+  expect(receipt.json).toMatchObject({ state: 'settled', paid: true });
+  expect((await gateway.get(`/x402/receipts/${kept.digest}`)).json).toMatchObject({ state: 'completed' });
+  expect((await gateway.get(`/log/proof?quote_digest=${kept.digest}`)).json).toMatchObject({ pending: 0 });
+
+  const period = ['--from', new Date(Date.now() - 3_600_000).toISOString(), '--to', to];
+  await gateway.stop();
+  const reconciled = await run('reconcile', ...period, '--config', config);
+  expect(reconciled.code).toBe(0);
+  expect(reconciled.stdout).toMatch(/refund_due +1/);
+  const books = await run('export', '--format', 'csv', ...period, '--out', '-');
+  expect(books.stdout).toContain('Liabilities:RefundsDue');
+  const file = `${temporaryFolder()}/export.jsonl`;
+  await exportTo(file, database);
+  expectIndependent(await verifyIndependently(file, []), true);
+  expect(await run('verify', '--pubkey', second.verifierKey)).toMatchObject({ code: 0 });
+
+  await passValidity(chain);
+  expect(await recover()).toMatchObject({ code: 0 });
+  expect(await recover()).toMatchObject({ code: 1, stderr: expect.stringMatching(/Nothing is wrong/) });
+
+  expect(await allEvents(database.db)).toSatisfy(
+    (all: readonly RecordedEvent[]) => all.filter(({ type }) => type === 'payment_recovered').length === 2,
+  );
+});

@@ -1,0 +1,101 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'vitest';
+import { backUp } from '../support/backup.ts';
+import { createDatabase } from '../support/database.ts';
+import type { TestChain } from '../support/devnet.ts';
+import {
+  type Answer,
+  configText,
+  runnerSecret,
+  startTestGateway,
+  type TestGateway,
+} from '../support/gateway.ts';
+import { testSeed, testSigner } from '../support/log.ts';
+import { header, type Payment, quoteAndSign } from '../support/payer.ts';
+import { endOfPeriod } from '../support/reconcile.ts';
+import { type Ended, temporaryFolder, tollbook } from '../support/program.ts';
+import { startTestRunner } from '../support/runner.ts';
+import { askNode } from '../support/tokens.ts';
+import { eventually } from '../support/wait.ts';
+
+export const job = '/x402/jobs/1/0';
+
+/** A payment that the gateway took, with the request that it paid for. */
+export interface TakenPayment {
+  readonly payment: Payment;
+  readonly body: string;
+  readonly digest: string;
+}
+
+/**
+ * A gateway with an anchored log took one payment, a backup was made, and it took two more, in two tokens. Then the database was
+ * restored from the backup: the two are lost, and were delivered.
+ */
+export async function lossyRestore(chain: TestChain) {
+  const database = await createDatabase();
+  const runner = await startTestRunner(() => ({ status: 200, body: 'done' }));
+  const tables = `[log]\norigin = "${testSigner.name}"\nkey_env = "LOG_KEY"\nseal_every_ms = 20
+[[log.anchors]]\nkind = "folder"\nfolder = "${temporaryFolder()}"\nevery_ms = 20`;
+  const env = { LOG_KEY: testSeed.toString('hex') };
+  const options = { database, chain, runnerUrl: runner.url, tables, env };
+  const file = path.join(temporaryFolder(), 'tollbook.toml');
+  writeFileSync(file, configText(options));
+
+  const start = (): Promise<TestGateway> => startTestGateway(options);
+  const first = await start();
+  const kept = await take(first, 'kept');
+  await first.stop();
+  const restore = await backUp(database);
+  const second = await start();
+  const lost = [await take(second, 'lost'), await take(second, 'lost too', 1)] as const;
+  await second.stop();
+  await endOfPeriod(chain.rpcUrl);
+  await restore();
+  const deliveries = runner.deliveries.length;
+  return {
+    database,
+    runner,
+    kept,
+    lost,
+    start,
+    /** The runner's deliveries since the restore. */
+    delivered: () => runner.deliveries.slice(deliveries),
+    recover: (...args: string[]): Promise<Ended> =>
+      tollbook(['recover', '--config', file, '--by', 'ada', ...args], {
+        ...env,
+        RUNNER_TOKEN: runnerSecret,
+        DATABASE_URL: database.url,
+      }),
+    run: (...args: string[]): Promise<Ended> =>
+      tollbook(args, { ...env, RUNNER_TOKEN: runnerSecret, DATABASE_URL: database.url }),
+    config: file,
+  };
+}
+
+async function take(gateway: TestGateway, body: string, option = 0): Promise<TakenPayment> {
+  const payment = await quoteAndSign(gateway, job, body, { option });
+  const answer = await send(gateway, payment, body);
+  expect(answer).toMatchObject({ status: 202 });
+  const digest = String(answer.json.quote_digest);
+  await eventually(async () => {
+    const { json } = await gateway.get(`/x402/receipts/${digest}`);
+    expect(json.state).toBe('completed');
+  });
+  return { payment, body, digest };
+}
+
+export function send(
+  gateway: TestGateway,
+  payment: Payment,
+  body: string,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  return gateway.post(job, { body, headers: { ...header(payment), ...headers } });
+}
+
+/** Lets the chain's time pass, so that no authorization of the lost events is valid any more. */
+export async function passValidity(chain: TestChain): Promise<void> {
+  await askNode(chain.rpcUrl, 'evm_increaseTime', [600]);
+  await askNode(chain.rpcUrl, 'anvil_mine', ['0x5']);
+}
