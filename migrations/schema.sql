@@ -490,7 +490,7 @@ create function identity.user_of_wallet(p_address text, p_user_id uuid, p_name t
 create function tollbook.activate_projection(p_generation integer) returns integer language plpgsql volatile security definer; -- 19c2ba577732a9e4
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 638531fd786f650c
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
-create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 5be1a46c26c308f8
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 03a863ed9a068736
 create function tollbook.apply_credit(p_generation integer, p_from bigint, p_to bigint, p_accounts json) returns boolean language plpgsql volatile security definer; -- 49884a51ac7468e1
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json) returns boolean language plpgsql volatile security definer; -- 6b1f28b6cb8bdba0
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
@@ -510,7 +510,7 @@ create function tollbook.end_follow_ups(p_topic text, p_seqs bigint[]) returns v
 create function tollbook.end_payout(p_stream text, p_reason text) returns void language plpgsql volatile security definer; -- d40d6b410611a5b2
 create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment text, p_nonce numeric, p_amount numeric, p_limit numeric, p_next_nonce numeric, p_balance numeric) returns boolean language plpgsql volatile security definer; -- c708de2d52b0ff86
 create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs integer) returns SETOF timestamp with time zone language sql volatile security definer; -- d7caa6dfa98bcbbd
-create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation integer, p_from bigint, p_size bigint, p_edge bytea, p_root bytea, p_note text, p_rows json) returns boolean language plpgsql volatile security definer; -- 80181ecfb3ae46e8
+create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation integer, p_from bigint, p_size bigint, p_edge bytea, p_root bytea, p_note text, p_rows json) returns boolean language plpgsql volatile security definer; -- 481e974acc9a54b3
 create function tollbook.halt_ledger(p_reason text, p_known_seq bigint, p_found_seq bigint) returns void language sql volatile security definer; -- e4adf2f7640173cd
 create function tollbook.heartbeat(p_process uuid, p_gap_secs double precision) returns void language sql volatile security definer; -- 6fa32d39470d0465
 create function tollbook.is_halted() returns boolean language sql stable security definer; -- 78f771d5fa7132b3

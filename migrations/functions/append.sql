@@ -23,7 +23,12 @@ begin
   select * into previous from lane_batch where flusher_id = p_flusher;
   if previous.batch_no >= p_batch_no then return previous.answer; end if;
   if head.halt_reason is not null then
-    raise exception '%', head.halt_reason using errcode = 'TB002';
+    -- the operator's recovery is the first event after a halt, and ends it
+    if position('"type":"ledger_recovered"' in p_commands::text) = 0 then
+      raise exception '%', head.halt_reason using errcode = 'TB002';
+    end if;
+    update lane set halt_reason = null, halt_known_seq = null, halt_found_seq = null, halted_at = null
+    where lane_id = p_lane;
   end if;
   -- its sender has the answer to a batch that was never recorded here: the database went back in time
   if coalesce(previous.batch_no, 0) < p_acknowledged then

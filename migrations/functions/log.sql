@@ -11,6 +11,8 @@ declare
 begin
   select * into tree from log_tree where lane_id = p_lane for update;
   if tree.size <> p_from then return false; end if;
+  -- what comes after lost events must not be signed under the name that has signed those
+  if exists (select from lane where lane_id = p_lane and halt_reason is not null) then return false; end if;
   if p_generation <> 1 + (
     select count(*) from event where stream >= 'recovery:' and stream < 'recovery;' and type = 'ledger_recovered'
   ) then return false; end if;

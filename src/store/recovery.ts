@@ -41,8 +41,14 @@ export interface RecordedHalt {
 
 /** Undefined where the ledger is not halted. */
 export async function readHalt(pool: pg.Pool): Promise<RecordedHalt | undefined> {
-  void pool;
-  return undefined;
+  const row = await queriesOn(pool)
+    .selectFrom('tollbook.lane')
+    .select(['halt_reason', 'halt_known_seq', 'halt_found_seq'])
+    .where('lane_id', '=', 1)
+    .executeTakeFirst();
+  if (!row || row.halt_reason === null) return undefined;
+  const { halt_reason: reason, halt_known_seq: knownSeq, halt_found_seq: foundSeq } = row;
+  return { reason, knownSeq: knownSeq ?? undefined, foundSeq: foundSeq ?? undefined };
 }
 
 /** The time of an event in Unix seconds; undefined where there is none. */
