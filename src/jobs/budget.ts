@@ -24,7 +24,7 @@ export interface Charge {
   waitSecs(): number;
   /** The request reached `settlement_started`, or only repeated one that did: it no longer counts. */
   refund(): void;
-  /** The payment failed after all. */
+  /** The payment failed after all, or its outcome is not known. */
   chargeAgain(): void;
 }
 

@@ -2,7 +2,6 @@ import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import { windowError } from '../domain/payments/payment-window.ts';
 import type { AuthMode } from '../domain/payments/job.ts';
 import type { Address } from '../domain/values/primitives.ts';
-import { facilitatorRequest } from '../domain/payments/x402.ts';
 import type { StreamReading } from '../store/streams.ts';
 import {
   type CallerRefusalCode,
@@ -12,9 +11,8 @@ import {
 } from './authorize-caller.ts';
 import { payerBudgetKey } from './budget.ts';
 import type { Job, Restriction } from './catalog.ts';
-import { checkSignature, type SignatureCheck } from './check-signature.ts';
+import { checkSignature } from './check-signature.ts';
 import { type JobsContext, nowSecs } from './context.ts';
-import { findLanded, type Landing } from './find-settlement.ts';
 import type { BoundRequest } from './job-request.ts';
 import { type MatchedPayment, matchQuote, paymentWindow } from './match-quote.ts';
 import {
@@ -26,6 +24,7 @@ import {
   refusal,
   rejectedPayment,
 } from './refusal.ts';
+import { type Verification, verifyPayment } from './verify-payment.ts';
 
 /** A payment that passed every check that needs no claim: it can be started. */
 export interface CheckedPayment extends Omit<MatchedPayment, 'kind'>, Verification {
@@ -39,12 +38,6 @@ export interface AuthorizedCaller {
   readonly address: Address;
   /** A delegated caller uses each nonce for one payment. */
   readonly nonce: string | undefined;
-}
-
-interface Verification {
-  readonly verifiedBy: 'facilitator' | 'signature' | 'chain';
-  /** Whether its transfer landed before the payment reached the gateway. */
-  readonly landing: Landing;
 }
 
 /** Steps 2 to 6: every check before the payment is claimed, local checks first. */
@@ -66,7 +59,7 @@ export async function checkPayment(
   if (signed.kind === 'not_signed') {
     return rejectedPayment(job, { stage: 'verify', reason: notSigned, quote_digest: digest });
   }
-  const verified = await verify(context, request, job, matched, signed);
+  const verified = await verifyPayment(context, request, job, matched, signed);
   if (verified.kind === 'refusal') return verified;
   return checkVerified(context, request, job, { ...matched, ...verified }, found);
 }
@@ -132,56 +125,4 @@ function callerRefusal(
     caller,
     ...(opening.length > 0 ? {} : { version: state.version }),
   });
-}
-
-/**
- * Step 4: the facilitator verifies the payment, unless the operator has it skipped for public jobs and the payer's signature
- * can be checked here. The facilitator is still called if its circuit is open or it has stopped settling that network,
- * since a payment must not be started that cannot be settled.
- */
-async function verify(
-  context: JobsContext,
-  request: BoundRequest,
-  job: Job,
-  { digest, payment, state }: MatchedPayment,
-  signed: SignatureCheck,
-): Promise<(Verification & { readonly kind: 'verified' }) | JobRefusal> {
-  const { facilitator, offers } = context;
-  const isSkipped = !context.settings.facilitatorVerify && job.mode === 'public_paid';
-  const canBeSettled = !facilitator.isCircuitOpen() && offers.isSettled(payment);
-  if (isSkipped && canBeSettled && signed.kind === 'signed') return verifiedBy('signature');
-  const unavailable = refusal(request, 'facilitator_unavailable', { digest });
-  const source = { payer: payment.payer, client: request.client };
-  const answer = await facilitator.verify(facilitatorRequest(payment, digest), source);
-  if (answer.kind === 'invalid') {
-    const landing = await findLanded(context, payment, state.quote?.issued_at ?? nowSecs(context));
-    if (landing.kind === 'landed') return verifiedBy('chain', landing);
-    if (landing.kind === 'unsure')
-      // it may have been used for this very payment, whose client may never come back: settling it shows that
-      return signed.kind === 'signed' ? verifiedBy('signature') : unavailable;
-    const { reason } = answer;
-    return rejectedPayment(job, { stage: 'verify', reason, quote_digest: digest, payer: payment.payer });
-  }
-  const isOtherPayer =
-    answer.kind === 'valid' && answer.payer !== undefined && answer.payer !== payment.payer;
-  if (answer.kind === 'valid' && !isOtherPayer) return verifiedBy('facilitator');
-  const { cause, error } =
-    answer.kind === 'unavailable' ? answer : { cause: 'payer_mismatch', error: undefined };
-  // an open circuit was logged when it opened
-  if (cause !== 'circuit_open') {
-    // only the operator's own signer may put text into the log, a facilitator may not
-    const err = cause === 'authorization_failed' ? { err: error } : {};
-    context.log.warn(
-      { quote_digest: digest, cause, ...err },
-      'the facilitator gave no usable answer to verify',
-    );
-  }
-  return unavailable;
-}
-
-function verifiedBy(
-  verifier: Verification['verifiedBy'],
-  landing: Landing = { kind: 'not_landed' },
-): Verification & { readonly kind: 'verified' } {
-  return { kind: 'verified', verifiedBy: verifier, landing };
 }

@@ -1,8 +1,7 @@
-import { expectedTransfer, isSignedByPayer, type SignedPayment } from '../domain/payments/payment.ts';
+import { expectedTransfer, type SignedPayment } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { PaymentState } from '../domain/payments/quote-state.ts';
-import type { Chain } from '../peers/chain/chain.ts';
-import type { JobsContext } from './context.ts';
+import type { AuthorizationFound, Chain } from '../peers/chain/chain.ts';
 import type { Proof, Settlement } from '../domain/payments/settlement.ts';
 
 /** What the chain says about a payment whose outcome is open. */
@@ -41,38 +40,49 @@ export async function findSettlement(
 /** Whether a payment's transfer landed before the payment reached the gateway. */
 export type Landing =
   | { readonly kind: 'landed'; readonly settlement: Settlement }
-  /** The authorization is unused, or used for another transfer. */
-  | { readonly kind: 'not_landed' }
+  /** The authorization is unused; with a reason if it was withdrawn or used for another transfer. */
+  | { readonly kind: 'not_landed'; readonly reason?: string }
   /** The authorization is used and not yet known for what, or the chain gives no answer. */
   | { readonly kind: 'unsure' };
 
 /**
  * A payment's transfer can land before the payment reaches the gateway, since any account may send it. The facilitator then
- * rejects the payment as invalid although its payer is charged.
+ * rejects the payment as invalid although its payer is charged. The payer's own signature was checked before: the transfer is
+ * public on the chain, and pays only for a client that has it.
  */
 export async function findLanded(
-  context: Pick<JobsContext, 'chains'>,
+  chain: Chain,
   payment: SignedPayment,
   quotedAtSecs: number,
 ): Promise<Landing> {
-  const chain = context.chains.get(payment.network);
-  if (!chain) return { kind: 'not_landed' };
   const state = await chain.isUsed(expectedTransfer(payment));
   if (state.kind === 'unavailable') return { kind: 'unsure' };
   if (!state.used) return { kind: 'not_landed' };
-  const found = await findUse(chain, payment, quotedAtSecs);
-  if (found.kind !== 'paid') return { kind: found.kind === 'void' ? 'not_landed' : 'unsure' };
-  // the transfer is public on the chain: it pays only for a client that has the payer's own signature
-  return isSignedByPayer(payment)
-    ? { kind: 'landed', settlement: { ...found, kind: 'settled' } }
-    : { kind: 'unsure' };
+  const found = await readUse(chain, payment, quotedAtSecs);
+  switch (found.kind) {
+    case 'paid':
+      return {
+        kind: 'landed',
+        settlement: { kind: 'settled', transaction: found.transaction, proof: found },
+      };
+    case 'canceled':
+    case 'used_otherwise':
+      return { kind: 'not_landed', reason: `authorization_${found.kind}` };
+    case 'absent':
+    case 'unavailable':
+      return { kind: 'unsure' };
+  }
+}
+
+function readUse(chain: Chain, payment: SignedPayment, quotedAtSecs: number): Promise<AuthorizationFound> {
+  // an authorization cannot be used before it is valid
+  const sinceSecs = Math.max(Number(payment.validAfter), quotedAtSecs - signedEarlierSecs);
+  return chain.findAuthorization(expectedTransfer(payment), sinceSecs);
 }
 
 /** The authorization is used: by the expected transfer, or by something else. */
 async function findUse(chain: Chain, payment: SignedPayment, quotedAtSecs: number): Promise<Finding> {
-  // an authorization cannot be used before it is valid
-  const sinceSecs = Math.max(Number(payment.validAfter), quotedAtSecs - signedEarlierSecs);
-  const found = await chain.findAuthorization(expectedTransfer(payment), sinceSecs);
+  const found = await readUse(chain, payment, quotedAtSecs);
   switch (found.kind) {
     case 'paid':
       return { kind: 'paid', transaction: found.transaction, proof: found };

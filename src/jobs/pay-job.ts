@@ -35,12 +35,11 @@ export function refuseUnreadBody(context: JobsContext, incoming: JobRequest): Pr
 async function answerRequest(context: JobsContext, request: BoundRequest): Promise<JobAnswer> {
   const sent = readPayment(request);
   const result = await runFlow(context, request, sent);
-  if (result.kind !== 'refusal') {
-    request.charge.refund();
-    return result;
-  }
-  request.charge.chargeAgain();
-  return answerRefusal(context, request, sent, result);
+  // a payment of unknown outcome holds a call, which must not be free
+  if (result.kind === 'refusal' || (result.kind === 'pending' && !result.replayed))
+    request.charge.chargeAgain();
+  else request.charge.refund();
+  return result.kind === 'refusal' ? answerRefusal(context, request, sent, result) : result;
 }
 
 function readPayment({ payment }: BoundRequest): SentPayment {

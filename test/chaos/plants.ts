@@ -102,6 +102,17 @@ export const plants: readonly Plant[] = [
     caughtBy: ['wrong_work'],
   },
   {
+    name: 'rejected-while-its-use-is-unknown',
+    edits: [
+      {
+        file: 'src/jobs/verify-payment.ts',
+        find: `return refusal(request, 'payment_use_unknown', { digest });`,
+        replace: `return rejectedPayment(job, { stage: 'verify', reason, quote_digest: digest, payer: payment.payer });`,
+      },
+    ],
+    caughtBy: ['refused_though_paid'],
+  },
+  {
     name: 'settled-again-without-a-fence',
     edits: [
       {

@@ -83,6 +83,35 @@ test('payments that are settled cost no budget', async () => {
   expect((await gateway.post(job, { body: 'x' })).status).toBe(429);
 });
 
+const from = (address: string) => ({ 'x-forwarded-for': address });
+
+test('a payment that ends as settlement_pending is charged to its client address and to its payer', async () => {
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  onTestFinished(() => proxy.close());
+  const gateway = await startTestGateway({
+    database: await createDatabase(),
+    chain,
+    facilitatorUrl: proxy.url,
+    tables: '[limits]\nrequests_per_minute = 3',
+  });
+  const offers = await Promise.all(
+    [1, 2, 3, 4].map((client) => gateway.post(job, { body: 'x', headers: from(`10.0.0.${client}`) })),
+  );
+  const payments = await Promise.all(offers.map((offer) => signOffer(offerOf(offer))));
+  proxy.faults.settle = 'server_error';
+  const pay = (index: number, address: string) =>
+    gateway.post(job, { body: 'x', headers: { ...header(payments[index]!), ...from(address) } });
+  const pending = { status: 503, json: { code: 'settlement_pending' } };
+  expect(await pay(0, '10.0.0.1')).toMatchObject(pending);
+  expect(await pay(1, '10.0.0.1')).toMatchObject(pending);
+  // the client address has used its budget, and its payments are still answered
+  expect((await gateway.post(job, { body: 'x', headers: from('10.0.0.1') })).status).toBe(429);
+  expect(await pay(0, '10.0.0.1')).toMatchObject(pending);
+  expect(await pay(2, '10.0.0.9')).toMatchObject(pending);
+  // the payer has used its budget, from wherever it comes
+  expect((await pay(3, '10.0.0.8')).status).toBe(429);
+});
+
 test('all clients together get no more quotes than the gateway may record: the others get 503, and nothing is recorded', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain, tables: '[limits]\nquotes_per_second = 5' });

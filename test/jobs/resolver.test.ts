@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { TestDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { failsBeforeBroadcast } from '../support/facilitator-proxy.ts';
 import { payTo, startTestGateway } from '../support/gateway.ts';
@@ -238,28 +239,59 @@ describe('a payment that a third party landed before it reached the gateway', ()
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
-  test('is pending, never 402, while the chain does not show its use, and is resolved without another request', async () => {
+  test('is 503, never 402, while the chain does not show its use, and is accepted when it does', async () => {
     const rpc = await startRpcProxy(chain.rpcUrl);
-    const { gateway } = await behindProxy(chain, { rpcUrl: rpc.url });
+    const { database, gateway } = await behindProxy(chain, { rpcUrl: rpc.url });
     const payment = await quoteAndSign(gateway, job, 'x');
     await landPayment(chain.rpcUrl, payment);
     rpc.lie = ({ method }) =>
       method === 'eth_getLogs' ? { error: { code: -32_000, message: 'not now' } } : undefined;
-    expect(await pay(gateway, payment)).toMatchObject({
-      status: 503,
-      json: { code: 'settlement_pending' },
-    });
+    const unclear = await pay(gateway, payment);
+    expect(unclear).toMatchObject({ status: 503, json: { code: 'payment_use_unknown' } });
+    expect(unclear.headers.get('retry-after')).toBe('5');
+    expect(await claimsAndCalls(database)).toEqual([]);
     rpc.lie = () => undefined;
+    expect((await pay(gateway, payment)).status).toBe(202);
     await reaches(gateway, payment, 'completed');
   });
 
-  test('and whose payer withdrew the authorization is 402 once that is final', async () => {
-    const { gateway } = await behindProxy(chain);
+  test('and whose payer withdrew the authorization is 402 as soon as the chain shows that, and claims nothing', async () => {
+    const { database, gateway } = await behindProxy(chain);
     const payment = await quoteAndSign(gateway, job, 'x');
     await cancelPayment(chain.rpcUrl, payment);
-    await eventually(async () => expect((await pay(gateway, payment)).status).toBe(402));
+    expect(await pay(gateway, payment)).toMatchObject({
+      status: 402,
+      json: { code: 'payment_invalid', reason: 'authorization_canceled' },
+    });
+    expect(await claimsAndCalls(database)).toEqual([]);
   });
 });
+
+describe('a payment that the facilitator calls invalid', () => {
+  const invalid = { answer: { isValid: false, invalidReason: 'invalid_exact_evm_insufficient_balance' } };
+
+  test('while its chain does not answer is 503 and claims nothing, so that unfunded wallets hold no calls', async () => {
+    const rpc = await startRpcProxy(chain.rpcUrl);
+    const { database, gateway, proxy } = await behindProxy(chain, { rpcUrl: rpc.url });
+    const payment = await quoteAndSign(gateway, job, 'x');
+    proxy.faults.verify = invalid;
+    rpc.lie = () => ({ error: { code: -32_000, message: 'not now' } });
+    expect(await pay(gateway, payment)).toMatchObject({
+      status: 503,
+      json: { code: 'payment_use_unknown' },
+    });
+    expect(await claimsAndCalls(database)).toEqual([]);
+    rpc.lie = () => undefined;
+    expect((await pay(gateway, payment)).status).toBe(402);
+  });
+});
+
+async function claimsAndCalls(database: TestDatabase): Promise<unknown[]> {
+  const { rows } = await database.pool.query(
+    `select kind from tollbook.claim union all select status from tollbook.call`,
+  );
+  return rows;
+}
 
 function resolve(database: { url: string }, ...args: string[]) {
   return startTollbook(['settlements', 'resolve', ...args], { DATABASE_URL: database.url }).ended;

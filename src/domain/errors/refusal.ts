@@ -177,6 +177,12 @@ export const refusals = {
     retryAfterSecs: 5,
     sentence: 'The payment could not be verified. Nothing was charged. Send the request again later.',
   },
+  payment_use_unknown: {
+    status: 503,
+    retryAfterSecs: 5,
+    sentence:
+      'The payment was rejected, and it is not known whether its authorization was used for this transfer before. This request has charged nothing. Do not sign another payment; send this request again.',
+  },
   permission_check_failed: {
     status: 503,
     retryAfterSecs: 5,

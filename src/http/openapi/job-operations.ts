@@ -145,6 +145,7 @@ export const payOperation: Operation = {
     'enqueue_failed',
     'overloaded',
     'facilitator_unavailable',
+    'payment_use_unknown',
     'ledger_unavailable',
     'ledger_inconsistent',
     'settlement_pending',

@@ -13,6 +13,7 @@ import {
   type TestGatewayOptions,
 } from '../../support/gateway.ts';
 import { header, offerOf, quoteAndSign, signOffer } from '../../support/payer.ts';
+import { startRpcProxy } from '../../support/rpc-proxy.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
@@ -192,15 +193,21 @@ invocation_mode = "public_paid"\ninput_schema_file = "schema.json"`,
 test('a client that has to wait is answered as the document says', async () => {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
   onTestFinished(() => proxy.close());
+  const rpc = await startRpcProxy(chain.rpcUrl);
   const gateway = await start({
+    chain: { ...chain, token: chain.token, secondToken: chain.secondToken, rpcUrl: rpc.url },
     facilitatorUrl: proxy.url,
     top: 'facilitator_verify_timeout_ms = 300\nfacilitator_settle_timeout_ms = 1000',
-    tables: '[limits]\nmax_outstanding_calls = 1\nrequests_per_minute = 4',
+    tables: '[limits]\nmax_outstanding_calls = 1\nrequests_per_minute = 6',
   });
   const payment = await quoteAndSign(gateway, job, 'x');
   const headers = header(payment);
   proxy.faults.verify = 'cut_before';
   expect(seen(await gateway.post(job, { body: 'x', headers }))).toEqual([503, 'facilitator_unavailable']);
+  proxy.faults.verify = { answer: { isValid: false, invalidReason: 'invalid_exact_evm_nonce_already_used' } };
+  rpc.lie = () => ({ error: { code: -32_000, message: 'not now' } });
+  expect(seen(await gateway.post(job, { body: 'x', headers }))).toEqual([503, 'payment_use_unknown']);
+  rpc.lie = () => undefined;
   proxy.faults.verify = 'pass';
   proxy.faults.settle = 'cut_before';
   expect(seen(await gateway.post(job, { body: 'x', headers }))).toEqual([503, 'settlement_pending']);

@@ -1,0 +1,100 @@
+import { schemes } from '../domain/payments/schemes/schemes.ts';
+import type { SignedPayment } from '../domain/payments/payment.ts';
+import { facilitatorRequest } from '../domain/payments/x402.ts';
+import type { Job } from './catalog.ts';
+import type { SignatureCheck } from './check-signature.ts';
+import { type JobsContext, nowSecs } from './context.ts';
+import { findLanded, type Landing } from './find-settlement.ts';
+import type { BoundRequest } from './job-request.ts';
+import type { MatchedPayment } from './match-quote.ts';
+import { type JobRefusal, refusal, rejectedPayment } from './refusal.ts';
+
+export interface Verification {
+  readonly verifiedBy: 'facilitator' | 'signature' | 'chain';
+  /** Whether its transfer landed before the payment reached the gateway. */
+  readonly landing: Landing;
+}
+
+type Verified = Verification & { readonly kind: 'verified' };
+
+/**
+ * Step 4: the facilitator verifies the payment, unless the operator has it skipped for public jobs and the payer's signature
+ * can be checked here. The facilitator is still called if its circuit is open or it has stopped settling that network,
+ * since a payment must not be started that cannot be settled.
+ */
+export async function verifyPayment(
+  context: JobsContext,
+  request: BoundRequest,
+  job: Job,
+  matched: MatchedPayment,
+  signed: SignatureCheck,
+): Promise<Verified | JobRefusal> {
+  const { facilitator, offers } = context;
+  const { digest, payment } = matched;
+  const isSkipped = !context.settings.facilitatorVerify && job.mode === 'public_paid';
+  const canBeSettled = !facilitator.isCircuitOpen() && offers.isSettled(payment);
+  if (isSkipped && canBeSettled && signed.kind === 'signed') return verifiedBy('signature');
+  const unavailable = refusal(request, 'facilitator_unavailable', { digest });
+  const source = { payer: payment.payer, client: request.client };
+  const answer = await facilitator.verify(facilitatorRequest(payment, digest), source);
+  if (answer.kind === 'invalid') return judgeInvalid(context, request, job, matched, answer.reason);
+  const isOtherPayer =
+    answer.kind === 'valid' && answer.payer !== undefined && answer.payer !== payment.payer;
+  if (answer.kind === 'valid' && !isOtherPayer) return verifiedBy('facilitator');
+  const { cause, error } =
+    answer.kind === 'unavailable' ? answer : { cause: 'payer_mismatch', error: undefined };
+  // an open circuit was logged when it opened
+  if (cause !== 'circuit_open') {
+    // only the operator's own signer may put text into the log, a facilitator may not
+    const err = cause === 'authorization_failed' ? { err: error } : {};
+    context.log.warn(
+      { quote_digest: digest, cause, ...err },
+      'the facilitator gave no usable answer to verify',
+    );
+  }
+  return unavailable;
+}
+
+/**
+ * A payment that the facilitator rejects is started only if the chain shows that it has paid already. While the chain does not
+ * show what became of its authorization it is neither rejected nor started: a payment that is started holds a call.
+ */
+async function judgeInvalid(
+  context: JobsContext,
+  request: BoundRequest,
+  job: Job,
+  { digest, payment, state }: MatchedPayment,
+  reason: string,
+): Promise<Verified | JobRefusal> {
+  const landing = await findLanding(context, payment, state.quote?.issued_at ?? nowSecs(context), reason);
+  switch (landing.kind) {
+    case 'landed':
+      return verifiedBy('chain', landing);
+    case 'unsure':
+      return refusal(request, 'payment_use_unknown', { digest });
+    case 'not_landed': {
+      const why = { reason: landing.reason ?? reason, quote_digest: digest, payer: payment.payer };
+      return rejectedPayment(job, { stage: 'verify', ...why });
+    }
+  }
+}
+
+async function findLanding(
+  { chains }: JobsContext,
+  payment: SignedPayment,
+  quotedAtSecs: number,
+  reason: string,
+): Promise<Landing> {
+  const chain = chains.get(payment.network);
+  if (chain) return findLanded(chain, payment, quotedAtSecs);
+  // without an RPC the reason is all there is: only some exclude that the transfer has landed
+  const { failsBeforeBroadcast } = schemes[payment.transferMethod];
+  return { kind: failsBeforeBroadcast(reason) ? 'not_landed' : 'unsure' };
+}
+
+function verifiedBy(
+  verifier: Verification['verifiedBy'],
+  landing: Landing = { kind: 'not_landed' },
+): Verified {
+  return { kind: 'verified', verifiedBy: verifier, landing };
+}
