@@ -43,10 +43,12 @@ create table tollbook.lane_counter (
   primary key (lane_id, type)
 ) with (fillfactor = 10);
 
--- The last answer to each flusher: a batch that is sent again after a lost connection is applied once.
+-- The last answer to each flusher: a batch that is sent again after a lost connection is applied once. Only the hash of a
+-- flusher's id is kept: who reads this table cannot send batches in its name.
 create table tollbook.lane_batch (
-  flusher_id uuid primary key,
+  sender_hash bytea primary key,
   batch_no bigint not null,
+  content_hash bytea not null,
   answer json not null,
   at timestamptz not null
 ) with (fillfactor = 50);

@@ -9,9 +9,10 @@ insert into tollbook.ledger_cursor values ('follow_up', 0), ('top_up_reversal', 
 
 -- What a worker still has to do because of an event. confirm: check a settlement on the chain until it is final;
 -- resolve: a settlement that failed while a runner has its call; alert: tell the operator; reverse_top_up: reverse the credit
--- that a top-up bought, whose settlement failed after its call left the queue or whose payment was refunded.
+-- that a top-up bought, whose settlement failed after its call left the queue or whose payment was refunded; unreadable: tell
+-- the operator about an event that a worker could not read and passed over.
 create table tollbook.follow_up (
-  topic text collate "C" not null check (topic in ('confirm', 'resolve', 'alert', 'reverse_top_up')),
+  topic text collate "C" not null check (topic in ('confirm', 'resolve', 'alert', 'reverse_top_up', 'unreadable')),
   seq bigint not null,
   stream text collate "C" not null,
   network text collate "C" not null,

@@ -237,7 +237,7 @@ create table tollbook.follow_up (
   created_at timestamp with time zone not null,
   due_at timestamp with time zone not null,
   constraint follow_up_pkey PRIMARY KEY (topic, seq),
-  constraint follow_up_topic_check CHECK ((topic = ANY (ARRAY['confirm'::text, 'resolve'::text, 'alert'::text, 'reverse_top_up'::text])))
+  constraint follow_up_topic_check CHECK ((topic = ANY (ARRAY['confirm'::text, 'resolve'::text, 'alert'::text, 'reverse_top_up'::text, 'unreadable'::text])))
 ) with (autovacuum_vacuum_scale_factor=0.01);
 CREATE INDEX follow_up_due ON tollbook.follow_up USING btree (topic, due_at) WHERE (block_number IS NULL);
 CREATE INDEX follow_up_in_block ON tollbook.follow_up USING btree (network, block_number) WHERE (block_number IS NOT NULL);
@@ -279,11 +279,12 @@ create table tollbook.lane (
 ) with (fillfactor=10);
 
 create table tollbook.lane_batch (
-  flusher_id uuid not null,
+  sender_hash bytea not null,
   batch_no bigint not null,
+  content_hash bytea not null,
   answer json not null,
   at timestamp with time zone not null,
-  constraint lane_batch_pkey PRIMARY KEY (flusher_id)
+  constraint lane_batch_pkey PRIMARY KEY (sender_hash)
 ) with (fillfactor=50);
 
 create table tollbook.lane_counter (
@@ -488,18 +489,19 @@ CREATE INDEX spend_exposure_account ON tollbook.spend_exposure USING btree (comm
 
 create function identity.user_of_wallet(p_address text, p_user_id uuid, p_name text, p_email text) returns uuid language plpgsql volatile; -- b956dafcbe403e17
 create function tollbook.activate_projection(p_generation integer) returns integer language plpgsql volatile security definer; -- 19c2ba577732a9e4
+create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first bigint, p_hashes bytea) returns void language plpgsql volatile; -- af904ec54367e5ac
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 638531fd786f650c
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
-create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 03a863ed9a068736
-create function tollbook.apply_credit(p_generation integer, p_from bigint, p_to bigint, p_accounts json) returns boolean language plpgsql volatile security definer; -- 49884a51ac7468e1
-create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json) returns boolean language plpgsql volatile security definer; -- 6b1f28b6cb8bdba0
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 1fdafafb16dd043c
+create function tollbook.apply_credit(p_generation integer, p_from bigint, p_to bigint, p_accounts json) returns boolean language plpgsql volatile security definer; -- c36f11f9463c06eb
+create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json) returns boolean language plpgsql volatile security definer; -- bd3844a788200be4
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
 create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- 4665884074885403
 create function tollbook.clear_halt() returns void language sql volatile security definer; -- c2de729afb27f5e8
 create function tollbook.clock() returns timestamp with time zone language sql volatile; -- 4c502774edf949ff
-create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- aa61ccee122fd009
-create function tollbook.collect_payouts(p_max integer) returns integer language plpgsql volatile security definer; -- 92f299ec814574f4
-create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 2c02e7b472a82cf4
+create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- 4e38d9d7fe4bdca0
+create function tollbook.collect_payouts(p_max integer) returns integer language plpgsql volatile security definer; -- 643b8cb4f043e57f
+create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 23b2b517f2de6a7d
 create function tollbook.count_attempts(p_subjects text[], p_per_minute integer[], OUT retry_ms bigint, OUT is_first_refusal boolean) returns record language plpgsql volatile security definer; -- 08a5bb3eb6d9b7f9
 create function tollbook.count_auth_failure(p_subject text, p_per_minute integer, p_counts boolean) returns boolean language plpgsql volatile security definer; -- ad743c8b3762fe23
 create function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_prefix text, p_name text, p_models text[], p_cap bigint, p_expires_at timestamp with time zone) returns bigint language sql volatile security definer; -- 043704fedab23b46
@@ -510,7 +512,8 @@ create function tollbook.end_follow_ups(p_topic text, p_seqs bigint[]) returns v
 create function tollbook.end_payout(p_stream text, p_reason text) returns void language plpgsql volatile security definer; -- d40d6b410611a5b2
 create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment text, p_nonce numeric, p_amount numeric, p_limit numeric, p_next_nonce numeric, p_balance numeric) returns boolean language plpgsql volatile security definer; -- c708de2d52b0ff86
 create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs integer) returns SETOF timestamp with time zone language sql volatile security definer; -- d7caa6dfa98bcbbd
-create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation integer, p_from bigint, p_size bigint, p_edge bytea, p_root bytea, p_note text, p_rows json) returns boolean language plpgsql volatile security definer; -- 481e974acc9a54b3
+create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation integer, p_from bigint, p_size bigint, p_root bytea, p_note text) returns boolean language plpgsql volatile security definer; -- 56b3836fdc84c25a
+create function tollbook.grow_tree(p_lane smallint, p_from bigint, p_size bigint, p_edge bytea) returns bytea language plpgsql volatile; -- d6256804e8468673
 create function tollbook.halt_ledger(p_reason text, p_known_seq bigint, p_found_seq bigint) returns void language sql volatile security definer; -- e4adf2f7640173cd
 create function tollbook.heartbeat(p_process uuid, p_gap_secs double precision) returns void language sql volatile security definer; -- 6fa32d39470d0465
 create function tollbook.is_halted() returns boolean language sql stable security definer; -- 78f771d5fa7132b3
@@ -521,6 +524,7 @@ create function tollbook.mark_holds_started(p_chats uuid[]) returns SETOF uuid l
 create function tollbook.move_credit(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- fb3e69d717aa7218
 create function tollbook.next_account_id() returns bigint language sql volatile security definer; -- ea19fa8d466fbc1a
 create function tollbook.note_first_search_block(p_seq bigint, p_block numeric) returns void language sql volatile security definer; -- f46cf0b1f1b067f8
+create function tollbook.note_unreadable(p_seq bigint) returns void language sql volatile security definer; -- 711dc130fa973485
 create function tollbook.open_rate_window(p_subject text, p_now timestamp with time zone, p_create boolean, OUT recent bigint[], OUT today_hits integer, OUT refused_at bigint, OUT today date, OUT now_ms bigint) returns record language plpgsql volatile; -- e82559ffbd4f402a
 create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_reason text) returns void language sql volatile security definer; -- ddc702a6ef61c149
 create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- 40a089ca39a38959
@@ -528,19 +532,20 @@ create function tollbook.prune_chat(p_max integer) returns integer language sql 
 create function tollbook.prune_exposures(p_max integer) returns integer language sql volatile security definer; -- d1f14a2e7662ca83
 create function tollbook.prune_follow_ups(p_max integer) returns integer language sql volatile security definer; -- 5f1e2d0cbacf9499
 create function tollbook.prune_identity(p_max integer) returns integer language sql volatile security definer; -- cf7ee47a81ccbf8f
-create function tollbook.prune_lane(p_max integer) returns integer language sql volatile security definer; -- 16b2f69f4ce9954e
+create function tollbook.prune_lane(p_max integer) returns integer language sql volatile security definer; -- d7170cec5119adef
 create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- df07d767a5ae1398
 create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- 490d96ef0ea5331f
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
 create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 68b8dcb8556c3721
 create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 390bc394343197a8
 create function tollbook.rate_retry_ms(p_recent bigint[], p_per_minute integer, p_now_ms bigint) returns bigint language sql immutable; -- 2367230e30befd81
-create function tollbook.record_anchor(p_origin text, p_name text, p_size bigint) returns void language sql volatile security definer; -- 0bc78131535bdace
+create function tollbook.record_anchor(p_origin text, p_name text, p_size bigint) returns void language sql volatile security definer; -- f41ee7e64187cbfb
 create function tollbook.record_reconciliation(p_report text) returns bigint language plpgsql volatile security definer; -- a1edc2376a4ee182
 create function tollbook.refuse_change() returns trigger language plpgsql volatile; -- 0fd214a1ddf4d34e
 create function tollbook.resend_payout(p_stream text, p_reason text) returns void language sql volatile security definer; -- d02a8e5e1a9d0502
 create function tollbook.revoke_api_key(p_key_id bigint) returns boolean language sql volatile security definer; -- 6a5586e07575b4cd
 create function tollbook.revoke_operator_token(p_token_id bigint) returns boolean language sql volatile security definer; -- 9029e9979c3726f3
+create function tollbook.root_of_edge(p_edge bytea) returns bytea language plpgsql immutable; -- bf972522a342c28d
 create function tollbook.schedule_anchor(p_origin text, p_name text, p_ms integer) returns void language sql volatile security definer; -- 924f8fb279b6c825
 create function tollbook.settle_chat(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 86d00b2886f335fe
 create function tollbook.take_anchor(p_origin text, p_name text, p_every_ms integer) returns TABLE(size bigint, note text) language sql volatile security definer; -- 0b2d413b779d98f5
@@ -550,6 +555,7 @@ create function tollbook.take_new_payouts(p_max integer, p_lease_secs integer) r
 create function tollbook.take_sent_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer, transaction text, checks integer) language sql volatile security definer; -- adbe6b1463b377c1
 create function tollbook.take_unsettled(p_max integer) returns TABLE(call_id bigint, stream text, status text, payment text, age_secs double precision) language sql volatile security definer; -- 1013bef080fdba3f
 create function tollbook.watch_payout(p_stream text, p_transaction text, p_delay_ms integer) returns void language sql volatile security definer; -- 523d1e25bc633d89
+create function tollbook.whole_number(p_text text) returns numeric language sql immutable; -- 932315e00f19ea07
 
 grant execute on function identity.user_of_wallet(text,uuid,text,text) to tollbook_writer;
 grant execute on function tollbook.activate_projection(integer) to tollbook_writer;
@@ -571,7 +577,7 @@ grant execute on function tollbook.end_follow_ups(text,bigint[]) to tollbook_wri
 grant execute on function tollbook.end_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.expose_spend(text,text,text,numeric,numeric,numeric,numeric,numeric) to tollbook_writer;
 grant execute on function tollbook.extend_lease(bigint,uuid,integer) to tollbook_writer;
-grant execute on function tollbook.extend_log(smallint,text,integer,bigint,bigint,bytea,bytea,text,json) to tollbook_writer;
+grant execute on function tollbook.extend_log(smallint,text,integer,bigint,bigint,bytea,text) to tollbook_writer;
 grant execute on function tollbook.halt_ledger(text,bigint,bigint) to tollbook_writer;
 grant execute on function tollbook.heartbeat(uuid,double precision) to tollbook_writer;
 grant execute on function tollbook.is_process_silent(uuid,uuid,double precision) to tollbook_writer;
@@ -580,6 +586,7 @@ grant execute on function tollbook.lease_top_ups(json,integer,integer,boolean) t
 grant execute on function tollbook.mark_holds_started(uuid[]) to tollbook_writer;
 grant execute on function tollbook.next_account_id() to tollbook_writer;
 grant execute on function tollbook.note_first_search_block(bigint,numeric) to tollbook_writer;
+grant execute on function tollbook.note_unreadable(bigint) to tollbook_writer;
 grant execute on function tollbook.postpone_payout(text,integer,text) to tollbook_writer;
 grant execute on function tollbook.postpone_unsettled(bigint,integer) to tollbook_writer;
 grant execute on function tollbook.prune_chat(integer) to tollbook_writer;

@@ -18,10 +18,11 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   select newest.size, newest.note from newest where exists (select from due)
 $$;
 
--- The anchor has received the head of this size.
+-- The anchor has received the head of this size. A size beyond the newest head would be sent no head any more.
 create or replace function tollbook.record_anchor(p_origin text, p_name text, p_size bigint) returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   update log_anchor set size = greatest(size, p_size) where origin = p_origin and name = p_name
+    and p_size <= (select max(head.size) from log_head head where head.origin = p_origin)
 $$;
 
 -- Makes an anchor due in p_ms, where it would be later: soon after a failure, or when the process ends.

@@ -10,6 +10,8 @@ as $$
 declare
   head lane;
   previous lane_batch;
+  sender bytea;
+  content bytea;
   moment timestamptz;
   stamp timestamptz;
   stamp_text text;
@@ -20,8 +22,11 @@ begin
   select * into head from lane where lane_id = p_lane for update;
   if not found then raise exception 'no lane %', p_lane using errcode = 'no_data_found'; end if;
 
-  select * into previous from lane_batch where flusher_id = p_flusher;
-  if previous.batch_no >= p_batch_no then return previous.answer; end if;
+  -- the flusher's id is a secret that no table shows: with it, another process could answer a batch that was never recorded
+  sender := sha256(uuid_send(p_flusher));
+  content := sha256(convert_to(p_commands::text, 'UTF8'));
+  select * into previous from lane_batch where lane_batch.sender_hash = sender;
+  if previous.batch_no = p_batch_no and previous.content_hash = content then return previous.answer; end if;
   if head.halt_reason is not null then
     -- the operator's recovery is the first event after a halt, and ends it
     if position('"type":"ledger_recovered"' in p_commands::text) = 0 then
@@ -30,10 +35,15 @@ begin
     update lane set halt_reason = null, halt_known_seq = null, halt_found_seq = null, halted_at = null
     where lane_id = p_lane;
   end if;
+  if previous.batch_no >= p_batch_no then
+    raise exception 'batch % of this sender was another one', p_batch_no using errcode = 'unique_violation';
+  end if;
   -- its sender has the answer to a batch that was never recorded here: the database went back in time
   if coalesce(previous.batch_no, 0) < p_acknowledged then
     raise exception 'batch % is missing', p_acknowledged using errcode = 'TB001', detail = head.seq::text;
   end if;
+  -- escapes that are no text, as that of NUL: readers of the event could not read it
+  if position('\u' in p_commands::text) > 0 then perform p_commands::jsonb; end if;
 
   moment := date_trunc('milliseconds', clock());
   -- the events' times never go backwards, even where the clock does; everything else follows the clock
@@ -241,8 +251,9 @@ begin
       left join added on added.stream = decided.stream and decided.op = 'add'), '[]')
   ) into answer;
 
-  insert into lane_batch (flusher_id, batch_no, answer, at) values (p_flusher, p_batch_no, answer, moment)
-  on conflict (flusher_id) do update set batch_no = excluded.batch_no, answer = excluded.answer, at = excluded.at;
+  insert into lane_batch (sender_hash, batch_no, content_hash, answer, at) values (sender, p_batch_no, content, answer, moment)
+  on conflict (sender_hash) do update
+    set batch_no = excluded.batch_no, content_hash = excluded.content_hash, answer = excluded.answer, at = excluded.at;
   return answer;
 end $$;
 

@@ -12,7 +12,15 @@ begin
   if last is not null then update ledger_cursor set seq = last where name = p_name; end if;
 end $$;
 
--- Reads up to p_max events that were not read yet, and inserts the follow-ups that they need. Returns how many it read.
+-- A whole number of an event's data; null where it is none. The writer role can append any JSON: what cannot be read must not
+-- stop a collector.
+create or replace function tollbook.whole_number(p_text text) returns numeric language sql immutable
+set search_path = tollbook, pg_temp as $$
+  select case when p_text ~ '^[0-9]+$' and length(p_text) < 80 then p_text::numeric end
+$$;
+
+-- Reads up to p_max events that were not read yet, and inserts the follow-ups that they need. Returns how many it read. An
+-- event that lacks its network, or whose block number is none, gets the follow-up 'unreadable' instead.
 create or replace function tollbook.collect_follow_ups(p_max int) returns int
 language plpgsql volatile security definer set search_path = tollbook, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
@@ -23,7 +31,7 @@ begin
   if passed.last is null then return 0; end if;
   insert into follow_up (topic, seq, stream, network, block_number, block_hash, created_at, due_at)
   select topic, wanted.seq, wanted.stream, coalesce(data->>'network', ''),
-    case topic when 'confirm' then (data->>'block_number')::numeric end,
+    case topic when 'confirm' then whole_number(data->>'block_number') end,
     case topic when 'confirm' then data->>'block_hash' end, clock(), clock()
   from (
     select event.seq, event.stream, event.type, convert_from(event.leaf, 'UTF8')::json->'data' as data from event
@@ -32,6 +40,8 @@ begin
       'settlement_disproved', 'settlement_reorged', 'payer_mismatch', 'settlement_overdue', 'operator_usage_implausible')
   ) wanted
   cross join lateral unnest(case
+    when data->>'network' is null and wanted.type <> 'operator_usage_implausible'
+      or data->>'block_number' is not null and whole_number(data->>'block_number') is null then array['unreadable']
     when wanted.type in ('payment_settled', 'settlement_confirmed') then array['confirm']
     when data->>'call' = 'kept' then array['resolve', 'alert']
     else array['alert'] end) as topic
@@ -51,7 +61,8 @@ begin
   passed := advance_cursor('top_up_reversal', p_max);
   if passed.last is null then return 0; end if;
   insert into follow_up (topic, seq, stream, network, created_at, due_at)
-  select 'reverse_top_up', event.seq, event.stream, convert_from(event.leaf, 'UTF8')::json->'data'->>'network', clock(), clock()
+  select 'reverse_top_up', event.seq, event.stream,
+    coalesce(convert_from(event.leaf, 'UTF8')::json->'data'->>'network', ''), clock(), clock()
   from event
   where lane_id = 1 and event.seq > passed.previous and event.seq <= passed.last and (
     event.type = 'refunded' or event.type = 'settlement_failed' and exists (
@@ -72,7 +83,7 @@ begin
   if passed.last is null then return 0; end if;
   insert into payout (stream, expiry, due_at, created_at)
   select event.stream, (
-      select (convert_from(accepted.leaf, 'UTF8')::json->'data'->>'expiry')::numeric from event accepted
+      select whole_number(convert_from(accepted.leaf, 'UTF8')::json->'data'->>'expiry') from event accepted
       where accepted.stream = event.stream and accepted.version = 1 and accepted.type = 'spend_accepted'),
     clock(), clock()
   from event

@@ -44,4 +44,12 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   delete from follow_up where topic = p_topic and seq = any (p_seqs)
 $$;
 
-grant execute on function tollbook.take_final_settlements, tollbook.take_follow_ups, tollbook.note_first_search_block, tollbook.end_follow_ups to tollbook_writer;
+-- The operator is told that a worker could not read this event.
+create or replace function tollbook.note_unreadable(p_seq bigint) returns void
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  insert into follow_up (topic, seq, stream, network, created_at, due_at)
+  select 'unreadable', seq, stream, '', clock(), clock() from event where lane_id = 1 and seq = p_seq
+  on conflict do nothing
+$$;
+
+grant execute on function tollbook.note_unreadable, tollbook.take_final_settlements, tollbook.take_follow_ups, tollbook.note_first_search_block, tollbook.end_follow_ups to tollbook_writer;

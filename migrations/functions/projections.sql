@@ -1,10 +1,10 @@
 -- Writes what the events after p_from up to p_to have changed and moves the generation's cursor there. False, with nothing
--- changed, where the cursor is elsewhere. Rows are complete: writing them twice has no effect.
+-- changed, where the cursor is elsewhere, or p_to is beyond the last event. Rows are complete: writing them twice has no effect.
 create or replace function tollbook.apply_projection(p_generation int, p_from bigint, p_to bigint, p_payments json, p_calls json)
 returns boolean language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
 begin
   -- a generation that was replaced is not updated any more
-  perform from projection where generation = p_generation and seq = p_from
+  perform from projection where generation = p_generation and seq = p_from and p_to <= (select max(lane.seq) from lane)
     and generation >= (select active.generation from projection active where active.is_active) for update;
   if not found then return false; end if;
   with incoming as materialized (
@@ -67,7 +67,7 @@ create or replace function tollbook.apply_credit(p_generation int, p_from bigint
 returns boolean language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
 begin
   -- a generation that was replaced is not updated any more
-  perform from projection where generation = p_generation and credit_seq = p_from
+  perform from projection where generation = p_generation and credit_seq = p_from and p_to <= (select max(lane.seq) from lane)
     and generation >= (select active.generation from projection active where active.is_active) for update;
   if not found then return false; end if;
   insert into account_credit as old

@@ -11,9 +11,9 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
         and not exists (select from call where call.body_id = call_body.body_id) limit p_max)
     returning 1
   ), old_batch as (
-    delete from lane_batch where flusher_id in (
-      select flusher_id from (
-        select flusher_id, at from lane_batch order by at desc offset 1000) older
+    delete from lane_batch where sender_hash in (
+      select sender_hash from (
+        select sender_hash, at from lane_batch order by at desc offset 1000) older
       where at < clock() - interval '1 day' limit p_max)
     returning 1
   )

@@ -5,16 +5,31 @@ import { isHex32 } from '../domain/values/primitives.ts';
 export interface Alert {
   /** The same each time this alert is sent. */
   readonly id: string;
-  readonly type: RecordedEvent['type'];
+  readonly type: RecordedEvent['type'] | 'unreadable_event';
   /** One sentence for a person; chat services show it as it is. */
   readonly text: string;
+  /** The body of the webhook: JSON with the alert and its event. */
+  readonly body: string;
 }
 
 /** The alert for an event of the ledger. */
 export function alertOf(event: RecordedEvent): Alert {
-  const { type, seq, stream } = event;
-  const about = isHex32(stream) ? ` Quote ${stream}.` : '';
-  return { id: `tollbook-${seq}`, type, text: `${sentence(event)}${about}` };
+  const { type, seq, at, stream, data } = event;
+  const isQuote = isHex32(stream);
+  const text = `${sentence(event)}${isQuote ? ` Quote ${stream}.` : ''}`;
+  const about = isQuote ? { quote_digest: stream } : { stream };
+  const body = JSON.stringify({ type, text, seq, at, ...about, data });
+  return { id: `tollbook-${seq}`, type, text, body };
+}
+
+/** The alert for an event that a worker could not read. */
+export function unreadableAlert({ seq, stream }: Pick<RecordedEvent, 'seq' | 'stream'>): Alert {
+  const type = 'unreadable_event';
+  const text =
+    `Event ${seq} of the stream ${stream} cannot be read by this version, so what follows from it is not done and the read models pass ` +
+    `over its stream. If a newer version wrote it, update every gateway and run \`tollbook projections rebuild\`; else another ` +
+    `program has appended it with the gateway's role.`;
+  return { id: `tollbook-unreadable-${seq}`, type, text, body: JSON.stringify({ type, text, seq, stream }) };
 }
 
 const sentences: { readonly [T in TypesFollowedBy<'alert'>]: (event: EventOf<T>) => string } = {
@@ -47,12 +62,4 @@ function sentence(event: RecordedEvent): string {
 
 function callText(call: 'withdrawn' | 'kept'): string {
   return call === 'withdrawn' ? 'taken back' : 'already with its runner';
-}
-
-/** The body of the webhook: the alert and its event. */
-export function alertBody(event: RecordedEvent): string {
-  const { type, text } = alertOf(event);
-  const { seq, at, stream, data } = event;
-  const about = isHex32(stream) ? { quote_digest: stream } : { stream };
-  return JSON.stringify({ type, text, seq, at, ...about, data });
 }

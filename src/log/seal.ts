@@ -2,7 +2,6 @@ import type pg from 'pg';
 import { type NoteSigner, signCheckpoint } from '../domain/log/checkpoint.ts';
 import { signerIn } from '../domain/log/log-generation.ts';
 import { RightEdge, splitHashes } from '../domain/log/merkle.ts';
-import { TileGrowth } from '../domain/log/tiles.ts';
 import { leavesAtOnce } from './prove.ts';
 import { extendLog, readLeafHashes, readLogGeneration, readLogTip } from '../store/log.ts';
 
@@ -34,11 +33,9 @@ export async function sealNext(pool: pg.Pool, first: NoteSigner, options: SealOp
   const count = Math.max(Math.min(pending, options.everyEvents), beganAtSeq - tip.size);
 
   const edge = RightEdge.from(tip.size, tip.edge);
-  const growth = new TileGrowth();
   while (edge.size < tip.size + count) {
     const wanted = Math.min(leavesAtOnce, tip.size + count - edge.size);
-    for (const leaf of splitHashes(await readLeafHashes(pool, edge.size, wanted)))
-      edge.append(leaf, (node, hash) => growth.add(node, hash));
+    for (const leaf of splitHashes(await readLeafHashes(pool, edge.size, wanted))) edge.append(leaf);
   }
   const root = edge.root();
   const note = signCheckpoint({ origin, size: edge.size, root }, signer);
@@ -47,10 +44,8 @@ export async function sealNext(pool: pg.Pool, first: NoteSigner, options: SealOp
     generation,
     from: tip.size,
     size: edge.size,
-    edge: edge.bytes,
     root,
     note,
-    rows: growth.rows,
   });
   return isOurs && pending > count ? 'again' : 'done';
 }

@@ -1,8 +1,9 @@
 import type pg from 'pg';
-import { typesListing } from '../domain/events/event.ts';
+import { isUnreadable, typesListing } from '../domain/events/event.ts';
 import { readCounters } from '../store/counters.ts';
-import type { LedgerDatabase } from '../store/database.ts';
-import { applyCredit, readNextOfTypes } from '../store/credit-projection.ts';
+import { isDataError, type LedgerDatabase } from '../store/database.ts';
+import { applyCredit, readLastOf, readOfTypes } from '../store/credit-projection.ts';
+import { noteUnreadable } from '../store/follow-ups.ts';
 import {
   activateProjection,
   applyProjection,
@@ -33,13 +34,48 @@ async function projectPayments(pool: pg.Pool, max: number, generation?: number):
   const projection = await readProjection(pool, generation);
   const touched = await readTouched(pool, projection.seq, max, paymentTypes);
   if (!touched) return 0;
-  const streams = await readStreamsUpTo(pool, touched.streams, touched.last);
-  const rows = streams.map(paymentRowsOf);
-  const isOurs = await applyProjection(pool, projection, touched.last, {
-    payments: rows.flatMap(({ payments }) => payments),
-    calls: rows.flatMap(({ calls }) => calls),
+  const apply = async (): Promise<number> => {
+    const streams = await readStreamsUpTo(pool, touched.streams, touched.last);
+    const rows = streams.map(paymentRowsOf);
+    const isOurs = await applyProjection(pool, projection, touched.last, {
+      payments: rows.flatMap(({ payments }) => payments),
+      calls: rows.flatMap(({ calls }) => calls),
+    });
+    return isOurs ? touched.last - projection.seq : 0;
+  };
+  return passUnreadable(pool, max, touched.last, {
+    apply,
+    retry: (fewer) => projectPayments(pool, fewer, generation),
+    skip: () => applyProjection(pool, projection, touched.last, { payments: [], calls: [] }),
   });
-  return isOurs ? touched.last - projection.seq : 0;
+}
+
+/**
+ * Applies some events. Where one of them cannot be read, fewer are tried, down to that event alone: it is passed over, and the
+ * operator is told. One event must not stop the read models; the next event of its stream is passed over too.
+ */
+async function passUnreadable(
+  pool: pg.Pool,
+  max: number,
+  last: number,
+  {
+    apply,
+    retry,
+    skip,
+  }: {
+    readonly apply: () => Promise<number>;
+    readonly retry: (fewer: number) => Promise<number>;
+    readonly skip: () => Promise<boolean>;
+  },
+): Promise<number> {
+  try {
+    return await apply();
+  } catch (error) {
+    if (!isUnreadable(error) && !isDataError(error)) throw error;
+    if (max > 1) return retry(max >> 1);
+    await noteUnreadable(pool, last);
+    return (await skip()) ? 1 : 0;
+  }
 }
 
 /** Brings the read models up to the current end of the ledger. Other processes may do the same concurrently. */
@@ -54,10 +90,17 @@ export async function projectToHead(ledger: {
 /** Credit has a position of its own: it is a sum over events, while payments are folds of whole streams. */
 async function projectCredit(pool: pg.Pool, max: number, generation?: number): Promise<number> {
   const place = await readProjection(pool, generation, 'credit_seq');
-  const next = await readNextOfTypes(pool, place.seq, max, creditTypes);
-  if (!next) return 0;
-  const isOurs = await applyCredit(pool, place, next.last, accountCreditOf(next.events));
-  return isOurs ? next.last - place.seq : 0;
+  const last = await readLastOf(pool, place.seq, max);
+  if (last === undefined) return 0;
+  const apply = async (): Promise<number> => {
+    const events = await readOfTypes(pool, place.seq, last, creditTypes);
+    return (await applyCredit(pool, place, last, accountCreditOf(events))) ? last - place.seq : 0;
+  };
+  return passUnreadable(pool, max, last, {
+    apply,
+    retry: (fewer) => projectCredit(pool, fewer, generation),
+    skip: () => applyCredit(pool, place, last, []),
+  });
 }
 
 /**

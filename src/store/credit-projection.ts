@@ -22,45 +22,42 @@ export interface AccountCredit {
   readonly last_seq: number;
 }
 
-/** Those of the next `max` events that have one of the types, in order, and the last of the `max`; undefined where there are none. */
-export async function readNextOfTypes(
+/** The last of the next `max` events; undefined where there are none. */
+export async function readLastOf(pool: pg.Pool, afterSeq: number, max: number): Promise<number | undefined> {
+  const db = queriesOn(pool);
+  const row = await db
+    .selectFrom(
+      db
+        .selectFrom('tollbook.event')
+        .select('seq')
+        .where('lane_id', '=', 1)
+        .where('seq', '>', afterSeq)
+        .orderBy('seq')
+        .limit(max)
+        .as('next'),
+    )
+    .select(({ fn }) => fn.max('seq').as('last'))
+    .executeTakeFirst();
+  return row?.last ?? undefined;
+}
+
+/** The events after a place up to another one that have one of the types, in order. */
+export async function readOfTypes(
   pool: pg.Pool,
   afterSeq: number,
-  max: number,
+  last: number,
   types: readonly string[],
-): Promise<{ readonly last: number; readonly events: readonly RecordedEvent[] } | undefined> {
+): Promise<RecordedEvent[]> {
   const rows = await queriesOn(pool)
-    .with(
-      (cte) => cte('next').materialized(),
-      (db) =>
-        db
-          .selectFrom('tollbook.event')
-          .select(['seq', 'type', 'leaf'])
-          .where('lane_id', '=', 1)
-          .where('seq', '>', afterSeq)
-          .orderBy('seq')
-          .limit(max),
-    )
-    .selectFrom((db) =>
-      db
-        .selectFrom('next')
-        .select(({ fn }) => fn.max('seq').as('last'))
-        .as('ending'),
-    )
-    .leftJoin(
-      (db) =>
-        db
-          .selectFrom('next')
-          .select(['seq', 'leaf'])
-          .where(({ ref }) => sql<boolean>`${ref('type')} = any (${types})`)
-          .as('wanted'),
-      (join) => join.onTrue(),
-    )
-    .select(['ending.last', 'wanted.leaf'])
-    .orderBy('wanted.seq')
+    .selectFrom('tollbook.event')
+    .select('leaf')
+    .where('lane_id', '=', 1)
+    .where('seq', '>', afterSeq)
+    .where('seq', '<=', last)
+    .where(({ ref }) => sql<boolean>`${ref('type')} = any (${types})`)
+    .orderBy('seq')
     .execute();
-  const last = rows[0]?.last;
-  return last ? { last, events: rows.flatMap(({ leaf }) => (leaf ? [decodeLeaf(leaf)] : [])) } : undefined;
+  return rows.map(({ leaf }) => decodeLeaf(leaf));
 }
 
 /** Adds to accounts and moves the generation's cursor, in one transaction. False, with nothing added, where the cursor is elsewhere. */

@@ -155,3 +155,8 @@ export function isDatabaseLoss(error: Error & { readonly code?: string | undefin
     )
   );
 }
+
+/** Whether the database refused a value: out of range, malformed, or against a constraint. */
+export function isDataError(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && /^2[23]/.test(error.code ?? '');
+}

@@ -6,9 +6,10 @@ import { callFunction, callTableFunction } from './functions.ts';
 
 /**
  * What an event still needs: `confirm` a settlement until it is final, `resolve` one that was disproved while a runner has its
- * call, `alert` the operator, `reverse_top_up` the credit that it bought.
+ * call, `alert` the operator, `reverse_top_up` the credit that it bought. `unreadable`: tell the operator that a worker could
+ * not read the event and passed over it.
  */
-export type FollowUpTopic = Exclude<EventFollowUp, 'pay_out'>;
+export type FollowUpTopic = Exclude<EventFollowUp, 'pay_out'> | 'unreadable';
 
 /** A task of a worker because of one event. */
 export interface FollowUp {
@@ -73,6 +74,11 @@ export function noteFirstSearchBlock(pool: pg.Pool, seq: number, block: bigint):
   return callFunction(pool, 'note_first_search_block', [seq, String(block)]);
 }
 
+/** Records that a worker could not read an event, so that the operator is told. */
+export function noteUnreadable(pool: pg.Pool, seq: number): Promise<void> {
+  return callFunction(pool, 'note_unreadable', [seq]);
+}
+
 /** Deletes follow-ups that are completed. */
 export async function endFollowUps(
   pool: pg.Pool,
@@ -98,7 +104,10 @@ export async function listUnresolved(db: LedgerDatabase, limit: number) {
     .execute();
 }
 
-/** The event with this sequence number; undefined where there is none. */
+/**
+ * The event with this sequence number; undefined where there is none.
+ * @throws as decodeLeaf does where it cannot be read
+ */
 export async function readEvent(db: LedgerDatabase, seq: number): Promise<RecordedEvent | undefined> {
   const row = await db
     .selectFrom('tollbook.event')

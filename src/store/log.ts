@@ -104,30 +104,17 @@ export interface LogGrowth {
   readonly generation: number;
   readonly from: number;
   readonly size: number;
-  readonly edge: Buffer;
   readonly root: Buffer;
   readonly note: string;
-  readonly rows: readonly {
-    readonly level: number;
-    readonly tile: number;
-    readonly offset: number;
-    readonly bytes: Buffer;
-  }[];
 }
 
 /**
  * Extends the tree and records its head. A compare-and-swap on the size: false, with nothing changed, where another sealer
- * was first, or the ledger was recovered meanwhile and has another name.
+ * was first, or the ledger was recovered meanwhile and has another name. Throws where the database computes another root.
  */
 export function extendLog(pool: pg.Pool, growth: LogGrowth): Promise<boolean> {
-  const { origin, generation, from, size, edge, root, note, rows } = growth;
-  const tiles = rows.map(({ level, tile, offset, bytes }) => ({
-    level,
-    tile,
-    offset,
-    hex: bytes.toString('hex'),
-  }));
-  return callFunction(pool, 'extend_log', [1, origin, generation, from, size, edge, root, note, tiles]);
+  const { origin, generation, from, size, root, note } = growth;
+  return callFunction(pool, 'extend_log', [1, origin, generation, from, size, root, note]);
 }
 
 /** The newest head under an origin, or the one of a size; undefined where there is none. */

@@ -112,7 +112,7 @@ export const ledgerTables = {
     leaf: bytea,
   },
   'tollbook.follow_up': {
-    topic: oneOf('confirm', 'resolve', 'alert', 'reverse_top_up'),
+    topic: oneOf('confirm', 'resolve', 'alert', 'reverse_top_up', 'unreadable'),
     seq: bigint,
     stream: text,
     network: text,
@@ -150,7 +150,13 @@ export const ledgerTables = {
     halt_found_seq: nullable(bigint),
     halted_at: nullable(timestamp),
   },
-  'tollbook.lane_batch': { flusher_id: uuid, batch_no: bigint, answer: json, at: timestamp },
+  'tollbook.lane_batch': {
+    sender_hash: bytea,
+    batch_no: bigint,
+    content_hash: bytea,
+    answer: json,
+    at: timestamp,
+  },
   'tollbook.lane_counter': { lane_id: smallint, type: text, count: bigint },
   'tollbook.ledger_cursor': { name: text, seq: bigint },
   'tollbook.log_anchor': { origin: text, name: text, size: bigint, due_at: timestamp },

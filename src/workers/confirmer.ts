@@ -56,8 +56,10 @@ async function confirmNetwork(context: JobsContext, network: Caip2, chain: Chain
   const reported = await takeFollowUps(pool, 'confirm', network, maxReported);
   const done = await Promise.all(
     reported.map(async (followUp) => {
-      const result = await confirmReported(context, followUp, { chain, finalized: block });
-      return result.kind === 'done' ? followUp.seq : [];
+      const at = { chain, finalized: block };
+      return (await isDone(context, followUp, () => confirmReported(context, followUp, at)))
+        ? followUp.seq
+        : [];
     }),
   );
   await endFollowUps(pool, 'confirm', done.flat());
@@ -76,10 +78,29 @@ async function confirmProven(
     // no answer, or a node without this block, proves nothing
     if (at.kind === 'unavailable' || at.hash === undefined) continue;
     for (const settlement of settlements) {
-      const isDone =
-        at.hash === settlement.blockHash || (await reopenReorged(context, settlement)).kind === 'done';
-      if (isDone) done.push(settlement.seq);
+      if (
+        at.hash === settlement.blockHash ||
+        (await isDone(context, settlement, () => reopenReorged(context, settlement)))
+      )
+        done.push(settlement.seq);
     }
   }
   return done;
+}
+
+/** A settlement that fails is due again later: it must not keep the others of its network from ending. */
+async function isDone(
+  context: JobsContext,
+  { seq, stream }: Pick<FinalSettlement, 'seq' | 'stream'>,
+  confirm: () => Promise<{ readonly kind: string }>,
+): Promise<boolean> {
+  try {
+    return (await confirm()).kind === 'done';
+  } catch (err) {
+    context.log.error(
+      { err, seq, quote_digest: stream },
+      'a settlement could not be confirmed: it is tried again',
+    );
+    return false;
+  }
 }

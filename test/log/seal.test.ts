@@ -2,7 +2,12 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { proveConsistency, proveEvents, rootFromTiles } from '../../src/log/prove.ts';
 import { sealNext } from '../../src/log/seal.ts';
-import { noteSigner, openCheckpoint, parseVerifierKey } from '../../src/domain/log/checkpoint.ts';
+import {
+  noteSigner,
+  openCheckpoint,
+  parseVerifierKey,
+  signCheckpoint,
+} from '../../src/domain/log/checkpoint.ts';
 import { isConsistent, isIncluded, leafHash } from '../../src/domain/log/merkle.ts';
 import { extendLog, readHead, readHeads, readLeaves, readLogTip } from '../../src/store/log.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
@@ -123,6 +128,29 @@ test('a sealer that another sealer preceded commits nothing', async () => {
   expect(await extendLog(database.pool, { ...late, from: 5, size: 5 })).toBe(false);
   await expect(extendLog(database.pool, { ...late, from: 5, size: 6 })).rejects.toThrow(/no tree of 6/);
   expect((await readHead(database.pool, origin))?.size).toBe(5);
+});
+
+test('the writer role cannot record a tree head that the events do not have', async () => {
+  const database = await createDatabase();
+  await appendRefusals(database, 5);
+  const root = await rootOfEvents(database, 5);
+  const note = signCheckpoint({ origin, size: 5, root }, testSigner);
+  const sound = { origin, generation: 1, from: 0, size: 5, root, note };
+  const other = Buffer.alloc(32, 7);
+  for (const [garbage, reason] of [
+    [{ root: other, note: signCheckpoint({ origin, size: 5, root: other }, testSigner) }, /another root/],
+    [{ root: Buffer.alloc(0), note: 'x' }, /another root/],
+    [{ note: signCheckpoint({ origin, size: 4, root }, testSigner) }, /does not name the tree/],
+    [{ note: 'x' }, /does not name the tree/],
+    [{ size: 9_007_199_254_740_991 }, /no tree of/],
+    [{ size: -1 }, /no tree of/],
+  ] as const)
+    await expect(extendLog(database.pool, { ...sound, ...garbage })).rejects.toThrow(reason);
+  expect((await readLogTip(database.pool, origin)).size).toBe(0);
+  expect(await extendLog(database.pool, sound)).toBe(true);
+  await appendRefusals(database, 600);
+  await sealAll(database);
+  await expectSoundHeads(database);
 });
 
 test('heads can be neither changed nor deleted, even by the owner', async () => {

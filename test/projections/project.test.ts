@@ -4,6 +4,9 @@ import { projectNext, rebuildProjections } from '../../src/projections/project.t
 import { accountCreditOf } from '../../src/projections/credit-model.ts';
 import { paymentRowsOf } from '../../src/projections/read-model.ts';
 import { listAccountCredit } from '../../src/store/credit-projection.ts';
+import { collectFollowUps, takeFollowUps } from '../../src/store/follow-ups.ts';
+import { collectPayouts } from '../../src/store/payouts.ts';
+import { collectTopUpReversals } from '../../src/store/top-ups.ts';
 import type { LedgerEvent } from '../../src/domain/events/event.ts';
 import { listJobDays, listPaidCalls, listPayments } from '../../src/store/payments.ts';
 import { readProjection } from '../../src/store/projection.ts';
@@ -240,4 +243,44 @@ test('credit catches up by itself in a database whose other read models are olde
     captured: '450',
     expired: '50',
   });
+});
+
+test('an event that no worker can read, appended with the writer role, stops no collector and no read model', async () => {
+  const database = await createDatabase();
+  const { pool } = database;
+  const append = (stream: string, appended: unknown) =>
+    pool.query('select tollbook.append(1::smallint, gen_random_uuid(), 1, 0, $1)', [
+      JSON.stringify([{ stream, events: appended }]),
+    ]);
+  const grant = { account_id: 1, amount_micros: '9'.repeat(30), actor: 'x', reason: 'x' };
+  const unreadable = [
+    [{ type: 'payment_settled', data: { network: 'eip155:1', block_number: 'abc' } }],
+    [{ type: 'payment_settled', data: {} }],
+    [{ type: 'settlement_disproved', data: [] }],
+    [{ type: 'refunded', data: 1 }],
+    [{ type: 'quote_issued', data: {} }],
+    [{ type: 'of_another_program', data: 'x' }],
+    [{ type: 'credit_granted', data: grant }],
+    [
+      { type: 'spend_accepted', data: { expiry: 'never' } },
+      { type: 'spend_earned', data: {} },
+    ],
+  ];
+  await appendAll(database, paidJob(1));
+  for (const [n, garbage] of unreadable.entries()) await append(`garbage:${n}`, garbage);
+  await appendAll(database, paidJob(2));
+  await expect(append('nul', [{ type: 'refunded', data: { network: '\0' } }])).rejects.toThrow(
+    /Unicode|escape/,
+  );
+
+  for (const collect of [collectFollowUps, collectTopUpReversals, collectPayouts])
+    while ((await collect(pool, 1_000)) > 0);
+  await projectAll(database);
+  const { asOfSeq, creditAsOfSeq, payments } = await readAll(database);
+  const head = await database.db.selectFrom('tollbook.lane').select('seq').executeTakeFirstOrThrow();
+  expect([asOfSeq, creditAsOfSeq]).toEqual([head.seq, head.seq]);
+  expect(payments.map(({ state }) => state)).toEqual(['completed', 'completed']);
+  const due = await takeFollowUps(pool, 'unreadable', undefined, 100);
+  // nothing is derived from the quote alone, and no reader asks for the unknown type
+  expect(due.map(({ stream }) => stream.slice(-1)).toSorted()).toEqual(['0', '1', '2', '3', '6']);
 });

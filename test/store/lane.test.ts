@@ -223,6 +223,19 @@ test('a batch that is sent twice under its number is done once and answered twic
   expect(await database.asOwner((owner) => expectSoundLedger(database.db, owner))).toHaveLength(1);
 });
 
+test('the number of a batch is no answer to another batch, and the database does not show the names of flushers', async () => {
+  const { pool, asOwner, db } = await createDatabase();
+  const flusher = randomUUID();
+  const batch = (batchNo: number) =>
+    appendStatement(1, flusher, batchNo, 0, [encodeCommand({ stream: newStream(), events: [refused()] })]);
+  await pool.query(batch(2));
+  for (const batchNo of [2, 1]) await expect(pool.query(batch(batchNo))).rejects.toThrow(/was another one/);
+  const { rows } = await pool.query('select lane_batch::text as shown from tollbook.lane_batch');
+  expect(rows).toHaveLength(1);
+  expect(JSON.stringify(rows).replaceAll('-', '')).not.toContain(flusher.replaceAll('-', ''));
+  expect(await asOwner((owner) => expectSoundLedger(db, owner))).toHaveLength(1);
+});
+
 test('connections killed under load lose nothing and repeat nothing', async () => {
   const database = await createDatabase();
   const lane = laneOn(database);

@@ -110,6 +110,11 @@ export function decodeLeaf(leaf: Buffer | string): RecordedEvent {
   return { seq, stream, version, at, type, data: eventDescriptors[type].schema.parse(data) } as RecordedEvent;
 }
 
+/** Whether an error says that an event or a stream cannot be read, rather than that it could not be fetched. */
+export function isUnreadable(error: unknown): boolean {
+  return [z.ZodError, SyntaxError, TypeError, RangeError].some((kind) => error instanceof kind);
+}
+
 export function isEventType(type: string): type is EventType {
   return Object.hasOwn(eventDescriptors, type);
 }

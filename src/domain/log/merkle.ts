@@ -41,9 +41,6 @@ export interface TreeNode {
   readonly index: number;
 }
 
-/** A node of the tree that was finished by an append, with its hash. */
-export type OnNode = (node: TreeNode, hash: Buffer) => void;
-
 /**
  * The right edge of a growing tree: the roots of its perfect subtrees, the widest first. It is all that appending needs: at
  * most 53 hashes for any tree.
@@ -73,18 +70,11 @@ export class RightEdge {
     return Buffer.concat(this.#hashes);
   }
 
-  /** Adds a leaf by its hash and reports every node that it completes, the leaf included. */
-  append(leaf: Buffer, onNode?: OnNode): void {
+  /** Adds a leaf by its hash. */
+  append(leaf: Buffer): void {
     let node = leaf;
-    let index = this.#size;
-    let level = 0;
-    onNode?.({ level, index }, node);
-    while (index % 2 === 1) {
+    for (let index = this.#size; index % 2 === 1; index = (index - 1) / 2)
       node = nodeHash(this.#hashes.pop() ?? node, node);
-      index = (index - 1) / 2;
-      level += 1;
-      onNode?.({ level, index }, node);
-    }
     this.#hashes.push(node);
     this.#size += 1;
   }

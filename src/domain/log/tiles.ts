@@ -82,29 +82,6 @@ export class TileTree {
   }
 }
 
-/** Collects the hashes that a growing tree adds to its tiles. */
-export class TileGrowth {
-  readonly #rows = new Map<string, { level: number; tile: number; offset: number; hashes: Buffer[] }>();
-
-  /** Takes the nodes as they are completed; keeps those that tiles store. */
-  add({ level, index }: TreeNode, hash: Buffer): void {
-    if (level % tileHeight !== 0) return;
-    const { level: tileLevel, tile, offset } = placeOf({ level, index });
-    const key = `${tileLevel}/${tile}`;
-    const row = this.#rows.get(key);
-    if (row) row.hashes.push(hash);
-    else this.#rows.set(key, { level: tileLevel, tile, offset, hashes: [hash] });
-  }
-
-  /** The new hashes of each tile, and the number of hashes before them. */
-  get rows(): { level: number; tile: number; offset: number; bytes: Buffer }[] {
-    return [...this.#rows.values()].map(({ hashes, ...place }) => ({
-      ...place,
-      bytes: Buffer.concat(hashes),
-    }));
-  }
-}
-
 /** Leaves as an entry bundle: each after its length in two bytes. Undefined where one is too long for that. */
 export function entryBundle(leaves: readonly Buffer[]): Buffer | undefined {
   if (leaves.some(({ length }) => length > 0xffff)) return undefined;

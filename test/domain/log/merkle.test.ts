@@ -11,8 +11,9 @@ import {
   type LeafRange,
   nodesOf,
   rangeHash,
+  rowAbove,
+  splitHashes,
   RightEdge,
-  type TreeNode,
 } from '../../../src/domain/log/merkle.ts';
 
 const sha = (...parts: Buffer[]) => createHash('sha256').update(Buffer.concat(parts)).digest();
@@ -53,8 +54,11 @@ const leavesOf = (size: number) => Array.from({ length: size }, (_, i) => Buffer
 
 function grow(leaves: readonly Buffer[], nodes = new Map<string, Buffer>()): RightEdge {
   const edge = new RightEdge();
-  for (const leaf of leaves)
-    edge.append(leafHash(leaf), ({ level, index }: TreeNode, hash) => nodes.set(`${level}/${index}`, hash));
+  const hashes = leaves.map((leaf) => leafHash(leaf));
+  for (const hash of hashes) edge.append(hash);
+  let row: Buffer = Buffer.concat(hashes);
+  for (let level = 0; row.length > 0; level += 1, row = rowAbove(row))
+    for (const [index, hash] of splitHashes(row).entries()) nodes.set(`${level}/${index}`, hash);
   return edge;
 }
 

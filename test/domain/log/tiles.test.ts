@@ -1,12 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { leafHash, nodesOf, RightEdge, type TreeNode } from '../../../src/domain/log/merkle.ts';
+import { hashBytes, leafHash, rowAbove, type TreeNode } from '../../../src/domain/log/merkle.ts';
 import {
   entryBundle,
   isWithin,
   parseTilePath,
   placeOf,
-  TileGrowth,
   tilePath,
   TileTree,
 } from '../../../src/domain/log/tiles.ts';
@@ -48,32 +47,24 @@ test("the specification's tree of 70,000 has exactly these tiles", () => {
   expect([has(2, 0, 1), has(2, 0, 2), has(3, 0, 1)]).toEqual([true, false, false]);
 });
 
-test('every node of a tree can be made from the tiles it grew, in pieces of any length', () => {
-  const tiles = new Map<string, Buffer>();
-  const nodes = new Map<string, [TreeNode, Buffer]>();
-  const edge = new RightEdge();
-  let leaf = 0;
-  for (const piece of [1, 254, 1, 1, 300, 512, 66_000]) {
-    const growth = new TileGrowth();
-    for (const end = leaf + piece; leaf < end; leaf++) {
-      edge.append(leafHash(Buffer.from(String(leaf))), (node, hash) => {
-        growth.add(node, hash);
-        nodes.set(`${node.level}/${node.index}`, [node, hash]);
-      });
+test('every node of a tree can be made from its tiles', () => {
+  const leaf = 67_069;
+  const rows: Buffer[] = [
+    Buffer.concat(Array.from({ length: leaf }, (_, i) => leafHash(Buffer.from(String(i))))),
+  ];
+  while (rows.at(-1)!.length > hashBytes) rows.push(rowAbove(rows.at(-1)!));
+  expect(rows).toHaveLength(17);
+  const hashAt = ({ level, index }: TreeNode) =>
+    rows[level]!.subarray(hashBytes * index, hashBytes * (index + 1));
+  const trees = new Map<string, TileTree>();
+  for (const [index, row] of rows.entries())
+    for (let tile = 0; index % 8 === 0 && tile * 8_192 < row.length; tile++)
+      trees.set(`${index / 8}/${tile}`, new TileTree(row.subarray(tile * 8_192, (tile + 1) * 8_192)));
+  for (const [level, row] of rows.entries())
+    for (let index = 0; index < row.length / hashBytes; index += level > 5 ? 1 : 3) {
+      const { level: tileLevel, tile } = placeOf({ level, index });
+      expect(trees.get(`${tileLevel}/${tile}`)!.hash({ level, index })).toEqual(hashAt({ level, index }));
     }
-    for (const { level, tile, offset, bytes } of growth.rows) {
-      const before = tiles.get(`${level}/${tile}`) ?? Buffer.alloc(0);
-      expect(before.length).toBe(offset * 32);
-      tiles.set(`${level}/${tile}`, Buffer.concat([before, bytes]));
-    }
-  }
-  expect(nodesOf({ from: 0, to: leaf })[0]?.level).toBe(16);
-  const trees = new Map([...tiles].map(([place, bytes]) => [place, new TileTree(bytes)]));
-  const looked = [...nodes.values()].filter(([{ index, level }]) => index % 3 === 0 || level > 5);
-  for (const [node, hash] of looked) {
-    const { level, tile } = placeOf(node);
-    expect(trees.get(`${level}/${tile}`)!.hash(node)).toEqual(hash);
-  }
 });
 
 test('an entry bundle has the length before each leaf', () => {
