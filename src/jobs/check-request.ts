@@ -1,7 +1,7 @@
-import { mediaTypeOf } from '../domain/payments/job-input.ts';
+import { isCarriable, mediaTypeOf } from '../domain/payments/job-input.ts';
 import { findJob, isSold, type Job } from './catalog.ts';
 import type { JobsContext } from './context.ts';
-import type { BoundRequest } from './job-request.ts';
+import type { BoundRequest, JobRequest } from './job-request.ts';
 import { type ErrorRefusal, rateLimited, refusal } from './refusal.ts';
 
 export type RequestCheck = { readonly kind: 'fit'; readonly job: Job } | ErrorRefusal;
@@ -16,6 +16,11 @@ export function checkRequest(context: JobsContext, request: BoundRequest): Reque
   return waitSecs > 0 ? rateLimited(waitSecs) : sold;
 }
 
+/** Whether there is a job of that id, sold or disabled. */
+export function isOffered({ catalog }: JobsContext, { job }: JobRequest): boolean {
+  return job !== undefined && findJob(catalog, job) !== undefined;
+}
+
 /** The job, if it can be bought. */
 export function findSoldJob(context: JobsContext, request: BoundRequest): RequestCheck {
   const job = request.job && findJob(context.catalog, request.job);
@@ -25,6 +30,7 @@ export function findSoldJob(context: JobsContext, request: BoundRequest): Reques
 
 /** A client must not pay for a body that the runner has to reject. */
 function checkInput(request: BoundRequest, job: Job): RequestCheck {
+  if (!isCarriable(request.contentType)) return refusal(request, 'invalid_content_type');
   if (!job.input) return { kind: 'fit', job };
   if (mediaTypeOf(request.contentType) !== job.input.contentType) {
     const details = [`this job takes ${job.input.contentType}`];

@@ -127,10 +127,27 @@ test('all clients together get no more quotes than the gateway may record: the o
   expect(await allEvents(database.db)).toHaveLength(quoted);
 });
 
-test('a body over the limit for a job that does not exist is 404, not 413', async () => {
+test('a job that does not exist is 404 on each of its endpoints, whatever else is wrong', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain, tables: tight });
-  const answer = await gateway.post('/x402/jobs/7/7', { body: 'x'.repeat(2_000) });
-  expect(answer).toMatchObject({ status: 404, json: { code: 'job_not_found' } });
+  const payment = header(await quoteAndSign(gateway, job, 'x'));
+  const large = 'x'.repeat(2_000);
+  const garbled = { 'content-type': `text/${'x'.repeat(200)}` };
+  const wrong: Parameters<typeof gateway.post>[1][] = [
+    { body: 'x' },
+    { body: large },
+    { body: 'x', headers: garbled },
+    { body: 'x', headers: { ...garbled, ...payment } },
+    { body: large, headers: { ...garbled, 'payment-signature': 'AAAA' } },
+  ];
+  const refused = { status: 404, json: { code: 'job_not_found' } };
+  // more requests than the budget allows
+  for (const id of ['7/7', 'x/y', `${2n ** 60n}/0`]) {
+    expect(await gateway.get(`/x402/jobs/${id}/price`)).toMatchObject(refused);
+    for (const request of wrong) {
+      expect(await gateway.post(`/x402/jobs/${id}`, request)).toMatchObject(refused);
+      expect(await gateway.post(`/x402/jobs/${id}/auth-dry-run`, request)).toMatchObject(refused);
+    }
+  }
 });
 
 test.each([

@@ -42,3 +42,8 @@ function faultText({ instancePath, keyword, message }: ErrorObject): string {
 export function mediaTypeOf(contentType: string | undefined): string {
   return contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
+
+/** Whether a runner can be sent this content type unchanged. */
+export function isCarriable(contentType: string | undefined): boolean {
+  return contentType === undefined || /^[!-~][ -~]{0,199}$/.test(contentType);
+}

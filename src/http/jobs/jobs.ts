@@ -11,6 +11,7 @@ import type { JobsContext } from '../../jobs/context.ts';
 import { dryRun } from '../../jobs/dry-run.ts';
 import type { JobRequest } from '../../jobs/job-request.ts';
 import { sendDryRun } from './dry-run.ts';
+import { isOffered } from '../../jobs/check-request.ts';
 import { payForJob, refuseUnreadBody } from '../../jobs/pay-job.ts';
 import { refusalOf, sendError, sendRefusal } from '../server/errors.ts';
 import { limitInFlight } from '../server/in-flight.ts';
@@ -42,12 +43,22 @@ export function paidJobRoutes(current: () => JobsContext) {
     app.post<{ Params: JobParams }>(
       '/x402/jobs/:service_id/:job_index',
       {
+        // a payment may be known although its job is no longer sold: its body is read
+        onRequest: async (request, reply) => {
+          const context = current();
+          const incoming = jobRequest(request);
+          if (incoming.payment || isOffered(context, incoming)) return;
+          return sendAnswer(
+            context,
+            request,
+            reply,
+            await waitLimit.within(refuseUnreadBody(context, incoming)),
+          );
+        },
         errorHandler: (error, request, reply) =>
           void refuseUnreadRequest(current(), waitLimit, error, request, reply),
       },
       async (request, reply) => {
-        if (!isCarriable(request.headers['content-type']))
-          return sendRefusal(request, reply, 'invalid_content_type');
         // one configuration for the whole request, even if another is loaded meanwhile
         const context = current();
         const flow = payForJob(context, jobRequest(request));
@@ -58,6 +69,14 @@ export function paidJobRoutes(current: () => JobsContext) {
     );
     app.post<{ Params: JobParams }>(
       '/x402/jobs/:service_id/:job_index/auth-dry-run',
+      {
+        onRequest: async (request, reply) => {
+          const context = current();
+          const incoming = jobRequest(request);
+          if (!isOffered(context, incoming))
+            return sendDryRun(request, reply, await dryRun(context, incoming));
+        },
+      },
       async (request, reply) => {
         const context = current();
         const run = await dryRun(context, jobRequest(request));
@@ -85,11 +104,6 @@ async function refuseUnreadRequest(
 }
 
 type PaidRequest = FastifyRequest<{ Params: JobParams }>;
-
-/** Whether this content type can be sent on to a runner unchanged. */
-function isCarriable(contentType: string | undefined): boolean {
-  return contentType === undefined || /^[!-~][ -~]{0,199}$/.test(contentType);
-}
 
 function jobRequest(request: PaidRequest): JobRequest {
   const { service_id, job_index } = request.params;
