@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { drawFault, type Fault, type Place } from './faults.ts';
 import type { Random } from './random.ts';
-import type { Strike } from './schedule.ts';
+import type { Schedule, Strike } from './schedule.ts';
 import type { Step } from './steps.ts';
 
 /** Decides the faults of one run. After `end()` there are no further faults, and delayed messages continue. */
@@ -12,6 +12,8 @@ export interface FaultInjector {
   drawn(place: Place): number;
   /** The strike that is scheduled for this occurrence of a step. */
   takeStrike(step: Step): Strike | undefined;
+  /** Whether the chain's node cannot be reached. */
+  isRpcOut(): boolean;
   /** Waits, but not beyond `end()`. */
   pause(ms: number): Promise<void>;
   /** Counts an occurrence for the summary and adds it to the trace. */
@@ -27,7 +29,10 @@ export interface FaultInjector {
 
 const noFault: Fault = { kind: 'none', ms: 0 };
 
-export function createFaultInjector(random: Random, strikes: readonly Strike[]): FaultInjector {
+export function createFaultInjector(
+  random: Random,
+  { strikes, outages, isSiege }: Pick<Schedule, 'strikes' | 'outages' | 'isSiege'>,
+): FaultInjector {
   const over = new AbortController();
   const places = new Map<Place, Random>();
   const operations = new Map<Place, number>();
@@ -53,7 +58,7 @@ export function createFaultInjector(random: Random, strikes: readonly Strike[]):
     draw(place) {
       if (over.signal.aborted) return noFault;
       operations.set(place, (operations.get(place) ?? 0) + 1);
-      return drawFault(randomOf(place), place);
+      return isSiege ? noFault : drawFault(randomOf(place), place);
     },
     drawn: (place) => operations.get(place) ?? 0,
     takeStrike(step) {
@@ -61,6 +66,10 @@ export function createFaultInjector(random: Random, strikes: readonly Strike[]):
       const times = (reached.get(step) ?? 0) + 1;
       reached.set(step, times);
       return strikes.find((strike) => strike.step === step && strike.nth === times);
+    },
+    isRpcOut() {
+      const ms = performance.now() - startedAt;
+      return !over.signal.aborted && outages.some(({ atMs, forMs }) => ms >= atMs && ms < atMs + forMs);
     },
     async pause(ms) {
       await sleep(ms, undefined, { signal: over.signal }).catch(() => {});

@@ -61,3 +61,12 @@ export async function hurryWatched(owner: pg.Client, landedNonces: readonly stri
     [landedNonces],
   );
 }
+
+/** Lets a call age, so that another gateway takes the first settle request for one whose sender died. */
+export async function ageCall(owner: pg.Client, nonce: string): Promise<void> {
+  await owner.query(
+    `update tollbook.call set due_at = tollbook.clock(), created_at = least(created_at, tollbook.clock() - interval '30 seconds')
+     where status = 'pending' and position($1 in payment) > 0`,
+    [nonce],
+  );
+}

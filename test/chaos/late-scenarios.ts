@@ -25,6 +25,17 @@ export async function payWithSpentCredentials(running: RunningScenario): Promise
   await Promise.all([...landings, ...refused.map((signed) => landLate(running, signed))]);
 }
 
+/**
+ * The facilitator reports a failure before broadcast, and the append of that failure is stalled. Another gateway settles the
+ * payment again meanwhile: a failure that is recorded after that would be false.
+ */
+export async function payWithStalledFailure(running: RunningScenario): Promise<void> {
+  const signed = await sign(running, payerOf(running));
+  if (!signed) return;
+  running.parts.ambushes.stallFailure(signed.nonce);
+  await pay(running, signed);
+}
+
 /** Lands a payment whose refusal was true when it was sent. */
 export async function landLate({ parts }: RunningScenario, signed: SignedOnce): Promise<void> {
   const { records, frontRunner } = parts;

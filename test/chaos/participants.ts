@@ -76,7 +76,7 @@ async function startGatewayWithProxies(
   pusher: RunnerSlot,
   proxies: (HttpProxy | PostgresProxy)[],
 ): Promise<GatewaySlot> {
-  const { environment, faults, freezer, database, payTo } = parts;
+  const { environment, faults, freezer, ambushes, records, database, payTo } = parts;
   const name = String(index + 1);
   const strike = (step: Parameters<StrikeHere>[0]) => strikeGateway(faults, slot, step);
   const peer = { faults, strike };
@@ -86,7 +86,7 @@ async function startGatewayWithProxies(
     strikeRunner(parts, pusher, step),
   );
   const wire = await startPostgresProxy(environment.postgres.socketPath, (message) =>
-    injectWireFaults({ ...peer, slot, freezer })(message),
+    injectWireFaults({ ...peer, slot, freezer, ambushes, records })(message),
   );
   proxies.push(facilitator, rpc, push, wire);
   const port = await freePort();

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { toFunctionSelector } from 'viem';
 import type { Ambushes } from './ambushes.ts';
-import type { Records } from './records.ts';
+import { paymentKey, type Records } from './records.ts';
 import type { Place } from './faults.ts';
 import type { FrontRunner } from './front-runner.ts';
 import { applyFault } from './http-faults.ts';
@@ -28,10 +28,14 @@ type Forward = () => Promise<Answer>;
 
 const settleCall = z.object({
   paymentPayload: z.object({
-    payload: z.object({ authorization: z.object({ from: z.string(), nonce: z.string() }) }),
+    payload: z.object({
+      signature: z.string(),
+      authorization: z.object({ from: z.string(), nonce: z.string() }),
+    }),
   }),
   paymentRequirements: z.object({ asset: z.string(), network: z.string() }),
 });
+const isValid = z.object({ isValid: z.literal(true) });
 const settled = z.object({ success: z.literal(true), transaction: z.string() });
 
 export interface FacilitatorParts {
@@ -83,16 +87,19 @@ export function startFacilitatorProxy(
     const { from, nonce } = call.paymentPayload.payload.authorization;
     if (await strike(`before_${place}`)) return 'cut';
     await frontRunner.run(nonce, `before_${place}`);
+    const { signature } = call.paymentPayload.payload;
     const about = { network: call.paymentRequirements.network, payer: from };
-    const planned = place === 'settle' ? ambushes.answerSettle(nonce, about) : undefined;
+    const planned = await ambushes.answer({ place, nonce, signature, about }, forward);
     if (planned) {
-      faults.count('settle: planned failure', nonce.slice(0, 10));
+      faults.count(`${place}: planned answer`, nonce.slice(0, 10));
       return planned;
     }
     const fault = faults.draw(place);
     const lied = await lie(fault.kind, call, forward);
     if (fault.kind !== 'none') faults.count(`${place}: ${fault.kind}`, nonce.slice(0, 10));
     const reply = lied ?? (await applyFault(fault, forward, faults));
+    if (reply !== 'cut' && place === 'verify' && isValid.safeParse(parseJson(reply.body)).success)
+      records.validated.add(paymentKey(call.paymentRequirements.asset, from, nonce));
     if (reply !== 'cut' && !lied && place === 'settle') {
       const read = settled.safeParse(parseJson(reply.body));
       const { asset } = call.paymentRequirements;
@@ -123,6 +130,10 @@ export function startRpcProxy(target: string, { faults, strike }: PeerParts): Pr
       const isLogs = text.includes('eth_getLogs');
       if (isReceipt && (await strike('during_confirmation'))) return 'cut';
       if ((isLogs || text.includes(authorizationState)) && (await strike('during_resolution'))) return 'cut';
+      if (faults.isRpcOut()) {
+        faults.count('rpc: outage');
+        return 'cut';
+      }
       const fault = faults.draw('rpc');
       if (fault.kind !== 'stale') return plainFault('rpc', forward, faults, fault);
       if (!isReceipt && !isLogs) return forward();

@@ -8,6 +8,8 @@ export interface Message {
   /** Of the events it appends; undefined where it is no append. */
   readonly appends: ReadonlySet<string> | undefined;
   readonly backendPid: number | undefined;
+  /** Its text; only useful for an append. */
+  readonly text: () => string;
   /** Sends it; the answer goes back as it comes. */
   pass(): void;
   /** Sends it and resolves when it is answered in full; the answer is kept back. Rejects where the server is gone. */
@@ -111,6 +113,7 @@ class Wire {
     return {
       appends: appendedTypes(frame),
       backendPid: this.#backendPid,
+      text: () => bytes.toString('utf8'),
       pass: () => void this.#server.write(bytes),
       send: () => this.#ask(bytes),
       sendTwice: async () => {

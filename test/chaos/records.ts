@@ -40,6 +40,10 @@ export interface Records {
   readonly signed: Map<string, SignedOnce>;
   /** Payments that the facilitator falsely reported as settled. */
   readonly lies: Set<string>;
+  /** Payments that a facilitator reported as valid at least once. */
+  readonly validated: Set<string>;
+  /** When an append that starts the payment with this nonce was first sent, by this machine's clock. */
+  readonly startSentAt: Map<string, number>;
   /** The last settling transaction that the facilitator reported, by `asset/payer`. */
   readonly transactions: Map<string, string>;
   /** Payments that a third party landed after the gateway had reported failure. */
@@ -59,6 +63,8 @@ export function createRecords(): Records {
     presentations: [],
     signed,
     lies,
+    validated: new Set(),
+    startSentAt: new Map(),
     transactions: new Map(),
     landedLate: new Set(),
     addLie: (asset, payer, nonce) => void lies.add(paymentKey(asset, payer, nonce)),

@@ -11,7 +11,7 @@ import type { Violation } from './checks/violation.ts';
 import { createFreezer, type Freezer } from './freezer.ts';
 import { createFrontRunner } from './front-runner.ts';
 import { createFaultInjector, type FaultInjector } from './fault-injector.ts';
-import { hurryWatched, moveClock, openCalls, waitUntilIdle } from './idle.ts';
+import { ageCall, hurryWatched, moveClock, openCalls, waitUntilIdle } from './idle.ts';
 import { createRandom } from './random.ts';
 import { makeSchedule, type DatabaseFault, type Schedule, type ScheduleOptions } from './schedule.ts';
 import { runScenario } from './scenarios.ts';
@@ -20,7 +20,6 @@ import type { Environment } from './environment.ts';
 export interface RunOptions extends ScheduleOptions {
   readonly environment: Environment;
   readonly seed: string;
-  readonly processes: number;
 }
 
 export interface RunReport {
@@ -55,6 +54,7 @@ const settlesPerScenario = 0.7;
 const clockStepSecs = 9;
 const idleTimeoutMs = 30_000;
 const hurryEveryMs = 1_000;
+const ageEveryMs = 300;
 
 /** One run: clients pay while faults happen; the faults end; when all work is done, ledger, chain and records are compared. */
 export async function makeRun(options: RunOptions): Promise<RunReport> {
@@ -62,13 +62,16 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
   const startedAt = performance.now();
   const random = createRandom(`${options.seed}/${run}`);
   const schedule = makeSchedule(random.fork('schedule'), options);
-  const faults = createFaultInjector(random.fork('faults'), schedule.strikes);
+  const faults = createFaultInjector(random.fork('faults'), schedule);
   const database = `run_${run}`;
   const payTo = lowerCase(privateKeyToAddress(random.fork('pay to').hex32()));
   const records = createRecords();
   const freezer = createFreezer();
   const frontRunner = createFrontRunner(environment.chain, faults);
-  const ambushes = createAmbushes();
+  const ambushes = createAmbushes((nonce, isOver) =>
+    ageWhile(environment.postgres.url(database), nonce, () => isOver() || deadline.signal.aborted),
+  );
+  const deadline = new AbortController();
   const fromBlock = await createPublicClient({ transport: http(environment.chain.url) }).getBlockNumber();
   await environment.createDatabase(database);
   const participants = await startParticipants({
@@ -82,7 +85,6 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     payTo,
     processes,
   });
-  const deadline = new AbortController();
   try {
     await Promise.all(participants.gateways.map((gateway) => gateway.untilUp()));
     const urls = participants.gateways.map(({ url }) => url);
@@ -104,7 +106,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     // a rejection is reported by the await below
     scenarios.catch(() => {});
     await Promise.all([
-      waitForLoad(faults, options),
+      schedule.isSiege ? sleep(options.loadMs) : waitForLoad(faults, options),
       ...schedule.databaseFaults.map((databaseFault) =>
         restartDatabase(databaseFault, environment, freezer, faults),
       ),
@@ -120,7 +122,16 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     });
     deadline.abort();
     await scenarios;
-    const found = await checkRun({ environment, database, participants, records, payTo, fromBlock, left });
+    const found = await checkRun({
+      environment,
+      database,
+      participants,
+      records,
+      payTo,
+      fromBlock,
+      left,
+      mustSell: schedule.isSiege ? honestOf(schedule) : [],
+    });
     return {
       run,
       schedule,
@@ -139,6 +150,11 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     await participants.stop();
     await environment.dropDatabase(database);
   }
+}
+
+/** Scenarios whose payment must succeed at once. */
+function honestOf({ scenarios }: Schedule): string[] {
+  return scenarios.flatMap(({ id, kind }) => (kind === 'honest' ? id : []));
 }
 
 async function waitForLoad(
@@ -221,22 +237,39 @@ function landedLate(records: Records): string[] {
   return [...records.landedLate].flatMap((key) => records.signed.get(key)?.nonce ?? []);
 }
 
+async function withOwner<T>(url: string, use: (owner: pg.Client) => Promise<T>): Promise<T> {
+  const owner = new pg.Client(url);
+  owner.on('error', () => {});
+  try {
+    await owner.connect();
+    return await use(owner);
+  } finally {
+    await owner.end().catch(() => {});
+  }
+}
+
+/** Lets the call of a stalled payment age and be due, until it is settled again. Which gateway takes it is chance. */
+async function ageWhile(url: string, nonce: string, isOver: () => boolean): Promise<void> {
+  while (!isOver()) {
+    // a database that is away is asked again
+    await withOwner(url, (owner) => ageCall(owner, nonce)).catch(() => {});
+    await sleep(ageEveryMs);
+  }
+}
+
 /** Whether the payment's claim exists. Repeats the query while the database is down. */
 async function isInLedger(url: string, { nonce }: SignedOnce, deadline: AbortSignal): Promise<boolean> {
   while (!deadline.aborted) {
-    const client = new pg.Client(url);
-    client.on('error', () => {});
     try {
-      await client.connect();
-      const { rows } = await client.query<{ is_started: boolean }>(
-        `select exists (select from tollbook.claim where kind = 'payment' and key = $1) as is_started`,
-        [nonce],
-      );
-      return rows[0]?.is_started ?? false;
+      return await withOwner(url, async (owner) => {
+        const { rows } = await owner.query<{ is_started: boolean }>(
+          `select exists (select from tollbook.claim where kind = 'payment' and key = $1) as is_started`,
+          [nonce],
+        );
+        return rows[0]?.is_started ?? false;
+      });
     } catch {
       await sleep(100);
-    } finally {
-      await client.end().catch(() => {});
     }
   }
   return false;

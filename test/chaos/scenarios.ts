@@ -4,7 +4,8 @@ import type { Address } from '../../src/domain/values/primitives.ts';
 import { callerHeaders } from '../support/caller.ts';
 import type { Presentation, SignedOnce } from './records.ts';
 import { askForOffer } from './client.ts';
-import { landLate, payWithSpentCredentials } from './late-scenarios.ts';
+import { payWithoutMoney, provokeFacilitator } from './hostile-scenarios.ts';
+import { landLate, payWithSpentCredentials, payWithStalledFailure } from './late-scenarios.ts';
 import type { Random } from './random.ts';
 import {
   fund,
@@ -108,6 +109,9 @@ const scenarioSteps: Readonly<Record<ScenarioKind, ScenarioStep>> = {
 
   spent_nonce: payWithSpentCredentials,
   spent_id: payWithSpentCredentials,
+  stalled_failure: payWithStalledFailure,
+  unfunded: payWithoutMoney,
+  provoker: provokeFacilitator,
 };
 
 export const scenarioKinds = Object.keys(scenarioSteps) as readonly ScenarioKind[];

@@ -16,6 +16,12 @@ export interface DatabaseFault {
   readonly what: 'restart_postgres' | 'crash_postgres';
 }
 
+/** A time without any answer of the chain's node. */
+export interface Outage {
+  readonly atMs: number;
+  readonly forMs: number;
+}
+
 export type ScenarioKind =
   | 'honest'
   /** Drops the connection and does not return. */
@@ -39,7 +45,13 @@ export type ScenarioKind =
   /** Several payments with one delegated nonce; refused ones land late. */
   | 'spent_nonce'
   /** The same with one payment id of the payer's own. */
-  | 'spent_id';
+  | 'spent_id'
+  /** A reported failure whose append is stalled while another gateway settles the payment again. */
+  | 'stalled_failure'
+  /** A payer without balance. */
+  | 'unfunded'
+  /** A stranger whose payments make the facilitator answer 500. */
+  | 'provoker';
 
 /** The jobs on sale, by how they are delivered and authorized. */
 export const jobs = {
@@ -67,7 +79,10 @@ export interface Scenario {
 export interface Schedule {
   readonly strikes: readonly Strike[];
   readonly databaseFaults: readonly DatabaseFault[];
+  readonly outages: readonly Outage[];
   readonly scenarios: readonly Scenario[];
+  /** No random faults: hostile clients beside honest ones, whose payments must all succeed. */
+  readonly isSiege: boolean;
 }
 
 /** The inputs of a schedule besides the seed. */
@@ -78,12 +93,14 @@ export interface ScheduleOptions {
   readonly scenarioCount: number;
   /** Clients start within this time. */
   readonly loadMs: number;
+  /** The number of gateways. */
+  readonly processes: number;
   /** Every scenario is of this kind. */
   readonly kind?: ScenarioKind | undefined;
 }
 
-/** Shares of the scenario kinds, in per cent. `poor` and `late_landing` are part of every third run only: they take long. */
-const kindShares: Readonly<Record<Exclude<ScenarioKind, 'poor' | 'late_landing'>, number>> = {
+/** Shares of the scenario kinds, in per cent. The others take long, and are part of some runs only. */
+const kindShares: Partial<Record<ScenarioKind, number>> = {
   honest: 38,
   quitter: 13,
   signs_again: 8,
@@ -92,25 +109,35 @@ const kindShares: Readonly<Record<Exclude<ScenarioKind, 'poor' | 'late_landing'>
   nonce_rivals: 12,
   quote_rivals: 6,
   exact: 6,
-  spent_nonce: 0,
-  spent_id: 0,
 };
+/** One run in five is a siege. */
+const siegeEvery = 5;
 
 /** The schedule of a run: a function of the seed and the options alone. */
 export function makeSchedule(random: Random, options: ScheduleOptions): Schedule {
-  const { scenarioCount: scenarios } = options;
+  const { scenarioCount: scenarios, run } = options;
+  const isSiege = run % siegeEvery === siegeEvery - 1 && options.kind === undefined;
   return {
-    strikes: makeStrikes(random.fork('strikes'), options),
-    databaseFaults: makeDatabaseFaults(random.fork('mishaps'), options),
-    scenarios: Array.from({ length: scenarios }, (_, index) =>
-      makeScenario(random.fork(`visit ${index}`), index, options),
-    ),
+    strikes: isSiege ? [] : makeStrikes(random.fork('strikes'), options),
+    databaseFaults: isSiege ? [] : makeDatabaseFaults(random.fork('mishaps'), options),
+    outages: makeOutages(random.fork('outages'), options, isSiege),
+    scenarios: Array.from({ length: scenarios }, (_, index) => {
+      const draws = random.fork(`visit ${index}`);
+      return isSiege ? makeSiegeScenario(draws, index, options) : makeScenario(draws, index, options);
+    }),
+    isSiege,
   };
+}
+
+function makeOutages(random: Random, { loadMs }: ScheduleOptions, isSiege: boolean): Outage[] {
+  if (!isSiege && !random.chance(0.25)) return [];
+  return [{ atMs: random.between(0, loadMs >> 1), forMs: random.between(loadMs >> 1, loadMs) }];
 }
 
 /** Two kills a run, so that a few runs cover all steps. */
 function makeStrikes(random: Random, { rotation, run }: ScheduleOptions): Strike[] {
-  const killed = [0, 1].flatMap((offset) => rotation[(2 * run + offset) % rotation.length] ?? []);
+  const turn = run - Math.floor((run + 1) / siegeEvery);
+  const killed = [0, 1].flatMap((offset) => rotation[(2 * turn + offset) % rotation.length] ?? []);
   const strikes: Strike[] = killed.map((step) => ({
     step,
     nth: random.between(1, 4),
@@ -147,10 +174,10 @@ function makeDatabaseFaults(random: Random, { loadMs }: ScheduleOptions): Databa
   return [{ atMs: random.between(loadMs >> 2, loadMs), what }];
 }
 
-function makeScenario(random: Random, index: number, { run, loadMs, ...options }: ScheduleOptions): Scenario {
-  const poor = run % 3 === 2 ? (['poor', 'late_landing'] as const)[index] : undefined;
+function makeScenario(random: Random, index: number, options: ScheduleOptions): Scenario {
+  const slow = slowKinds(options)[index];
   const picked = pickKind(random);
-  const kind = options.kind ?? poor ?? picked;
+  const kind = options.kind ?? slow ?? picked;
   const job =
     kind === 'nonce_rivals' || kind === 'spent_nonce'
       ? 'delegated'
@@ -160,14 +187,42 @@ function makeScenario(random: Random, index: number, { run, loadMs, ...options }
   const version = !isVersion2 && random.chance(0.15) ? 1 : 2;
   return {
     id: `v${index}`,
-    // a payment without balance ends only when its authorization expires, so it starts early
-    atMs: random.between(0, poor ? 300 : loadMs),
+    // it takes long, so it starts early
+    atMs: random.between(0, slow ? 300 : options.loadMs),
     kind,
     job,
     version,
     option: version === 2 && random.chance(0.25) ? 1 : 0,
     frontRun: frontRunOf(random, kind),
     bodyBytes: random.chance(0.08) ? random.between(9_000, 60_000) : random.between(20, 400),
+  };
+}
+
+/** The scenarios that take long. A payment without balance ends only when its authorization expires. */
+function slowKinds({ run }: ScheduleOptions): readonly ScenarioKind[] {
+  return run % 3 === 2 ? ['poor', 'late_landing'] : [];
+}
+
+/** Who attacks in a siege; all others are honest. */
+const besiegers: readonly ScenarioKind[] = [
+  'provoker',
+  'provoker',
+  'unfunded',
+  'unfunded',
+  'unfunded',
+  'unfunded',
+];
+
+function makeSiegeScenario(random: Random, index: number, { loadMs }: ScheduleOptions): Scenario {
+  return {
+    id: `v${index}`,
+    atMs: random.between(0, loadMs),
+    kind: besiegers[index] ?? 'honest',
+    job: random.pick(['pushed', 'leased'] as const),
+    version: 2,
+    option: 0,
+    frontRun: undefined,
+    bodyBytes: random.between(20, 400),
   };
 }
 
@@ -189,10 +244,11 @@ function pickKind(random: Random): ScenarioKind {
 }
 
 /** The schedule as text, a line for each item. */
-export function describeSchedule({ strikes, databaseFaults, scenarios }: Schedule): string[] {
+export function describeSchedule({ strikes, databaseFaults, outages, scenarios }: Schedule): string[] {
   return [
     ...strikes.map(({ what, step, nth, ms }) => `${what} ${step}#${nth} (${ms} ms)`),
     ...databaseFaults.map(({ what, atMs }) => `${what} at ${atMs} ms`),
+    ...outages.map(({ atMs, forMs }) => `no answer of the chain's node from ${atMs} ms for ${forMs} ms`),
     ...scenarios.map(
       ({ id, atMs, kind, job, version, option, frontRun, bodyBytes }) =>
         `${id} at ${atMs} ms: ${kind}, ${job}, version ${version}, option ${option}, ${bodyBytes} bytes` +

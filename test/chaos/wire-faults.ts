@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Ambushes } from './ambushes.ts';
 import type { Freezer } from './freezer.ts';
 import type { GatewaySlot } from './gateway-process.ts';
+import type { Records } from './records.ts';
 import type { FaultInjector } from './fault-injector.ts';
 import type { StrikeHere } from './peers.ts';
 import type { Behave, Message } from './postgres-proxy.ts';
@@ -11,12 +13,16 @@ export interface WireParts {
   readonly strike: StrikeHere;
   readonly slot: Pick<GatewaySlot, 'kill' | 'freeze' | 'name'>;
   readonly freezer: Freezer;
+  readonly ambushes: Ambushes;
+  readonly records: Records;
 }
 
 /** Injects faults into a gateway's messages to the database, appends above all. */
 export function injectWireFaults(parts: WireParts): Behave {
   return async (message) => {
     if (!message.appends) return injectQueryFault(parts.faults, message);
+    noteStarts(parts.records, message);
+    if (await stall(parts, message)) return;
     const phases = [...phasesOf(message.appends)];
     for (const phase of phases) if (await parts.strike(`before_${phase}_append`)) return message.cut();
     for (const phase of phases) if (await strikeDuring(parts, phase, message)) return;
@@ -26,6 +32,27 @@ export function injectWireFaults(parts: WireParts): Behave {
     for (const phase of phases) if (await parts.strike(`after_${phase}_append`)) return message.cut();
     message.deliver();
   };
+}
+
+function noteStarts({ startSentAt }: Records, { appends, text }: Message): void {
+  if (!appends?.has('settlement_started')) return;
+  for (const [, nonce = ''] of text().matchAll(/"nonce":"(0x[0-9a-f]{64})"/g))
+    if (!startSentAt.has(nonce)) startSentAt.set(nonce, Date.now());
+}
+
+/** Stalls a planned append; its gateway gets the answer when it is sent at last. True when the message has been handled. */
+async function stall({ ambushes, faults, slot }: WireParts, message: Message): Promise<boolean> {
+  const stalled = ambushes.stallOf(message.text());
+  if (!stalled) return false;
+  faults.count('stalled append', `gateway ${slot.name}`);
+  try {
+    await stalled.over;
+    await message.send();
+  } finally {
+    stalled.end();
+  }
+  message.deliver();
+  return true;
 }
 
 /**

@@ -48,7 +48,8 @@ function* refusalsOfPaid({ records, transfers, payments, events }: Facts) {
     // a refusal that was true when it was sent is no violation: a third party landed the payment afterwards
     if (!landed.has(key) || records.landedLate.has(key) || !isOwnRequest(payment, presentation)) continue;
     for (const attempt of presentation.attempts.filter(isDefinite)) {
-      const isExcused = payment !== undefined && wasDecidedBefore(payment, presentation, attempt, refusals);
+      const isExcused =
+        payment !== undefined && wasDecidedBefore(records, payment, presentation, attempt, refusals);
       yield { presentation, attempt, isExcused };
     }
   }
@@ -86,12 +87,13 @@ function isRefusal(event: RecordedEvent): event is Refusal {
  * started the payment later. When the answer arrived after the start, the ledger must show that order.
  */
 function wasDecidedBefore(
+  { startSentAt }: Records,
   { started, stream }: RecordedPayment,
-  { version }: Presentation,
+  { version, signed }: Presentation,
   attempt: Attempt,
   refusals: readonly Refusal[],
 ): boolean {
-  if (attempt.endedAt < Date.parse(started.at)) return true;
+  if (attempt.endedAt < (startSentAt.get(signed.nonce) ?? 0)) return true;
   return refusals.some(({ seq, at, data }) => {
     const reported = 'code' in data ? data.code : data.reason;
     const isSame = reported === attempt.reason || reported === attempt.code;

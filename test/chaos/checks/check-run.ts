@@ -8,6 +8,7 @@ import type { Records } from '../records.ts';
 import type { Participants } from '../participants.ts';
 import type { Environment } from '../environment.ts';
 import { answerViolations, countExcused } from './answers.ts';
+import { salesViolations } from './sales.ts';
 import { moneyViolations } from './money.ts';
 import { recordedPayments } from './payments.ts';
 import { readTransfers } from './transfers.ts';
@@ -26,6 +27,8 @@ export interface CheckParts {
   readonly fromBlock: bigint;
   /** Work that was still open after the time-out. */
   readonly left: readonly string[];
+  /** Scenarios whose payment must succeed at once. */
+  readonly mustSell: readonly string[];
 }
 
 export interface Checked {
@@ -57,6 +60,7 @@ export async function checkRun(parts: CheckParts): Promise<Checked> {
   const violations = [
     ...moneyViolations(transfers, payments, records),
     ...answerViolations(facts),
+    ...salesViolations(records, parts.mustSell),
     ...workViolations(payments, events, runs),
     ...transitionViolations(events),
     ...[...faults, ...statsFaults(stats, events)].map(violation('ledger_unsound')),

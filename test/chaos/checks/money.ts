@@ -27,6 +27,8 @@ export function* moneyViolations(
       yield { kind: 'call_without_transfer', words: `${payment.key}: call ${payment.calls.join(', ')}` };
     }
     if (transfer) yield* evidenceViolations(payment, transfer);
+    else if (!records.validated.has(payment.key))
+      yield { kind: 'started_though_invalid', words: `${payment.key}: never called valid, and never used` };
   }
   yield* credentialViolations(payments);
 }

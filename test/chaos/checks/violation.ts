@@ -10,6 +10,8 @@ export type ViolationKind =
   | 'never_answered'
   | 'nonce_used_twice'
   | 'payment_id_used_twice'
+  | 'started_though_invalid'
+  | 'sales_stopped'
   | 'call_not_finished'
   | 'wrong_work'
   | 'ledger_unsound'
