@@ -5,7 +5,7 @@ import { sendAsStranger } from './stranger.ts';
 import { pay, type RunningScenario, sign } from './scenario-parts.ts';
 
 /** More than the failures that open the gateway's circuit to the facilitator. */
-const provocations = 8;
+const provocations = 20;
 /** The magic end of an ERC-6492 signature. */
 const erc6492End = '6492'.repeat(16);
 
@@ -19,12 +19,15 @@ export async function payWithoutMoney(running: RunningScenario): Promise<void> {
 export async function provokeFacilitator({ parts, random, request }: RunningScenario): Promise<void> {
   const offer = await askForOffer(parts, random, request);
   if (!offer) return;
-  for (let times = 0; times < provocations && !parts.deadline.aborted; times++) {
-    // new payers cost nothing
-    const payment = await signOffer(offer, { account: privateKeyToAccount(generatePrivateKey()) });
-    const { payload } = payment;
-    if (times % 2 === 0) parts.ambushes.provokeErrors(payload.authorization.nonce);
-    else payload.signature = `0x${'11'.repeat(96)}${erc6492End}`;
-    await sendAsStranger(random.pick(parts.urls), request, payment, parts.deadline);
-  }
+  const gateways = Array.from({ length: provocations }, () => random.pick(parts.urls));
+  await Promise.all(
+    gateways.map(async (gateway, index) => {
+      // new payers cost nothing
+      const payment = await signOffer(offer, { account: privateKeyToAccount(generatePrivateKey()) });
+      const { payload } = payment;
+      if (index % 2 === 0) parts.ambushes.provokeErrors(payload.authorization.nonce);
+      else payload.signature = `0x${'11'.repeat(96)}${erc6492End}`;
+      await sendAsStranger(gateway, request, payment, parts.deadline);
+    }),
+  );
 }

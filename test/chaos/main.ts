@@ -58,18 +58,29 @@ async function runPlain(options: ChaosOptions): Promise<boolean> {
   return reports.every(({ violations }) => violations.length === 0);
 }
 
-/** Runs a copy with a bug in it until an invariant breaks. The names of those that broke. */
-async function runPlanted(plant: Plant, options: Options): Promise<ReadonlySet<string>> {
+/** What broke while a bug was planted. */
+interface Hunt {
+  readonly broken: ReadonlySet<string>;
+  readonly runs: number;
+  readonly payments: number;
+}
+
+/** Runs a copy with a bug in it until an invariant breaks that should catch it. */
+async function runPlanted(plant: Plant, options: Options): Promise<Hunt> {
   const copy = makePlantedCopy(plant);
   try {
     say(`planted: ${plant.name}`);
     const reports = await makeRuns({
       ...options,
-      runs: options.runs ?? 15,
+      runs: options.runs ?? 20,
       root: copy.root,
       stopsAt: plant.caughtBy,
     });
-    return new Set(reports.flatMap(({ violations }) => violations.map(({ kind }) => kind)));
+    return {
+      broken: new Set(reports.flatMap(({ violations }) => violations.map(({ kind }) => kind))),
+      runs: reports.length,
+      payments: reports.reduce((sum, { payments }) => sum + payments.signed, 0),
+    };
   } finally {
     copy.remove();
   }
@@ -80,12 +91,11 @@ async function runAllPlanted(options: Options): Promise<boolean> {
   const lines: string[] = [];
   let areAllCaught = true;
   for (const plant of plants) {
-    const broken = await runPlanted(plant, options);
+    const { broken, runs, payments } = await runPlanted(plant, options);
     const isCaught = plant.caughtBy.some((kind) => broken.has(kind));
     areAllCaught &&= isCaught;
-    lines.push(
-      `${isCaught ? 'caught' : 'MISSED'}  ${plant.name}: ${[...broken].join(', ') || 'nothing broke'}`,
-    );
+    const found = `${isCaught ? 'caught' : 'MISSED'}  ${plant.name}: ${[...broken].join(', ') || 'nothing broke'}`;
+    lines.push(`${found}; seed ${options.seed}, run ${runs}, ${payments} payments`);
   }
   for (const line of lines) say(line);
   return areAllCaught;
@@ -97,7 +107,7 @@ async function run(options: Options): Promise<boolean> {
   if (options.plant === undefined) return runPlain({ ...options, runs: options.runs ?? 40 });
   const plant = plants.find(({ name }) => name === options.plant);
   if (!plant) throw new Error(`--plant is one of ${plants.map(({ name }) => name).join(', ')}`);
-  return (await runPlanted(plant, options)).size === 0;
+  return (await runPlanted(plant, options)).broken.size === 0;
 }
 
 try {

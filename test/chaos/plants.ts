@@ -175,4 +175,15 @@ export const plants: readonly Plant[] = [
     ],
     caughtBy: ['call_not_finished', 'settlement_left_open', 'never_answered'],
   },
+  {
+    name: 'one-client-opens-the-circuit',
+    edits: [
+      {
+        file: 'src/peers/facilitator/circuit-breaker.ts',
+        find: `(provokedBy === undefined || areIndependent())`,
+        replace: `(provokedBy === undefined || areIndependent() || isOpen === false)`,
+      },
+    ],
+    caughtBy: ['sales_stopped'],
+  },
 ];

@@ -199,19 +199,13 @@ function makeScenario(random: Random, index: number, options: ScheduleOptions): 
 }
 
 /** The scenarios that take long. A payment without balance ends only when its authorization expires. */
-function slowKinds({ run }: ScheduleOptions): readonly ScenarioKind[] {
-  return run % 3 === 2 ? ['poor', 'late_landing'] : [];
+function slowKinds({ run, processes }: ScheduleOptions): readonly ScenarioKind[] {
+  const stalled = processes > 1 && run % 4 === 1 ? (['stalled_failure'] as const) : [];
+  return run % 3 === 2 ? ['poor', 'late_landing', ...stalled] : stalled;
 }
 
 /** Who attacks in a siege; all others are honest. */
-const besiegers: readonly ScenarioKind[] = [
-  'provoker',
-  'provoker',
-  'unfunded',
-  'unfunded',
-  'unfunded',
-  'unfunded',
-];
+const besiegers: readonly ScenarioKind[] = ['provoker', 'provoker', 'provoker'];
 
 function makeSiegeScenario(random: Random, index: number, { loadMs }: ScheduleOptions): Scenario {
   return {
