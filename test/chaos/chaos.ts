@@ -4,7 +4,8 @@ import path from 'node:path';
 import type { ViolationKind } from './checks/violation.ts';
 import { createRandom } from './random.ts';
 import { makeRun, type RunReport } from './run.ts';
-import { describeSchedule, type ScenarioKind } from './schedule.ts';
+import { describeSchedule } from './describe-schedule.ts';
+import type { ScenarioKind } from './schedule.ts';
 import { gatewaySteps } from './steps.ts';
 import { startEnvironment } from './environment.ts';
 

@@ -9,7 +9,26 @@ export interface GatewayConfigValues {
   readonly secondToken: Address;
   readonly registry: Address;
   readonly payTo: Address;
+  readonly variant: ConfigVariant;
 }
+
+/** What may differ between two gateways of one ledger. */
+export interface ConfigVariant {
+  readonly markupBps: number;
+  readonly quoteTtlSecs: number;
+  readonly confirm: 'before' | 'after' | 'never';
+  /** Of requests to the facilitator: short, so that settlements become unknown within seconds. */
+  readonly timeoutMs: number;
+}
+
+export const usualConfig: ConfigVariant = {
+  markupBps: 200,
+  quoteTtlSecs: 300,
+  confirm: 'before',
+  timeoutMs: 1_500,
+};
+/** Nothing but a hostile client may delay a payment. */
+export const siegeConfig: ConfigVariant = { ...usualConfig, timeoutMs: 15_000 };
 
 /** The longest validity of a payer's signature; a payment that cannot be settled ends some seconds later. */
 const maxTimeoutSecs = 60;
@@ -27,16 +46,18 @@ eip712_version = "2"
 
 /** A configuration with short time-outs, so that settlements become unknown within seconds. */
 export function gatewayConfig(values: GatewayConfigValues): string {
-  const { port, facilitatorUrl, rpcUrl, pushUrl, payTo } = values;
+  const { port, facilitatorUrl, rpcUrl, pushUrl, payTo, variant } = values;
   return `
 bind_address = "127.0.0.1:${port}"
 facilitator_url = "${facilitatorUrl}"
-facilitator_verify_timeout_ms = 1_500
-facilitator_settle_timeout_ms = 1_500
+facilitator_verify_timeout_ms = ${variant.timeoutMs}
+facilitator_settle_timeout_ms = ${variant.timeoutMs}
 confirm_timeout_ms = 1_000
 max_timeout_secs = ${maxTimeoutSecs}
 rate_per_native_unit = "3200.00"
-markup_bps = 200
+markup_bps = ${variant.markupBps}
+quote_ttl_secs = ${variant.quoteTtlSecs}
+confirm = "${variant.confirm}"
 default_invocation_mode = "public_paid"
 
 [limits]

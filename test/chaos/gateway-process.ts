@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type GuardedChild, startGuardedChild } from './guarded-child.ts';
 
@@ -25,10 +26,13 @@ export interface GatewaySlotOptions {
   readonly root: string;
   readonly configFile: string;
   readonly databaseUrl: string;
+  /** It says how wrong the gateway's clock is: see clock-shift.mjs. */
+  readonly clockFile: string;
   /** Whether a gateway that does not come up may be excused: its database is away. */
   readonly isExcused: () => boolean;
 }
 
+const clockShift = path.join(import.meta.dirname, 'clock-shift.mjs');
 export const runnerToken = 'a-runner-token-of-the-chaos';
 
 export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
@@ -45,13 +49,19 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
       args: [
         '--import',
         './scripts/check-node.mjs',
+        '--import',
+        clockShift,
         'src/cli/tollbook.ts',
         'serve',
         '--config',
         options.configFile,
       ],
       cwd: options.root,
-      env: { DATABASE_URL: options.databaseUrl, CHAOS_RUNNER_TOKEN: runnerToken },
+      env: {
+        DATABASE_URL: options.databaseUrl,
+        CHAOS_RUNNER_TOKEN: runnerToken,
+        CHAOS_CLOCK_FILE: options.clockFile,
+      },
     });
     child = started;
     isKilled = false;

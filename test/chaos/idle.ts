@@ -43,22 +43,24 @@ export async function openCalls(owner: pg.Client, landedNonces: readonly string[
   );
 }
 
-/**
- * Moves the ledger's clock forward, so that leases and grace times of dead processes end at once.
- */
-export async function moveClock(owner: pg.Client, seconds: number): Promise<void> {
-  await owner.query(
-    `create or replace function tollbook.clock() returns timestamptz language sql volatile
-     as $$ select clock_timestamp() + interval '${seconds} seconds' $$`,
-  );
-}
-
 /** Makes the calls of failed payments due that landed late: their next check is up to two minutes away. */
 export async function hurryWatched(owner: pg.Client, landedNonces: readonly string[]): Promise<void> {
   await owner.query(
     `update tollbook.call set due_at = tollbook.clock() where status = 'watched' and due_at > tollbook.clock()
        and exists (select from unnest($1::text[]) as landed(nonce) where position(landed.nonce in call.payment) > 0)`,
     [landedNonces],
+  );
+}
+
+/**
+ * After a clock was ahead: gateways pull due times back once a minute, here it is done at once. Leases and repeated deliveries
+ * wait for as long as the clock was wrong, which a run does not.
+ */
+export async function pullDueTimes(owner: pg.Client): Promise<void> {
+  await owner.query(`select tollbook.pull_due_times(500)`);
+  await owner.query(
+    `update tollbook.call set due_at = tollbook.clock()
+     where (status = 'leased' or status = 'ready' and failures > 0) and due_at > tollbook.clock() + interval '15 minutes'`,
   );
 }
 

@@ -3,12 +3,14 @@ import path from 'node:path';
 import { freePort } from '../../src/devnet/ports.ts';
 import type { Address } from '../../src/domain/values/primitives.ts';
 import type { Ambushes } from './ambushes.ts';
+import type { Clocks } from './clocks.ts';
 import type { Records } from './records.ts';
 import type { Freezer } from './freezer.ts';
 import type { FrontRunner } from './front-runner.ts';
-import { gatewayConfig } from './gateway-config.ts';
+import { type ConfigVariant, gatewayConfig } from './gateway-config.ts';
 import { createGatewaySlot, type GatewaySlot, runnerToken } from './gateway-process.ts';
 import type { HttpProxy } from './http-proxy.ts';
+import type { Schedule } from './schedule.ts';
 import type { FaultInjector } from './fault-injector.ts';
 import {
   startFacilitatorProxy,
@@ -40,17 +42,18 @@ export interface ParticipantsOptions {
   readonly ambushes: Ambushes;
   readonly database: string;
   readonly payTo: Address;
-  readonly processes: number;
+  readonly schedule: Pick<Schedule, 'configs'>;
+  readonly clocks: Pick<Clocks, 'fileOf'>;
 }
 
 export async function startParticipants(parts: ParticipantsOptions): Promise<Participants> {
-  const { faults, processes } = parts;
+  const { faults, schedule } = parts;
   const proxies: (HttpProxy | PostgresProxy)[] = [];
   const pushPort = await freePort();
   const pusher = createRunnerSlot(['push', String(pushPort), runnerToken]);
   const gateways = await Promise.all(
-    Array.from({ length: processes }, (_, index) =>
-      startGatewayWithProxies(parts, index, pushPort, pusher, proxies),
+    schedule.configs.map((variant, index) =>
+      startGatewayWithProxies(parts, variant, index, pushPort, pusher, proxies),
     ),
   );
   let turn = 0;
@@ -71,6 +74,7 @@ export async function startParticipants(parts: ParticipantsOptions): Promise<Par
 /** One gateway with proxies of its own, so that each exchange belongs to a known gateway. */
 async function startGatewayWithProxies(
   parts: ParticipantsOptions,
+  variant: ConfigVariant,
   index: number,
   pushPort: number,
   pusher: RunnerSlot,
@@ -94,12 +98,13 @@ async function startGatewayWithProxies(
   const [token, secondToken] = environment.tokens;
   const { registry } = environment;
   const urls = { facilitatorUrl: facilitator.url, rpcUrl: rpc.url, pushUrl: push.url };
-  writeFileSync(configFile, gatewayConfig({ port, ...urls, token, secondToken, registry, payTo }));
+  writeFileSync(configFile, gatewayConfig({ port, ...urls, token, secondToken, registry, payTo, variant }));
   const slot: GatewaySlot = createGatewaySlot({
     name,
     url: `http://127.0.0.1:${port}`,
     root: environment.root,
     configFile,
+    clockFile: parts.clocks.fileOf(index),
     databaseUrl: `postgresql://postgres@127.0.0.1:${wire.port}/${database}`,
     // the gateway may end when the database is down or a fault cuts its connection
     isExcused: () => environment.postgres.isAway() || !faults.over.aborted,

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { privateKeyToAddress } from 'viem/accounts';
@@ -11,9 +12,11 @@ import type { Violation } from './checks/violation.ts';
 import { createFreezer, type Freezer } from './freezer.ts';
 import { createFrontRunner } from './front-runner.ts';
 import { createFaultInjector, type FaultInjector } from './fault-injector.ts';
-import { ageCall, hurryWatched, moveClock, openCalls, waitUntilIdle } from './idle.ts';
+import { createClocks, stepClock, type Clocks } from './clocks.ts';
+import { ageCall, hurryWatched, pullDueTimes, openCalls, waitUntilIdle } from './idle.ts';
 import { createRandom } from './random.ts';
-import { makeSchedule, type DatabaseFault, type Schedule, type ScheduleOptions } from './schedule.ts';
+import { makeSchedule } from './make-schedule.ts';
+import type { DatabaseFault, Schedule, ScheduleOptions } from './schedule.ts';
 import { runScenario } from './scenarios.ts';
 import type { Environment } from './environment.ts';
 
@@ -52,13 +55,13 @@ const faultTail = { min: 0.6, max: 3 };
 const settlesPerScenario = 0.7;
 /** Longer than a lease and than the time for which a settle of a dead process is left alone. */
 const clockStepSecs = 9;
-const idleTimeoutMs = 30_000;
+const idleTimeoutMs = 90_000;
 const hurryEveryMs = 1_000;
 const ageEveryMs = 300;
 
 /** One run: clients pay while faults happen; the faults end; when all work is done, ledger, chain and records are compared. */
 export async function makeRun(options: RunOptions): Promise<RunReport> {
-  const { environment, run, processes } = options;
+  const { environment, run } = options;
   const startedAt = performance.now();
   const random = createRandom(`${options.seed}/${run}`);
   const schedule = makeSchedule(random.fork('schedule'), options);
@@ -74,6 +77,9 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
   const deadline = new AbortController();
   const fromBlock = await createPublicClient({ transport: http(environment.chain.url) }).getBlockNumber();
   await environment.createDatabase(database);
+  const clocks = createClocks(environment.postgres.url(database), (index) =>
+    path.join(environment.dir, `${database}-${index + 1}.clock`),
+  );
   const participants = await startParticipants({
     environment,
     faults,
@@ -83,7 +89,8 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     ambushes,
     database,
     payTo,
-    processes,
+    schedule,
+    clocks,
   });
   try {
     await Promise.all(participants.gateways.map((gateway) => gateway.untilUp()));
@@ -110,6 +117,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
       ...schedule.databaseFaults.map((databaseFault) =>
         restartDatabase(databaseFault, environment, freezer, faults),
       ),
+      ...schedule.clockSteps.map((step) => stepClock(clocks, step, faults)),
     ]);
     const left = await waitUntilSettled({
       environment,
@@ -118,6 +126,8 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
       records,
       faults,
       freezer,
+      clocks,
+      hasClockSteps: schedule.clockSteps.length > 0,
       isLoadOver: () => isLoadOver,
     });
     deadline.abort();
@@ -188,6 +198,8 @@ interface SettleParts {
   readonly records: Records;
   readonly faults: FaultInjector;
   readonly freezer: Freezer;
+  readonly clocks: Clocks;
+  readonly hasClockSteps: boolean;
   readonly isLoadOver: () => boolean;
 }
 
@@ -199,6 +211,8 @@ async function waitUntilSettled({
   records,
   faults,
   freezer,
+  clocks,
+  hasClockSteps,
   isLoadOver,
 }: SettleParts): Promise<string[]> {
   faults.end();
@@ -215,10 +229,11 @@ async function waitUntilSettled({
       2_000,
       faults.trace,
     );
-    await moveClock(owner, clockStepSecs);
+    await clocks.setDatabase(clockStepSecs);
     const hurrying = setInterval(() => {
       // the connection ends with the wait
       hurryWatched(owner, landedLate(records)).catch(() => {});
+      if (hasClockSteps) pullDueTimes(owner).catch(() => {});
     }, hurryEveryMs);
     return await waitUntilIdle(
       async () => [

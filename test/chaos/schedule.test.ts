@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { drawFault } from './faults.ts';
 import { createRandom } from './random.ts';
-import { describeSchedule, makeSchedule } from './schedule.ts';
+import { describeSchedule } from './describe-schedule.ts';
+import { makeSchedule } from './make-schedule.ts';
 import { gatewaySteps } from './steps.ts';
 
 function scheduleOf(seed: string, run: number): string[] {

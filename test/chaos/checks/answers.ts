@@ -94,11 +94,13 @@ function wasDecidedBefore(
   refusals: readonly Refusal[],
 ): boolean {
   if (attempt.endedAt < (startSentAt.get(signed.nonce) ?? 0)) return true;
-  return refusals.some(({ seq, at, data }) => {
+  return refusals.some(({ seq, data }) => {
     const reported = 'code' in data ? data.code : data.reason;
     const isSame = reported === attempt.reason || reported === attempt.code;
     // a version 1 payment gets a quote of its own with each request
     const isOfQuote = version === 1 || data.quote_digest === stream;
-    return isSame && isOfQuote && seq < started.seq && Date.parse(at) >= attempt.sentAt - 1;
+    const isOfPayer =
+      !('payer' in data) || data.payer === undefined || data.payer === signed.payer.toLowerCase();
+    return isSame && isOfQuote && isOfPayer && seq < started.seq;
   });
 }

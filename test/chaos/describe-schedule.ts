@@ -1,0 +1,30 @@
+import type { Schedule } from './schedule.ts';
+
+/** The schedule as text, a line for each item. */
+export function describeSchedule({
+  strikes,
+  databaseFaults,
+  outages,
+  clockSteps,
+  configs,
+  scenarios,
+}: Schedule): string[] {
+  return [
+    ...strikes.map(({ what, step, nth, ms }) => `${what} ${step}#${nth} (${ms} ms)`),
+    ...databaseFaults.map(({ what, atMs }) => `${what} at ${atMs} ms`),
+    ...outages.map(({ atMs, forMs }) => `no answer of the chain's node from ${atMs} ms for ${forMs} ms`),
+    ...clockSteps.map(
+      ({ atMs, forMs, bySecs, of }) =>
+        `the clock of ${of === 'database' ? of : `gateway ${of + 1}`} is wrong by ${bySecs} s at ${atMs} ms for ${forMs} ms`,
+    ),
+    ...configs.map(
+      ({ markupBps, quoteTtlSecs, confirm }, index) =>
+        `gateway ${index + 1}: markup ${markupBps}, quotes for ${quoteTtlSecs} s, confirm ${confirm}`,
+    ),
+    ...scenarios.map(
+      ({ id, atMs, kind, job, version, option, frontRun, bodyBytes }) =>
+        `${id} at ${atMs} ms: ${kind}, ${job}, version ${version}, option ${option}, ${bodyBytes} bytes` +
+        (frontRun ? `, front-run ${frontRun}` : ''),
+    ),
+  ];
+}

@@ -1,0 +1,82 @@
+import { type ConfigVariant, usualConfig } from './gateway-config.ts';
+import type { Random } from './random.ts';
+import {
+  type ClockStep,
+  type DatabaseFault,
+  type Outage,
+  type ScheduleOptions,
+  siegeEvery,
+  type Strike,
+} from './schedule.ts';
+import { gatewaySteps, type Step } from './steps.ts';
+
+/** One half of the runs have the usual configuration, the others one of its own for each gateway. */
+export function makeConfigs(random: Random, { processes }: ScheduleOptions): ConfigVariant[] {
+  const isUsual = random.chance(0.5);
+  return Array.from({ length: processes }, () => {
+    const variant: ConfigVariant = {
+      ...usualConfig,
+      markupBps: random.pick([0, 200, 5_000]),
+      quoteTtlSecs: random.pick([3, 20, 300]),
+      confirm: random.pick(['before', 'before', 'after', 'never'] as const),
+    };
+    return isUsual ? usualConfig : variant;
+  });
+}
+
+export function makeClockSteps(random: Random, { processes, loadMs }: ScheduleOptions): ClockStep[] {
+  return (['database', random.between(0, processes - 1)] as const).flatMap((of) => {
+    const step = {
+      atMs: random.between(0, loadMs),
+      forMs: random.between(300, 1_500),
+      bySecs: random.pick([-7_200, -600, 20, 600, 7_200]),
+      of,
+    };
+    return random.chance(0.25) ? step : [];
+  });
+}
+
+export function makeOutages(random: Random, { loadMs }: ScheduleOptions, isSiege: boolean): Outage[] {
+  if (!isSiege && !random.chance(0.25)) return [];
+  return [{ atMs: random.between(0, loadMs >> 1), forMs: random.between(loadMs >> 1, loadMs) }];
+}
+
+/** Two kills a run, so that a few runs cover all steps. */
+export function makeStrikes(random: Random, { rotation, run }: ScheduleOptions): Strike[] {
+  const turn = run - Math.floor((run + 1) / siegeEvery);
+  const killed = [0, 1].flatMap((offset) => rotation[(2 * turn + offset) % rotation.length] ?? []);
+  const strikes: Strike[] = killed.map((step) => ({
+    step,
+    nth: random.between(1, 4),
+    what: 'kill_gateway',
+    ms: random.between(100, 1_500),
+  }));
+  const appends = gatewaySteps.filter((step) => step.endsWith('_append'));
+  const freeze = (step: Step, what: Strike['what']): Strike => ({
+    step,
+    nth: random.between(1, 4),
+    what,
+    ms: random.between(500, 2_500),
+  });
+  if (random.chance(0.6)) strikes.push(freeze(random.pick(appends), 'freeze_gateway'));
+  if (random.chance(0.4)) {
+    strikes.push(freeze(random.pick(appends.filter((step) => step.startsWith('during'))), 'freeze_backend'));
+  }
+  if (random.chance(0.5))
+    strikes.push({ step: 'leased', nth: random.between(1, 2), what: 'kill_runner', ms: 0 });
+  if (random.chance(0.4)) {
+    strikes.push({
+      step: 'pushed',
+      nth: random.between(1, 5),
+      what: 'kill_runner',
+      ms: random.between(0, 20),
+    });
+  }
+  return strikes;
+}
+
+export function makeDatabaseFaults(random: Random, { loadMs }: ScheduleOptions): DatabaseFault[] {
+  if (!random.chance(0.5)) return [];
+  const what = random.pick(['restart_postgres', 'crash_postgres'] as const);
+  return [{ atMs: random.between(loadMs >> 2, loadMs), what }];
+}

@@ -1,0 +1,79 @@
+import type { Random } from './random.ts';
+import type { Scenario, ScenarioKind, ScheduleOptions } from './schedule.ts';
+
+/** Shares of the scenario kinds, in per cent. The others take long, and are part of some runs only. */
+const kindShares: Partial<Record<ScenarioKind, number>> = {
+  honest: 33,
+  quitter: 13,
+  signs_again: 8,
+  twins: 11,
+  impostor: 6,
+  nonce_rivals: 12,
+  quote_rivals: 6,
+  exact: 6,
+  spent_nonce: 3,
+  spent_id: 2,
+};
+
+export function makeScenario(random: Random, index: number, options: ScheduleOptions): Scenario {
+  const slow = slowKinds(options)[index];
+  const picked = pickKind(random);
+  const kind = options.kind ?? slow ?? picked;
+  const job =
+    kind === 'nonce_rivals' || kind === 'spent_nonce'
+      ? 'delegated'
+      : random.pick(['pushed', 'pushed', 'leased', 'leased', 'delegated'] as const);
+  // a version 1 payment names no quote, has no id, and always uses the first token
+  const isVersion2 = kind === 'quote_rivals' || kind === 'spent_id';
+  const version = !isVersion2 && random.chance(0.15) ? 1 : 2;
+  return {
+    id: `v${index}`,
+    // it takes long, so it starts early
+    atMs: random.between(0, slow ? 300 : options.loadMs),
+    kind,
+    job,
+    version,
+    option: version === 2 && random.chance(0.25) ? 1 : 0,
+    frontRun: frontRunOf(random, kind),
+    bodyBytes: random.chance(0.08) ? random.between(9_000, 60_000) : random.between(20, 400),
+  };
+}
+
+/** The scenarios that take long. A payment without balance ends only when its authorization expires. */
+function slowKinds({ run, processes }: ScheduleOptions): readonly ScenarioKind[] {
+  const stalled = processes > 1 ? (['stalled_failure'] as const) : [];
+  return run % 3 === 2 ? ['poor', 'late_landing', ...stalled] : stalled;
+}
+
+/** Who attacks in a siege; all others are honest. */
+const besiegers: readonly ScenarioKind[] = ['provoker', 'provoker', 'provoker'];
+
+export function makeSiegeScenario(random: Random, index: number, { loadMs }: ScheduleOptions): Scenario {
+  return {
+    id: `v${index}`,
+    atMs: random.between(0, loadMs),
+    kind: besiegers[index] ?? 'honest',
+    job: random.pick(['pushed', 'leased'] as const),
+    version: 2,
+    option: 0,
+    frontRun: undefined,
+    bodyBytes: random.between(20, 400),
+  };
+}
+
+function frontRunOf(random: Random, kind: ScenarioKind): Scenario['frontRun'] {
+  if (kind === 'exact') return 'before_settle';
+  if (kind !== 'honest' && kind !== 'quitter' && kind !== 'twins') return undefined;
+  if (random.chance(0.08)) return 'before_settle';
+  // a payment that lands before anything is claimed, from a client that never asks again, leaves no trace to find
+  return kind !== 'quitter' && random.chance(0.06) ? 'before_verify' : undefined;
+}
+
+function pickKind(random: Random): ScenarioKind {
+  let rest = random.between(0, 99);
+  for (const [kind, share] of Object.entries(kindShares)) {
+    rest -= share;
+    if (rest < 0) return kind as ScenarioKind;
+  }
+  return 'honest';
+}
