@@ -46,7 +46,14 @@ function slowKinds({ run, processes }: ScheduleOptions): readonly ScenarioKind[]
 }
 
 /** Who attacks in a siege; all others are honest. */
-const besiegers: readonly ScenarioKind[] = ['provoker', 'provoker', 'provoker'];
+const besiegers: readonly ScenarioKind[] = [
+  'provoker',
+  'provoker',
+  'provoker',
+  'unfunded',
+  'unfunded',
+  'unfunded',
+];
 
 export function makeSiegeScenario(random: Random, index: number, { loadMs }: ScheduleOptions): Scenario {
   return {

@@ -113,6 +113,17 @@ export const plants: readonly Plant[] = [
     caughtBy: ['refused_though_paid'],
   },
   {
+    name: 'started-though-invalid',
+    edits: [
+      {
+        file: 'src/jobs/verify-payment.ts',
+        find: `return refusal(request, 'payment_use_unknown', { digest });`,
+        replace: `return verifiedBy('signature');`,
+      },
+    ],
+    caughtBy: ['started_though_invalid'],
+  },
+  {
     name: 'settled-again-without-a-fence',
     edits: [
       {
@@ -171,6 +182,12 @@ export const plants: readonly Plant[] = [
         find: `  stamp := greatest(moment, head.at);`,
         replace: `  stamp := greatest(moment, head.at);
   moment := stamp;`,
+      },
+      {
+        // otherwise such times are pulled back within a minute
+        file: 'migrations/functions/due_times.sql',
+        find: `clock() + interval '15 minutes' as longest`,
+        replace: `clock() + interval '15 years' as longest`,
       },
     ],
     caughtBy: ['call_not_finished', 'settlement_left_open', 'never_answered'],
