@@ -27,13 +27,15 @@ create table tollbook.lane (
   at timestamptz not null,
   -- calls that are pending, ready or leased: compared with the outbox limit without counting rows
   open_calls bigint not null,
+  -- those of them that are pending: their money is not proven
+  unsettled_calls bigint not null,
   -- set while the ledger is known to have lost events: nothing is appended
   halt_reason text,
   halt_known_seq bigint,
   halt_found_seq bigint,
   halted_at timestamptz
 ) with (fillfactor = 10);
-insert into tollbook.lane values (1, 0, '-infinity', 0);
+insert into tollbook.lane values (1, 0, '-infinity', 0, 0);
 
 -- Exact: updated in the transaction of the events they count, under the lane's lock.
 create table tollbook.lane_counter (

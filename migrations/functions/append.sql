@@ -227,15 +227,20 @@ begin
       open_calls = head.open_calls + (
         select count(*) filter (where op in ('add', 'requeue') or op = 'release' and call_status = 'watched')
           - count(*) filter (where op in ('complete', 'watch', 'dead_letter') or op = 'remove' and call_status = 'pending')
+        from decided where outcome = 'ok'),
+      unsettled_calls = head.unsettled_calls + (
+        select count(*) filter (where op in ('add', 'suspend'))
+          - count(*) filter (where op in ('release', 'watch', 'remove') and call_status = 'pending')
         from decided where outcome = 'ok')
     where lane_id = p_lane
-    returning seq, open_calls
+    returning seq, open_calls, unsettled_calls
   )
   select json_build_object(
     'at', stamp_text,
     'clock_ms', (extract(epoch from moment) * 1000)::bigint,
     'seq', (select seq from advanced),
     'open_calls', (select open_calls from advanced),
+    'unsettled_calls', (select unsettled_calls from advanced),
     'results', coalesce((
       select json_agg(
         case decided.outcome

@@ -11,6 +11,7 @@ export const limitsShape = {
   /** Of one gateway to all clients together; 0 switches the limit off. */
   quotes_per_second: wholeNumber(0, 1_000_000).default(200),
   max_outstanding_calls: wholeNumber(1, 100_000_000).default(10_000),
+  max_unsettled_calls: wholeNumber(1, 100_000_000).default(5_000),
   max_in_flight_requests: wholeNumber(1, 1_000_000).default(2_000),
 } as const;
 

@@ -87,9 +87,10 @@ async function checkVerified(
     }
   }
   if (context.stopping()) return enqueueFailed(job, digest, 'stopping');
-  if (context.lane.state.openCalls >= context.config.limits.maxOutstandingCalls) {
-    return enqueueFailed(job, digest, 'outbox_full');
-  }
+  const { openCalls, unsettledCalls } = context.lane.state;
+  const { maxOutstandingCalls, maxUnsettledCalls } = context.config.limits;
+  if (openCalls >= maxOutstandingCalls) return enqueueFailed(job, digest, 'outbox_full');
+  if (unsettledCalls >= maxUnsettledCalls) return enqueueFailed(job, digest, 'too_many_unsettled');
   // verification took time: settling must still fit into the authorization
   const late = windowError(payment.validAfter, payment.validBefore, paymentWindow(context, nowSecs(context)));
   if (late && landing.kind !== 'landed') {

@@ -75,20 +75,18 @@ export function presentReadiness({ facilitator, lane }: JobsContext, checked: Re
 }
 
 async function checkOutbox(context: JobsContext) {
-  const { openCalls } = context.lane.state;
-  const { maxOutstandingCalls } = context.config.limits;
+  const { openCalls, unsettledCalls } = context.lane.state;
+  const { maxOutstandingCalls, maxUnsettledCalls } = context.config.limits;
   try {
     const oldest = await oldestDueMs(context.pool);
-    const full = openCalls >= maxOutstandingCalls;
-    const late = oldest > lateMs;
-    const detail = full
-      ? `full: ${openCalls} calls`
-      : late
-        ? 'due calls are not taken by runners'
-        : undefined;
+    const details = [
+      ...(openCalls >= maxOutstandingCalls ? [`full: ${openCalls} calls`] : []),
+      ...(unsettledCalls >= maxUnsettledCalls ? [`full: ${unsettledCalls} payments without an outcome`] : []),
+      ...(oldest > lateMs ? ['due calls are not taken by runners'] : []),
+    ];
     const check = {
-      ok: !full && !late,
-      ...(detail ? { detail } : {}),
+      ok: details.length === 0,
+      ...(details.length > 0 ? { detail: details.join('; ') } : {}),
       open_calls: openCalls,
       oldest_due_ms: oldest,
     };

@@ -166,11 +166,11 @@ export function callerDenied(
   return { kind: 'refusal', code, record };
 }
 
-/** The outbox or the lane is full, or the gateway is shutting down. */
+/** The outbox or the lane is full, too many payments have no known outcome, or the gateway is shutting down. */
 export function enqueueFailed(
   job: Job,
   digest: Hex,
-  reason: 'stopping' | 'outbox_full' | 'lane_full',
+  reason: 'stopping' | 'outbox_full' | 'too_many_unsettled' | 'lane_full',
 ): ErrorRefusal {
   const data = { reason, service_id: job.serviceId, job_index: job.jobIndex, quote_digest: digest };
   const record: RefusalRecord = { kind: 'in_request', event: { type: 'enqueue_failed', data } };

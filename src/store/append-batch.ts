@@ -175,6 +175,7 @@ export interface BatchAnswer {
   readonly clock_ms: number;
   readonly seq: number;
   readonly open_calls: number;
+  readonly unsettled_calls: number;
   readonly results: readonly (AppendOutcome | CreditOutcome | { readonly outcome: 'deferred' })[];
 }
 

@@ -34,6 +34,8 @@ export interface LaneState {
   readonly seq: number;
   /** Calls that are pending, ready or leased. */
   readonly openCalls: number;
+  /** Those of them that are pending: their money is not proven. */
+  readonly unsettledCalls: number;
   /** The database's clock minus this process's, in milliseconds. */
   readonly clockOffsetMs: number;
   /** Since when batches fail; undefined while the lane works. */
@@ -88,7 +90,7 @@ class FlushedLane implements Lane {
   readonly #options: LaneOptions;
   readonly #recordsHalt = new AbortController();
   readonly #brokenSince = new Map<Flusher, number>();
-  #latest = { seq: 0, openCalls: 0, clockOffsetMs: 0 };
+  #latest = { seq: 0, openCalls: 0, unsettledCalls: 0, clockOffsetMs: 0 };
   #scheduled = false;
   #closing = false;
   #closed = false;
@@ -221,7 +223,8 @@ class FlushedLane implements Lane {
     if (answer.seq < this.#latest.seq) return;
     // the answer to a batch that was sent again may be old, and so is its time
     const clockOffsetMs = atOnce ? answer.clock_ms - Date.now() : this.#latest.clockOffsetMs;
-    this.#latest = { seq: answer.seq, openCalls: answer.open_calls, clockOffsetMs };
+    const { seq, open_calls: openCalls, unsettled_calls: unsettledCalls } = answer;
+    this.#latest = { seq, openCalls, unsettledCalls, clockOffsetMs };
   }
 
   #settle(batch: readonly Waiting[], answer: BatchAnswer): void {

@@ -145,6 +145,7 @@ export const ledgerTables = {
     seq: bigint,
     at: timestamp,
     open_calls: bigint,
+    unsettled_calls: bigint,
     halt_reason: nullable(text),
     halt_known_seq: nullable(bigint),
     halt_found_seq: nullable(bigint),

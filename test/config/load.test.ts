@@ -61,6 +61,7 @@ invocation_mode = "public_paid"
         quotesPerSecond: 200,
         requestsPerMinute: 600,
         maxOutstandingCalls: 10_000,
+        maxUnsettledCalls: 5_000,
         maxInFlightRequests: 2_000,
       },
       delivery: {

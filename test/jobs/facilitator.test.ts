@@ -14,11 +14,11 @@ const job = '/x402/jobs/1/0';
 const price = 3_264_000n;
 const quick = 'facilitator_verify_timeout_ms = 300\nfacilitator_settle_timeout_ms = 1000';
 
-async function behindProxy(top = quick) {
+async function behindProxy(top = quick, tables = '') {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
   onTestFinished(() => proxy.close());
   const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain, facilitatorUrl: proxy.url, top });
+  const gateway = await startTestGateway({ database, chain, facilitatorUrl: proxy.url, top, tables });
   return { proxy, database, gateway };
 }
 
@@ -231,6 +231,24 @@ test('if the outbox is full nothing is charged', async () => {
   expect(answer.headers.get('retry-after')).not.toBeNull();
   expect(await chain.balance(payTo)).toBe(before);
   expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, enqueue_failed: 1 });
+});
+
+test('if too many payments have no known outcome, the next is refused before money moves', async () => {
+  const { proxy, database, gateway } = await behindProxy(
+    '',
+    '[limits]\nmax_unsettled_calls = 2\nrequests_per_minute = 0',
+  );
+  // calls that wait for a runner do not count
+  for (let i = 0; i < 3; i++) expect((await payFor(gateway, job)).status).toBe(202);
+  proxy.faults.settle = 'server_error';
+  for (let i = 0; i < 2; i++)
+    expect(await payFor(gateway, job)).toMatchObject({ status: 503, json: { code: 'settlement_pending' } });
+  const before = await chain.balance(payTo);
+  expect(await payFor(gateway, job)).toMatchObject({ status: 503, json: { code: 'enqueue_failed' } });
+  expect(await chain.balance(payTo)).toBe(before);
+  const refused = (await allEvents(database.db)).find(({ type }) => type === 'enqueue_failed');
+  expect(refused?.data).toMatchObject({ reason: 'too_many_unsettled' });
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
 test('a gateway that shuts down finishes the payment it started', async () => {

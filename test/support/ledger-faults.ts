@@ -33,11 +33,14 @@ export async function ledgerFaults(
   const counted = Object.fromEntries(rows.rows.map(({ type, count }) => [type, Number(count)]));
   faults.push(...differences('the counter of events', counted, Object.fromEntries(countOf)));
 
-  const open = await owner.query<{ open_calls: string; rows: string }>(
-    `select open_calls, (select count(*) from tollbook.call where status not in ('dead', 'watched')) as rows from tollbook.lane`,
+  const open = await owner.query<{ lane: string; actual: string }>(
+    `select open_calls || ' open and ' || unsettled_calls || ' unsettled calls' as lane, (
+      select count(*) filter (where status not in ('dead', 'watched')) || ' open and '
+        || count(*) filter (where status = 'pending') || ' unsettled calls' from tollbook.call) as actual
+    from tollbook.lane`,
   );
-  const { open_calls: stored, rows: actual } = open.rows[0] ?? {};
-  if (stored !== actual) faults.push(`the lane counts ${stored} open calls, and there are ${actual}`);
+  const { lane, actual } = open.rows[0] ?? {};
+  if (lane !== actual) faults.push(`the lane counts ${lane}, and there are ${actual}`);
   return { events, faults };
 }
 
