@@ -65,7 +65,7 @@ async function createContext(parts: Parts, releases: Releases): Promise<JobsCont
     ...releases,
     config,
     settings,
-    catalog: createCatalog(settings),
+    catalog: createCatalog(settings, config.topUps),
     earlierPrices: earlierPricesOf(await readRecentOffers(ledger.pool, settings.quoteTtlSecs)),
     publicUrl,
     lookup: createPaymentLookup(ledger.pool),
@@ -119,7 +119,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
         ...context,
         config: next,
         settings,
-        catalog: createCatalog(settings),
+        catalog: createCatalog(settings, next.topUps),
         chains: openChains(settings, context.chains),
       };
       return {

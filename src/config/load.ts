@@ -78,7 +78,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
     jobs: jobs.whole,
     chat,
     spend: isChatOn ? spend : undefined,
-    topUps: isChatOn ? topUps : [],
+    topUps: isJobsOn ? topUps : [],
     identity,
     runners,
     limits,

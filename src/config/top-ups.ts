@@ -16,17 +16,16 @@ type TopUpTable = Table<typeof shape>;
 
 /** A priced job that adds its payment to the payer's credit; no runner gets its calls. */
 export interface TopUpConfig extends JobId {
-  /** Units of the currency that a token is worth, by symbol; one where it is not named. */
+  /** Units of the currency that a token is worth, by symbol. A token that is not named buys no credit. */
   readonly currencyPerToken: Readonly<Record<string, Rate>>;
 }
 
-/** A token is worth one unit of the currency. */
-const par: Rate = { numerator: 1n, scale: 0 };
-
-/** What one token is worth in the currency. */
-export function currencyPerToken(topUp: Pick<TopUpConfig, 'currencyPerToken'>, symbol: string): Rate {
-  const rates = topUp.currencyPerToken;
-  return (Object.hasOwn(rates, symbol) ? rates[symbol] : undefined) ?? par;
+/** Units of the currency that a token is worth; undefined where it buys no credit. */
+export function currencyPerToken(
+  { currencyPerToken: rates }: Pick<TopUpConfig, 'currencyPerToken'>,
+  symbol: string,
+): Rate | undefined {
+  return Object.hasOwn(rates, symbol) ? rates[symbol] : undefined;
 }
 
 /** Reads `[[top_ups]]`. Returns the valid ones; mistakes in the others are reported. */
@@ -80,8 +79,11 @@ function readRates(
   report: Report,
 ): Readonly<Record<string, Rate>> {
   const raw = values.currencyPerToken;
-  if (raw === undefined) return {};
   const keyAt = [...at, 'currency_per_token'];
+  if (raw === undefined) {
+    report.mistake(keyAt, 'is missing: it says what a token is worth, such as { USDC = "1" }');
+    return {};
+  }
   if (!isTable(raw)) {
     report.mistake(keyAt, 'must be a table of rates by symbol, such as { EURC = "1.08" }');
     return {};
@@ -94,6 +96,10 @@ function readRates(
     if (!symbols.has(symbol))
       report.mistake([...keyAt, symbol], `is not an accepted token: those are ${[...symbols].join(', ')}`);
   }
+  for (const symbol of symbols)
+    if (!Object.hasOwn(raw, symbol))
+      report.warning(keyAt, `has no rate for ${symbol}, which buys no credit here`);
+  if (symbols.size > 0 && rates.length === 0) report.mistake(keyAt, 'has no rate for any accepted token');
   return Object.fromEntries(rates);
 }
 
@@ -131,14 +137,17 @@ function checkWorth(at: Path, topUp: TopUpConfig, { tokens, prices }: JobsTables
   if (priceWei === undefined) return;
   for (const token of tokens) {
     const micros = worthOf(topUp, token, priceWei);
+    if (micros === undefined) continue;
     if (micros === 0n) report.mistake(at, `the price in ${token.symbol} is worth no credit`);
     if (micros > BigInt(Number.MAX_SAFE_INTEGER))
       report.mistake(at, `the price in ${token.symbol} is worth more credit than an account can hold`);
   }
 }
 
-function worthOf(topUp: TopUpConfig, token: AcceptedToken, priceWei: bigint): bigint {
+function worthOf(topUp: TopUpConfig, token: AcceptedToken, priceWei: bigint): bigint | undefined {
   const { ratePerNativeUnit, decimals, markupBps, symbol } = token;
+  const worth = currencyPerToken(topUp, symbol);
+  if (!worth) return undefined;
   const atoms = tokenAmount(priceWei, ratePerNativeUnit, decimals, markupBps);
-  return topUpMicros(atoms, decimals, currencyPerToken(topUp, symbol));
+  return topUpMicros(atoms, decimals, worth);
 }

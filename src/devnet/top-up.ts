@@ -4,7 +4,7 @@ export const topUpTables = `
 [[top_ups]]
 service_id = 9
 job_index = 0
-currency_per_token = { EURC = "1.08" }
+currency_per_token = { USDC = "1", EURC = "1.08" }
 
 [job_prices.9]
 0 = "3063725490196078" # 10.000000 USDC

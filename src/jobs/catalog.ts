@@ -1,9 +1,12 @@
-import type { JobInput, JobPolicy, JobsConfig } from '../config/config.ts';
+import type { JobInput, JobPolicy, JobsConfig, TopUpConfig } from '../config/config.ts';
+import { currencyPerToken } from '../config/top-ups.ts';
+import { topUpMicros } from '../domain/credit/top-up.ts';
 import { tokenAmount } from '../domain/values/amount.ts';
 import { compileSchema, type InputCheck } from '../domain/payments/job-input.ts';
 import { type AuthMode, type InvocationMode, type JobId, jobKey } from '../domain/payments/job.ts';
 import type { Address } from '../domain/values/primitives.ts';
 import type { SettlementOption } from '../domain/payments/quote.ts';
+import type { AcceptedToken } from '../domain/values/token.ts';
 
 /** How a job's callers are authenticated, and which contract permits them. */
 export interface Restriction {
@@ -26,7 +29,8 @@ export interface Job extends JobId {
 /** All jobs with a price, by `jobKey()`, for one configuration. */
 export type Catalog = ReadonlyMap<string, Job>;
 
-export function createCatalog(config: JobsConfig): Catalog {
+export function createCatalog(config: JobsConfig, topUps: readonly TopUpConfig[]): Catalog {
+  const selling = new Map(topUps.map((topUp) => [jobKey(topUp), topUp]));
   const jobs = new Map<string, Job>();
   for (const [key, priceWei] of config.jobPrices) {
     const [serviceId, jobIndex] = key.split('/').map(Number) as [number, number];
@@ -38,26 +42,36 @@ export function createCatalog(config: JobsConfig): Catalog {
       restriction: policy && restrictionOf(policy),
       priceWei,
       input: policy?.input && withCheck(policy.input),
-      options: config.acceptedTokens.map((token) => ({
-        network: token.network,
-        transferMethod: token.transferMethod,
-        asset: token.asset,
-        symbol: token.symbol,
-        decimals: token.decimals,
-        amount: tokenAmount(priceWei, token.ratePerNativeUnit, token.decimals, token.markupBps),
-        payTo: token.payTo,
-        eip712Name: token.eip712Name,
-        eip712Version: token.eip712Version,
-      })),
+      options: config.acceptedTokens.flatMap((token) => optionsOf(token, priceWei, selling.get(key))),
     });
   }
   return jobs;
+}
+
+/** The option of a token; none where the job sells credit and the token's worth is not configured. */
+function optionsOf(
+  token: AcceptedToken,
+  priceWei: bigint,
+  topUp: TopUpConfig | undefined,
+): readonly SettlementOption[] {
+  const { network, transferMethod, asset, symbol, decimals, payTo, eip712Name, eip712Version } = token;
+  const amount = tokenAmount(priceWei, token.ratePerNativeUnit, decimals, token.markupBps);
+  const terms = { network, transferMethod, asset, symbol, decimals, amount };
+  const option = { ...terms, payTo, eip712Name, eip712Version };
+  if (!topUp) return [option];
+  const rate = currencyPerToken(topUp, symbol);
+  return rate ? [{ ...option, creditMicros: topUpMicros(amount, decimals, rate) }] : [];
 }
 
 function restrictionOf({ authMode, netRpcUrl, netContract }: JobPolicy): Restriction | undefined {
   return authMode && netRpcUrl && netContract
     ? { authMode, rpcUrl: netRpcUrl, contract: netContract }
     : undefined;
+}
+
+/** Whether payments for a job buy credit. */
+export function sellsCredit({ options }: Job): boolean {
+  return options.some(({ creditMicros }) => creditMicros !== undefined);
 }
 
 /** Whether a job can be bought. */

@@ -5,6 +5,8 @@ import type { Catalog } from './catalog.ts';
 
 interface EarlierPrice {
   readonly priceWei: bigint;
+  /** What it bought, where the job sold credit. */
+  readonly creditMicros: bigint | undefined;
   /** Unix seconds. */
   readonly untilSecs: number;
 }
@@ -19,7 +21,8 @@ export type EarlierPrices = ReadonlyMap<string, EarlierPrice>;
 export function earlierPricesOf(offers: readonly RecentOffer[]): EarlierPrices {
   const prices = new Map<string, EarlierPrice>();
   for (const { priceWei, options, untilSecs, ...job } of offers) {
-    for (const option of options) add(prices, termsKey(job, optionFromJson(option)), { priceWei, untilSecs });
+    for (const option of options.map(optionFromJson))
+      add(prices, termsKey(job, option), { priceWei, creditMicros: option.creditMicros, untilSecs });
   }
   return prices;
 }
@@ -34,20 +37,21 @@ export function withReplaced(
   const next = new Map([...prices].filter(([, { untilSecs }]) => untilSecs > nowSecs));
   for (const job of replaced.values()) {
     const price = { priceWei: job.priceWei, untilSecs: nowSecs + ttlSecs };
-    for (const option of job.options) add(next, termsKey(job, option), price);
+    for (const option of job.options)
+      add(next, termsKey(job, option), { ...price, creditMicros: option.creditMicros });
   }
   return next;
 }
 
 /** The price of a job whose quotes with these terms have not all expired. */
-export function findEarlierPriceWei(
+export function findEarlierPrice(
   prices: EarlierPrices,
   job: JobId,
   option: SettlementOption,
   nowSecs: number,
-): bigint | undefined {
+): Pick<EarlierPrice, 'priceWei' | 'creditMicros'> | undefined {
   const price = prices.get(termsKey(job, option));
-  return price && price.untilSecs > nowSecs ? price.priceWei : undefined;
+  return price && price.untilSecs > nowSecs ? price : undefined;
 }
 
 function add(prices: Map<string, EarlierPrice>, key: string, price: EarlierPrice): void {

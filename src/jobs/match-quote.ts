@@ -7,9 +7,9 @@ import { optionFromJson, quoteDigest, quoteToData, type SettlementOption } from 
 import { emptyQuoteState, foldQuote, isOpen, type QuoteState } from '../domain/payments/quote-state.ts';
 import { facilitatorMarginSecs } from '../domain/payments/facilitator-margin.ts';
 import type { StreamReading } from '../store/streams.ts';
-import type { Job } from './catalog.ts';
+import { type Job, sellsCredit } from './catalog.ts';
 import { type JobsContext, nowSecs } from './context.ts';
-import { findEarlierPriceWei } from './earlier-prices.ts';
+import { findEarlierPrice } from './earlier-prices.ts';
 import type { BoundRequest } from './job-request.ts';
 import { newQuote } from './quote-job.ts';
 import { type JobRefusal, refusal, rejectedPayment } from './refusal.ts';
@@ -64,7 +64,9 @@ function matchNamedQuote(
     return rejectedPayment(job, { ...named, reason: 'unknown_quote' });
   }
   const option = matchOption(decoded, quote.options.map(optionFromJson));
-  if (!option) return rejectedPayment(job, { ...named, reason: 'matches_no_option' });
+  // a quote from before the job sold credit, or from when it did
+  if (!option || sellsCredit(job) !== (option.creditMicros !== undefined))
+    return rejectedPayment(job, { ...named, reason: 'matches_no_option' });
   if (!isOpen(state, readAt)) {
     if (quote.expires_at > readAt) return refusal(request, 'quote_in_use', { digest });
     return rejectedPayment(job, { ...named, reason: 'quote_expired' }, 'quote_expired');
@@ -84,7 +86,7 @@ function matchOwnQuote(context: JobsContext, job: Job, decoded: DecodedPayment):
   if (!offered) return rejectedPayment(job, { stage: 'match', reason: 'matches_no_option' });
   const now = nowSecs(context);
   const window = paymentWindow(context, now);
-  let [option, priceWei] = [offered, job.priceWei];
+  let [option, priceWei]: [SettlementOption, bigint] = [offered, job.priceWei];
   let payment = checkPayment(decoded, option, window);
   if ('invalid' in payment && payment.invalid === 'authorization_value_mismatch') {
     const earlier = earlierTerms(context, job, offered, decoded.payload.value);
@@ -106,9 +108,11 @@ function earlierTerms(
   offered: SettlementOption,
   value: string,
 ): { option: SettlementOption; priceWei: bigint } | undefined {
-  const option = { ...offered, amount: BigInt(value) };
-  const priceWei = findEarlierPriceWei(context.earlierPrices, job, option, nowSecs(context));
-  return priceWei === undefined ? undefined : { option, priceWei };
+  const { creditMicros: _, ...option } = { ...offered, amount: BigInt(value) };
+  const earlier = findEarlierPrice(context.earlierPrices, job, option, nowSecs(context));
+  if (!earlier || sellsCredit(job) !== (earlier.creditMicros !== undefined)) return undefined;
+  const { priceWei, creditMicros } = earlier;
+  return { option: creditMicros === undefined ? option : { ...option, creditMicros }, priceWei };
 }
 
 /** The times a payment must fit into now, settling included. */

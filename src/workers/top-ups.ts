@@ -1,9 +1,7 @@
 import type { Config, TopUpConfig } from '../config/config.ts';
-import { currencyPerToken } from '../config/top-ups.ts';
 import { creditText } from '../domain/credit/price.ts';
-import { jobKey } from '../domain/payments/job.ts';
-import { foldQuote, type PaymentState, paymentOf, type QuoteState } from '../domain/payments/quote-state.ts';
-import { topUpMicros } from '../domain/credit/top-up.ts';
+import { foldQuote, type PaymentState, paymentOf } from '../domain/payments/quote-state.ts';
+import { creditOf } from '../domain/payments/quote.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import { type AttemptOutcome, isExhausted, recordAttempt } from '../jobs/record-attempt.ts';
 import { hasToppedUp, type PaidTopUp, reverseTopUp, topUp } from '../top-ups/top-up.ts';
@@ -92,7 +90,7 @@ async function serveTopUp(work: TopUps, call: CallLease): Promise<void> {
   const before = await look(work, call);
   if (!before || before.standing === 'failed') return endUnpaid(work, call, before?.reason);
   if (before.standing === 'open') return giveBack(work, call);
-  const given = await topUp(work, before.paid, before.worthMicros);
+  const given = await topUp(work, before.paid, before.creditMicros);
   if (given.kind === 'refused') return end(work, call, { kind: 'dead', reason: 'credit_refused' });
   // the payment may have failed while its credit was given: nothing else would reverse that credit
   const after = await look(work, call);
@@ -113,18 +111,20 @@ async function serveTopUp(work: TopUps, call: CallLease): Promise<void> {
 }
 
 type Look =
-  | { readonly standing: 'paid'; readonly paid: PaidTopUp; readonly worthMicros: bigint }
+  | { readonly standing: 'paid'; readonly paid: PaidTopUp; readonly creditMicros: bigint }
   /** The payment's outcome is open, or not yet confirmed on the chain. */
   | { readonly standing: 'open' }
-  /** The payment failed, was refunded, or is due as a refund. */
-  | { readonly standing: 'failed'; readonly reason: 'settlement_failed' | 'refunded' | 'dead_lettered' };
+  /** The payment failed, was refunded, is due as a refund, or bought no credit by its quote. */
+  | {
+      readonly standing: 'failed';
+      readonly reason: 'settlement_failed' | 'refunded' | 'dead_lettered' | 'quote_without_credit';
+    };
 
 /** The state of a call's payment in the ledger; undefined when no payment has this call. */
 async function look(work: TopUps, { callId, quoteDigest }: CallLease): Promise<Look | undefined> {
   const state = foldQuote((await readStream(work.pool, quoteDigest)).events);
   const known = state.payments.find(({ call }) => call?.callId === callId);
-  const job = topUpOf(work, state);
-  if (!known || !job) return undefined;
+  if (!known || !state.quote) return undefined;
   if (known.status === 'settlement_failed') return { standing: 'failed', reason: known.status };
   if (known.refunded) return { standing: 'failed', reason: 'refunded' };
   // another process gave the call up, so its payment is due as a refund
@@ -132,13 +132,10 @@ async function look(work: TopUps, { callId, quoteDigest }: CallLease): Promise<L
   if (known.status !== 'settled' || !isConfirmed(work, known)) return { standing: 'open' };
   const { network, asset, symbol, decimals, amount: atoms, payer } = known.payment;
   const paid = { call_id: callId, quote_digest: quoteDigest, network, asset, symbol, decimals, atoms, payer };
-  const worthMicros = topUpMicros(BigInt(atoms), decimals, currencyPerToken(job, symbol));
-  return { standing: 'paid', paid, worthMicros };
-}
-
-function topUpOf({ topUps }: TopUps, { quote }: QuoteState): TopUpConfig | undefined {
-  const key = quote && jobKey({ serviceId: quote.service_id, jobIndex: quote.job_index });
-  return topUps.find((job) => jobKey(job) === key);
+  const creditMicros = creditOf(state.quote, known.payment);
+  // issued by a gateway that does not sell credit for this job
+  if (creditMicros === undefined) return { standing: 'failed', reason: 'quote_without_credit' };
+  return { standing: 'paid', paid, creditMicros };
 }
 
 function isConfirmed({ confirm }: TopUps, { settled }: PaymentState): boolean {

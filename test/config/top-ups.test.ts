@@ -17,7 +17,8 @@ max_output_tokens = 1024
 const both = 'features = ["jobs", "chat"]';
 const policy = (mode: string, more = '') =>
   `[[job_policies]]\nservice_id = 9\njob_index = 0\ninvocation_mode = "${mode}"\n${more}`;
-const topUp = (more = '') => `[[top_ups]]\nservice_id = 9\njob_index = 0\n${more}\n`;
+const topUp = (more = 'currency_per_token = { USDC = "1" }') =>
+  `[[top_ups]]\nservice_id = 9\njob_index = 0\n${more}\n`;
 const price = (wei: string) => `[job_prices.9]\n0 = "${wei}"\n`;
 
 interface Parts {
@@ -43,15 +44,13 @@ const unproven = (top: string) =>
 const wrongsOf = (parts: Parts) => wrongs(config(parts), {}, variables);
 
 describe('top-ups', () => {
-  it('are jobs at par or at a rate, and need no runner', async () => {
+  it('are jobs at a rate, and need no runner', async () => {
     const text = config({ topUps: topUp('currency_per_token = { USDC = "1.25" }') });
     const { config: read, warnings } = await parse(text, {}, variables);
     expect(read.topUps).toEqual([
       { serviceId: 9, jobIndex: 0, currencyPerToken: { USDC: { numerator: 125n, scale: 2 } } },
     ]);
     expect(warnings.join('\n')).not.toContain('service 9');
-    const par = await parse(config(), {}, variables);
-    expect(par.config.topUps).toEqual([{ serviceId: 9, jobIndex: 0, currencyPerToken: {} }]);
   });
 
   it('may be restricted where the payer is the caller', async () => {
@@ -87,7 +86,9 @@ describe('top-ups', () => {
       { topUps: topUp('currency_per_token = { USDCC = "1" }') },
       'currency_per_token.USDCC: is not an accepted token: those are USDC',
     ],
-    ['at no rate', { topUps: topUp('currency_per_token = { USDC = "0" }') }, 'must be above 0'],
+    ['without rates', { topUps: topUp('') }, 'top_ups[0].currency_per_token: is missing'],
+    ['at no rate for a token', { topUps: topUp('currency_per_token = {}') }, 'has no rate for any accepted'],
+    ['at a rate of zero', { topUps: topUp('currency_per_token = { USDC = "0" }') }, 'must be above 0'],
     ['at a float', { topUps: topUp('currency_per_token = { USDC = 1.1 }') }, 'a float is not exact'],
     ['at something else', { topUps: topUp('currency_per_token = "1"') }, 'must be a table of rates'],
     [
@@ -100,7 +101,11 @@ describe('top-ups', () => {
       { topUps: topUp('currency_per_token = { USDC = "9999999999" }') },
       'more credit than an account can hold',
     ],
-    ['with a misspelt key', { topUps: topUp('job_indx = 1') }, 'did you mean job_index'],
+    [
+      'with a misspelt key',
+      { topUps: topUp('job_indx = 1\ncurrency_per_token = { USDC = "1" }') },
+      'did you mean job_index',
+    ],
   ];
   it.each(mistakes)('are refused %s, with their line', async (_, parts, message) => {
     const messages = await wrongsOf(parts);

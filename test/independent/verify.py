@@ -290,7 +290,7 @@ class Ledger:
         # caller nonces and payment ids: the payment that has each, and those that each payment was started with
         self.holders, self.credentials = {}, {}
         self.steps, self.credit, self.chats, self.spends, self.spend_of = {}, {}, {}, set(), {}
-        self.top_ups, self.generation, self.recovered = {}, 1, set()
+        self.top_ups, self.generation, self.recovered, self.selling = {}, 1, set(), set()
 
     def next(self, raw):
         self.seq += 1
@@ -383,6 +383,9 @@ class Ledger:
             self.quotes.add(stream)
             self.pending_nonce[stream] = None
             self.jobs[stream] = (data["service_id"], data["job_index"])
+            for o in data["options"]:
+                if "credit_micros" in o:
+                    self.selling.add((stream, o["network"], o["asset"], o["amount"], o["credit_micros"]))
         elif kind == "auth_passed" and "caller_nonce" in data:
             self.pending_nonce[stream] = (data["caller"], self.jobs[stream], data["caller_nonce"])
         elif kind == "payment_verified":
@@ -427,6 +430,8 @@ class Ledger:
             raise Wrong("credit was bought, but there is no payment of that amount for that call")
         if data["call_id"] in self.top_ups:
             raise Wrong("this call has bought credit before")
+        if (data["quote_digest"], data["network"], data["asset"], data["atoms"], data["amount_micros"]) not in self.selling:
+            raise Wrong("credit was bought that its quote does not sell for that payment")
         self.top_ups[data["call_id"]] = (data["account_id"], int(data["amount_micros"]))
 
     def start(self, stream, mine, payment, identifier):

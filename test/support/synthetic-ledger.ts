@@ -22,9 +22,9 @@ export function hex32Of(name: string): Hex {
 /** A paid job from the quote to its result, seven events. */
 export function paidJob(
   n: number,
-  options: { readonly job?: number; readonly startMs?: number } = {},
+  options: { readonly job?: number; readonly startMs?: number; readonly creditMicros?: string } = {},
 ): StreamEvent[] {
-  const { job = n % 3 } = options;
+  const { job = n % 3, creditMicros } = options;
   const issuedAt = Math.floor((options.startMs ?? startMs) / 1_000);
   const terms = {
     network,
@@ -43,7 +43,7 @@ export function paidJob(
       service_id: 1,
       job_index: job,
       price_wei: '1000000000000000',
-      options: [{ ...terms, amount }],
+      options: [{ ...terms, amount, ...(creditMicros && { credit_micros: creditMicros }) }],
       requester: `0x${'0'.repeat(40)}`,
       inputs_hash: `0x${'0'.repeat(64)}`,
       issued_at: issuedAt,

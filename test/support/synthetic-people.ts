@@ -20,7 +20,7 @@ export function customer(n: number): StreamEvent[] {
   const session = (type: string, data: object) =>
     eventOf(`session:${sessionId}`, type, { session_id: sessionId, user_id: userId, ...data });
   const key = (type: string, data: object = {}) => eventOf(`key:${keyId}`, type, { key_id: keyId, ...data });
-  const bought = paidJob(900 + n);
+  const bought = paidJob(900 + n, { creditMicros: '500' });
   return [
     ...bought,
     eventOf(`user:${userId}`, 'user_created', { user_id: userId }),

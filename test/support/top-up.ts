@@ -28,35 +28,44 @@ job_index = 1
 invocation_mode = "public_paid"
 `;
 
-const topUps = `
+const topUps = (rates: string) => `
 [[top_ups]]
 service_id = 9
 job_index = 0
-currency_per_token = { EURC = "1.08123456789" }
+currency_per_token = ${rates}
 
 [[top_ups]]
 service_id = 9
 job_index = 1
+currency_per_token = { USDC = "1" }
 `;
 
-/** A gateway that sells credit; where it does not serve it, the calls wait. */
+/** What a token is worth, for job 9/0. Without any rates, the jobs sell no credit. */
+export const rates = '{ USDC = "1", EURC = "1.08123456789" }';
+
+/** A gateway that sells credit; one without chat does not serve it, and the calls wait. */
 export function topUpOptions(
   options: Partial<TestGatewayOptions> & Pick<TestGatewayOptions, 'chain' | 'database'>,
   modelUrl: string,
-  isServed = true,
+  { isServed = true, atRates = rates }: Selling = {},
 ): TestGatewayOptions {
   return {
     ...options,
     jobs: topUpJobs,
-    top: `features = ["jobs", "chat"]\n${options.top ?? ''}`,
+    top: `features = [${isServed ? '"jobs", "chat"' : '"jobs"'}]\n${options.top ?? ''}`,
     tables: `
 [identity]
 secret_env = "IDENTITY_SECRET"
-${isServed ? topUps : ''}
+${atRates && topUps(atRates)}
 ${oneModel(modelUrl)}
 ${options.tables ?? ''}`,
     env: { IDENTITY_SECRET: identitySecret },
   };
+}
+
+interface Selling {
+  readonly isServed?: boolean;
+  readonly atRates?: string;
 }
 
 export const topUpJob = '/x402/jobs/9/0';
@@ -71,12 +80,12 @@ export interface TopUpGateway extends TestGateway {
 /** A gateway that sells credit for chat, with a model upstream. Stopped when the test ends. */
 export async function startTopUpGateway(
   chain: TestGatewayOptions['chain'],
-  { isServed = true, ...more }: Partial<TestGatewayOptions> & { readonly isServed?: boolean } = {},
+  { isServed = true, atRates = rates, ...more }: Partial<TestGatewayOptions> & Selling = {},
 ): Promise<TopUpGateway> {
   const model = await startModelUpstream({ port: 0 });
   onTestFinished(() => model.close());
   const database = more.database ?? (await createDatabase());
-  const options = topUpOptions({ ...more, chain, database }, model.url, isServed);
+  const options = topUpOptions({ ...more, chain, database }, model.url, { isServed, atRates });
   const gateway = await startTestGateway(options);
   return { ...gateway, database, options, browser: () => createBrowser(gateway.url, '203.0.113.1') };
 }

@@ -7,6 +7,7 @@ import {
   blockTime,
   count,
   hex32,
+  micros,
   ofJob,
   ofPayment,
   ofTransfer,
@@ -54,7 +55,8 @@ export const paymentEvents = {
     schema: z.strictObject({
       ...ofJob,
       price_wei: uint256,
-      options: z.array(z.strictObject(settlementTerms)).min(1),
+      /** Where the job sells credit, what each option buys. */
+      options: z.array(z.strictObject({ ...settlementTerms, credit_micros: micros.optional() })).min(1),
       requester: address,
       inputs_hash: hex32,
       issued_at: count,

@@ -1,6 +1,7 @@
 import { concatBytes, stringToBytes } from 'viem/utils';
 import { canonicalJson } from '../values/canonical-json.ts';
 import type { EventData } from '../events/event.ts';
+import type { SignedPaymentData } from '../events/payment-events.ts';
 import type { JobId } from './job.ts';
 import { keccak256 } from '../values/keccak.ts';
 import type { TransferMethod } from './schemes/schemes.ts';
@@ -18,6 +19,8 @@ export interface SettlementOption {
   /** The token contract's own EIP-712 domain, for the payer's signature. */
   readonly eip712Name: string;
   readonly eip712Version: string;
+  /** The credit that the payment buys, in micros, where the job sells credit. */
+  readonly creditMicros?: bigint;
 }
 
 /** A price that is fixed until it expires. Times are Unix seconds of the database's clock. */
@@ -119,6 +122,7 @@ export function optionJson(option: SettlementOption) {
     pay_to: option.payTo,
     eip712_name: option.eip712Name,
     eip712_version: option.eip712Version,
+    ...(option.creditMicros === undefined ? {} : { credit_micros: String(option.creditMicros) }),
   };
 }
 
@@ -134,7 +138,25 @@ export function optionFromJson(json: EventData<'quote_issued'>['options'][number
     payTo: json.pay_to as Address,
     eip712Name: json.eip712_name,
     eip712Version: json.eip712_version,
+    ...(json.credit_micros === undefined ? {} : { creditMicros: BigInt(json.credit_micros) }),
   };
+}
+
+/** The credit that a payment of a quote buys, in micros; undefined where that option of the quote sells none. */
+export function creditOf(
+  { options }: Pick<EventData<'quote_issued'>, 'options'>,
+  payment: Pick<SignedPaymentData, 'network' | 'transfer_method' | 'asset' | 'pay_to' | 'amount'>,
+): bigint | undefined {
+  const { network, transfer_method: method, asset, pay_to: payTo, amount } = payment;
+  const paid = options.find(
+    (option) =>
+      option.network === network &&
+      option.transfer_method === method &&
+      option.asset === asset &&
+      option.pay_to === payTo &&
+      option.amount === amount,
+  );
+  return paid?.credit_micros === undefined ? undefined : BigInt(paid.credit_micros);
 }
 
 /** The quote as `quote_issued` stores it: its digest can be computed from this alone. */

@@ -31,11 +31,16 @@ export class QuoteCheck {
   /** The payment that got its call last, by its name. */
   enqueued = '';
   #verified = '';
+  /** The options that sell credit; most quotes have none. */
+  readonly #selling: EventData<'quote_issued'>['options'] | undefined;
   /** Most streams have none or one, so the array is made when it is needed. */
   #payments: Payment[] | undefined = undefined;
 
   constructor(quote?: EventData<'quote_issued'>) {
-    if (quote) this.job = `${quote.service_id}/${quote.job_index}`;
+    if (!quote) return;
+    this.job = `${quote.service_id}/${quote.job_index}`;
+    const selling = quote.options.filter(({ credit_micros: micros }) => micros !== undefined);
+    if (selling.length > 0) this.#selling = selling;
   }
 
   /** The problem with an event of a stream that has no quote; undefined where it is legal there. */
@@ -54,6 +59,21 @@ export class QuoteCheck {
       this.#payments?.some(
         ({ callId, call, name, amount }) =>
           callId === paid.call_id && call !== 'none' && name.startsWith(payer) && amount === paid.atoms,
+      ) ?? false
+    );
+  }
+
+  /** Whether this quote sells that credit for that payment. */
+  sellsCredit(
+    bought: Pick<EventData<'credit_topped_up'>, 'network' | 'asset' | 'atoms' | 'amount_micros'>,
+  ): boolean {
+    return (
+      this.#selling?.some(
+        ({ network, asset, amount, credit_micros: micros }) =>
+          network === bought.network &&
+          asset === bought.asset &&
+          amount === bought.atoms &&
+          micros === bought.amount_micros,
       ) ?? false
     );
   }

@@ -23,6 +23,7 @@ export class TopUpCheck {
     if (this.#topUps.has(callId)) return `call ${callId} has bought credit before: a call buys credit once`;
     if (!quote?.hasPaid(data))
       return `there is no payment of ${data.atoms} atoms for call ${callId} of that quote`;
+    if (!quote.sellsCredit(data)) return `its quote does not sell ${micros} micros for that payment`;
     this.#topUps.set(callId, { accountId, amountMicros: BigInt(micros) });
     return undefined;
   }

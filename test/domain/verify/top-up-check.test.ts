@@ -23,7 +23,7 @@ async function verdictsOn(
   return [problems.find((words) => words !== undefined), await verifyIndependently(file, [])];
 }
 
-const job = paidJob(1);
+const job = paidJob(1, { creditMicros: '2000' });
 const { network, asset, payer } = job[3]!.event.data as Readonly<Record<string, string>>;
 const quote = { call_id: 2, quote_digest: job[0]!.stream };
 const accountEvent = (type: string, data: object, accountId = 1): StreamEvent => ({
@@ -72,6 +72,12 @@ test.each<[string, StreamEvent[], RegExp]>([
     'for a call that was never enqueued',
     [...job.slice(0, 4), opened(), toppedUp()],
     /there is no payment of/,
+  ],
+  ['of another amount than its quote sells', [...paid, toppedUp({ amount_micros: '2001' })], /not sell/],
+  [
+    'for a quote that sells none',
+    [...paidJob(1), opened(), toppedUp({ quote_digest: paidJob(1)[0]!.stream })],
+    /not sell/,
   ],
   ['for another call', [...paid, toppedUp({ call_id: 3 })], /there is no payment of/],
   [
