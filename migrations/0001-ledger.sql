@@ -1,19 +1,6 @@
 -- The ledger: one lane of events in commit order, the claims they made, the calls they enqueued. PostgreSQL 15 or newer.
 -- Functions, with their grants and the triggers that run them, are in functions/. `tollbook migrate` has created the schema.
 
--- The gateway works as this role: it reads, and it writes through the functions only.
-do $$ begin
-  create role tollbook_writer nologin;
-exception
-  when duplicate_object or unique_violation then null;
-end $$;
-do $$ begin
-  execute format('grant tollbook_writer to %I', current_user);
-exception
-  when insufficient_privilege then
-    raise warning 'tollbook_writer cannot be granted to %: the gateway will work with the owner''s rights', current_user;
-end $$;
-
 -- The text of each file in functions/ that was applied last.
 create table tollbook.function_file (
   name text collate "C" primary key,

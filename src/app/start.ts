@@ -1,7 +1,8 @@
 import type { AddressInfo } from 'node:net';
 import { type Logger, pino } from 'pino';
 import type { Config } from '../config/config.ts';
-import { grantedWriterRole, openDatabase, openPool } from '../store/database.ts';
+import { openDatabase, openPool } from '../store/database.ts';
+import { grantedWriterRole } from '../store/writer-role.ts';
 import { LedgerInconsistentError } from '../store/halt.ts';
 import { openLane } from '../store/lane.ts';
 import { pendingMigrations } from '../store/migrations.ts';

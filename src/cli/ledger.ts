@@ -1,7 +1,8 @@
 import type pg from 'pg';
 import { readDatabaseUrl } from '../config/database-url.ts';
 import { processEnvironment } from '../config/environment.ts';
-import { grantedWriterRole, type LedgerDatabase, openDatabase, openPool } from '../store/database.ts';
+import { type LedgerDatabase, openDatabase, openPool } from '../store/database.ts';
+import { grantedWriterRole } from '../store/writer-role.ts';
 import { type Lane, openLane } from '../store/lane.ts';
 
 /** Opens the ledger that DATABASE_URL names, for one command. The message of an error never contains the URL. */

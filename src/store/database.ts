@@ -12,6 +12,8 @@ export interface DatabaseOptions {
   readonly queryTimeoutMs?: number;
   /** The role to work as: the writer for a gateway, none for migrations. */
   readonly role?: string | undefined;
+  /** Other settings of its sessions. */
+  readonly settings?: Partial<Record<keyof typeof sessionSettings, string>>;
   /** Called for connections that broke while idle; the pool replaces them. */
   readonly onError?: (error: Error) => void;
 }
@@ -35,7 +37,8 @@ const sessionSettings = {
 
 /** Connection settings for one session, shared by the pool and by the lane's own connections. */
 export function sessionConfig(options: DatabaseOptions): pg.ClientConfig {
-  const settings = { ...sessionSettings, ...(options.role ? { role: options.role } : {}) };
+  const role = options.role ? { role: options.role } : {};
+  const settings = { ...sessionSettings, ...options.settings, ...role };
   return {
     connectionString: options.url,
     application_name: 'tollbook',
@@ -44,7 +47,7 @@ export function sessionConfig(options: DatabaseOptions): pg.ClientConfig {
     // without it the system sends the first probe after two hours
     keepAliveInitialDelayMillis: 5_000,
     options: Object.entries(settings)
-      .map(([name, value]) => `-c ${name}=${value}`)
+      .map(([name, value]) => `-c ${name}=${value.replaceAll(/[\\\s]/g, String.raw`\$&`)}`)
       .join(' '),
     types: safeIntegerTypes,
   };
@@ -123,22 +126,8 @@ function lend(client: pg.PoolClient): PostgresPoolClient {
   return { query: query as PostgresPoolClient['query'], release: () => client.release(isLost) };
 }
 
+/** Function files and grants name the gateway's role so; in a database it has the name of the database after it. */
 export const writerRole = 'tollbook_writer';
-
-/** The writer role if this user is a member of it; undefined where the database does not allow roles. */
-export async function grantedWriterRole(url: string): Promise<string | undefined> {
-  const client = new pg.Client(sessionConfig({ url }));
-  await client.connect();
-  try {
-    const { rows } = await client.query<{ granted: boolean }>(
-      `select exists (select from pg_roles where rolname = $1 and pg_has_role(current_user, oid, 'MEMBER')) as granted`,
-      [writerRole],
-    );
-    return rows[0]?.granted ? writerRole : undefined;
-  } finally {
-    await client.end();
-  }
-}
 
 /**
  * Whether an error means that the database is unreachable: network codes, PostgreSQL's fatal and shutdown errors, a write on a

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { type Kysely, sql } from 'kysely';
 import pg from 'pg';
+import { writerRole } from './database.ts';
 
 const folder = new URL('../../migrations/functions/', import.meta.url);
 
@@ -50,14 +51,23 @@ async function appliedHashes(db: Kysely<unknown>): Promise<ReadonlyMap<string, s
   return new Map(rows.map(({ name, sha256 }) => [name, sha256]));
 }
 
+/** SQL text with the gateway's role of one database in place of the general name. */
+export function writerNamed(text: string, role: string): string {
+  return text.replaceAll(new RegExp(`\\b${writerRole}\\b`, 'g'), () => pg.escapeIdentifier(role));
+}
+
 /**
- * Applies the changed files and drops the functions that no file defines any more.
+ * Applies the changed files, or all, and drops the functions that no file defines any more. Their grants are for `role`.
  * Returns the names of the files it applied. To be called in a transaction.
  */
-export async function applyFunctionFiles(db: Kysely<unknown>): Promise<string[]> {
-  const files = await readFunctionFiles();
+export async function applyFunctionFiles(
+  db: Kysely<unknown>,
+  role: string,
+  areAll: boolean,
+): Promise<string[]> {
+  const files = (await readFunctionFiles()).map((file) => ({ ...file, text: writerNamed(file.text, role) }));
   const applied = await appliedHashes(db);
-  const changed = files.filter(({ name, sha256 }) => applied.get(name) !== sha256);
+  const changed = files.filter(({ name, sha256 }) => areAll || applied.get(name) !== sha256);
   const removed = [...applied.keys()].filter((name) => !files.some((file) => file.name === name));
   if (changed.length === 0 && removed.length === 0) return [];
   await setBodyChecks(db, false);

@@ -1,89 +1,158 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { Kysely, PostgresAdapter, PostgresDialect, sql } from 'kysely';
-import { type Migration, type MigrationProvider, Migrator } from 'kysely/migration';
+import { Kysely, PostgresDialect, sql } from 'kysely';
+import pg from 'pg';
+import { backOffMs } from '../domain/values/back-off.ts';
+import { pause } from '../runtime/pause.ts';
 import { openPool } from './database.ts';
-import { applyFunctionFiles, changedFunctionFiles } from './function-files.ts';
+import { applyFunctionFiles, changedFunctionFiles, writerNamed } from './function-files.ts';
+import { createWriterRole, revokeAll, writerRolesOf } from './writer-role.ts';
 
-const folder = new URL('../../migrations/', import.meta.url);
+const migrationFolder = new URL('../../migrations/', import.meta.url);
+const grantsName = 'grants.sql';
 
-/** The dump in the repository, beside the migrations. */
-const dumpName = 'schema';
+/**
+ * A waiting ALTER TABLE stops every later statement on its table, so a migration waits for a lock only this long, and then
+ * tries again: the gateways that run meanwhile are never stopped for longer.
+ */
+const lockWait = '1s';
+const retries = { firstMs: 200, longestMs: 5_000 };
+const longestRetryMs = 600_000;
 
-/** Plain SQL files, forward only, in the order of their names. */
-const sqlFiles: MigrationProvider = {
-  async getMigrations() {
-    const migrations: Record<string, Migration> = {};
-    for (const name of await migrationNames()) {
-      const text = await readFile(new URL(`${name}.sql`, folder), 'utf8');
-      migrations[name] = {
-        up: async (db) => {
-          await sql.raw(text).execute(db);
-        },
-      };
-    }
-    return migrations;
-  },
-};
+/** The first line of a file whose statements run one by one, each outside a transaction, as CREATE INDEX CONCURRENTLY must. */
+const outsideTransaction = /^-- outside a transaction\b/;
 
-async function migrationNames(): Promise<string[]> {
-  const files = await readdir(folder);
-  return files
-    .filter((name) => name.endsWith('.sql'))
-    .map((name) => name.slice(0, -'.sql'.length))
-    .filter((name) => name !== dumpName)
-    .toSorted();
+export interface MigrateOptions {
+  /** Another role than the database's own. */
+  readonly role?: string;
+  /** Other files than the repository's. */
+  readonly folder?: URL;
 }
 
 /**
- * Brings a database up to this version in one transaction; concurrent runs wait for each other.
- * Returns what it applied: the names of migrations, then `functions/NAME` for each function file whose text has changed.
- * Throws the first database error; then nothing was changed.
+ * Brings a database up to this version: each file in a transaction of its own, without a limit of time; then the function
+ * files and grants together. Concurrent runs wait for each other, and a run that was interrupted can be repeated.
+ * Returns what it applied: the names of migrations, then `functions/NAME` for each function file.
+ * Throws the first database error; the file that it was in is not applied, those before it are.
  */
-export async function migrate(url: string): Promise<string[]> {
-  return withDatabase(url, (db) =>
-    db.transaction().execute(async (trx) => {
-      await sql`select set_config('lock_timeout', '30s', true)`.execute(trx);
-      await sql`select pg_advisory_xact_lock(hashtext('tollbook.migrate'))`.execute(trx);
-      const { error, results = [] } = await migratorOf(trx).migrateToLatest();
-      if (error) throw error;
-      return [...results.map(({ migrationName }) => migrationName), ...(await applyFunctionFiles(trx))];
-    }),
-  );
+export async function migrate(
+  url: string,
+  { role: givenRole, folder = migrationFolder }: MigrateOptions = {},
+): Promise<string[]> {
+  return onOneConnection(url, async (db) => {
+    await lockMigrations(db);
+    const role = await createWriterRole(db, givenRole);
+    await createMigrationTable(db);
+    const missing = await missingMigrations(db, folder);
+    for (const name of missing)
+      await applyMigration(db, name, await readFile(new URL(`${name}.sql`, folder), 'utf8'));
+    const ran = await retryLocks(() => applyFunctions(db, role, missing.length > 0));
+    return [...missing, ...ran];
+  });
 }
 
 /** The migrations that this database still lacks, and the function files whose text it does not have. */
 export async function pendingMigrations(url: string): Promise<string[]> {
-  return withDatabase(url, async (db) => {
-    const all = await migratorOf(db).getMigrations();
-    const missing = all.filter(({ executedAt }) => !executedAt).map(({ name }) => name);
-    return [...missing, ...(await changedFunctionFiles(db))];
-  });
+  return onOneConnection(url, async (db) => [
+    ...(await missingMigrations(db, migrationFolder)),
+    ...(await changedFunctionFiles(db)),
+  ]);
 }
 
-function migratorOf(db: Kysely<unknown>): Migrator {
-  return new Migrator({ db, provider: sqlFiles, migrationTableSchema: 'tollbook' });
-}
-
-async function withDatabase<T>(url: string, use: (db: Kysely<unknown>) => Promise<T>): Promise<T> {
-  const db = new Kysely<unknown>({
-    dialect: new MigrationDialect({ pool: openPool({ url, maxConnections: 1 }) }),
-  });
-  try {
-    return await use(db);
-  } finally {
-    await db.destroy();
+/** Held until the connection ends. Asked for again and again: a statement that waits would hold back vacuum and indexes. */
+async function lockMigrations(db: Kysely<unknown>): Promise<void> {
+  for (;;) {
+    const { rows } = await sql<{ locked: boolean }>`
+      select pg_try_advisory_lock(hashtext('tollbook.migrate')) as locked`.execute(db);
+    if (rows[0]?.locked) return;
+    await pause(retries.firstMs);
   }
 }
 
-/**
- * `migrate` holds its own lock until its transaction ends. The migrator would release its session lock inside the
- * transaction, which fails after an error and hides that error.
- */
-class MigrationDialect extends PostgresDialect {
-  override createAdapter(): PostgresAdapter {
-    return new (class extends PostgresAdapter {
-      override async acquireMigrationLock(): Promise<void> {}
-      override async releaseMigrationLock(): Promise<void> {}
-    })();
+async function createMigrationTable(db: Kysely<unknown>): Promise<void> {
+  if (await isMissing(db, 'to_regnamespace', 'tollbook')) await sql`create schema tollbook`.execute(db);
+  await sql`create table if not exists tollbook.migration (
+    name text collate "C" primary key, applied_at timestamptz not null)`.execute(db);
+}
+
+async function isMissing(db: Kysely<unknown>, lookUp: string, name: string): Promise<boolean> {
+  const { rows } = await sql<{
+    missing: boolean;
+  }>`select ${sql.raw(lookUp)}(${name}) is null as missing`.execute(db);
+  return rows[0]?.missing ?? true;
+}
+
+async function missingMigrations(db: Kysely<unknown>, folder: URL): Promise<string[]> {
+  const files = await readdir(folder);
+  const names = files.flatMap((file) => /^(\d+-.*)\.sql$/.exec(file)?.[1] ?? []).toSorted();
+  if (await isMissing(db, 'to_regclass', 'tollbook.migration')) return names;
+  const { rows } = await sql<{ name: string }>`select name from tollbook.migration`.execute(db);
+  const applied = new Set(rows.map(({ name }) => name));
+  return names.filter((name) => !applied.has(name));
+}
+
+async function applyMigration(db: Kysely<unknown>, name: string, text: string): Promise<void> {
+  const record = (of: Kysely<unknown>) =>
+    sql`insert into tollbook.migration (name, applied_at) values (${name}, clock_timestamp())`.execute(of);
+  if (outsideTransaction.test(text)) {
+    // waits for older transactions, and stops no writer meanwhile
+    await sql`set lock_timeout = 0`.execute(db);
+    for (const statement of text.split(/;[ \t]*$/m))
+      if (/^\s*[^-\s]/m.test(statement)) await sql.raw(statement).execute(db);
+    await record(db);
+    return;
+  }
+  await retryLocks(() =>
+    inTransaction(db, async (trx) => {
+      await sql.raw(text).execute(trx);
+      await record(trx);
+    }),
+  );
+}
+
+/** The function files that have changed, or all of them where another role gets the rights; then the grants on tables. */
+async function applyFunctions(db: Kysely<unknown>, role: string, hasNewTables: boolean): Promise<string[]> {
+  const before = await writerRolesOf(db);
+  const isRoleNew = !before.includes(role);
+  return inTransaction(db, async (trx) => {
+    for (const old of before) if (old !== role) await revokeAll(trx, old);
+    const ran = await applyFunctionFiles(trx, role, isRoleNew);
+    if (ran.length > 0 || hasNewTables) {
+      const grants = await readFile(new URL(grantsName, migrationFolder), 'utf8');
+      await sql.raw(writerNamed(grants, role)).execute(trx);
+    }
+    return ran;
+  });
+}
+
+function inTransaction<T>(db: Kysely<unknown>, use: (trx: Kysely<unknown>) => Promise<T>): Promise<T> {
+  return db.transaction().execute(async (trx) => {
+    await sql`select set_config('lock_timeout', ${lockWait}, true)`.execute(trx);
+    return use(trx);
+  });
+}
+
+/** Repeats what could not get a lock in time, or met a deadlock: its transaction has changed nothing. */
+async function retryLocks<T>(apply: () => Promise<T>): Promise<T> {
+  const endMs = performance.now() + longestRetryMs;
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      return await apply();
+    } catch (error) {
+      const isLocked = error instanceof pg.DatabaseError && /^(?:55P03|40P01)$/.test(error.code ?? '');
+      if (!isLocked || performance.now() > endMs) throw error;
+    }
+    await pause(backOffMs(retries, attempt));
+  }
+}
+
+async function onOneConnection<T>(url: string, use: (db: Kysely<unknown>) => Promise<T>): Promise<T> {
+  // a long migration is no fault
+  const settings = { statement_timeout: '0', idle_in_transaction_session_timeout: '0' };
+  const pool = openPool({ url, maxConnections: 1, queryTimeoutMs: 0, settings });
+  const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
+  try {
+    return await db.connection().execute(use);
+  } finally {
+    await db.destroy();
   }
 }

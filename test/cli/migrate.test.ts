@@ -5,7 +5,7 @@ import { expect, inject, onTestFinished, test } from 'vitest';
 import { startTollbook, tollbook } from '../support/program.ts';
 
 const serverUrl = inject('serverUrl');
-const numbered = sqlFilesIn('migrations').filter((name) => name !== 'schema');
+const numbered = sqlFilesIn('migrations').filter((name) => /^\d/.test(name));
 const all = [...numbered, ...sqlFilesIn('migrations/functions').map((name) => `functions/${name}`)];
 
 function sqlFilesIn(folder: string): string[] {
@@ -21,6 +21,7 @@ async function emptyDatabase(): Promise<string> {
   await query(serverUrl.replace('DATABASE', 'postgres'), `create database ${name}`);
   onTestFinished(async () => {
     await query(serverUrl.replace('DATABASE', 'postgres'), `drop database ${name} with (force)`);
+    await query(serverUrl.replace('DATABASE', 'postgres'), `drop role if exists tollbook_writer_${name}`);
   });
   return serverUrl.replace('DATABASE', name);
 }
@@ -36,7 +37,7 @@ async function query(url: string, sql: string): Promise<pg.QueryResult> {
 }
 
 async function migrationsIn(url: string): Promise<unknown[]> {
-  const { rows } = await query(url, 'select name from tollbook.kysely_migration order by name');
+  const { rows } = await query(url, 'select name from tollbook.migration order by name');
   return rows.map((row: { name: string }) => row.name);
 }
 
@@ -96,7 +97,7 @@ test('a gateway refuses a database that lacks the latest migration', async () =>
   const url = await emptyDatabase();
   await tollbook(['migrate'], { DATABASE_URL: url });
   const latest = numbered.at(-1) ?? '';
-  await query(url, `delete from tollbook.kysely_migration where name = '${latest}'`);
+  await query(url, `delete from tollbook.migration where name = '${latest}'`);
   const { code, stderr } = await serve(url).ended;
   expect(code).toBe(1);
   expect(stderr).toContain(`lacks migrations (${latest})`);

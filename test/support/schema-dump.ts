@@ -21,7 +21,7 @@ async function tables(client: pg.Client): Promise<string[][]> {
   const { rows } = await client.query<{ oid: number; name: string; options: string | null }>(`
     select c.oid::int as oid, format('%I.%I', n.nspname, c.relname) as name, array_to_string(c.reloptions, ', ') as options
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
-    where n.nspname ${schemas} and c.relkind = 'r' and c.relname not like 'kysely\\_%'
+    where n.nspname ${schemas} and c.relkind = 'r' and c.relname <> 'migration'
     order by n.nspname collate "C", c.relname collate "C"`);
   const texts: string[][] = [];
   for (const { oid, name, options } of rows) {
@@ -110,7 +110,7 @@ async function grants(client: pg.Client): Promise<string[]> {
        union all
        select format('table %s', c.oid::regclass), acl.* from pg_class c, aclexplode(c.relacl) acl
          where c.relnamespace::regnamespace::text ${schemas} and c.relkind = 'r' and acl.grantee <> c.relowner
-           and c.relname not like 'kysely\\_%'
+           and c.relname <> 'migration'
        union all
        select format('function %s', p.oid::regprocedure), acl.*
          from pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) acl
