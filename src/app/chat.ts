@@ -61,7 +61,7 @@ export async function composeChat(
   return {
     current,
     async register(app) {
-      await app.register(chatRoutes(current, cutShort.signal));
+      await app.register(chatRoutes(current, parts.bodies, cutShort.signal));
       // credit that it grants must clear the refusals that this context remembers
       await app.register(operatorCreditRoutes(context));
     },

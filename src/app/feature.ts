@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
+import type { RequestBodies } from '../http/server/request-bodies.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import type { AuthorizeCall } from '../peers/facilitator/facilitator-auth.ts';
 import type { Mailer } from '../peers/mail/mailer.ts';
@@ -14,6 +15,7 @@ export interface FeatureParts {
   readonly databaseUrl: string;
   readonly ledger: { readonly pool: pg.Pool; readonly db: LedgerDatabase; readonly lane: Lane };
   readonly logger: Logger;
+  readonly bodies: RequestBodies;
   readonly isStopping: () => boolean;
   readonly publicUrl: () => string;
   readonly facilitatorAuth?: AuthorizeCall | undefined;

@@ -99,7 +99,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
 
   return {
     async register(app) {
-      await app.register(paidJobRoutes(current));
+      await app.register(paidJobRoutes(current, parts.bodies));
       await app.register(leaseRoutes(context));
       await app.register(priceRoutes(current));
       await app.register(receiptRoutes(current));

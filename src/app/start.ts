@@ -9,6 +9,7 @@ import { pendingMigrations } from '../store/migrations.ts';
 import { createHaltAlert } from './halt.ts';
 import { composeFeatures, composeRecorders } from './features.ts';
 import { createApp } from '../http/server/app.ts';
+import { createRequestBodies } from '../http/server/request-bodies.ts';
 import type { AuthorizeCall } from '../peers/facilitator/facilitator-auth.ts';
 import type { Mailer } from '../peers/mail/mailer.ts';
 import type { RunningFeature } from './feature.ts';
@@ -87,7 +88,8 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   const haltAlert = createHaltAlert(config, logger);
   const lane = openLane({ url: databaseUrl, role, onError, onHalt: (halt) => haltAlert.send(halt) });
   const ledger = { pool, db: openDatabase(pool), lane };
-  const app = createApp({ config, logger, stopping: isStopping });
+  const bodies = createRequestBodies(config.limits.maxBodyMemoryBytes);
+  const app = createApp({ config, logger, bodies, stopping: isStopping });
   const publicUrl = (): string =>
     config.bindAddress.port === 0 ? listeningUrl(app.server.address(), config) : config.publicUrl;
   let features: readonly RunningFeature[] = [];
@@ -125,6 +127,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       databaseUrl,
       ledger,
       logger,
+      bodies,
       isStopping,
       publicUrl,
       facilitatorAuth,

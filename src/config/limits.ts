@@ -6,6 +6,8 @@ const mebibyte = 1_048_576;
 
 export const limitsShape = {
   max_body_bytes: wholeNumber(1, 64 * mebibyte).default(mebibyte),
+  /** Of all requests in flight together, arriving and processed. */
+  max_body_memory_bytes: wholeNumber(mebibyte, 1024 * 1024 * mebibyte).default(512 * mebibyte),
   /** 0 switches the limit off. */
   requests_per_minute: wholeNumber(0, 1_000_000).default(600),
   /** Of one gateway to all clients together; 0 switches the limit off. */

@@ -1,17 +1,12 @@
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
+import type { Hex } from '../domain/values/primitives.ts';
 import type { JobAnswer, Refused } from './answer.ts';
 import type { JobsContext } from './context.ts';
-import { type BoundRequest, requestStream } from './job-request.ts';
+import { type OpenedRequest, requestStream } from './job-request.ts';
 import { answerKnownPayment, lookUpPayment } from './known-payment.ts';
 import { LaneFullError } from '../store/lane.ts';
 import { quoteJob } from './quote-job.ts';
 import type { ErrorRefusal, JobRefusal, RefusalRecord } from './refusal.ts';
-
-/** The payment of a request: absent, unreadable, or decoded. */
-export type SentPayment =
-  | { readonly kind: 'none' }
-  | { readonly kind: 'undecodable'; readonly reason: string }
-  | { readonly kind: 'decoded'; readonly decoded: DecodedPayment };
 
 /**
  * The only place that records a refusal and answers. A quote beyond the gateway's own limit is not issued, and the refusal is
@@ -20,9 +15,9 @@ export type SentPayment =
  */
 export async function answerRefusal(
   context: JobsContext,
-  request: BoundRequest,
-  sent: SentPayment,
+  request: Pick<OpenedRequest, 'requestId' | 'charge'>,
   refusal: JobRefusal,
+  paid?: { readonly decoded: DecodedPayment; readonly binding: Hex },
 ): Promise<JobAnswer> {
   if ('job' in refusal && !context.quoteRate.take()) {
     if (refusal.record.kind !== 'none') sum(context, refusal.record);
@@ -32,9 +27,9 @@ export async function answerRefusal(
     'job' in refusal ? quoteJob(context, refusal) : errorAnswer(refusal),
     recordRefusal(context, request, refusal),
   ]);
-  if (answer.kind === 'payment_required' && sent.kind === 'decoded') {
-    const lookUp = await lookUpPayment(context, sent.decoded);
-    const known = await answerKnownPayment(context, sent.decoded, request.binding, lookUp);
+  if (answer.kind === 'payment_required' && paid) {
+    const lookUp = await lookUpPayment(context, paid.decoded);
+    const known = await answerKnownPayment(context, paid.decoded, paid.binding, lookUp);
     if (known.kind === 'answered') return known.answer;
   }
   return answer;
@@ -46,7 +41,7 @@ export async function answerRefusal(
  */
 export async function recordRefusal(
   context: Pick<JobsContext, 'lane' | 'refusalTally'>,
-  request: Pick<BoundRequest, 'requestId' | 'charge'>,
+  request: Pick<OpenedRequest, 'requestId' | 'charge'>,
   { record }: Pick<JobRefusal, 'record'>,
 ): Promise<void> {
   if (record.kind === 'none') return;

@@ -1,4 +1,4 @@
-import { decodePayment, type DecodedPayment } from '../domain/payments/decode-payment.ts';
+import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import type { EventType } from '../domain/events/event.ts';
 import { parseCaller } from '../domain/payments/caller-signature.ts';
 import type { AuthMode } from '../domain/payments/job.ts';
@@ -10,7 +10,7 @@ import { LaneFullError } from '../store/lane.ts';
 import { findJob, type Job, type Restriction } from './catalog.ts';
 import { checkSignature } from './check-signature.ts';
 import type { JobsContext } from './context.ts';
-import { bindRequest, type BoundRequest, type JobRequest, requestStream } from './job-request.ts';
+import { bindRequest, type BoundRequest, type OpenedRequest, requestStream } from './job-request.ts';
 
 export type DryRunCheck = CallerCheck<RefusalCode>;
 
@@ -31,15 +31,12 @@ export interface DryRun {
 
 /**
  * Runs the paid flow's authorization of a job on a request and reports every check. Settles nothing, enqueues nothing and uses
- * no nonce; it is counted and charged to the request budget.
+ * no nonce; it is counted and charged to the request budget. Called for what {@link refuseDryRunByHead} lets through.
  */
-export async function dryRun(context: JobsContext, incoming: JobRequest): Promise<DryRun> {
-  const request = bindRequest(context, incoming);
-  const job = request.job && findJob(context.catalog, request.job);
-  const waitSecs = request.charge.waitSecs();
+export async function dryRun(context: JobsContext, opened: OpenedRequest, body: Buffer): Promise<DryRun> {
+  const job = opened.job && findJob(context.catalog, opened.job);
   if (!job) return summed(context, withoutChecks(refused('job_not_found'), undefined));
-  if (waitSecs > 0)
-    return summed(context, withoutChecks({ ...refused('rate_limited'), retryAfterSecs: waitSecs }, job));
+  const request = bindRequest(opened, body);
   const run = await runChecks(context, request, job);
   const event = {
     type: eventOf(run.verdict),
@@ -58,6 +55,15 @@ export async function dryRun(context: JobsContext, incoming: JobRequest): Promis
     if (error instanceof LaneFullError) return summed(context, run);
     throw error;
   }
+}
+
+/** The dry run of a request that its headers alone refuse, so that its body need not be read; undefined for any other. */
+export function refuseDryRunByHead(context: JobsContext, request: OpenedRequest): DryRun | undefined {
+  const job = request.job && findJob(context.catalog, request.job);
+  if (!job) return summed(context, withoutChecks(refused('job_not_found'), undefined));
+  const retryAfterSecs = request.charge.waitSecs();
+  if (retryAfterSecs === 0) return undefined;
+  return summed(context, withoutChecks({ ...refused('rate_limited'), retryAfterSecs }, job));
 }
 
 /** Counted without an event of its own: a full lane takes none, and clients must not fill the ledger with trials. */
@@ -120,12 +126,9 @@ type Payer =
 
 /** The payer in the payment header, by its own signature; without a payment, the address in X-NET-CALLER. */
 async function payerOf(context: JobsContext, request: BoundRequest, job: Job): Promise<Payer> {
-  if (request.payment) {
-    const decoded = decodePayment(request.payment.header, request.payment.x402Version);
-    return typeof decoded === 'object'
-      ? provenPayer(context, decoded, job)
-      : { kind: 'failed', code: 'payment_invalid' };
-  }
+  const { sent } = request;
+  if (sent.kind === 'decoded') return provenPayer(context, sent.decoded, job);
+  if (sent.kind === 'undecodable') return { kind: 'failed', code: 'payment_invalid' };
   const { caller: header } = request.callerHeaders;
   if (header === undefined) return { kind: 'failed', code: 'missing_caller' };
   const caller = parseCaller(header);

@@ -1,13 +1,13 @@
-import { type DecodedPayment, decodePayment } from '../domain/payments/decode-payment.ts';
+import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import type { KnownPayment } from '../store/payment-lookup.ts';
 import type { JobAnswer, PaymentAnswer } from './answer.ts';
-import { answerRefusal, type SentPayment } from './answer-refusal.ts';
+import { answerRefusal } from './answer-refusal.ts';
 import type { Job } from './catalog.ts';
 import { checkPayment } from './check-payment.ts';
-import { checkRequest, findSoldJob } from './check-request.ts';
+import { checkHead, checkRequest, findSoldJob } from './check-request.ts';
 import type { JobsContext } from './context.ts';
 import { finishPayment } from './finish-payment.ts';
-import { bindRequest, type BoundRequest, type JobRequest } from './job-request.ts';
+import { bindRequest, type BoundRequest, type OpenedRequest } from './job-request.ts';
 import { answerKnownPayment, type KnownPaymentResult, lookUpPayment } from './known-payment.ts';
 import { type JobRefusal, offerRefusal, paymentReplay, refusal, rejectedPayment } from './refusal.ts';
 import { startPayment } from './start-payment.ts';
@@ -20,42 +20,41 @@ const maxTries = 3;
  * finish. All that can refuse it is checked before money moves, and from `settlement_started` on it is finished whatever
  * happens. Never throws for anything a client or a peer did; throws if the ledger cannot be reached.
  */
-export function payForJob(context: JobsContext, incoming: JobRequest): Promise<JobAnswer> {
-  return context.flows.add(answerRequest(context, bindRequest(context, incoming)));
+export function payForJob(context: JobsContext, request: OpenedRequest, body: Buffer): Promise<JobAnswer> {
+  return context.flows.add(answerRequest(context, bindRequest(request, body)));
+}
+
+/**
+ * The answer of a request that its headers alone refuse, so that its body need not be read; undefined for any other. A payment
+ * may be known already, and is then answered from its own state, which takes the body.
+ */
+export function refuseByHead(context: JobsContext, request: OpenedRequest): Promise<JobAnswer> | undefined {
+  if (request.sent.kind === 'decoded') return undefined;
+  const checked = checkHead(context, request);
+  return checked.kind === 'refusal' ? context.flows.add(answerRefusal(context, request, checked)) : undefined;
 }
 
 /** A body over the limit is refused unread, unless there is no such job. */
-export function refuseUnreadBody(context: JobsContext, incoming: JobRequest): Promise<JobAnswer> {
-  const request = bindRequest(context, incoming);
+export function refuseUnreadBody(context: JobsContext, request: OpenedRequest): Promise<JobAnswer> {
   const sold = findSoldJob(context, request);
-  const refused = sold.kind === 'refusal' ? sold : refusal(request, 'body_too_large');
-  return answerRefusal(context, request, { kind: 'none' }, refused);
+  return answerRefusal(context, request, sold.kind === 'refusal' ? sold : refusal(request, 'body_too_large'));
 }
 
 async function answerRequest(context: JobsContext, request: BoundRequest): Promise<JobAnswer> {
-  const sent = readPayment(request);
-  const result = await runFlow(context, request, sent);
+  const result = await runFlow(context, request);
   // a payment of unknown outcome holds a call, which must not be free
   if (result.kind === 'refusal' || (result.kind === 'pending' && !result.replayed))
     request.charge.chargeAgain();
   else request.charge.refund();
-  return result.kind === 'refusal' ? answerRefusal(context, request, sent, result) : result;
-}
-
-function readPayment({ payment }: BoundRequest): SentPayment {
-  if (!payment) return { kind: 'none' };
-  const decoded = decodePayment(payment.header, payment.x402Version);
-  return typeof decoded === 'object'
-    ? { kind: 'decoded', decoded }
-    : { kind: 'undecodable', reason: decoded };
+  if (result.kind !== 'refusal') return result;
+  const { sent, binding } = request;
+  const paid = sent.kind === 'decoded' ? { decoded: sent.decoded, binding } : undefined;
+  return answerRefusal(context, request, result, paid);
 }
 
 /** Steps 0 and 1, then the payment, if there is one. */
-async function runFlow(
-  context: JobsContext,
-  request: BoundRequest,
-  sent: SentPayment,
-): Promise<PaymentAnswer | JobRefusal> {
+async function runFlow(context: JobsContext, request: BoundRequest): Promise<PaymentAnswer | JobRefusal> {
+  const { sent } = request;
   if (sent.kind !== 'decoded') {
     const checked = checkRequest(context, request);
     if (checked.kind === 'refusal') return checked;

@@ -5,7 +5,7 @@ import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import { ofPayment, type SignedPayment } from '../domain/payments/payment.ts';
 import type { Address, Hex } from '../domain/values/primitives.ts';
 import type { Job } from './catalog.ts';
-import type { BoundRequest } from './job-request.ts';
+import type { OpenedRequest } from './job-request.ts';
 
 /** An event of a refusal, which is summed instead where it must not be recorded alone. */
 type RefusalEvent = Extract<LedgerEvent, { readonly type: SummedRefusal }>;
@@ -61,7 +61,7 @@ interface RefusalFacts {
 }
 
 export function refusal(
-  { job }: BoundRequest,
+  { job }: OpenedRequest,
   code: ErrorRefusal['code'],
   { digest, details }: RefusalFacts = {},
 ): ErrorRefusal {
@@ -152,7 +152,7 @@ interface DeniedCaller {
 
 /** A caller who may not call, or whose permission could not be checked. */
 export function callerDenied(
-  request: BoundRequest,
+  request: OpenedRequest,
   job: Job,
   code: ErrorRefusal['code'],
   { digest, caller, version }: DeniedCaller,

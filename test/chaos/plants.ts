@@ -37,8 +37,8 @@ export const plants: readonly Plant[] = [
       {
         // the last look before a 402 would answer as pending after all
         file: 'src/jobs/answer-refusal.ts',
-        find: `if (answer.kind === 'payment_required' && sent.kind === 'decoded') {`,
-        replace: `if (answer.kind === 'payment_required' && answer.reason !== 'timeout' && sent.kind === 'decoded') {`,
+        find: `if (answer.kind === 'payment_required' && paid) {`,
+        replace: `if (answer.kind === 'payment_required' && answer.reason !== 'timeout' && paid) {`,
       },
     ],
     caughtBy: ['refused_though_paid'],

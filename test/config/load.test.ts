@@ -58,6 +58,7 @@ invocation_mode = "public_paid"
       runners: [],
       limits: {
         maxBodyBytes: 1_048_576,
+        maxBodyMemoryBytes: 536_870_912,
         quotesPerSecond: 200,
         requestsPerMinute: 600,
         maxOutstandingCalls: 10_000,

@@ -7,19 +7,18 @@ import type { AdmittedChat } from '../../chat/admission.ts';
 import { type ChatAnswer, type Refused, refuse } from '../../chat/answer.ts';
 import { requestChat, clientLeft, dropChat, completeChat } from '../../chat/complete-chat.ts';
 import type { ChatContext } from '../../chat/context.ts';
-import { type BodyReservation, createBodyMemory } from '../server/body-memory.ts';
-import { isPlainJson, readBody } from './completion-body.ts';
+import { isPlainJson } from './completion-body.ts';
 import { callerOf } from './credentials.ts';
 import { eventStream } from './event-stream.ts';
 import { limitInFlight } from '../server/in-flight.ts';
 import { limitHeaders } from './limit-headers.ts';
 import { sendOpenAiError } from './openai-errors.ts';
+import type { RequestBodies } from '../server/request-bodies.ts';
 import { createWaitLimit } from '../server/wait-limit.ts';
 import { noteFacts } from '../server/request-log.ts';
 
-const mebibyte = 1_048_576;
-/** Memory for the bodies of all requests together, and for what is parsed from them. */
-const maxBodies = { arrivingBytes: 64 * mebibyte, workingBytes: 192 * mebibyte };
+/** Memory per byte of a body while it is processed: its bytes, text, values, and text and bytes again; text has two bytes a character. */
+const workFactor = 8;
 /** Memory per byte of a body after the upstream was called: its bytes, and the sample that estimates its tokens. */
 const sentFactor = 2;
 const keepAliveMs = 15_000;
@@ -31,7 +30,7 @@ const ledgerUnavailable = refuse(openAiError('ledger_unavailable'), { retryAfter
 /**
  * POST /v1/chat/completions. A client that leaves aborts its completion at once; `cutShort` aborts all of them.
  */
-export function completionRoutes(current: () => ChatContext, cutShort: AbortSignal) {
+export function completionRoutes(current: () => ChatContext, bodies: RequestBodies, cutShort: AbortSignal) {
   return async (app: FastifyInstance): Promise<void> => {
     const { lane, log, config } = current();
     const waitLimit = createWaitLimit({ lane, log, refused: ledgerUnavailable });
@@ -39,20 +38,14 @@ export function completionRoutes(current: () => ChatContext, cutShort: AbortSign
     app.addHook('onRequest', async (request, reply) => {
       if (lane.state.halt) return sendOpenAiError(request, reply, openAiError('ledger_inconsistent'), halted);
     });
-    const bodyMemory = createBodyMemory(maxBodies);
-    const places = new WeakMap<FastifyRequest, BodyReservation>();
     const inFlight = limitInFlight(
       app,
       config.limits.maxInFlightRequests,
       (request, reply) => sendOpenAiError(request, reply, openAiError('overloaded'), { retryAfterSecs: 1 }),
-      (request) => places.get(request)?.release(),
+      bodies.release,
     );
     app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) =>
-      readBody(payload, current().settings.maxBodyBytes, (onDrop) => {
-        const place = bodyMemory.reserve(onDrop);
-        places.set(request, place);
-        return place;
-      }),
+      bodies.read(request, payload, { maxBytes: current().settings.maxBodyBytes, workFactor }),
     );
     const open = new Set<AbortController>();
     cutShort.addEventListener('abort', () => {
@@ -80,7 +73,7 @@ export function completionRoutes(current: () => ChatContext, cutShort: AbortSign
       if (admitted === ledgerUnavailable) client.abort(gaveUp);
       const answer = admitted === ledgerUnavailable ? ledgerUnavailable : await flow;
       // the answer has begun, so the request's memory can be freed
-      if (answer !== ledgerUnavailable) places.get(request)?.shrink(bodyBytes * sentFactor);
+      if (answer !== ledgerUnavailable) bodies.shrink(request, bodyBytes * sentFactor);
       return sendAnswer(context, request, reply, answer, cutShort);
     });
   };

@@ -3,18 +3,8 @@ import type { RefusalCode } from '../../domain/errors/refusal.ts';
 import { openAiError, type OpenAiError, type OpenAiErrorName } from '../../domain/errors/openai-error.ts';
 import type { PaymentOffer } from '../../spend/payment-offer.ts';
 import { refusalOf } from '../server/errors.ts';
+import { RefusedBodyError } from '../server/request-bodies.ts';
 import { noteFacts } from '../server/request-log.ts';
-
-/** A refusal thrown where Fastify allows no answer: by a content type parser. */
-export class ThrownOpenAiError extends Error {
-  override readonly name = 'ThrownOpenAiError';
-  readonly error: OpenAiError;
-
-  constructor(name: OpenAiErrorName) {
-    super(name);
-    this.error = openAiError(name);
-  }
-}
 
 /** Sends a refusal of the chat API: OpenAI's envelope, and the headers that decide whether clients retry. */
 export function sendOpenAiError(
@@ -44,7 +34,7 @@ function offerHeaders({ amount, token, recipient, network }: PaymentOffer): Read
 /** Answers what was thrown below `/v1`: a known error by its code; anything else is a fault, logged and answered as `server_error`. */
 export function sendThrown(thrown: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const error = openAiErrorOf(thrown);
-  if (error.status >= 500 && !(thrown instanceof ThrownOpenAiError))
+  if (error.status >= 500 && !(thrown instanceof RefusedBodyError))
     request.log.error({ err: thrown }, 'request failed');
   return sendOpenAiError(request, reply, error);
 }
@@ -52,13 +42,13 @@ export function sendThrown(thrown: Error, request: FastifyRequest, reply: Fastif
 const names: Partial<Record<RefusalCode, OpenAiErrorName>> = {
   invalid_request: 'invalid_request',
   body_too_large: 'body_too_large',
+  overloaded: 'overloaded',
   request_timeout: 'request_timeout',
   ledger_unavailable: 'ledger_unavailable',
   ledger_inconsistent: 'ledger_inconsistent',
 };
 
 function openAiErrorOf(thrown: Error & { readonly statusCode?: number }): OpenAiError {
-  if (thrown instanceof ThrownOpenAiError) return thrown.error;
   if (thrown.statusCode === 415) return openAiError('unsupported_media_type');
   return openAiError(names[refusalOf(thrown)] ?? 'server_error');
 }

@@ -5,13 +5,14 @@ import { completionRoutes } from './completions.ts';
 import { creditRoutes } from '../credit/credits.ts';
 import { modelRoutes } from './models.ts';
 import { sendOpenAiError, sendThrown } from './openai-errors.ts';
+import type { RequestBodies } from '../server/request-bodies.ts';
 import { readyRoutes } from './ready.ts';
 
 /**
  * The chat API: everything below `/v1`, where every answer has an `x-request-id` and every error OpenAI's format.
  * @param cutShort its abort ends all running completions
  */
-export function chatRoutes(current: () => ChatContext, cutShort: AbortSignal) {
+export function chatRoutes(current: () => ChatContext, bodies: RequestBodies, cutShort: AbortSignal) {
   const below = async (app: FastifyInstance): Promise<void> => {
     app.removeAllContentTypeParsers();
     app.addHook('onRequest', async (request, reply) => {
@@ -19,7 +20,7 @@ export function chatRoutes(current: () => ChatContext, cutShort: AbortSignal) {
     });
     app.setErrorHandler((error: Error, request, reply) => sendThrown(error, request, reply));
     refuseUnknown(app);
-    await app.register(completionRoutes(current, cutShort));
+    await app.register(completionRoutes(current, bodies, cutShort));
     await app.register(modelRoutes(current));
     await app.register(creditRoutes(current));
     await app.register(readyRoutes(current));

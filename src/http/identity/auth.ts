@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { AuthLoader } from '../../identity/auth-loader.ts';
@@ -5,6 +6,7 @@ import type { Identity } from '../../identity/context.ts';
 import { cookieOf, cookiePrefix, isHttps, sessionCookieName } from '../../identity/sessions.ts';
 import { type Attempt, deviceMark, recordRefusal, takeAttempt } from '../../identity/sign-in-limits.ts';
 import { sendRefusal } from '../server/errors.ts';
+import type { RequestBodies } from '../server/request-bodies.ts';
 import { noteFacts } from '../server/request-log.ts';
 import { late, within } from '../../runtime/within.ts';
 
@@ -25,11 +27,16 @@ const tokenPaths = ['/reset-password', '/change-password'];
 const providerPaths = ['/sign-in/social', '/link-social'];
 
 /** better-auth below `/api/auth`, with rate limits and answers that do not reveal which accounts exist. */
-export function authRoutes(identity: Identity, door: AuthLoader) {
+export function authRoutes(identity: Identity, door: AuthLoader, bodies: RequestBodies) {
   return async (app: FastifyInstance): Promise<void> => {
     app.removeAllContentTypeParsers();
-    app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) =>
-      done(null, body),
+    // better-auth parses it itself
+    app.addContentTypeParser(
+      'application/json',
+      async (request: FastifyRequest, payload: IncomingMessage) => {
+        const limits = { maxBytes: request.routeOptions.bodyLimit, workFactor: 4 };
+        return (await bodies.read(request, payload, limits)).toString('utf8');
+      },
     );
     app.route({
       method: ['GET', 'POST'],

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { parseJobId } from '../../domain/payments/job.ts';
 import type { Caip2 } from '../../domain/values/primitives.ts';
@@ -8,14 +9,14 @@ import { refusals } from '../../domain/errors/refusal.ts';
 import type { JobAnswer, PaymentRequired, Refused } from '../../jobs/answer.ts';
 import { jobUrl } from '../../jobs/catalog.ts';
 import type { JobsContext } from '../../jobs/context.ts';
-import { dryRun } from '../../jobs/dry-run.ts';
-import type { JobRequest } from '../../jobs/job-request.ts';
+import { dryRun, refuseDryRunByHead } from '../../jobs/dry-run.ts';
+import { type JobHead, type OpenedRequest, openRequest } from '../../jobs/job-request.ts';
 import { sendDryRun } from './dry-run.ts';
-import { isOffered } from '../../jobs/check-request.ts';
-import { payForJob, refuseUnreadBody } from '../../jobs/pay-job.ts';
+import { payForJob, refuseByHead, refuseUnreadBody } from '../../jobs/pay-job.ts';
 import { refusalOf, sendError, sendRefusal } from '../server/errors.ts';
 import { limitInFlight } from '../server/in-flight.ts';
-import { createWaitLimit, type WaitLimit } from '../server/wait-limit.ts';
+import type { RequestBodies } from '../server/request-bodies.ts';
+import { createWaitLimit } from '../server/wait-limit.ts';
 import { noteFacts } from '../server/request-log.ts';
 import type { Accepted } from '../schemas/job.ts';
 
@@ -26,86 +27,104 @@ interface JobParams {
 
 const ledgerUnavailable: Refused = { kind: 'refused', code: 'ledger_unavailable' };
 
-/** POST /x402/jobs/{service_id}/{job_index}: the paid flow. Bodies are taken as bytes, of any content type. */
-export function paidJobRoutes(current: () => JobsContext) {
+/** Memory per byte of a job's body: its pieces and the whole, or the whole and what is parsed from it for its check. */
+const workFactor = 2;
+
+/** A request whose head was taken. One configuration for the whole request, even if another is loaded meanwhile. */
+interface Opened {
+  readonly context: JobsContext;
+  readonly request: OpenedRequest;
+}
+
+/**
+ * POST /x402/jobs/{service_id}/{job_index}: the paid flow, and its dry run. Bodies are taken as bytes, of any content type. What
+ * the headers alone refuse is answered before the body is read.
+ */
+export function paidJobRoutes(current: () => JobsContext, bodies: RequestBodies) {
   return async (app: FastifyInstance): Promise<void> => {
     app.removeAllContentTypeParsers();
-    app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) =>
+      bodies.read(request, payload, { maxBytes: request.routeOptions.bodyLimit, workFactor }),
+    );
     const { lane, log, config } = current();
     const waitLimit = createWaitLimit({ lane, log, refused: ledgerUnavailable });
     app.addHook('onClose', async () => waitLimit.end());
-    app.addHook('onRequest', async (request, reply) => {
-      if (lane.state.halt) return sendRefusal(request, reply, 'ledger_inconsistent');
-    });
-    const inFlight = limitInFlight(app, config.limits.maxInFlightRequests, (request, reply) =>
-      sendRefusal(request, reply, 'overloaded'),
+    const inFlight = limitInFlight(
+      app,
+      config.limits.maxInFlightRequests,
+      (request, reply) => sendRefusal(request, reply, 'overloaded'),
+      bodies.release,
     );
+    const opened = new WeakMap<FastifyRequest, Opened>();
+    const openedOf = (request: FastifyRequest): Opened => {
+      const found = opened.get(request);
+      if (!found) throw new Error('a job request was not opened');
+      return found;
+    };
+    const open = (request: PaidRequest): Opened => {
+      const context = current();
+      const both = { context, request: openRequest(context, jobHead(request)) };
+      opened.set(request, both);
+      return both;
+    };
+    const answerFlow = async (request: PaidRequest, reply: FastifyReply, flow: Promise<JobAnswer>) => {
+      inFlight.keep(request, flow);
+      return sendAnswer(openedOf(request).context, request, reply, await waitLimit.within(flow));
+    };
+    /** Handles what reading the body throws: a body over the limit is refused like any other request. */
+    const refuseUnread = async (
+      error: FastifyError,
+      request: PaidRequest,
+      reply: FastifyReply,
+    ): Promise<void> => {
+      if (refusalOf(error) !== 'body_too_large') return void sendError(error, request, reply);
+      try {
+        const { context, request: head } = openedOf(request);
+        await answerFlow(request, reply, refuseUnreadBody(context, head));
+      } catch (fault) {
+        sendError(fault instanceof Error ? fault : new Error(String(fault)), request, reply);
+      }
+    };
+
     app.post<{ Params: JobParams }>(
       '/x402/jobs/:service_id/:job_index',
       {
-        // a payment may be known although its job is no longer sold: its body is read
+        errorHandler: (error, request, reply) => void refuseUnread(error, request, reply),
         onRequest: async (request, reply) => {
-          const context = current();
-          const incoming = jobRequest(request);
-          if (incoming.payment || isOffered(context, incoming)) return;
-          return sendAnswer(
-            context,
-            request,
-            reply,
-            await waitLimit.within(refuseUnreadBody(context, incoming)),
-          );
+          const { context, request: head } = open(request);
+          const refused = refuseByHead(context, head);
+          if (refused) return answerFlow(request, reply, refused);
         },
-        errorHandler: (error, request, reply) =>
-          void refuseUnreadRequest(current(), waitLimit, error, request, reply),
       },
-      async (request, reply) => {
-        // one configuration for the whole request, even if another is loaded meanwhile
-        const context = current();
-        const flow = payForJob(context, jobRequest(request));
-        inFlight.keep(request, flow);
-        const answer = await waitLimit.within(flow);
-        return sendAnswer(context, request, reply, answer);
+      (request, reply) => {
+        const { context, request: head } = openedOf(request);
+        return answerFlow(request, reply, payForJob(context, head, bodyOf(request)));
       },
     );
     app.post<{ Params: JobParams }>(
       '/x402/jobs/:service_id/:job_index/auth-dry-run',
       {
         onRequest: async (request, reply) => {
-          const context = current();
-          const incoming = jobRequest(request);
-          if (!isOffered(context, incoming))
-            return sendDryRun(request, reply, await dryRun(context, incoming));
+          const { context, request: head } = open(request);
+          const refused = refuseDryRunByHead(context, head);
+          if (refused) return sendDryRun(request, reply, refused);
         },
       },
       async (request, reply) => {
-        const context = current();
-        const run = await dryRun(context, jobRequest(request));
-        return sendDryRun(request, reply, run);
+        const { context, request: head } = openedOf(request);
+        return sendDryRun(request, reply, await dryRun(context, head, bodyOf(request)));
       },
     );
   };
 }
 
-/** Handles what the body parser throws: a body over the limit is refused like any other request. */
-async function refuseUnreadRequest(
-  context: JobsContext,
-  waitLimit: WaitLimit<Refused>,
-  error: FastifyError,
-  request: PaidRequest,
-  reply: FastifyReply,
-): Promise<void> {
-  if (refusalOf(error) !== 'body_too_large') return void sendError(error, request, reply);
-  try {
-    const answer = await waitLimit.within(refuseUnreadBody(context, jobRequest(request)));
-    sendAnswer(context, request, reply, answer);
-  } catch (fault) {
-    sendError(fault instanceof Error ? fault : new Error(String(fault)), request, reply);
-  }
-}
-
 type PaidRequest = FastifyRequest<{ Params: JobParams }>;
 
-function jobRequest(request: PaidRequest): JobRequest {
+function bodyOf({ body }: FastifyRequest): Buffer {
+  return Buffer.isBuffer(body) ? body : Buffer.alloc(0);
+}
+
+function jobHead(request: PaidRequest): JobHead {
   const { service_id, job_index } = request.params;
   const contentType = request.headers['content-type'];
   return {
@@ -113,8 +132,8 @@ function jobRequest(request: PaidRequest): JobRequest {
     job: parseJobId(service_id, job_index),
     method: 'POST',
     path: `/x402/jobs/${service_id}/${job_index}`,
-    body: Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0),
     contentType,
+    declaredBytes: Number(request.headers['content-length'] ?? 0),
     payment: paymentOf(request.headers),
     callerHeaders: callerHeadersOf(request.headers),
     clientAddress: request.ip,
@@ -122,7 +141,7 @@ function jobRequest(request: PaidRequest): JobRequest {
 }
 
 /** A repeated header arrives joined by commas, which no valid value contains. */
-function callerHeadersOf(headers: FastifyRequest['headers']): JobRequest['callerHeaders'] {
+function callerHeadersOf(headers: FastifyRequest['headers']): JobHead['callerHeaders'] {
   const text = (name: string): string | undefined => {
     const value = headers[name];
     return Array.isArray(value) ? value.join(',') : value;
@@ -136,7 +155,7 @@ function callerHeadersOf(headers: FastifyRequest['headers']): JobRequest['caller
 }
 
 /** The payment header, if there is one. A version 2 header takes precedence over a version 1 header. */
-function paymentOf(headers: FastifyRequest['headers']): JobRequest['payment'] {
+function paymentOf(headers: FastifyRequest['headers']): JobHead['payment'] {
   const v2 = headers['payment-signature'];
   if (v2 !== undefined) return { header: String(v2), x402Version: 2 };
   const v1 = headers['x-payment'];

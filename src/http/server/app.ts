@@ -7,6 +7,7 @@ import { createCors } from './cors.ts';
 import { handleErrors, sendRefusal } from './errors.ts';
 import { sendOpenAiError } from '../chat/openai-errors.ts';
 import { createParserErrors } from './parser-errors.ts';
+import { parseWithin, type RequestBodies } from './request-bodies.ts';
 import { logRequests } from './request-log.ts';
 
 /** Enough for a payment header of 16 KiB and the usual headers; beyond it the HTTP parser refuses the request. */
@@ -15,12 +16,13 @@ const maxHeaderBytes = 65_536;
 export interface AppOptions {
   readonly config: Config;
   readonly logger: Logger;
+  readonly bodies: RequestBodies;
   /** True once the process is shutting down: answers then close their connections. */
   readonly stopping: () => boolean;
 }
 
 /** The HTTP app without its routes: limits, log line, error table. */
-export function createApp({ config, logger, stopping }: AppOptions): FastifyInstance {
+export function createApp({ config, logger, bodies, stopping }: AppOptions): FastifyInstance {
   const isChatPath = (url: string): boolean => config.chat !== undefined && url.startsWith('/v1/');
   const parserErrors = createParserErrors(isChatPath, config.jobs === undefined);
   const cors = createCors(isChatPath);
@@ -37,7 +39,7 @@ export function createApp({ config, logger, stopping }: AppOptions): FastifyInst
     return503OnClosing: false,
     // no limit of the router's own: each route validates its parameters
     routerOptions: { maxParamLength: maxHeaderBytes },
-    http: { maxHeaderSize: maxHeaderBytes },
+    http: { maxHeaderSize: maxHeaderBytes, connectionsCheckingInterval: 2_000 },
     frameworkErrors(_error, request, reply) {
       cors.allowOrigin(request, reply);
       if (!isChatPath(request.url)) return void sendRefusal(request, reply, 'invalid_request');
@@ -50,6 +52,7 @@ export function createApp({ config, logger, stopping }: AppOptions): FastifyInst
   parserErrors.watch(app);
   cors.watch(app);
   handleErrors(app);
+  parseWithin(app, bodies);
   app.addHook('onSend', async (_request, reply) => {
     reply.header('x-content-type-options', 'nosniff');
     if (stopping()) reply.header('connection', 'close');

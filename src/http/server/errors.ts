@@ -5,6 +5,7 @@ import { LaneClosedError } from '../../store/flusher.ts';
 import { LedgerInconsistentError } from '../../store/halt.ts';
 import { LaneFullError } from '../../store/lane.ts';
 import { noteFacts } from './request-log.ts';
+import { RefusedBodyError } from './request-bodies.ts';
 
 /** Sends a refusal: `{error, code, …context}`. */
 export function sendRefusal(
@@ -38,6 +39,7 @@ export function sendError(error: Error, request: FastifyRequest, reply: FastifyR
 export function refusalOf(
   error: Error & { readonly code?: string; readonly statusCode?: number },
 ): RefusalCode {
+  if (error instanceof RefusedBodyError) return error.code;
   if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return 'body_too_large';
   if (error instanceof LedgerInconsistentError) return 'ledger_inconsistent';
   if (error instanceof LaneFullError || error instanceof LaneClosedError || isDatabaseLoss(error)) {

@@ -5,6 +5,7 @@ import packageJson from '../../../package.json' with { type: 'json' };
 import { refusals } from '../../../src/domain/errors/refusal.ts';
 import { composeFeatures, composeRecorders } from '../../../src/app/features.ts';
 import { createApp } from '../../../src/http/server/app.ts';
+import { createRequestBodies } from '../../../src/http/server/request-bodies.ts';
 import {
   openApiDocument,
   operationsOf,
@@ -36,12 +37,14 @@ async function registeredRoutes(names: readonly Part[]): Promise<string[]> {
   const config = await testConfig({ database, chain, top, tables, env });
   const lane = openLane({ url: database.url });
   const logger = pino({ level: 'silent' });
-  const app = createApp({ config, logger, stopping: () => false });
+  const bodies = createRequestBodies(config.limits.maxBodyMemoryBytes);
+  const app = createApp({ config, logger, bodies, stopping: () => false });
   const parts = {
     config,
     databaseUrl: database.url,
     ledger: { ...database, lane },
     logger,
+    bodies,
     isStopping: () => false,
     publicUrl: () => config.publicUrl,
   };

@@ -8,7 +8,11 @@ function create() {
   const clock = { nowMs: 1_000 };
   const memory = createBodyMemory(max, () => clock.nowMs);
   const dropped: string[] = [];
-  return { clock, dropped, enter: (name: string) => memory.reserve(() => dropped.push(name)) };
+  return {
+    clock,
+    dropped,
+    enter: (name: string, client = name) => memory.reserve(client, () => dropped.push(name)),
+  };
 }
 
 describe('arriving bodies', () => {

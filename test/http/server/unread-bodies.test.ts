@@ -1,4 +1,5 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { createDatabase } from '../../support/database.ts';
 import { startTestGateway, type TestGatewayOptions } from '../../support/gateway.ts';
 import { oneModel } from '../../support/chat-gateway.ts';
@@ -52,4 +53,93 @@ test('a request without valid credentials is refused before its body is read', a
     }),
   );
   expect(answers.filter(([, status]) => status !== 401)).toEqual([]);
+});
+
+const soldJob = '/x402/jobs/1/0';
+const post = { 'content-type': 'application/octet-stream', 'content-length': 500_000 };
+
+/** Sends a head without its body, as often as it is called, until the test ends. */
+async function headOf(url: string, path: string, headers: Record<string, string | number> = post) {
+  const request = await sendHead(url, path, headers);
+  onTestFinished(() => void request.socket.destroy());
+  return request;
+}
+
+describe('a request for a job is refused by its headers, before its body is read', () => {
+  const schemaJob = `
+[job_prices.1]
+0 = "1"
+1 = "1"
+[[job_policies]]
+service_id = 1
+job_index = 0
+invocation_mode = "public_paid"
+content_type = "application/json"`;
+
+  test.each([
+    ['an unknown job', '/x402/jobs/7/7', 404, {}],
+    ['an unknown job of a dry run', '/x402/jobs/7/7/auth-dry-run', 404, {}],
+    ['a disabled job', '/x402/jobs/1/1', 403, {}],
+    ['another content type than the job takes', soldJob, 415, {}],
+    [
+      'a content type that no runner could be given',
+      soldJob,
+      400,
+      { 'content-type': `a/${'x'.repeat(300)}` },
+    ],
+    ['an undecodable payment for an unknown job', '/x402/jobs/7/7', 404, { 'x-payment': 'x' }],
+  ])('%s', async (_, path, status, headers) => {
+    const gateway = await start({ jobs: schemaJob });
+    expect(await (await headOf(gateway.url, path, { ...post, ...headers })).status()).toBe(status);
+  });
+
+  test('a client whose budget is spent', async () => {
+    const gateway = await start({ tables: '[limits]\nrequests_per_minute = 2' });
+    const answers = [];
+    for (let i = 0; i < 4; i++) answers.push(await (await headOf(gateway.url, soldJob)).status(300));
+    expect(answers).toEqual([undefined, undefined, 429, 429]);
+    const dry = await headOf(gateway.url, `${soldJob}/auth-dry-run`);
+    expect(await dry.status()).toBe(429);
+  });
+});
+
+const mebibyte = 1_048_576;
+/** Of four mebibytes one is for bodies that arrive: half of it for one client. */
+const little = `[limits]\nmax_body_memory_bytes = ${4 * mebibyte}\nrequests_per_minute = 0\nmax_in_flight_requests = 80`;
+
+describe('the memory of all bodies', () => {
+  test('has a bound: of the bodies of one client the largest are dropped with 503, and another client is served', async () => {
+    const gateway = await start({ tables: little });
+    const sending = await Promise.all(
+      Array.from({ length: 8 }, () => headOf(gateway.url, soldJob, { ...post, 'content-length': 400_000 })),
+    );
+    for (const { socket } of sending) socket.write(Buffer.alloc(200_000));
+    await sleep(300);
+    const other = { 'x-forwarded-for': '10.0.0.9' };
+    const served = await gateway.post(soldJob, { body: 'x'.repeat(100_000), headers: other });
+    expect(served.json.code).not.toBe('overloaded');
+    for (const { socket } of sending) socket.write(Buffer.alloc(200_000));
+    const statuses = await Promise.all(sending.map((request) => request.status()));
+    const dropped = sending.filter((_, at) => statuses[at] === 503);
+    expect(dropped.length).toBeGreaterThanOrEqual(6);
+    expect(dropped[0]?.text().toLowerCase()).toContain('retry-after: 1');
+    expect(dropped[0]?.text()).toContain('"overloaded"');
+  });
+
+  test('counts what has arrived, not what a client declares', async () => {
+    const gateway = await start({ tables: little });
+    await Promise.all(
+      Array.from({ length: 16 }, () => headOf(gateway.url, soldJob, { ...post, 'content-length': mebibyte })),
+    );
+    expect((await gateway.post(soldJob, { body: 'x' })).json.code).not.toBe('overloaded');
+  });
+
+  test('a client that opens requests and sends nothing keeps out only itself', async () => {
+    const gateway = await start({ tables: little });
+    const idle = await Promise.all(Array.from({ length: 40 }, () => headOf(gateway.url, soldJob)));
+    const statuses = await Promise.all(idle.map((request) => request.status(500)));
+    expect(statuses.filter((status) => status === 503)).toHaveLength(20);
+    const other = { 'x-forwarded-for': '10.0.0.9' };
+    expect((await gateway.post(soldJob, { body: 'x', headers: other })).json.code).not.toBe('overloaded');
+  });
 });

@@ -1,0 +1,104 @@
+import type { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { clientOf } from '../../domain/values/client-address.ts';
+import { type BodyReservation, createBodyMemory } from './body-memory.ts';
+
+/** Memory per chunk beside its bytes: a body may arrive byte by byte. */
+const pieceBytes = 512;
+/** Memory per byte of JSON while it is processed: bytes, text of two bytes a character, and values. */
+const jsonFactor = 4;
+
+/** A body that was not taken, thrown where Fastify allows no answer: by a content type parser. */
+export class RefusedBodyError extends Error {
+  override readonly name = 'RefusedBodyError';
+  readonly code: 'body_too_large' | 'overloaded' | 'invalid_request';
+
+  constructor(code: RefusedBodyError['code']) {
+    super(code);
+    this.code = code;
+  }
+}
+
+export interface BodyLimits {
+  readonly maxBytes: number;
+  /** Memory per byte while the body is processed. */
+  readonly workFactor: number;
+}
+
+/** The bodies of all requests of this process, within one bound. */
+export interface RequestBodies {
+  /**
+   * Reads a body as bytes. A refused body is still read to its end and discarded: a client that is sending would not see the
+   * refusal. The server's request time-out limits that. Its memory counts until {@link release}.
+   * @throws RefusedBodyError `invalid_request` when the client stopped in the middle
+   */
+  read(request: FastifyRequest, payload: Readable, limits: BodyLimits): Promise<Buffer>;
+  /** From now on this request's body takes at most this many bytes. */
+  shrink(request: FastifyRequest, bytes: number): void;
+  /** This request's body takes no memory any more. */
+  release(request: FastifyRequest): void;
+}
+
+/** @param maxBytes for all bodies together: a quarter of it for bodies that arrive, the rest for those that are processed */
+export function createRequestBodies(maxBytes: number): RequestBodies {
+  const memory = createBodyMemory({ arrivingBytes: maxBytes / 4, workingBytes: (maxBytes * 3) / 4 });
+  const places = new WeakMap<FastifyRequest, BodyReservation>();
+  return {
+    read(request, payload, limits) {
+      const declaredBytes = Number(request.headers['content-length'] ?? 0);
+      return readBody(payload, declaredBytes, limits, (onDrop) => {
+        // of a client with an IPv6 address, its /64
+        const place = memory.reserve(clientOf(request.ip, 64), onDrop);
+        places.set(request, place);
+        return place;
+      });
+    },
+    shrink: (request, bytes) => places.get(request)?.shrink(bytes),
+    release: (request) => places.get(request)?.release(),
+  };
+}
+
+/** Parses JSON and text bodies within the bound, up to the limit of their route, until they are answered. */
+export function parseWithin(app: FastifyInstance, bodies: RequestBodies): void {
+  const parseJson = app.getDefaultJsonParser('error', 'error');
+  const readText = async (request: FastifyRequest, payload: Readable): Promise<string> => {
+    const limits = { maxBytes: request.routeOptions.bodyLimit, workFactor: jsonFactor };
+    return (await bodies.read(request, payload, limits)).toString('utf8');
+  };
+  app.addContentTypeParser('application/json', (request, payload, done) => {
+    readText(request, payload).then((text) => void parseJson(request, text, done), done);
+  });
+  app.addContentTypeParser('text/plain', readText);
+  app.addHook('onResponse', async (request) => bodies.release(request));
+}
+
+async function readBody(
+  payload: Readable,
+  declaredBytes: number,
+  { maxBytes, workFactor }: BodyLimits,
+  enter: (onDrop: () => void) => BodyReservation,
+): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let sizeBytes = 0;
+  let refused: 'body_too_large' | 'overloaded' | undefined;
+  const refuse = (why: typeof refused): void => {
+    refused = why;
+    pieces.length = 0;
+    place.release();
+  };
+  const place = enter(() => refuse('overloaded'));
+  if (declaredBytes > maxBytes) refuse('body_too_large');
+  try {
+    for await (const piece of payload as AsyncIterable<Buffer>) {
+      sizeBytes += piece.length;
+      if (sizeBytes > maxBytes) refuse('body_too_large');
+      else if (refused === undefined && place.grow(piece.length + pieceBytes)) pieces.push(piece);
+    }
+  } catch {
+    place.release();
+    throw new RefusedBodyError('invalid_request');
+  }
+  if (refused === undefined && !place.startWork(sizeBytes * workFactor)) refuse('overloaded');
+  if (refused !== undefined) throw new RefusedBodyError(refused);
+  return Buffer.concat(pieces, sizeBytes);
+}
