@@ -68,7 +68,7 @@ export async function readJobs(root: RootTable, isOn: boolean, reading: Reading)
     acceptedTokens: tokens,
     jobPolicies: frozenMap(policies.map((policy) => [jobKey(policy), policy])),
     jobPrices: frozenMap(prices),
-    networks: frozenMap(await chooseNetworks(tokens, rpcUrls, report)),
+    networks: frozenMap(await chooseNetworks(tokens, rpcUrls, root.whole.confirm, report)),
   };
   return { ...tables, whole };
 }

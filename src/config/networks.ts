@@ -3,6 +3,7 @@ import type { AcceptedToken } from '../domain/values/token.ts';
 import { publicRpcUrls } from './public-rpcs.ts';
 import type { Report } from './report.ts';
 import { readTables } from './table.ts';
+import type { ConfirmMode } from './root.ts';
 import { rpcUrl } from './urls.ts';
 import { network } from './values.ts';
 
@@ -34,11 +35,13 @@ export function readNetworks(raw: unknown, report: Report): Map<Caip2, string> {
 
 /**
  * The accepted tokens' networks with the RPC of each: the configured one, else the public one of the chain.
- * Warns where the operator did not choose, in capitals where nothing can confirm a settlement.
+ * Warns where the operator did not choose, in capitals where nothing can confirm a settlement; that is a mistake if settlements
+ * must be confirmed.
  */
 export async function chooseNetworks(
   tokens: readonly AcceptedToken[],
   configured: ReadonlyMap<Caip2, string>,
+  confirm: ConfirmMode,
   report: Report,
 ): Promise<Map<Caip2, NetworkConfig>> {
   const chosen = new Map<Caip2, NetworkConfig>();
@@ -53,7 +56,9 @@ export async function chooseNetworks(
   for (const [id, chainId] of left) {
     const url = known.get(chainId);
     if (url !== undefined) chosen.set(id, { rpcUrl: url, source: 'public' });
-    report.warning(['networks'], url === undefined ? withoutRpc(id) : withPublicRpc(id, url));
+    if (url !== undefined) report.warning(['networks'], withPublicRpc(id, url));
+    else if (confirm !== 'required') report.warning(['networks'], withoutRpc(id));
+    else report.mistake(['networks'], `confirm = "required" needs an rpc_url for ${id}`);
   }
   return chosen;
 }

@@ -31,6 +31,9 @@ export const gatewayShape = {
   shutdown_grace_secs: wholeNumber(0, 3_600).default(30),
 } as const;
 
+const confirmModes = ['required', 'before', 'after', 'never'] as const;
+export type ConfirmMode = (typeof confirmModes)[number];
+
 /** The keys at the top level that belong to paid jobs. */
 export const jobsShape = {
   facilitator_url: secureBaseUrl.optional(),
@@ -54,8 +57,11 @@ export const jobsShape = {
   /** x402's maxTimeoutSeconds. */
   max_timeout_secs: reloadable(wholeNumber(1, 86_400).default(300)),
   payment_identifier: reloadable(oneOf(identifierModes).default('optional')),
-  /** When a settlement is looked up on the chain: before the answer, after it, or never. */
-  confirm: reloadable(oneOf(['before', 'after', 'never']).default('before')),
+  /**
+   * When a settlement is looked up on the chain: before the answer, after it, or never. `required`: before the answer, and what
+   * the chain does not show is not accepted.
+   */
+  confirm: reloadable(oneOf(confirmModes).default('before')),
   confirm_timeout_ms: reloadable(wholeNumber(1, 600_000).default(5_000)),
   job_prices_file: reloadable(filePath.optional()),
 } as const;

@@ -72,14 +72,14 @@ async function judgeSuccess(
     );
     return { kind: 'unknown', reason: 'payer_mismatch', transaction, settledPayer: answer.payer };
   }
+  const { confirm, confirmTimeoutMs } = context.settings;
+  const unproven: Outcome =
+    confirm === 'required'
+      ? { kind: 'unknown', reason: 'not_on_chain', transaction }
+      : { kind: 'settled', transaction, proof: undefined };
   const chain = context.chains.get(payment.network);
-  if (!chain || context.settings.confirm !== 'before')
-    return { kind: 'settled', transaction, proof: undefined };
-  const found = await chain.waitForSettlement(
-    transaction,
-    expectedTransfer(payment),
-    context.settings.confirmTimeoutMs,
-  );
+  if (!chain || confirm === 'after' || confirm === 'never') return unproven;
+  const found = await chain.waitForSettlement(transaction, expectedTransfer(payment), confirmTimeoutMs);
   switch (found.kind) {
     case 'paid':
       return { kind: 'settled', transaction, proof: found };
@@ -87,7 +87,7 @@ async function judgeSuccess(
       return { kind: 'unknown', reason: `chain_says_${found.why}`, transaction };
     case 'absent':
     case 'unavailable':
-      return { kind: 'settled', transaction, proof: undefined };
+      return unproven;
   }
 }
 

@@ -124,6 +124,17 @@ export const plants: readonly Plant[] = [
     caughtBy: ['started_though_invalid'],
   },
   {
+    name: 'required-believes-the-facilitator',
+    edits: [
+      {
+        file: 'src/jobs/settle-payment.ts',
+        find: `      ? { kind: 'unknown', reason: 'not_on_chain', transaction }`,
+        replace: `      ? { kind: 'settled', transaction, proof: undefined }`,
+      },
+    ],
+    caughtBy: ['call_without_transfer'],
+  },
+  {
     name: 'settled-again-without-a-fence',
     edits: [
       {

@@ -268,6 +268,15 @@ describe('networks', () => {
   });
 });
 
+describe('confirm = "required"', () => {
+  it('is refused where no RPC can confirm settlements', async () => {
+    const text = minimal('confirm = "required"').replace('eip155:8453', 'eip155:999999999999');
+    expect(await mistakesIn(text)).toEqual([
+      '- networks: confirm = "required" needs an rpc_url for eip155:999999999999',
+    ]);
+  });
+});
+
 describe('the facilitator', () => {
   it('gets its options and a token from the environment or a file', async () => {
     const options =

@@ -152,7 +152,7 @@ max_body_byte = 5
     await expect(failure).rejects.toThrow(ConfigError);
     await expect(failure).rejects.toThrow(
       'The configuration has 2 mistakes:\n' +
-        '  conf/gateway.toml:4  confirm: must be "before" or "after" or "never"\n' +
+        '  conf/gateway.toml:4  confirm: must be "required" or "before" or "after" or "never"\n' +
         '  conf/gateway.toml:5  quote_ttl_secs: must be a whole number from 10 to 86400',
     );
   });

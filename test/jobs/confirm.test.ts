@@ -48,6 +48,42 @@ async function lied(confirm: string, isServed: boolean, holdsSecs: number) {
   return { ...setup, payment, before };
 }
 
+describe('with confirm = "required"', () => {
+  test("a facilitator's false report is never accepted: the payment is settled again, and 202 once the chain shows it", async () => {
+    const { proxy, database, gateway, runner, typesOf } = await behindProxy(chain, {
+      top: 'confirm = "required"\nconfirm_timeout_ms = 200',
+    });
+    const payment = await quoteAndSign(gateway, job, 'x');
+    const before = await chain.balance(payTo);
+    proxy.faults.settle = { answer: successOf(nowhere) };
+    expect(await pay(gateway, payment)).toMatchObject({ status: 503, json: { code: 'settlement_pending' } });
+    expect(await typesOf(digestOf(payment))).not.toContain('payment_settled');
+    expect(runner.deliveries).toHaveLength(0);
+    proxy.faults.settle = 'pass';
+    await database.moveClock(6);
+    await reaches(gateway, payment, 'completed');
+    expect((await pay(gateway, payment)).status).toBe(202);
+    expect(await chain.balance(payTo)).toBe(before + price);
+    const settled = (await allEvents(database.db)).find(({ type }) => type === 'payment_settled');
+    expect(settled?.data).toMatchObject({ evidence: 'chain' });
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('a payment is pending while its chain does not answer', async () => {
+    const rpc = await startRpcProxy(chain.rpcUrl);
+    const { database, gateway } = await behindProxy(chain, {
+      rpcUrl: rpc.url,
+      top: 'confirm = "required"\nconfirm_timeout_ms = 200',
+    });
+    const payment = await quoteAndSign(gateway, job, 'x');
+    rpc.lie = () => ({ error: { code: -32_000, message: 'not now' } });
+    expect(await pay(gateway, payment)).toMatchObject({ status: 503, json: { code: 'settlement_pending' } });
+    rpc.lie = () => undefined;
+    await database.moveClock(6);
+    await reaches(gateway, payment, 'completed');
+  });
+});
+
 describe("a facilitator's false report", () => {
   test('is disproved and alerted, and its call is withdrawn if no runner has it', async () => {
     const { payment, database, gateway, before } = await lied('before', false, 20);
