@@ -10,6 +10,7 @@ import { type JobsContext, nowSecs } from '../jobs/context.ts';
 import { earlierPricesOf, withReplaced } from '../jobs/earlier-prices.ts';
 import { reloadEvent } from '../jobs/reload.ts';
 import { createRefusalTally } from '../jobs/refusal-tally.ts';
+import { createLostPayments } from '../jobs/lost-payments.ts';
 import { createOffers, refreshOffers } from '../jobs/offers.ts';
 import { createQuoteRate } from '../jobs/quote-rate.ts';
 import { notReadyYet, presentReadiness } from '../jobs/readiness.ts';
@@ -74,6 +75,7 @@ async function createContext(parts: Parts, releases: Releases): Promise<JobsCont
     chains: openChains(settings, new Map()),
     permissions: createPermissionChecker({ timeoutMs: 3_000, maxConcurrent: 64, cacheSecs }),
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
+    lostPayments: createLostPayments(ledger.pool),
     budget: createBudget(config.limits.requestsPerMinute),
     quoteRate: createQuoteRate(config.limits.quotesPerSecond),
     refusalTally: createRefusalTally(),

@@ -31,6 +31,7 @@ export async function answerRefusal(
     const lookUp = await lookUpPayment(context, paid.decoded);
     const known = await answerKnownPayment(context, paid.decoded, paid.binding, lookUp);
     if (known.kind === 'answered') return known.answer;
+    if (known.kind === 'recovered') return { kind: 'refused', code: 'payment_recovered' };
   }
   return answer;
 }

@@ -13,6 +13,7 @@ import { payerBudgetKey } from './budget.ts';
 import type { Job, Restriction } from './catalog.ts';
 import { checkSignature } from './check-signature.ts';
 import { type JobsContext, nowSecs } from './context.ts';
+import { findCharged } from './find-charged.ts';
 import type { BoundRequest } from './job-request.ts';
 import { type MatchedPayment, matchQuote, paymentWindow } from './match-quote.ts';
 import {
@@ -49,7 +50,10 @@ export async function checkPayment(
   quote: StreamReading,
 ): Promise<CheckedPayment | JobRefusal> {
   const matched = matchQuote(context, request, job, decoded, quote);
-  if (matched.kind === 'refusal') return matched;
+  if (matched.kind === 'refusal') {
+    const charged = 'job' in matched ? await findCharged(context, job, decoded) : undefined;
+    return charged === undefined ? matched : refusal(request, charged);
+  }
   const { digest, payment } = matched;
   // the caller's headers are checked before any peer is asked
   const found = job.restriction && findCaller(context, request, job, job.restriction, payment.payer);

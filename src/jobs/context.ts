@@ -14,6 +14,7 @@ import type { PromiseTracker } from '../runtime/promise-tracker.ts';
 import type { Budget } from './budget.ts';
 import type { Catalog } from './catalog.ts';
 import type { EarlierPrices } from './earlier-prices.ts';
+import type { LostPayments } from './lost-payments.ts';
 import type { Offers } from './offers.ts';
 import type { QuoteRate } from './quote-rate.ts';
 import type { RefusalTally } from './refusal-tally.ts';
@@ -40,6 +41,8 @@ export interface JobsContext {
   readonly permissions: PermissionChecker;
   /** Asks contract callers whether a signature is theirs. */
   readonly contractSignatures: ContractSignatureChecker;
+  /** Lost payments that a recovery still searches. */
+  readonly lostPayments: LostPayments;
   readonly budget: Budget;
   readonly quoteRate: QuoteRate;
   /** Counts the refusals that are not recorded one by one. */

@@ -19,6 +19,8 @@ export interface JobHead {
   /** The payment header as it came: `PAYMENT-SIGNATURE` is version 2, `X-PAYMENT` version 1. */
   readonly payment: { readonly header: string; readonly x402Version: 1 | 2 } | undefined;
   readonly callerHeaders: CallerHeaders;
+  /** The signature that asks for the delivery of a recovered payment. */
+  readonly redeliverySignature: string | undefined;
   readonly clientAddress: string;
 }
 

@@ -1,7 +1,14 @@
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import { nameOf, paymentSummary } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import { foldQuote, type PaymentState, paymentOf, type QuoteState } from '../domain/payments/quote-state.ts';
+import { refundReason } from '../domain/payments/refund.ts';
+import {
+  foldQuote,
+  jobOf,
+  type PaymentState,
+  paymentOf,
+  type QuoteState,
+} from '../domain/payments/quote-state.ts';
 import type { KnownPayment } from '../store/payment-lookup.ts';
 import { readStream } from '../store/streams.ts';
 import type { PaymentAnswer } from './answer.ts';
@@ -18,7 +25,9 @@ export type KnownPaymentResult =
   /** It failed before broadcast: no money moved, and its payer may sign another. */
   | { readonly kind: 'failed'; readonly reason: string }
   /** It was sent before with another request. */
-  | { readonly kind: 'replay' };
+  | { readonly kind: 'replay' }
+  /** The ledger had lost it. Its refund is due, and its payer may still ask for delivery. */
+  | { readonly kind: 'recovered'; readonly digest: Hex };
 
 const pollMs = 250;
 /** How long a repeated request waits for the outcome before its answer is `settlement_pending`. */
@@ -56,7 +65,8 @@ async function answerFromStream(
   for (;;) {
     const state = foldQuote((await readStream(context.pool, digest)).events);
     const known = knownPayment(state, decoded);
-    if (known.binding !== binding) return { kind: 'replay' };
+    if (refundReason(state, known) === 'recovered') return { kind: 'recovered', digest };
+    if ((known.recovered?.redelivery ?? known).binding !== binding) return { kind: 'replay' };
     if (known.status !== 'settling' || Date.now() > deadline || context.stopping()) {
       return resultOf(context, digest, state, known, decoded);
     }
@@ -85,6 +95,8 @@ function resultOf(
     case 'settlement_failed':
       return { kind: 'failed', reason: known.reason ?? 'settlement_failed' };
     case 'settled': {
+      // its delivery was requested at this moment
+      if (!known.call) return { kind: 'answered', answer: { kind: 'pending', digest, replayed: true } };
       const showsQuote =
         decoded.terms?.quoteDigest === digest &&
         decoded.payload.signature.toLowerCase() === known.payment.signature;
@@ -102,14 +114,15 @@ export function acceptedAnswer(
   known: PaymentState,
   how: { readonly replayed: boolean; readonly showsQuote: boolean },
 ): Extract<PaymentAnswer, { kind: 'accepted' }> {
-  if (!state.quote || !known.call || !known.settled) throw new Error('a settled payment has no call');
+  const job = jobOf(state);
+  if (!job || !known.call || !known.settled) throw new Error('a settled payment has no call');
   return {
     kind: 'accepted',
     digest,
-    job: { serviceId: state.quote.service_id, jobIndex: state.quote.job_index },
+    job,
     callId: known.call.callId,
     payment: paymentSummary(known.payment, known.settled.transaction),
-    x402Version: known.payment.x402_version,
+    x402Version: known.recovered?.redelivery?.x402_version ?? known.payment.x402_version,
     receiptToken: how.showsQuote ? receiptToken(context.receiptKey, digest) : undefined,
     replayed: how.replayed,
   };

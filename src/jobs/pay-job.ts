@@ -10,6 +10,7 @@ import { finishPayment } from './finish-payment.ts';
 import { bindRequest, type BoundRequest, type OpenedRequest } from './job-request.ts';
 import { answerKnownPayment, type KnownPaymentResult, lookUpPayment } from './known-payment.ts';
 import { type JobRefusal, offerRefusal, paymentReplay, refusal, rejectedPayment } from './refusal.ts';
+import { redeliver } from './redeliver.ts';
 import { startPayment } from './start-payment.ts';
 
 /** How often other appends may move the quote's stream under a payment before the answer is `quote_in_use`. */
@@ -69,13 +70,14 @@ async function runFlow(context: JobsContext, request: BoundRequest): Promise<Pay
   if (known.kind === 'replay') return paymentReplay(decoded);
   const checked = checkRequest(context, request);
   if (checked.kind === 'refusal') return checked;
+  if (known.kind === 'recovered') return redeliver(context, request, checked.job, decoded, known.digest);
   return known.kind === 'failed'
     ? resultOf(known, checked.job, decoded)
     : takePayment(context, request, checked.job, decoded, lookUp);
 }
 
 function resultOf(
-  known: Exclude<KnownPaymentResult, { kind: 'not_known' }>,
+  known: Exclude<KnownPaymentResult, { kind: 'not_known' | 'recovered' }>,
   job: Job,
   decoded: DecodedPayment,
 ): PaymentAnswer | JobRefusal {
@@ -115,6 +117,7 @@ async function takePayment(
     }
     lookUp = await lookUpPayment(context, decoded);
     const known = await answerKnownPayment(context, decoded, request.binding, lookUp);
+    if (known.kind === 'recovered') return refusal(request, 'payment_recovered', { digest: known.digest });
     if (known.kind !== 'not_known') return resultOf(known, job, decoded);
     if (checked.kind === 'refusal') return checked;
     if (tries === maxTries) return refusal(request, 'quote_in_use', { digest: checked.digest });

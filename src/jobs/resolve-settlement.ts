@@ -88,7 +88,12 @@ async function findUnresolved(context: JobsContext, open: OpenSettlement): Promi
   const known = findByKey(quote, open.payment);
   if (!known) return undefined;
   if (known.status === 'settled') {
-    if (open.callId !== undefined)
+    if (open.callId !== undefined && known.recovered?.redelivery && !known.call) {
+      // its request ended between the two appends
+      const started = { digest, version: quote.version, state: settlementState(known, open.callId) };
+      const released = await recordDecision(context, started, { kind: 'redelivery' });
+      if (released.kind === 'recorded') context.onCallReleased();
+    } else if (open.callId !== undefined)
       context.log.error({ quote_digest: digest }, 'the call of a settled payment was not released');
     return undefined;
   }

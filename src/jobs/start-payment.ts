@@ -21,7 +21,7 @@ import { type StartedPayment, startedPayment } from './record-settlement.ts';
 /** A larger body is stored before its append, which would otherwise delay the other commands of its batch. */
 const smallBodyBytes = 8_192;
 /** How long a settlement may take before the resolver looks for its outcome on the chain as well. */
-const firstLookMs = 5_000;
+export const firstLookMs = 5_000;
 
 export type PaymentStart =
   | { readonly kind: 'started'; readonly started: StartedPayment & { readonly callId: number } }
@@ -39,11 +39,8 @@ export async function startPayment(
   checked: CheckedPayment,
 ): Promise<PaymentStart> {
   const { digest, payment } = checked;
-  const bodyId = randomUUID();
-  const isSmall = request.body.length <= smallBodyBytes;
-  if (!isSmall) await putBody(context.pool, bodyId, request.contentType, request.body);
-  const body = isSmall ? { contentType: request.contentType, bytes: request.body } : undefined;
-  const outcome = await append(context, startCommand(request, job, checked, { bodyId, body }));
+  const stored = await storeBody(context, request);
+  const outcome = await append(context, startCommand(request, job, checked, stored));
   switch (outcome.outcome) {
     case 'ok': {
       if (outcome.call_id === null) throw new Error('the append of a call returned no call id');
@@ -64,8 +61,19 @@ export async function startPayment(
   }
 }
 
+/** Stores a large body; a small one travels with the call's command. */
+export async function storeBody(
+  { pool }: Pick<JobsContext, 'pool'>,
+  { body, contentType }: BoundRequest,
+): Promise<Pick<AddedCall, 'bodyId' | 'body'>> {
+  const bodyId = randomUUID();
+  if (body.length <= smallBodyBytes) return { bodyId, body: { contentType, bytes: body } };
+  await putBody(pool, bodyId, contentType, body);
+  return { bodyId, body: undefined };
+}
+
 /** A lane whose queue is full cannot record the refusal either; the client still gets its answer. */
-async function append(
+export async function append(
   context: JobsContext,
   command: LaneCommand,
 ): Promise<AppendOutcome | { readonly outcome: 'full' }> {

@@ -33,11 +33,16 @@ export async function verifyPayment(
   const { digest, payment } = matched;
   const isSkipped = !context.settings.facilitatorVerify && job.mode === 'public_paid';
   const canBeSettled = !facilitator.isCircuitOpen() && offers.isSettled(payment);
-  if (isSkipped && canBeSettled && signed.kind === 'signed') return verifiedBy('signature');
+  const mayBeLost = await context.lostPayments.mayHold(payment, context.settings.maxTimeoutSecs);
+  if (isSkipped && canBeSettled && !mayBeLost && signed.kind === 'signed') return verifiedBy('signature');
   const unavailable = refusal(request, 'facilitator_unavailable', { digest });
   const source = { payer: payment.payer, client: request.client };
   const answer = await facilitator.verify(facilitatorRequest(payment, digest), source);
-  if (answer.kind === 'invalid') return judgeInvalid(context, request, job, matched, answer.reason);
+  if (answer.kind === 'invalid') {
+    const judged = await judgeInvalid(context, request, job, matched, answer.reason);
+    // its search will claim it, and then it takes more than the signed payment, which is public by now
+    return mayBeLost && judged.kind === 'verified' ? refusal(request, 'payment_unrecorded', { digest }) : judged;
+  }
   const isOtherPayer =
     answer.kind === 'valid' && answer.payer !== undefined && answer.payer !== payment.payer;
   if (answer.kind === 'valid' && !isOtherPayer) return verifiedBy('facilitator');

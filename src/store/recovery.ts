@@ -62,12 +62,6 @@ export async function readTimeOf(pool: pg.Pool, seq: number): Promise<number | u
   return row && Math.floor(row.at.getTime() / 1_000);
 }
 
-/** Whether payments of this network that the ledger lost may still be missing in it. */
-export async function isSearchOpen(pool: pg.Pool, network: string): Promise<boolean> {
-  const recovery = await readRecovery(pool);
-  return recovery !== undefined && !recovery.searched.has(network);
-}
-
 /** A token at an address that was paid in it. */
 export interface PaidAccount {
   readonly network: string;

@@ -1,7 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { openCheckpoint, parseVerifierKey } from '../../src/domain/log/checkpoint.ts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
-import { recoveredStream } from '../../src/store/streams.ts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
 import type { RecordedEvent } from '../../src/domain/events/event.ts';
 import { recordRefund } from '../../src/refunds/record-refund.ts';
@@ -27,21 +26,10 @@ import { transferToken } from '../support/onchain.ts';
 import { temporaryFolder } from '../support/program.ts';
 import { endOfPeriod } from '../support/reconcile.ts';
 import { eventually } from '../support/wait.ts';
-import { lossyRestore, passValidity, type TakenPayment } from './support.ts';
+import { lossyRestore, passValidity, streamOf } from './support.ts';
 
 const chain = useChain();
 const second = testSigner.renamed(`${testSigner.name}/2`);
-
-/** The stream of a payment once it is recovered. */
-function streamOf({ payment: { accepted, payload } }: TakenPayment): Hex {
-  return recoveredStream({
-    network: 'eip155:84532',
-    transferMethod: 'eip3009',
-    asset: accepted.asset.toLowerCase() as Hex,
-    payer: payload.authorization.from.toLowerCase() as Hex,
-    nonce: payload.authorization.nonce as Hex,
-  });
-}
 
 /** What the books say is to be refunded, by commodity. */
 function refundsDueIn(events: readonly RecordedEvent[]): bigint[] {
@@ -93,11 +81,11 @@ test('a payment that a restored database has lost is found on the chain and reco
   const refund = await transferToken(chain.rpcUrl, {
     key: devnetKeys.payTo,
     asset: chain.token,
-    to: lost[0].payment.payload.authorization.from as Hex,
-    amount: BigInt(lost[0].payment.accepted.amount),
+    to: lost[0]!.payment.payload.authorization.from as Hex,
+    amount: BigInt(lost[0]!.payment.accepted.amount),
   });
   const to = await endOfPeriod(chain.rpcUrl);
-  const order = { quoteDigest: streamOf(lost[0]), transaction: refund, operator: 'ada' };
+  const order = { quoteDigest: streamOf(lost[0]!), transaction: refund, operator: 'ada' };
   const recorded = await recordRefund(
     ledger,
     { ...order, paymentNonce: undefined, isGoodwill: false },
@@ -112,7 +100,7 @@ test('a payment that a restored database has lost is found on the chain and reco
     const head = openCheckpoint(text, parseVerifierKey(second.verifierKey));
     expect(head.size).toBeGreaterThan(before.length);
   });
-  const receipt = await gateway.get(`/x402/receipts/${streamOf(lost[1])}`);
+  const receipt = await gateway.get(`/x402/receipts/${streamOf(lost[1]!)}`);
   expect(receipt.json).toMatchObject({ state: 'settled', paid: true });
   expect((await gateway.get(`/x402/receipts/${kept.digest}`)).json).toMatchObject({ state: 'completed' });
   expect((await gateway.get(`/log/proof?quote_digest=${kept.digest}`)).json).toMatchObject({ pending: 0 });

@@ -1,6 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'vitest';
+import type { Hex } from '../../src/domain/values/primitives.ts';
+import { recoveredStream } from '../../src/store/streams.ts';
 import { backUp } from '../support/backup.ts';
 import { createDatabase } from '../support/database.ts';
 import type { TestChain } from '../support/devnet.ts';
@@ -29,10 +31,10 @@ export interface TakenPayment {
 }
 
 /**
- * A gateway with an anchored log took one payment, a backup was made, and it took two more, in two tokens. Then the database was
- * restored from the backup: the two are lost, and were delivered.
+ * A gateway with an anchored log took one payment, a backup was made, and it took more, in two tokens. Then the database was
+ * restored from the backup: those are lost, and were delivered.
  */
-export async function lossyRestore(chain: TestChain) {
+export async function lossyRestore(chain: TestChain, bodies: readonly string[] = ['lost', 'lost too']) {
   const database = await createDatabase();
   const runner = await startTestRunner(() => ({ status: 200, body: 'done' }));
   const tables = `[log]\norigin = "${testSigner.name}"\nkey_env = "LOG_KEY"\nseal_every_ms = 20
@@ -48,7 +50,7 @@ export async function lossyRestore(chain: TestChain) {
   await first.stop();
   const restore = await backUp(database);
   const second = await start();
-  const lost = [await take(second, 'lost'), await take(second, 'lost too', 1)] as const;
+  const lost = await Promise.all(bodies.map((body, n) => take(second, body, n % 2)));
   await second.stop();
   await endOfPeriod(chain.rpcUrl);
   await restore();
@@ -59,6 +61,8 @@ export async function lossyRestore(chain: TestChain) {
     kept,
     lost,
     start,
+    /** A gateway that knows no anchors, and so starts on what was restored. */
+    startUnanchored: (): Promise<TestGateway> => startTestGateway({ database, chain, runnerUrl: runner.url }),
     /** The runner's deliveries since the restore. */
     delivered: () => runner.deliveries.slice(deliveries),
     recover: (...args: string[]): Promise<Ended> =>
@@ -98,4 +102,15 @@ export function send(
 export async function passValidity(chain: TestChain): Promise<void> {
   await askNode(chain.rpcUrl, 'evm_increaseTime', [600]);
   await askNode(chain.rpcUrl, 'anvil_mine', ['0x5']);
+}
+
+/** The stream of a payment once it is recovered. */
+export function streamOf({ payment: { accepted, payload } }: TakenPayment): Hex {
+  return recoveredStream({
+    network: 'eip155:84532',
+    transferMethod: 'eip3009',
+    asset: accepted.asset.toLowerCase() as Hex,
+    payer: payload.authorization.from.toLowerCase() as Hex,
+    nonce: payload.authorization.nonce as Hex,
+  });
 }

@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { signerOf } from '../../app/log.ts';
 import type { Config } from '../../config/config.ts';
 import { type NoteSigner, parseVerifierKey } from '../../domain/log/checkpoint.ts';
+import { latestValidBefore } from '../../domain/payments/payment-window.ts';
 import { parseInstant } from '../../domain/values/period.ts';
 import {
   type AnchorComparison,
@@ -190,9 +191,6 @@ function describe({ keptSeq, lostFrom, lostTo }: Loss, sinceSecs: number): void 
   say(`Payments that landed since ${timeText(sinceSecs)} are searched, and those of the day before.`);
 }
 
-/** Clocks of payers run ahead by up to this; an authorization is valid for `max_timeout_secs` at most. */
-const clockSkewSecs = 60;
-
 function optionsOf(
   { config }: Request,
   chains: ReadonlyMap<string, ChainScanner>,
@@ -200,7 +198,8 @@ function optionsOf(
   recoveredAtMs: number,
 ): Omit<SearchOptions, 'onProgress'> {
   const { acceptedTokens = [], maxTimeoutSecs = 0 } = config.jobs ?? {};
-  const untilSecs = Math.ceil(recoveredAtMs / 1_000) + maxTimeoutSecs + clockSkewSecs;
+  // no authorization of the lost events is valid any longer
+  const untilSecs = latestValidBefore(Math.ceil(recoveredAtMs / 1_000), maxTimeoutSecs);
   return { chains, accepted: acceptedTokens, sinceSecs, untilSecs };
 }
 

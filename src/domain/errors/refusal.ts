@@ -108,6 +108,11 @@ export const refusals = {
     sentence:
       'This payment was already used for another request. It is not charged again. Sign a new payment for this request.',
   },
+  payment_recovered: {
+    status: 409,
+    sentence:
+      "This payment was charged before the ledger lost its record; its refund is due, and nothing more is charged. It is delivered instead if the same request comes with the payer's signature over it in X-NET-REDELIVERY-SIG.",
+  },
   signature_replay: {
     status: 409,
     sentence:
@@ -200,6 +205,12 @@ export const refusals = {
     sentence:
       'The ledger lost events, and nothing is sold until its operator has recovered it. Nothing was charged by this request. ' +
       'Do not sign another payment for it; send the same request again later.',
+  },
+  payment_unrecorded: {
+    status: 503,
+    retryAfterSecs: 30,
+    sentence:
+      'The chain shows that this payment was charged, and the ledger has no record of it yet. Nothing more is charged. Do not sign another one; send this request again later.',
   },
   settlement_pending: {
     status: 503,

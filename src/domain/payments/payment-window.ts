@@ -9,6 +9,11 @@ export interface PaymentWindow {
 /** Clocks of honest payers run ahead by up to this. */
 const clockSkewSecs = 60;
 
+/** The latest end of a payment's validity that is accepted at a time; all in Unix seconds. */
+export function latestValidBefore(nowSecs: number, maxTimeoutSecs: number): number {
+  return nowSecs + maxTimeoutSecs + clockSkewSecs;
+}
+
 /** Why a signature's validity (Unix seconds) does not fit the window: a reason code. Undefined where it fits. */
 export function windowError(
   validAfter: bigint,
@@ -20,7 +25,7 @@ export function windowError(
   if (validAfter >= now) return 'authorization_not_yet_valid';
   if (validBefore <= now) return 'authorization_expired';
   if (validBefore < now + BigInt(window.settleMarginSecs)) return 'authorization_expires_too_soon';
-  if (validBefore > now + BigInt(window.maxTimeoutSecs + clockSkewSecs))
+  if (validBefore > BigInt(latestValidBefore(window.nowSecs, window.maxTimeoutSecs)))
     return 'authorization_valid_too_long';
   return undefined;
 }

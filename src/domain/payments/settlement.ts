@@ -68,6 +68,8 @@ export type SettlementOutcome =
   | { readonly kind: 'disproved'; readonly reason: string }
   /** The block of the transfer was replaced. */
   | { readonly kind: 'reorged' }
+  /** The payer of a recovered payment has asked for delivery. */
+  | { readonly kind: 'redelivery' }
   | ({
       readonly kind: 'paid_by_operator';
       readonly transaction: Hex;
@@ -148,6 +150,10 @@ export function decide(state: SettlementState, outcome: SettlementOutcome): Sett
       return isReported(state) ? disprove(state, outcome.reason) : superseded;
     case 'reorged':
       return reopen(state);
+    case 'redelivery':
+      return status === 'settled' && state.call.kind === 'waiting'
+        ? record(enqueued(state), { call: waiting(state, 'release') })
+        : superseded;
     case 'paid_by_operator':
       return isOpen ? settleByOperator(state, outcome) : superseded;
     case 'unpaid_by_operator':

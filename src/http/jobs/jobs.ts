@@ -136,6 +136,7 @@ function jobHead(request: PaidRequest): JobHead {
     declaredBytes: Number(request.headers['content-length'] ?? 0),
     payment: paymentOf(request.headers),
     callerHeaders: callerHeadersOf(request.headers),
+    redeliverySignature: request.headers['x-net-redelivery-sig']?.toString(),
     clientAddress: request.ip,
   };
 }

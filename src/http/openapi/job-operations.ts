@@ -58,6 +58,12 @@ const callerHeaders = [
   { name: 'X-NET-CALLER-EXPIRY', description: 'When the signature expires, in Unix seconds.' },
 ];
 
+const redeliveryHeader = {
+  name: 'X-NET-REDELIVERY-SIG',
+  description:
+    'For a payment that is answered with `payment_recovered`: the payer\'s signature over this request. EIP-712, domain `{name: "Tollbook", version: "1", chainId}`, type `Redelivery(address asset,bytes32 paymentNonce,bytes32 quoteDigest,string method,string path,bytes32 bodySha256)`; a version 1 payment has the quote digest zero.',
+};
+
 /** Refusals of the caller of a restricted job. */
 const callerRefusals = [
   'missing_caller',
@@ -110,7 +116,7 @@ export const payOperation: Operation = {
   tag: 'Jobs',
   summary: 'Pay for a job',
   description: paying,
-  requestHeaders: [...paymentHeaders, ...callerHeaders],
+  requestHeaders: [...paymentHeaders, ...callerHeaders, redeliveryHeader],
   body: {
     bytes: true,
     description:
@@ -148,6 +154,8 @@ export const payOperation: Operation = {
     'payment_use_unknown',
     'ledger_unavailable',
     'ledger_inconsistent',
+    'payment_recovered',
+    'payment_unrecorded',
     'settlement_pending',
     ...callerRefusals,
   ],

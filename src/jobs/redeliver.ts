@@ -1,0 +1,158 @@
+import { hexToBytes } from 'viem/utils';
+import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
+import { nameOf, ofPayment, paymentFromData } from '../domain/payments/payment.ts';
+import { redeliveryDigest } from '../domain/payments/redelivery-signature.ts';
+import { foldQuote, type PaymentState, paymentOf } from '../domain/payments/quote-state.ts';
+import { refundReason } from '../domain/payments/refund.ts';
+import { settlementState } from '../domain/payments/settlement.ts';
+import { parseSignature, recoverSigner } from '../domain/values/ethereum-signature.ts';
+import type { Address, Hex } from '../domain/values/primitives.ts';
+import type { LaneCommand } from '../store/append-batch.ts';
+import { paymentKey, readStream } from '../store/streams.ts';
+import type { PaymentAnswer } from './answer.ts';
+import type { Job } from './catalog.ts';
+import type { JobsContext } from './context.ts';
+import type { BoundRequest } from './job-request.ts';
+import { acceptedAnswer, answerKnownPayment, lookUpPayment } from './known-payment.ts';
+import { recordDecision } from './record-settlement.ts';
+import { enqueueFailed, type JobRefusal, refusal } from './refusal.ts';
+import { append, firstLookMs, storeBody } from './start-payment.ts';
+
+/** The longest signature of a contract wallet that is passed to its contract. */
+const maxSignatureChars = 8_194;
+const signatureForm = /^0x(?:[0-9a-f]{2})+$/i;
+
+/**
+ * Delivers a recovered payment instead of refunding it, where its payer has signed for this very request: the signed payment
+ * itself is public since it landed, so it proves nothing about the sender. One append takes the refund that is due off and
+ * stores the call: a refund that is recorded at the same moment wins or loses.
+ */
+export async function redeliver(
+  context: JobsContext,
+  request: BoundRequest,
+  job: Job,
+  decoded: DecodedPayment,
+  digest: Hex,
+): Promise<PaymentAnswer | JobRefusal> {
+  const quote = foldQuote((await readStream(context.pool, digest)).events);
+  const known = paymentOf(quote, nameOf(decoded));
+  if (!known || refundReason(quote, known) !== 'recovered') return answerAgain(context, request, decoded);
+  const obstacle =
+    obstacleOf(context, job, known) ?? (await checkSignature(context, request, decoded, known));
+  if (obstacle !== undefined) return refusal(request, 'payment_recovered', { digest, details: [obstacle] });
+  if (context.stopping()) return enqueueFailed(job, digest, 'stopping');
+  if (context.lane.state.openCalls >= context.config.limits.maxOutstandingCalls)
+    return enqueueFailed(job, digest, 'outbox_full');
+  const command = await redeliveryCommand(context, request, job, decoded, known);
+  const appended = await append(context, { ...command, stream: digest, expect: quote.version });
+  if (appended.outcome === 'full') return enqueueFailed(job, digest, 'lane_full');
+  if (appended.outcome !== 'ok') return answerAgain(context, request, decoded);
+  request.charge.refund();
+  return release(context, decoded, digest, appended.call_id ?? 0);
+}
+
+/** Why a job cannot be delivered for a payment, whatever its payer signs; undefined where it can. */
+function obstacleOf({ config }: JobsContext, job: Job, { payment }: PaymentState): string | undefined {
+  const { network, asset, pay_to: payTo, amount } = payment;
+  const offer = job.options.find((one) => one.network === network && one.asset === asset);
+  const isTopUp = config.topUps.some(
+    ({ serviceId, jobIndex }) => serviceId === job.serviceId && jobIndex === job.jobIndex,
+  );
+  if (job.restriction || isTopUp) return 'this job cannot be delivered for a recovered payment';
+  if (offer?.payTo !== payTo) return 'this job is not sold for that token any more';
+  return offer.amount > BigInt(amount)
+    ? `this job costs ${offer.amount} atoms now, more than was paid`
+    : undefined;
+}
+
+/** What is wrong with the payer's signature over the request; undefined where it holds. */
+async function checkSignature(
+  { chains, contractSignatures, log }: JobsContext,
+  { method, path, bodySha256, redeliverySignature: signature }: BoundRequest,
+  { terms }: DecodedPayment,
+  { payment }: PaymentState,
+): Promise<string | undefined> {
+  if (signature === undefined) return 'X-NET-REDELIVERY-SIG is missing';
+  if (signature.length > maxSignatureChars || !signatureForm.test(signature))
+    return 'X-NET-REDELIVERY-SIG is not a signature in hexadecimal digits with 0x';
+  const { network, asset, nonce } = paymentFromData(payment);
+  const payer = payment.payer as Address;
+  const request = { network, asset, nonce, quoteDigest: terms?.quoteDigest, method, path, bodySha256 };
+  const digest = redeliveryDigest(request);
+  const parsed = parseSignature(signature);
+  if (parsed && recoverSigner(hexToBytes(digest), parsed) === payer) return undefined;
+  const notSigned = "X-NET-REDELIVERY-SIG is not the payer's signature over this request";
+  const rpcUrl = chains.get(network)?.rpcUrl;
+  if (rpcUrl === undefined) return notSigned;
+  const of = { rpcUrl, account: payer, digest, signature: signature.toLowerCase() as Hex };
+  const answer = await contractSignatures.isValidSignature(of);
+  if (answer.kind === 'answer') return answer.valid ? undefined : notSigned;
+  log.warn({ payer, cause: answer.cause }, 'the signature of a payer could not be checked');
+  return "the payer's contract could not be asked about its signature: send the request again";
+}
+
+async function redeliveryCommand(
+  context: JobsContext,
+  request: BoundRequest,
+  { serviceId, jobIndex }: Job,
+  decoded: DecodedPayment,
+  { payment }: PaymentState,
+): Promise<Omit<LaneCommand, 'stream' | 'expect'>> {
+  const paid = paymentFromData(payment);
+  const data = {
+    ...ofPayment(paid),
+    service_id: serviceId,
+    job_index: jobIndex,
+    request_id: request.requestId,
+    binding: request.binding,
+    body_sha256: request.bodySha256,
+    body_bytes: request.body.length,
+    x402_version: decoded.x402Version,
+    ...(decoded.terms?.quoteDigest ? { quote_digest: decoded.terms.quoteDigest } : {}),
+    signature: (request.redeliverySignature ?? '').toLowerCase(),
+  };
+  const stored = await storeBody(context, request);
+  const { network, symbol } = paid;
+  const call = { serviceId, jobIndex, ...stored, network, symbol, caller: undefined };
+  return {
+    events: [{ type: 'redelivery_requested', data }],
+    call: { op: 'add', ...call, payment: paymentKey(paid), delayMs: firstLookMs },
+  };
+}
+
+/** The second append: from here on the runner may lease the call. The resolver does the same if this process ends before. */
+async function release(
+  context: JobsContext,
+  decoded: DecodedPayment,
+  digest: Hex,
+  callId: number,
+): Promise<PaymentAnswer> {
+  try {
+    const quote = foldQuote((await readStream(context.pool, digest)).events);
+    const known = paymentOf(quote, nameOf(decoded));
+    if (!known) throw new Error('a recovered payment is missing from its stream');
+    const started = { digest, version: quote.version, state: settlementState(known, callId) };
+    await recordDecision(context, started, { kind: 'redelivery' });
+    context.onCallReleased();
+    const current = foldQuote((await readStream(context.pool, digest)).events);
+    const delivered = paymentOf(current, nameOf(decoded));
+    if (delivered?.call)
+      // its signature shows that the payer asks
+      return acceptedAnswer(context, digest, current, delivered, { replayed: false, showsQuote: true });
+  } catch (error) {
+    context.log.error({ quote_digest: digest, err: error }, 'a requested delivery could not be finished');
+  }
+  return { kind: 'pending', digest, replayed: false };
+}
+
+/** Something else was recorded meanwhile: a refund, or the delivery for another copy of the request. */
+async function answerAgain(
+  context: JobsContext,
+  request: BoundRequest,
+  decoded: DecodedPayment,
+): Promise<PaymentAnswer | JobRefusal> {
+  const lookUp = await lookUpPayment(context, decoded);
+  const known = await answerKnownPayment(context, decoded, request.binding, lookUp);
+  if (known.kind === 'answered') return known.answer;
+  return refusal(request, known.kind === 'replay' ? 'payment_replay' : 'payment_recovered');
+}

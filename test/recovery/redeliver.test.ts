@@ -1,0 +1,183 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { privateKeyToAccount } from 'viem/accounts';
+import { sha256 } from '../../src/domain/payments/payment.ts';
+import { redeliveryTypedData } from '../../src/domain/payments/redelivery-signature.ts';
+import type { Address, Hex } from '../../src/domain/values/primitives.ts';
+import { recordRefund } from '../../src/refunds/record-refund.ts';
+import { beginRecovery } from '../../src/recovery/recover.ts';
+import { readExportEnd } from '../../src/store/export.ts';
+import { readTimeOf } from '../../src/store/recovery.ts';
+import { readStream } from '../../src/store/streams.ts';
+import { chainsAt, openLedger } from '../refunds/support.ts';
+import type { TestDatabase } from '../support/database.ts';
+import { useChain } from '../support/devnet.ts';
+import { expectSoundLedger } from '../support/invariants.ts';
+import { transferToken } from '../support/onchain.ts';
+import { offerOf, payer } from '../support/payer.ts';
+import { endOfPeriod } from '../support/reconcile.ts';
+import { eventually } from '../support/wait.ts';
+import { job, lossyRestore, send, streamOf, type TakenPayment } from './support.ts';
+
+const chain = useChain();
+const stranger = privateKeyToAccount(devnetKeys.spare);
+
+/** The header with which a payer asks for delivery. */
+async function redelivery({ payment }: TakenPayment, body: string, account = payer) {
+  const { accepted, payload } = payment;
+  const typedData = redeliveryTypedData({
+    network: 'eip155:84532',
+    asset: accepted.asset.toLowerCase() as Address,
+    nonce: payload.authorization.nonce as Hex,
+    quoteDigest: accepted.extra['quoteDigest'] as Hex,
+    method: 'POST',
+    path: job,
+    bodySha256: sha256(body),
+  });
+  return { 'x-net-redelivery-sig': await account.signTypedData(typedData) };
+}
+
+const typesOf = async (database: TestDatabase, stream: string): Promise<string[]> =>
+  (await readStream(database.pool, stream)).events.map(({ type }) => type);
+
+test('a lost payment is never answered with 402, and is delivered only for a new signature of its payer', async () => {
+  const bodies = ['asked for', 'refunded', 'raced', 'interrupted'];
+  const { database, lost, start, startUnanchored, recover, delivered } = await lossyRestore(chain, bodies);
+  const [asked, refunded, raced, interrupted] = lost as [
+    TakenPayment,
+    TakenPayment,
+    TakenPayment,
+    TakenPayment,
+  ];
+  const ledger = openLedger(database);
+
+  // before the recovery, and while it searches: nothing is claimed, and nothing is offered for a second payment
+  const unaware = await startUnanchored();
+  const unrecorded = { status: 503, json: { code: 'payment_unrecorded' } };
+  expect(await send(unaware, asked.payment, asked.body)).toMatchObject(unrecorded);
+  const { last: keptSeq } = await readExportEnd(database.pool);
+  const sinceSecs = (await readTimeOf(database.pool, keptSeq)) ?? 0;
+  const unknown = { anchored: undefined, lostFrom: undefined, lostTo: undefined, sinceSecs };
+  const loss = { ...unknown, reason: 'forced', keptSeq };
+  await beginRecovery(ledger, { loss, sinceSecs, operator: 'ada', signer: undefined });
+  await unaware.stop();
+  const searching = await startUnanchored();
+  const quoted = offerOf(await searching.post(job, { body: 'a body of a stranger' }));
+  const stolen = { ...asked.payment, accepted: quoted.accepts[0]! };
+  expect(await send(searching, stolen, 'a body of a stranger')).toMatchObject(unrecorded);
+  await searching.stop();
+  expect((await recover()).stdout.match(/Refund due/g)).toHaveLength(4);
+
+  const gateway = await start();
+  const refusedWith = async (
+    body: string,
+    headers: Record<string, string>,
+    detail: RegExp,
+  ): Promise<void> => {
+    const answer = await send(gateway, asked.payment, body, headers);
+    expect(answer).toMatchObject({ status: 409, json: { code: 'payment_recovered' } });
+    expect(answer.json.details?.join()).toMatch(detail);
+  };
+  await refusedWith(asked.body, {}, /is missing/);
+  await refusedWith('another', await redelivery(asked, asked.body), /not the payer's/);
+  await refusedWith(asked.body, await redelivery(asked, asked.body, stranger), /not the payer's/);
+  await refusedWith(asked.body, await redelivery(refunded, asked.body), /not the payer's/);
+  await refusedWith(asked.body, { 'x-net-redelivery-sig': '0x' }, /not a signature/);
+  expect(delivered()).toEqual([]);
+
+  const accepted = await send(gateway, asked.payment, asked.body, await redelivery(asked, asked.body));
+  expect(accepted).toMatchObject({ status: 202, json: { quote_digest: streamOf(asked), service_id: 1 } });
+  await eventually(async () => expect(await typesOf(database, streamOf(asked))).toContain('completed'));
+  expect(delivered().map(({ body }) => body.toString())).toEqual([asked.body]);
+  const again = await send(gateway, asked.payment, asked.body);
+  expect(again).toMatchObject({ status: 202, json: { call_id: accepted.json.call_id } });
+  expect(await send(gateway, asked.payment, 'another', await redelivery(asked, 'another'))).toMatchObject({
+    status: 409,
+    json: { code: 'payment_replay' },
+  });
+
+  // a payment is refunded or delivered, never both
+  const giveBack = async ({ payment: { accepted: terms } }: TakenPayment): Promise<Hex> =>
+    transferToken(chain.rpcUrl, {
+      key: devnetKeys.payTo,
+      asset: terms.asset,
+      to: payer.address.toLowerCase() as Hex,
+      amount: BigInt(terms.amount),
+    });
+  const transactions = [await giveBack(asked), await giveBack(refunded), await giveBack(raced)] as const;
+  await endOfPeriod(chain.rpcUrl);
+  const record = (taken: TakenPayment, transaction: Hex) =>
+    recordRefund(
+      ledger,
+      {
+        quoteDigest: streamOf(taken),
+        transaction,
+        paymentNonce: undefined,
+        operator: 'ada',
+        isGoodwill: false,
+      },
+      chainsAt(chain.rpcUrl),
+    );
+  expect(await record(asked, transactions[0])).toMatchObject({ code: 'delivered' });
+  expect(await record(refunded, transactions[1])).toMatchObject({ kind: 'recorded' });
+  const late = await send(
+    gateway,
+    refunded.payment,
+    refunded.body,
+    await redelivery(refunded, refunded.body),
+  );
+  expect(late).toMatchObject({ status: 409, json: { code: 'payment_replay' } });
+  const header = await redelivery(raced, raced.body);
+  await Promise.all([
+    record(raced, transactions[2]),
+    ...[1, 2].map(() => send(gateway, raced.payment, raced.body, header)),
+  ]);
+  const ends = (await typesOf(database, streamOf(raced))).filter((type) =>
+    ['refunded', 'redelivery_requested'].includes(type),
+  );
+  expect(ends).toHaveLength(1);
+
+  // a process that ends between the two appends of a delivery leaves the call to the resolver
+  const { events } = await readStream(database.pool, streamOf(interrupted));
+  const [found] = events;
+  if (found?.type !== 'payment_recovered') throw new Error('it was not recovered');
+  const { network, asset, payment_nonce, symbol } = found.data;
+  await ledger.lane.append({
+    stream: streamOf(interrupted),
+    expect: 1,
+    events: [
+      {
+        type: 'redelivery_requested',
+        data: {
+          network,
+          asset,
+          payer: found.data.payer,
+          payment_nonce,
+          service_id: 1,
+          job_index: 0,
+          request_id: randomUUID(),
+          binding: sha256('binding'),
+          body_sha256: sha256(interrupted.body),
+          body_bytes: interrupted.body.length,
+          x402_version: 2,
+          signature: '0x',
+        },
+      },
+    ],
+    call: {
+      op: 'add',
+      serviceId: 1,
+      jobIndex: 0,
+      bodyId: randomUUID(),
+      body: { contentType: 'text/plain', bytes: Buffer.from(interrupted.body) },
+      network,
+      symbol,
+      caller: undefined,
+      payment: `${network}/eip3009/${asset}/${found.data.payer}/${payment_nonce}`,
+      delayMs: 0,
+    },
+  });
+  await eventually(async () => expect(await typesOf(database, streamOf(interrupted))).toContain('completed'));
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
