@@ -41,7 +41,9 @@ export async function verifyPayment(
   if (answer.kind === 'invalid') {
     const judged = await judgeInvalid(context, request, job, matched, answer.reason);
     // its search will claim it, and then it takes more than the signed payment, which is public by now
-    return mayBeLost && judged.kind === 'verified' ? refusal(request, 'payment_unrecorded', { digest }) : judged;
+    return mayBeLost && judged.kind === 'verified'
+      ? refusal(request, 'payment_unrecorded', { digest })
+      : judged;
   }
   const isOtherPayer =
     answer.kind === 'valid' && answer.payer !== undefined && answer.payer !== payment.payer;

@@ -214,4 +214,26 @@ export const plants: readonly Plant[] = [
     ],
     caughtBy: ['sales_stopped'],
   },
+  {
+    name: 'lost-payment-offered-again',
+    edits: [
+      {
+        file: 'src/jobs/check-payment.ts',
+        find: `    return charged === undefined ? matched : refusal(request, charged);`,
+        replace: `    return matched;`,
+      },
+    ],
+    caughtBy: ['refused_though_paid'],
+  },
+  {
+    name: 'recovered-payment-delivered-without-a-new-signature',
+    edits: [
+      {
+        file: 'src/jobs/redeliver.ts',
+        find: `    obstacleOf(context, job, known) ?? (await checkSignature(context, request, decoded, known));`,
+        replace: `    obstacleOf(context, job, known);`,
+      },
+    ],
+    caughtBy: ['accepted_for_another_request', 'wrong_work'],
+  },
 ];
