@@ -12,10 +12,11 @@ language sql stable security definer set search_path = tollbook, pg_temp as $$
   select exists (select from lane where halt_reason is not null)
 $$;
 
--- For the owner alone: after a recovery, before the gateways are started again.
-create or replace function tollbook.clear_halt() returns void
+-- Its commit waits for the synchronous standby, and so for all that was committed before: a lock of a row is written too. On a
+-- primary that was cut off it does not return.
+create or replace function tollbook.reach_standby() returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  update lane set halt_reason = null, halt_known_seq = null, halt_found_seq = null, halted_at = null
+  select from lane for update
 $$;
 
-grant execute on function tollbook.halt_ledger to tollbook_writer;
+grant execute on function tollbook.halt_ledger, tollbook.is_halted, tollbook.reach_standby to tollbook_writer;

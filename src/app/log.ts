@@ -1,4 +1,5 @@
 import { checkAnchors, sealAndPublish } from '../log/anchors.ts';
+import { createKnownHead } from '../log/known-head.ts';
 import { openLogReader } from '../log/log-reader.ts';
 import type { LogConfig } from '../config/config.ts';
 import { noteSigner, type NoteSigner } from '../domain/log/checkpoint.ts';
@@ -7,6 +8,7 @@ import type { Anchor } from '../peers/anchors/anchor.ts';
 import { createAnchor } from '../peers/anchors/create-anchor.ts';
 import { startAnchorer } from '../workers/anchorer.ts';
 import type { Loop } from '../workers/loop.ts';
+import { startHistoryChecker } from '../workers/history-checker.ts';
 import { startSealer } from '../workers/sealer.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 
@@ -23,7 +25,8 @@ export function signerOf({ origin, seedHex }: LogConfig): NoteSigner {
  */
 export async function composeLog(parts: Parts, settings: LogConfig): Promise<RunningFeature> {
   const { ledger, logger: log } = parts;
-  const { pool } = ledger;
+  const { pool, lane } = ledger;
+  const known = createKnownHead();
   const loops: Loop[] = [];
   const signer = signerOf(settings);
   const anchors = settings.anchors.map(createAnchor);
@@ -39,11 +42,12 @@ export async function composeLog(parts: Parts, settings: LogConfig): Promise<Run
       await app.register(logRoutes(ledger, openLogReader(pool, signer.name)));
     },
     startWorkers() {
-      const anchorer = startAnchorer({ pool, log }, signer.name, anchors);
+      const anchorer = startAnchorer({ pool, lane, log }, signer, anchors, known);
       const options = { everyMs: settings.sealEveryMs, everyEvents: settings.sealEveryEvents };
       loops.push(
-        startSealer({ pool, log }, signer, options, async () => anchorer.wake()),
+        startSealer({ pool, log }, signer, options, known, async () => anchorer.wake()),
         anchorer,
+        startHistoryChecker({ pool, lane, log }, signer, known, anchors),
       );
     },
     async finish() {
@@ -64,8 +68,10 @@ async function flush(
   anchors: readonly Anchor[],
 ): Promise<void> {
   try {
-    for (const result of await sealAndPublish(ledger.pool, signer, sealEveryEvents, anchors))
+    for (const result of await sealAndPublish(ledger.pool, signer, sealEveryEvents, anchors)) {
+      if (result.kind === 'inconsistent') ledger.lane.halt(result.halt);
       if (result.kind === 'failed') logger.warn(result, 'an anchor did not get the last checkpoint');
+    }
   } catch (err) {
     logger.warn({ err }, 'the last events could not be sealed or copied to the anchors');
   }

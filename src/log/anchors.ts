@@ -7,10 +7,12 @@ import {
   readCheckpoint,
   type TreeHead,
 } from '../domain/log/checkpoint.ts';
-import { originIn, signerIn } from '../domain/log/log-generation.ts';
+import { signerIn } from '../domain/log/log-generation.ts';
 import type { Anchor, AnchorReading } from '../peers/anchors/anchor.ts';
 import { scheduleAnchor, readLogGeneration, recordAnchor, readLogTip, takeAnchor } from '../store/log.ts';
-import { rootOfFirst } from './prove.ts';
+import type { LedgerHalt } from '../store/halt.ts';
+import { compareHead, differenceOf, findDifference, type HeadComparison, type HeadDifference } from './history.ts';
+import type { KnownHead } from './known-head.ts';
 import { sealNext } from './seal.ts';
 
 /** The log's key under its present name. */
@@ -25,27 +27,77 @@ const retryMs = 60_000;
 export type PublicationResult =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'done'; readonly size: number }
-  | { readonly kind: 'failed'; readonly size: number; readonly cause: string };
+  | { readonly kind: 'failed'; readonly size: number; readonly cause: string }
+  /** The anchor holds a head that the database contradicts: nothing was published, and the ledger must be halted. */
+  | { readonly kind: 'inconsistent'; readonly halt: LedgerHalt };
 
 /**
- * Publishes the newest committed tree head to an anchor that is due and lacks it. One process at a time does so.
- * @param first the name of the log's first generation
+ * Publishes the newest committed tree head to an anchor that is due and lacks it. One process at a time does so. An anchor is
+ * only extended: by a larger tree whose beginning is the anchored one. What it holds and cannot be verified stays as it is.
+ * @param first the signer of the log's first generation
  */
 export async function publishNewestHead(
   pool: pg.Pool,
-  first: string,
+  first: NoteSigner,
   anchor: Anchor,
+  known?: KnownHead,
 ): Promise<PublicationResult> {
-  const origin = originIn(first, (await readLogGeneration(pool)).generation);
+  const signer = await currentSigner(pool, first);
+  const origin = signer.name;
   const head = await takeAnchor(pool, origin, anchor.name, anchor.everyMs);
   if (!head) return { kind: 'nothing' };
-  const answer = await anchor.publish({ origin, ...head, root: readCheckpoint(head.note).root });
-  if (answer.kind === 'failed') {
-    await scheduleAnchor(pool, origin, anchor.name, retryMs);
-    return { kind: 'failed', size: head.size, cause: answer.cause };
+  const { size } = head;
+  const tree: TreeHead = { origin, size, root: readCheckpoint(head.note).root };
+  const forgotten = await known?.learn(pool, tree);
+  if (forgotten) return { kind: 'inconsistent', halt: haltOf(forgotten, ownMemory) };
+  const reading = await readAnchor(anchor, origin);
+  const newest = openReading(reading, parseVerifierKey(signer.verifierKey));
+  if (newest.kind === 'unreadable') return retryLater(pool, anchor, tree, newest.cause);
+  if (newest.kind === 'head') {
+    const difference = await findDifference(pool, newest.head);
+    if (difference) return { kind: 'inconsistent', halt: haltOf(difference, placeOf(anchor)) };
   }
-  await recordAnchor(pool, origin, anchor.name, head.size);
-  return { kind: 'done', size: head.size };
+  if (newest.kind === 'none' || newest.head.size < size) {
+    const answer = await anchor.publish({ ...head, ...tree }, reading);
+    if (answer.kind === 'failed') return retryLater(pool, anchor, tree, answer.cause);
+  }
+  await recordAnchor(pool, origin, anchor.name, size);
+  return { kind: 'done', size };
+}
+
+async function retryLater(
+  pool: pg.Pool,
+  anchor: Anchor,
+  { origin, size }: TreeHead,
+  cause: string,
+): Promise<PublicationResult> {
+  await scheduleAnchor(pool, origin, anchor.name, retryMs);
+  return { kind: 'failed', size, cause };
+}
+
+const ownMemory = 'the memory of a gateway';
+
+function haltOf(difference: HeadDifference, place: string): LedgerHalt {
+  const foundSeq = difference.kind === 'ahead' ? difference.seq : undefined;
+  return { reason: differenceOf(difference, place), knownSeq: difference.head.size, foundSeq };
+}
+
+/** Whether the database contradicts a head that this process has sealed or published, or the newest head of an anchor. */
+export async function findInconsistency(
+  pool: pg.Pool,
+  first: NoteSigner,
+  known: KnownHead,
+  anchors: readonly Anchor[],
+): Promise<LedgerHalt | undefined> {
+  const forgotten = await known.check(pool);
+  if (forgotten) return haltOf(forgotten, ownMemory);
+  const verifier = parseVerifierKey((await currentSigner(pool, first)).verifierKey);
+  for (const anchor of anchors) {
+    const reading = await readNewest(anchor, verifier);
+    const difference = reading.kind === 'head' ? await findDifference(pool, reading.head) : undefined;
+    if (difference) return haltOf(difference, placeOf(anchor));
+  }
+  return undefined;
 }
 
 /**
@@ -57,12 +109,13 @@ export async function sealAndPublish(
   first: NoteSigner,
   everyEvents: number,
   anchors: readonly Anchor[],
+  known?: KnownHead,
 ): Promise<(PublicationResult & { readonly anchor: string })[]> {
   const signer = await currentSigner(pool, first);
   // events that other processes record meanwhile are theirs to publish
   const { seq, ...from } = await readLogTip(pool, signer.name);
   for (let { size } = from, grown = true; size < seq && grown;) {
-    await sealNext(pool, first, { everyMs: 0, everyEvents });
+    await sealNext(pool, first, { everyMs: 0, everyEvents }, known);
     const tip = await readLogTip(pool, signer.name);
     grown = tip.size > size;
     size = tip.size;
@@ -72,7 +125,7 @@ export async function sealAndPublish(
       .filter(({ isFree }) => isFree)
       .map(async (anchor) => {
         await scheduleAnchor(pool, signer.name, anchor.name, 0);
-        return { ...(await publishNewestHead(pool, first.name, anchor)), anchor: anchor.name };
+        return { ...(await publishNewestHead(pool, first, anchor, known)), anchor: anchor.name };
       }),
   );
 }
@@ -92,10 +145,7 @@ class ForgottenHistoryError extends Error {
 export type AnchorComparison = { readonly anchor: Anchor } & (
   | { readonly kind: 'none' }
   | { readonly kind: 'unreadable'; readonly cause: string }
-  | { readonly kind: 'same'; readonly head: TreeHead }
-  /** The checkpoint covers events that the database lacks: it has `seq`. */
-  | { readonly kind: 'ahead'; readonly head: TreeHead; readonly seq: number }
-  | { readonly kind: 'other_history'; readonly head: TreeHead }
+  | HeadComparison
 );
 
 /** Compares the database with the newest checkpoint of every anchor that can be read, under one name of the log. */
@@ -107,7 +157,7 @@ export async function compareAnchors(
   const compared: AnchorComparison[] = [];
   for (const anchor of anchors) {
     const reading = await readNewest(anchor, verifier);
-    compared.push({ anchor, ...(reading.kind === 'head' ? await compare(pool, reading.head) : reading) });
+    compared.push({ anchor, ...(reading.kind === 'head' ? await compareHead(pool, reading.head) : reading) });
   }
   return compared;
 }
@@ -119,9 +169,16 @@ type NewestReading =
 
 /** The newest checkpoint of an anchor under the name of the verifier's key. */
 async function readNewest(anchor: Anchor, verifier: NoteVerifier): Promise<NewestReading> {
-  const reading = await anchor.newest?.(verifier.name);
-  if (reading?.kind === 'failed') return { kind: 'unreadable', cause: reading.cause };
-  if (reading?.kind !== 'note' && reading?.kind !== 'head') return { kind: 'none' };
+  return openReading(await readAnchor(anchor, verifier.name), verifier);
+}
+
+async function readAnchor(anchor: Anchor, origin: string): Promise<AnchorReading> {
+  return (await anchor.newest?.(origin)) ?? { kind: 'none' };
+}
+
+function openReading(reading: AnchorReading, verifier: NoteVerifier): NewestReading {
+  if (reading.kind === 'failed') return { kind: 'unreadable', cause: reading.cause };
+  if (reading.kind === 'none') return { kind: 'none' };
   try {
     return { kind: 'head', head: headOf(reading, verifier) };
   } catch (error) {
@@ -135,19 +192,6 @@ function headOf(
 ): TreeHead {
   if (reading.kind === 'note') return openCheckpoint(reading.note, verifier);
   return { origin: verifier.name, size: reading.size, root: reading.root };
-}
-
-async function compare(
-  pool: pg.Pool,
-  head: TreeHead,
-): Promise<
-  | { readonly kind: 'same' | 'other_history'; readonly head: TreeHead }
-  | { readonly kind: 'ahead'; readonly head: TreeHead; readonly seq: number }
-> {
-  const { seq, ...tree } = await readLogTip(pool, head.origin);
-  if (head.size > seq) return { kind: 'ahead', head, seq };
-  const isSame = head.size === 0 || head.root.equals(await rootOfFirst(pool, head.size, tree));
-  return { kind: isSame ? 'same' : 'other_history', head };
 }
 
 /**
@@ -171,7 +215,7 @@ export async function checkAnchors(
     const next = await readNewest(anchor, verifierIn(generation + 1));
     if (next.kind === 'head')
       throw new ForgottenHistoryError(
-        `${anchor.place} (${anchor.name}) holds a checkpoint of ${next.head.origin}: the ledger was recovered into another ` +
+        `${placeOf(anchor)} holds a checkpoint of ${next.head.origin}: the ledger was recovered into another ` +
           'database, and this one was given up. Start the gateway on the recovered database',
       );
   }
@@ -179,20 +223,12 @@ export async function checkAnchors(
 }
 
 /** How the database differs from an anchor's checkpoint. */
-export function differenceText(
-  compared: Extract<AnchorComparison, { kind: 'ahead' | 'other_history' }>,
-): string {
-  const { anchor, head } = compared;
-  const place = `${anchor.place} (${anchor.name})`;
-  if (compared.kind === 'other_history')
-    return (
-      `the first ${head.size} events of this database are not those of the checkpoint in ${place}: ` +
-      'it has another history'
-    );
-  return (
-    `this database has ${compared.seq} events, but ${place} holds a checkpoint of ${head.size} events: ` +
-    `the last ${head.size - compared.seq} events are missing, as in a restored backup`
-  );
+export function differenceText(compared: Extract<AnchorComparison, { kind: 'ahead' | 'other_history' }>): string {
+  return differenceOf(compared, placeOf(compared.anchor));
+}
+
+function placeOf(anchor: Anchor): string {
+  return `${anchor.place} (${anchor.name})`;
 }
 
 const recoveryAdvice =

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { type NoteSigner, signCheckpoint } from '../domain/log/checkpoint.ts';
 import { signerIn } from '../domain/log/log-generation.ts';
 import { RightEdge, splitHashes } from '../domain/log/merkle.ts';
+import type { KnownHead } from './known-head.ts';
 import { leavesAtOnce } from './prove.ts';
 import { extendLog, readLeafHashes, readLogGeneration, readLogTip } from '../store/log.ts';
 
@@ -19,8 +20,14 @@ export type Sealed = 'again' | 'done';
  * Adds the next events to the tree and signs its head. Tree and head are committed together; publishers read the committed head.
  * Several sealers may run: compare-and-swap on the tree size; the loser does nothing.
  * @param first the signer of the log's first generation
+ * @param known learns the new head
  */
-export async function sealNext(pool: pg.Pool, first: NoteSigner, options: SealOptions): Promise<Sealed> {
+export async function sealNext(
+  pool: pg.Pool,
+  first: NoteSigner,
+  options: SealOptions,
+  known?: KnownHead,
+): Promise<Sealed> {
   const { generation, beganAtSeq } = await readLogGeneration(pool);
   const signer = signerIn(first, generation);
   const origin = signer.name;
@@ -47,5 +54,6 @@ export async function sealNext(pool: pg.Pool, first: NoteSigner, options: SealOp
     root,
     note,
   });
+  if (isOurs) await known?.learn(pool, { origin, size: edge.size, root });
   return isOurs && pending > count ? 'again' : 'done';
 }

@@ -56,9 +56,9 @@ export function wentBack(knownSeq: number, foundSeq: number): LedgerHalt {
   return { reason, knownSeq, foundSeq };
 }
 
-/** Ends a halt, after a recovery and before the gateways are started again. The pool must be the owner's. */
-export function clearHalt(pool: pg.Pool): Promise<void> {
-  return callFunction(pool, 'clear_halt', []);
+/** Resolves once the synchronous standby, where there is one, has all that this connection has read. */
+export function reachStandby(pool: pg.Pool): Promise<void> {
+  return callFunction(pool, 'reach_standby', []);
 }
 
 const pauses = { firstMs: 100, longestMs: 5_000 };

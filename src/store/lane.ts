@@ -40,6 +40,8 @@ export interface LaneState {
   readonly clockOffsetMs: number;
   /** Since when batches fail; undefined while the lane works. */
   readonly brokenSince: number | undefined;
+  /** How often batches failed and then went on: the database may be another one each time. */
+  readonly interruptions: number;
   /** Why this process records nothing any more; undefined while the ledger is the one that it knows. */
   readonly halt: LedgerHalt | undefined;
 }
@@ -94,6 +96,7 @@ class FlushedLane implements Lane {
   #scheduled = false;
   #closing = false;
   #closed = false;
+  #interruptions = 0;
   #halt: LedgerHalt | undefined;
   #haltRecorded = Promise.resolve();
   #drained: (() => void) | undefined;
@@ -109,7 +112,7 @@ class FlushedLane implements Lane {
 
   get state(): LaneState {
     const brokenSince = this.#brokenSince.size === 0 ? undefined : Math.min(...this.#brokenSince.values());
-    return { ...this.#latest, brokenSince, halt: this.#halt };
+    return { ...this.#latest, brokenSince, interruptions: this.#interruptions, halt: this.#halt };
   }
 
   async append(command: LaneCommand, { urgent = false } = {}): Promise<AppendOutcome> {
@@ -202,7 +205,7 @@ class FlushedLane implements Lane {
           if (!this.#brokenSince.has(flusher)) this.#brokenSince.set(flusher, Date.now());
         },
       );
-      this.#brokenSince.delete(flusher);
+      if (this.#brokenSince.delete(flusher)) this.#interruptions++;
       this.#observe(answer, atOnce);
       this.#settle(batch, answer);
       // what this answer deferred

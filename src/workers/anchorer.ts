@@ -1,21 +1,26 @@
 import type pg from 'pg';
 import { publishNewestHead } from '../log/anchors.ts';
+import type { NoteSigner } from '../domain/log/checkpoint.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
 import type { Anchor } from '../peers/anchors/anchor.ts';
+import type { KnownHead } from '../log/known-head.ts';
+import type { Lane } from '../store/lane.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 1_000;
 
 /** Publishes checkpoints to every anchor, each in a loop of its own: a slow one does not delay the others. */
 export function startAnchorer(
-  { pool, log }: { readonly pool: pg.Pool; readonly log: OperatorLog },
-  origin: string,
+  { pool, lane, log }: { readonly pool: pg.Pool; readonly lane: Pick<Lane, 'halt'>; readonly log: OperatorLog },
+  first: NoteSigner,
   anchors: readonly Anchor[],
+  known: KnownHead,
 ): Loop {
   const loops = anchors.map((anchor) =>
     startLoop(
       async () => {
-        const published = await publishNewestHead(pool, origin, anchor);
+        const published = await publishNewestHead(pool, first, anchor, known);
+        if (published.kind === 'inconsistent') lane.halt(published.halt);
         if (published.kind === 'failed')
           log.warn(
             { anchor: anchor.name, ...published },

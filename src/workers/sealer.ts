@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import type { KnownHead } from '../log/known-head.ts';
 import { sealNext, type SealOptions } from '../log/seal.ts';
 import type { NoteSigner } from '../domain/log/checkpoint.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
@@ -9,13 +10,14 @@ export function startSealer(
   { pool, log }: { readonly pool: pg.Pool; readonly log: OperatorLog },
   signer: NoteSigner,
   options: SealOptions,
+  known: KnownHead,
   onSealed: () => Promise<void>,
 ): Loop {
   // twice per interval: several processes share the work, so no head is late where one of them is slow
   const pollMs = Math.max(10, Math.floor(options.everyMs / 2));
   return startLoop(
     async () => {
-      const sealed = await sealNext(pool, signer, options);
+      const sealed = await sealNext(pool, signer, options, known);
       await onSealed();
       return sealed === 'again';
     },

@@ -24,6 +24,7 @@ beforeAll(async () => {
 });
 
 const origin = testSigner.name;
+const nothing = { kind: 'none' } as const;
 const node = () => createTestClient({ mode: 'anvil', transport: http(chain.rpcUrl) }).extend(publicActions);
 const ether = (key: Hex, value = 10n ** 18n) =>
   node().setBalance({ address: privateKeyToAddress(key), value });
@@ -107,7 +108,7 @@ test('a restored older database is refused with the chain as the only anchor', a
   await second.stop();
   await restore();
   await expect(startBooks(database, tablesFor(key))).rejects.toThrow(
-    /sealed up to event 30, but the contract 0x\w+ on eip155:\d+ .* holds a checkpoint of 42 events: the last 12 events are missing/,
+    /has 30 events, but the contract 0x\w+ on eip155:\d+ .* holds a checkpoint of 42 events: the last 12 events are missing/,
   );
 
   await appendRefusals(database, 50);
@@ -167,14 +168,14 @@ test('a transaction that does not land is reported, and one that landed late is 
   const anchor = anchorOf(key);
   await node().setAutomine(false);
   await node().setIntervalMining({ interval: 0 });
-  const answer = await anchor.publish({ origin, size: 5, root, note });
+  const answer = await anchor.publish({ origin, size: 5, root, note }, nothing);
   await node().setAutomine(true);
   expect(answer).toEqual({ kind: 'failed', cause: 'not_in_a_block_yet' });
   await node().mine({ blocks: 1 });
   expect((await anchored(key)).size).toBe(5);
   const sent = () => node().getTransactionCount({ address: privateKeyToAddress(key) });
   const before = await sent();
-  expect(await anchor.publish({ origin, size: 5, root, note })).toEqual({ kind: 'done' });
+  expect(await anchor.publish({ origin, size: 5, root, note }, nothing)).toEqual({ kind: 'done' });
   expect(await sent()).toBe(before);
   await anchor.close();
 }, 30_000);
@@ -186,17 +187,17 @@ test('an address without the contract, a node of another chain, and another root
   await sealAll(database);
   const { root, note } = (await readHead(database.pool, origin))!;
   const missing = anchorOf(key, { contract: `0x${'ab'.repeat(20)}` });
-  expect(await missing.publish({ origin, size: 5, root, note })).toEqual({
+  expect(await missing.publish({ origin, size: 5, root, note }, nothing)).toEqual({
     kind: 'failed',
     cause: 'no_contract',
   });
   const elsewhere = anchorOf(key, { chainId: 1 });
   expect(await elsewhere.newest?.(origin)).toEqual({ kind: 'failed', cause: 'wrong_chain' });
   const anchor = anchorOf(key);
-  expect(await anchor.publish({ origin, size: 5, root: Buffer.alloc(32, 9), note })).toEqual({
+  expect(await anchor.publish({ origin, size: 5, root: Buffer.alloc(32, 9), note }, nothing)).toEqual({
     kind: 'done',
   });
-  expect(await anchor.publish({ origin, size: 5, root, note })).toEqual({
+  expect(await anchor.publish({ origin, size: 5, root, note }, nothing)).toEqual({
     kind: 'failed',
     cause: 'another_history',
   });

@@ -12,6 +12,7 @@ import {
   sessionConfig,
   writerRole,
 } from '../../src/store/database.ts';
+import { reachStandby } from '../../src/store/halt.ts';
 import { openLane } from '../../src/store/lane.ts';
 import { migrate } from '../../src/store/migrations.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
@@ -102,6 +103,19 @@ test('an answer that is repeated waits for the standby as the first one did', as
   const again = await sent();
   await standbys('');
   expect(await again.answered).toBe('answered');
+  // what this connection reads counts only once the standby has it
+  await standbys('absent');
+  const pool = openPool({ url: server.url(), maxConnections: 1 });
+  onTestFinished(() => pool.end());
+  let isReached = false;
+  const reached = reachStandby(pool).then(() => (isReached = true));
+  await eventually(async () => {
+    const waiting = `select from pg_stat_activity where wait_event = 'SyncRep'`;
+    expect((await admin.query(waiting)).rowCount).toBe(1);
+  });
+  expect(isReached).toBe(false);
+  await standbys('');
+  await reached;
 });
 
 async function connected(url: string): Promise<pg.Client> {

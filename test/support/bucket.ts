@@ -13,7 +13,7 @@ export interface Bucket {
 
 export const bucketKeys = { accessKeyId: 'AKIATEST', secretKey: 'a-secret-of-the-bucket' };
 
-/** A small object store that refuses requests without a valid AWS signature. */
+/** A small object store that refuses requests without a valid AWS signature, and honours conditional writes. */
 export async function startBucket(): Promise<Bucket> {
   const objects = new Map<string, string>();
   const bucket: { url: string; objects: Map<string, string>; fault: number | undefined } = {
@@ -24,7 +24,7 @@ export async function startBucket(): Promise<Bucket> {
   const server = http.createServer((request, response) => {
     void readBody(request).then((body) => {
       const [status, text] = answerOf(bucket, request, body);
-      return response.writeHead(status).end(text);
+      return response.writeHead(status, status === 200 ? { etag: etagOf(text) } : {}).end(text);
     });
   });
   server.listen(0, '127.0.0.1');
@@ -41,7 +41,12 @@ function answerOf({ fault, objects }: Bucket, request: http.IncomingMessage, bod
   const key = request.url ?? '';
   if (fault !== undefined) return [fault, ''];
   if (!isSigned(request, body)) return [403, 'SignatureDoesNotMatch'];
-  if (request.method !== 'PUT') return objects.has(key) ? [200, objects.get(key) ?? ''] : [404, 'NoSuchKey'];
+  const stored = objects.get(key);
+  if (request.method !== 'PUT') return stored === undefined ? [404, 'NoSuchKey'] : [200, stored];
+  const { 'if-match': match, 'if-none-match': noneMatch } = request.headers;
+  if (noneMatch === '*' && stored !== undefined) return [412, 'PreconditionFailed'];
+  if (match !== undefined && (stored === undefined || match !== etagOf(stored)))
+    return [412, 'PreconditionFailed'];
   objects.set(key, body);
   return [200, ''];
 }
@@ -52,6 +57,7 @@ async function readBody(request: http.IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
+const etagOf = (text: string): string => `"${createHash('md5').update(text).digest('hex')}"`;
 const sha = (text: string): string => createHash('sha256').update(text).digest('hex');
 const mac = (key: string | Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest();
 

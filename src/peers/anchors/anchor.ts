@@ -8,7 +8,7 @@ export interface AnchoredHead {
 
 export type AnchorAnswer =
   | { readonly kind: 'done' }
-  /** A machine-readable cause. */
+  /** A machine-readable cause; `overtaken`: another process has published since the anchor was read. */
   | { readonly kind: 'failed'; readonly cause: string };
 
 /**
@@ -16,7 +16,8 @@ export type AnchorAnswer =
  * none: the chain vouches for it.
  */
 export type AnchorReading =
-  | { readonly kind: 'note'; readonly note: string }
+  /** `version`: what the anchor calls this content, where it replaces contents by their version. */
+  | { readonly kind: 'note'; readonly note: string; readonly version?: string }
   | { readonly kind: 'head'; readonly size: number; readonly root: Buffer }
   | { readonly kind: 'none' }
   | { readonly kind: 'failed'; readonly cause: string };
@@ -29,8 +30,25 @@ export interface Anchor {
   readonly place: string;
   /** Publishing costs nothing, so it may happen at any time, not only every `everyMs`. */
   readonly isFree: boolean;
-  publish(head: AnchoredHead): Promise<AnchorAnswer>;
+  /**
+   * Publishes a larger checkpoint than `over`, the newest one when the caller compared it with the database. A process that
+   * stalled in between replaces nothing newer.
+   */
+  publish(head: AnchoredHead, over: AnchorReading): Promise<AnchorAnswer>;
   /** The newest checkpoint that was published to it; undefined where it cannot be read. */
   readonly newest: ((origin: string) => Promise<AnchorReading>) | undefined;
   close(): Promise<void>;
 }
+
+/** The directory of one log within an anchor. */
+export function directoryOf(origin: string): string {
+  return origin.replaceAll(/[^A-Za-z0-9.-]/g, '_');
+}
+
+/** Names sort by size. Every checkpoint keeps a file of its own: none is overwritten. */
+export function fileNameOf({ size }: Pick<AnchoredHead, 'size'>): string {
+  return String(size).padStart(16, '0');
+}
+
+/** A copy of the newest checkpoint. */
+export const newestName = 'checkpoint';

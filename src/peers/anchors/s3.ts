@@ -11,9 +11,16 @@ export interface S3Options {
   readonly timeoutMs: number;
 }
 
+/** What a key must hold for a write to take effect. */
+export type PutCondition =
+  | { readonly kind: 'absent' }
+  /** The content with this ETag, as it was read. */
+  | { readonly kind: 'unchanged'; readonly etag: string };
+
 /** The part of S3 that checkpoints need. Objects are addressed by path, which every implementation supports. */
 export interface S3 {
-  put(key: string, body: string): Promise<HttpAnswer>;
+  /** 412 where the condition does not hold. */
+  put(key: string, body: string, condition: PutCondition): Promise<HttpAnswer>;
   get(key: string): Promise<HttpAnswer>;
   close(): Promise<void>;
 }
@@ -24,10 +31,15 @@ export function createS3(options: S3Options): S3 {
   const { endpoint, bucket, region, accessKeyId, secretKey, timeoutMs } = options;
   const base = new URL(endpoint);
   const pool = createHttpPool(endpoint, 4);
-  const send = (method: 'GET' | 'PUT', key: string, body: string): Promise<HttpAnswer> => {
+  const send = (
+    method: 'GET' | 'PUT',
+    key: string,
+    body: string,
+    conditions: Readonly<Record<string, string>> = {},
+  ): Promise<HttpAnswer> => {
     const path = `${base.pathname.replace(/\/$/, '')}/${bucket}/${key.split('/').map(encodeURIComponent).join('/')}`;
     const headers = signV4(
-      { method, path, query: '', headers: { host: base.host }, body },
+      { method, path, query: '', headers: { host: base.host, ...conditions }, body },
       { accessKeyId, secretKey, region, service: 's3', at: new Date() },
     );
     const typed = method === 'PUT' ? { ...headers, 'content-type': 'text/plain; charset=utf-8' } : headers;
@@ -35,7 +47,13 @@ export function createS3(options: S3Options): S3 {
     return pool.request({ method, path, headers: typed, ...content, timeoutMs, maxResponseBytes });
   };
   return {
-    put: (key, body) => send('PUT', key, body),
+    put: (key, body, condition) =>
+      send(
+        'PUT',
+        key,
+        body,
+        condition.kind === 'absent' ? { 'if-none-match': '*' } : { 'if-match': condition.etag },
+      ),
     get: (key) => send('GET', key, ''),
     close: () => pool.close(),
   };
