@@ -11,7 +11,13 @@ import { signerIn } from '../domain/log/log-generation.ts';
 import type { Anchor, AnchorReading } from '../peers/anchors/anchor.ts';
 import { scheduleAnchor, readLogGeneration, recordAnchor, readLogTip, takeAnchor } from '../store/log.ts';
 import type { LedgerHalt } from '../store/halt.ts';
-import { compareHead, differenceOf, findDifference, type HeadComparison, type HeadDifference } from './history.ts';
+import {
+  compareHead,
+  differenceOf,
+  findDifference,
+  type HeadComparison,
+  type HeadDifference,
+} from './history.ts';
 import type { KnownHead } from './known-head.ts';
 import { sealNext } from './seal.ts';
 
@@ -223,7 +229,9 @@ export async function checkAnchors(
 }
 
 /** How the database differs from an anchor's checkpoint. */
-export function differenceText(compared: Extract<AnchorComparison, { kind: 'ahead' | 'other_history' }>): string {
+export function differenceText(
+  compared: Extract<AnchorComparison, { kind: 'ahead' | 'other_history' }>,
+): string {
   return differenceOf(compared, placeOf(compared.anchor));
 }
 

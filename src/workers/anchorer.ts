@@ -11,7 +11,11 @@ const pollMs = 1_000;
 
 /** Publishes checkpoints to every anchor, each in a loop of its own: a slow one does not delay the others. */
 export function startAnchorer(
-  { pool, lane, log }: { readonly pool: pg.Pool; readonly lane: Pick<Lane, 'halt'>; readonly log: OperatorLog },
+  {
+    pool,
+    lane,
+    log,
+  }: { readonly pool: pg.Pool; readonly lane: Pick<Lane, 'halt'>; readonly log: OperatorLog },
   first: NoteSigner,
   anchors: readonly Anchor[],
   known: KnownHead,

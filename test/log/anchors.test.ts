@@ -261,7 +261,10 @@ test('a folder is only extended: a late writer, another root and an unreadable c
   expect(await publish(15)).toEqual({ kind: 'failed', cause: 'overtaken' });
   expect(newestIn(folder).size).toBe(20);
   const forged = { ...(await headOf(database, 20)), root: Buffer.alloc(32, 1) };
-  expect(await anchor.publish(forged, { kind: 'none' })).toEqual({ kind: 'failed', cause: 'another_history' });
+  expect(await anchor.publish(forged, { kind: 'none' })).toEqual({
+    kind: 'failed',
+    cause: 'another_history',
+  });
   // a process that died between its look and its last write has restored an older copy
   const file = path.join(folder, place, 'checkpoint');
   copyFileSync(path.join(folder, place, '0000000000000010'), file);
@@ -291,10 +294,16 @@ test('a bucket is only extended: what was read is replaced, and nothing that ano
   const newest = () => openCheckpoint(bucket.objects.get(`/b/${place}/checkpoint`) ?? '', testVerifier).size;
   const none = await anchor.newest!(origin);
   expect(await anchor.publish(await headOf(database, 20), none)).toEqual({ kind: 'done' });
-  expect(await anchor.publish(await headOf(database, 15), none)).toEqual({ kind: 'failed', cause: 'overtaken' });
+  expect(await anchor.publish(await headOf(database, 15), none)).toEqual({
+    kind: 'failed',
+    cause: 'overtaken',
+  });
   const read = await anchor.newest!(origin);
   expect(await anchor.publish(await headOf(database, 30), read)).toEqual({ kind: 'done' });
-  expect(await anchor.publish(await headOf(database, 25), read)).toEqual({ kind: 'failed', cause: 'overtaken' });
+  expect(await anchor.publish(await headOf(database, 25), read)).toEqual({
+    kind: 'failed',
+    cause: 'overtaken',
+  });
   const forged = { ...(await headOf(database, 20)), root: Buffer.alloc(32, 1) };
   expect(await anchor.publish(forged, read)).toEqual({ kind: 'failed', cause: 'another_history' });
   expect(newest()).toBe(30);

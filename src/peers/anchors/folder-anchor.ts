@@ -18,11 +18,7 @@ import {
  * checkpoint; `checkpoint` is a copy of it for readers. So a process that stalls before its last write can at worst restore an
  * older copy, and repairs it when it goes on. The folder must support hard links.
  */
-export function folderAnchor({
-  name,
-  everyMs,
-  folder,
-}: Extract<AnchorConfig, { kind: 'folder' }>): Anchor {
+export function folderAnchor({ name, everyMs, folder }: Extract<AnchorConfig, { kind: 'folder' }>): Anchor {
   return {
     name,
     everyMs,
@@ -75,7 +71,10 @@ function sizeIn(note: string): number {
 
 async function largestName(dir: string): Promise<string | undefined> {
   const names = await readdir(dir).catch(unlessAbsent);
-  return names?.filter((name) => /^\d{16}$/.test(name)).reduce((one, other) => (one > other ? one : other), '') || undefined;
+  return (
+    names?.filter((name) => /^\d{16}$/.test(name)).reduce((one, other) => (one > other ? one : other), '') ||
+    undefined
+  );
 }
 
 async function readText(file: string): Promise<string | undefined> {

@@ -1,7 +1,14 @@
 import type { AnchorConfig } from '../../config/config.ts';
 import { readCheckpoint } from '../../domain/log/checkpoint.ts';
 import { type HttpAnswer, isSuccess } from '../http/http.ts';
-import { type Anchor, type AnchorAnswer, type AnchoredHead, directoryOf, fileNameOf, newestName } from './anchor.ts';
+import {
+  type Anchor,
+  type AnchorAnswer,
+  type AnchoredHead,
+  directoryOf,
+  fileNameOf,
+  newestName,
+} from './anchor.ts';
 import { createS3, type PutCondition } from './s3.ts';
 
 const timeoutMs = 10_000;
@@ -42,7 +49,9 @@ export function s3Anchor(config: Extract<AnchorConfig, { kind: 's3' }>): Anchor 
       const condition = conditionOf(over.kind === 'note' ? over.version : undefined);
       try {
         const created = await create(head);
-        return created.kind === 'done' ? await put(keyOf(head.origin, newestName), head.note, condition) : created;
+        return created.kind === 'done'
+          ? await put(keyOf(head.origin, newestName), head.note, condition)
+          : created;
       } catch {
         return { kind: 'failed', cause: 'no_checkpoint' };
       }
