@@ -4,7 +4,7 @@ import { sql } from 'kysely';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { startEmbeddedPostgres } from '../../src/devnet/postgres.ts';
-import { appendStatement, encodeCommand } from '../../src/store/append-batch.ts';
+import { appendStatement, encodeCommand, isPoison } from '../../src/store/append-batch.ts';
 import {
   isDatabaseLoss,
   openDatabase,
@@ -41,6 +41,27 @@ test('an append that reaches a demoted primary is recorded by the next one, over
   expect(lane.state.brokenSince).toBeDefined();
   await demote(database, false);
   expect(await append).toMatchObject({ outcome: 'ok', seq: 1 });
+});
+
+test.each([
+  ['08006', 'a broken connection'],
+  ['25006', 'a demoted primary'],
+  ['40001', 'a conflict'],
+  ['40P01', 'a deadlock'],
+  ['42501', 'a role without its grants'],
+  ['42P01', 'a database without the tables'],
+  ['53100', 'a full disk'],
+  ['53300', 'too many connections'],
+  ['55P03', 'a lock time-out'],
+  ['57014', 'a statement time-out'],
+  ['57P01', 'a shutdown'],
+  ['57P02', 'a crash'],
+  ['57P03', 'a server that starts'],
+  ['58030', 'a disk error'],
+  ['XX000', 'a fault of the server'],
+])('an append is sent again after SQLSTATE %s: %s', (code) => {
+  const error = Object.assign(new pg.DatabaseError('refused', 0, 'error'), { code });
+  expect(isPoison(error)).toBe(false);
 });
 
 test('a write that a demoted primary refuses is a loss of the database, and its connection is not used again', async () => {

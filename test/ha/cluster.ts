@@ -1,0 +1,113 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { type GuardedProcess, startGuarded } from '../../src/devnet/guarded-process.ts';
+import { postgresAccount } from '../../src/devnet/postgres-account.ts';
+import type { Random } from '../chaos/random.ts';
+import { programs } from './installed.ts';
+import { createNode, type Node } from './node.ts';
+import { pageFiles, type PlantName, ports } from './page-files.ts';
+
+/** Three nodes, and an HAProxy for each gateway. */
+export interface Cluster {
+  readonly nodes: readonly Node[];
+  /** A host and port for each gateway, which lead to the primary. */
+  readonly primaries: readonly string[];
+  /** The node that holds the leader lock. */
+  leader(): Promise<Node | undefined>;
+  /** Resolves when all three nodes take part and one of them is the synchronous standby. */
+  untilWhole(timeoutMs: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const pollMs = 100;
+
+const clusterShape = z.object({
+  members: z.array(
+    z.object({ name: z.string(), role: z.string(), state: z.string(), timeline: z.int().optional() }),
+  ),
+});
+
+/** @param dir that every account may enter */
+export async function startCluster(
+  dir: string,
+  gateways: number,
+  random: Random,
+  plant: PlantName | undefined,
+): Promise<Cluster> {
+  const account = postgresAccount();
+  const network = `127.${random.between(1, 254)}.${random.between(1, 254)}.`;
+  const place = (name: string, host: number) => {
+    const root = path.join(dir, name);
+    mkdirSync(root, { recursive: true });
+    chmodSync(root, 0o755);
+    return { name, network, root, plant, address: `${network}${host}` };
+  };
+  const nodes: Node[] = [];
+  const proxies: GuardedProcess[] = [];
+  const stop = async (): Promise<void> => {
+    await Promise.all(proxies.map((proxy) => proxy.stop()));
+    await Promise.all(nodes.map((node) => node.stop()));
+  };
+
+  const stateOf = async (): Promise<z.infer<typeof clusterShape>['members']> => {
+    for (const { address } of nodes) {
+      try {
+        const url = `http://${address}:${ports.patroni}/cluster`;
+        const response = await fetch(url, { signal: AbortSignal.timeout(1_000) });
+        return clusterShape.parse(await response.json()).members;
+      } catch {
+        // the next node may answer
+      }
+    }
+    return [];
+  };
+
+  try {
+    for (const [index, name] of ['pg1', 'pg2', 'pg3'].entries())
+      nodes.push(await createNode(place(name, index + 1), account));
+    await Promise.all(nodes.map((node) => node.start()));
+    const primaries: string[] = [];
+    for (let index = 0; index < gateways; index++) {
+      const at = place(`haproxy${index + 1}`, 11 + index);
+      const file = path.join(at.root, 'haproxy.cfg');
+      writeFileSync(file, pageFiles(at).haproxy);
+      proxies.push(
+        await startGuarded({ command: programs.haproxy, args: ['-f', file], stopSignal: 'TERM', account }),
+      );
+      primaries.push(`${at.address}:${ports.haproxy}`);
+    }
+    return {
+      nodes,
+      primaries,
+      async leader() {
+        const answers = await Promise.all(nodes.map((node) => node.answers('/primary')));
+        return nodes.find((_, index) => answers[index]);
+      },
+      async untilWhole(timeoutMs) {
+        const deadline = Date.now() + timeoutMs;
+        for (;;) {
+          const members = await stateOf();
+          const roles = members.map(({ role }) => role).toSorted();
+          const isUp = members.every(({ state }) => state === 'running' || state === 'streaming');
+          const timelines = new Set(members.map(({ timeline }) => timeline));
+          const answers = await Promise.all(nodes.map((node) => node.answers('/health')));
+          if (
+            isUp &&
+            timelines.size === 1 &&
+            !answers.includes(false) &&
+            roles.join() === 'leader,replica,sync_standby'
+          )
+            return;
+          if (Date.now() > deadline) throw new Error(`the cluster is not whole: ${JSON.stringify(members)}`);
+          await sleep(pollMs);
+        }
+      },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
