@@ -117,6 +117,7 @@ create table tollbook.call_result (
   created_at timestamptz not null,
   primary key (call_id, attempt)
 );
+create index call_result_age on tollbook.call_result using brin (created_at);
 
 -- Keys that every gateway of this database shares and that never enter the ledger.
 create table tollbook.secret (

@@ -74,11 +74,14 @@ create table tollbook.rate_window (
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
 create index rate_window_day on tollbook.rate_window (day);
 
--- Grants and expiries with a request id, and the balance after them: the same request id moves credit once. Never deleted.
+-- Grants and expiries with a request id, and the balance after them: the same request id moves credit once. An operator's ids
+-- are known for 400 days; those of top-ups and their reversals, with a colon, for ever: a refund may come at any time.
 create table tollbook.credit_request (
   request_id text collate "C" primary key,
   op text collate "C" not null,
   account_id bigint not null,
   amount bigint not null,
-  balance bigint not null
+  balance bigint not null,
+  created_at timestamptz not null
 );
+create index credit_request_age on tollbook.credit_request using brin (created_at);

@@ -18,7 +18,7 @@ create table tollbook.log_tile (
 );
 alter table tollbook.log_tile alter column hashes set storage external;
 
--- Every head that was ever signed. One per size, whichever process signs: two would be two histories.
+-- The heads that were signed, those that nothing needs any more for 30 days only. One per size, whichever process signs: two would be two histories.
 create table tollbook.log_head (
   origin text collate "C" not null,
   size bigint not null,
@@ -36,4 +36,11 @@ create table tollbook.log_anchor (
   size bigint not null,
   due_at timestamptz not null,
   primary key (origin, name)
+);
+
+-- The heads that an anchor has received: they are never deleted.
+create table tollbook.log_anchored_head (
+  origin text collate "C" not null,
+  size bigint not null,
+  primary key (origin, size)
 );

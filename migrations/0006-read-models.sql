@@ -114,3 +114,4 @@ create table tollbook.reconciliation (
   report text collate "C" not null,
   at timestamptz not null
 );
+create index reconciliation_size on tollbook.reconciliation (size);

@@ -176,6 +176,7 @@ create table tollbook.call_result (
   created_at timestamp with time zone not null,
   constraint call_result_pkey PRIMARY KEY (call_id, attempt)
 );
+CREATE INDEX call_result_age ON tollbook.call_result USING brin (created_at);
 
 create table tollbook.chat_hold (
   chat_id uuid not null,
@@ -206,8 +207,10 @@ create table tollbook.credit_request (
   account_id bigint not null,
   amount bigint not null,
   balance bigint not null,
+  created_at timestamp with time zone not null,
   constraint credit_request_pkey PRIMARY KEY (request_id)
 );
+CREATE INDEX credit_request_age ON tollbook.credit_request USING brin (created_at);
 
 create table tollbook.event (
   lane_id smallint not null,
@@ -310,6 +313,13 @@ create table tollbook.log_anchor (
   constraint log_anchor_pkey PRIMARY KEY (origin, name)
 );
 
+create table tollbook.log_anchored_head (
+  origin text collate "C" not null,
+  size bigint not null,
+  constraint log_anchored_head_pkey PRIMARY KEY (origin, size)
+);
+CREATE TRIGGER log_anchored_head_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON tollbook.log_anchored_head FOR EACH STATEMENT EXECUTE FUNCTION tollbook.refuse_change();
+
 create table tollbook.log_head (
   origin text collate "C" not null,
   size bigint not null,
@@ -319,7 +329,8 @@ create table tollbook.log_head (
   at timestamp with time zone not null,
   constraint log_head_pkey PRIMARY KEY (origin, size)
 );
-CREATE TRIGGER log_head_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON tollbook.log_head FOR EACH STATEMENT EXECUTE FUNCTION tollbook.refuse_change();
+CREATE TRIGGER log_head_is_immutable BEFORE UPDATE OR TRUNCATE ON tollbook.log_head FOR EACH STATEMENT EXECUTE FUNCTION tollbook.refuse_change();
+CREATE TRIGGER needed_log_head_stays BEFORE DELETE ON tollbook.log_head FOR EACH ROW EXECUTE FUNCTION tollbook.refuse_needed_head();
 
 create table tollbook.log_tile (
   lane_id smallint not null,
@@ -457,6 +468,7 @@ create table tollbook.reconciliation (
   constraint reconciliation_result_check CHECK ((result = ANY (ARRAY['clean'::text, 'open_items'::text, 'breaks'::text]))),
   constraint reconciliation_sha256_key UNIQUE (sha256)
 );
+CREATE INDEX reconciliation_size ON tollbook.reconciliation USING btree (size);
 CREATE TRIGGER reconciliation_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON tollbook.reconciliation FOR EACH STATEMENT EXECUTE FUNCTION tollbook.refuse_change();
 
 create table tollbook.recovered_chat (
@@ -517,22 +529,23 @@ create function tollbook.grow_tree(p_lane smallint, p_from bigint, p_size bigint
 create function tollbook.halt_ledger(p_reason text, p_known_seq bigint, p_found_seq bigint) returns void language sql volatile security definer; -- e4adf2f7640173cd
 create function tollbook.heartbeat(p_process uuid, p_gap_secs double precision) returns void language sql volatile security definer; -- 6fa32d39470d0465
 create function tollbook.is_halted() returns boolean language sql stable security definer; -- 78f771d5fa7132b3
+create function tollbook.is_head_needed(p_origin text, p_size bigint, p_at timestamp with time zone) returns boolean language sql volatile; -- e64a892ce05bd1b6
 create function tollbook.is_process_silent(p_process uuid, p_by uuid, p_silent_secs double precision) returns boolean language sql volatile; -- dd6b44b5c27f8f6e
 create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, symbol text, caller text, payment text, lease_until timestamp with time zone, content_type text, body bytea) language sql volatile security definer; -- ce214cd462830bc9
 create function tollbook.lease_top_ups(p_jobs json, p_max integer, p_lease_secs integer, p_proven boolean) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text) language sql volatile security definer; -- 06a86bd7e92c8e9b
 create function tollbook.mark_holds_started(p_chats uuid[]) returns SETOF uuid language sql volatile security definer; -- ba20722ee87966f7
-create function tollbook.move_credit(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- fb3e69d717aa7218
+create function tollbook.move_credit(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 3a31af6c95cb738d
 create function tollbook.next_account_id() returns bigint language sql volatile security definer; -- ea19fa8d466fbc1a
 create function tollbook.note_first_search_block(p_seq bigint, p_block numeric) returns void language sql volatile security definer; -- f46cf0b1f1b067f8
 create function tollbook.note_unreadable(p_seq bigint) returns void language sql volatile security definer; -- 711dc130fa973485
 create function tollbook.open_rate_window(p_subject text, p_now timestamp with time zone, p_create boolean, OUT recent bigint[], OUT today_hits integer, OUT refused_at bigint, OUT today date, OUT now_ms bigint) returns record language plpgsql volatile; -- e82559ffbd4f402a
 create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_reason text) returns void language sql volatile security definer; -- ddc702a6ef61c149
 create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- 40a089ca39a38959
-create function tollbook.prune_chat(p_max integer) returns integer language sql volatile security definer; -- af3f1f62cbac25d4
-create function tollbook.prune_exposures(p_max integer) returns integer language sql volatile security definer; -- d1f14a2e7662ca83
+create function tollbook.prune_chat(p_max integer) returns integer language sql volatile security definer; -- e880bb1d7f60bea4
+create function tollbook.prune_exposures(p_max integer) returns integer language sql volatile security definer; -- 005eb170055c6349
 create function tollbook.prune_follow_ups(p_max integer) returns integer language sql volatile security definer; -- 5f1e2d0cbacf9499
 create function tollbook.prune_identity(p_max integer) returns integer language sql volatile security definer; -- cf7ee47a81ccbf8f
-create function tollbook.prune_lane(p_max integer) returns integer language sql volatile security definer; -- d7170cec5119adef
+create function tollbook.prune_lane(p_max integer) returns integer language sql volatile security definer; -- e52c73ad521e1546
 create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- df07d767a5ae1398
 create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- 490d96ef0ea5331f
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
@@ -540,9 +553,10 @@ create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body by
 create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 390bc394343197a8
 create function tollbook.rate_retry_ms(p_recent bigint[], p_per_minute integer, p_now_ms bigint) returns bigint language sql immutable; -- 2367230e30befd81
 create function tollbook.reach_standby() returns void language sql volatile security definer; -- ae4f58c0a7877cf7
-create function tollbook.record_anchor(p_origin text, p_name text, p_size bigint) returns void language sql volatile security definer; -- f41ee7e64187cbfb
+create function tollbook.record_anchor(p_origin text, p_name text, p_size bigint) returns void language sql volatile security definer; -- 897445d5e42039f0
 create function tollbook.record_reconciliation(p_report text) returns bigint language plpgsql volatile security definer; -- a1edc2376a4ee182
 create function tollbook.refuse_change() returns trigger language plpgsql volatile; -- 0fd214a1ddf4d34e
+create function tollbook.refuse_needed_head() returns trigger language plpgsql volatile; -- 6871cf5178515f34
 create function tollbook.resend_payout(p_stream text, p_reason text) returns void language sql volatile security definer; -- d02a8e5e1a9d0502
 create function tollbook.revoke_api_key(p_key_id bigint) returns boolean language sql volatile security definer; -- 6a5586e07575b4cd
 create function tollbook.revoke_operator_token(p_token_id bigint) returns boolean language sql volatile security definer; -- 9029e9979c3726f3
@@ -641,6 +655,7 @@ grant select on table tollbook.lane_batch to tollbook_writer;
 grant select on table tollbook.lane_counter to tollbook_writer;
 grant select on table tollbook.ledger_cursor to tollbook_writer;
 grant select on table tollbook.log_anchor to tollbook_writer;
+grant select on table tollbook.log_anchored_head to tollbook_writer;
 grant select on table tollbook.log_head to tollbook_writer;
 grant select on table tollbook.log_tile to tollbook_writer;
 grant select on table tollbook.log_tree to tollbook_writer;

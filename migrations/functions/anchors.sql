@@ -21,6 +21,9 @@ $$;
 -- The anchor has received the head of this size. A size beyond the newest head would be sent no head any more.
 create or replace function tollbook.record_anchor(p_origin text, p_name text, p_size bigint) returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  insert into log_anchored_head (origin, size)
+  select head.origin, head.size from log_head head where head.origin = p_origin and head.size = p_size
+  on conflict do nothing;
   update log_anchor set size = greatest(size, p_size) where origin = p_origin and name = p_name
     and p_size <= (select max(head.size) from log_head head where head.origin = p_origin)
 $$;

@@ -67,7 +67,7 @@ begin
     returning balance into new_balance;
   if not found then return json_build_object('code', 'gone'); end if;
   if move.request_id is not null then
-    insert into credit_request values (move.request_id, move.op, move.account_id, move.amount, new_balance);
+    insert into credit_request values (move.request_id, move.op, move.account_id, move.amount, new_balance, p_now);
   end if;
   return json_build_object('code', 'ok', 'available', new_balance);
 end $$;

@@ -1,7 +1,7 @@
 -- Every function here deletes at most p_max rows of a kind, so that no backlog exceeds one statement's time, and returns
 -- how many it deleted.
 --
--- Bodies without a call, and answers to flushers that ended long ago. The newest are kept whatever their age: every running
+-- Bodies without a call, results 30 days after their call ended, tree heads that nothing needs, and answers to flushers that ended long ago. The newest are kept whatever their age: every running
 -- process refreshes its own, and one that lacks it would take the ledger for a restored one, also where the clock stepped.
 create or replace function tollbook.prune_lane(p_max int) returns int
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
@@ -16,8 +16,19 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
         select sender_hash, at from lane_batch order by at desc offset 1000) older
       where at < clock() - interval '1 day' limit p_max)
     returning 1
+  ), old_result as (
+    delete from call_result where (call_id, attempt) in (
+      select call_id, attempt from call_result where created_at < clock() - interval '30 days'
+        and not exists (select from call where call.call_id = call_result.call_id) limit p_max)
+    returning 1
+  ), old_head as (
+    delete from log_head where (origin, size) in (
+      select origin, size from log_head where at < clock() - interval '30 days'
+        and not is_head_needed(origin, size, at) limit p_max)
+    returning 1
   )
   select (select count(*) from old_body)::int + (select count(*) from old_batch)::int
+    + (select count(*) from old_result)::int + (select count(*) from old_head)::int
 $$;
 
 -- Follow-ups that could not be completed within 30 days.
@@ -31,7 +42,8 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   select count(*)::int from old
 $$;
 
--- Rate windows without a hit for two days, processes without a heartbeat and completions recovered more than a day ago.
+-- Rate windows without a hit for two days, processes without a heartbeat and completions recovered more than a day ago, an
+-- operator's request ids after 400 days.
 -- Rows that are locked at this moment are skipped: the lane must not wait here.
 create or replace function tollbook.prune_chat(p_max int) returns int
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
@@ -48,8 +60,13 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
     delete from rate_window using idle_window where rate_window.subject = idle_window.subject returning 1
   ), dropped_process as (
     delete from process using ended_process where process.process_id = ended_process.process_id returning 1
+  ), dropped_request as (
+    delete from credit_request where request_id in (
+      select request_id from credit_request
+      where created_at < clock() - interval '400 days' and position(':' in request_id) = 0 limit p_max)
+    returning 1
   )
-  select (select count(*) from dropped_window)::int + (select count(*) from dropped_process)::int
+  select (select count(*) from dropped_request)::int + (select count(*) from dropped_window)::int + (select count(*) from dropped_process)::int
     + (select count(*) from dropped_chat)::int
 $$;
 
@@ -66,7 +83,8 @@ language sql volatile security definer set search_path = identity, pg_temp as $$
   select (select count(*) from old_nonce)::int + (select count(*) from old_verification)::int
 $$;
 
--- Exposures whose process ended before the completion was answered: nothing was lost by those.
+-- Exposures whose process ended before the completion was answered: nothing was lost by those. Of an account's failed spends
+-- all but the last, which keeps it from getting exposure again. Payouts that failed, 30 days after their authorization ended.
 create or replace function tollbook.prune_exposures(p_max int) returns int
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with unused as (
@@ -76,8 +94,22 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
         and not exists (select from event where event.stream = open.stream and event.type = 'spend_earned')
       limit p_max)
     returning 1
+  ), failed as (
+    delete from spend_exposure where stream in (
+      select old.stream from spend_exposure old
+      where old.status = 'failed' and old.created_at < clock() - interval '30 days'
+        and exists (select from spend_exposure later where later.commitment = old.commitment and later.scope = old.scope
+          and later.status = 'failed' and (later.nonce, later.stream) > (old.nonce, old.stream))
+      limit p_max)
+    returning 1
+  ), lost as (
+    delete from payout where stream in (
+      select payout.stream from payout
+      where payout.status = 'failed' and payout.created_at < clock() - interval '30 days'
+        and coalesce(payout.expiry, 0) < extract(epoch from clock() - interval '30 days') limit p_max)
+    returning 1
   )
-  select count(*)::int from unused
+  select (select count(*) from unused)::int + (select count(*) from failed)::int + (select count(*) from lost)::int
 $$;
 
 -- Rows of generations that are neither read nor built any more.

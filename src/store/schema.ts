@@ -101,6 +101,7 @@ export const ledgerTables = {
     account_id: bigint,
     amount: bigint,
     balance: bigint,
+    created_at: timestamp,
   },
   'tollbook.event': {
     lane_id: smallint,
@@ -161,6 +162,7 @@ export const ledgerTables = {
   'tollbook.lane_counter': { lane_id: smallint, type: text, count: bigint },
   'tollbook.ledger_cursor': { name: text, seq: bigint },
   'tollbook.log_anchor': { origin: text, name: text, size: bigint, due_at: timestamp },
+  'tollbook.log_anchored_head': { origin: text, size: bigint },
   'tollbook.log_head': {
     origin: text,
     size: bigint,
