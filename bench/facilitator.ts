@@ -20,9 +20,15 @@ interface Question {
 
 const count = { verify: 0, settle: 0 };
 
-const answers: Readonly<Record<string, (body: Buffer) => object>> = {
+/** The only account with money. Without an argument every payer has money. */
+const [funded] = process.argv.slice(2);
+
+const answers: Readonly<Record<string, (body: Buffer) => object | undefined>> = {
   '/verify': (body) => {
     count.verify++;
+    if (isWrapped(body)) return undefined;
+    if (funded !== undefined && payerOf(body) !== funded)
+      return { isValid: false, invalidReason: 'insufficient_funds' };
     const payer = payerOf(body);
     return payer ? { isValid: true, payer } : { isValid: false, invalidReason: 'invalid_payload' };
   },
@@ -40,13 +46,19 @@ const answers: Readonly<Record<string, (body: Buffer) => object>> = {
     signers: {},
   }),
   '/count': () => count,
-  // answers the RPC methods that a readiness check calls
-  '/rpc': (body) => ({
-    jsonrpc: '2.0',
-    id: (JSON.parse(body.toString()) as { id: number }).id,
-    result: `0x${terms.chainId.toString(16)}`,
-  }),
+  // answers the RPC methods that a readiness check calls; where wallets have no money, no other
+  '/rpc': (body) => {
+    const { id, method } = JSON.parse(body.toString()) as { id: number; method: string };
+    if (funded !== undefined && method !== 'eth_chainId') return undefined;
+    return { jsonrpc: '2.0', id, result: `0x${terms.chainId.toString(16)}` };
+  },
 };
+
+/** Facilitators fail at a malformed wrapped signature (ERC-6492). */
+function isWrapped(body: Buffer): boolean {
+  const { paymentPayload } = JSON.parse(body.toString()) as Question;
+  return paymentPayload.payload.signature.endsWith('6492'.repeat(16));
+}
 
 /** The payer of a well-formed payment. */
 function payerOf(body: Buffer): string | undefined {
@@ -67,9 +79,10 @@ const server = createServer({ noDelay: true }, (socket) => {
     'data',
     splitMessages((head, body) => {
       const path = head.split(' ', 2)[1] ?? '';
-      const text = JSON.stringify(answers[path]?.(body) ?? {});
+      const answer = answers[path]?.(body);
+      const text = JSON.stringify(answer ?? {});
       socket.write(
-        `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
+        `HTTP/1.1 ${answer ? '200 OK' : '500 Internal Server Error'}\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
       );
     }),
   );

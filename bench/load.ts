@@ -16,6 +16,8 @@ export type Order =
       readonly count: number;
       /** A payment to Tollbook names a quote, and a quote is paid once. */
       readonly offers: 'one' | 'one_each';
+      /** The client addresses of the connections, in turn; the system chooses without. */
+      readonly from?: readonly string[] | undefined;
       readonly signed: boolean;
     }
   | {
@@ -24,6 +26,7 @@ export type Order =
       readonly what: 'payments' | 'unpaid';
       readonly count: number;
       readonly concurrency: number;
+      readonly from?: readonly string[] | undefined;
       /** Any other status ends the run. */
       readonly status: number;
     }
@@ -81,10 +84,11 @@ async function send(
   concurrency: number,
   next: () => Buffer | undefined,
   onAnswer: OnAnswer,
+  from: readonly string[] = [],
 ): Promise<Sent> {
   const { hostname, port } = new URL(url);
   const sockets = await Promise.all(
-    Array.from({ length: concurrency }, () => connected(hostname, Number(port))),
+    Array.from({ length: concurrency }, (_, at) => connected(hostname, Number(port), from[at % from.length])),
   );
   const latencies: Latencies = { lastByteMs: [], firstEventMs: [] };
   const startedAt = performance.now();
@@ -144,9 +148,9 @@ function drive(
   });
 }
 
-function connected(host: string, port: number): Promise<Socket> {
+function connected(host: string, port: number, localAddress?: string): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const socket = connect({ host, port, noDelay: true }, () => resolve(socket));
+    const socket = connect({ host, port, localAddress, noDelay: true }, () => resolve(socket));
     socket.once('error', reject);
   });
 }
@@ -171,17 +175,18 @@ function expectStatus(head: string, status: number): void {
 const countDown = (count: number, request: Buffer) => () => (count-- > 0 ? request : undefined);
 
 async function makePayments(order: Extract<Order, { op: 'make_payments' }>): Promise<Sent> {
-  const { url, count, offers, signed } = order;
+  const { url, count, offers, signed, from } = order;
   const asked = offers === 'one' ? 1 : count;
   const headers: string[] = [];
-  const sent = await send(url, Math.min(asked, 64), countDown(asked, requestBytes(url)), (head) => {
+  const onAnswer: OnAnswer = (head) => {
     expectStatus(head, 402);
     headers.push(headerOf(head, 'payment-required') ?? '');
-  });
+  };
+  const sent = await send(url, Math.min(asked, 64), countDown(asked, requestBytes(url)), onAnswer, from);
   payments = [];
   for (let i = 0; i < count; i++) {
     const offer = firstOffer(headers[i % asked] ?? '');
-    payments.push(requestBytes(url, await payFor(offer, signed)));
+    payments.push(requestBytes(url, payFor(offer, signed)));
   }
   return sent;
 }
@@ -214,10 +219,10 @@ function obey(order: Order): Promise<Sent> {
     case 'make_payments':
       return makePayments(order);
     case 'send': {
-      const { url, what, count, concurrency, status } = order;
+      const { url, what, count, concurrency, status, from } = order;
       const prepared = payments.splice(0, count).values();
       const next = what === 'payments' ? () => prepared.next().value : countDown(count, requestBytes(url));
-      return send(url, concurrency, next, (head) => expectStatus(head, status));
+      return send(url, concurrency, next, (head) => expectStatus(head, status), from);
     }
     case 'send_chats':
       return sendChats(order);

@@ -10,8 +10,12 @@ export interface Target {
   readonly url: string;
   /** The server that issues the offers of its payments. */
   readonly offersUrl: string;
+  /** Whether the facilitator is asked to verify each payment. */
+  readonly verifies: boolean;
   /** Whether the server itself verifies the payer's signature. */
   readonly signed: boolean;
+  /** The addresses of its clients, in turn; the system chooses without. */
+  readonly from?: readonly string[] | undefined;
 }
 
 export interface Scenario {
@@ -49,24 +53,30 @@ export async function order(load: Program, what: Order): Promise<Sent> {
   return answer.sent;
 }
 
-/** Sends `count` requests and measures. Throws when a request fails or the ledger does not show all of them. */
+/**
+ * Sends `count` requests and measures.
+ * @param before runs after the payments are made, before the clock starts
+ * @throws when a request fails or the ledger does not show all of them
+ */
 export async function measure(
   stage: Stage,
   target: Target,
   { what, concurrency }: Pick<Scenario, 'what' | 'concurrency'>,
   count: number,
+  before?: () => Promise<void>,
 ): Promise<Measurement> {
-  const { isPeer, url, offersUrl, signed } = target;
+  const { isPeer, url, offersUrl, signed, from } = target;
   const isPaid = what === 'payments';
   try {
     if (isPaid) {
       const offers = isPeer ? 'one' : 'one_each';
-      await order(stage.load, { op: 'make_payments', url: offersUrl, count, offers, signed });
+      await order(stage.load, { op: 'make_payments', url: offersUrl, count, offers, signed, from });
     }
+    await before?.();
     const booksBefore = await readBooks(stage);
     const cpuBefore = readCpu(stage, target);
     const status = isPaid ? 202 : 402;
-    const sent = await order(stage.load, { op: 'send', url, what, count, concurrency, status });
+    const sent = await order(stage.load, { op: 'send', url, what, count, concurrency, status, from });
     const cpuAfter = readCpu(stage, target);
     const booksAfter = await readBooks(stage);
     expectGrowth('settlements', booksAfter.settled - booksBefore.settled, isPaid ? count : 0);

@@ -31,7 +31,7 @@ export const paymentPart = {
       targets,
       scenarios,
       // a 402 involves no verification
-      isOf: ({ what }, { signed }) => what === 'payments' || !signed,
+      isOf: ({ what }, { verifies }) => what === 'payments' || verifies,
       measure: (target, scenario, count) => measure(stage, target, scenario, count),
     });
     const exchange = await measureExchange(stage);

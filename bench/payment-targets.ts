@@ -11,27 +11,42 @@ export async function startPaymentTargets({ keep, dir }: Bench, stage: Stage): P
   for (const verify of [true, false]) {
     const { pid, url } = await keep(startTollbook(paymentGateway(stage, verify, dir)));
     const name = verify ? 'Tollbook' : 'Tollbook, facilitator_verify = false';
-    targets.push({ name, isPeer: false, pid, url, offersUrl: url, signed: !verify });
+    targets.push({ name, isPeer: false, pid, url, offersUrl: url, verifies: verify, signed: true });
   }
   for (const peer of ['express', 'hono']) {
     const { pid, url } = await keep(startProgram(`peers/${peer}.mjs`, [stage.stub.url]));
-    targets.push({ name: `@x402/${peer}`, isPeer: true, pid, url, offersUrl: url, signed: false });
+    targets.push({
+      name: `@x402/${peer}`,
+      isPeer: true,
+      pid,
+      url,
+      offersUrl: url,
+      verifies: true,
+      signed: false,
+    });
   }
   return targets;
 }
 
 /** A gateway with the feature jobs only. */
-export function paymentGateway({ ledger, stub }: Stage, verify: boolean, dir: string): TollbookOptions {
+export function paymentGateway(
+  { ledger, stub }: Stage,
+  verify: boolean,
+  dir: string,
+  limits = noLimits,
+): TollbookOptions {
   return {
     databaseUrl: ledger.url,
-    configText: configText(stub.url, verify),
+    configText: configText(stub.url, verify, limits),
     readyPath: '/x402/ready',
     dir,
   };
 }
 
 /** The required keys only, and `confirm = "never"`: the stub moves no money, so no chain could confirm it. */
-function configText(facilitatorUrl: string, verify: boolean) {
+const noLimits = 'requests_per_minute = 0\nquotes_per_second = 0';
+
+function configText(facilitatorUrl: string, verify: boolean, limits: string) {
   return (port: number): string => `
 bind_address = "127.0.0.1:${port}"
 facilitator_url = "${facilitatorUrl}"
@@ -44,8 +59,7 @@ quote_ttl_secs = ${terms.maxTimeoutSecs}
 max_timeout_secs = ${terms.maxTimeoutSecs}
 
 [limits]
-requests_per_minute = 0
-quotes_per_second = 0
+${limits}
 max_outstanding_calls = 100_000_000
 
 [[networks]]

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { privateKeyToAccount } from 'viem/accounts';
-import { devnetKeys } from '../src/devnet/accounts.ts';
+import secp256k1 from 'secp256k1';
+import { devnetAddress, devnetKeys } from '../src/devnet/accounts.ts';
+import { authorizationDigest } from '../src/domain/payments/schemes/eip3009/authorization-digest.ts';
 import { terms } from './terms.ts';
 
 /** One settlement option of a version 2 offer. */
@@ -10,8 +11,16 @@ export interface Offer {
   readonly maxTimeoutSeconds: number;
 }
 
-const payer = privateKeyToAccount(devnetKeys.payer);
-const from = payer.address.toLowerCase();
+/** An account that pays: its address in lower case and its key. */
+export interface Wallet {
+  readonly address: `0x${string}`;
+  readonly key: Uint8Array;
+}
+
+const payer: Wallet = {
+  address: devnetAddress('payer'),
+  key: Buffer.from(devnetKeys.payer.slice(2), 'hex'),
+};
 
 export function firstOffer(paymentRequired: string): Offer {
   const { accepts } = JSON.parse(Buffer.from(paymentRequired, 'base64').toString()) as {
@@ -22,45 +31,41 @@ export function firstOffer(paymentRequired: string): Offer {
   return offer;
 }
 
-/** A payment header for this offer, with a fresh nonce. Signed only when a server verifies signatures, since signing is slow. */
-export async function payFor(offer: Offer, isSigned: boolean): Promise<string> {
-  const nowSecs = Math.floor(Date.now() / 1_000);
-  const authorization = {
-    from,
-    to: offer.payTo,
-    value: offer.amount,
-    validAfter: String(nowSecs - 600),
-    validBefore: String(nowSecs + offer.maxTimeoutSeconds),
-    nonce: `0x${randomBytes(32).toString('hex')}`,
-  };
-  const signature = isSigned ? await sign(authorization) : `0x${randomBytes(65).toString('hex')}`;
+/** A payment header for this offer, with a fresh nonce. Signed only when a server verifies signatures. */
+export function payFor(offer: Offer, isSigned: boolean): string {
+  const authorization = authorizationOf(payer, offer.amount);
+  const signature = isSigned ? sign(payer, authorization) : `0x${randomBytes(65).toString('hex')}`;
   const payment = { x402Version: 2, accepted: offer, payload: { signature, authorization } };
   return Buffer.from(JSON.stringify(payment)).toString('base64');
 }
 
-function sign(
-  authorization: Readonly<Record<'to' | 'value' | 'validAfter' | 'validBefore' | 'nonce', string>>,
-) {
-  return payer.signTypedData({
-    domain: { ...terms.eip712, chainId: terms.chainId, verifyingContract: terms.asset },
-    types: {
-      TransferWithAuthorization: [
-        { name: 'from', type: 'address' },
-        { name: 'to', type: 'address' },
-        { name: 'value', type: 'uint256' },
-        { name: 'validAfter', type: 'uint256' },
-        { name: 'validBefore', type: 'uint256' },
-        { name: 'nonce', type: 'bytes32' },
-      ],
-    },
-    primaryType: 'TransferWithAuthorization',
-    message: {
-      from: payer.address,
-      to: authorization.to as `0x${string}`,
-      value: BigInt(authorization.value),
-      validAfter: BigInt(authorization.validAfter),
-      validBefore: BigInt(authorization.validBefore),
-      nonce: authorization.nonce as `0x${string}`,
-    },
+export function authorizationOf({ address }: Wallet, amount: string) {
+  const nowSecs = Math.floor(Date.now() / 1_000);
+  return {
+    from: address,
+    to: terms.payTo,
+    value: amount,
+    validAfter: String(nowSecs - 600),
+    validBefore: String(nowSecs + terms.maxTimeoutSecs),
+    nonce: `0x${randomBytes(32).toString('hex')}` as const,
+  };
+}
+
+export function sign({ address, key }: Wallet, authorization: ReturnType<typeof authorizationOf>): string {
+  const { value, validAfter, validBefore, nonce } = authorization;
+  const digest = authorizationDigest({
+    network: terms.network,
+    asset: terms.asset,
+    eip712Name: terms.eip712.name,
+    eip712Version: terms.eip712.version,
+    payer: address,
+    payTo: terms.payTo,
+    amount: BigInt(value),
+    validAfter: BigInt(validAfter),
+    validBefore: BigInt(validBefore),
+    nonce,
+    signature: '0x',
   });
+  const { signature, recid } = secp256k1.ecdsaSign(digest, key);
+  return `0x${Buffer.from(signature).toString('hex')}${(27 + recid).toString(16)}`;
 }

@@ -15,7 +15,15 @@ export async function profilePayments(stage: Stage, bench: Bench): Promise<strin
   const parts: string[] = [];
   for (const what of ['unpaid', 'payments'] as const) {
     const part = await profileOne(stage, bench, what, gateway, ({ pid, url }, count) => {
-      const target = { name: 'Tollbook', isPeer: false, pid, url, offersUrl: quoting.url, signed: false };
+      const target = {
+        name: 'Tollbook',
+        isPeer: false,
+        pid,
+        url,
+        offersUrl: quoting.url,
+        verifies: true,
+        signed: true,
+      };
       return measure(stage, target, { what, concurrency: 64 }, count);
     });
     parts.push(part);

@@ -1,6 +1,6 @@
 /**
  * `npm run bench` compares Tollbook with the official x402 middlewares and with Portkey's gateway, measures the log, and
- * prints a Markdown table of each; `-- --only payments`, `chat` or `log` one of them; `-- --quick` takes half a minute each; `-- --profile`
+ * prints a Markdown table of each; `-- --only payments`, `chat`, `log` or `attack` one of them; `-- --quick` takes half a minute each; `-- --profile`
  * writes CPU profiles of Tollbook alone instead. Everything it starts it ends.
  */
 import { mkdirSync, rmSync } from 'node:fs';
@@ -8,6 +8,7 @@ import path from 'node:path';
 import { inspect, parseArgs } from 'node:util';
 import { fail, say } from '../src/cli/terminal.ts';
 import type { Bench } from './bench.ts';
+import { attackPart } from './attack/part.ts';
 import { chatPart } from './chat/part.ts';
 import { logPart } from './log-part.ts';
 import { paymentPart } from './payment-part.ts';
@@ -19,7 +20,7 @@ const { values: flags } = parseArgs({
     only: { type: 'string' },
   },
 });
-const parts = { payments: paymentPart, chat: chatPart, log: logPart };
+const parts = { payments: paymentPart, chat: chatPart, log: logPart, attack: attackPart };
 const mostSecs = 900;
 
 /** Started programs; they are stopped in reverse order. */

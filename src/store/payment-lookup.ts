@@ -38,7 +38,7 @@ const maxTogether = 64;
  * that leaves its asset open are looked up asset by asset, from one scope to the next: a range of scopes would read all
  * payments of its payer, whom any stranger can name.
  */
-export const lookUpPayments = `
+const lookUpPayments = `
   select found.ord, found.claimed, found.leaf, clock.now
   from (select extract(epoch from tollbook.clock())::float8 as now) clock
   left join lateral (

@@ -170,7 +170,7 @@ const recent = { events: 200_000, quotes: 20_000 };
  * Raw SQL: nearly all of it reads JSON inside the leaf, which has no typed columns. The times are parameters, since an index
  * cannot find rows by a volatile expression.
  */
-export const recentOffers = `
+const recentOffers = `
   select data->>'service_id' as service_id, data->>'job_index' as job_index, data->>'price_wei' as price_wei,
     data->'options' as options, max((data->>'expires_at')::float8) as until
   from (

@@ -1,0 +1,175 @@
+/**
+ * One hostile client address that sends at a fixed rate until its parent stops it. Runs as a process of its own. A request that
+ * finds all connections busy is not sent; the result tells how many were.
+ */
+import { randomBytes } from 'node:crypto';
+import { connect, type Socket } from 'node:net';
+import secp256k1 from 'secp256k1';
+import { bytesToHex } from 'viem/utils';
+import { keccak256 } from '../../src/domain/values/keccak.ts';
+import { authorizationOf, sign, type Wallet } from '../payments.ts';
+import { terms } from '../terms.ts';
+import { splitMessages } from '../wire.ts';
+
+export const attacks = ['health', 'signatures', 'unfunded', 'v1', 'quotes', 'bodies', 'all'] as const;
+export type Attack = (typeof attacks)[number];
+
+export type AttackOrder =
+  | { readonly op: 'start'; readonly url: string; readonly attack: Attack }
+  | { readonly op: 'stop' };
+
+export interface Attacked {
+  readonly perSec: number;
+  /** Due at its rate, and not sent because no answer had come. */
+  readonly unsent: number;
+  readonly byStatus: Readonly<Record<string, number>>;
+}
+
+const perSec = 1_000;
+const tickMs = 10;
+const connections = 256;
+/** Connections that begin a body and never send the rest. */
+const slowConnections = 300;
+const address = '127.0.0.2';
+const bodyBytes = 64 * 1024;
+const pool = 500;
+
+const head = (path: string, url: string, headers: string, length: number): string =>
+  `POST ${path} HTTP/1.1\r\nHost: ${new URL(url).host}\r\nContent-Type: application/json\r\n` +
+  `Content-Length: ${length}\r\n${headers}\r\n`;
+
+const v1 = (signature: string, authorization: object): string =>
+  Buffer.from(
+    JSON.stringify({
+      x402Version: 1,
+      scheme: 'exact',
+      network: 'base-sepolia',
+      payload: { signature, authorization },
+    }),
+  ).toString('base64');
+
+function newWallet(): Wallet {
+  const key = randomBytes(32);
+  const publicKey = secp256k1.publicKeyCreate(key, false);
+  return { address: bytesToHex(keccak256(publicKey.subarray(1)).subarray(12)), key };
+}
+
+/** Payments of strangers: some signed over what they offer, some over nothing, some wrapped. */
+function paid(
+  url: string,
+  amount: () => string,
+  signature: (wallet: Wallet, authorization: ReturnType<typeof authorizationOf>) => string,
+): Buffer[] {
+  return Array.from({ length: pool }, () => {
+    const wallet = newWallet();
+    const authorization = authorizationOf(wallet, amount());
+    return Buffer.from(
+      `${head(terms.path, url, `X-PAYMENT: ${v1(signature(wallet, authorization), authorization)}\r\n`, 2)}{}`,
+    );
+  });
+}
+
+const offered = (): string => terms.amount;
+const body = Buffer.alloc(bodyBytes, 'x');
+
+/** The requests of an attack, sent in turn. */
+const requestsOf: Readonly<Record<Attack, (url: string) => readonly Buffer[]>> = {
+  health: (url) => [Buffer.from(`GET /x402/health HTTP/1.1\r\nHost: ${new URL(url).host}\r\n\r\n`)],
+  signatures: (url) => [
+    ...paid(url, offered, () => `0x${randomBytes(65).toString('hex')}`),
+    ...paid(url, offered, () => `0x${randomBytes(65).toString('hex')}${'6492'.repeat(16)}`),
+  ],
+  unfunded: (url) => paid(url, offered, sign),
+  v1: (url) => paid(url, () => String(1 + Math.floor(Math.random() * 1e9)), sign),
+  quotes: (url) => [Buffer.from(`${head(terms.path, url, '', 2)}{}`)],
+  bodies: (url) => [
+    Buffer.concat([Buffer.from(head('/runner/leases', url, 'Authorization: Bearer x\r\n', bodyBytes)), body]),
+    Buffer.concat([Buffer.from(head(terms.path, url, '', bodyBytes)), body]),
+  ],
+  all: (url) => {
+    const each = (['signatures', 'unfunded', 'v1', 'quotes', 'bodies'] as const).map((one) =>
+      requestsOf[one](url),
+    );
+    return Array.from(
+      { length: 5 * pool },
+      (_, at) => each[at % 5]?.[Math.floor(at / 5) % (each[at % 5]?.length ?? 1)] ?? body,
+    );
+  },
+};
+
+interface Running {
+  stop(): Attacked;
+}
+
+function start(url: string, attack: Attack): Running {
+  const { hostname, port } = new URL(url);
+  const requests = requestsOf[attack](url);
+  const byStatus: Record<string, number> = {};
+  const idle: Socket[] = [];
+  const sockets = new Set<Socket>();
+  let sent = 0;
+  let unsent = 0;
+  let isOver = false;
+
+  const open = (): void => {
+    const socket = connect({ host: hostname, port: Number(port), localAddress: address, noDelay: true });
+    sockets.add(socket);
+    socket.on('connect', () => idle.push(socket));
+    socket.on(
+      'data',
+      splitMessages((answer) => {
+        const status = answer.slice(9, 12);
+        byStatus[status] = (byStatus[status] ?? 0) + 1;
+        if (!/connection: close/i.test(answer)) idle.push(socket);
+      }),
+    );
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      sockets.delete(socket);
+      const at = idle.indexOf(socket);
+      if (at >= 0) idle.splice(at, 1);
+      if (!isOver) setTimeout(open, tickMs);
+    });
+  };
+  for (let i = 0; i < connections; i++) open();
+  const slow = attack === 'bodies' || attack === 'all' ? slowConnections : 0;
+  const slowSockets = Array.from({ length: slow }, () => {
+    const socket = connect({ host: hostname, port: Number(port), localAddress: address });
+    socket.on('error', () => {});
+    socket.write(
+      `${head(terms.path, url, `X-PAYMENT: ${v1('0x', authorizationOf(newWallet(), terms.amount))}\r\n`, 1_000_000)}x`,
+    );
+    return socket;
+  });
+
+  const startedAt = performance.now();
+  const timer = setInterval(() => {
+    const due = Math.floor(((performance.now() - startedAt) * perSec) / 1_000) - sent - unsent;
+    for (let i = 0; i < due; i++) {
+      const socket = idle.shift();
+      if (!socket) {
+        unsent += 1;
+        continue;
+      }
+      socket.write(requests[sent % requests.length] ?? body);
+      sent += 1;
+    }
+  }, tickMs);
+  return {
+    stop() {
+      isOver = true;
+      clearInterval(timer);
+      const secs = (performance.now() - startedAt) / 1_000;
+      for (const socket of [...sockets, ...slowSockets]) socket.destroy();
+      return { perSec: sent / secs, unsent, byStatus };
+    },
+  };
+}
+
+let running: Running | undefined;
+process.on('disconnect', () => process.exit());
+process.on('message', (order: AttackOrder) => {
+  if (order.op === 'start') running = start(order.url, order.attack);
+  process.send?.(order.op === 'stop' ? { attacked: running?.stop() } : {});
+});
+process.send?.({ url: '' });

@@ -1,0 +1,162 @@
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { devnetAddress } from '../../src/devnet/accounts.ts';
+import type { Bench } from '../bench.ts';
+import { readSettings, startLedger } from '../ledger.ts';
+import { measure, type Measurement, type Stage, type Target } from '../measure.ts';
+import { paymentGateway } from '../payment-targets.ts';
+import { type Program, startProgram } from '../processes.ts';
+import { circumstancesOf, median, row, ruler, spread, whole } from '../report.ts';
+import { type Findings, interleave } from '../rounds.ts';
+import { startTollbook } from '../tollbook.ts';
+import type { Attack, Attacked } from './attacker.ts';
+
+interface Load {
+  readonly name: string;
+  readonly attack: Attack;
+}
+
+const loads: readonly Load[] = [
+  { name: '`/x402/health`', attack: 'health' },
+  { name: 'payments with signatures that are none, or wrapped', attack: 'signatures' },
+  { name: 'signed payments of wallets without money, no RPC', attack: 'unfunded' },
+  { name: 'version 1 payments of amounts never offered', attack: 'v1' },
+  { name: 'requests without a payment', attack: 'quotes' },
+  { name: 'bodies of 64 KiB without credentials or payment, 300 slow connections', attack: 'bodies' },
+  { name: 'all of these together', attack: 'all' },
+];
+
+interface Honest extends Measurement {
+  readonly attacked: Attacked;
+}
+
+interface Scenario {
+  readonly title: string;
+  readonly concurrency: number;
+  readonly secs: number;
+}
+
+/** Honest clients have addresses of their own: each has its budget. */
+const honestAddresses = Array.from({ length: 64 }, (_, at) => `127.0.1.${at + 1}`);
+/** The defaults, but for the quotes that the honest clients get before the clock starts. */
+const limits = 'quotes_per_second = 5_000';
+/** How long an attack lasts before honest payments are measured beside it. */
+const leadMs = 500;
+
+const columns = [
+  'The attacker sends 1,000 a second',
+  'paid requests/s (min–max)',
+  '× beside health',
+  'p50 ms',
+  'p99 ms',
+  'server CPU µs/request',
+  'PostgreSQL CPU µs/request',
+  'attacker’s requests/s',
+  'its answers',
+];
+
+/** Honest payments while one client address attacks, beside the same number of requests for `/x402/health`. */
+export const attackPart = {
+  async compare(bench: Bench): Promise<string> {
+    const ledger = await bench.keep(startLedger(path.join(bench.dir, 'pg'), {}));
+    const stub = await bench.keep(startProgram('facilitator.ts', [devnetAddress('payer')]));
+    const load = await bench.keep(startProgram('load.ts'));
+    const attacker = await bench.keep(startProgram('attack/attacker.ts'));
+    const stage: Stage = { ledger, stub, load };
+    const { pid, url } = await bench.keep(startTollbook(paymentGateway(stage, true, bench.dir, limits)));
+    const gateway: Target = {
+      name: 'Tollbook',
+      isPeer: false,
+      pid,
+      url,
+      offersUrl: url,
+      verifies: true,
+      signed: true,
+      from: honestAddresses,
+    };
+    const scenarios: readonly Scenario[] = [
+      { title: 'Paid request, 32 at a time', concurrency: 32, secs: bench.runSecs },
+    ];
+    const findings = await interleave(bench, {
+      targets: loads,
+      scenarios,
+      isOf: () => true,
+      measure: ({ attack }, scenario, count) =>
+        measureBeside(stage, gateway, attacker, { attack, scenario, count }),
+    });
+    return [
+      tableOf(findings),
+      '',
+      circumstancesOf(bench, findings, await readSettings(ledger)),
+      '- The limits are the defaults: 600 requests per minute and client address without a settlement. The facilitator answers 500 to ' +
+        'wrapped signatures, wallets without money are invalid, and the RPC answers nothing but its chain id.',
+    ].join('\n');
+  },
+
+  async profile(): Promise<string> {
+    return 'attack: no profile';
+  },
+};
+
+async function measureBeside(
+  stage: Stage,
+  gateway: Target,
+  attacker: Program,
+  {
+    attack,
+    scenario,
+    count,
+  }: { readonly attack: Attack; readonly scenario: Scenario; readonly count: number },
+): Promise<Honest> {
+  const beside = async (): Promise<void> => {
+    await attacker.ask({ op: 'start', url: gateway.url, attack });
+    await sleep(leadMs);
+  };
+  const measured = await measure(
+    stage,
+    gateway,
+    { what: 'payments', concurrency: scenario.concurrency },
+    count,
+    beside,
+  );
+  const { attacked } = await attacker.ask<{ readonly attacked: Attacked }>({ op: 'stop' });
+  return { ...measured, attacked };
+}
+
+function tableOf(findings: readonly Findings<Load, Scenario, Honest>[]): string {
+  const lines = [row(columns), ruler(columns)];
+  for (const { rounds } of findings) {
+    const [health = []] = rounds.values();
+    const base = median(health.map(({ perSec }) => perSec));
+    for (const [{ name }, measured] of rounds) {
+      const of = (key: keyof Measurement): number => median(measured.map((one) => one[key]));
+      lines.push(
+        row([
+          name,
+          spread(measured.map(({ perSec }) => perSec)),
+          (of('perSec') / base).toFixed(2),
+          of('p50Ms').toFixed(1),
+          of('p99Ms').toFixed(1),
+          whole(of('serverCpuUs')),
+          whole(of('databaseCpuUs')),
+          spread(measured.map(({ attacked }) => attacked.perSec)),
+          statusesOf(measured),
+        ]),
+      );
+    }
+  }
+  return lines.join('\n');
+}
+
+function statusesOf(measured: readonly Honest[]): string {
+  const sums = new Map<string, number>();
+  for (const { attacked } of measured) {
+    for (const [status, times] of Object.entries(attacked.byStatus))
+      sums.set(status, (sums.get(status) ?? 0) + times);
+  }
+  const total = [...sums.values()].reduce((sum, one) => sum + one, 0);
+  return [...sums]
+    .toSorted((a, b) => b[1] - a[1])
+    .map(([status, times]) => `${status}: ${((100 * times) / total).toFixed(1)} %`)
+    .join(', ');
+}
