@@ -505,7 +505,7 @@ create function tollbook.activate_projection(p_generation integer) returns integ
 create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first bigint, p_hashes bytea) returns void language plpgsql volatile; -- af904ec54367e5ac
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 638531fd786f650c
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
-create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 7ac653cc0e41a41e
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 7362cfa5a0713b22
 create function tollbook.apply_credit(p_generation integer, p_from bigint, p_to bigint, p_accounts json) returns boolean language plpgsql volatile security definer; -- c36f11f9463c06eb
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json) returns boolean language plpgsql volatile security definer; -- bd3844a788200be4
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5

@@ -17,6 +17,7 @@ declare
   stamp_text text;
   lockable bigint[];
   verdicts json := '[]';
+  is_recovery boolean;
   answer json;
 begin
   select * into head from lane where lane_id = p_lane for update;
@@ -27,20 +28,23 @@ begin
   content := sha256(convert_to(p_commands::text, 'UTF8'));
   select * into previous from lane_batch where lane_batch.sender_hash = sender;
   if previous.batch_no = p_batch_no and previous.content_hash = content then return previous.answer; end if;
-  if head.halt_reason is not null then
-    -- the operator's recovery is the first event after a halt, and ends it
-    if position('"type":"ledger_recovered"' in p_commands::text) = 0 then
-      raise exception '%', head.halt_reason using errcode = 'TB002';
-    end if;
-    update lane set halt_reason = null, halt_known_seq = null, halt_found_seq = null, halted_at = null
-    where lane_id = p_lane;
+  -- A halt is an answer and no error: it reaches the sender only after its commit, for which a primary that was cut off waits
+  -- in vain. Such a server lacks what the new primary has acknowledged.
+  is_recovery := head.halt_reason is not null and position('"type":"ledger_recovered"' in p_commands::text) > 0;
+  if head.halt_reason is not null and not is_recovery then
+    return json_build_object('halt', json_build_object('seq', head.seq, 'reason', head.halt_reason));
   end if;
   if previous.batch_no >= p_batch_no then
     raise exception 'batch % of this sender was another one', p_batch_no using errcode = 'unique_violation';
   end if;
   -- its sender has the answer to a batch that was never recorded here: the database went back in time
   if coalesce(previous.batch_no, 0) < p_acknowledged then
-    raise exception 'batch % is missing', p_acknowledged using errcode = 'TB001', detail = head.seq::text;
+    return json_build_object('halt', json_build_object('seq', head.seq, 'reason', null));
+  end if;
+  -- the operator's recovery is the first event after a halt, and ends it
+  if is_recovery then
+    update lane set halt_reason = null, halt_known_seq = null, halt_found_seq = null, halted_at = null
+    where lane_id = p_lane;
   end if;
   -- escapes that are no text, as that of NUL: readers of the event could not read it
   if position('\u' in p_commands::text) > 0 then perform p_commands::jsonb; end if;

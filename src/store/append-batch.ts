@@ -179,6 +179,11 @@ export interface BatchAnswer {
   readonly results: readonly (AppendOutcome | CreditOutcome | { readonly outcome: 'deferred' })[];
 }
 
+/** Nothing was recorded: the ledger is halted, for this reason, or must be: it lacks the batch that was answered last. */
+export interface HaltAnswer {
+  readonly halt: { readonly seq: number; readonly reason: string | null };
+}
+
 /** A command ready to be sent. */
 export interface EncodedCommand {
   readonly text: string;

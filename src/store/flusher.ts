@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { appendStatement, type BatchAnswer, type EncodedCommand, isPoison } from './append-batch.ts';
 import type { DatabaseOptions } from './database.ts';
-import { haltOf, isHalt, LedgerInconsistentError, wentBack } from './halt.ts';
+import { haltOf, LedgerInconsistentError, wentBack } from './halt.ts';
 import { createLaneConnection, type LaneConnection } from './lane-connection.ts';
 import { backOffMs } from '../domain/values/back-off.ts';
 
@@ -44,12 +44,12 @@ export function createFlusher(laneId: number, options: DatabaseOptions): Flusher
       for (let attempt = 0; ; attempt++) {
         try {
           const answer = await connection.append(statement);
+          if ('halt' in answer) throw new LedgerInconsistentError(haltOf(answer, acknowledged.seq));
           if (answer.seq < acknowledged.seq)
             throw new LedgerInconsistentError(wentBack(acknowledged.seq, answer.seq));
           acknowledged = { batchNo: number, seq: answer.seq };
           return { answer, atOnce: attempt === 0 };
         } catch (error) {
-          if (isHalt(error)) throw new LedgerInconsistentError(haltOf(error, acknowledged.seq));
           if (error instanceof LedgerInconsistentError) throw error;
           if (isPoison(error) || connection.closed)
             throw connection.closed ? new LaneClosedError('the ledger closed') : error;

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import type { HaltAnswer } from './append-batch.ts';
 import { createLaneConnection } from './lane-connection.ts';
 import type { DatabaseOptions } from './database.ts';
 import { callFunction } from './functions.ts';
@@ -33,19 +34,9 @@ export class LedgerInconsistentError extends Error {
   }
 }
 
-/** SQLSTATEs that `tollbook.append` raises. */
-const stepBack = 'TB001';
-const halted = 'TB002';
-
-/** Whether the database refused a batch because the ledger went back in time, or because a gateway has noticed that. */
-export function isHalt(error: unknown): error is pg.DatabaseError {
-  return error instanceof pg.DatabaseError && (error.code === stepBack || error.code === halted);
-}
-
-/** @param knownSeq the last event in the answers to the sender of the refused batch */
-export function haltOf(error: pg.DatabaseError, knownSeq: number): LedgerHalt {
-  if (error.code === halted) return { reason: error.message, isRecorded: true };
-  return wentBack(knownSeq, Number(error.detail));
+/** @param knownSeq the last event in the answers to the sender of the batch that got this answer */
+export function haltOf({ halt: { seq, reason } }: HaltAnswer, knownSeq: number): LedgerHalt {
+  return reason === null ? wentBack(knownSeq, seq) : { reason, isRecorded: true };
 }
 
 /** The halt of a process whose appends up to an event were acknowledged by a database that does not have them all. */

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { type BatchAnswer, isPoison } from './append-batch.ts';
+import { type BatchAnswer, type HaltAnswer, isPoison } from './append-batch.ts';
 import { type DatabaseOptions, sessionConfig } from './database.ts';
 import { late, within } from '../runtime/within.ts';
 import { pause } from '../runtime/pause.ts';
@@ -8,13 +8,13 @@ import { pause } from '../runtime/pause.ts';
 const answerTimeoutMs = 35_000;
 
 interface AnswerRow {
-  readonly answer: BatchAnswer;
+  readonly answer: BatchAnswer | HaltAnswer;
 }
 
 /** One connection that is replaced when it breaks, for statements that may safely be sent again. */
 export interface LaneConnection {
   /** The answer of an append statement. Rejects where the connection or the statement failed. */
-  append(statement: string): Promise<BatchAnswer>;
+  append(statement: string): Promise<BatchAnswer | HaltAnswer>;
   /** Waits; false where close() ended the wait. */
   pause(ms: number): Promise<boolean>;
   readonly closed: boolean;

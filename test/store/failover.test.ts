@@ -130,13 +130,21 @@ test('an answer that is repeated waits for the standby as the first one did', as
   onTestFinished(() => pool.end());
   let isReached = false;
   const reached = reachStandby(pool).then(() => (isReached = true));
+  // and so does an answer that would stop the gateway: a primary that was cut off lacks what the new one has acknowledged
+  const client = await connected(server.url());
+  let isHalted = false;
+  const halted = client.query(appendStatement(1, randomUUID(), 8, 7, [])).then(({ rows }) => {
+    isHalted = true;
+    return rows as unknown;
+  });
   await eventually(async () => {
     const waiting = `select from pg_stat_activity where wait_event = 'SyncRep'`;
     expect((await admin.query(waiting)).rowCount).toBe(1);
   });
-  expect(isReached).toBe(false);
+  expect([isReached, isHalted]).toEqual([false, false]);
   await standbys('');
   await reached;
+  expect(await halted).toEqual([{ answer: { halt: { seq: 1, reason: null } } }]);
 });
 
 async function connected(url: string): Promise<pg.Client> {

@@ -49,6 +49,10 @@ export function paidJobRoutes(current: () => JobsContext, bodies: RequestBodies)
     const { lane, log, config } = current();
     const waitLimit = createWaitLimit({ lane, log, refused: ledgerUnavailable });
     app.addHook('onClose', async () => waitLimit.end());
+    // first of all: neither a peer nor the ledger is asked
+    app.addHook('onRequest', async (request, reply) => {
+      if (lane.state.halt) return sendRefusal(request, reply, 'ledger_inconsistent');
+    });
     const inFlight = limitInFlight(
       app,
       config.limits.maxInFlightRequests,
