@@ -37,7 +37,8 @@ begin
     select event.seq, event.stream, event.type, convert_from(event.leaf, 'UTF8')::json->'data' as data from event
     where lane_id = 1 and event.seq > passed.previous and event.seq <= passed.last and event.type in (
       'payment_settled', 'settlement_confirmed',
-      'settlement_disproved', 'settlement_reorged', 'payer_mismatch', 'settlement_overdue', 'operator_usage_implausible')
+      'settlement_disproved', 'settlement_reorged', 'payer_mismatch', 'settlement_overdue', 'operator_usage_implausible',
+      'operator_payouts_postponed')
   ) wanted
   cross join lateral unnest(case
     when data->>'network' is null and wanted.type <> 'operator_usage_implausible'

@@ -12,6 +12,7 @@ import { createUpstreamHealth } from '../peers/upstream/health.ts';
 import { createBoundedCache } from '../domain/values/bounded-cache.ts';
 import { createHoldMarker } from '../chat/hold-marker.ts';
 import { createOperatorBalance } from '../spend/operator-balance.ts';
+import { createPayoutAlert } from '../spend/payout-alert.ts';
 import { chatCheck } from '../chat/readiness.ts';
 import { reloadEvent } from '../chat/reload.ts';
 import { cacheRefusals } from '../chat/refusal-cache.ts';
@@ -128,7 +129,7 @@ function createContext(
       random: Math.random,
     }),
     holdMarker: createHoldMarker(ledger.pool),
-    usageAlert: createUsageAlert(lane, () => performance.now()),
+    usageAlert: createUsageAlert(lane),
     keys: createBoundedCache(maxCachedKeys),
     identity,
     spending: openSpending(config, shared),
@@ -141,14 +142,16 @@ function openSpending(
   shared: Pick<SpendContext, 'pool' | 'lane' | 'processId' | 'running' | 'log'>,
 ): SpendContext | undefined {
   if (!settings) return undefined;
-  const { chainId, rpcUrl, contract, operatorKey: privateKey } = settings;
-  const prepaid = createPrepaidContract({ chainId, rpcUrl, contract, privateKey, timeoutMs: chainTimeoutMs });
+  const { chainId, rpcUrl, contract, operatorKey: privateKey, maxFeePerGasWei } = settings;
+  const key = { privateKey, maxFeePerGasWei };
+  const prepaid = createPrepaidContract({ chainId, rpcUrl, contract, ...key, timeoutMs: chainTimeoutMs });
   const { pool, lane, processId, running, log } = shared;
   return {
     settings,
     prepaid,
     queue: createSpendQueue(maxWaitingSpends),
     operatorBalance: createOperatorBalance(prepaid),
+    payoutAlert: createPayoutAlert(lane),
     pool,
     lane,
     processId,

@@ -21,6 +21,12 @@ export function refuseSpend(refusal: SpendRefusal): Refused {
     }
     case 'chain_unavailable':
       return refuse(openAiError('chain_unavailable'), { retryAfterSecs: 2 });
+    case 'gas_too_expensive': {
+      const message =
+        'Landing the spend authorization costs too much gas now for its amount. Nothing was charged; ' +
+        'send it again later, or sign a larger amount.';
+      return refuse(openAiError('chain_unavailable', { message }), { retryAfterSecs: 60 });
+    }
     case 'queue_full':
       return refuse(openAiError('overloaded'), { retryAfterSecs: 2 });
     case 'lane_full':

@@ -18,6 +18,12 @@ const exposure = decimal('0', (raw) =>
     : new Wrong('must be atoms of the token, below 2^256; "0" for none'),
 );
 
+const feeWei = decimal('100000000000', (raw) =>
+  /^[1-9]\d{0,17}$/.test(raw)
+    ? BigInt(raw)
+    : new Wrong('must be wei per unit of gas, above 0, such as "100000000000"'),
+);
+
 export const spendShape = {
   network,
   rpc_url: rpcUrl,
@@ -32,6 +38,12 @@ export const spendShape = {
   max_spend: atoms,
   /** The worth of a unit of the currency. */
   atoms_per_unit: atoms,
+  /** The worth of the chain's own currency, which pays the gas: of 10^18 wei. */
+  atoms_per_native_unit: atoms,
+  /** The part of a spend that the gas of each of its two transactions may cost. */
+  max_gas_percent: wholeNumber(1, 100).default(50),
+  /** The most that a transaction offers for a unit of gas. */
+  max_fee_per_gas_wei: feeWei.default(100_000_000_000n),
   /** How long a spend must stay valid beyond the request, so that it can be paid out. */
   claim_margin_secs: wholeNumber(10, 86_400).default(300),
   /** How long a request waits for its spend to land. */

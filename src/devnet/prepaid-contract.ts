@@ -69,6 +69,7 @@ service_id = 1
 min_charge = "1000"
 max_spend = "50000000"
 atoms_per_unit = "1000000"
+atoms_per_native_unit = "1000" # the devnet's ether is worth nothing
 `;
 }
 

@@ -45,6 +45,13 @@ const sentences: { readonly [T in TypesFollowedBy<'alert'>]: (event: EventOf<T>)
   settlement_overdue({ data: { payer, age_secs, reason } }) {
     return `A payment of ${payer} has had no outcome for ${age_secs} seconds (${reason}): see \`tollbook settlements\`.`;
   },
+  operator_payouts_postponed({ data: { network, amount, reason } }) {
+    const fault =
+      reason === 'gas_too_expensive'
+        ? `their gas costs more than max_gas_percent or max_fee_per_gas_wei allows (one of ${amount} atoms)`
+        : 'a transaction of the operator does not land, also for the highest fee that max_fee_per_gas_wei allows';
+    return `Payouts of spends on ${network} wait: ${fault}. They are lost once their spends expire; see \`tollbook spend list\`.`;
+  },
   operator_usage_implausible({ data: { upstream, model, chat_id, problem } }) {
     const fault =
       problem === 'malformed'

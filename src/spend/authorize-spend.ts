@@ -1,3 +1,4 @@
+import { gasBoundWei } from '../domain/spend/gas-bound.ts';
 import type { SpendAuth } from '../domain/spend/spend-auth.ts';
 import { backOffMs } from '../domain/values/back-off.ts';
 import type { CreditsAnswer, Landed, SpendRecord } from '../peers/prepaid/prepaid-contract.ts';
@@ -85,12 +86,14 @@ async function land(
   if (nonce > auth.nonce) return (await findDebit(prepaid, { auth, authHash })) ?? nonceUsed(auth);
   if (nonce < auth.nonce) return { kind: 'ahead', next: nonce };
   if (balance < auth.amount) return invalidSpend('insufficient_balance');
-  const answer = await prepaid.authorizeSpend(auth, settings.authorizeTimeoutMs);
+  const mostWei = gasBoundWei(auth.amount, settings.atomsPerNativeUnit, settings.maxGasPercent);
+  const answer = await prepaid.authorizeSpend(auth, settings.authorizeTimeoutMs, mostWei);
   if (answer.kind === 'landed') return { kind: 'authorized', landed: answer };
   // anyone may land a spend: it may have landed through another transaction, or through ours after the time limit
   const debit = await findDebit(prepaid, { auth, authHash });
   if (debit) return debit;
   log.warn({ chat_id: facts.chat_id, ...fieldsOf(answer) }, 'a spend authorization did not land');
+  if (answer.kind === 'too_expensive') return { kind: 'gas_too_expensive' };
   return answer.kind === 'reverted' ? refuseReverted(answer.reason, auth) : { kind: 'chain_unavailable' };
 }
 
@@ -100,6 +103,8 @@ function fieldsOf(answer: Exclude<CreditsAnswer, { kind: 'landed' }>): object {
       return { kind: answer.kind, reason: answer.reason, transaction: answer.transaction };
     case 'unknown':
       return { kind: answer.kind, transaction: answer.transaction };
+    case 'too_expensive':
+      return { kind: answer.kind, cost_wei: String(answer.costWei) };
     case 'not_sent':
     case 'unavailable':
       return { kind: answer.kind, cause: answer.cause, err: answer.error };

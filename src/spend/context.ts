@@ -5,6 +5,7 @@ import type { PrepaidContract } from '../peers/prepaid/prepaid-contract.ts';
 import type { PromiseTracker } from '../runtime/promise-tracker.ts';
 import type { Lane } from '../store/lane.ts';
 import type { OperatorBalance } from './operator-balance.ts';
+import type { PayoutAlert } from './payout-alert.ts';
 import type { SpendQueue } from './spend-queue.ts';
 
 /** What payment by spend authorizations works with. */
@@ -13,6 +14,7 @@ export interface SpendContext {
   readonly prepaid: PrepaidContract;
   readonly queue: SpendQueue;
   readonly operatorBalance: OperatorBalance;
+  readonly payoutAlert: PayoutAlert;
   readonly pool: pg.Pool;
   readonly lane: Lane;
   readonly processId: string;

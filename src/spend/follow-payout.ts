@@ -44,6 +44,6 @@ async function check(
   const pending = await prepaid.followPayment(authHash, settings.recipient ?? prepaid.operator, transaction);
   if (pending.kind === 'unavailable') return unavailable;
   return pending.value
-    ? { kind: 'sent', transaction: pending.value }
+    ? { kind: 'sent', transaction: pending.value, isPending: true }
     : { kind: 'resend', reason: 'transaction_gone' };
 }

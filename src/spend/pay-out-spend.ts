@@ -1,3 +1,4 @@
+import { gasBoundWei } from '../domain/spend/gas-bound.ts';
 import { type SpendAuth, spendAuthHash } from '../domain/spend/spend-auth.ts';
 import type { CreditsAnswer, PrepaidContract } from '../peers/prepaid/prepaid-contract.ts';
 import type { NewPayout } from '../store/payouts.ts';
@@ -44,11 +45,13 @@ async function send(
   // a spend that was paid out to an earlier key of the operator is paid out
   if (auth.operator !== prepaid.operator && !found.value?.claimed)
     return failOrRetry(isLate, 'other_operator');
-  if (!found.value) return landAgain(prepaid, settings, auth, reading);
+  const mostWei = gasBound(settings, auth, reading);
+  if (!found.value) return landAgain(prepaid, settings, auth, reading, mostWei);
   if (!isThisSpend(auth, found.value))
     return failOrRetry(isLate || (await isNonceUsed(prepaid, auth)), 'other_spend');
   if (found.value.claimed) return outcomeOfClaimed(prepaid, authHash, accepted);
-  const answer = await prepaid.claimPayment(authHash, settings.recipient ?? prepaid.operator, waitMs);
+  const recipient = settings.recipient ?? prepaid.operator;
+  const answer = await prepaid.claimPayment(authHash, recipient, waitMs, mostWei);
   if (answer.kind === 'landed' || answer.kind === 'unknown')
     return { kind: 'sent', transaction: answer.transaction };
   const reason = reasonOf(answer);
@@ -58,15 +61,26 @@ async function send(
   return failOrRetry(isLost, reason);
 }
 
+/** Shortly before its expiry a payout may cost the whole amount: otherwise all of it is lost. */
+function gasBound(
+  { atomsPerNativeUnit, maxGasPercent, claimMarginSecs }: SpendContext['settings'],
+  { amount, expiry }: SpendAuth,
+  { nowSecs }: StreamReading,
+): bigint {
+  const isLastChance = expiry < BigInt(nowSecs + Math.ceil(claimMarginSecs / 2));
+  return gasBoundWei(amount, atomsPerNativeUnit, isLastChance ? 100 : maxGasPercent);
+}
+
 /** The spend has not landed, or its block was reorganized out: it is landed again while its account allows that. */
 async function landAgain(
   prepaid: PrepaidContract,
   settings: SpendContext['settings'],
   auth: SpendAuth,
   reading: StreamReading,
+  mostWei: bigint,
 ): Promise<PayoutOutcome> {
   if (isLanding(settings, reading)) return { kind: 'retry', reason: 'landing' };
-  const answer = await prepaid.authorizeSpend(auth, waitMs);
+  const answer = await prepaid.authorizeSpend(auth, waitMs, mostWei);
   if (answer.kind === 'landed' || answer.kind === 'unknown')
     return { kind: 'retry', reason: 'landing_again' };
   const isLost =
@@ -106,6 +120,8 @@ function reasonOf(answer: Exclude<CreditsAnswer, { kind: 'landed' | 'unknown' }>
       return answer.reason;
     case 'not_sent':
       return 'not_sent';
+    case 'too_expensive':
+      return 'gas_too_expensive';
     case 'unavailable':
       return 'chain_unavailable';
   }

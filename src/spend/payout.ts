@@ -9,13 +9,13 @@ import type { SpendContext } from './context.ts';
 import { factsIn, landedData, type SpendFacts } from './spend.ts';
 import { createSpendRecorder } from './spend-recorder.ts';
 
-export type PayingOut = Pick<SpendContext, 'pool' | 'lane' | 'log' | 'settings' | 'prepaid'>;
+export type PayingOut = Pick<SpendContext, 'pool' | 'lane' | 'log' | 'settings' | 'prepaid' | 'payoutAlert'>;
 
 /** The state of an earned spend's payout after one attempt. */
 export type PayoutOutcome =
   | { readonly kind: 'paid_out'; readonly landed: Landed }
   /** A payout transaction is under way, or in a block that can still be reorganized out. */
-  | { readonly kind: 'sent'; readonly transaction: Hex }
+  | { readonly kind: 'sent'; readonly transaction: Hex; readonly isPending?: true }
   /** The payout transaction will not land. */
   | { readonly kind: 'resend'; readonly reason: string }
   /** It will never be paid out. */
@@ -29,6 +29,8 @@ interface Due extends NewPayout {
   readonly checks?: number;
 }
 
+/** After so many checks, about two minutes, the operator is told of a transaction that does not land. */
+const suspectChecks = 7;
 const pauses = { firstMs: 1_000, longestMs: 60_000 };
 /** How far the chain's clock may be behind ours when a spend's expiry is judged. */
 const graceSecs = 60;
@@ -59,6 +61,8 @@ export async function advancePayout(
       if (transaction === undefined) await endExposure(pool, stream, false);
       else if (transaction !== outcome.transaction)
         log.info({ ...fields, transaction }, 'another payout transaction takes the place of this one');
+      if (outcome.isPending && checks >= suspectChecks)
+        await postponed(context, accepted, 'transaction_pending');
       return watchPayout(pool, stream, outcome.transaction, backOffMs(pauses, checks));
     case 'resend': {
       const { reason } = outcome;
@@ -68,6 +72,7 @@ export async function advancePayout(
     case 'retry': {
       const { reason } = outcome;
       log.warn({ ...fields, reason, attempts: attempts + 1 }, 'a spend was not paid out: it is tried again');
+      if (reason === 'gas_too_expensive') await postponed(context, accepted, reason);
       return postponePayout(pool, stream, backOffMs(pauses, attempts), reason);
     }
     case 'paid_out':
@@ -79,6 +84,14 @@ export async function advancePayout(
   if (outcome.kind === 'failed')
     log.error({ ...fields, reason: outcome.reason }, 'an earned spend is lost to the operator');
   return endDue(context, stream, outcome.kind === 'failed' ? outcome.reason : undefined);
+}
+
+function postponed(
+  { payoutAlert }: PayingOut,
+  { data: { network, contract, chat_id, amount } }: Accepted,
+  reason: 'gas_too_expensive' | 'transaction_pending',
+): Promise<void> {
+  return payoutAlert({ network, contract, chat_id, amount, reason });
 }
 
 /** Ends the exposure first: once the spend is no longer due, no worker returns to it. */

@@ -11,6 +11,8 @@ export type SpendRefusal =
   /** It has paid for this very request before. */
   | { readonly kind: 'already_paid'; readonly chatId: string }
   | { readonly kind: 'chain_unavailable' }
+  /** Landing it would cost more gas than the operator pays for its amount. */
+  | { readonly kind: 'gas_too_expensive' }
   /** Too many spends of the account wait for their turn. */
   | { readonly kind: 'queue_full' }
   /** The ledger takes no more commands now. */

@@ -26,6 +26,7 @@ function config(change: Readonly<Record<string, string | undefined>> = {}): stri
     min_charge: '"1000"',
     max_spend: '"50000000"',
     atoms_per_unit: '"1000000"',
+    atoms_per_native_unit: '"3200000000"',
     ...change,
   };
   const lines = Object.entries(table).flatMap(([name, value]) =>
@@ -56,6 +57,9 @@ describe('payment by spends', () => {
       minCharge: 1_000n,
       maxSpend: 50_000_000n,
       atomsPerUnit: 1_000_000n,
+      atomsPerNativeUnit: 3_200_000_000n,
+      maxGasPercent: 50,
+      maxFeePerGasWei: 100_000_000_000n,
       claimMarginSecs: 300,
       authorizeTimeoutMs: 30_000,
       nonceWaitMs: 5_000,

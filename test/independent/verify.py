@@ -273,7 +273,7 @@ NOTES = {
     "nonce_replay_denied", "enqueue_failed", "dry_run_allowed",
     "dry_run_denied", "dry_run_error", "operator_token_created", "operator_token_revoked", "operator_config_loaded",
     "operator_config_refused", "operator_runner_paused", "operator_runner_resumed", "operator_models_loaded",
-    "operator_usage_implausible",
+    "operator_usage_implausible", "operator_payouts_postponed",
     "sign_in_refused",
 }
 OPENINGS = {"payment_recovered", "redelivery_requested", "quote_issued", "payment_verified", "auth_passed", "settlement_started", "enqueued", "enqueued_again", "operator_sweep_recorded"}

@@ -9,7 +9,7 @@ import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth
 import type { CreditsAnswer } from '../../src/peers/prepaid/prepaid-contract.ts';
 import type { SpendContext } from '../../src/spend/context.ts';
 import { collectPayouts, takeNewPayouts, takeSentPayouts } from '../../src/store/payouts.ts';
-import { readStream } from '../../src/store/streams.ts';
+import { readEvents, readStream } from '../../src/store/streams.ts';
 import { startSpendPayouts } from '../../src/workers/spend-payouts.ts';
 import { startRpcStub } from '../peers/rpc/rpc-stub.ts';
 import {
@@ -268,6 +268,48 @@ test('payouts that wait for finality take no turn from new ones, however early t
   const taken = await takeNewPayouts(database.pool, 16, 60);
   expect(taken.map(({ stream }) => stream)).toEqual(['spend:new-1001', 'spend:new-1002']);
   expect(await takeSentPayouts(database.pool, 16, 60)).toHaveLength(16);
+});
+
+test('a payout whose gas costs more than the allowed part of its amount is postponed with an alert, and sent when gas is cheap', async () => {
+  // half of a million atoms pays for 500,000 gas at one wei
+  const payouts = await setUp({ atomsPerNativeUnit: 10n ** 18n });
+  const auth = await (await spends.account()).sign();
+  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
+  await earned(payouts, auth);
+  const count = await countAt('pending');
+  await runOnce(payouts);
+  expect(await troubles(payouts.database)).toEqual([['open', 1, 'gas_too_expensive']]);
+  expect(await countAt('pending')).toBe(count);
+  const [postponed, ...more] = (await readEvents(payouts.database.db, 0, 100)).filter(
+    ({ type }) => type === 'operator_payouts_postponed',
+  );
+  expect([postponed?.data, more]).toMatchObject([{ reason: 'gas_too_expensive' }, []]);
+  const cheap = await setUp();
+  await payouts.database.moveClock(60);
+  const { settings } = cheap.spending;
+  expect(await finish({ ...payouts, spending: { ...payouts.spending, settings } }, auth)).toEqual(paid);
+});
+
+test('a payout may cost its whole amount shortly before its expiry, and never more than that or the highest fee', async () => {
+  const secs = (await chainNow()).timestamp;
+  const { baseFeePerGas } = await chainNow();
+  const gasPrice = (baseFeePerGas ?? 0n) + 10n ** 9n;
+  // a payout uses 50,000 to 80,000 gas: more than half of the amount, less than all of it
+  const atomsPerNativeUnit = (10n ** 18n * 1_000_000n) / (90_000n * gasPrice);
+  const auths = [
+    await (await spends.account()).sign({ expiry: secs + 3_600n }),
+    await (await spends.account()).sign({ expiry: secs + 100n }),
+  ];
+  const reasons: unknown[] = [];
+  for (const change of [{ maxFeePerGasWei: 1n }, { atomsPerNativeUnit }]) {
+    const payouts = await setUp(change);
+    for (const auth of auths) await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
+    for (const auth of auths) await earned(payouts, auth);
+    await runOnce(payouts);
+    reasons.push(await troubles(payouts.database));
+  }
+  const postponed = ['open', 1, 'gas_too_expensive'];
+  expect(reasons).toEqual([[postponed, postponed], [postponed]]);
 });
 
 // from here on the chain's clock is moved

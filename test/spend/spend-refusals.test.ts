@@ -138,6 +138,16 @@ test('wrong signatures count against the client, whose further ones do not call 
   expect(await forge()).toBe('429 rate_limit_exceeded');
 });
 
+test('a spend whose landing costs too much gas for its amount is refused without a charge', async () => {
+  const costly = await spends.gateway({ spend: { atoms_per_native_unit: `"${10n ** 18n}"` } });
+  const auth = await (await spends.account()).sign();
+  const refused = await ask(costly, auth);
+  expect(await codeOf(refused)).toBe('503 chain_unavailable');
+  expect(costly.model.calls).toHaveLength(0);
+  const gateway = await spends.gateway({ database: costly.database });
+  expect((await ask(gateway, auth)).status).toBe(200);
+});
+
 test('a spend is refused without a charge while the chain cannot be reached', async () => {
   const gateway = await spends.gateway({ spend: { rpc_url: '"http://127.0.0.1:1"' } });
   const auth = await (await spends.account()).sign();

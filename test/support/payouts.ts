@@ -9,6 +9,7 @@ import { createPrepaidContract, type CreditsAnswer } from '../../src/peers/prepa
 import { followPayout } from '../../src/spend/follow-payout.ts';
 import { payOutSpend } from '../../src/spend/pay-out-spend.ts';
 import { createOperatorBalance } from '../../src/spend/operator-balance.ts';
+import { createPayoutAlert } from '../../src/spend/payout-alert.ts';
 import { acceptSpend } from '../../src/spend/accept-spend.ts';
 import type { SpendContext } from '../../src/spend/context.ts';
 import { createSpendQueue } from '../../src/spend/spend-queue.ts';
@@ -46,22 +47,28 @@ export async function setUpPayouts({ chain }: SpendChain, change: Partial<SpendC
     minCharge: 1n,
     maxSpend: 10n ** 9n,
     atomsPerUnit: 1_000_000n,
+    atomsPerNativeUnit: 1_000n,
+    maxGasPercent: 50,
+    maxFeePerGasWei: 10n ** 12n,
     claimMarginSecs: 300,
     authorizeTimeoutMs: 5_000,
     nonceWaitMs: 0,
     exposure: 0n,
     ...change,
   };
-  const { chainId, rpcUrl, contract, operatorKey: privateKey } = settings;
-  const prepaid = createPrepaidContract({ chainId, rpcUrl, contract, privateKey, timeoutMs: 2_000 });
+  const { chainId, rpcUrl, contract, operatorKey: privateKey, maxFeePerGasWei } = settings;
+  const key = { privateKey, maxFeePerGasWei };
+  const prepaid = createPrepaidContract({ chainId, rpcUrl, contract, ...key, timeoutMs: 2_000 });
   onTestFinished(() => prepaid.close());
+  const lane = laneOn(database);
   const spending: SpendContext = {
     settings,
     prepaid,
     queue: createSpendQueue(8),
     operatorBalance: createOperatorBalance(prepaid),
+    payoutAlert: createPayoutAlert(lane),
     pool: database.pool,
-    lane: laneOn(database),
+    lane,
     log: pino({ level: 'silent' }),
     processId: randomUUID(),
     running: createPromiseTracker(),

@@ -118,6 +118,8 @@ function spendTable(chain: TestChain, change: Readonly<Record<string, string>>):
     min_charge: '"1000"',
     max_spend: '"50000000"',
     atoms_per_unit: '"1000000"',
+    atoms_per_native_unit: '"1000"',
+    max_fee_per_gas_wei: '"1000000000000"',
     authorize_timeout_ms: '10_000',
     nonce_wait_ms: '5_000',
     ...change,

@@ -55,6 +55,20 @@ export const operatorEvents = {
     transition: note,
     followUps: ['alert'],
   },
+  /** Payouts of spends wait: their gas costs too much now, or a transaction of the operator's key does not land. */
+  operator_payouts_postponed: {
+    ...recordOnly,
+    schema: z.strictObject({
+      network,
+      contract: address,
+      /** Of the spend that showed it, with its amount in atoms. */
+      chat_id: z.uuid(),
+      amount,
+      reason: z.enum(['gas_too_expensive', 'transaction_pending']),
+    }),
+    transition: note,
+    followUps: ['alert'],
+  },
   operator_runner_paused: {
     ...recordOnly,
     schema: z.strictObject({ runner, reason }),

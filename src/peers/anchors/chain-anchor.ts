@@ -89,6 +89,8 @@ function answerOf(answer: SendAnswer): AnchorAnswer {
       return failed('reverted');
     case 'unknown':
       return failed('not_in_a_block_yet');
+    case 'too_expensive':
+      return failed(answer.kind);
     case 'not_sent':
       return failed(isPoor(answer.error) ? 'insufficient_funds' : answer.cause);
     case 'unavailable':

@@ -49,6 +49,7 @@ export class SentTransactions {
   readonly #account: LocalAccount;
   readonly #address: Address;
   readonly #chainId: number;
+  readonly #maxFeePerGasWei: bigint | undefined;
   /** Those that the node may have lost. */
   readonly #open = new Map<number, Sent>();
   /** Every transaction that is not known to have landed. */
@@ -56,11 +57,12 @@ export class SentTransactions {
   #raisedAtMs = performance.now();
   #lastTurn: Promise<unknown> = Promise.resolve();
 
-  constructor(ask: Ask, account: LocalAccount, chainId: number) {
+  constructor(ask: Ask, account: LocalAccount, chainId: number, maxFeePerGasWei: bigint | undefined) {
     this.#ask = ask;
     this.#account = account;
     this.#address = account.address.toLowerCase() as Address;
     this.#chainId = chainId;
+    this.#maxFeePerGasWei = maxFeePerGasWei;
   }
 
   /** Signs and sends a call under the first free nonce. Runs one at a time, from reading the nonce to sending. */
@@ -77,7 +79,8 @@ export class SentTransactions {
   }
 
   /**
-   * Raises the fee of the transaction that holds up all later ones, if it is too low by now.
+   * Raises the fee of the transaction that holds up all later ones, if it is too low by now, up to the highest fee. It is
+   * raised also where it costs more than its own call may: the others wait for it.
    * @param next the nonce that lands next
    */
   async raise(next: number): Promise<void> {
@@ -85,8 +88,8 @@ export class SentTransactions {
     const first = this.#underWay.get(next);
     if (!first || performance.now() < this.#raisedAtMs + raiseEveryMs) return;
     this.#raisedAtMs = performance.now();
-    const fees = await readFees(this.#ask);
-    const raised = fees.kind === 'answer' ? raisedFees(first.fees, fees.value) : undefined;
+    const today = await readFees(this.#ask, this.#maxFeePerGasWei);
+    const raised = today.kind === 'answer' ? raisedFees(first.fees, today.value.fees) : undefined;
     if (!raised) return;
     const raw = await this.#sign(first.call, next, raised);
     const answer = await this.#ask(sendCall(raw));
@@ -166,7 +169,10 @@ export class SentTransactions {
     { nonce, gas, fees }: KnownTransaction,
     transaction: Hex,
   ): Promise<void> {
-    if (this.#underWay.has(nonce)) return;
+    const feeWei = fees.type === 'legacy' ? fees.gasPrice : fees.maxFeePerGas;
+    // a false answer must not make this process sign for any fee
+    const isTooHigh = this.#maxFeePerGasWei !== undefined && feeWei > this.#maxFeePerGasWei;
+    if (isTooHigh || this.#underWay.has(nonce)) return;
     const call = { to, data, gas };
     const raw = await this.#sign(call, nonce, fees);
     this.#underWay.set(nonce, { nonce, call, fees, raw, hashes: [transaction] });

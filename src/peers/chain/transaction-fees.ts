@@ -11,8 +11,19 @@ export type Fees =
 
 const gweiWei = 1_000_000_000n;
 
-/** Twice the block's base fee: full blocks before ours may raise it. A chain without a base fee has a gas price. */
-export async function readFees(ask: Ask): Promise<RpcAnswer<Fees>> {
+/** What a transaction offers today, and what it pays if it lands in the next block. */
+export interface TodaysFees {
+  readonly fees: Fees;
+  /** Wei for a unit of gas. */
+  readonly priceWei: bigint;
+}
+
+/**
+ * Twice the block's base fee, at most `mostWei`: full blocks before ours may raise it. A chain without a base fee has a gas
+ * price.
+ */
+export async function readFees(ask: Ask, mostWei?: bigint): Promise<RpcAnswer<TodaysFees>> {
+  const atMost = (wei: bigint): bigint => (mostWei !== undefined && mostWei < wei ? mostWei : wei);
   const block = await ask({
     method: 'eth_getBlockByNumber',
     params: ['latest', false],
@@ -23,17 +34,19 @@ export async function readFees(ask: Ask): Promise<RpcAnswer<Fees>> {
   const base = block.value.baseFeePerGas ?? undefined;
   if (base === undefined) {
     const price = await ask(priceCall('eth_gasPrice'));
-    return price.kind === 'unavailable'
-      ? price
-      : { kind: 'answer', value: { type: 'legacy', gasPrice: (price.value * 5n) / 4n } };
+    if (price.kind === 'unavailable') return price;
+    const fees = { type: 'legacy', gasPrice: atMost((price.value * 5n) / 4n) } as const;
+    return { kind: 'answer', value: { fees, priceWei: price.value } };
   }
   // not every node has this method
   const tip = await ask(priceCall('eth_maxPriorityFeePerGas'));
-  const maxPriorityFeePerGas = tip.kind === 'answer' ? tip.value : gweiWei;
-  return {
-    kind: 'answer',
-    value: { type: 'eip1559', maxFeePerGas: base * 2n + maxPriorityFeePerGas, maxPriorityFeePerGas },
-  };
+  const tipWei = tip.kind === 'answer' ? tip.value : gweiWei;
+  const fees = {
+    type: 'eip1559',
+    maxFeePerGas: atMost(base * 2n + tipWei),
+    maxPriorityFeePerGas: atMost(tipWei),
+  } as const;
+  return { kind: 'answer', value: { fees, priceWei: base + tipWei } };
 }
 
 /** Nodes replace a transaction only for a fee that is a tenth higher; an eighth leaves a margin. */
@@ -46,12 +59,11 @@ export function raisedFees(offered: Fees, today: Fees): Fees | undefined {
     return today.gasPrice > leastRaise(offered.gasPrice) ? today : undefined;
   if (offered.type === 'legacy' || today.type === 'legacy') return undefined;
   if (today.maxFeePerGas <= leastRaise(offered.maxFeePerGas)) return undefined;
-  const { maxFeePerGas, maxPriorityFeePerGas } = today;
-  return {
-    type: 'eip1559',
-    maxFeePerGas,
-    maxPriorityFeePerGas: atLeast(maxPriorityFeePerGas, offered.maxPriorityFeePerGas),
-  };
+  const { maxFeePerGas } = today;
+  const maxPriorityFeePerGas = atLeast(today.maxPriorityFeePerGas, offered.maxPriorityFeePerGas);
+  return maxPriorityFeePerGas > maxFeePerGas
+    ? undefined
+    : { type: 'eip1559', maxFeePerGas, maxPriorityFeePerGas };
 }
 
 /** A block with the hashes of all its transactions. */

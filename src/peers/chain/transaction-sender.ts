@@ -26,6 +26,8 @@ export type SendAnswer =
   /** The contract reverted: in the gas estimate, or in a block, where `transaction` names it. */
   | { readonly kind: 'reverted'; readonly data: string | undefined; readonly transaction?: Hex }
   | NotSent
+  /** Nothing was sent: its gas costs more than it may. */
+  | { readonly kind: 'too_expensive'; readonly costWei: bigint }
   /** It may land at any time, or never. */
   | { readonly kind: 'unknown'; readonly transaction: Hex }
   /** The node could not be reached; nothing was sent. */
@@ -37,8 +39,9 @@ export interface TransactionSender {
    * Sends a call under the key's next nonce and waits up to `waitMs` until a block includes it; with 0 the answer to a call that
    * was sent is `unknown` at once. A call that would revert is not sent, and one that is under way gets no second nonce. A call
    * whose nonce another transaction took is sent again, so only for calls that may safely run twice.
+   * @param maxCostWei a call that costs more at today's fees is not sent
    */
-  send(call: ContractCall, waitMs: number): Promise<SendAnswer>;
+  send(call: ContractCall, waitMs: number, maxCostWei?: bigint): Promise<SendAnswer>;
   /**
    * For a sent call that no `send` waits for: raises the fee of the transaction that holds up the key's others, and sends the
    * call's own one again if the node has dropped it, also one that another process has sent. Answers with the transaction that
@@ -60,6 +63,8 @@ export interface TransactionSenderOptions {
   readonly privateKey: Hex;
   /** Of one request. */
   readonly timeoutMs: number;
+  /** The most that a transaction offers for a unit of gas; no limit where it is left out. */
+  readonly maxFeePerGasWei?: bigint;
 }
 
 const pauses = { firstMs: 20, longestMs: 1_000, factor: 1.5 };
@@ -69,30 +74,36 @@ const pauses = { firstMs: 20, longestMs: 1_000, factor: 1.5 };
  * fee.
  */
 export function createTransactionSender(options: TransactionSenderOptions): TransactionSender {
-  const { rpc, chainId, timeoutMs } = options;
+  const { rpc, chainId, timeoutMs, maxFeePerGasWei: mostWei } = options;
   const account = privateKeyToAccount(options.privateKey);
   const address = account.address.toLowerCase() as Address;
   const ask = <T>(call: RpcCall<T>): Promise<RpcAnswer<T>> => rpc.call(call, timeoutMs);
-  const transactions = new SentTransactions(ask, account, chainId);
+  const transactions = new SentTransactions(ask, account, chainId, mostWei);
 
   return {
     address,
     async funds(gas) {
       const balance = await ask(balanceCall(address));
       if (balance.kind === 'unavailable') return balance;
-      const fees = await readFees(ask);
-      if (fees.kind === 'unavailable') return fees;
-      const price = fees.value.type === 'legacy' ? fees.value.gasPrice : fees.value.maxFeePerGas;
+      const today = await readFees(ask, mostWei);
+      if (today.kind === 'unavailable') return today;
+      const { fees } = today.value;
+      const price = fees.type === 'legacy' ? fees.gasPrice : fees.maxFeePerGas;
       return { kind: 'answer', value: { balanceWei: balance.value, costWei: gas * price } };
     },
-    async send({ to, data }, waitMs) {
+    async send({ to, data }, waitMs, maxCostWei) {
       const endMs = performance.now() + waitMs;
       for (let tries = 1; ; tries++) {
         const gas = await ask(estimateCall(address, to, data));
         if (gas.kind === 'unavailable') return estimateFailure(gas);
-        const fees = await readFees(ask);
-        if (fees.kind === 'unavailable') return fees;
-        const sent = await transactions.send({ to, data, gas: (gas.value * 3n) / 2n }, fees.value);
+        const today = await readFees(ask, mostWei);
+        if (today.kind === 'unavailable') return today;
+        const { fees, priceWei } = today.value;
+        const costWei = gas.value * priceWei;
+        const isTooMuch = maxCostWei !== undefined && costWei > maxCostWei;
+        if (isTooMuch || (mostWei !== undefined && priceWei > mostWei))
+          return { kind: 'too_expensive', costWei };
+        const sent = await transactions.send({ to, data, gas: (gas.value * 3n) / 2n }, fees);
         if ('kind' in sent) return sent;
         if (waitMs === 0) return { kind: 'unknown', transaction: latestOf(sent) };
         const outcome = await awaitReceipt(ask, address, sent, endMs, (next) => transactions.raise(next));

@@ -45,6 +45,8 @@ export type CreditsAnswer =
   | { readonly kind: 'reverted'; readonly reason: string; readonly transaction?: Hex }
   /** The node refused it and it was not broadcast: the operator's key may have no ether. */
   | { readonly kind: 'not_sent'; readonly cause: string; readonly error?: Error }
+  /** Nothing was sent: its gas costs more than it may. */
+  | { readonly kind: 'too_expensive'; readonly costWei: bigint }
   | { readonly kind: 'unknown'; readonly transaction: Hex }
   | RpcUnavailable;
 
@@ -57,9 +59,14 @@ export interface PrepaidContract {
   /** An authorized spend as of a block, by default the latest; undefined in the answer when there is none. */
   getSpendAuth(authHash: Hex, at?: BlockTag): Promise<RpcAnswer<SpendRecord | undefined>>;
   /** Lands a spend, waiting up to `waitMs`; with 0 it is only sent. Safe to repeat: the contract accepts a nonce once. */
-  authorizeSpend(auth: SpendAuth, waitMs: number): Promise<CreditsAnswer>;
+  authorizeSpend(auth: SpendAuth, waitMs: number, maxCostWei?: bigint): Promise<CreditsAnswer>;
   /** Has the whole amount of an authorized spend paid to `recipient`. Safe to repeat. */
-  claimPayment(authHash: Hex, recipient: Address, waitMs: number): Promise<CreditsAnswer>;
+  claimPayment(
+    authHash: Hex,
+    recipient: Address,
+    waitMs: number,
+    maxCostWei?: bigint,
+  ): Promise<CreditsAnswer>;
   /**
    * Helps a payout transaction that has not landed; see `TransactionSender.follow`. Answers with the transaction that may still
    * land; undefined where there is none.
@@ -87,15 +94,18 @@ export interface CreditsOptions {
   readonly privateKey: Hex;
   /** Of one RPC call. */
   readonly timeoutMs: number;
+  /** The most that a transaction offers for a unit of gas. */
+  readonly maxFeePerGasWei?: bigint;
 }
 
 /** @throws TypeError when the URL is invalid, which is a mistake in the configuration */
 export function createPrepaidContract(options: CreditsOptions): PrepaidContract {
-  const { chainId, contract, privateKey, timeoutMs } = options;
+  const { chainId, contract, privateKey, timeoutMs, maxFeePerGasWei } = options;
   const rpc = createRpc(options.rpcUrl);
-  const sender = createTransactionSender({ rpc, chainId, privateKey, timeoutMs });
-  const send = async (data: Hex, waitMs: number): Promise<CreditsAnswer> =>
-    creditsAnswer(await sender.send({ to: contract, data }, waitMs));
+  const most = maxFeePerGasWei === undefined ? {} : { maxFeePerGasWei };
+  const sender = createTransactionSender({ rpc, chainId, privateKey, timeoutMs, ...most });
+  const send = async (data: Hex, waitMs: number, maxCostWei?: bigint): Promise<CreditsAnswer> =>
+    creditsAnswer(await sender.send({ to: contract, data }, waitMs, maxCostWei));
   const ask: Ask = (call) => rpc.call(call, timeoutMs);
   const askFinalized = shareFinalized(ask);
   const words = async (data: Hex, count: number, at?: BlockTag): Promise<RpcAnswer<readonly Word[]>> => {
@@ -116,10 +126,12 @@ export function createPrepaidContract(options: CreditsOptions): PrepaidContract 
       const answer = await words(`${spendSelector}${authHash.slice(2)}`, 5, at);
       return answer.kind === 'answer' ? readSpend(answer.value) : answer;
     },
-    authorizeSpend(auth, waitMs) {
-      return send(encodeFunctionData({ abi, functionName: 'authorizeSpend', args: [auth] }), waitMs);
+    authorizeSpend(auth, waitMs, maxCostWei) {
+      const data = encodeFunctionData({ abi, functionName: 'authorizeSpend', args: [auth] });
+      return send(data, waitMs, maxCostWei);
     },
-    claimPayment: (authHash, recipient, waitMs) => send(claimData(authHash, recipient), waitMs),
+    claimPayment: (authHash, recipient, waitMs, maxCostWei) =>
+      send(claimData(authHash, recipient), waitMs, maxCostWei),
     followPayment: (authHash, recipient, transaction) =>
       sender.follow({ to: contract, data: claimData(authHash, recipient) }, transaction),
     findSpendEnd: (authHash, sinceSecs) => findSpendEnd(ask, contract, authHash, sinceSecs),

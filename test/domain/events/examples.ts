@@ -185,6 +185,13 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
   spend_released: { ...ofSpend, reason: 'upstream_busy' },
   spend_paid_out: { ...ofSpend, ...onChain },
   spend_failed: { ...ofSpend, reason: 'spend_expired' },
+  operator_payouts_postponed: {
+    network: 'eip155:84532',
+    contract: `0x${'3c'.repeat(20)}`,
+    chat_id: 'a3bb189e-8bf9-4c44-9de4-9e9c1a5c5f3e',
+    amount: '1000000',
+    reason: 'gas_too_expensive',
+  },
   operator_usage_implausible: {
     chat_id: 'a3bb189e-8bf9-4c44-9de4-9e9c1a5c5f3e',
     upstream: 'model',

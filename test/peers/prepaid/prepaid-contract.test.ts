@@ -13,6 +13,7 @@ import { spendAuthHash } from '../../../src/domain/spend/spend-auth.ts';
 import { createPrepaidContract, type CreditsOptions } from '../../../src/peers/prepaid/prepaid-contract.ts';
 import { useChain } from '../../support/devnet.ts';
 import { operator, signSpend } from '../../support/spend.ts';
+import { pause } from '../../../src/runtime/pause.ts';
 import { startRpcProxy } from '../../support/rpc-proxy.ts';
 import { eventually } from '../../support/wait.ts';
 import { startRpcStub, succeed } from '../rpc/rpc-stub.ts';
@@ -246,6 +247,33 @@ test('a payout that does not land is raised by whichever process follows it, and
   });
   expect(await first.getSpendAuth(authHash)).toMatchObject({ value: { claimed: true } });
   expect(await node().getTransactionCount({ address: operator })).toBe(count + 1);
+});
+
+test('no transaction offers more than the highest fee, also when it is raised or taken over', async () => {
+  const [auth, later] = [await signed(await account()), await signed(await account())];
+  const { baseFeePerGas } = await node().getBlock();
+  const maxFeePerGasWei = (baseFeePerGas ?? 0n) + 3n * 10n ** 9n;
+  const proxy = await startRpcProxy(chain.rpcUrl);
+  const limited = creditsOn({ rpcUrl: proxy.url, maxFeePerGasWei });
+  const sent = await stalled(async () => {
+    const answer = await limited.authorizeSpend(auth, 0);
+    const hash = answer.kind === 'unknown' ? answer.transaction : '0x';
+    const feeOf = async (of: Hex) => (await node().getTransaction({ hash: of })).maxFeePerGas;
+    expect(await feeOf(hash)).toBeLessThanOrEqual(maxFeePerGasWei);
+    proxy.lie = ({ method }) =>
+      method === 'eth_getBlockByNumber' ? { result: { baseFeePerGas: '0x174876e800' } } : undefined;
+    expect(await limited.authorizeSpend(later, 0)).toMatchObject({ kind: 'too_expensive' });
+    const pending = await node().getTransactionCount({ address: operator, blockTag: 'pending' });
+    await pause(3_100);
+    const followed = await limited.followPayment(spendAuthHash(auth), operator, hash);
+    const latest = followed.kind === 'answer' ? (followed.value ?? hash) : hash;
+    expect(await feeOf(latest)).toBeLessThanOrEqual(maxFeePerGasWei);
+    expect(await node().getTransactionCount({ address: operator, blockTag: 'pending' })).toBe(pending);
+    return latest;
+  });
+  await eventually(async () => {
+    expect(await limited.findLanded(sent)).toMatchObject({ value: { transaction: sent } });
+  });
 });
 
 test('a payout that the node has dropped is sent again by its process, and is gone for another one', async () => {
