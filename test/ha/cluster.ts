@@ -14,8 +14,6 @@ export interface Cluster {
   readonly nodes: readonly Node[];
   /** A host and port for each gateway, which lead to the primary. */
   readonly primaries: readonly string[];
-  /** The node that holds the leader lock. */
-  leader(): Promise<Node | undefined>;
   /** Resolves when all three nodes take part and one of them is the synchronous standby. */
   untilWhole(timeoutMs: number): Promise<void>;
   stop(): Promise<void>;
@@ -81,10 +79,6 @@ export async function startCluster(
     return {
       nodes,
       primaries,
-      async leader() {
-        const answers = await Promise.all(nodes.map((node) => node.answers('/primary')));
-        return nodes.find((_, index) => answers[index]);
-      },
       async untilWhole(timeoutMs) {
         const deadline = Date.now() + timeoutMs;
         for (;;) {

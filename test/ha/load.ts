@@ -9,6 +9,8 @@ import { jobs } from '../chaos/schedule.ts';
 export interface Load {
   /** When each gateway first answered 202 after a time, in milliseconds of this machine's clock. */
   acceptedAfter(since: number): (number | undefined)[];
+  /** The longest time within this range in which one of the gateways answered no 202. */
+  longestPauseMs(from: number, to: number): number;
   readonly accepted: number;
   /** Starts no further payments, and resolves when each that was sent has its answer. */
   stop(timeoutMs: number): Promise<void>;
@@ -76,6 +78,13 @@ export function startLoad({ urls, network, records, clients, random }: LoadOptio
 
   return {
     acceptedAfter: (since) => [...accepted.values()].map((times) => times.find((time) => time >= since)),
+    longestPauseMs: (from, to) =>
+      Math.max(
+        ...[...accepted.values()].map((times) => {
+          const ends = [...times.filter((time) => time > from && time < to), to];
+          return Math.max(...ends.map((end, index) => end - (ends[index - 1] ?? from)));
+        }),
+      ),
     get accepted() {
       return [...accepted.values()].reduce((sum, times) => sum + times.length, 0);
     },

@@ -2,19 +2,20 @@
 import { parseArgs } from 'node:util';
 import { missing } from './installed.ts';
 import { type PlantName, plants } from './page-files.ts';
-import { type FaultKind, type FaultReport, type HaReport, runHa, seconds } from './run.ts';
+import { type HaReport, runHa, seconds } from './run.ts';
+import type { FaultKind, FaultReport } from './strike.ts';
 
 const say = (line: string): void => console.log(line);
 
 /** In this order, again and again. */
-const rotation: readonly FaultKind[] = ['kill', 'kill', 'crash', 'kill', 'kill', 'freeze'];
+const rotation: readonly FaultKind[] = ['kill', 'kill', 'crash', 'kill', 'standby', 'kill', 'freeze'];
 /** Gateways must take payments again within this time of the promotion. */
 const resumeLimitMs = 10_000;
 
 function readOptions() {
   const { values } = parseArgs({
     options: {
-      faults: { type: 'string', default: '30' },
+      faults: { type: 'string', default: '35' },
       clients: { type: 'string', default: '8' },
       seed: { type: 'string' },
       only: { type: 'string' },
@@ -49,7 +50,10 @@ function* summary(report: HaReport): Generator<string> {
   const kinds = [...new Set(rotation)].filter((kind) => faults.some((fault) => fault.kind === kind));
   for (const kind of kinds) {
     const some = faults.filter((fault) => fault.kind === kind);
-    yield `${String(some.length).padStart(3)} × ${kind.padEnd(6)}  new primary after ${spread(some, 'promotedMs')};  payments ${spread(some, 'resumedMs')} later`;
+    const times = `${String(some.length).padStart(3)} × ${kind.padEnd(7)}`;
+    yield kind === 'standby'
+      ? `${times}  longest time without a payment ${spread(some, 'resumedMs')}`
+      : `${times}  new primary after ${spread(some, 'promotedMs')};  payments ${spread(some, 'resumedMs')} later`;
   }
   yield `payments: ${payments.signed} signed, ${payments.landed} landed, ${payments.accepted} answered 202, in ${seconds(ms)}`;
   for (const { kind, words } of violations.slice(0, 20)) yield `${kind}: ${words}`;
@@ -60,7 +64,7 @@ function* summary(report: HaReport): Generator<string> {
 }
 
 function spread(faults: readonly FaultReport[], of: 'promotedMs' | 'resumedMs'): string {
-  const sorted = faults.map((fault) => fault[of]).toSorted((a, b) => a - b);
+  const sorted = faults.map((fault) => fault[of] ?? 0).toSorted((a, b) => a - b);
   const at = (share: number): string => seconds(sorted[Math.floor((sorted.length - 1) * share)] ?? 0);
   return `${at(0)} / ${at(0.5)} / ${at(1)} (least / median / most)`;
 }

@@ -20,7 +20,7 @@ export interface Node {
   freeze(): void;
   thaw(): void;
   /** Whether Patroni answers this path of its REST interface with 200. */
-  answers(what: '/primary' | '/health'): Promise<boolean>;
+  answers(what: '/primary' | '/synchronous' | '/health'): Promise<boolean>;
   stop(): Promise<void>;
 }
 

@@ -16,27 +16,9 @@ import { createRunnerSlot } from '../chaos/runner-slot.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 import { startGateways } from './gateways.ts';
 import { ask, createLedger, differencesOfNodes, faultsOfLog, ledgerUrl } from './ledger.ts';
-import { type Load, startLoad } from './load.ts';
+import { startLoad } from './load.ts';
 import type { PlantName } from './page-files.ts';
-
-/** What happens to the primary. */
-export type FaultKind =
-  /** SIGKILL to PostgreSQL and Patroni at once, as when the node loses power; it starts again after the failover. */
-  | 'kill'
-  /** SIGKILL to the postmaster alone. */
-  | 'crash'
-  /** SIGSTOP to all its processes until another node is primary: it does not answer, and later continues. */
-  | 'freeze';
-
-export interface FaultReport {
-  readonly kind: FaultKind;
-  readonly from: string;
-  readonly to: string;
-  /** From the fault until Patroni shows the new primary. */
-  readonly promotedMs: number;
-  /** From then until both gateways had answered 202. */
-  readonly resumedMs: number;
-}
+import { type FaultKind, type FaultReport, strike } from './strike.ts';
 
 export interface HaReport {
   readonly faults: readonly FaultReport[];
@@ -61,8 +43,7 @@ export interface HaOptions {
 
 const signals = ['SIGINT', 'SIGTERM'] as const;
 const gatewayCount = 2;
-const limitsMs = { start: 120_000, failover: 90_000, resume: 60_000, whole: 120_000, end: 90_000 } as const;
-const pollMs = 20;
+const limitsMs = { start: 120_000, whole: 120_000, end: 90_000 } as const;
 
 /** Starts everything, strikes the primary again and again while clients pay, and compares all records at the end. */
 export async function runHa(options: HaOptions): Promise<HaReport> {
@@ -144,11 +125,7 @@ async function strikeUnderLoad(options: HaOptions, parts: Parts): Promise<Omit<H
       const report = await strike(kind, cluster, load);
       faults.push(report);
       const place = `${String(faults.length).padStart(2)}/${options.faults.length}`;
-      const { from, to, promotedMs, resumedMs } = report;
-      say(
-        `${place}  ${kind.padEnd(6)} ${from}, then ${to}: promoted after ${seconds(promotedMs)}, ` +
-          `both gateways take payments ${seconds(resumedMs)} later  (${load.accepted - before} payments)`,
-      );
+      say(`${place}  ${describe(report)}  (${load.accepted - before} payments)`);
     }
     await cluster.untilWhole(limitsMs.whole);
   } catch (error) {
@@ -186,45 +163,6 @@ async function strikeUnderLoad(options: HaOptions, parts: Parts): Promise<Omit<H
   };
 }
 
-/** One fault: strikes the primary, waits for the next one and for payments, and brings the node back. */
-async function strike(kind: FaultKind, cluster: Cluster, load: Load): Promise<FaultReport> {
-  const old = await cluster.leader();
-  if (!old) throw new Error('no node is primary');
-  const others = cluster.nodes.filter((node) => node !== old);
-  const struckAt = Date.now();
-  if (kind === 'kill') await old.kill();
-  else if (kind === 'crash') old.crash();
-  else old.freeze();
-  let promoted = others[0];
-  await until(`another primary than ${old.name}`, limitsMs.failover, async () => {
-    const answers = await Promise.all(others.map((node) => node.answers('/primary')));
-    promoted = others[answers.indexOf(true)];
-    return promoted !== undefined;
-  });
-  const promotedAt = Date.now();
-  await until('payments', limitsMs.resume, async () =>
-    load.acceptedAfter(promotedAt).every((time) => time !== undefined),
-  );
-  const resumedAt = Math.max(...load.acceptedAfter(promotedAt).map((time) => time ?? 0));
-  if (kind === 'kill') await old.start();
-  if (kind === 'freeze') old.thaw();
-  return {
-    kind,
-    from: old.name,
-    to: promoted?.name ?? '',
-    promotedMs: promotedAt - struckAt,
-    resumedMs: resumedAt - promotedAt,
-  };
-}
-
-async function until(what: string, timeoutMs: number, isSo: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + timeoutMs;
-  while (!(await isSo())) {
-    if (Date.now() > deadline) throw new Error(`no ${what} within ${timeoutMs} ms`);
-    await sleep(pollMs);
-  }
-}
-
 /** Calls that are still open after the time-out. */
 async function untilWorkIsDone(url: string): Promise<string[]> {
   const open = `select 'call ' || call_id || ' is ' || status as words from tollbook.call where status in ('pending', 'ready', 'leased')`;
@@ -234,6 +172,13 @@ async function untilWorkIsDone(url: string): Promise<string[]> {
     if (left.length === 0 || Date.now() > deadline) return left.map(({ words }) => words);
     await sleep(200);
   }
+}
+
+function describe({ kind, from, to, promotedMs, resumedMs }: FaultReport): string {
+  const start = `${kind.padEnd(7)} ${from}`;
+  return promotedMs === undefined
+    ? `${start}: no gateway waited longer than ${seconds(resumedMs)}`
+    : `${start}, then ${to}: promoted after ${seconds(promotedMs)}, both gateways take payments ${seconds(resumedMs)} later`;
 }
 
 export function seconds(ms: number): string {
