@@ -236,4 +236,31 @@ export const plants: readonly Plant[] = [
     ],
     caughtBy: ['accepted_for_another_request', 'wrong_work'],
   },
+  {
+    name: 'lost-appends-ignored',
+    edits: [
+      {
+        file: 'src/store/flusher.ts',
+        find: `appendStatement(laneId, flusherId, number, acknowledged.batchNo, commands)`,
+        replace: `appendStatement(laneId, flusherId, number, 0, commands)`,
+      },
+      {
+        file: 'src/store/flusher.ts',
+        find: `if (answer.seq < acknowledged.seq)`,
+        replace: `if (answer.seq < 0)`,
+      },
+    ],
+    caughtBy: ['transfer_without_call', 'refused_though_paid', 'wrong_work'],
+  },
+  {
+    name: 'halt-not-shared',
+    edits: [
+      {
+        file: 'migrations/functions/append.sql',
+        find: `if head.halt_reason is not null and not is_recovery then`,
+        replace: `if false then`,
+      },
+    ],
+    caughtBy: ['transfer_without_call', 'refused_though_paid', 'wrong_work'],
+  },
 ];

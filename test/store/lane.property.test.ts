@@ -20,6 +20,8 @@ interface Step {
   readonly urgent: boolean;
   readonly lane: 0 | 1;
   readonly killBefore: boolean;
+  /** Can never be recorded. */
+  readonly isPoison: boolean;
 }
 
 const step: fc.Arbitrary<Step> = fc.record({
@@ -39,6 +41,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   urgent: fc.boolean(),
   lane: fc.constantFrom(0, 1),
   killBefore: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
+  isPoison: fc.integer({ min: 0, max: 29 }).map((n) => n === 0),
 });
 
 const claim = ({ key, binding }: { key: number; binding: number }): Claim => ({
@@ -51,7 +54,7 @@ const claim = ({ key, binding }: { key: number; binding: number }): Claim => ({
 
 function toCommand(one: Step): LaneCommand {
   return {
-    stream: `s${one.stream}`,
+    stream: one.isPoison ? 'a stream with blanks' : `s${one.stream}`,
     expect: one.expect,
     events: Array.from({ length: one.events }, () => refused()),
     // freeing and claiming the same keys in one command would say two things at once
@@ -62,7 +65,7 @@ function toCommand(one: Step): LaneCommand {
   };
 }
 
-test('any sequence of commands, with conflicts, stale versions and killed connections, leaves a sound ledger', async () => {
+test('any sequence of commands, with conflicts, stale versions, poison and killed connections, leaves a sound ledger', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 60 }), async (steps) => {
       const database = await createDatabase();
@@ -74,13 +77,15 @@ test('any sequence of commands, with conflicts, stale versions and killed connec
              where datname = current_database() and query like 'select tollbook.append%'`,
           ),
         );
-      const running: Promise<AppendOutcome>[] = [];
+      const running: Promise<AppendOutcome | { readonly outcome: 'poison' }>[] = [];
       for (const one of steps) {
         if (one.killBefore) await kill();
-        running.push(lanes[one.lane]!.append(toCommand(one), { urgent: one.urgent }));
+        const appended = lanes[one.lane]!.append(toCommand(one), { urgent: one.urgent });
+        const poison = (): { readonly outcome: 'poison' } => ({ outcome: 'poison' });
+        running.push(one.isPoison ? appended.catch(poison) : appended);
       }
       const outcomes = await Promise.all(running);
-      // no lost connection is taken for a lost append
+      // neither a lost connection nor a refused batch is taken for a lost append
       expect(lanes.map((lane) => lane.state.halt)).toEqual([undefined, undefined]);
       await Promise.all(lanes.map((lane) => lane.close()));
       await database.asOwner(async (owner) => {
