@@ -52,6 +52,8 @@ const claim = ({ key, binding }: { key: number; binding: number }): Claim => ({
   binding: `b${binding}`,
 });
 
+const poison = (): { readonly outcome: 'poison' } => ({ outcome: 'poison' });
+
 function toCommand(one: Step): LaneCommand {
   return {
     stream: one.isPoison ? 'a stream with blanks' : `s${one.stream}`,
@@ -81,7 +83,6 @@ test('any sequence of commands, with conflicts, stale versions, poison and kille
       for (const one of steps) {
         if (one.killBefore) await kill();
         const appended = lanes[one.lane]!.append(toCommand(one), { urgent: one.urgent });
-        const poison = (): { readonly outcome: 'poison' } => ({ outcome: 'poison' });
         running.push(one.isPoison ? appended.catch(poison) : appended);
       }
       const outcomes = await Promise.all(running);
