@@ -62,10 +62,13 @@ create index verification_identifier on identity.verification (identifier);
 create index verification_expiry on identity.verification (expires_at);
 
 create table identity.wallet (
-  address text collate "C" primary key check (address ~ '^0x[0-9a-f]{40}$'),
+  address text collate "C" not null check (address ~ '^0x[0-9a-f]{40}$'),
+  -- of a contract, whose address may have another owner on another chain; 0 for a key, which is the same on all chains
+  chain_id bigint not null check (chain_id >= 0),
   -- deferred: the wallet is inserted first, so that of concurrent sign-ins only one creates the user
   user_id uuid not null references identity."user" on delete cascade deferrable initially deferred,
-  created_at timestamptz not null
+  created_at timestamptz not null,
+  primary key (address, chain_id)
 );
 create index wallet_owner on identity.wallet (user_id);
 

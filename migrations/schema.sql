@@ -75,10 +75,12 @@ CREATE INDEX verification_identifier ON identity.verification USING btree (ident
 
 create table identity.wallet (
   address text collate "C" not null,
+  chain_id bigint not null,
   user_id uuid not null,
   created_at timestamp with time zone not null,
   constraint wallet_address_check CHECK ((address ~ '^0x[0-9a-f]{40}$'::text)),
-  constraint wallet_pkey PRIMARY KEY (address),
+  constraint wallet_chain_id_check CHECK ((chain_id >= 0)),
+  constraint wallet_pkey PRIMARY KEY (address, chain_id),
   constraint wallet_user_id_fkey FOREIGN KEY (user_id) REFERENCES identity."user"(id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED
 );
 CREATE INDEX wallet_owner ON identity.wallet USING btree (user_id);
@@ -500,7 +502,7 @@ create table tollbook.spend_exposure (
 );
 CREATE INDEX spend_exposure_account ON tollbook.spend_exposure USING btree (commitment, scope);
 
-create function identity.user_of_wallet(p_address text, p_user_id uuid, p_name text, p_email text) returns uuid language plpgsql volatile; -- b956dafcbe403e17
+create function identity.user_of_wallet(p_address text, p_chain_id bigint, p_user_id uuid, p_name text, p_email text) returns uuid language plpgsql volatile; -- a1fab175c45cc243
 create function tollbook.activate_projection(p_generation integer) returns integer language plpgsql volatile security definer; -- 19c2ba577732a9e4
 create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first bigint, p_hashes bytea) returns void language plpgsql volatile; -- af904ec54367e5ac
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 638531fd786f650c
@@ -572,7 +574,7 @@ create function tollbook.take_unsettled(p_max integer) returns TABLE(call_id big
 create function tollbook.watch_payout(p_stream text, p_transaction text, p_delay_ms integer) returns void language sql volatile security definer; -- 523d1e25bc633d89
 create function tollbook.whole_number(p_text text) returns numeric language sql immutable; -- 932315e00f19ea07
 
-grant execute on function identity.user_of_wallet(text,uuid,text,text) to tollbook_writer;
+grant execute on function identity.user_of_wallet(text,bigint,uuid,text,text) to tollbook_writer;
 grant execute on function tollbook.activate_projection(integer) to tollbook_writer;
 grant execute on function tollbook.append(smallint,uuid,bigint,bigint,json) to tollbook_writer;
 grant execute on function tollbook.apply_credit(integer,bigint,bigint,json) to tollbook_writer;

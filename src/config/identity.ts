@@ -53,6 +53,11 @@ export interface IdentityConfig extends Omit<IdentityKeys, 'mailer' | 'mailDir' 
   readonly providers: readonly ProviderConfig[];
 }
 
+/** Whether the owner of a contract on a chain can prove its control there by signing in. */
+export function canContractSignIn(identity: IdentityConfig | undefined, chainId: number): boolean {
+  return identity?.siweRpcUrl !== undefined && identity.siweChainId === chainId;
+}
+
 /** An identity provider. */
 export interface ProviderConfig {
   readonly name: string;

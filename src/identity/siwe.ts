@@ -10,7 +10,14 @@ import {
   type SiweMessage,
 } from '../domain/identity/siwe.ts';
 import { countAuthFailure } from '../store/credit.ts';
-import { consumeNonce, findUser, storeNonce, countAttempt, type User } from '../store/identity.ts';
+import {
+  consumeNonce,
+  findUser,
+  storeNonce,
+  countAttempt,
+  type User,
+  type Wallet,
+} from '../store/identity.ts';
 import type { Auth } from './auth.ts';
 import type { Identity } from './context.ts';
 import { recordRefusal } from './sign-in-limits.ts';
@@ -84,11 +91,11 @@ export async function signInByWallet(
     await recordRefusal(identity, 'wallet', check.reason);
   }
   if (check.kind !== 'proven') return check;
-  return startWalletSession(identity, auth, check.address);
+  return startWalletSession(identity, auth, check.wallet);
 }
 
 type Check =
-  | { readonly kind: 'proven'; readonly address: Address }
+  | { readonly kind: 'proven'; readonly wallet: Wallet }
   | Exclude<WalletAnswer, { kind: 'signed_in' }>;
 
 async function checkMessage(
@@ -118,7 +125,8 @@ async function checkMessage(
   }
   if (!(await consumeNonce(identity.pool, message.nonce, maxAgeSecs)))
     return { kind: 'refused', reason: 'unknown_nonce' };
-  return { kind: 'proven', address: message.address };
+  const contractOn = isOfKey ? undefined : identity.settings.siweChainId;
+  return { kind: 'proven', wallet: { address: message.address, contractOn } };
 }
 
 /** Undefined when the account is a contract that accepts the signature (ERC-1271). */
@@ -132,7 +140,8 @@ async function checkContract(
   const rpcUrl = settings.siweRpcUrl;
   if (rpcUrl === undefined || !isHex(signature)) return mismatch;
   const digest = bytesToHex(siweDigest(text));
-  const answer = await contractSignatures.isValidSignature({ rpcUrl, account, digest, signature });
+  const chainId = settings.siweChainId;
+  const answer = await contractSignatures.isValidSignature({ rpcUrl, chainId, account, digest, signature });
   if (answer.kind === 'answer') return answer.valid ? undefined : mismatch;
   log.warn({ cause: answer.cause }, "a contract's signature could not be checked: the sign-in was refused");
   return { kind: 'unavailable' };
@@ -143,8 +152,8 @@ function isHex(text: string): text is Hex {
   return /^0x(?:[0-9a-f]{2}){0,2048}$/i.test(text);
 }
 
-async function startWalletSession(identity: Identity, auth: Auth, address: Address): Promise<WalletAnswer> {
-  const userId = await openWalletUser(identity, address);
+async function startWalletSession(identity: Identity, auth: Auth, wallet: Wallet): Promise<WalletAnswer> {
+  const userId = await openWalletUser(identity, wallet);
   const session = await auth.startSession(userId);
   const user = await findUser(identity.pool, userId);
   if (!user) throw new Error('a session was started for an unknown user');

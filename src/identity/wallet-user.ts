@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Address } from '../domain/values/primitives.ts';
-import { userOfWallet } from '../store/identity.ts';
+import { userOfWallet, type Wallet } from '../store/identity.ts';
 import type { Identity } from './context.ts';
 import { openUser } from './sessions.ts';
 
@@ -15,11 +14,11 @@ export function isUnreachable(email: string): boolean {
 /** The user of a wallet, created when there is none. Concurrent calls return the same user. */
 export async function openWalletUser(
   ledger: Pick<Identity, 'pool' | 'lane'>,
-  address: Address,
+  wallet: Wallet,
 ): Promise<string> {
   const newUserId = randomUUID();
   const email = `${newUserId}@${unreachableDomain}`;
-  const userId = await userOfWallet(ledger.pool, address, { userId: newUserId, name: address, email });
+  const userId = await userOfWallet(ledger.pool, wallet, { userId: newUserId, name: wallet.address, email });
   if (userId === newUserId) await openUser(ledger, userId);
   return userId;
 }

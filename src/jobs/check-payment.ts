@@ -1,7 +1,7 @@
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import { windowError } from '../domain/payments/payment-window.ts';
 import type { AuthMode } from '../domain/payments/job.ts';
-import type { Address } from '../domain/values/primitives.ts';
+import { type Address, chainIdOf } from '../domain/values/primitives.ts';
 import type { StreamReading } from '../store/streams.ts';
 import {
   type CallerRefusalCode,
@@ -10,8 +10,10 @@ import {
   type FoundCaller,
 } from './authorize-caller.ts';
 import { payerBudgetKey } from './budget.ts';
-import type { Job, Restriction } from './catalog.ts';
-import { checkSignature } from './check-signature.ts';
+import { canContractSignIn } from '../config/identity.ts';
+import type { SignedPayment } from '../domain/payments/payment.ts';
+import { type Job, type Restriction, sellsCredit } from './catalog.ts';
+import { checkSignature, type SignatureCheck } from './check-signature.ts';
 import { type JobsContext, nowSecs } from './context.ts';
 import { findCharged } from './find-charged.ts';
 import type { BoundRequest } from './job-request.ts';
@@ -63,6 +65,12 @@ export async function checkPayment(
   if (signed.kind === 'not_signed') {
     return rejectedPayment(job, { stage: 'verify', reason: notSigned, quote_digest: digest });
   }
+  if (sellsCredit(job) && !canHaveCredit(context, payment, signed)) {
+    const charged = await findCharged(context, job, decoded);
+    if (charged !== undefined) return refusal(request, charged);
+    const reason = 'contract_wallet_of_another_chain';
+    return rejectedPayment(job, { stage: 'match', reason, quote_digest: digest });
+  }
   const verified = await verifyPayment(context, request, job, matched, signed);
   if (verified.kind === 'refusal') return verified;
   return checkVerified(context, request, job, { ...matched, ...verified }, found);
@@ -70,6 +78,17 @@ export async function checkPayment(
 
 /** The facilitators' own reason for it. */
 const notSigned = 'invalid_exact_evm_signature';
+
+/** A contract's address may have another owner on another chain, so credit is for those who sign in on the payment's chain. */
+function canHaveCredit(
+  { config }: JobsContext,
+  { network }: SignedPayment,
+  signed: Extract<SignatureCheck, { kind: 'signed' | 'unchecked' }>,
+): boolean {
+  if (signed.kind === 'signed' && signed.by === 'key') return true;
+  const chainId = chainIdOf(network);
+  return chainId !== undefined && canContractSignIn(config.identity, chainId);
+}
 
 type VerifiedPayment = Omit<MatchedPayment, 'kind'> & Verification;
 

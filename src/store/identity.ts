@@ -1,6 +1,7 @@
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import type pg from 'pg';
 import type { sessionEndings } from '../domain/events/identity-events.ts';
+import type { Address } from '../domain/values/primitives.ts';
 import { queriesOn } from './database.ts';
 import { callFunction, callTableFunction } from './functions.ts';
 
@@ -94,15 +95,24 @@ export async function findUser(pool: pg.Pool, userId: string): Promise<User | un
     .executeTakeFirst();
 }
 
+/** Who signs in with a wallet: a key, the same on all chains, or the contract of one chain. */
+export interface Wallet {
+  readonly address: Address;
+  /** The chain of a contract; undefined for a key. */
+  readonly contractOn?: number | undefined;
+}
+
 /** The user of a wallet; where it has none, the given new one. Concurrent calls return the same user. */
 export async function userOfWallet(
   pool: pg.Pool,
-  address: string,
+  { address, contractOn = 0 }: Wallet,
   asNew: { readonly userId: string; readonly name: string; readonly email: string },
 ): Promise<string> {
   const { userId, name, email } = asNew;
   const { id } = await queriesOn(pool)
-    .selectNoFrom(sql<string>`identity.user_of_wallet(${address}, ${userId}, ${name}, ${email})`.as('id'))
+    .selectNoFrom(
+      sql<string>`identity.user_of_wallet(${address}, ${contractOn}, ${userId}, ${name}, ${email})`.as('id'),
+    )
     .executeTakeFirstOrThrow();
   return id;
 }

@@ -317,7 +317,7 @@ export const identityTables = {
     created_at: timestamp,
     updated_at: timestamp,
   },
-  'identity.wallet': { address: text, user_id: uuid, created_at: timestamp },
+  'identity.wallet': { address: text, chain_id: bigint, user_id: uuid, created_at: timestamp },
 } as const satisfies Record<string, Table>;
 
 type ReadOnlyTables<T> = {

@@ -29,17 +29,19 @@ export interface ToppedUp {
  * Credits the account of the payer's wallet with what was paid, once per call: repeated, also by another process, it returns
  * the same result. The account is the one that a sign-in with the wallet uses. Refused when the account would hold 2^53 micros
  * or more, or when the top-up was reversed: its payment is then due as a refund.
+ * @param contractOn the chain where the payer is a contract; undefined where a key has signed the payment
  */
 export async function topUp(
   ledger: Ledger,
   paid: PaidTopUp,
   amountMicros: bigint,
+  contractOn?: number,
 ): Promise<({ readonly kind: 'credited' } & ToppedUp) | { readonly kind: 'refused' }> {
   // the wallet may belong to another user by now
   const done = await findDone(ledger, paid.call_id);
   if (done)
     return (await isReversed(ledger, paid.call_id)) ? { kind: 'refused' } : { kind: 'credited', ...done };
-  const userId = await openWalletUser(ledger, paid.payer as Address);
+  const userId = await openWalletUser(ledger, { address: paid.payer as Address, contractOn });
   const account = accountNameOf(userId);
   const accountId = (await findCreditAccount(ledger, account)) ?? (await openUser(ledger, userId));
   const data = { ...paid, account_id: accountId, amount_micros: String(amountMicros) };

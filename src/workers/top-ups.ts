@@ -1,7 +1,10 @@
 import type { Config, TopUpConfig } from '../config/config.ts';
+import { canContractSignIn } from '../config/identity.ts';
 import { creditText } from '../domain/credit/price.ts';
 import { foldQuote, type PaymentState, paymentOf } from '../domain/payments/quote-state.ts';
+import { isSignedByPayer, paymentFromData } from '../domain/payments/payment.ts';
 import { creditOf } from '../domain/payments/quote.ts';
+import { chainIdOf } from '../domain/values/primitives.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import { type AttemptOutcome, isExhausted, recordAttempt } from '../jobs/record-attempt.ts';
 import { hasToppedUp, type PaidTopUp, reverseTopUp, topUp } from '../top-ups/top-up.ts';
@@ -90,7 +93,7 @@ async function serveTopUp(work: TopUps, call: CallLease): Promise<void> {
   const before = await look(work, call);
   if (!before || before.standing === 'failed') return endUnpaid(work, call, before?.reason);
   if (before.standing === 'open') return giveBack(work, call);
-  const given = await topUp(work, before.paid, before.creditMicros);
+  const given = await topUp(work, before.paid, before.creditMicros, before.contractOn);
   if (given.kind === 'refused') return end(work, call, { kind: 'dead', reason: 'credit_refused' });
   // the payment may have failed while its credit was given: nothing else would reverse that credit
   const after = await look(work, call);
@@ -111,13 +114,23 @@ async function serveTopUp(work: TopUps, call: CallLease): Promise<void> {
 }
 
 type Look =
-  | { readonly standing: 'paid'; readonly paid: PaidTopUp; readonly creditMicros: bigint }
+  | {
+      readonly standing: 'paid';
+      readonly paid: PaidTopUp;
+      readonly creditMicros: bigint;
+      readonly contractOn: number | undefined;
+    }
   /** The payment's outcome is open, or not yet confirmed on the chain. */
   | { readonly standing: 'open' }
   /** The payment failed, was refunded, is due as a refund, or bought no credit by its quote. */
   | {
       readonly standing: 'failed';
-      readonly reason: 'settlement_failed' | 'refunded' | 'dead_lettered' | 'quote_without_credit';
+      readonly reason:
+        | 'settlement_failed'
+        | 'refunded'
+        | 'dead_lettered'
+        | 'quote_without_credit'
+        | 'contract_wallet_of_another_chain';
     };
 
 /** The state of a call's payment in the ledger; undefined when no payment has this call. */
@@ -135,7 +148,16 @@ async function look(work: TopUps, { callId, quoteDigest }: CallLease): Promise<L
   const creditMicros = creditOf(state.quote, known.payment);
   // issued by a gateway that does not sell credit for this job
   if (creditMicros === undefined) return { standing: 'failed', reason: 'quote_without_credit' };
-  return { standing: 'paid', paid, creditMicros };
+  const contractOn = contractChainOf(known);
+  if (contractOn !== undefined && !canContractSignIn(work.config.identity, contractOn))
+    return { standing: 'failed', reason: 'contract_wallet_of_another_chain' };
+  return { standing: 'paid', paid, creditMicros, contractOn };
+}
+
+/** The chain of a payer that is a contract; undefined where a key has signed. */
+function contractChainOf({ payment }: PaymentState): number | undefined {
+  const signed = paymentFromData(payment);
+  return isSignedByPayer(signed) ? undefined : chainIdOf(signed.network);
 }
 
 function isConfirmed({ confirm }: TopUps, { settled }: PaymentState): boolean {

@@ -47,7 +47,7 @@ export const rates = '{ USDC = "1", EURC = "1.08123456789" }';
 export function topUpOptions(
   options: Partial<TestGatewayOptions> & Pick<TestGatewayOptions, 'chain' | 'database'>,
   modelUrl: string,
-  { isServed = true, atRates = rates }: Selling = {},
+  { isServed = true, atRates = rates, identity = '' }: Selling = {},
 ): TestGatewayOptions {
   return {
     ...options,
@@ -56,6 +56,7 @@ export function topUpOptions(
     tables: `
 [identity]
 secret_env = "IDENTITY_SECRET"
+${identity}
 ${atRates && topUps(atRates)}
 ${oneModel(modelUrl)}
 ${options.tables ?? ''}`,
@@ -64,6 +65,8 @@ ${options.tables ?? ''}`,
 }
 
 interface Selling {
+  /** Keys of `[identity]`. */
+  readonly identity?: string;
   readonly isServed?: boolean;
   readonly atRates?: string;
 }
@@ -80,12 +83,12 @@ export interface TopUpGateway extends TestGateway {
 /** A gateway that sells credit for chat, with a model upstream. Stopped when the test ends. */
 export async function startTopUpGateway(
   chain: TestGatewayOptions['chain'],
-  { isServed = true, atRates = rates, ...more }: Partial<TestGatewayOptions> & Selling = {},
+  { isServed = true, atRates = rates, identity = '', ...more }: Partial<TestGatewayOptions> & Selling = {},
 ): Promise<TopUpGateway> {
   const model = await startModelUpstream({ port: 0 });
   onTestFinished(() => model.close());
   const database = more.database ?? (await createDatabase());
-  const options = topUpOptions({ ...more, chain, database }, model.url, { isServed, atRates });
+  const options = topUpOptions({ ...more, chain, database }, model.url, { isServed, atRates, identity });
   const gateway = await startTestGateway(options);
   return { ...gateway, database, options, browser: () => createBrowser(gateway.url, '203.0.113.1') };
 }

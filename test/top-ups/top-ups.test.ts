@@ -18,7 +18,6 @@ import {
   buyCredit,
   eventsOf,
   fundedWallet,
-  rates,
   signedIn,
   startTopUpGateway,
   topUpJob,
@@ -103,52 +102,6 @@ test('a token is credited at its configured rate, rounded down', async () => {
     const [event] = await eventsOf(gateway.database, 'credit_topped_up');
     expect(event?.data).toMatchObject({ symbol: 'EURC', atoms: '10000000', amount_micros: '10812345' });
   });
-});
-
-test('a quote keeps its credit when the rate of its token changes or is removed', async () => {
-  const database = await createDatabase();
-  const seller = await startTopUpGateway(chain, { database, isServed: false });
-  const paid = await quoteAndSign(seller, topUpJob, 'x', { option: 1 });
-  const unpaid = await quoteAndSign(seller, topUpJob, 'x', { option: 1 });
-  expect((await seller.post(topUpJob, { body: 'x', headers: header(paid) })).status).toBe(202);
-  const gateway = await startTopUpGateway(chain, { database, atRates: '{ USDC = "2" }' });
-  expect((await gateway.post(topUpJob, { body: 'x', headers: header(unpaid) })).status).toBe(202);
-  await eventually(async () => {
-    const credited = await eventsOf(database, 'credit_topped_up');
-    expect(credited.map(({ data }) => [data.symbol, data.amount_micros])).toEqual([
-      ['EURC', '10812345'],
-      ['EURC', '10812345'],
-    ]);
-    expect(await eventsOf(database, 'completed')).toHaveLength(2);
-  });
-  await expectBooks(database);
-});
-
-test('a token without a rate buys no credit, whatever its price: no payment with it is taken', async () => {
-  const gateway = await startTopUpGateway(chain, { atRates: '{ USDC = "1" }' });
-  const { accepts } = offerOf(await gateway.post(topUpJob, { body: 'x' }));
-  expect(accepts.map(({ asset }) => asset.toLowerCase())).toEqual([chain.token]);
-  const other = await startTopUpGateway(chain, { atRates: rates });
-  const payment = await quoteAndSign(other, topUpJob, 'x', { option: 1 });
-  expect((await gateway.post(topUpJob, { body: 'x', headers: header(payment) })).status).toBe(402);
-});
-
-test('a quote without credit buys none: a gateway that sells credit refuses its payment before money moves', async () => {
-  const database = await createDatabase();
-  const other = await startTopUpGateway(chain, { database, isServed: false, atRates: '' });
-  const wallet = await fundedWallet(chain);
-  const payment = await quoteAndSign(other, topUpJob, 'x', { account: wallet.account });
-  const gateway = await startTopUpGateway(chain, { database });
-  const refused = await gateway.post(topUpJob, { body: 'x', headers: header(payment) });
-  expect([refused.status, await chain.balance(wallet.payer)]).toEqual([402, 100_000_000n]);
-  // the other gateway takes it: what nothing can credit is due as a refund
-  expect((await other.post(topUpJob, { body: 'x', headers: header(payment) })).status).toBe(202);
-  await eventually(async () => {
-    const [dead] = await eventsOf(database, 'dead_lettered');
-    expect(dead?.data.reason).toBe('quote_without_credit');
-  });
-  expect(await eventsOf(database, 'credit_topped_up')).toEqual([]);
-  await expectBooks(database);
 });
 
 /** What gives the one payment of a database back. */

@@ -1,11 +1,14 @@
 import { toFunctionSelector } from 'viem';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
 import { ethCall, hexBytes, isExecutionFailure, uintWord } from './eth-call.ts';
-import type { RpcAnswer, RpcCall, RpcUnavailable } from './json-rpc.ts';
+import { chainIdCall } from './chain-id.ts';
+import { type RpcAnswer, type RpcCall, type RpcUnavailable, unavailable } from './json-rpc.ts';
 import { createRpcClients } from './rpc-clients.ts';
 
 export interface ContractSignature {
   readonly rpcUrl: string;
+  /** Checked where it is given: the account may be another one on another chain. */
+  readonly chainId?: number;
   readonly account: Address;
   /** The signed hash: 32 bytes. */
   readonly digest: Hex;
@@ -48,8 +51,13 @@ export function createContractSignatureChecker(
   const { timeoutMs = 3_000, gasCap = 500_000, maxConcurrent = 64 } = options;
   const clients = createRpcClients({ maxConcurrent });
   return {
-    async isValidSignature({ rpcUrl, account, digest, signature }) {
+    async isValidSignature({ rpcUrl, chainId, account, digest, signature }) {
       const endMs = performance.now() + timeoutMs;
+      if (chainId !== undefined) {
+        const id = await clients.call(rpcUrl, chainIdCall, timeoutMs);
+        if (id.kind === 'unavailable') return id;
+        if (id.value !== BigInt(chainId)) return unavailable('wrong_chain');
+      }
       const code = await clients.call(rpcUrl, codeCall(account), timeoutMs);
       if (code.kind === 'unavailable') return code;
       if (code.value === '0x') return { kind: 'answer', valid: false, isContract: false };

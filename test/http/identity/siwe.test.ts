@@ -304,11 +304,19 @@ describe('a contract wallet', () => {
   }
 
   test('signs in when its contract accepts the signature', async () => {
-    const gateway = await startIdentityGateway({ identity: `siwe_rpc_url = "${chain.rpcUrl}"` });
+    const gateway = await startIdentityGateway({
+      identity: `siwe_chain_id = 84532\nsiwe_rpc_url = "${chain.rpcUrl}"`,
+    });
     const browser = gateway.browser();
     const body = await contractMessage(browser);
     expect(await verify(browser, body)).toMatchObject({ status: 200 });
     expect(await verify(gateway.browser(), body)).toMatchObject({ status: 401 });
+  });
+
+  test('is not asked on another chain, where its address may be of another owner', async () => {
+    const gateway = await startIdentityGateway({ identity: `siwe_rpc_url = "${chain.rpcUrl}"` });
+    const browser = gateway.browser();
+    expect(await verify(browser, await contractMessage(browser))).toMatchObject({ status: 503 });
   });
 
   test('is refused when the gateway has no chain', async () => {
