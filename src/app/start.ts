@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { type Logger, pino } from 'pino';
 import type { Config } from '../config/config.ts';
-import { openDatabase, openPool } from '../store/database.ts';
+import { gatewaySessions, openDatabase, openPool } from '../store/database.ts';
 import { grantedWriterRole } from '../store/writer-role.ts';
 import { LedgerInconsistentError } from '../store/halt.ts';
 import { openLane } from '../store/lane.ts';
@@ -84,9 +84,21 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   let stopping = false;
   const isStopping = (): boolean => stopping;
   const onError = (err: Error): void => logger.warn({ err }, 'a database connection broke');
-  const pool = openPool({ url: databaseUrl, role, onError, maxConnections: 20 });
+  const pool = openPool({
+    url: databaseUrl,
+    role,
+    onError,
+    maxConnections: 20,
+    applicationName: gatewaySessions,
+  });
   const haltAlert = createHaltAlert(config, logger);
-  const lane = openLane({ url: databaseUrl, role, onError, onHalt: (halt) => haltAlert.send(halt) });
+  const lane = openLane({
+    url: databaseUrl,
+    role,
+    onError,
+    applicationName: gatewaySessions,
+    onHalt: (halt) => haltAlert.send(halt),
+  });
   const ledger = { pool, db: openDatabase(pool), lane };
   const bodies = createRequestBodies(config.limits.maxBodyMemoryBytes);
   const app = createApp({ config, logger, bodies, stopping: isStopping });

@@ -220,7 +220,9 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
   },
   'log key': {
     summary: 'creates the key that seals the ledger',
-    usage: 'tollbook log key ORIGIN\n  prints the secret seed, and the public key for auditors',
+    usage:
+      'tollbook log key ORIGIN\n  prints the secret seed, and the public key for auditors\n' +
+      'tollbook log key --config FILE\n  prints the public keys of the log, one for each generation; needs DATABASE_URL',
     load: () => import('./commands/log/key.ts'),
   },
   'projections rebuild': {

@@ -12,6 +12,8 @@ export interface DatabaseOptions {
   readonly queryTimeoutMs?: number;
   /** The role to work as: the writer for a gateway, none for migrations. */
   readonly role?: string | undefined;
+  /** How its sessions are named in the database's list of them; default: `tollbook`. */
+  readonly applicationName?: string;
   /** Other settings of its sessions. */
   readonly settings?: Partial<Record<keyof typeof sessionSettings, string>>;
   /** Called for connections that broke while idle; the pool replaces them. */
@@ -35,13 +37,16 @@ const sessionSettings = {
   timezone: 'UTC',
 } as const;
 
+/** The name of a gateway's sessions, by which `tollbook recover` knows that one is running. */
+export const gatewaySessions = 'tollbook gateway';
+
 /** Connection settings for one session, shared by the pool and by the lane's own connections. */
 export function sessionConfig(options: DatabaseOptions): pg.ClientConfig {
   const role = options.role ? { role: options.role } : {};
   const settings = { ...sessionSettings, ...options.settings, ...role };
   return {
     connectionString: options.url,
-    application_name: 'tollbook',
+    application_name: options.applicationName ?? 'tollbook',
     connectionTimeoutMillis: 5_000,
     keepAlive: true,
     // without it the system sends the first probe after two hours

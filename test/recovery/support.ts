@@ -3,6 +3,11 @@ import path from 'node:path';
 import { expect } from 'vitest';
 import type { Hex } from '../../src/domain/values/primitives.ts';
 import { recoveredStream } from '../../src/store/streams.ts';
+import { createScanner } from '../../src/peers/chain/transfer-scan.ts';
+import { beginRecovery, recordSearch, searchNetworks } from '../../src/recovery/recover.ts';
+import { readExportEnd } from '../../src/store/export.ts';
+import { readTimeOf } from '../../src/store/recovery.ts';
+import { network, type openLedger } from '../refunds/support.ts';
 import { backUp } from '../support/backup.ts';
 import { createDatabase } from '../support/database.ts';
 import type { TestChain } from '../support/devnet.ts';
@@ -11,6 +16,7 @@ import {
   configText,
   runnerSecret,
   startTestGateway,
+  testConfig,
   type TestGateway,
 } from '../support/gateway.ts';
 import { testSeed, testSigner } from '../support/log.ts';
@@ -74,6 +80,29 @@ export async function lossyRestore(chain: TestChain, bodies: readonly string[] =
     run: (...args: string[]): Promise<Ended> =>
       tollbook(args, { ...env, RUNNER_TOKEN: runnerSecret, DATABASE_URL: database.url }),
     config: file,
+    /** The same recovery in this process; finds what is final by now. */
+    async recoverHere(ledger: ReturnType<typeof openLedger>): Promise<void> {
+      const { last: keptSeq } = await readExportEnd(database.pool);
+      const unknown = { anchored: undefined, lostFrom: undefined, lostTo: undefined };
+      const sinceSecs = (await readTimeOf(database.pool, keptSeq)) ?? 0;
+      const loss = { ...unknown, sinceSecs, reason: 'forced', keptSeq };
+      const recovery = await beginRecovery(ledger, { loss, sinceSecs, operator: 'ada', signer: testSigner });
+      const untilSecs = Math.ceil(Date.now() / 1_000) + 600;
+      const scanner = createScanner({ network, chainId: 84_532, rpcUrl: chain.rpcUrl, timeoutMs: 5_000 });
+      const { acceptedTokens: accepted = [] } = (await testConfig(options)).jobs ?? {};
+      const search = {
+        chains: new Map([[network, scanner]]),
+        accepted,
+        sinceSecs,
+        untilSecs,
+        onProgress() {},
+      };
+      for await (const found of searchNetworks(ledger, search, new Set())) {
+        if (found.kind === 'failed') throw new Error(found.words);
+        await recordSearch(ledger, recovery!, network, found.search);
+      }
+      await scanner.close();
+    },
   };
 }
 

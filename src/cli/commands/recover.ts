@@ -25,7 +25,7 @@ import {
 } from '../../recovery/recover.ts';
 import type { LostPayment } from '../../recovery/search-network.ts';
 import { readExportEnd } from '../../store/export.ts';
-import { readHalt, readRecovery, type Recovery } from '../../store/recovery.ts';
+import { countGatewaySessions, readHalt, readRecovery, type Recovery } from '../../store/recovery.ts';
 import { ArgumentError, readOperator, readRpcUrls } from '../arguments.ts';
 import { openScanners, readConfig } from '../chains.ts';
 import { withLedger } from '../ledger.ts';
@@ -33,7 +33,7 @@ import { moneyText } from '../money-text.ts';
 import { startProgress } from '../progress.ts';
 import { fail, say } from '../terminal.ts';
 
-/** Exit code 0: recovered; 1: nothing is wrong; 2: unfinished, to be run again; 64: wrong arguments. */
+/** Exit code 0: recovered; 1: nothing is wrong, or a gateway runs; 2: unfinished, to be run again; 64: wrong arguments. */
 const exitCodes = { done: 0, refused: 1, unfinished: 2 } as const;
 
 const nothingWrong = 'Nothing is wrong, as far as the anchors and the database tell';
@@ -110,6 +110,13 @@ async function recover(
     );
   describe(loss, sinceSecs);
   if (isDryRun) return trial(ledger, request, sinceSecs, chains);
+  // one that has not noticed the loss yet would halt the recovered ledger again
+  if ((await countGatewaySessions(pool)) > 0) {
+    fail(
+      'A gateway is connected to this database: nothing was changed. Stop every gateway, then run the command again.',
+    );
+    return exitCodes.refused;
+  }
   const recovery = await beginRecovery(ledger, { loss, sinceSecs, operator, signer });
   if (!recovery) {
     fail('another command recovers this ledger at this moment: run the command again when that has ended');

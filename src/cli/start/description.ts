@@ -6,6 +6,8 @@ import { type DevnetDescription, earlierSecrets } from '../../devnet/description
 import { operatorScopes } from '../../domain/identity/operator-scope.ts';
 import { jobKey } from '../../domain/payments/job.ts';
 import { findOperator, issueOperatorToken } from '../../identity/operator-tokens.ts';
+import { signerIn } from '../../domain/log/log-generation.ts';
+import { readLogGeneration } from '../../store/log.ts';
 import { openDatabase, openPool } from '../../store/database.ts';
 import { openLane } from '../../store/lane.ts';
 import type { DevnetFacts } from './devnet-process.ts';
@@ -14,6 +16,8 @@ interface DevnetSecrets {
   /** Has every scope. */
   readonly operatorToken: string;
   readonly keys: DemoKeys;
+  /** Of the log. */
+  readonly generation: number;
 }
 
 /** Tokens and keys; those of the last start in this folder as long as they are valid. */
@@ -27,7 +31,8 @@ export async function devnetSecrets(dir: string, url: string): Promise<DevnetSec
     const operatorToken = isKept
       ? earlier
       : (await issueOperatorToken(ledger, { name: 'devnet', scopes: operatorScopes })).token;
-    return { operatorToken, keys: await demoKeys(ledger, routing) };
+    const { generation } = await readLogGeneration(pool);
+    return { operatorToken, generation, keys: await demoKeys(ledger, routing) };
   } finally {
     await lane.close();
     await pool.end();
@@ -54,7 +59,7 @@ export function describe(
     database_url: given.databaseUrl,
     runner_token: devnet.runnerToken,
     operator_token: given.operatorToken,
-    checkpoint_public_key: config.log ? signerOf(config.log).verifierKey : '',
+    checkpoint_public_key: config.log ? signerIn(signerOf(config.log), given.generation).verifierKey : '',
     payer_private_key: devnet.payerPrivateKey,
     callers: devnet.callers,
     parity_contract: devnet.parityContract,

@@ -1,11 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';
+import { signerOf } from '../../../app/log.ts';
 import { noteSigner, originPattern } from '../../../domain/log/checkpoint.ts';
+import { signerIn } from '../../../domain/log/log-generation.ts';
+import { readLogGeneration } from '../../../store/log.ts';
 import { ArgumentError } from '../../arguments.ts';
+import { readConfig } from '../../chains.ts';
+import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
+/** Makes a key; with a configuration, prints the public keys of its log, the newest generation last. */
 export async function run(args: readonly string[]): Promise<number> {
-  const { positionals } = parseArgs({ args: [...args], allowPositionals: true, options: {} });
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { config: { type: 'string' } },
+  });
+  if (values.config !== undefined) return printKeys(values.config);
   const [origin] = positionals;
   if (origin === undefined || !originPattern.test(origin))
     throw new ArgumentError('name the log: tollbook log key ORIGIN, such as jobs.example/log');
@@ -13,5 +24,13 @@ export async function run(args: readonly string[]): Promise<number> {
   say(seed.toString('base64'));
   fail(`The line above is the secret seed: store it only where key_env or key_file names it.
 Auditors get this public key: ${noteSigner(origin, seed).verifierKey}`);
+  return 0;
+}
+
+async function printKeys(file: string): Promise<number> {
+  const { log } = await readConfig(file);
+  if (!log) throw new ArgumentError(`${file} has no [log]: its ledger is not sealed`);
+  const { generation } = await withLedger(({ pool }) => readLogGeneration(pool));
+  for (let number = 1; number <= generation; number++) say(signerIn(signerOf(log), number).verifierKey);
   return 0;
 }
