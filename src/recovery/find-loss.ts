@@ -27,8 +27,9 @@ export async function findLoss(
 ): Promise<Loss | undefined> {
   const differing = compared.filter(({ kind }) => kind === 'ahead' || kind === 'other_history');
   const heads = differing.flatMap((one) => ('head' in one ? one.head : []));
-  // events were recorded here after the loss, so the last one does not tell where it began
-  const isOvergrown = halt !== undefined && (halt.knownSeq ?? 0) <= (halt.foundSeq ?? 0);
+  // there are other events in the place of lost ones, so the last one does not tell where the loss began
+  const isOvergrown =
+    halt !== undefined && (halt.foundSeq === undefined || (halt.knownSeq ?? 0) <= halt.foundSeq);
   const isParted = isOvergrown || differing.some(({ kind }) => kind === 'other_history');
   if (heads.length === 0 && !halt) return undefined;
   const anchored = heads.toSorted((a, b) => b.size - a.size)[0];

@@ -175,6 +175,8 @@ test('where events were recorded after the loss, nothing tells when it began: th
   const database = await createDatabase();
   await appendRefusals(database, 9);
   const halt = { reason: 'it went back', knownSeq: 5, foundSeq: 9 };
+  const elsewhere = { ...halt, foundSeq: undefined };
+  expect(await findLoss(database.pool, [], elsewhere)).toMatchObject({ sinceSecs: undefined });
   expect(await findLoss(database.pool, [], halt)).toMatchObject({
     lostFrom: undefined,
     sinceSecs: undefined,

@@ -131,7 +131,11 @@ export class Bookkeeper {
     };
     this.#quoteOf(event, event.stream).payments = [payment];
     const moves = movesBetween(new Map(), positionOf(payment), payment.token);
-    return entryOf(event, 'payment', moves, { counterparty: payer, quoteDigest: event.stream });
+    return entryOf(event, 'payment', moves, {
+      counterparty: payer,
+      quoteDigest: event.stream,
+      memo: 'recovered',
+    });
   }
 
   /** No money moves. A failed payment may be forgotten already. */

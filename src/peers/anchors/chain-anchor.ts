@@ -67,7 +67,7 @@ function covers(reading: AnchorReading, size: number, root: Buffer): boolean {
   return reading.size > size || (reading.size === size && reading.root.equals(root));
 }
 
-function originHash(origin: string): Hex {
+export function originHash(origin: string): Hex {
   return `0x${createHash('sha256').update(origin).digest('hex')}`;
 }
 

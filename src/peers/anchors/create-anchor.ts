@@ -1,6 +1,6 @@
 import type { AnchorConfig } from '../../config/config.ts';
 import type { Anchor } from './anchor.ts';
-import { chainAnchor } from './chain-anchor.ts';
+import { chainAnchor, originHash } from './chain-anchor.ts';
 import { folderAnchor } from './folder-anchor.ts';
 import { s3Anchor } from './s3-anchor.ts';
 import { createWebhook } from '../http/webhook.ts';
@@ -31,7 +31,8 @@ function webhookAnchor(config: Extract<AnchorConfig, { kind: 'webhook' }>): Anch
     publish({ origin, size, note }) {
       return webhook
         .send({
-          id: `checkpoint-${size}`,
+          // a later generation of the log may sign a size again, under another name
+          id: `checkpoint-${originHash(origin).slice(2, 18)}-${size}`,
           timestampSecs: Math.floor(Date.now() / 1_000),
           body: JSON.stringify({ type: 'checkpoint', origin, size, checkpoint: note }),
         })
