@@ -94,7 +94,7 @@ test('a recovered payment is to be refunded, in every report, and what was kept 
 });
 
 // lets the chain's time pass, so it comes last of the tests that pay
-test('a payment that a restored database has lost is found on the chain and recorded once, also by commands at once', async () => {
+test('a payment that a restored database has lost is found on the chain and recorded once', async () => {
   const { database, lost, start, recover } = await lossyRestore(chain);
   await expect(start()).rejects.toThrow(/events are missing.*tollbook recover/s);
   const before = await allEvents(database.db);
@@ -113,9 +113,8 @@ test('a payment that a restored database has lost is found on the chain and reco
     stderr: expect.stringMatching(/eip155:84532 was not searched: .*not finished/s),
   });
   // what has landed is recorded at once; until no authorization is valid any more, more may land
-  const early = await Promise.all([recover(), recover()]);
-  for (const { code, stderr } of early)
-    expect([code, stderr]).toEqual([2, expect.stringMatching(/not finished/)]);
+  const early = await recover();
+  expect(early).toMatchObject({ code: 2, stderr: expect.stringMatching(/not finished/) });
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   expect(events.find(({ type }) => type === 'ledger_recovered')?.data).toMatchObject({
     generation: 2,
@@ -128,8 +127,7 @@ test('a payment that a restored database has lost is found on the chain and reco
   const recovered = events.filter(({ type }) => type === 'payment_recovered');
   // the payments of the test before are on the same chain, and this ledger does not know them either
   expect(recovered.map(({ stream }) => stream)).toEqual(expect.arrayContaining(lost.map(streamOf)));
-  const reported = early.flatMap(({ stdout }) => stdout.match(/Refund due/g) ?? []);
-  expect(reported).toHaveLength(recovered.length);
+  expect(early.stdout.match(/Refund due/g)).toHaveLength(recovered.length);
 
   await passValidity(chain);
   expect(await recover()).toMatchObject({ code: 0 });
