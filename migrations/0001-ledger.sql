@@ -7,9 +7,20 @@ create table tollbook.function_file (
   sha256 bytea not null
 );
 
--- The head of a lane. A process appends while it holds this row's lock, which never spans a round trip.
+-- A process appends while it holds the lock of its lane's row here, which never spans a round trip.
+create table tollbook.lane_lock (
+  lane_id smallint primary key
+);
+insert into tollbook.lane_lock values (1);
+
+-- Each append replaces the rows of the next three tables: it inserts the new one and deletes the old one, under a higher
+-- number. An update would leave versions that every later append has to pass while a snapshot (a dump) keeps them; the highest
+-- number is found at the end of the index, whatever is left of the others.
+
+-- The head of a lane.
 create table tollbook.lane (
-  lane_id smallint primary key,
+  lane_id smallint not null,
+  batch bigint not null,
   seq bigint not null,
   at timestamptz not null,
   -- calls that are pending, ready or leased: compared with the outbox limit without counting rows
@@ -20,27 +31,31 @@ create table tollbook.lane (
   halt_reason text,
   halt_known_seq bigint,
   halt_found_seq bigint,
-  halted_at timestamptz
-) with (fillfactor = 10);
-insert into tollbook.lane values (1, 0, '-infinity', 0, 0);
+  halted_at timestamptz,
+  primary key (lane_id, batch)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+insert into tollbook.lane values (1, 0, 0, '-infinity', 0, 0);
 
--- Exact: updated in the transaction of the events they count, under the lane's lock.
+-- Exact: replaced in the transaction of the events they count, under the lane's lock.
 create table tollbook.lane_counter (
-  lane_id smallint not null references tollbook.lane,
+  lane_id smallint not null,
   type text not null,
+  -- of the lane
+  batch bigint not null,
   count bigint not null,
-  primary key (lane_id, type)
-) with (fillfactor = 10);
+  primary key (lane_id, type, batch)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
 -- The last answer to each flusher: a batch that is sent again after a lost connection is applied once. Only the hash of a
 -- flusher's id is kept: who reads this table cannot send batches in its name.
 create table tollbook.lane_batch (
-  sender_hash bytea primary key,
+  sender_hash bytea not null,
   batch_no bigint not null,
   content_hash bytea not null,
   answer json not null,
-  at timestamptz not null
-) with (fillfactor = 50);
+  at timestamptz not null,
+  primary key (sender_hash, batch_no)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
 -- leaf is the event: canonical JSON (RFC 8785), the bytes that the Merkle tree hashes. The other columns only find it.
 create table tollbook.event (

@@ -2,7 +2,7 @@
 
 -- The tree's size and its right edge: all that extending it needs.
 create table tollbook.log_tree (
-  lane_id smallint primary key references tollbook.lane,
+  lane_id smallint primary key references tollbook.lane_lock,
   size bigint not null,
   edge bytea not null
 );

@@ -273,6 +273,7 @@ create table tollbook.job_day (
 
 create table tollbook.lane (
   lane_id smallint not null,
+  batch bigint not null,
   seq bigint not null,
   at timestamp with time zone not null,
   open_calls bigint not null,
@@ -281,8 +282,8 @@ create table tollbook.lane (
   halt_known_seq bigint,
   halt_found_seq bigint,
   halted_at timestamp with time zone,
-  constraint lane_pkey PRIMARY KEY (lane_id)
-) with (fillfactor=10);
+  constraint lane_pkey PRIMARY KEY (lane_id, batch)
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000);
 
 create table tollbook.lane_batch (
   sender_hash bytea not null,
@@ -290,16 +291,21 @@ create table tollbook.lane_batch (
   content_hash bytea not null,
   answer json not null,
   at timestamp with time zone not null,
-  constraint lane_batch_pkey PRIMARY KEY (sender_hash)
-) with (fillfactor=50);
+  constraint lane_batch_pkey PRIMARY KEY (sender_hash, batch_no)
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000);
 
 create table tollbook.lane_counter (
   lane_id smallint not null,
   type text not null,
+  batch bigint not null,
   count bigint not null,
-  constraint lane_counter_lane_id_fkey FOREIGN KEY (lane_id) REFERENCES tollbook.lane(lane_id),
-  constraint lane_counter_pkey PRIMARY KEY (lane_id, type)
-) with (fillfactor=10);
+  constraint lane_counter_pkey PRIMARY KEY (lane_id, type, batch)
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000);
+
+create table tollbook.lane_lock (
+  lane_id smallint not null,
+  constraint lane_lock_pkey PRIMARY KEY (lane_id)
+);
 
 create table tollbook.ledger_cursor (
   name text collate "C" not null,
@@ -346,7 +352,7 @@ create table tollbook.log_tree (
   lane_id smallint not null,
   size bigint not null,
   edge bytea not null,
-  constraint log_tree_lane_id_fkey FOREIGN KEY (lane_id) REFERENCES tollbook.lane(lane_id),
+  constraint log_tree_lane_id_fkey FOREIGN KEY (lane_id) REFERENCES tollbook.lane_lock(lane_id),
   constraint log_tree_pkey PRIMARY KEY (lane_id)
 );
 
@@ -507,7 +513,7 @@ create function tollbook.activate_projection(p_generation integer) returns integ
 create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first bigint, p_hashes bytea) returns void language plpgsql volatile; -- af904ec54367e5ac
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 638531fd786f650c
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
-create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 7362cfa5a0713b22
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 14d7b2d21df1a388
 create function tollbook.apply_credit(p_generation integer, p_from bigint, p_to bigint, p_accounts json) returns boolean language plpgsql volatile security definer; -- c36f11f9463c06eb
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json) returns boolean language plpgsql volatile security definer; -- bd3844a788200be4
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
@@ -528,9 +534,9 @@ create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment 
 create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs integer) returns SETOF timestamp with time zone language sql volatile security definer; -- d7caa6dfa98bcbbd
 create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation integer, p_from bigint, p_size bigint, p_root bytea, p_note text) returns boolean language plpgsql volatile security definer; -- 56b3836fdc84c25a
 create function tollbook.grow_tree(p_lane smallint, p_from bigint, p_size bigint, p_edge bytea) returns bytea language plpgsql volatile; -- d6256804e8468673
-create function tollbook.halt_ledger(p_reason text, p_known_seq bigint, p_found_seq bigint) returns void language sql volatile security definer; -- e4adf2f7640173cd
+create function tollbook.halt_ledger(p_reason text, p_known_seq bigint, p_found_seq bigint) returns void language sql volatile security definer; -- fb2ae030b369e28d
 create function tollbook.heartbeat(p_process uuid, p_gap_secs double precision) returns void language sql volatile security definer; -- 6fa32d39470d0465
-create function tollbook.is_halted() returns boolean language sql stable security definer; -- 78f771d5fa7132b3
+create function tollbook.is_halted() returns boolean language sql stable security definer; -- 98eb8d5221fab1ec
 create function tollbook.is_head_needed(p_origin text, p_size bigint, p_at timestamp with time zone) returns boolean language sql volatile; -- e64a892ce05bd1b6
 create function tollbook.is_process_silent(p_process uuid, p_by uuid, p_silent_secs double precision) returns boolean language sql volatile; -- dd6b44b5c27f8f6e
 create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, symbol text, caller text, payment text, lease_until timestamp with time zone, content_type text, body bytea) language sql volatile security definer; -- ce214cd462830bc9
@@ -554,7 +560,7 @@ create function tollbook.put_bodies(p_bodies json) returns void language sql vol
 create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 68b8dcb8556c3721
 create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 390bc394343197a8
 create function tollbook.rate_retry_ms(p_recent bigint[], p_per_minute integer, p_now_ms bigint) returns bigint language sql immutable; -- 2367230e30befd81
-create function tollbook.reach_standby() returns void language sql volatile security definer; -- ae4f58c0a7877cf7
+create function tollbook.reach_standby() returns void language sql volatile security definer; -- 67e21aeb2356135e
 create function tollbook.record_anchor(p_origin text, p_name text, p_size bigint) returns void language sql volatile security definer; -- 897445d5e42039f0
 create function tollbook.record_reconciliation(p_report text) returns bigint language plpgsql volatile security definer; -- a1edc2376a4ee182
 create function tollbook.refuse_change() returns trigger language plpgsql volatile; -- 0fd214a1ddf4d34e
@@ -655,6 +661,7 @@ grant select on table tollbook.job_day to tollbook_writer;
 grant select on table tollbook.lane to tollbook_writer;
 grant select on table tollbook.lane_batch to tollbook_writer;
 grant select on table tollbook.lane_counter to tollbook_writer;
+grant select on table tollbook.lane_lock to tollbook_writer;
 grant select on table tollbook.ledger_cursor to tollbook_writer;
 grant select on table tollbook.log_anchor to tollbook_writer;
 grant select on table tollbook.log_anchored_head to tollbook_writer;

@@ -5,7 +5,7 @@ create or replace function tollbook.append(p_lane smallint, p_flusher uuid, p_ba
   p_acknowledged bigint, p_commands json) returns json
 language plpgsql security definer set search_path = tollbook, pg_temp
 -- always the same plan of index look-ups, also when it was made for empty tables or from wrong row estimates
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 declare
   head lane;
@@ -20,13 +20,15 @@ declare
   is_recovery boolean;
   answer json;
 begin
-  select * into head from lane where lane_id = p_lane for update;
+  perform from lane_lock where lane_id = p_lane for update;
   if not found then raise exception 'no lane %', p_lane using errcode = 'no_data_found'; end if;
+  select * into strict head from lane where lane_id = p_lane order by batch desc limit 1;
 
   -- the flusher's id is a secret that no table shows: with it, another process could answer a batch that was never recorded
   sender := sha256(uuid_send(p_flusher));
   content := sha256(convert_to(p_commands::text, 'UTF8'));
-  select * into previous from lane_batch where lane_batch.sender_hash = sender;
+  select * into previous from lane_batch where lane_batch.sender_hash = sender
+    order by batch_no desc limit 1;
   if previous.batch_no = p_batch_no and previous.content_hash = content then return previous.answer; end if;
   -- A halt is an answer and no error: it reaches the sender only after its commit, for which a primary that was cut off waits
   -- in vain. Such a server lacks what the new primary has acknowledged.
@@ -168,17 +170,28 @@ begin
       || ',"stream":"' || stream || '","type":"' || type || '","version":' || version || '}', 'UTF8')
     from line order by seq
   ),
+  counted_before as materialized (
+    select added.type, added.n, coalesce(before.count, 0) as count, before.place from (
+      select type, sum(n)::bigint as n from (
+        select type, 1 as n from line
+        union all
+        -- an event that sums refusals counts each as an event of its type
+        select summed.key, summed.value::bigint
+        from line cross join lateral json_each_text(line.data->'counts') summed
+        where line.type = 'refusals_counted'
+      ) each_event group by type
+    ) added left join lateral (
+      select counter.count, counter.ctid as place from lane_counter counter
+      where counter.lane_id = p_lane and counter.type = added.type order by counter.batch desc limit 1
+    ) before on true
+  ),
   counted as (
-    insert into lane_counter (lane_id, type, count)
-    select p_lane, type, sum(n) from (
-      select type, 1 as n from line
-      union all
-      -- an event that sums refusals counts each as an event of its type
-      select summed.key, summed.value::bigint
-      from line cross join lateral json_each_text(line.data->'counts') summed
-      where line.type = 'refusals_counted'
-    ) added group by type
-    on conflict (lane_id, type) do update set count = lane_counter.count + excluded.count
+    insert into lane_counter (lane_id, type, batch, count)
+    select p_lane, type, head.batch + 1, count + n from counted_before
+  ),
+  uncounted as (
+    -- by its place: a search of the index would pass all that were deleted before
+    delete from lane_counter using counted_before before where lane_counter.ctid = before.place
   ),
   claimed as (
     insert into claim (kind, owner, scope, key, binding, stream)
@@ -225,19 +238,17 @@ begin
     where decided.outcome = 'ok' and decided.op in ('complete', 'remove') and call.call_id = decided.call_id
   ),
   advanced as (
-    update lane set
-      seq = head.seq + (select count(*) from line),
-      at = stamp,
-      open_calls = head.open_calls + (
-        select count(*) filter (where op in ('add', 'requeue') or op = 'release' and call_status = 'watched')
-          - count(*) filter (where op in ('complete', 'watch', 'dead_letter') or op = 'remove' and call_status = 'pending')
-        from decided where outcome = 'ok'),
-      unsettled_calls = head.unsettled_calls + (
-        select count(*) filter (where op in ('add', 'suspend'))
-          - count(*) filter (where op in ('release', 'watch', 'remove') and call_status = 'pending')
-        from decided where outcome = 'ok')
-    where lane_id = p_lane
+    insert into lane (lane_id, batch, seq, at, open_calls, unsettled_calls)
+    select p_lane, head.batch + 1, head.seq + (select count(*) from line), stamp,
+      head.open_calls + count(*) filter (where op in ('add', 'requeue') or op = 'release' and call_status = 'watched')
+        - count(*) filter (where op in ('complete', 'watch', 'dead_letter') or op = 'remove' and call_status = 'pending'),
+      head.unsettled_calls + count(*) filter (where op in ('add', 'suspend'))
+        - count(*) filter (where op in ('release', 'watch', 'remove') and call_status = 'pending')
+    from decided where outcome = 'ok'
     returning seq, open_calls, unsettled_calls
+  ),
+  replaced as (
+    delete from lane where lane_id = p_lane and batch = head.batch
   )
   select json_build_object(
     'at', stamp_text,
@@ -260,9 +271,8 @@ begin
       left join added on added.stream = decided.stream and decided.op = 'add'), '[]')
   ) into answer;
 
-  insert into lane_batch (sender_hash, batch_no, content_hash, answer, at) values (sender, p_batch_no, content, answer, moment)
-  on conflict (sender_hash) do update
-    set batch_no = excluded.batch_no, content_hash = excluded.content_hash, answer = excluded.answer, at = excluded.at;
+  insert into lane_batch (sender_hash, batch_no, content_hash, answer, at) values (sender, p_batch_no, content, answer, moment);
+  delete from lane_batch where sender_hash = sender and batch_no = previous.batch_no;
   return answer;
 end $$;
 

@@ -143,6 +143,7 @@ export const ledgerTables = {
   },
   'tollbook.lane': {
     lane_id: smallint,
+    batch: bigint,
     seq: bigint,
     at: timestamp,
     open_calls: bigint,
@@ -159,7 +160,8 @@ export const ledgerTables = {
     answer: json,
     at: timestamp,
   },
-  'tollbook.lane_counter': { lane_id: smallint, type: text, count: bigint },
+  'tollbook.lane_counter': { lane_id: smallint, type: text, batch: bigint, count: bigint },
+  'tollbook.lane_lock': { lane_id: smallint },
   'tollbook.ledger_cursor': { name: text, seq: bigint },
   'tollbook.log_anchor': { origin: text, name: text, size: bigint, due_at: timestamp },
   'tollbook.log_anchored_head': { origin: text, size: bigint },
