@@ -88,6 +88,8 @@ function progressLine(
   const strikes = [...schedule.strikes, ...schedule.databaseFaults].map((one) =>
     'step' in one ? `${one.what} ${one.step}#${one.nth}` : `${one.what} at ${one.atMs} ms`,
   );
+  if (schedule.turnover) strikes.push(schedule.turnover.kind);
+  if (schedule.isSiege) strikes.push('siege');
   const verdict = violations.length === 0 ? 'sound' : `${violations.length} VIOLATIONS`;
   return (
     `run ${String(run + 1).padStart(2)}/${runs}  ${processes} gateway${processes > 1 ? 's' : ' '}  ${(ms / 1_000).toFixed(1)} s  ` +

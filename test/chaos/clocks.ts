@@ -14,11 +14,11 @@ export interface Clocks {
   fileOf(index: number): string;
 }
 
-export function createClocks(url: string, fileOf: Clocks['fileOf']): Clocks {
+export function createClocks(url: () => string, fileOf: Clocks['fileOf']): Clocks {
   return {
     fileOf,
     async setDatabase(aheadSecs) {
-      const owner = new pg.Client(url);
+      const owner = new pg.Client(url());
       owner.on('error', () => {});
       try {
         await owner.connect();

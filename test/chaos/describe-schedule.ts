@@ -5,6 +5,7 @@ export function describeSchedule({
   strikes,
   databaseFaults,
   outages,
+  turnover,
   clockSteps,
   configs,
   scenarios,
@@ -13,6 +14,9 @@ export function describeSchedule({
     ...strikes.map(({ what, step, nth, ms }) => `${what} ${step}#${nth} (${ms} ms)`),
     ...databaseFaults.map(({ what, atMs }) => `${what} at ${atMs} ms`),
     ...outages.map(({ atMs, forMs }) => `no answer of the chain's node from ${atMs} ms for ${forMs} ms`),
+    ...(turnover
+      ? [`${turnover.kind}: backup at ${turnover.atMs} ms, ${turnover.forMs} ms later the other server`]
+      : []),
     ...clockSteps.map(
       ({ atMs, forMs, bySecs, of }) =>
         `the clock of ${of === 'database' ? of : `gateway ${of + 1}`} is wrong by ${bySecs} s at ${atMs} ms for ${forMs} ms`,

@@ -7,6 +7,8 @@ import {
   type ScheduleOptions,
   siegeEvery,
   type Strike,
+  type Turnover,
+  turnoverEvery,
 } from './schedule.ts';
 import { gatewaySteps, type Step } from './steps.ts';
 
@@ -22,6 +24,17 @@ export function makeConfigs(random: Random, { processes }: ScheduleOptions): Con
     };
     return isUsual ? usualConfig : variant;
   });
+}
+
+const turnovers = ['synchronous_failover', 'asynchronous_failover', 'restore'] as const;
+
+export function makeTurnover(random: Random, { run, loadMs }: ScheduleOptions): Turnover | undefined {
+  if (run % turnoverEvery !== turnoverEvery - 3) return undefined;
+  return {
+    kind: random.pick(turnovers),
+    atMs: random.between(loadMs >> 2, loadMs >> 1),
+    forMs: random.between(loadMs >> 2, loadMs >> 1),
+  };
 }
 
 export function makeClockSteps(random: Random, { processes, loadMs }: ScheduleOptions): ClockStep[] {

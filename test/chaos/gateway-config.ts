@@ -10,6 +10,8 @@ export interface GatewayConfigValues {
   readonly registry: Address;
   readonly payTo: Address;
   readonly variant: ConfigVariant;
+  /** Where the log is anchored; undefined for a gateway without a log. */
+  readonly logFolder: string | undefined;
 }
 
 /** What may differ between two gateways of one ledger. */
@@ -42,6 +44,18 @@ decimals = 6
 pay_to = "${payTo}"
 eip712_name = "${name}"
 eip712_version = "2"
+`;
+
+const log = (folder: string): string => `
+[log]
+origin = "chaos.example/log"
+key_env = "CHAOS_LOG_KEY"
+seal_every_ms = 20
+
+[[log.anchors]]
+kind = "folder"
+folder = "${folder}"
+every_ms = 20
 `;
 
 /** A configuration with short time-outs, so that settlements become unknown within seconds. */
@@ -101,5 +115,5 @@ invocation_mode = "restricted_paid"
 auth_mode = "delegated_caller_signature"
 net_rpc_url = "${rpcUrl}"
 net_contract = "${values.registry}"
-`;
+${values.logFolder === undefined ? '' : log(values.logFolder)}`;
 }

@@ -13,6 +13,9 @@ export interface GatewaySlot {
   thaw(): void;
   /** Resolves when a gateway listens. */
   untilUp(): Promise<void>;
+  /** Ends the gateway; nothing is started until `resume`. */
+  pause(): Promise<void>;
+  resume(): void;
   stop(): Promise<void>;
   /** What ended without having been killed, with its last words. */
   readonly faults: readonly string[];
@@ -34,6 +37,8 @@ export interface GatewaySlotOptions {
 
 const clockShift = path.join(import.meta.dirname, 'clock-shift.mjs');
 export const runnerToken = 'a-runner-token-of-the-chaos';
+/** The seed of the log's signing key, in hex. */
+export const logKey = '2a'.repeat(32);
 
 export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
   const faults: string[] = [];
@@ -42,6 +47,7 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
   let isUp = false;
   let isKilled = false;
   let isStopping = false;
+  let isPaused = false;
   let thawing: NodeJS.Timeout | undefined;
 
   const runOnce = async (): Promise<void> => {
@@ -60,6 +66,7 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
         DATABASE_URL: options.databaseUrl,
         CHAOS_RUNNER_TOKEN: runnerToken,
         ...(options.clockFile === undefined ? {} : { CHAOS_CLOCK_FILE: options.clockFile }),
+        CHAOS_LOG_KEY: logKey,
       },
     });
     child = started;
@@ -79,7 +86,7 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
 
   const run = async (): Promise<void> => {
     while (!isStopping) {
-      await runOnce();
+      if (!isPaused) await runOnce();
       if (!isStopping) await sleep(100);
     }
   };
@@ -109,6 +116,13 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
     async untilUp() {
       while (!isUp) await sleep(20);
     },
+    async pause() {
+      isPaused = true;
+      isKilled = true;
+      child?.signal('SIGKILL');
+      while (child) await sleep(20);
+    },
+    resume: () => void (isPaused = false),
     async stop() {
       isStopping = true;
       clearTimeout(thawing);

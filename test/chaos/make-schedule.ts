@@ -1,4 +1,11 @@
-import { makeClockSteps, makeConfigs, makeDatabaseFaults, makeOutages, makeStrikes } from './draw-faults.ts';
+import {
+  makeClockSteps,
+  makeConfigs,
+  makeDatabaseFaults,
+  makeOutages,
+  makeStrikes,
+  makeTurnover,
+} from './draw-faults.ts';
 import { makeScenario, makeSiegeScenario } from './draw-scenarios.ts';
 import { siegeConfig } from './gateway-config.ts';
 import type { Random } from './random.ts';
@@ -6,20 +13,43 @@ import { siegeEvery, type Schedule, type ScheduleOptions } from './schedule.ts';
 
 /** The schedule of a run: a function of the seed and the options alone. */
 export function makeSchedule(random: Random, options: ScheduleOptions): Schedule {
-  const { scenarioCount: scenarios, run } = options;
-  const isSiege = run % siegeEvery === siegeEvery - 1 && options.kind === undefined;
+  const { run, kind } = options;
+  const isSiege = run % siegeEvery === siegeEvery - 1 && kind === undefined;
+  return isSiege ? makeSiege(random, options) : makeUsual(random, options);
+}
+
+function makeUsual(random: Random, options: ScheduleOptions): Schedule {
+  const turnover = makeTurnover(random.fork('turnover'), options);
+  const loses = turnover !== undefined && turnover.kind !== 'synchronous_failover';
+  const strikes = makeStrikes(random.fork('strikes'), options);
   return {
-    strikes: isSiege ? [] : makeStrikes(random.fork('strikes'), options),
-    databaseFaults: isSiege ? [] : makeDatabaseFaults(random.fork('mishaps'), options),
-    outages: makeOutages(random.fork('outages'), options, isSiege),
-    clockSteps: isSiege ? [] : makeClockSteps(random.fork('clocks'), options),
-    configs: isSiege
-      ? Array.from({ length: options.processes }, () => siegeConfig)
-      : makeConfigs(random.fork('configs'), options),
-    scenarios: Array.from({ length: scenarios }, (_, index) => {
-      const draws = random.fork(`visit ${index}`);
-      return isSiege ? makeSiegeScenario(draws, index, options) : makeScenario(draws, index, options);
-    }),
-    isSiege,
+    // a gateway that is killed forgets which events were acknowledged
+    strikes: loses ? strikes.filter(({ what }) => what !== 'kill_gateway') : strikes,
+    databaseFaults: turnover ? [] : makeDatabaseFaults(random.fork('mishaps'), options),
+    outages: makeOutages(random.fork('outages'), options, false),
+    turnover,
+    clockSteps: turnover ? [] : makeClockSteps(random.fork('clocks'), options),
+    configs: makeConfigs(random.fork('configs'), options),
+    scenarios: makeEach(random, options, makeScenario),
+    isSiege: false,
   };
+}
+
+function makeSiege(random: Random, options: ScheduleOptions): Schedule {
+  return {
+    strikes: [],
+    databaseFaults: [],
+    outages: makeOutages(random.fork('outages'), options, true),
+    turnover: undefined,
+    clockSteps: [],
+    configs: Array.from({ length: options.processes }, () => siegeConfig),
+    scenarios: makeEach(random, options, makeSiegeScenario),
+    isSiege: true,
+  };
+}
+
+function makeEach(random: Random, options: ScheduleOptions, make: typeof makeScenario) {
+  return Array.from({ length: options.scenarioCount }, (_, index) =>
+    make(random.fork(`visit ${index}`), index, options),
+  );
 }

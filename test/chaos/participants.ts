@@ -30,6 +30,10 @@ export interface Participants {
   readonly runners: readonly RunnerSlot[];
   /** The number of gateway requests and messages in flight in all proxies. */
   readonly pending: () => number;
+  readonly configFiles: readonly string[];
+  /** Gateways have no connection to the database until it is opened again. */
+  blockDatabase(): void;
+  openDatabase(): void;
   stop(): Promise<void>;
 }
 
@@ -42,18 +46,19 @@ export interface ParticipantsOptions {
   readonly ambushes: Ambushes;
   readonly database: string;
   readonly payTo: Address;
-  readonly schedule: Pick<Schedule, 'configs'>;
+  readonly schedule: Pick<Schedule, 'configs' | 'turnover'>;
   readonly clocks: Pick<Clocks, 'fileOf'>;
 }
 
 export async function startParticipants(parts: ParticipantsOptions): Promise<Participants> {
   const { faults, schedule } = parts;
-  const proxies: (HttpProxy | PostgresProxy)[] = [];
+  const proxies: HttpProxy[] = [];
+  const wires: PostgresProxy[] = [];
   const pushPort = await freePort();
   const pusher = createRunnerSlot(['push', String(pushPort), runnerToken]);
   const gateways = await Promise.all(
     schedule.configs.map((variant, index) =>
-      startGatewayWithProxies(parts, variant, index, pushPort, pusher, proxies),
+      startGatewayWithProxies(parts, variant, index, pushPort, pusher, { proxies, wires }),
     ),
   );
   let turn = 0;
@@ -63,12 +68,23 @@ export async function startParticipants(parts: ParticipantsOptions): Promise<Par
   return {
     gateways,
     runners: [pusher, poller],
-    pending: () => proxies.reduce((sum, proxy) => sum + proxy.pending(), 0),
+    pending: () => [...proxies, ...wires].reduce((sum, proxy) => sum + proxy.pending(), 0),
+    configFiles: gateways.map((_, index) => configFileOf(parts, index)),
+    blockDatabase() {
+      for (const wire of wires) wire.block();
+    },
+    openDatabase() {
+      for (const wire of wires) wire.open();
+    },
     async stop() {
       await Promise.all([...gateways, pusher, poller].map((slot) => slot.stop()));
-      await Promise.all([...proxies, leaseProxy].map((proxy) => proxy.close()));
+      await Promise.all([...proxies, ...wires, leaseProxy].map((proxy) => proxy.close()));
     },
   };
+}
+
+function configFileOf({ environment, database }: ParticipantsOptions, index: number): string {
+  return path.join(environment.dir, `${database}-${index + 1}.toml`);
 }
 
 /** One gateway with proxies of its own, so that each exchange belongs to a known gateway. */
@@ -78,7 +94,7 @@ async function startGatewayWithProxies(
   index: number,
   pushPort: number,
   pusher: RunnerSlot,
-  proxies: (HttpProxy | PostgresProxy)[],
+  { proxies, wires }: { proxies: HttpProxy[]; wires: PostgresProxy[] },
 ): Promise<GatewaySlot> {
   const { environment, faults, freezer, ambushes, records, database, payTo } = parts;
   const name = String(index + 1);
@@ -92,13 +108,18 @@ async function startGatewayWithProxies(
   const wire = await startPostgresProxy(environment.postgres.socketPath, (message) =>
     injectWireFaults({ ...peer, slot, freezer, ambushes, records })(message),
   );
-  proxies.push(facilitator, rpc, push, wire);
+  proxies.push(facilitator, rpc, push);
+  wires.push(wire);
   const port = await freePort();
-  const configFile = path.join(environment.dir, `${database}-${name}.toml`);
+  const configFile = configFileOf(parts, index);
   const [token, secondToken] = environment.tokens;
   const { registry } = environment;
+  const logFolder = parts.schedule.turnover && path.join(environment.dir, `${database}-log`);
   const urls = { facilitatorUrl: facilitator.url, rpcUrl: rpc.url, pushUrl: push.url };
-  writeFileSync(configFile, gatewayConfig({ port, ...urls, token, secondToken, registry, payTo, variant }));
+  writeFileSync(
+    configFile,
+    gatewayConfig({ port, ...urls, token, secondToken, registry, payTo, variant, logFolder }),
+  );
   const slot: GatewaySlot = createGatewaySlot({
     name,
     url: `http://127.0.0.1:${port}`,

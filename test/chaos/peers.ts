@@ -85,6 +85,7 @@ export function startFacilitatorProxy(
   const behave = async (exchange: Exchange, forward: Forward, place: 'verify' | 'settle'): Promise<Reply> => {
     const call = settleCall.parse(JSON.parse(exchange.body.toString('utf8')));
     const { from, nonce } = call.paymentPayload.payload.authorization;
+    if (place === 'settle') records.settles.set(nonce, Date.now());
     if (await strike(`before_${place}`)) return 'cut';
     await frontRunner.run(nonce, `before_${place}`);
     const { signature } = call.paymentPayload.payload;

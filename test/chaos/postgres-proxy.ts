@@ -30,6 +30,9 @@ export interface PostgresProxy {
   readonly port: number;
   /** Messages that are being dealt with. */
   readonly pending: () => number;
+  /** Cuts all connections, and new ones until it is opened again. */
+  block(): void;
+  open(): void;
   close(): Promise<void>;
 }
 
@@ -39,10 +42,12 @@ export type Behave = (message: Message) => Promise<void>;
  * A proxy between a gateway and PostgreSQL that parses just enough of the protocol to see which events are appended.
  * What a client has sent arrives even if that client is gone by then.
  */
-export async function startPostgresProxy(socketPath: string, behave: Behave): Promise<PostgresProxy> {
+export async function startPostgresProxy(socketPath: () => string, behave: Behave): Promise<PostgresProxy> {
   const wires = new Set<Wire>();
+  let isBlocked = false;
   const server = net.createServer((client) => {
-    const wire = new Wire(client, net.connect(socketPath), behave, () => wires.delete(wire));
+    if (isBlocked) return void client.destroy();
+    const wire = new Wire(client, net.connect(socketPath()), behave, () => wires.delete(wire));
     wires.add(wire);
   });
   server.listen(0, '127.0.0.1');
@@ -50,6 +55,11 @@ export async function startPostgresProxy(socketPath: string, behave: Behave): Pr
   return {
     port: boundPort(server),
     pending: () => [...wires].filter(({ busy }) => busy).length,
+    block() {
+      isBlocked = true;
+      for (const wire of wires) wire.cut();
+    },
+    open: () => void (isBlocked = false),
     async close() {
       for (const wire of wires) wire.cut();
       server.close();

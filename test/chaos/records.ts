@@ -42,6 +42,8 @@ export interface Records {
   readonly lies: Set<string>;
   /** Payments that a facilitator reported as valid at least once. */
   readonly validated: Set<string>;
+  /** When the last settle request of a payment was sent, by its nonce and this machine's clock. */
+  readonly settles: Map<string, number>;
   /** When an append that starts the payment with this nonce was first sent, by this machine's clock. */
   readonly startSentAt: Map<string, number>;
   /** The last settling transaction that the facilitator reported, by `asset/payer`. */
@@ -64,6 +66,7 @@ export function createRecords(): Records {
     signed,
     lies,
     validated: new Set(),
+    settles: new Map(),
     startSentAt: new Map(),
     transactions: new Map(),
     landedLate: new Set(),

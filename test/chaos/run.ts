@@ -17,7 +17,9 @@ import { ageCall, hurryWatched, pullDueTimes, openCalls, waitUntilIdle } from '.
 import { createRandom } from './random.ts';
 import { makeSchedule } from './make-schedule.ts';
 import type { DatabaseFault, Schedule, ScheduleOptions } from './schedule.ts';
+import { recoverLedger } from './recovery.ts';
 import { runScenario } from './scenarios.ts';
+import { turnOver } from './turnovers.ts';
 import type { Environment } from './environment.ts';
 
 export interface RunOptions extends ScheduleOptions {
@@ -68,18 +70,24 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
   const faults = createFaultInjector(random.fork('faults'), schedule);
   const database = `run_${run}`;
   const payTo = lowerCase(privateKeyToAddress(random.fork('pay to').hex32()));
+  // another server may take over
+  const url = (): string => environment.postgres.url(database);
   const records = createRecords();
   const freezer = createFreezer();
   const frontRunner = createFrontRunner(environment.chain, faults);
   const ambushes = createAmbushes((nonce, isOver) =>
-    ageWhile(environment.postgres.url(database), nonce, () => isOver() || deadline.signal.aborted),
+    ageWhile(url, nonce, () => isOver() || deadline.signal.aborted),
   );
   const deadline = new AbortController();
+  const turnoverParts = {
+    postgres: environment.postgres,
+    database,
+    faults,
+    thaw: () => freezer.thaw(),
+  };
   const fromBlock = await createPublicClient({ transport: http(environment.chain.url) }).getBlockNumber();
   await environment.createDatabase(database);
-  const clocks = createClocks(environment.postgres.url(database), (index) =>
-    path.join(environment.dir, `${database}-${index + 1}.clock`),
-  );
+  const clocks = createClocks(url, (index) => path.join(environment.dir, `${database}-${index + 1}.clock`));
   const participants = await startParticipants({
     environment,
     faults,
@@ -95,8 +103,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
   try {
     await Promise.all(participants.gateways.map((gateway) => gateway.untilUp()));
     const urls = participants.gateways.map(({ url }) => url);
-    const isStarted = (signed: SignedOnce) =>
-      isInLedger(environment.postgres.url(database), signed, deadline.signal);
+    const isStarted = (signed: SignedOnce) => isInLedger(url, signed, deadline.signal);
     const scenarioParts = {
       urls,
       deadline: deadline.signal,
@@ -112,13 +119,21 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     ).finally(() => (isLoadOver = true));
     // a rejection is reported by the await below
     scenarios.catch(() => {});
-    await Promise.all([
+    const [loss] = await Promise.all([
+      schedule.turnover && turnOver({ ...turnoverParts, participants }, schedule.turnover),
       schedule.isSiege ? sleep(options.loadMs) : waitForLoad(faults, options),
       ...schedule.databaseFaults.map((databaseFault) =>
         restartDatabase(databaseFault, environment, freezer, faults),
       ),
       ...schedule.clockSteps.map((step) => stepClock(clocks, step, faults)),
     ]);
+    const found: Violation[] = [];
+    if (loss) {
+      await sleep(options.loadMs >> 1);
+      faults.end();
+      freezer.thaw();
+      found.push(...(await recoverLedger({ environment, database, participants, records, faults })));
+    }
     const left = await waitUntilSettled({
       environment,
       database,
@@ -132,7 +147,9 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     });
     deadline.abort();
     await scenarios;
-    const found = await checkRun({
+    const checked = await checkRun({
+      loss,
+      found,
       environment,
       database,
       participants,
@@ -145,12 +162,12 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     return {
       run,
       schedule,
-      violations: found.violations,
+      violations: checked.violations,
       counts: faults.counts,
       traceLines: faults.traceLines,
-      payments: countPayments(records, found),
+      payments: countPayments(records, checked),
       log: [...participants.gateways, ...participants.runners].map(({ log }) => log()).join('\n'),
-      ledger: found.ledger,
+      ledger: checked.ledger,
       clients: records.presentations.map((one) => JSON.stringify(one)),
       ms: performance.now() - startedAt,
     };
@@ -264,19 +281,19 @@ async function withOwner<T>(url: string, use: (owner: pg.Client) => Promise<T>):
 }
 
 /** Lets the call of a stalled payment age and be due, until it is settled again. Which gateway takes it is chance. */
-async function ageWhile(url: string, nonce: string, isOver: () => boolean): Promise<void> {
+async function ageWhile(url: () => string, nonce: string, isOver: () => boolean): Promise<void> {
   while (!isOver()) {
     // a database that is away is asked again
-    await withOwner(url, (owner) => ageCall(owner, nonce)).catch(() => {});
+    await withOwner(url(), (owner) => ageCall(owner, nonce)).catch(() => {});
     await sleep(ageEveryMs);
   }
 }
 
 /** Whether the payment's claim exists. Repeats the query while the database is down. */
-async function isInLedger(url: string, { nonce }: SignedOnce, deadline: AbortSignal): Promise<boolean> {
+async function isInLedger(url: () => string, { nonce }: SignedOnce, deadline: AbortSignal): Promise<boolean> {
   while (!deadline.aborted) {
     try {
-      return await withOwner(url, async (owner) => {
+      return await withOwner(url(), async (owner) => {
         const { rows } = await owner.query<{ is_started: boolean }>(
           `select exists (select from tollbook.claim where kind = 'payment' and key = $1) as is_started`,
           [nonce],

@@ -22,6 +22,15 @@ export interface Outage {
   readonly forMs: number;
 }
 
+/** Another database server takes over: a standby, or one from a backup. */
+export interface Turnover {
+  readonly kind: 'synchronous_failover' | 'asynchronous_failover' | 'restore';
+  /** When the backup is made. */
+  readonly atMs: number;
+  /** How long the first server goes on after that; what an asynchronous standby or a backup lacks. */
+  readonly forMs: number;
+}
+
 /** A clock that is wrong for some time. */
 export interface ClockStep {
   readonly atMs: number;
@@ -89,6 +98,7 @@ export interface Schedule {
   readonly strikes: readonly Strike[];
   readonly databaseFaults: readonly DatabaseFault[];
   readonly outages: readonly Outage[];
+  readonly turnover: Turnover | undefined;
   readonly clockSteps: readonly ClockStep[];
   /** The configuration of each gateway. */
   readonly configs: readonly ConfigVariant[];
@@ -99,6 +109,8 @@ export interface Schedule {
 
 /** One run in five is a siege. */
 export const siegeEvery = 5;
+/** In one run in five another database server takes over. */
+export const turnoverEvery = 5;
 
 /** The inputs of a schedule besides the seed. */
 export interface ScheduleOptions {

@@ -5,12 +5,14 @@ import { countByType, countersFrom } from '../../../src/domain/events/counters.t
 import { openDatabase, openPool } from '../../../src/store/database.ts';
 import { ledgerFaults } from '../../support/ledger-faults.ts';
 import type { Records } from '../records.ts';
+import type { Loss } from '../turnovers.ts';
 import type { Participants } from '../participants.ts';
 import type { Environment } from '../environment.ts';
 import { answerViolations, countExcused } from './answers.ts';
 import { salesViolations } from './sales.ts';
 import { moneyViolations } from './money.ts';
-import { recordedPayments } from './payments.ts';
+import { recordedPayments, recoveredPayments } from './payments.ts';
+import { withoutLost } from './lost.ts';
 import { readTransfers } from './transfers.ts';
 import { transitionViolations } from './transitions.ts';
 import type { Violation } from './violation.ts';
@@ -27,6 +29,9 @@ export interface CheckParts {
   readonly fromBlock: bigint;
   /** Work that was still open after the time-out. */
   readonly left: readonly string[];
+  /** What a failover or a restore lost, and what broke until the ledger was recovered. */
+  readonly loss: Loss | undefined;
+  readonly found: readonly Violation[];
   /** Scenarios whose payment must succeed at once. */
   readonly mustSell: readonly string[];
 }
@@ -54,11 +59,18 @@ export async function checkRun(parts: CheckParts): Promise<Checked> {
     parts.fromBlock,
   );
   const payments = recordedPayments(events);
-  const facts = { records, transfers, payments, events };
-  const runs = participants.runners.flatMap((runner) => runner.runs);
+  const recovered = recoveredPayments(events);
+  const known = {
+    records,
+    runs: participants.runners.flatMap((runner) => runner.runs),
+  };
+  const seen = parts.loss ? withoutLost(known, parts.loss, payments) : known;
+  const { runs } = seen;
+  const facts = { records: seen.records, transfers, payments, events };
   const deaths = participants.gateways.flatMap((gateway) => gateway.faults);
   const violations = [
-    ...moneyViolations(transfers, payments, records),
+    ...parts.found,
+    ...moneyViolations(transfers, payments, records, recovered),
     ...answerViolations(facts),
     ...salesViolations(records, parts.mustSell),
     ...workViolations(payments, events, runs),

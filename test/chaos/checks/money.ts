@@ -8,15 +8,21 @@ export function* moneyViolations(
   transfers: readonly Landed[],
   payments: ReadonlyMap<string, RecordedPayment>,
   records: Records,
+  recovered: ReadonlySet<string>,
 ): Generator<Violation> {
   const landed = new Map(transfers.map((transfer) => [transfer.key, transfer]));
   for (const { key, transaction } of transfers) {
     const calls = payments.get(key)?.calls ?? [];
     const words = `${key}, paid in ${transaction}`;
-    if (calls.length === 0) {
+    if (calls.length === 0 && !recovered.has(key)) {
       const isStarted = payments.has(key) ? 'was started' : 'was never started';
       yield { kind: 'transfer_without_call', words: `${words}: no call; the payment ${isStarted}` };
     }
+    if (calls.length > 0 && recovered.has(key))
+      yield {
+        kind: 'two_calls_for_one_transfer',
+        words: `${words}: call ${calls.join(', ')}, and a refund is due`,
+      };
     if (calls.length > 1) {
       yield { kind: 'two_calls_for_one_transfer', words: `${words}: calls ${calls.join(', ')}` };
     }

@@ -66,3 +66,8 @@ export function recordedPayments(events: readonly RecordedEvent[]): Map<string, 
   }
   return payments;
 }
+
+/** Payments of lost events that the operator's recovery found on the chain: a refund is due for each. */
+export function recoveredPayments(events: readonly RecordedEvent[]): Set<string> {
+  return new Set(events.flatMap(({ type, data }) => (type === 'payment_recovered' ? keyOf(data) : [])));
+}

@@ -78,8 +78,8 @@ function* requestFaults(stream: string, streamEvents: readonly RecordedEvent[]):
 function* quoteFaults(streamEvents: readonly RecordedEvent[]): Generator<string> {
   const payments = new Map<string, Payment>();
   for (const event of streamEvents) {
-    if ((event.type === 'quote_issued') !== (event.version === 1))
-      yield `${event.type} at version ${event.version}`;
+    const isFirst = event.type === 'quote_issued' || event.type === 'payment_recovered';
+    if (isFirst !== (event.version === 1)) yield `${event.type} at version ${event.version}`;
     yield* moneyFaults(payments, event);
     yield* callFaults([...payments.values()], event);
   }

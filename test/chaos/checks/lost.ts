@@ -1,0 +1,34 @@
+import type { Records } from '../records.ts';
+import type { RunnerRun } from '../runner-slot.ts';
+import type { Loss } from '../turnovers.ts';
+import { type RecordedPayment, recordedPayments } from './payments.ts';
+
+interface Seen {
+  readonly records: Records;
+  readonly runs: readonly RunnerRun[];
+}
+
+/**
+ * Leaves out what happened to payments of lost events: their clients may have got any answer, and their calls may have been
+ * delivered. What remains to be checked about them is that the ledger has a call or a refund for each transfer.
+ */
+export function withoutLost(
+  { records, runs }: Seen,
+  { events }: Loss,
+  payments: ReadonlyMap<string, RecordedPayment>,
+): Seen {
+  const lostStreams = new Set(events.map(({ stream }) => stream));
+  const lostKeys = new Set(recordedPayments(events).keys());
+  const keptCalls = new Set(
+    [...payments.values()].flatMap(({ stream, calls }) => calls.map((id) => `${stream}/${id}`)),
+  );
+  const presentations = records.presentations.filter(
+    ({ signed }) => !lostKeys.has(signed.key) && !lostStreams.has(payments.get(signed.key)?.stream ?? ''),
+  );
+  return {
+    records: { ...records, presentations },
+    runs: runs.filter(
+      ({ quoteDigest, callId }) => !lostStreams.has(quoteDigest) || keptCalls.has(`${quoteDigest}/${callId}`),
+    ),
+  };
+}

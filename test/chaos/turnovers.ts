@@ -1,0 +1,79 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { RecordedEvent } from '../../src/domain/events/event.ts';
+import { openDatabase, openPool } from '../../src/store/database.ts';
+import { allEvents } from '../support/ledger-faults.ts';
+import type { FaultInjector } from './fault-injector.ts';
+import type { Participants } from './participants.ts';
+import type { PostgresServer } from './postgres-server.ts';
+import type { Turnover } from './schedule.ts';
+
+/** Events that a turnover lost, and the last one that it kept. */
+export interface Loss {
+  readonly keptSeq: number;
+  readonly events: readonly RecordedEvent[];
+}
+
+export interface TurnoverParts {
+  readonly postgres: PostgresServer;
+  readonly database: string;
+  readonly participants: Pick<Participants, 'blockDatabase' | 'openDatabase'>;
+  readonly faults: FaultInjector;
+  /** Resumes what is suspended on the server that ends. */
+  readonly thaw: () => void;
+}
+
+/** Another database server takes over while gateways are running. Returns what it lacks, if anything. */
+export async function turnOver(parts: TurnoverParts, turnover: Turnover): Promise<Loss | undefined> {
+  const { postgres, faults } = parts;
+  const { kind, atMs, forMs } = turnover;
+  await sleep(atMs);
+  const backup = await postgres.backUp();
+  switch (kind) {
+    case 'synchronous_failover': {
+      const standby = await postgres.follow(backup, 'synchronous');
+      await sleep(forMs);
+      faults.count(kind);
+      parts.thaw();
+      await postgres.replaceBy(standby);
+      return undefined;
+    }
+    case 'asynchronous_failover': {
+      const standby = await postgres.follow(backup, 'asynchronous');
+      await standby.disconnect();
+      await sleep(forMs);
+      return replaceLossily(parts, kind, () => postgres.replaceBy(standby));
+    }
+    case 'restore':
+      await sleep(forMs);
+      return replaceLossily(parts, kind, () => postgres.replaceBy(backup));
+  }
+}
+
+/** While gateways have no connection, so that the lost events are exactly known. */
+async function replaceLossily(
+  { postgres, database, participants, faults, thaw }: TurnoverParts,
+  kind: string,
+  replace: () => Promise<void>,
+): Promise<Loss | undefined> {
+  thaw();
+  participants.blockDatabase();
+  // a statement that had arrived already is committed or rolled back soon
+  await sleep(200);
+  const before = await readAll(postgres.url(database));
+  await replace();
+  const after = await readAll(postgres.url(database));
+  const { length: keptSeq } = after;
+  const events = before.slice(keptSeq);
+  faults.count(kind, `events 1 to ${keptSeq} are kept, ${events.length} are lost`);
+  participants.openDatabase();
+  return events.length > 0 ? { keptSeq, events } : undefined;
+}
+
+async function readAll(url: string): Promise<RecordedEvent[]> {
+  const pool = openPool({ url, maxConnections: 1 });
+  try {
+    return await allEvents(openDatabase(pool));
+  } finally {
+    await pool.end();
+  }
+}
