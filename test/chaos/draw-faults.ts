@@ -19,7 +19,7 @@ export function makeConfigs(random: Random, { processes }: ScheduleOptions): Con
     const variant: ConfigVariant = {
       ...usualConfig,
       markupBps: random.pick([0, 200, 5_000]),
-      quoteTtlSecs: random.pick([3, 20, 300]),
+      quoteTtlSecs: random.pick([10, 30, 300]),
       confirm: random.pick(['before', 'before', 'after', 'never'] as const),
     };
     return isUsual ? usualConfig : variant;

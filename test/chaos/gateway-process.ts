@@ -11,7 +11,7 @@ export interface GatewaySlot {
   /** SIGSTOP, and SIGCONT after `ms`, or at once by `thaw`. */
   freeze(ms: number): void;
   thaw(): void;
-  /** Resolves when a gateway listens. */
+  /** Resolves when a gateway listens. Throws with its log if none does. */
   untilUp(): Promise<void>;
   /** Ends the gateway; nothing is started until `resume`. */
   pause(): Promise<void>;
@@ -35,6 +35,8 @@ export interface GatewaySlotOptions {
   readonly isExcused: () => boolean;
 }
 
+/** Far more than a start takes on a busy machine. */
+const longestStartMs = 90_000;
 const clockShift = path.join(import.meta.dirname, 'clock-shift.mjs');
 export const runnerToken = 'a-runner-token-of-the-chaos';
 /** The seed of the log's signing key, in hex. */
@@ -114,7 +116,12 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
     },
     thaw,
     async untilUp() {
-      while (!isUp) await sleep(20);
+      const deadline = performance.now() + longestStartMs;
+      while (!isUp) {
+        if (performance.now() > deadline)
+          throw new Error(`gateway ${options.name} did not start: ${lastLines(logs + (child?.log() ?? ''))}`);
+        await sleep(20);
+      }
     },
     async pause() {
       isPaused = true;
