@@ -12,15 +12,17 @@ import {
 } from './schedule.ts';
 import { gatewaySteps, type Step } from './steps.ts';
 
-/** One half of the runs have the usual configuration, the others one of its own for each gateway. */
+/** Some runs have the usual configuration, the others one of its own for each gateway. */
 export function makeConfigs(random: Random, { processes }: ScheduleOptions): ConfigVariant[] {
-  const isUsual = random.chance(0.5);
+  const isUsual = random.chance(0.4);
+  const isRequired = random.chance(0.25);
   return Array.from({ length: processes }, () => {
     const variant: ConfigVariant = {
       ...usualConfig,
       markupBps: random.pick([0, 200, 5_000]),
       quoteTtlSecs: random.pick([10, 30, 300]),
-      confirm: random.pick(['before', 'before', 'after', 'never'] as const),
+      // with one gateway that believes the facilitator, a false report may be believed
+      confirm: isRequired ? 'required' : random.pick(['before', 'before', 'after', 'never'] as const),
     };
     return isUsual ? usualConfig : variant;
   });

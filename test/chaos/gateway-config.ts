@@ -11,14 +11,14 @@ export interface GatewayConfigValues {
   readonly payTo: Address;
   readonly variant: ConfigVariant;
   /** Where the log is anchored; undefined for a gateway without a log. */
-  readonly logFolder: string | undefined;
+  readonly logFolder?: string | undefined;
 }
 
 /** What may differ between two gateways of one ledger. */
 export interface ConfigVariant {
   readonly markupBps: number;
   readonly quoteTtlSecs: number;
-  readonly confirm: 'before' | 'after' | 'never';
+  readonly confirm: 'before' | 'after' | 'never' | 'required';
   /** Of requests to the facilitator: short, so that settlements become unknown within seconds. */
   readonly timeoutMs: number;
 }

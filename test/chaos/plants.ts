@@ -250,7 +250,7 @@ export const plants: readonly Plant[] = [
         replace: `if (answer.seq < 0)`,
       },
     ],
-    caughtBy: ['transfer_without_call', 'refused_though_paid', 'wrong_work'],
+    caughtBy: ['loss_not_noticed', 'charged_after_halt', 'transfer_without_call', 'wrong_work'],
   },
   {
     name: 'halt-not-shared',
@@ -261,6 +261,6 @@ export const plants: readonly Plant[] = [
         replace: `if false then`,
       },
     ],
-    caughtBy: ['transfer_without_call', 'refused_though_paid', 'wrong_work'],
+    caughtBy: ['loss_not_noticed', 'charged_after_halt', 'transfer_without_call', 'wrong_work'],
   },
 ];

@@ -119,7 +119,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     ).finally(() => (isLoadOver = true));
     // a rejection is reported by the await below
     scenarios.catch(() => {});
-    const [loss] = await Promise.all([
+    const [lost] = await Promise.all([
       schedule.turnover && turnOver({ ...turnoverParts, participants }, schedule.turnover),
       schedule.isSiege ? sleep(options.loadMs) : waitForLoad(faults, options),
       ...schedule.databaseFaults.map((databaseFault) =>
@@ -128,12 +128,13 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
       ...schedule.clockSteps.map((step) => stepClock(clocks, step, faults)),
     ]);
     const found: Violation[] = [];
-    if (loss) {
+    if (lost) {
       await sleep(options.loadMs >> 1);
       faults.end();
       freezer.thaw();
       found.push(...(await recoverLedger({ environment, database, participants, records, faults })));
     }
+    const loss = lost && { ...lost, resumedAt: Date.now() };
     const left = await waitUntilSettled({
       environment,
       database,
@@ -150,6 +151,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     const checked = await checkRun({
       loss,
       found,
+      believesLies: schedule.configs.some(({ confirm }) => confirm !== 'required'),
       environment,
       database,
       participants,

@@ -27,9 +27,9 @@ test('what is drawn at one place does not move what is drawn at another', () => 
   expect(draws(first)).toEqual(draws(second));
 });
 
-test('every named step is killed at within thirteen runs', () => {
+test('every named step is killed at within twenty-five runs', () => {
   const rotation = createRandom('1').shuffled(gatewaySteps);
-  const killed = Array.from({ length: 13 }, (_, run) =>
+  const killed = Array.from({ length: 25 }, (_, run) =>
     makeSchedule(createRandom(`1/${run}`), {
       rotation,
       run,

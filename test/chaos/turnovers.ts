@@ -11,6 +11,8 @@ import type { Turnover } from './schedule.ts';
 export interface Loss {
   readonly keptSeq: number;
   readonly events: readonly RecordedEvent[];
+  /** When gateways were started again, by this machine's clock. */
+  readonly resumedAt?: number;
 }
 
 export interface TurnoverParts {

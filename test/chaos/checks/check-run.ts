@@ -12,7 +12,7 @@ import { answerViolations, countExcused } from './answers.ts';
 import { salesViolations } from './sales.ts';
 import { moneyViolations } from './money.ts';
 import { recordedPayments, recoveredPayments } from './payments.ts';
-import { withoutLost } from './lost.ts';
+import { offeredAgain, withoutLost } from './lost.ts';
 import { readTransfers } from './transfers.ts';
 import { transitionViolations } from './transitions.ts';
 import type { Violation } from './violation.ts';
@@ -29,9 +29,11 @@ export interface CheckParts {
   readonly fromBlock: bigint;
   /** Work that was still open after the time-out. */
   readonly left: readonly string[];
+  /** Whether a gateway takes the facilitator's word while the chain cannot be reached. */
+  readonly believesLies?: boolean;
   /** What a failover or a restore lost, and what broke until the ledger was recovered. */
-  readonly loss: Loss | undefined;
-  readonly found: readonly Violation[];
+  readonly loss?: Loss | undefined;
+  readonly found?: readonly Violation[];
   /** Scenarios whose payment must succeed at once. */
   readonly mustSell: readonly string[];
 }
@@ -64,13 +66,15 @@ export async function checkRun(parts: CheckParts): Promise<Checked> {
     records,
     runs: participants.runners.flatMap((runner) => runner.runs),
   };
+  const offered = parts.loss ? [...offeredAgain(records, parts.loss, recovered)] : [];
   const seen = parts.loss ? withoutLost(known, parts.loss, payments) : known;
   const { runs } = seen;
   const facts = { records: seen.records, transfers, payments, events };
   const deaths = participants.gateways.flatMap((gateway) => gateway.faults);
   const violations = [
-    ...parts.found,
-    ...moneyViolations(transfers, payments, records, recovered),
+    ...(parts.found ?? []),
+    ...offered,
+    ...moneyViolations(transfers, payments, records, { recovered, believesLies: parts.believesLies ?? true }),
     ...answerViolations(facts),
     ...salesViolations(records, parts.mustSell),
     ...workViolations(payments, events, runs),

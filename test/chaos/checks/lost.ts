@@ -1,6 +1,7 @@
 import type { Records } from '../records.ts';
 import type { RunnerRun } from '../runner-slot.ts';
 import type { Loss } from '../turnovers.ts';
+import type { Violation } from './violation.ts';
 import { type RecordedPayment, recordedPayments } from './payments.ts';
 
 interface Seen {
@@ -31,4 +32,20 @@ export function withoutLost(
       ({ quoteDigest, callId }) => !lostStreams.has(quoteDigest) || keptCalls.has(`${quoteDigest}/${callId}`),
     ),
   };
+}
+
+/** The client of a lost payment that has landed gets no offer to pay again once the ledger is recovered. */
+export function* offeredAgain(
+  { presentations }: Records,
+  { resumedAt }: Loss,
+  recovered: ReadonlySet<string>,
+): Generator<Violation> {
+  for (const { scenario, signed, attempts } of presentations) {
+    const offer = attempts.find(({ status, sentAt }) => status === 402 && sentAt > (resumedAt ?? Infinity));
+    if (offer && recovered.has(signed.key))
+      yield {
+        kind: 'refused_though_paid',
+        words: `${scenario}: ${signed.key} is lost and paid, and was offered again`,
+      };
+  }
 }

@@ -8,7 +8,7 @@ export function* moneyViolations(
   transfers: readonly Landed[],
   payments: ReadonlyMap<string, RecordedPayment>,
   records: Records,
-  recovered: ReadonlySet<string>,
+  { recovered, believesLies }: { recovered: ReadonlySet<string>; believesLies: boolean },
 ): Generator<Violation> {
   const landed = new Map(transfers.map((transfer) => [transfer.key, transfer]));
   for (const { key, transaction } of transfers) {
@@ -29,7 +29,7 @@ export function* moneyViolations(
   }
   for (const payment of payments.values()) {
     const transfer = landed.get(payment.key);
-    if (!transfer && payment.calls.length > 0 && !isExcusedByLie(payment, records)) {
+    if (!transfer && payment.calls.length > 0 && !(believesLies && isExcusedByLie(payment, records))) {
       yield { kind: 'call_without_transfer', words: `${payment.key}: call ${payment.calls.join(', ')}` };
     }
     if (transfer) yield* evidenceViolations(payment, transfer);
