@@ -39,7 +39,7 @@ create table tollbook.chat_hold (
   key_id bigint,
   amount bigint not null check (amount >= 0),
   process_id uuid not null,
-  -- when the upstream's first byte arrived: from then on the hold is captured even if the process ends
+  -- when the answer's first byte was about to be passed on: from then on the hold is captured even if the process ends
   started_at timestamptz,
   created_at timestamptz not null
 ) with (fillfactor = 50);

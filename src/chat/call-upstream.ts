@@ -36,13 +36,12 @@ interface Candidate {
 
 /**
  * Calls the model's upstreams one after another, chosen by weight and health, until one begins to answer; no other is called
- * after its first byte. `onBegin` is called when an upstream has answered with success.
+ * after its first byte.
  */
 export async function callUpstream(
   context: ChatContext,
   chat: AdmittedChat,
   signal: AbortSignal,
-  onBegin: () => void,
 ): Promise<Begun | NotBegun> {
   const left = candidatesOf(context, chat);
   let last: NotBegun | undefined;
@@ -58,7 +57,7 @@ export async function callUpstream(
     );
     const [candidate] = left.splice(at, 1);
     if (!candidate) throw new Error('the chosen upstream is not among the candidates');
-    const answer = await ask(chat, candidate, signal, onBegin);
+    const answer = await ask(chat, candidate, signal);
     attempt.report(healthSign(answer));
     if (answer.kind === 'completed' || answer.kind === 'streaming')
       return { kind: 'begun', upstream: attempt.name, answer, attempt };
@@ -101,7 +100,6 @@ function ask(
   { request, model, maxTokens }: AdmittedChat,
   { target, upstream }: Candidate,
   signal: AbortSignal,
-  onBegin: () => void,
 ): Promise<UpstreamAnswer> {
   const isLimited = model.price !== undefined || request.maxTokens !== undefined;
   const body = rewriteForUpstream(request, {
@@ -109,7 +107,7 @@ function ask(
     maxTokens: isLimited ? maxTokens : undefined,
     forceUsage: true,
   });
-  return upstream.complete(body, { stream: request.stream, signal, onBegin });
+  return upstream.complete(body, { stream: request.stream, signal });
 }
 
 type Failure = Exclude<UpstreamAnswer, UpstreamCompleted | UpstreamStreaming>;

@@ -46,12 +46,8 @@ export async function completeChat(
 ): Promise<ChatAnswer> {
   const unpaid = await landSpend(context, chat, signal);
   if (unpaid) return unpaid;
-  let started: Promise<boolean> = Promise.resolve(true);
-  const onBegin = (): void => {
-    if (!chat.spend && chat.holdMicros > 0n) started = startHold(context, chat);
-  };
   const startedAtMs = performance.now();
-  const begun = await callUpstream(context, chat, signal, onBegin);
+  const begun = await callUpstream(context, chat, signal);
   const { chatId, limit } = chat;
   if (begun.kind === 'not_begun') {
     const isLeft = begun.reason === 'aborted';
@@ -64,8 +60,8 @@ export async function completeChat(
     return { ...begun.refused, limit };
   }
   const { answer } = begun;
-  // an answer is passed on only once a crash of this process can no longer leave it unpaid
-  if (!(await started)) {
+  // an answer is passed on only once a crash of this process can no longer leave it unpaid; before that, a crash charges nothing
+  if (!chat.spend && chat.holdMicros > 0n && !(await startHold(context, chat))) {
     if (answer.kind === 'streaming') answer.abort();
     releaseChat(context, chat, 'hold_not_marked', begun.upstream);
     return refuse(openAiError('ledger_unavailable'), { limit, retryAfterSecs: 2 });

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { markHoldsStarted } from '../store/credit.ts';
 
-/** Marks holds as started, many in one statement: their upstreams have begun to answer. */
+/** Marks holds as started, many in one statement: their answers are about to be passed on. */
 export interface HoldMarker {
   /**
    * Resolves when the mark is durable; only then may the first byte be passed on. False when the hold no longer exists: another

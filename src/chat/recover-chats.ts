@@ -10,7 +10,7 @@ type Recovering = Pick<ChatContext, 'pool' | 'lane' | 'processId' | 'log'>;
 const holdsPerRound = 16;
 
 /**
- * Ends the holds of processes without a heartbeat for `silentSecs`: captures a hold whose upstream had begun to answer, and
+ * Ends the holds of processes without a heartbeat for `silentSecs`: captures a hold whose answer had begun to be passed on, and
  * releases any other. Other processes may do the same, and the owner may come back: the first one to end a hold counts. Does
  * nothing unless this process's own heartbeats were recorded all that time. Returns how many holds it ended. A hold that
  * cannot be ended is logged, and does not stop the others.
@@ -50,7 +50,7 @@ async function tryToRecover(context: Recovering, hold: OrphanedHold, silentSecs:
   }
 }
 
-/** False when another process has ended it, its upstream has begun to answer meanwhile, or its owner is back. */
+/** False when another process has ended it, its answer has begun meanwhile, or its owner is back. */
 async function recover(
   { pool, lane, processId }: Recovering,
   hold: OrphanedHold,

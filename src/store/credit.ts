@@ -66,7 +66,7 @@ export interface OrphanedHold {
   readonly accountId: number;
   readonly keyId: number | undefined;
   readonly amountMicros: bigint;
-  /** The upstream had begun to answer. */
+  /** The answer had begun to be passed on. */
   readonly isStarted: boolean;
 }
 
@@ -124,7 +124,7 @@ export function pruneChat(pool: pg.Pool, max: number): Promise<number> {
 }
 
 /**
- * Records that upstreams have begun to answer: from now on these holds are captured, even if the process ends.
+ * Records that answers are about to be passed on: from now on these holds are captured, even if the process ends.
  * Returns those that are still held.
  */
 export async function markHoldsStarted(

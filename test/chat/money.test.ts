@@ -4,6 +4,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { pause } from '../../src/runtime/pause.ts';
 import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
 import { issueApiKey } from '../../src/identity/api-keys.ts';
 import { findAccount } from '../../src/store/credit.ts';
@@ -164,6 +165,21 @@ test('a hold is settled with at most its amount, and the operator is told, whate
   await eventually(() => {
     expect(lines.map(({ alert }) => alert)).toContain('operator_usage_implausible');
   });
+});
+
+test('a whole answer that is still being written is not charged when its process dies', async () => {
+  // as large models do: the status comes at once, the answer much later
+  const gateway = await startChatGateway({ model: { slowMs: 1_000 } });
+  const key = { authorization: `Bearer ${await gateway.key()}` };
+  const asked = gateway.post({ ...ask('words:3 fault:slow_first_byte'), max_tokens: 50 }, key);
+  const holds = async () => {
+    const { rows } = await gateway.database.pool.query('select started_at from tollbook.chat_hold');
+    return rows.map(({ started_at: startedAt }) => startedAt !== null);
+  };
+  await eventually(() => expect(gateway.model.calls).toHaveLength(1));
+  await pause(500);
+  expect(await holds()).toEqual([false]);
+  expect((await asked).status).toBe(200);
 });
 
 test('kill -9 under load leaves no hold, delivered completions are charged, and the books balance', async () => {

@@ -31,8 +31,6 @@ export interface CompletionOptions {
   readonly stream: boolean;
   /** Its abort closes the connection at once, a stream's too. */
   readonly signal?: AbortSignal;
-  /** Called when the status is a success, before the answer is read. */
-  readonly onBegin?: () => void;
 }
 
 /** One model upstream that implements OpenAI's API. */
@@ -102,7 +100,7 @@ function headersFor(stream: boolean, key: string | undefined): Record<string, st
 
 async function readAnswer(
   exchange: Exchange,
-  { stream, onBegin }: CompletionOptions,
+  { stream }: CompletionOptions,
   startedAtMs: number,
   maxAnswerBytes: number,
 ): Promise<UpstreamAnswer> {
@@ -114,7 +112,6 @@ async function readAnswer(
     exchange.stop(wrong, 'The content type is not what was asked for');
     return failedBy(faultOf(wrong, 'The content type is not what was asked for'));
   }
-  onBegin?.();
   const read: typeof openStream | typeof readWhole = stream ? openStream : readWhole;
   const answer: UpstreamStreaming | UpstreamCompleted | Fault = await read(
     exchange,
