@@ -70,7 +70,8 @@ async function flush(
   try {
     for (const result of await sealAndPublish(ledger.pool, signer, sealEveryEvents, anchors)) {
       if (result.kind === 'inconsistent') ledger.lane.halt(result.halt);
-      if (result.kind === 'failed') logger.warn(result, 'an anchor did not get the last checkpoint');
+      if (result.kind === 'failed' || result.kind === 'unverifiable')
+        logger.warn(result, 'an anchor did not get the last checkpoint');
     }
   } catch (err) {
     logger.warn({ err }, 'the last events could not be sealed or copied to the anchors');

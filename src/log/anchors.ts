@@ -34,6 +34,8 @@ export type PublicationResult =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'done'; readonly size: number }
   | { readonly kind: 'failed'; readonly size: number; readonly cause: string }
+  /** The anchor holds something that is no checkpoint of this log: it stays as it is until an operator looks at it. */
+  | { readonly kind: 'unverifiable'; readonly size: number; readonly cause: string }
   /** The anchor holds a head that the database contradicts: nothing was published, and the ledger must be halted. */
   | { readonly kind: 'inconsistent'; readonly halt: LedgerHalt };
 
@@ -58,7 +60,10 @@ export async function publishNewestHead(
   if (forgotten) return { kind: 'inconsistent', halt: haltOf(forgotten, ownMemory) };
   const reading = await readAnchor(anchor, origin);
   const newest = openReading(reading, parseVerifierKey(signer.verifierKey));
-  if (newest.kind === 'unreadable') return retryLater(pool, anchor, tree, newest.cause);
+  if (newest.kind === 'unreadable') {
+    const failed = await retryLater(pool, anchor, tree, newest.cause);
+    return reading.kind === 'failed' ? failed : { ...failed, kind: 'unverifiable' };
+  }
   if (newest.kind === 'head') {
     const difference = await findDifference(pool, newest.head);
     if (difference) return { kind: 'inconsistent', halt: haltOf(difference, placeOf(anchor)) };
@@ -76,7 +81,7 @@ async function retryLater(
   anchor: Anchor,
   { origin, size }: TreeHead,
   cause: string,
-): Promise<PublicationResult> {
+): Promise<Extract<PublicationResult, { kind: 'failed' }>> {
   await scheduleAnchor(pool, origin, anchor.name, retryMs);
   return { kind: 'failed', size, cause };
 }

@@ -20,7 +20,7 @@ export type Sealed = 'again' | 'done';
  * Adds the next events to the tree and signs its head. Tree and head are committed together; publishers read the committed head.
  * Several sealers may run: compare-and-swap on the tree size; the loser does nothing.
  * @param first the signer of the log's first generation
- * @param known learns the new head
+ * @param known learns the new head; nothing is sealed where the database contradicts the last one
  */
 export async function sealNext(
   pool: pg.Pool,
@@ -36,6 +36,8 @@ export async function sealNext(
   const { head } = tip;
   if (head && (head.size > tip.size || pending === 0)) return 'done';
   if (head && head.ageMs < options.everyMs && pending < options.everyEvents) return 'done';
+  // the history checker halts the ledger for it; until then nothing is signed
+  if (await known?.check(pool)) return 'done';
   // every head of a later generation covers the event that says why there is one
   const count = Math.max(Math.min(pending, options.everyEvents), beganAtSeq - tip.size);
 

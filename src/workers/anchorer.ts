@@ -25,6 +25,11 @@ export function startAnchorer(
       async () => {
         const published = await publishNewestHead(pool, first, anchor, known);
         if (published.kind === 'inconsistent') lane.halt(published.halt);
+        if (published.kind === 'unverifiable')
+          log.error(
+            { anchor: anchor.name, ...published },
+            'an anchor holds what is no checkpoint of this log: nothing is published over it',
+          );
         if (published.kind === 'failed')
           log.warn(
             { anchor: anchor.name, ...published },

@@ -6,12 +6,13 @@ import { publishNewestHead } from '../../src/log/anchors.ts';
 import { createKnownHead } from '../../src/log/known-head.ts';
 import type { Anchor } from '../../src/peers/anchors/anchor.ts';
 import { createAnchor } from '../../src/peers/anchors/create-anchor.ts';
-import { scheduleAnchor } from '../../src/store/log.ts';
+import { sealNext } from '../../src/log/seal.ts';
+import { readHead, scheduleAnchor } from '../../src/store/log.ts';
 import { backUp } from '../support/backup.ts';
 import { startBooks } from '../support/books.ts';
 import { bucketKeys, startBucket } from '../support/bucket.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
-import { appendRefusals, rootOfEvents, sealAll, testSigner, testVerifier } from '../support/log.ts';
+import { appendRefusals, atOnce, rootOfEvents, sealAll, testSigner, testVerifier } from '../support/log.ts';
 import { temporaryFolder } from '../support/program.ts';
 import { eventually } from '../support/wait.ts';
 
@@ -53,7 +54,7 @@ test('a folder is only extended: a late writer, another root and an unreadable c
   writeFileSync(file, 'no checkpoint');
   expect(await publish(30)).toMatchObject({ kind: 'failed' });
   await sealAll(database);
-  expect(await publishDue(database, anchor)).toMatchObject({ kind: 'failed', size: 30 });
+  expect(await publishDue(database, anchor)).toMatchObject({ kind: 'unverifiable', size: 30 });
   expect(readFileSync(file, 'utf8')).toBe('no checkpoint');
 });
 
@@ -125,6 +126,8 @@ test('a process remembers the newest head that it knows to be recorded, and noti
   const other = { kind: 'other_history', head: { size: 30, root: head.root } };
   expect(await known.learn(database.pool, await headOf(database, 40))).toMatchObject(other);
   expect(await known.check(database.pool)).toMatchObject(other);
+  expect(await sealNext(database.pool, testSigner, atOnce, known)).toBe('done');
+  expect(await readHead(database.pool, origin)).toBeUndefined();
 });
 
 test('before a larger tree is published, the anchored one must be its beginning', async () => {

@@ -169,7 +169,8 @@ async function publish(pool: pg.Pool, config: Config, signer: NoteSigner): Promi
   const everyEvents = config.log?.sealEveryEvents ?? 1;
   const results = await withAnchors(config, (all) => sealAndPublish(pool, signer, everyEvents, all));
   for (const result of results)
-    if (result.kind === 'failed') fail(`${result.anchor} did not take its first checkpoint: ${result.cause}`);
+    if (result.kind === 'failed' || result.kind === 'unverifiable')
+      fail(`${result.anchor} did not take its first checkpoint: ${result.cause}`);
 }
 
 function comparisonText(compared: AnchorComparison): string {
