@@ -23,9 +23,9 @@ create table tollbook.lane (
   batch bigint not null,
   seq bigint not null,
   at timestamptz not null,
-  -- calls that are pending, ready or leased: compared with the outbox limit without counting rows
+  -- calls that are neither watched nor dead: compared with the outbox limit without counting rows
   open_calls bigint not null,
-  -- those of them that are pending: their money is not proven
+  -- those of them that are pending or unpaid: their money is not proven
   unsettled_calls bigint not null,
   -- set while the ledger is known to have lost events: nothing is appended
   halt_reason text,
@@ -92,7 +92,7 @@ create table tollbook.call (
   job_index bigint not null,
   -- pending: its settlement is unknown; watched: its payment failed but may still land, and it does not count as open;
   -- ready: may be leased; leased: with a runner; dead: waits for the operator
-  status text collate "C" not null check (status in ('pending', 'watched', 'ready', 'leased', 'dead')),
+  status text collate "C" not null check (status in ('pending', 'watched', 'ready', 'leased', 'unpaid', 'dead')),
   body_id uuid not null,
   network text not null,
   symbol text not null,
@@ -102,7 +102,7 @@ create table tollbook.call (
   lease_id uuid,
   -- a runner's message about its last failure: for the operator, never in the ledger
   last_error text,
-  -- when it may be taken (again): for a leased call, the end of its lease
+  -- when it may be taken (again): for a leased or unpaid call, the end of its lease
   due_at timestamptz not null,
   created_at timestamptz not null,
   -- the payment of its stream that pays for it, and the claims that its command made beside the payment's own
@@ -111,7 +111,7 @@ create table tollbook.call (
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
 create index call_due on tollbook.call (service_id, due_at) where status in ('ready', 'leased');
 create index call_dead on tollbook.call (call_id) where status = 'dead';
-create index call_unsettled on tollbook.call (status, due_at) where status in ('pending', 'watched');
+create index call_unsettled on tollbook.call (status, due_at) where status in ('pending', 'watched', 'unpaid');
 
 -- Written before the command that needs it is sent, so that the lane's lock never waits for a large body.
 create table tollbook.call_body (

@@ -128,12 +128,14 @@ begin
         when taken.ord is not null then 'lost'
         when command.expect <> current.version then 'stale'
         when command.call_id is not null and not coalesce(case command.op
-          when 'release' then target.status in ('pending', 'watched')
+          when 'release' then target.status in ('pending', 'watched', 'unpaid')
           when 'remove' then target.status in ('pending', 'watched')
           when 'watch' then target.status = 'pending'
-          when 'suspend' then target.status = 'ready' and target.attempt = 0
+          when 'suspend' then target.status = 'ready'
+          when 'mark_unpaid' then target.status = 'leased'
           when 'requeue' then target.status = 'dead'
-          else target.status = 'leased' and target.lease_id = command.lease_id end, false
+          when 'check' then target.status = 'leased' and target.lease_id = command.lease_id
+          else target.status in ('leased', 'unpaid') and target.lease_id = command.lease_id end, false
         ) then 'lease_lost'
         else 'ok'
       end as outcome
@@ -224,14 +226,20 @@ begin
   ),
   moved as (
     update call set
-      status = case decided.op when 'dead_letter' then 'dead' when 'watch' then 'watched' when 'suspend' then 'pending' else 'ready' end,
-      lease_id = null,
+      status = case decided.op when 'dead_letter' then 'dead' when 'watch' then 'watched' when 'suspend' then 'pending'
+        when 'mark_unpaid' then 'unpaid'
+        -- a runner has an unpaid call: paid, it is leased as before; given back, it waits for its money
+        when 'release' then case call.status when 'unpaid' then 'leased' else 'ready' end
+        else case call.status when 'unpaid' then 'pending' else 'ready' end end,
+      lease_id = case when keeps_lease then call.lease_id end,
       failures = case decided.op when 'retry' then call.failures + 1 when 'requeue' then 0 else call.failures end,
       last_error = coalesce(decided.error, call.last_error),
-      due_at = moment + coalesce(decided.delay_ms, 0) * interval '1 millisecond'
-    from decided
+      due_at = case when keeps_lease then call.due_at else moment + coalesce(decided.delay_ms, 0) * interval '1 millisecond' end
+    from decided cross join lateral (
+      select decided.op = 'mark_unpaid' or decided.op = 'release' and decided.call_status = 'unpaid' as keeps_lease
+    ) lease
     where decided.outcome = 'ok' and call.call_id = decided.call_id
-      and decided.op in ('release', 'watch', 'suspend', 'retry', 'return_lease', 'dead_letter', 'requeue')
+      and decided.op in ('release', 'watch', 'suspend', 'mark_unpaid', 'retry', 'return_lease', 'dead_letter', 'requeue')
   ),
   finished as (
     delete from call using decided
@@ -242,8 +250,9 @@ begin
     select p_lane, head.batch + 1, head.seq + (select count(*) from line), stamp,
       head.open_calls + count(*) filter (where op in ('add', 'requeue') or op = 'release' and call_status = 'watched')
         - count(*) filter (where op in ('complete', 'watch', 'dead_letter') or op = 'remove' and call_status = 'pending'),
-      head.unsettled_calls + count(*) filter (where op in ('add', 'suspend'))
-        - count(*) filter (where op in ('release', 'watch', 'remove') and call_status = 'pending')
+      head.unsettled_calls + count(*) filter (where op in ('add', 'suspend', 'mark_unpaid'))
+        - count(*) filter (where op in ('release', 'watch', 'remove') and call_status = 'pending'
+          or op in ('release', 'complete', 'dead_letter') and call_status = 'unpaid')
     from decided where outcome = 'ok'
     returning seq, open_calls, unsettled_calls
   ),

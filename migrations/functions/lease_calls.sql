@@ -32,7 +32,7 @@ $$;
 create or replace function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs int) returns setof timestamptz
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   update call set due_at = clock() + p_lease_secs * interval '1 second'
-  where call_id = p_call_id and lease_id = p_lease_id and status = 'leased'
+  where call_id = p_call_id and lease_id = p_lease_id and status in ('leased', 'unpaid')
   returning due_at
 $$;
 

@@ -110,8 +110,8 @@ async function isOnItsWay(
 }
 
 /**
- * Opens a payment again, together with its call. If a runner has leased that meanwhile, the call is kept, and the recorded
- * event is what the resolver finds the payment by.
+ * Opens a payment again, together with its call. If a runner has leased that, the call is kept, but not delivered again before
+ * it is paid, and the recorded event is what the resolver finds the payment by.
  */
 async function takeBack(
   context: JobsContext,
@@ -120,8 +120,9 @@ async function takeBack(
 ): Promise<FollowUpResult> {
   const recorded = await recordDecision(context, found, outcome);
   const { digest, state } = found;
-  if (recorded.kind === 'lease_lost') {
-    return takeBack(context, { ...found, state: { ...state, call: { kind: 'with_runner' } } }, outcome);
+  if (recorded.kind === 'lease_lost' && state.call.kind === 'enqueued') {
+    const { callId } = state.call;
+    return takeBack(context, { ...found, state: { ...state, call: { kind: 'leased', callId } } }, outcome);
   }
   if (recorded.kind !== 'recorded') return lookAgain;
   const call = state.call.kind === 'enqueued' ? 'withdrawn' : 'kept';

@@ -29,13 +29,15 @@ export async function listOpenSettlements(
   ]);
   const waiting = calls.map(async ({ stream, payment, created_at }) => {
     const quote = foldQuote((await readStream(ledger.pool, stream)).events);
-    return rowOf(stream, created_at, payment === null ? undefined : findByKey(quote, payment));
+    const known = findByKey(quote, payment);
+    // a call that a runner had is listed below
+    return known?.call ? [] : rowOf(stream, created_at, known);
   });
   const withRunners = kept.map(async ({ stream, seq, created_at }) =>
     rowOf(stream, created_at, await findTakenBack(ledger, stream, seq)),
   );
   const rows = await Promise.all([...waiting, ...withRunners]);
-  return rows.toSorted((a, b) => a.since.getTime() - b.since.getTime());
+  return rows.flat().toSorted((a, b) => a.since.getTime() - b.since.getTime());
 }
 
 function rowOf(digest: string, since: Date, known: PaymentState | undefined): OpenSettlementRow {

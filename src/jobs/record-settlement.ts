@@ -5,7 +5,9 @@ import {
   type CallStep,
   type ClaimedTransfer,
   decide,
+  type HeldCall,
   type Outcome,
+  type SettlementCall,
   type SettlementOutcome,
   type SettlementState,
   settlementState,
@@ -108,7 +110,7 @@ export async function recordOutcome(
   }
 }
 
-/** The same payment at its stream's present version. A call that waited still waits, or has left with an outcome. */
+/** The same payment at its stream's present version. A call that was held is held still, or has left with an outcome. */
 async function readAgain(
   { pool }: Pick<JobsContext, 'pool'>,
   { digest, state }: StartedPayment,
@@ -117,8 +119,12 @@ async function readAgain(
   const quote = foldQuote((await readStream(pool, digest)).events);
   const known = paymentOf(quote, payment);
   if (!known) throw new Error('a started payment is missing from its stream');
-  const waitingCallId = call.kind === 'waiting' ? call.callId : undefined;
-  return { digest, version: quote.version, state: settlementState(known, waitingCallId) };
+  return { digest, version: quote.version, state: settlementState(known, heldCall(call)) };
+}
+
+function heldCall(call: SettlementCall): HeldCall | undefined {
+  if (call.kind === 'waiting') return { callId: call.callId, attempt: 0 };
+  return call.kind === 'kept' ? call : undefined;
 }
 
 /** A payment whose `settlement_started` was just recorded. */

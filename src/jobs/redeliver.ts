@@ -131,7 +131,7 @@ async function release(
     const quote = foldQuote((await readStream(context.pool, digest)).events);
     const known = paymentOf(quote, nameOf(decoded));
     if (!known) throw new Error('a recovered payment is missing from its stream');
-    const started = { digest, version: quote.version, state: settlementState(known, callId) };
+    const started = { digest, version: quote.version, state: settlementState(known, { callId, attempt: 0 }) };
     await recordDecision(context, started, { kind: 'redelivery' });
     context.onCallReleased();
     const current = foldQuote((await readStream(context.pool, digest)).events);

@@ -7,7 +7,9 @@ export type RequeueResult =
   | { readonly kind: 'requeued' }
   | { readonly kind: 'not_dead' }
   /** Its payment was refunded. */
-  | { readonly kind: 'refunded' };
+  | { readonly kind: 'refunded' }
+  /** The settlement of its payment was taken back, and it is not settled again. */
+  | { readonly kind: 'unpaid' };
 
 /** Puts a dead-lettered call back in the queue, for the operator. */
 export async function requeueCall(
@@ -20,6 +22,7 @@ export async function requeueCall(
   const quote = foldQuote((await readStream(context.pool, call.stream)).events);
   const payment = quote.payments.find((paid) => paid.call?.callId === callId);
   if (payment?.refunded) return { kind: 'refunded' };
+  if (payment?.status !== 'settled') return { kind: 'unpaid' };
   const { outcome } = await context.lane.append({
     stream: call.stream,
     // a refund recorded meanwhile moves the stream

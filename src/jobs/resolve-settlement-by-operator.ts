@@ -60,7 +60,8 @@ export async function resolveSettlementByOperator(
   if (!waiting && !known.call) return { kind: 'not_open' };
   const checked = await checkOnChain(payment, resolution, chainOf(payment.network));
   if (checked.kind !== 'paid_by_operator' && checked.kind !== 'unpaid_by_operator') return checked;
-  const state = settlementState(known, waiting?.call_id);
+  const held = waiting && { callId: waiting.call_id, attempt: waiting.attempt };
+  const state = settlementState(known, held);
   const recorded = await recordDecision(ledger, { digest, version: quote.version, state }, checked);
   // any event moves the stream, such as one that says that the settlement is overdue
   if (recorded.kind === 'stale') return resolveSettlementByOperator(ledger, digest, resolution, chainOf);

@@ -2,7 +2,8 @@ import { paymentFromData, type SignedPayment } from '../domain/payments/payment.
 import type { Hex } from '../domain/values/primitives.ts';
 import { foldQuote, type PaymentState, type QuoteState } from '../domain/payments/quote-state.ts';
 import { facilitatorMarginSecs } from '../domain/payments/facilitator-margin.ts';
-import { type Outcome, settlementState } from '../domain/payments/settlement.ts';
+import { type HeldCall, type Outcome, settlementState } from '../domain/payments/settlement.ts';
+import { findCall } from '../store/calls.ts';
 import type { FollowUp } from '../store/follow-ups.ts';
 import { paymentKey, readStream } from '../store/streams.ts';
 import { postponeUnsettled, type UnsettledCall } from '../store/unsettled.ts';
@@ -12,9 +13,9 @@ import { type JobsContext, nowSecs } from './context.ts';
 import { requestSettlement } from './settle-payment.ts';
 import { recordDecision, recordOutcome, type StartedPayment, type Superseded } from './record-settlement.ts';
 
-/** Names an open settlement; without a call id if a runner has its call. */
+/** Names an open settlement; without its call if that was taken back while a runner had it. */
 export type OpenSettlement = Pick<UnsettledCall, 'stream' | 'payment' | 'ageSecs'> &
-  Partial<Pick<UnsettledCall, 'callId'>>;
+  (Pick<UnsettledCall, 'callId' | 'attempt'> | { readonly callId?: undefined });
 
 /** Limits the settle requests that run at once, since each may take long. */
 export interface SettleSlots {
@@ -90,17 +91,28 @@ async function findUnresolved(context: JobsContext, open: OpenSettlement): Promi
   if (known.status === 'settled') {
     if (open.callId !== undefined && known.recovered?.redelivery && !known.call) {
       // its request ended between the two appends
-      const started = { digest, version: quote.version, state: settlementState(known, open.callId) };
+      const started = { digest, version: quote.version, state: settlementState(known, open) };
       const released = await recordDecision(context, started, { kind: 'redelivery' });
       if (released.kind === 'recorded') context.onCallReleased();
     } else if (open.callId !== undefined)
       context.log.error({ quote_digest: digest }, 'the call of a settled payment was not released');
     return undefined;
   }
-  // a payment without a waiting call is only resolved if a runner has its call
+  // a payment without a waiting call is only resolved if a runner has or had its call
   if (open.callId === undefined && !known.call) return undefined;
-  const state = settlementState(known, open.callId);
+  const held = open.callId === undefined ? await findKeptCall(context, known) : open;
+  const state = settlementState(known, held);
   return { open, quote, known, started: { digest, version: quote.version, state } };
+}
+
+/** The call that was taken back while a runner had it, as long as it can still be delivered. */
+async function findKeptCall(
+  { db }: Pick<JobsContext, 'db'>,
+  { call }: PaymentState,
+): Promise<HeldCall | undefined> {
+  const row = call && (await findCall(db, call.callId));
+  const isKept = row?.status === 'unpaid' || row?.status === 'pending';
+  return isKept ? { callId: row.call_id, attempt: row.attempt } : undefined;
 }
 
 async function findOutcome(

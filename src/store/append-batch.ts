@@ -34,10 +34,13 @@ export type CallChange =
       readonly delayMs: number;
     }
   /**
-   * `watch`: its payment failed, but may still land; `remove`: it never will. `suspend`: its settlement was disproved, and
-   * no runner has the call yet.
+   * `watch`: its payment failed, but may still land; `remove`: it never will. Its settlement was disproved: `suspend` if no
+   * runner has the call at this moment, `mark_unpaid` if one has.
    */
-  | { readonly op: 'release' | 'watch' | 'remove' | 'suspend' | 'requeue'; readonly callId: number }
+  | {
+      readonly op: 'release' | 'watch' | 'remove' | 'suspend' | 'mark_unpaid' | 'requeue';
+      readonly callId: number;
+    }
   | { readonly op: 'complete' | 'check'; readonly callId: number; readonly leaseId: string }
   /** `error` is the runner's message for the operator: stored with the call, never in the ledger. */
   | {
@@ -306,6 +309,7 @@ function encodeCall(call: CallChange): string {
     case 'watch':
     case 'remove':
     case 'suspend':
+    case 'mark_unpaid':
     case 'requeue':
       return JSON.stringify({ op: call.op, call_id: call.callId });
     case 'complete':

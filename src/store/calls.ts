@@ -137,7 +137,7 @@ export async function findLeasedCall(
     .select(['call_id', 'attempt', 'failures', 'stream', 'service_id'])
     .where('call_id', '=', callId)
     .where('lease_id', '=', leaseId)
-    .where('status', '=', 'leased')
+    .where('status', 'in', ['leased', 'unpaid'])
     .executeTakeFirst();
   return (
     row && {
@@ -209,7 +209,7 @@ export async function listDeadCalls(db: LedgerDatabase, limit: number, afterCall
 export async function findCall(db: LedgerDatabase, callId: number) {
   return db
     .selectFrom('tollbook.call')
-    .select(['call_id', 'stream', 'status'])
+    .select(['call_id', 'stream', 'status', 'attempt'])
     .where('call_id', '=', callId)
     .executeTakeFirst();
 }

@@ -97,6 +97,7 @@ export const functionSignatures = {
       stream: text,
       status: oneOf('pending', 'watched'),
       payment: text,
+      attempt: int,
       age_secs: float,
     },
   },

@@ -62,7 +62,7 @@ export const ledgerTables = {
     stream: text,
     service_id: bigint,
     job_index: bigint,
-    status: oneOf('pending', 'watched', 'ready', 'leased', 'dead'),
+    status: oneOf('pending', 'watched', 'ready', 'leased', 'unpaid', 'dead'),
     body_id: uuid,
     network: text,
     symbol: text,

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { LedgerDatabase } from './database.ts';
 import { callFunction, callTableFunction } from './functions.ts';
 
-/** A call whose settlement is unknown (`pending`), or failed but may still land (`watched`). */
+/** A call whose settlement is unknown (`pending`), or failed but may still land (`watched`). No runner has it. */
 export interface UnsettledCall {
   readonly callId: number;
   /** The quote's digest. */
@@ -10,6 +10,8 @@ export interface UnsettledCall {
   readonly status: 'pending' | 'watched';
   /** As `paymentKey()` names it. */
   readonly payment: string;
+  /** How often it was delivered before its payment was taken back. */
+  readonly attempt: number;
   readonly ageSecs: number;
 }
 
@@ -21,6 +23,7 @@ export async function takeUnsettled(pool: pg.Pool, max: number): Promise<Unsettl
     stream: row.stream,
     status: row.status,
     payment: row.payment,
+    attempt: row.attempt,
     ageSecs: row.age_secs,
   }));
 }
@@ -41,12 +44,12 @@ export async function listUnsettled(db: LedgerDatabase, limit: number) {
     .execute();
 }
 
-/** The calls of a quote that are not settled. */
+/** The calls of a quote that are not settled; a runner has the unpaid ones. */
 export async function findUnsettled(db: LedgerDatabase, stream: string) {
   return db
     .selectFrom('tollbook.call')
-    .select(['call_id', 'payment', 'status'])
-    .where('status', 'in', ['pending', 'watched'])
+    .select(['call_id', 'payment', 'status', 'attempt'])
+    .where('status', 'in', ['pending', 'watched', 'unpaid'])
     .where('stream', '=', stream)
     .execute();
 }

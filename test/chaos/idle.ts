@@ -33,7 +33,7 @@ export async function waitUntilIdle(
 export async function openCalls(owner: pg.Client, landedNonces: readonly string[]): Promise<string[]> {
   const { rows } = await owner.query<{ call_id: string; status: string; stream: string; attempt: number }>(
     `select call_id, status, stream, attempt from tollbook.call
-     where status in ('pending', 'ready', 'leased') or status = 'watched' and exists (
+     where status in ('pending', 'ready', 'leased', 'unpaid') or status = 'watched' and exists (
        select from unnest($1::text[]) as landed(nonce) where position(landed.nonce in call.payment) > 0)
      order by call_id`,
     [landedNonces],

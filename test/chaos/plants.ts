@@ -135,6 +135,17 @@ export const plants: readonly Plant[] = [
     caughtBy: ['call_without_transfer'],
   },
   {
+    name: 'unpaid-call-delivered-again',
+    edits: [
+      {
+        file: 'migrations/functions/append.sql',
+        find: `else case call.status when 'unpaid' then 'pending' else 'ready' end end,`,
+        replace: `else 'ready' end,`,
+      },
+    ],
+    caughtBy: ['illegal_transition'],
+  },
+  {
     name: 'settled-again-without-a-fence',
     edits: [
       {

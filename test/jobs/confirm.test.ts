@@ -5,6 +5,7 @@ import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { quoteAndSign } from '../support/payer.ts';
 import { startTollbook } from '../support/program.ts';
 import { startRpcProxy } from '../support/rpc-proxy.ts';
+import type { Delivery, Reaction } from '../support/runner.ts';
 import { eventually } from '../support/wait.ts';
 import {
   behindProxy,
@@ -115,6 +116,78 @@ describe("a facilitator's false report", () => {
     expect((await pay(gateway, payment)).status).toBe(202);
     await eventually(async () => expect(await typesOf(digestOf(payment))).toContain('settlement_confirmed'));
     expect(await typesOf(digestOf(payment))).not.toContain('settlement_disproved');
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+});
+
+describe('the call of a payment that is disproved', () => {
+  const later = { status: 503, headers: { 'retry-after': '600' } };
+  const seconds = (ahead: number) => String(Math.floor(Date.now() / 1_000) + ahead);
+
+  /** A payment that the facilitator calls settled by a transaction that is nowhere, delivered on its word. */
+  async function deliveredUnpaid(react: (delivery: Delivery) => Reaction | Promise<Reaction>) {
+    const top = 'confirm = "after"\nmax_timeout_secs = 3600';
+    const setup = await behindProxy(chain, { top, react });
+    const { proxy, database, gateway, runner, typesOf } = setup;
+    const payment = await quoteAndSign(gateway, job, 'x', { signed: { validBefore: seconds(3_000) } });
+    proxy.faults.settle = { answer: successOf(nowhere) };
+    expect((await pay(gateway, payment)).status).toBe(202);
+    await eventually(() => expect(runner.deliveries).toHaveLength(1));
+    proxy.faults.settle = 'server_error';
+    const types = () => typesOf(digestOf(payment));
+    const disproved = async () => {
+      await database.moveClock(20);
+      await eventually(async () => expect(await types()).toContain('settlement_disproved'));
+      return (await allEvents(database.db)).find(({ type }) => type === 'settlement_disproved')?.data;
+    };
+    const statuses = async () =>
+      (await database.pool.query<{ status: string }>('select status from tollbook.call')).rows.map(
+        ({ status }) => status,
+      );
+    return { ...setup, payment, types, disproved, statuses };
+  }
+
+  test('is not delivered again while it waits for its next attempt, and is as soon as its payment is settled', async () => {
+    const setup = await deliveredUnpaid(({ attempt }) => (attempt === 1 ? later : { status: 200 }));
+    const { proxy, database, gateway, runner, payment } = setup;
+    await eventually(async () => expect(await setup.types()).toContain('delivery_failed'));
+    expect(await setup.disproved()).toMatchObject({ call: 'withdrawn' });
+    await database.moveClock(700);
+    expect(await setup.statuses()).toEqual(['pending']);
+    expect(runner.deliveries).toHaveLength(1);
+    proxy.faults.settle = 'pass';
+    await reaches(gateway, payment, 'completed');
+    expect(runner.deliveries.map(({ attempt }) => attempt)).toEqual([1, 2]);
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('is not delivered again after the attempt that its runner has, and is as soon as its payment is settled', async () => {
+    const held = Promise.withResolvers<Reaction>();
+    const setup = await deliveredUnpaid(({ attempt }) => (attempt === 1 ? held.promise : { status: 200 }));
+    const { proxy, database, gateway, runner, payment } = setup;
+    expect(await setup.disproved()).toMatchObject({ call: 'kept' });
+    expect(await setup.statuses()).toEqual(['unpaid']);
+    held.resolve(later);
+    await eventually(async () => expect(await setup.types()).toContain('delivery_failed'));
+    await database.moveClock(700);
+    expect(await setup.statuses()).toEqual(['pending']);
+    expect(runner.deliveries).toHaveLength(1);
+    proxy.faults.settle = 'pass';
+    await reaches(gateway, payment, 'completed');
+    expect(runner.deliveries.map(({ attempt }) => attempt)).toEqual([1, 2]);
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('is delivered once where its payment is settled while its runner still has it', async () => {
+    const held = Promise.withResolvers<Reaction>();
+    const setup = await deliveredUnpaid(() => held.promise);
+    const { proxy, database, gateway, runner, payment } = setup;
+    await setup.disproved();
+    proxy.faults.settle = 'pass';
+    await eventually(async () => expect(await setup.statuses()).toEqual(['leased']));
+    held.resolve({ status: 200 });
+    await reaches(gateway, payment, 'completed');
+    expect(runner.deliveries).toHaveLength(1);
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 });

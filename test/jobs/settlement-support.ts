@@ -9,7 +9,7 @@ import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { allEvents } from '../support/invariants.ts';
 import { header, type Payment } from '../support/payer.ts';
-import { startTestRunner } from '../support/runner.ts';
+import { type Delivery, type Reaction, startTestRunner } from '../support/runner.ts';
 import { eventually } from '../support/wait.ts';
 
 export const job = '/x402/jobs/1/0';
@@ -17,14 +17,25 @@ export const price = 3_264_000n;
 // verification is not what these tests delay: a busy machine must not fail it
 const quick = 'facilitator_verify_timeout_ms = 5_000\nfacilitator_settle_timeout_ms = 1000';
 
+interface Behind {
+  readonly top?: string;
+  readonly tables?: string;
+  readonly isServed?: boolean;
+  readonly rpcUrl?: string;
+  /** What the runner does with a call. */
+  readonly react?: Parameters<typeof startTestRunner>[0];
+}
+
+const echo = ({ body }: Delivery): Reaction => ({ status: 200, body: `did ${body.toString('utf8')}` });
+
 /** A gateway with a facilitator with the given faults, and a runner, unless no runner serves the job. */
 export async function behindProxy(
   chain: TestChain,
-  { top = '', tables = '', isServed = true, rpcUrl = chain.rpcUrl } = {},
+  { top = '', tables = '', isServed = true, rpcUrl = chain.rpcUrl, react = echo }: Behind = {},
 ) {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
   onTestFinished(() => proxy.close());
-  const runner = await startTestRunner(({ body }) => ({ status: 200, body: `did ${body.toString('utf8')}` }));
+  const runner = await startTestRunner(react);
   const database = await createDatabase();
   const setup = {
     database,

@@ -36,7 +36,7 @@ export async function ledgerFaults(
   const open = await owner.query<{ lane: string; actual: string }>(
     `select open_calls || ' open and ' || unsettled_calls || ' unsettled calls' as lane, (
       select count(*) filter (where status not in ('dead', 'watched')) || ' open and '
-        || count(*) filter (where status = 'pending') || ' unsettled calls' from tollbook.call) as actual
+        || count(*) filter (where status in ('pending', 'unpaid')) || ' unsettled calls' from tollbook.call) as actual
     from tollbook.lane`,
   );
   const { lane, actual } = open.rows[0] ?? {};

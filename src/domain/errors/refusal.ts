@@ -128,6 +128,10 @@ export const refusals = {
     status: 409,
     sentence: 'Another payment is using this quote. Nothing was charged for this one. Request a new quote.',
   },
+  call_unpaid: {
+    status: 409,
+    sentence: 'The payment for this call is not settled at present, so the call cannot be queued again.',
+  },
   call_refunded: {
     status: 409,
     sentence: 'The payment for this call was refunded, so the call cannot be queued again.',

@@ -21,9 +21,20 @@ export interface SettlementState {
 export type SettlementCall =
   /** It cannot be leased before the outcome is known. */
   | { readonly kind: 'waiting'; readonly callId: number }
+  /** No runner has leased it at this moment. */
   | { readonly kind: 'enqueued'; readonly callId: number }
-  /** A runner has leased it: only the money can still be open. */
-  | { readonly kind: 'with_runner' };
+  /** A runner has leased it. */
+  | { readonly kind: 'leased'; readonly callId: number }
+  /** Its payment was taken back while a runner had it: it is not delivered again before that is paid. */
+  | { readonly kind: 'kept'; readonly callId: number; readonly attempt: number }
+  /** It has ended: only the money can still be open. */
+  | { readonly kind: 'ended' };
+
+/** A call in the queue that cannot be leased, and how often it was delivered. */
+export interface HeldCall {
+  readonly callId: number;
+  readonly attempt: number;
+}
 
 /** A transfer's place on the chain. */
 export interface Proof extends PlacedTransfer {
@@ -98,18 +109,21 @@ export type SettlementDecision =
   /** The state leaves nothing to record. */
   | { readonly kind: 'superseded' };
 
-/** `watch`: the payment may still land; `remove`: it never will; `suspend`: no runner has leased the call yet. */
+/**
+ * `watch`: the payment may still land; `remove`: it never will. The payment was taken back: `suspend` if no runner has leased the
+ * call, else `mark_unpaid`.
+ */
 export interface CallStep {
-  readonly kind: 'release' | 'watch' | 'remove' | 'suspend';
+  readonly kind: 'release' | 'watch' | 'remove' | 'suspend' | 'mark_unpaid';
   readonly callId: number;
 }
 
 /** The reason of a settlement whose transfer has already paid for something else. */
 export const transferAlreadyClaimed = 'transfer_already_claimed';
 
-/** A payment as its stream shows it; `waitingCallId` if its call is in the queue and cannot be leased. */
-export function settlementState(known: PaymentState, waitingCallId: number | undefined): SettlementState {
-  const { status, reason, settled, isOverdue, wasEnqueued, call } = known;
+/** A payment as its stream shows it; `held` if its call is in the queue and cannot be leased. */
+export function settlementState(known: PaymentState, held: HeldCall | undefined): SettlementState {
+  const { status, reason, settled, isOverdue, wasEnqueued } = known;
   return {
     payment: paymentFromData(known.payment),
     status,
@@ -117,13 +131,14 @@ export function settlementState(known: PaymentState, waitingCallId: number | und
     settled,
     isOverdue,
     wasEnqueued,
-    call:
-      waitingCallId !== undefined
-        ? { kind: 'waiting', callId: waitingCallId }
-        : call?.status === 'enqueued'
-          ? { kind: 'enqueued', callId: call.callId }
-          : { kind: 'with_runner' },
+    call: callOf(known, held),
   };
+}
+
+function callOf({ call }: PaymentState, held: HeldCall | undefined): SettlementCall {
+  if (!call) return held ? { kind: 'waiting', callId: held.callId } : { kind: 'ended' };
+  if (call.status === 'completed' || call.status === 'dead_lettered') return { kind: 'ended' };
+  return held ? { kind: 'kept', ...held } : { kind: 'enqueued', callId: call.callId };
 }
 
 /** Decides what an outcome changes, for every process that finds one out. Pure. */
@@ -172,9 +187,15 @@ function record(
   return { kind: 'record', events, claims: [], freed: [], call: { kind: 'unchanged' }, ...rest };
 }
 
-/** What happens to a call that waits for the outcome; one that a runner has stays as it is. */
+/** What happens to a call that waits for the outcome. */
 function waiting({ call }: SettlementState, kind: CallStep['kind']): Recorded['call'] {
   return call.kind === 'waiting' ? { kind, callId: call.callId } : { kind: 'unchanged' };
+}
+
+/** A call that cannot be leased is released; one that was kept continues as if its payment had never been taken back. */
+function released({ call }: SettlementState): Recorded['call'] {
+  const isHeld = call.kind === 'waiting' || call.kind === 'kept';
+  return isHeld ? { kind: 'release', callId: call.callId } : { kind: 'unchanged' };
 }
 
 /** A waiting call is enqueued together with its settlement. */
@@ -192,7 +213,7 @@ function settle(state: SettlementState, { transaction, proof }: Settlement): Set
   const data = { ...ofPayment(payment), amount: String(payment.amount), transaction, ...evidence };
   return record([{ type: 'payment_settled', data }, ...enqueued(state)], {
     claims: proof ? [transferOf(payment, transaction, proof.logIndex)] : [],
-    call: waiting(state, 'release'),
+    call: released(state),
   });
 }
 
@@ -201,10 +222,17 @@ function fail(state: SettlementState, reason: string, call: 'watch' | 'remove'):
   return record([failed], { call: waiting(state, call) });
 }
 
-/** The failure of a payment is on record already; now that it is final, its call is dropped. */
+/**
+ * The failure of a payment is on record already; now that it is final, its call is dropped. One that was delivered before ends as
+ * a dead letter that cannot be requeued.
+ */
 function remove(state: SettlementState): SettlementDecision {
-  const isFailed = state.status === 'settlement_failed' && state.call.kind === 'waiting';
-  return isFailed ? record([], { call: waiting(state, 'remove') }) : superseded;
+  const { status, call } = state;
+  if (status !== 'settlement_failed') return superseded;
+  if (call.kind === 'waiting') return record([], { call: waiting(state, 'remove') });
+  if (call.kind !== 'kept') return superseded;
+  const data = { call_id: call.callId, attempt: call.attempt, reason: 'payment_failed' };
+  return record([{ type: 'dead_lettered', data }], { call: { kind: 'remove', callId: call.callId } });
 }
 
 /** A transfer that has paid for something else proves nothing for this payment: recorded once, however often it is found. */
@@ -268,14 +296,21 @@ function reopen(state: SettlementState): SettlementDecision {
   });
 }
 
-/** A call that no runner has leased waits for the outcome again. */
+/** A call that no runner has leased waits for the outcome again; one that a runner has is not delivered again meanwhile. */
 function takeBack({ call }: SettlementState): {
   readonly fate: 'withdrawn' | 'kept';
   readonly call: Recorded['call'];
 } {
-  return call.kind === 'enqueued'
-    ? { fate: 'withdrawn', call: { kind: 'suspend', callId: call.callId } }
-    : { fate: 'kept', call: { kind: 'unchanged' } };
+  switch (call.kind) {
+    case 'enqueued':
+      return { fate: 'withdrawn', call: { kind: 'suspend', callId: call.callId } };
+    case 'leased':
+      return { fate: 'kept', call: { kind: 'mark_unpaid', callId: call.callId } };
+    case 'waiting':
+    case 'kept':
+    case 'ended':
+      return { fate: 'kept', call: { kind: 'unchanged' } };
+  }
 }
 
 function settleByOperator(
@@ -290,7 +325,7 @@ function settleByOperator(
   const settled: LedgerEvent = { type: 'payment_settled', data };
   return record([resolvedByOperator(state, { ...outcome, paid: true }), settled, ...enqueued(state)], {
     claims: [transferOf(payment, transaction, proof?.logIndex ?? 'unseen')],
-    call: waiting(state, 'release'),
+    call: released(state),
   });
 }
 

@@ -29,6 +29,7 @@ export function operatorRoutes(current: () => JobsContext) {
         const callId = idOf(request.params.call_id);
         const { kind } = await requeueCall(context, callId, operators.of(request).tokenId);
         if (kind === 'refunded') return sendRefusal(request, reply, 'call_refunded');
+        if (kind === 'unpaid') return sendRefusal(request, reply, 'call_unpaid');
         if (kind === 'not_dead') return sendRefusal(request, reply, 'call_not_found');
         context.onCallReleased();
         return reply.send({ call_id: callId, status: 'enqueued' });

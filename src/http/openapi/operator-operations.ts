@@ -22,5 +22,12 @@ export const requeueOperation: Operation = {
     'Requires the scope `calls:write`. The count of attempts starts at zero again. A request body is ignored.',
   security: 'operatorToken',
   answers: [{ status: 200, description: 'The call is enqueued again.', schema: requeued }],
-  refusals: ['invalid_request', 'call_not_found', 'call_refunded', 'body_too_large', ...operatorRefusals],
+  refusals: [
+    'invalid_request',
+    'call_not_found',
+    'call_refunded',
+    'call_unpaid',
+    'body_too_large',
+    ...operatorRefusals,
+  ],
 };

@@ -11,6 +11,8 @@ export interface RecordedPayment {
   readonly settled: Extract<RecordedEvent, { type: 'payment_settled' | 'settlement_confirmed' }>[];
   /** Calls that were enqueued for it and not taken back. */
   readonly calls: number[];
+  /** Those that were taken back as well. */
+  readonly everEnqueued: number[];
   readonly callerNonce: string | undefined;
   /** With its payer. */
   readonly paymentId: string | undefined;
@@ -41,7 +43,16 @@ export function recordedPayments(events: readonly RecordedEvent[]): Map<string, 
         const { payment_id: id } = event.data;
         const paymentId = id === undefined ? undefined : `${payer}/${id}`;
         const { stream } = event;
-        payments.set(key, { key, stream, started: event, settled: [], calls: [], callerNonce, paymentId });
+        payments.set(key, {
+          key,
+          stream,
+          started: event,
+          settled: [],
+          calls: [],
+          everEnqueued: [],
+          callerNonce,
+          paymentId,
+        });
         break;
       }
       case 'payment_settled':
@@ -58,8 +69,10 @@ export function recordedPayments(events: readonly RecordedEvent[]): Map<string, 
           if (
             payment.stream === event.stream &&
             payment.started.data.payment.nonce === event.data.payment_nonce
-          )
+          ) {
             payment.calls.push(event.data.call_id);
+            payment.everEnqueued.push(event.data.call_id);
+          }
         break;
       default:
     }

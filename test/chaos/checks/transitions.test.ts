@@ -49,6 +49,10 @@ const disproved = (call: 'withdrawn' | 'kept'): LedgerEvent => ({
 const enqueued: LedgerEvent = { type: 'enqueued', data: { call_id: 1, payment_nonce: nonce } };
 const enqueuedAgain: LedgerEvent = { ...enqueued, type: 'enqueued_again' };
 const delivered = (attempt: number): LedgerEvent => ({ type: 'delivered', data: { call_id: 1, attempt } });
+const retried = (attempt: number): LedgerEvent => ({
+  type: 'delivery_failed',
+  data: { call_id: 1, attempt, reason: 'http_503' },
+});
 const completed = (attempt: number): LedgerEvent => ({ type: 'completed', data: { call_id: 1, attempt } });
 
 function violationsOf(...events: LedgerEvent[]): string[] {
@@ -67,6 +71,14 @@ test.each([
   [
     'taken back too late',
     [started, settled, enqueued, delivered(1), disproved('kept'), settled, completed(1)],
+  ],
+  [
+    'taken back between two attempts',
+    [started, settled, enqueued, delivered(1), retried(1), disproved('withdrawn'), settled, enqueuedAgain],
+  ],
+  [
+    'taken back during an attempt',
+    [started, settled, enqueued, delivered(1), disproved('kept'), retried(1), settled, delivered(2)],
   ],
 ])('%s is legal', (_, events) => {
   expect(violationsOf(...events)).toEqual([]);
@@ -92,6 +104,11 @@ test.each([
     'delivered twice as one attempt',
     [started, settled, enqueued, delivered(1), delivered(1)],
     'attempt 1 after',
+  ],
+  [
+    'delivered again after it was taken back',
+    [started, settled, enqueued, delivered(1), disproved('kept'), retried(1), delivered(2)],
+    'attempt 2 although the payment is unknown',
   ],
 ])('%s is not', (_, events, fault) => {
   expect(violationsOf(...events).join()).toContain(fault);

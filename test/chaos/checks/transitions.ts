@@ -49,6 +49,8 @@ const requestTypes: ReadonlySet<EventType> = new Set([
 
 interface Payment {
   state: PaymentState;
+  /** The attempt that a runner had when the payment was taken back; it may end, and no other may begin. */
+  unpaidAttempt?: number | undefined;
   call: { id: number | undefined; state: CallState; attempt: number };
 }
 
@@ -98,9 +100,11 @@ function* moneyFaults(payments: Map<string, Payment>, event: RecordedEvent): Gen
   const others = [...payments.values()].filter((other) => other !== payment && other.state !== 'failed');
   if (event.type === 'settlement_started' && others.length > 0) yield 'a second payment of one quote';
   payment.state = step.to ?? payment.state;
+  if (payment.state === 'settled') payment.unpaidAttempt = undefined;
   const isTakenBack = event.type === 'settlement_disproved' || event.type === 'settlement_reorged';
   if (!isTakenBack || event.data.call === 'kept') return;
-  if (payment.call.state !== 'enqueued') yield `a call was withdrawn that was ${payment.call.state}`;
+  if (!['enqueued', 'delivered', 'failed'].includes(payment.call.state))
+    yield `a call was withdrawn that was ${payment.call.state}`;
   payment.call = { id: undefined, state: 'absent', attempt: payment.call.attempt };
 }
 
@@ -130,7 +134,17 @@ function* callFaults(payments: readonly Payment[], event: RecordedEvent): Genera
   const { call } = owner;
   if (!step.from.includes(call.state)) yield `${event.type} while call ${id} is ${call.state}`;
   yield* attemptFaults(call, event);
+  yield* unpaidFaults(owner, event);
   owner.call = { id, state: step.to, attempt: 'attempt' in event.data ? event.data.attempt : call.attempt };
+}
+
+/** A call whose payment was taken back is not delivered again. */
+function* unpaidFaults(owner: Payment, event: RecordedEvent): Generator<string> {
+  if (owner.state === 'settled' || event.type === 'dead_lettered' || !('attempt' in event.data)) return;
+  const { attempt } = event.data;
+  if (owner.unpaidAttempt !== undefined && owner.unpaidAttempt !== attempt)
+    yield `attempt ${attempt} although the payment is ${owner.state}`;
+  owner.unpaidAttempt = attempt;
 }
 
 /** An attempt is delivered once, attempts come in their order, and only the last one delivered can complete. */

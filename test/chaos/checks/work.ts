@@ -29,8 +29,9 @@ function* runViolations(
   runs: readonly RunnerRun[],
 ): Generator<Violation> {
   const bodies = new Map<number, string>();
-  for (const { started, calls } of payments.values())
-    for (const id of calls) bodies.set(id, started.data.body_sha256);
+  // a call may be taken back after an attempt
+  for (const { started, everEnqueued } of payments.values())
+    for (const id of everEnqueued) bodies.set(id, started.data.body_sha256);
   const keys = new Map<string, string>();
   for (const { callId, idempotencyKey, quoteDigest, bodySha256 } of runs) {
     const words = `a runner got call ${callId} of ${quoteDigest}`;

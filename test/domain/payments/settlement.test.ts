@@ -14,7 +14,9 @@ const transaction = bytesOf('f6', 32);
 const block = { blockNumber: 7n, blockHash: bytesOf('b1', 32), logIndex: 3 };
 const waiting = { kind: 'waiting', callId: 5 } as const;
 const enqueued = { kind: 'enqueued', callId: 5 } as const;
-const withRunner = { kind: 'with_runner' } as const;
+const leased = { kind: 'leased', callId: 5 } as const;
+const kept = { kind: 'kept', callId: 5, attempt: 2 } as const;
+const ended = { kind: 'ended' } as const;
 const by = { evidence: 'block explorer', operator: 'ada' };
 
 const base = { payment: signedPayment, isOverdue: false, call: waiting };
@@ -39,31 +41,39 @@ const provenSettlement = {
 /** Every state that a payment can be in, with its call where that makes a difference. */
 const states = {
   settling: { ...base, status: 'settling' },
-  'settling, its call with a runner': { ...base, status: 'settling', call: withRunner },
   'settling and overdue': { ...base, status: 'settling', isOverdue: true },
   unknown: { ...base, status: 'settlement_unknown', reason: 'timeout' },
-  'unknown, its call with a runner': {
-    ...base,
-    status: 'settlement_unknown',
-    reason: 'timeout',
-    call: withRunner,
-  },
+  'unknown, its call kept': { ...base, status: 'settlement_unknown', reason: 'timeout', call: kept },
+  'unknown, its call ended': { ...base, status: 'settlement_unknown', reason: 'timeout', call: ended },
   'unknown, its transfer claimed': { ...base, status: 'settlement_unknown', reason: transferAlreadyClaimed },
   failed: { ...base, status: 'settlement_failed', reason: 'insufficient_funds' },
-  'failed, its call with a runner': { ...base, status: 'settlement_failed', reason: 'x', call: withRunner },
+  'failed, its call kept': { ...base, status: 'settlement_failed', reason: 'x', call: kept },
+  'failed, its call ended': { ...base, status: 'settlement_failed', reason: 'x', call: ended },
   'settled as reported': { ...base, status: 'settled', settled: reportedSettlement, call: enqueued },
-  'settled as reported, its call with a runner': {
+  'settled as reported, its call leased': {
     ...base,
     status: 'settled',
     settled: reportedSettlement,
-    call: withRunner,
+    call: leased,
+  },
+  'settled as reported, its call ended': {
+    ...base,
+    status: 'settled',
+    settled: reportedSettlement,
+    call: ended,
   },
   'settled with proof': { ...base, status: 'settled', settled: provenSettlement, call: enqueued },
-  'settled with proof, its call with a runner': {
+  'settled with proof, its call leased': {
     ...base,
     status: 'settled',
     settled: provenSettlement,
-    call: withRunner,
+    call: leased,
+  },
+  'settled with proof, its call ended': {
+    ...base,
+    status: 'settled',
+    settled: provenSettlement,
+    call: ended,
   },
 } as const satisfies Record<string, SettlementState>;
 type StateName = keyof typeof states;
@@ -112,7 +122,12 @@ const openForOperator = {
   'paid by the operator, with proof': `${byOperator}, enqueued, +3, release 5`,
   'unpaid by the operator': 'operator_settlement_resolved, settlement_failed, watch 5',
 };
-const withRunnerForOperator = {
+const keptForOperator = {
+  'paid by the operator': `${byOperator}, +unseen, release 5`,
+  'paid by the operator, with proof': `${byOperator}, +3, release 5`,
+  'unpaid by the operator': 'operator_settlement_resolved, settlement_failed',
+};
+const endedForOperator = {
   'paid by the operator': `${byOperator}, +unseen`,
   'paid by the operator, with proof': `${byOperator}, +3`,
   'unpaid by the operator': 'operator_settlement_resolved, settlement_failed',
@@ -141,23 +156,23 @@ const unknown = {
 /** What each outcome decides in each state; everything that is not listed is superseded. */
 const decisions: Record<StateName, Partial<Record<OutcomeName, string>>> = {
   settling,
-  'settling, its call with a runner': {
-    ...settling,
-    settled: 'payment_settled',
-    'settled with proof': 'payment_settled, +3',
-    failed: 'settlement_failed',
-    void: 'settlement_failed',
-    ...withRunnerForOperator,
-  },
   'settling and overdue': { ...settling, overdue: 'superseded' },
   unknown,
-  'unknown, its call with a runner': {
+  'unknown, its call kept': {
+    settled: 'payment_settled, release 5',
+    'settled with proof': 'payment_settled, +3, release 5',
+    void: 'settlement_failed',
+    'transfer claimed': 'settlement_unknown',
+    overdue: 'settlement_overdue',
+    ...keptForOperator,
+  },
+  'unknown, its call ended': {
     settled: 'payment_settled',
     'settled with proof': 'payment_settled, +3',
     void: 'settlement_failed',
     'transfer claimed': 'settlement_unknown',
     overdue: 'settlement_overdue',
-    ...withRunnerForOperator,
+    ...endedForOperator,
   },
   'unknown, its transfer claimed': { ...unknown, 'transfer claimed': 'superseded' },
   failed: {
@@ -166,7 +181,13 @@ const decisions: Record<StateName, Partial<Record<OutcomeName, string>>> = {
     void: 'remove 5',
     'transfer claimed': 'settlement_unknown',
   },
-  'failed, its call with a runner': {
+  'failed, its call kept': {
+    settled: 'payment_settled, release 5',
+    'settled with proof': 'payment_settled, +3, release 5',
+    void: 'dead_lettered, remove 5',
+    'transfer claimed': 'settlement_unknown',
+  },
+  'failed, its call ended': {
     settled: 'payment_settled',
     'settled with proof': 'payment_settled, +3',
     'transfer claimed': 'settlement_unknown',
@@ -175,12 +196,17 @@ const decisions: Record<StateName, Partial<Record<OutcomeName, string>>> = {
     confirmed: 'settlement_confirmed, +3',
     disproved: 'settlement_disproved, suspend 5',
   },
-  'settled as reported, its call with a runner': {
+  'settled as reported, its call leased': {
+    confirmed: 'settlement_confirmed, +3',
+    disproved: 'settlement_disproved, mark_unpaid 5',
+  },
+  'settled as reported, its call ended': {
     confirmed: 'settlement_confirmed, +3',
     disproved: 'settlement_disproved',
   },
   'settled with proof': { reorged: 'settlement_reorged, -3, suspend 5' },
-  'settled with proof, its call with a runner': { reorged: 'settlement_reorged, -3' },
+  'settled with proof, its call leased': { reorged: 'settlement_reorged, -3, mark_unpaid 5' },
+  'settled with proof, its call ended': { reorged: 'settlement_reorged, -3' },
 };
 
 const names = (Object.keys(states) as StateName[]).flatMap((state) =>
@@ -198,7 +224,7 @@ describe('the decision about a settlement', () => {
       const decision = decide(states[state], outcomes[outcome]);
       return decision.kind === 'superseded' ? [] : decision.events.map((event) => ({ state, event }));
     });
-    expect(decided).toHaveLength(109);
+    expect(decided).toHaveLength(111);
     const illegal = decided.filter(({ state, event }) => {
       const { transition } = eventDescriptors[event.type];
       encodeEventData(event);
@@ -251,7 +277,7 @@ describe('the events of a decision', () => {
 
   test('say whether the call of a disproved or reorged settlement was withdrawn or kept', () => {
     expect(eventsOf('settled as reported', 'disproved')).toMatchObject([{ call: 'withdrawn', transaction }]);
-    expect(eventsOf('settled with proof, its call with a runner', 'reorged')).toMatchObject([
+    expect(eventsOf('settled with proof, its call leased', 'reorged')).toMatchObject([
       { call: 'kept', transaction, block_number: '7' },
     ]);
   });

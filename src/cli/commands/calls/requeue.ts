@@ -9,6 +9,8 @@ export async function run([text]: readonly string[]): Promise<number> {
   if (kind === 'requeued') say(`Call ${id} is queued again.`);
   else if (kind === 'refunded')
     fail(`The payment for call ${id} was refunded, so the call is not delivered.`);
+  else if (kind === 'unpaid')
+    fail(`The payment for call ${id} is not settled at present, so the call is not delivered.`);
   else fail(`There is no dead-lettered call ${id}.`);
   return kind === 'requeued' ? 0 : 1;
 }
