@@ -231,7 +231,7 @@ function remove(state: SettlementState): SettlementDecision {
   if (status !== 'settlement_failed') return superseded;
   if (call.kind === 'waiting') return record([], { call: waiting(state, 'remove') });
   if (call.kind !== 'kept') return superseded;
-  const data = { call_id: call.callId, attempt: call.attempt, reason: 'payment_failed' };
+  const data = { call_id: call.callId, attempt: call.attempt, reason: 'settlement_failed' };
   return record([{ type: 'dead_lettered', data }], { call: { kind: 'remove', callId: call.callId } });
 }
 
