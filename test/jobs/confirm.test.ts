@@ -122,14 +122,15 @@ describe("a facilitator's false report", () => {
 
 describe('the call of a payment that is disproved', () => {
   const later = { status: 503, headers: { 'retry-after': '600' } };
-  const seconds = (ahead: number) => String(Math.floor(Date.now() / 1_000) + ahead);
 
   /** A payment that the facilitator calls settled by a transaction that is nowhere, delivered on its word. */
   async function deliveredUnpaid(react: (delivery: Delivery) => Reaction | Promise<Reaction>) {
     const top = 'confirm = "after"\nmax_timeout_secs = 3600';
     const setup = await behindProxy(chain, { top, react });
     const { proxy, database, gateway, runner, typesOf } = setup;
-    const payment = await quoteAndSign(gateway, job, 'x', { signed: { validBefore: seconds(3_000) } });
+    const payment = await quoteAndSign(gateway, job, 'x', {
+      signed: { validBefore: String(Math.floor(Date.now() / 1_000) + 3_000) },
+    });
     proxy.faults.settle = { answer: successOf(nowhere) };
     expect((await pay(gateway, payment)).status).toBe(202);
     await eventually(() => expect(runner.deliveries).toHaveLength(1));
