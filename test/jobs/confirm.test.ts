@@ -120,33 +120,33 @@ describe("a facilitator's false report", () => {
   });
 });
 
+/** A payment that the facilitator calls settled by a transaction that is nowhere, delivered on its word. */
+async function deliveredUnpaid(react: (delivery: Delivery) => Reaction | Promise<Reaction>) {
+  const top = 'confirm = "after"\nmax_timeout_secs = 3600';
+  const setup = await behindProxy(chain, { top, react });
+  const { proxy, database, gateway, runner, typesOf } = setup;
+  const payment = await quoteAndSign(gateway, job, 'x', {
+    signed: { validBefore: String(Math.floor(Date.now() / 1_000) + 3_000) },
+  });
+  proxy.faults.settle = { answer: successOf(nowhere) };
+  expect((await pay(gateway, payment)).status).toBe(202);
+  await eventually(() => expect(runner.deliveries).toHaveLength(1));
+  proxy.faults.settle = 'server_error';
+  const types = () => typesOf(digestOf(payment));
+  const disproved = async () => {
+    await database.moveClock(20);
+    await eventually(async () => expect(await types()).toContain('settlement_disproved'));
+    return (await allEvents(database.db)).find(({ type }) => type === 'settlement_disproved')?.data;
+  };
+  const statuses = async () =>
+    (await database.pool.query<{ status: string }>('select status from tollbook.call')).rows.map(
+      ({ status }) => status,
+    );
+  return { ...setup, payment, types, disproved, statuses };
+}
+
 describe('the call of a payment that is disproved', () => {
   const later = { status: 503, headers: { 'retry-after': '600' } };
-
-  /** A payment that the facilitator calls settled by a transaction that is nowhere, delivered on its word. */
-  async function deliveredUnpaid(react: (delivery: Delivery) => Reaction | Promise<Reaction>) {
-    const top = 'confirm = "after"\nmax_timeout_secs = 3600';
-    const setup = await behindProxy(chain, { top, react });
-    const { proxy, database, gateway, runner, typesOf } = setup;
-    const payment = await quoteAndSign(gateway, job, 'x', {
-      signed: { validBefore: String(Math.floor(Date.now() / 1_000) + 3_000) },
-    });
-    proxy.faults.settle = { answer: successOf(nowhere) };
-    expect((await pay(gateway, payment)).status).toBe(202);
-    await eventually(() => expect(runner.deliveries).toHaveLength(1));
-    proxy.faults.settle = 'server_error';
-    const types = () => typesOf(digestOf(payment));
-    const disproved = async () => {
-      await database.moveClock(20);
-      await eventually(async () => expect(await types()).toContain('settlement_disproved'));
-      return (await allEvents(database.db)).find(({ type }) => type === 'settlement_disproved')?.data;
-    };
-    const statuses = async () =>
-      (await database.pool.query<{ status: string }>('select status from tollbook.call')).rows.map(
-        ({ status }) => status,
-      );
-    return { ...setup, payment, types, disproved, statuses };
-  }
 
   test('is not delivered again while it waits for its next attempt, and is as soon as its payment is settled', async () => {
     const setup = await deliveredUnpaid(({ attempt }) => (attempt === 1 ? later : { status: 200 }));
