@@ -5,7 +5,7 @@ import type { Bench } from '../bench.ts';
 import { readSettings, startLedger } from '../ledger.ts';
 import { measure, type Measurement, type Stage, type Target } from '../measure.ts';
 import { paymentGateway } from '../payment-targets.ts';
-import { type Program, startProgram } from '../processes.ts';
+import { cpuSecs, type Program, startProgram } from '../processes.ts';
 import { circumstancesOf, median, row, ruler, spread, whole } from '../report.ts';
 import { type Findings, interleave } from '../rounds.ts';
 import { startTollbook } from '../tollbook.ts';
@@ -28,6 +28,8 @@ const loads: readonly Load[] = [
 
 interface Honest extends Measurement {
   readonly attacked: Attacked;
+  /** Processor microseconds of server and PostgreSQL for one hostile request, while nothing else was sent. */
+  readonly hostileCpuUs: number;
 }
 
 interface Scenario {
@@ -40,8 +42,9 @@ interface Scenario {
 const honestAddresses = Array.from({ length: 64 }, (_, at) => `127.0.1.${at + 1}`);
 /** The defaults, but for the quotes that the honest clients get before the clock starts. */
 const limits = 'quotes_per_second = 5_000';
-/** How long an attack lasts before honest payments are measured beside it. */
+/** How long an attack lasts before anything is measured, and how long it is then measured alone. */
 const leadMs = 500;
+const aloneMs = 1_000;
 
 const columns = [
   'The attacker sends 1,000 a second',
@@ -51,6 +54,7 @@ const columns = [
   'p99 ms',
   'server CPU µs/request',
   'PostgreSQL CPU µs/request',
+  'CPU µs/hostile request',
   'attacker’s requests/s',
   'its answers',
 ];
@@ -108,19 +112,21 @@ async function measureBeside(
     count,
   }: { readonly attack: Attack; readonly scenario: Scenario; readonly count: number },
 ): Promise<Honest> {
+  const { ledger } = stage;
+  const cpu = (): number => cpuSecs(gateway.pid) + cpuSecs(ledger.postmasterPid, true);
+  let aloneCpuSecs = 0;
   const beside = async (): Promise<void> => {
     await attacker.ask({ op: 'start', url: gateway.url, attack });
     await sleep(leadMs);
+    const before = cpu();
+    await sleep(aloneMs);
+    aloneCpuSecs = cpu() - before;
   };
-  const measured = await measure(
-    stage,
-    gateway,
-    { what: 'payments', concurrency: scenario.concurrency },
-    count,
-    beside,
-  );
+  const { concurrency } = scenario;
+  const measured = await measure(stage, gateway, { what: 'payments', concurrency }, count, beside);
   const { attacked } = await attacker.ask<{ readonly attacked: Attacked }>({ op: 'stop' });
-  return { ...measured, attacked };
+  const hostileCpuUs = (aloneCpuSecs * 1e9) / (attacked.perSec * aloneMs);
+  return { ...measured, attacked, hostileCpuUs };
 }
 
 function tableOf(findings: readonly Findings<Load, Scenario, Honest>[]): string {
@@ -129,7 +135,7 @@ function tableOf(findings: readonly Findings<Load, Scenario, Honest>[]): string 
     const [health = []] = rounds.values();
     const base = median(health.map(({ perSec }) => perSec));
     for (const [{ name }, measured] of rounds) {
-      const of = (key: keyof Measurement): number => median(measured.map((one) => one[key]));
+      const of = (key: keyof Measurement | 'hostileCpuUs'): number => median(measured.map((one) => one[key]));
       lines.push(
         row([
           name,
@@ -139,6 +145,7 @@ function tableOf(findings: readonly Findings<Load, Scenario, Honest>[]): string 
           of('p99Ms').toFixed(1),
           whole(of('serverCpuUs')),
           whole(of('databaseCpuUs')),
+          whole(of('hostileCpuUs')),
           spread(measured.map(({ attacked }) => attacked.perSec)),
           statusesOf(measured),
         ]),
