@@ -25,7 +25,7 @@ export interface ChatProgress {
   readonly finishReason?: string;
   /** Every choice that began has ended. */
   readonly isFinished: boolean;
-  /** All text that the model wrote, to estimate the tokens where no usage is reported. */
+  /** The text that the model wrote, to estimate the tokens where no usage is reported; of an endless stream its beginning. */
   readonly written: string;
 }
 
@@ -44,6 +44,9 @@ export interface ChatReader {
   readonly progress: ChatProgress;
 }
 
+/** UTF-16 units: several million tokens, more than any model writes. */
+const maxWritten = 16_777_216;
+
 type Fields = Readonly<Record<string, unknown>>;
 
 export function createChatReader(): ChatReader {
@@ -56,7 +59,7 @@ export function createChatReader(): ChatReader {
     const index = isCount(choice['index']) ? choice['index'] : 0;
     finishByIndex.set(index, readFinish(choice['finish_reason']) ?? finishByIndex.get(index));
     // some servers send both, with the same in them
-    written += longest(textOf(choice['delta']), textOf(choice['message']));
+    if (written.length < maxWritten) written += longest(textOf(choice['delta']), textOf(choice['message']));
   };
   const read = (text: string, isWhole: boolean): ChatReading => {
     const value = parse(text);

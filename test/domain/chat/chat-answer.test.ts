@@ -221,3 +221,10 @@ describe('an error of an upstream', () => {
     expect(error?.code).toHaveLength(100);
   });
 });
+
+test('keeps a bounded part of the text of an endless stream', () => {
+  const reader = createChatReader();
+  const long = JSON.stringify({ choices: [{ index: 0, delta: { content: 'x'.repeat(1_000_000) } }] });
+  for (let at = 0; at < 40; at++) reader.readChunk(long);
+  expect(reader.progress.written.length).toBeLessThan(18_000_000);
+});
