@@ -5,6 +5,7 @@ import { useChain } from '../support/devnet.ts';
 import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
 import { payTo, startTestGateway } from '../support/gateway.ts';
 import { header, payFor, quoteAndSign } from '../support/payer.ts';
+import { logLines } from '../support/log-lines.ts';
 import { startTestRunner } from '../support/runner.ts';
 import { eventually } from '../support/wait.ts';
 
@@ -30,7 +31,8 @@ test('gateways whose database was replaced by an older copy stop selling, say wh
     facilitatorUrl: proxy.url,
     tables: `[alerts]\nwebhook = "${receiver.url}"`,
   };
-  const [one, other] = [await startTestGateway(options), await startTestGateway(options)];
+  const { logger, lines } = logLines();
+  const [one, other] = [await startTestGateway({ ...options, logger }), await startTestGateway(options)];
   const kept = await payFor(one, job);
   const unpaid = await quoteAndSign(one, job, 'x');
   const restore = await backUp(database);
@@ -76,5 +78,6 @@ test('gateways whose database was replaced by an older copy stop selling, say wh
     type: 'ledger_inconsistent',
     text: wentBack,
   });
+  expect(lines.filter(({ alert }) => alert === 'ledger_inconsistent')).toHaveLength(1);
   await expect(startTestGateway(options)).rejects.toThrow(/nothing is sold: the database went back in time/);
 });
