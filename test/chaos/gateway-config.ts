@@ -21,6 +21,8 @@ export interface ConfigVariant {
   readonly confirm: 'before' | 'after' | 'never' | 'required';
   /** Of requests to the facilitator: short, so that settlements become unknown within seconds. */
   readonly timeoutMs: number;
+  /** Of a client address, without a settlement; 0 for no limit. */
+  readonly requestsPerMinute: number;
 }
 
 export const usualConfig: ConfigVariant = {
@@ -28,9 +30,10 @@ export const usualConfig: ConfigVariant = {
   quoteTtlSecs: 300,
   confirm: 'before',
   timeoutMs: 1_500,
+  requestsPerMinute: 0,
 };
 /** Nothing but a hostile client may delay a payment. */
-export const siegeConfig: ConfigVariant = { ...usualConfig, timeoutMs: 15_000 };
+export const siegeConfig: ConfigVariant = { ...usualConfig, timeoutMs: 15_000, requestsPerMinute: 150 };
 
 /** The longest validity of a payer's signature; a payment that cannot be settled ends some seconds later. */
 const maxTimeoutSecs = 60;
@@ -75,7 +78,7 @@ confirm = "${variant.confirm}"
 default_invocation_mode = "public_paid"
 
 [limits]
-requests_per_minute = 0
+requests_per_minute = ${variant.requestsPerMinute}
 quotes_per_second = 0
 
 [delivery]

@@ -1,7 +1,7 @@
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { signOffer } from '../support/payer.ts';
 import { askForOffer } from './client.ts';
-import { sendAsStranger } from './stranger.ts';
+import { requestAsStranger, sendAsStranger } from './stranger.ts';
 import { pay, type RunningScenario, sign } from './scenario-parts.ts';
 
 /** More than the failures that open the gateway's circuit to the facilitator. */
@@ -30,4 +30,42 @@ export async function provokeFacilitator({ parts, random, request }: RunningScen
       await sendAsStranger(gateway, request, payment, parts.deadline);
     }),
   );
+}
+
+/** Routes that need no credentials. */
+const openRoutes = [
+  ['POST', '/x402/jobs/1/0'],
+  ['POST', '/x402/jobs/2/0'],
+  ['POST', '/x402/jobs/9/9'],
+  ['POST', '/x402/jobs/1/0/dry-run'],
+  ['GET', '/x402/receipts/0x' + '00'.repeat(32)],
+  ['GET', '/x402/stats'],
+  ['GET', '/x402/ready'],
+  ['GET', '/status'],
+  ['GET', '/audit/payments'],
+  ['GET', '/openapi.json'],
+  ['POST', '/runner/leases'],
+] as const;
+/** More than a client address may send in a minute, and enough to be told from honest clients in the ledger. */
+const floodRequests = 600;
+const floodersAtOnce = 16;
+
+/** A stranger sends requests to every route that needs no credentials, as fast as they are answered. */
+export async function flood({ parts, random }: RunningScenario): Promise<void> {
+  let left = floodRequests;
+  const flooders = Array.from({ length: floodersAtOnce }, async () => {
+    while (left-- > 0 && !parts.deadline.aborted) {
+      const [method, path] = random.pick(openRoutes);
+      const body = method === 'POST' ? random.hex32().repeat(random.between(1, 100)) : undefined;
+      const headers = random.chance(0.3)
+        ? { 'x-payment': Buffer.from(random.hex32()).toString('base64') }
+        : {};
+      const init = { method, headers: { 'content-type': 'text/plain', ...headers }, signal: parts.deadline };
+      await requestAsStranger(random.pick(parts.urls) + path, {
+        ...init,
+        ...(body === undefined ? {} : { body }),
+      });
+    }
+  });
+  await Promise.all(flooders);
 }

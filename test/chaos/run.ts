@@ -151,6 +151,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     const checked = await checkRun({
       loss,
       found,
+      maxOtherEvents: schedule.isSiege ? maxOtherEvents(schedule) : undefined,
       believesLies: schedule.configs.some(({ confirm }) => confirm !== 'required'),
       environment,
       database,
@@ -179,6 +180,12 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     await participants.stop();
     await environment.dropDatabase(database);
   }
+}
+
+/** Within its budget, each request of the hostile client may leave a quote and a refusal; honest clients leave some. */
+function maxOtherEvents({ configs, scenarios }: Schedule): number {
+  const budget = configs.reduce((sum, { requestsPerMinute }) => sum + requestsPerMinute, 0);
+  return 2 * budget + 4 * scenarios.length + 60;
 }
 
 /** Scenarios whose payment must succeed at once. */

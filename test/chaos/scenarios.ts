@@ -4,7 +4,7 @@ import type { Address } from '../../src/domain/values/primitives.ts';
 import { callerHeaders } from '../support/caller.ts';
 import type { Presentation, SignedOnce } from './records.ts';
 import { askForOffer } from './client.ts';
-import { payWithoutMoney, provokeFacilitator } from './hostile-scenarios.ts';
+import { flood, payWithoutMoney, provokeFacilitator } from './hostile-scenarios.ts';
 import { landLate, payWithSpentCredentials, payWithStalledFailure } from './late-scenarios.ts';
 import type { Random } from './random.ts';
 import {
@@ -112,6 +112,7 @@ const scenarioSteps: Readonly<Record<ScenarioKind, ScenarioStep>> = {
   stalled_failure: payWithStalledFailure,
   unfunded: payWithoutMoney,
   provoker: provokeFacilitator,
+  flooder: flood,
 };
 
 export const scenarioKinds = Object.keys(scenarioSteps) as readonly ScenarioKind[];

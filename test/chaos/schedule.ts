@@ -69,7 +69,9 @@ export type ScenarioKind =
   /** A payer without balance. */
   | 'unfunded'
   /** A stranger whose payments make the facilitator answer 500. */
-  | 'provoker';
+  | 'provoker'
+  /** A stranger who sends requests to every open route. */
+  | 'flooder';
 
 /** The jobs on sale, by how they are delivered and authorized. */
 export const jobs = {

@@ -9,7 +9,7 @@ import type { Loss } from '../turnovers.ts';
 import type { Participants } from '../participants.ts';
 import type { Environment } from '../environment.ts';
 import { answerViolations, countExcused } from './answers.ts';
-import { salesViolations } from './sales.ts';
+import { growthViolations, salesViolations } from './sales.ts';
 import { moneyViolations } from './money.ts';
 import { recordedPayments, recoveredPayments } from './payments.ts';
 import { offeredAgain, withoutLost } from './lost.ts';
@@ -34,6 +34,8 @@ export interface CheckParts {
   /** What a failover or a restore lost, and what broke until the ledger was recovered. */
   readonly loss?: Loss | undefined;
   readonly found?: readonly Violation[];
+  /** How many events may belong to no payment. */
+  readonly maxOtherEvents?: number | undefined;
   /** Scenarios whose payment must succeed at once. */
   readonly mustSell: readonly string[];
 }
@@ -77,6 +79,7 @@ export async function checkRun(parts: CheckParts): Promise<Checked> {
     ...moneyViolations(transfers, payments, records, { recovered, believesLies: parts.believesLies ?? true }),
     ...answerViolations(facts),
     ...salesViolations(records, parts.mustSell),
+    ...(parts.maxOtherEvents === undefined ? [] : growthViolations(events, payments, parts.maxOtherEvents)),
     ...workViolations(payments, events, runs),
     ...transitionViolations(events),
     ...[...faults, ...statsFaults(stats, events)].map(violation('ledger_unsound')),

@@ -1,4 +1,6 @@
 import type { Records } from '../records.ts';
+import type { RecordedEvent } from '../../../src/domain/events/event.ts';
+import type { RecordedPayment } from './payments.ts';
 import type { Violation } from './violation.ts';
 
 /** While only hostile clients are active, honest clients get an offer, and their payments are accepted at once. */
@@ -17,4 +19,19 @@ export function* salesViolations(records: Records, mustSell: readonly string[]):
       yield { kind: 'sales_stopped', words: `${scenario} got no answer to its payment` };
     }
   }
+}
+
+/**
+ * What a flood leaves in the ledger: events of streams that no payment uses. Above the budget of a client address refusals are
+ * summed, and quotes are not issued.
+ */
+export function* growthViolations(
+  events: readonly RecordedEvent[],
+  payments: ReadonlyMap<string, RecordedPayment>,
+  limit: number,
+): Generator<Violation> {
+  const paid = new Set([...payments.values()].map(({ stream }) => stream));
+  const other = events.filter(({ stream }) => !paid.has(stream)).length;
+  if (other > limit)
+    yield { kind: 'ledger_flooded', words: `${other} events belong to no payment, ${limit} were expected` };
 }

@@ -12,6 +12,7 @@ export type ViolationKind =
   | 'payment_id_used_twice'
   | 'started_though_invalid'
   | 'sales_stopped'
+  | 'ledger_flooded'
   | 'loss_not_noticed'
   | 'charged_after_halt'
   | 'call_not_finished'
