@@ -34,6 +34,8 @@ export function makeTurnover(random: Random, { run, loadMs }: ScheduleOptions): 
   if (run % turnoverEvery !== turnoverEvery - 3) return undefined;
   return {
     kind: random.pick(turnovers),
+    // without a log, nothing but the gateways' own memory tells that events are lost
+    hasLog: random.chance(0.5),
     atMs: random.between(loadMs >> 2, loadMs >> 1),
     forMs: random.between(loadMs >> 2, loadMs >> 1),
   };
@@ -52,7 +54,9 @@ export function makeClockSteps(random: Random, { processes, loadMs }: ScheduleOp
 }
 
 export function makeOutages(random: Random, { loadMs }: ScheduleOptions, isSiege: boolean): Outage[] {
-  if (!isSiege && !random.chance(0.25)) return [];
+  // hostile clients pay without money while it lasts
+  if (isSiege) return [{ atMs: random.between(0, loadMs >> 2), forMs: loadMs }];
+  if (!random.chance(0.25)) return [];
   return [{ atMs: random.between(0, loadMs >> 1), forMs: random.between(loadMs >> 1, loadMs) }];
 }
 

@@ -56,10 +56,11 @@ const besiegers: readonly ScenarioKind[] = [
 ];
 
 export function makeSiegeScenario(random: Random, index: number, { loadMs }: ScheduleOptions): Scenario {
+  const kind = besiegers[index] ?? 'honest';
   return {
     id: `v${index}`,
-    atMs: random.between(0, loadMs),
-    kind: besiegers[index] ?? 'honest',
+    atMs: kind === 'unfunded' ? random.between(loadMs >> 2, loadMs >> 1) : random.between(0, loadMs),
+    kind,
     job: random.pick(['pushed', 'leased'] as const),
     version: 2,
     option: 0,

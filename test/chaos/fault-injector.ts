@@ -12,6 +12,8 @@ export interface FaultInjector {
   drawn(place: Place): number;
   /** The strike that is scheduled for this occurrence of a step. */
   takeStrike(step: Step): Strike | undefined;
+  /** The gateways are up and clients start: outages are counted from here. */
+  beginLoad(): void;
   /** Whether the chain's node cannot be reached. */
   isRpcOut(): boolean;
   /** Waits, but not beyond `end()`. */
@@ -40,6 +42,7 @@ export function createFaultInjector(
   const counts = new Map<string, number>();
   const traceLines: string[] = [];
   const startedAt = performance.now();
+  let loadStartedAt: number | undefined;
 
   const randomOf = (place: Place): Random => {
     const known = places.get(place) ?? random.fork(place);
@@ -67,8 +70,10 @@ export function createFaultInjector(
       reached.set(step, times);
       return strikes.find((strike) => strike.step === step && strike.nth === times);
     },
+    beginLoad: () => void (loadStartedAt = performance.now()),
     isRpcOut() {
-      const ms = performance.now() - startedAt;
+      if (loadStartedAt === undefined) return false;
+      const ms = performance.now() - loadStartedAt;
       return !over.signal.aborted && outages.some(({ atMs, forMs }) => ms >= atMs && ms < atMs + forMs);
     },
     async pause(ms) {

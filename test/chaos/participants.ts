@@ -114,7 +114,9 @@ async function startGatewayWithProxies(
   const configFile = configFileOf(parts, index);
   const [token, secondToken] = environment.tokens;
   const { registry } = environment;
-  const logFolder = parts.schedule.turnover && path.join(environment.dir, `${database}-log`);
+  const logFolder = parts.schedule.turnover?.hasLog
+    ? path.join(environment.dir, `${database}-log`)
+    : undefined;
   const urls = { facilitatorUrl: facilitator.url, rpcUrl: rpc.url, pushUrl: push.url };
   writeFileSync(
     configFile,

@@ -102,6 +102,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
   });
   try {
     await Promise.all(participants.gateways.map((gateway) => gateway.untilUp()));
+    faults.beginLoad();
     const urls = participants.gateways.map((gateway) => gateway.url);
     const isStarted = (signed: SignedOnce) => isInLedger(url, signed, deadline.signal);
     const scenarioParts = {

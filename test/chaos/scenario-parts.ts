@@ -71,7 +71,7 @@ export async function signThis(
 const poorValiditySecs = 10;
 
 function isPoor({ kind }: Scenario): boolean {
-  return kind === 'poor' || kind === 'late_landing' || kind === 'unfunded';
+  return kind === 'poor' || kind === 'late_landing';
 }
 
 /** Mints exactly the amount of one payment to its payer. */

@@ -25,6 +25,8 @@ export interface Outage {
 /** Another database server takes over: a standby, or one from a backup. */
 export interface Turnover {
   readonly kind: 'synchronous_failover' | 'asynchronous_failover' | 'restore';
+  /** Whether the gateways seal and anchor a log. */
+  readonly hasLog: boolean;
   /** When the backup is made. */
   readonly atMs: number;
   /** How long the first server goes on after that; what an asynchronous standby or a backup lacks. */
