@@ -1,6 +1,11 @@
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
-import { checkPayment, matchOption, type SignedPayment } from '../domain/payments/payment.ts';
+import {
+  checkPayment,
+  matchOption,
+  readSignedPayment,
+  type SignedPayment,
+} from '../domain/payments/payment.ts';
 import type { PaymentWindow } from '../domain/payments/payment-window.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import { optionFromJson, quoteDigest, quoteToData, type SettlementOption } from '../domain/payments/quote.ts';
@@ -24,6 +29,8 @@ export interface MatchedPayment {
   readonly paymentId: string | undefined;
   /** Events that open the stream: a version 1 payment gets its own quote in the append that starts it. */
   readonly opening: readonly LedgerEvent[];
+  /** How to refuse it if it has not landed: it fits, but it comes too late to be settled. */
+  readonly late?: JobRefusal | undefined;
 }
 
 type Matched = Omit<MatchedPayment, 'paymentId'>;
@@ -67,14 +74,41 @@ function matchNamedQuote(
   // a quote from before the job sold credit, or from when it did
   if (!option || sellsCredit(job) !== (option.creditMicros !== undefined))
     return rejectedPayment(job, { ...named, reason: 'matches_no_option' });
-  if (!isOpen(state, readAt)) {
-    if (quote.expires_at > readAt) return refusal(request, 'quote_in_use', { digest });
-    return rejectedPayment(job, { ...named, reason: 'quote_expired' }, 'quote_expired');
-  }
-  const payment = checkPayment(decoded, option, paymentWindow(context, readAt));
-  return 'invalid' in payment
-    ? rejectedPayment(job, { stage: 'shape', reason: payment.invalid, quote_digest: digest })
-    : { kind: 'matched', digest, state, payment, opening: [] };
+  const isExpired = quote.expires_at <= readAt;
+  if (!isExpired && !isOpen(state, readAt)) return refusal(request, 'quote_in_use', { digest });
+  const checked = checkTimely(context, decoded, option, Math.min(readAt, quote.expires_at));
+  if ('invalid' in checked)
+    return isExpired
+      ? rejectedPayment(job, { ...named, reason: 'quote_expired' }, 'quote_expired')
+      : rejectedPayment(job, { stage: 'shape', reason: checked.invalid, quote_digest: digest });
+  const { payment, lateBecause } = checked;
+  const late = isExpired
+    ? rejectedPayment(job, { ...named, reason: 'quote_expired' }, 'quote_expired')
+    : lateBecause && rejectedPayment(job, { stage: 'shape', reason: lateBecause, quote_digest: digest });
+  return { kind: 'matched', digest, state, payment, opening: [], ...(late ? { late } : {}) };
+}
+
+type TimelyCheck =
+  /** `lateBecause`: it fitted at an earlier time, and this reason says why it does not fit any more. */
+  { readonly payment: SignedPayment; readonly lateBecause?: string } | { readonly invalid: string };
+
+/**
+ * Checks a payment at a time, and where its own time is over, at the last moment at which it could be settled: until then
+ * another account may have landed it, and its payer is charged.
+ */
+function checkTimely(
+  context: JobsContext,
+  decoded: DecodedPayment,
+  option: SettlementOption,
+  atSecs: number,
+): TimelyCheck {
+  const window = paymentWindow(context, atSecs);
+  const payment = checkPayment(decoded, option, window);
+  if (!('invalid' in payment)) return { payment };
+  const lastSecs = Number(readSignedPayment(decoded, option)?.validBefore ?? 0) - window.settleMarginSecs;
+  if (lastSecs >= atSecs) return payment;
+  const earlier = checkPayment(decoded, option, { ...window, nowSecs: lastSecs });
+  return 'invalid' in earlier ? payment : { payment: earlier, lateBecause: payment.invalid };
 }
 
 /**
@@ -85,20 +119,22 @@ function matchOwnQuote(context: JobsContext, job: Job, decoded: DecodedPayment):
   const offered = matchOption(decoded, job.options);
   if (!offered) return rejectedPayment(job, { stage: 'match', reason: 'matches_no_option' });
   const now = nowSecs(context);
-  const window = paymentWindow(context, now);
   let [option, priceWei]: [SettlementOption, bigint] = [offered, job.priceWei];
-  let payment = checkPayment(decoded, option, window);
-  if ('invalid' in payment && payment.invalid === 'authorization_value_mismatch') {
+  let checked = checkTimely(context, decoded, option, now);
+  if ('invalid' in checked && checked.invalid === 'authorization_value_mismatch') {
     const earlier = earlierTerms(context, job, offered, decoded.payload.value);
     if (earlier) {
       ({ option, priceWei } = earlier);
-      payment = checkPayment(decoded, option, window);
+      checked = checkTimely(context, decoded, option, now);
     }
   }
-  if ('invalid' in payment) return rejectedPayment(job, { stage: 'shape', reason: payment.invalid });
+  if ('invalid' in checked) return rejectedPayment(job, { stage: 'shape', reason: checked.invalid });
+  const { payment, lateBecause } = checked;
+  const late = lateBecause && rejectedPayment(job, { stage: 'shape', reason: lateBecause });
   const quote = newQuote({ ...job, priceWei, options: [option] }, now, context.settings.quoteTtlSecs);
   const opening: LedgerEvent[] = [{ type: 'quote_issued', data: quoteToData(quote) }];
-  return { kind: 'matched', digest: quoteDigest(quote), state: emptyQuoteState, payment, opening };
+  const digest = quoteDigest(quote);
+  return { kind: 'matched', digest, state: emptyQuoteState, payment, opening, ...(late ? { late } : {}) };
 }
 
 /** The terms of unexpired quotes from before the price changed. */

@@ -1,6 +1,7 @@
 import { schemes } from '../domain/payments/schemes/schemes.ts';
 import type { SignedPayment } from '../domain/payments/payment.ts';
 import { facilitatorRequest } from '../domain/payments/x402.ts';
+import type { Hex } from '../domain/values/primitives.ts';
 import type { Job } from './catalog.ts';
 import type { SignatureCheck } from './check-signature.ts';
 import { type JobsContext, nowSecs } from './context.ts';
@@ -34,7 +35,15 @@ export async function verifyPayment(
   const isSkipped = !context.settings.facilitatorVerify && job.mode === 'public_paid';
   const canBeSettled = !facilitator.isCircuitOpen() && offers.isSettled(payment);
   const mayBeLost = await context.lostPayments.mayHold(payment, context.settings.maxTimeoutSecs);
-  if (isSkipped && canBeSettled && !mayBeLost && signed.kind === 'signed') return verifiedBy('signature');
+  const isLate = matched.late !== undefined;
+  if (isSkipped && canBeSettled && !mayBeLost && !isLate && signed.kind === 'signed')
+    return verifiedBy('signature');
+  if (matched.late) {
+    const judged = await judgeLate(context, request, matched, matched.late);
+    return mayBeLost && judged.kind === 'verified'
+      ? refusal(request, 'payment_unrecorded', { digest })
+      : judged;
+  }
   const unavailable = refusal(request, 'facilitator_unavailable', { digest });
   const source = { payer: payment.payer, client: request.client };
   const answer = await facilitator.verify(facilitatorRequest(payment, digest), source);
@@ -74,16 +83,38 @@ async function judgeInvalid(
   reason: string,
 ): Promise<Verified | JobRefusal> {
   const landing = await findLanding(context, payment, state.quote?.issued_at ?? nowSecs(context), reason);
+  const shown = landing.kind === 'not_landed' ? landing.reason : undefined;
+  const why = { reason: shown ?? reason, quote_digest: digest, payer: payment.payer };
+  return judgeLanding(request, digest, landing, rejectedPayment(job, { stage: 'verify', ...why }));
+}
+
+function judgeLanding(
+  request: BoundRequest,
+  digest: Hex,
+  landing: Landing,
+  rejected: JobRefusal,
+): Verified | JobRefusal {
   switch (landing.kind) {
     case 'landed':
       return verifiedBy('chain', landing);
     case 'unsure':
       return refusal(request, 'payment_use_unknown', { digest });
-    case 'not_landed': {
-      const why = { reason: landing.reason ?? reason, quote_digest: digest, payer: payment.payer };
-      return rejectedPayment(job, { stage: 'verify', ...why });
-    }
+    case 'not_landed':
+      return rejected;
   }
+}
+
+/** A payment that comes too late to be settled is taken only where its payer is charged already. */
+async function judgeLate(
+  { chains }: JobsContext,
+  request: BoundRequest,
+  { digest, payment, state }: MatchedPayment,
+  late: JobRefusal,
+): Promise<Verified | JobRefusal> {
+  const chain = chains.get(payment.network);
+  if (!chain) return late;
+  const landing = await findLanded(chain, payment, state.quote?.issued_at ?? Number(payment.validBefore));
+  return judgeLanding(request, digest, landing, late);
 }
 
 async function findLanding(

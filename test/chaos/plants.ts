@@ -107,7 +107,7 @@ export const plants: readonly Plant[] = [
       {
         file: 'src/jobs/verify-payment.ts',
         find: `return refusal(request, 'payment_use_unknown', { digest });`,
-        replace: `return rejectedPayment(job, { stage: 'verify', reason, quote_digest: digest, payer: payment.payer });`,
+        replace: `return rejected;`,
       },
     ],
     caughtBy: ['refused_though_paid'],

@@ -239,6 +239,33 @@ describe('a payment that a third party landed before it reached the gateway', ()
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
+  test('is accepted although its time to be settled is over', async () => {
+    const { gateway, database } = await behindProxy(chain);
+    const offer = offerOf(await gateway.post(job, { body: 'x' }));
+    const soon = { validBefore: String(Math.floor(Date.now() / 1_000) + 6) };
+    const payment = await signOffer(offer, { signed: soon });
+    expect(await pay(gateway, payment)).toMatchObject({
+      status: 402,
+      json: { reason: 'authorization_expires_too_soon' },
+    });
+    await landPayment(chain.rpcUrl, payment);
+    expect((await pay(gateway, payment)).status).toBe(202);
+    await reaches(gateway, payment, 'completed');
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('is accepted although its quote has expired meanwhile', async () => {
+    const { gateway, database } = await behindProxy(chain);
+    const payment = await quoteAndSign(gateway, job, 'x');
+    const late = await quoteAndSign(gateway, job, 'x');
+    await landPayment(chain.rpcUrl, payment);
+    await database.moveClock(3_600);
+    expect((await pay(gateway, payment)).status).toBe(202);
+    await reaches(gateway, payment, 'completed');
+    expect(await pay(gateway, late)).toMatchObject({ status: 402, json: { code: 'quote_expired' } });
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
   test('is 503, never 402, while the chain does not show its use, and is accepted when it does', async () => {
     const rpc = await startRpcProxy(chain.rpcUrl);
     const { database, gateway } = await behindProxy(chain, { rpcUrl: rpc.url });
