@@ -53,14 +53,14 @@ export async function hurryWatched(owner: pg.Client, landedNonces: readonly stri
 }
 
 /**
- * After a clock was ahead: gateways pull due times back once a minute, here it is done at once. Leases and repeated deliveries
- * wait for as long as the clock was wrong, which a run does not.
+ * After a clock was ahead: gateways pull due times back once a minute, and only those that no delay of theirs explains. A run
+ * waits for neither, nor for as long as the clock was wrong.
  */
 export async function pullDueTimes(owner: pg.Client): Promise<void> {
   await owner.query(`select tollbook.pull_due_times(500)`);
   await owner.query(
     `update tollbook.call set due_at = tollbook.clock()
-     where (status = 'leased' or status = 'ready' and failures > 0) and due_at > tollbook.clock() + interval '15 minutes'`,
+     where status in ('pending', 'ready', 'leased') and due_at > tollbook.clock() + interval '1 minute'`,
   );
 }
 

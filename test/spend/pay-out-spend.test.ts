@@ -141,14 +141,16 @@ test('a spend of another operator stays due until its own operator pays it out',
   expect(await troubles(payouts.database)).toEqual([['open', 1, 'other_operator']]);
 });
 
-/** The block that holds the claim of the only spend that is due. */
+/** The block that holds the claim of the only spend that is due. The chain may still be making it. */
 async function claimBlock({ database, spending }: Payouts): Promise<Landed['block']> {
   const { rows } = await database.pool.query<{ claim: Hex }>(
     'select transaction as claim from tollbook.payout',
   );
-  const landed = await spending.prepaid.findLanded(rows[0]!.claim);
-  if (landed.kind !== 'answer' || !landed.value) throw new Error('the claim is in no block');
-  return landed.value.block;
+  return eventually(async () => {
+    const landed = await spending.prepaid.findLanded(rows[0]!.claim);
+    if (landed.kind !== 'answer' || !landed.value) throw new Error('the claim is in no block');
+    return landed.value.block;
+  });
 }
 
 test('a payout transaction that was reorganized out is replaced, and the payout counts only when final', async () => {
