@@ -246,7 +246,8 @@ async function waitUntilSettled({
   faults.trace('faults end');
   freezer.thaw();
   for (const gateway of participants.gateways) gateway.thaw();
-  await Promise.all(participants.gateways.map((gateway) => gateway.untilUp()));
+  const down = await listDown(participants);
+  if (down.length > 0) return down;
   const owner = new pg.Client(environment.postgres.url(database));
   await owner.connect();
   try {
@@ -259,8 +260,9 @@ async function waitUntilSettled({
     await clocks.setDatabase(clockStepSecs);
     const hurrying = setInterval(() => {
       // the connection ends with the wait
-      hurryWatched(owner, landedLate(records)).catch(() => {});
-      if (hasClockSteps) pullDueTimes(owner).catch(() => {});
+      hurryWatched(owner, landedLate(records))
+        .then(() => (hasClockSteps ? pullDueTimes(owner) : undefined))
+        .catch(() => {});
     }, hurryEveryMs);
     return await waitUntilIdle(
       async () => [
@@ -273,6 +275,12 @@ async function waitUntilSettled({
   } finally {
     await owner.end();
   }
+}
+
+/** Gateways that do not start, with their last words. */
+async function listDown({ gateways }: Participants): Promise<string[]> {
+  const starts = await Promise.allSettled(gateways.map((gateway) => gateway.untilUp()));
+  return starts.flatMap((start) => (start.status === 'rejected' ? [String(start.reason)] : []));
 }
 
 function landedLate(records: Records): string[] {
