@@ -44,7 +44,7 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   delete from follow_up where topic = p_topic and seq = any (p_seqs)
 $$;
 
--- The operator is told that a worker could not read this event.
+-- The operator gets an alert about an event that this worker could not read.
 create or replace function tollbook.note_unreadable(p_seq bigint) returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   insert into follow_up (topic, seq, stream, network, created_at, due_at)

@@ -9,7 +9,8 @@ export function startAlerts(context: Parameters<typeof startAlerter>[0], config:
   return [startFollowUpCollector(context), startAlerter(context, openWebhook(config))];
 }
 
-function openWebhook({ alerts }: Config): Webhook | undefined {
+/** The operator's alert webhook; undefined where none is configured. */
+export function openWebhook({ alerts }: Pick<Config, 'alerts'>): Webhook | undefined {
   const { webhook: url, secret } = alerts;
   if (url === undefined) return undefined;
   return createWebhook({ url, ...(secret !== undefined && { secret }), timeoutMs: 10_000 });

@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { backOffMs } from '../domain/values/back-off.ts';
-import { createWebhook, type WebhookAnswer } from '../peers/http/webhook.ts';
+import type { WebhookAnswer } from '../peers/http/webhook.ts';
 import { pause } from '../runtime/pause.ts';
 import type { LedgerHalt } from '../store/halt.ts';
+import { openWebhook } from './alerts.ts';
 
 const pauses = { firstMs: 1_000, longestMs: 60_000 };
 
@@ -15,12 +16,8 @@ export interface HaltAlert {
 }
 
 /** Alerts about a halted ledger. Other alerts are events of the ledger; a halted one takes none. */
-export function createHaltAlert({ alerts }: Config, log: Pick<Logger, 'error' | 'warn'>): HaltAlert {
-  const { webhook: url, secret } = alerts;
-  const webhook =
-    url === undefined
-      ? undefined
-      : createWebhook({ url, ...(secret !== undefined && { secret }), timeoutMs: 10_000 });
+export function createHaltAlert(config: Config, log: Pick<Logger, 'error' | 'warn'>): HaltAlert {
+  const webhook = openWebhook(config);
   const closing = new AbortController();
   let sending = Promise.resolve();
 

@@ -1,5 +1,6 @@
 import { isSignedByPayer, type SignedPayment } from '../domain/payments/payment.ts';
 import { schemes } from '../domain/payments/schemes/schemes.ts';
+import type { Address, Caip2, Hex } from '../domain/values/primitives.ts';
 import type { JobsContext } from './context.ts';
 
 export type SignatureCheck =
@@ -15,18 +16,34 @@ export type SignatureCheck =
  * Whether the payer signed this payment, before the facilitator is asked: a payment that no payer signed costs a stranger
  * nothing, and a facilitator may fail at it. The length of the signature was checked before.
  */
-export async function checkSignature(
-  { chains, contractSignatures, log }: JobsContext,
-  payment: SignedPayment,
-): Promise<SignatureCheck> {
+export async function checkSignature(context: JobsContext, payment: SignedPayment): Promise<SignatureCheck> {
   if (isSignedByPayer(payment)) return { kind: 'signed', by: 'key' };
   const { network, payer, signature, transferMethod } = payment;
-  const rpcUrl = chains.get(network)?.rpcUrl;
-  if (rpcUrl === undefined) return { kind: 'unchecked' };
   const digest = schemes[transferMethod].digest(payment);
+  switch (await askContract(context, network, payer, digest, signature)) {
+    case 'valid':
+      return { kind: 'signed', by: 'contract' };
+    case 'invalid':
+      return { kind: 'not_signed' };
+    case 'no_rpc':
+      return { kind: 'unchecked' };
+    case 'unavailable':
+      return { kind: 'unavailable' };
+  }
+}
+
+/** What the payer's contract says of its signature over a digest (ERC-1271). */
+export async function askContract(
+  { chains, contractSignatures, log }: JobsContext,
+  network: Caip2,
+  payer: Address,
+  digest: Hex,
+  signature: Hex,
+): Promise<'valid' | 'invalid' | 'no_rpc' | 'unavailable'> {
+  const rpcUrl = chains.get(network)?.rpcUrl;
+  if (rpcUrl === undefined) return 'no_rpc';
   const answer = await contractSignatures.isValidSignature({ rpcUrl, account: payer, digest, signature });
-  if (answer.kind === 'answer')
-    return answer.valid ? { kind: 'signed', by: 'contract' } : { kind: 'not_signed' };
+  if (answer.kind === 'answer') return answer.valid ? 'valid' : 'invalid';
   log.warn({ payer, cause: answer.cause }, 'the signature of a payer could not be checked');
-  return { kind: 'unavailable' };
+  return 'unavailable';
 }

@@ -1,5 +1,5 @@
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
-import { readSignedPayment } from '../domain/payments/payment.ts';
+import { optionOfToken, readSignedPayment } from '../domain/payments/payment.ts';
 import type { Job } from './catalog.ts';
 import { checkSignature } from './check-signature.ts';
 import { type JobsContext, nowSecs } from './context.ts';
@@ -15,15 +15,9 @@ export async function findCharged(
   job: Job,
   decoded: DecodedPayment,
 ): Promise<'payment_unrecorded' | 'payment_use_unknown' | undefined> {
-  const { network, transferMethod, terms } = decoded;
-  const offer = job.options.find(
-    (one) =>
-      one.network === network &&
-      one.transferMethod === transferMethod &&
-      (terms === undefined || one.asset === terms.asset),
-  );
+  const offer = optionOfToken(decoded, job.options);
   const payment = offer && readSignedPayment(decoded, offer);
-  const chain = context.chains.get(network);
+  const chain = context.chains.get(decoded.network);
   if (!chain || !payment || payment.payTo !== offer.payTo) return undefined;
   const signed = await checkSignature(context, payment);
   if (signed.kind !== 'signed') return signed.kind === 'unavailable' ? 'payment_use_unknown' : undefined;

@@ -76,15 +76,14 @@ function matchNamedQuote(
     return rejectedPayment(job, { ...named, reason: 'matches_no_option' });
   const isExpired = quote.expires_at <= readAt;
   if (!isExpired && !isOpen(state, readAt)) return refusal(request, 'quote_in_use', { digest });
-  const checked = checkTimely(context, decoded, option, Math.min(readAt, quote.expires_at));
-  if ('invalid' in checked)
-    return isExpired
+  const refuse = (reason: string): JobRefusal =>
+    isExpired
       ? rejectedPayment(job, { ...named, reason: 'quote_expired' }, 'quote_expired')
-      : rejectedPayment(job, { stage: 'shape', reason: checked.invalid, quote_digest: digest });
+      : rejectedPayment(job, { stage: 'shape', reason, quote_digest: digest });
+  const checked = checkTimely(context, decoded, option, Math.min(readAt, quote.expires_at));
+  if ('invalid' in checked) return refuse(checked.invalid);
   const { payment, lateBecause } = checked;
-  const late = isExpired
-    ? rejectedPayment(job, { ...named, reason: 'quote_expired' }, 'quote_expired')
-    : lateBecause && rejectedPayment(job, { stage: 'shape', reason: lateBecause, quote_digest: digest });
+  const late = isExpired || lateBecause !== undefined ? refuse(lateBecause ?? 'quote_expired') : undefined;
   return { kind: 'matched', digest, state, payment, opening: [], ...(late ? { late } : {}) };
 }
 

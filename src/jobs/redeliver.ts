@@ -10,7 +10,8 @@ import type { Address, Hex } from '../domain/values/primitives.ts';
 import type { LaneCommand } from '../store/append-batch.ts';
 import { paymentKey, readStream } from '../store/streams.ts';
 import type { PaymentAnswer } from './answer.ts';
-import type { Job } from './catalog.ts';
+import { type Job, sellsCredit } from './catalog.ts';
+import { askContract } from './check-signature.ts';
 import type { JobsContext } from './context.ts';
 import type { BoundRequest } from './job-request.ts';
 import { acceptedAnswer, answerKnownPayment, lookUpPayment } from './known-payment.ts';
@@ -37,8 +38,7 @@ export async function redeliver(
   const quote = foldQuote((await readStream(context.pool, digest)).events);
   const known = paymentOf(quote, nameOf(decoded));
   if (!known || refundReason(quote, known) !== 'recovered') return answerAgain(context, request, decoded);
-  const obstacle =
-    obstacleOf(context, job, known) ?? (await checkSignature(context, request, decoded, known));
+  const obstacle = obstacleOf(job, known) ?? (await checkSignature(context, request, decoded, known));
   if (obstacle !== undefined) return refusal(request, 'payment_recovered', { digest, details: [obstacle] });
   if (context.stopping()) return enqueueFailed(job, digest, 'stopping');
   if (context.lane.state.openCalls >= context.config.limits.maxOutstandingCalls)
@@ -52,13 +52,10 @@ export async function redeliver(
 }
 
 /** Why a job cannot be delivered for a payment, whatever its payer signs; undefined where it can. */
-function obstacleOf({ config }: JobsContext, job: Job, { payment }: PaymentState): string | undefined {
+function obstacleOf(job: Job, { payment }: PaymentState): string | undefined {
   const { network, asset, pay_to: payTo, amount } = payment;
   const offer = job.options.find((one) => one.network === network && one.asset === asset);
-  const isTopUp = config.topUps.some(
-    ({ serviceId, jobIndex }) => serviceId === job.serviceId && jobIndex === job.jobIndex,
-  );
-  if (job.restriction || isTopUp) return 'this job cannot be delivered for a recovered payment';
+  if (job.restriction || sellsCredit(job)) return 'this job cannot be delivered for a recovered payment';
   if (offer?.payTo !== payTo) return 'this job is not sold for that token any more';
   return offer.amount > BigInt(amount)
     ? `this job costs ${offer.amount} atoms now, more than was paid`
@@ -67,7 +64,7 @@ function obstacleOf({ config }: JobsContext, job: Job, { payment }: PaymentState
 
 /** What is wrong with the payer's signature over the request; undefined where it holds. */
 async function checkSignature(
-  { chains, contractSignatures, log }: JobsContext,
+  context: JobsContext,
   { method, path, bodySha256, redeliverySignature: signature }: BoundRequest,
   { terms }: DecodedPayment,
   { payment }: PaymentState,
@@ -82,13 +79,16 @@ async function checkSignature(
   const parsed = parseSignature(signature);
   if (parsed && recoverSigner(hexToBytes(digest), parsed) === payer) return undefined;
   const notSigned = "X-NET-REDELIVERY-SIG is not the payer's signature over this request";
-  const rpcUrl = chains.get(network)?.rpcUrl;
-  if (rpcUrl === undefined) return notSigned;
-  const of = { rpcUrl, account: payer, digest, signature: signature.toLowerCase() as Hex };
-  const answer = await contractSignatures.isValidSignature(of);
-  if (answer.kind === 'answer') return answer.valid ? undefined : notSigned;
-  log.warn({ payer, cause: answer.cause }, 'the signature of a payer could not be checked');
-  return "the payer's contract could not be asked about its signature: send the request again";
+  const answer = await askContract(context, network, payer, digest, signature.toLowerCase() as Hex);
+  switch (answer) {
+    case 'valid':
+      return undefined;
+    case 'invalid':
+    case 'no_rpc':
+      return notSigned;
+    case 'unavailable':
+      return "the payer's contract could not be asked about its signature: send the request again";
+  }
 }
 
 async function redeliveryCommand(

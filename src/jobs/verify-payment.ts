@@ -32,28 +32,19 @@ export async function verifyPayment(
 ): Promise<Verified | JobRefusal> {
   const { facilitator, offers } = context;
   const { digest, payment } = matched;
+  const mayBeLost = await context.lostPayments.mayHold(payment, context.settings.maxTimeoutSecs);
+  // a search will claim it, and then it takes more than the signed payment, which is public by now
+  const unlessLost = (judged: Verified | JobRefusal): Verified | JobRefusal =>
+    mayBeLost && judged.kind === 'verified' ? refusal(request, 'payment_unrecorded', { digest }) : judged;
+  if (matched.late) return unlessLost(await judgeLate(context, request, matched, matched.late));
   const isSkipped = !context.settings.facilitatorVerify && job.mode === 'public_paid';
   const canBeSettled = !facilitator.isCircuitOpen() && offers.isSettled(payment);
-  const mayBeLost = await context.lostPayments.mayHold(payment, context.settings.maxTimeoutSecs);
-  const isLate = matched.late !== undefined;
-  if (isSkipped && canBeSettled && !mayBeLost && !isLate && signed.kind === 'signed')
-    return verifiedBy('signature');
-  if (matched.late) {
-    const judged = await judgeLate(context, request, matched, matched.late);
-    return mayBeLost && judged.kind === 'verified'
-      ? refusal(request, 'payment_unrecorded', { digest })
-      : judged;
-  }
+  if (isSkipped && canBeSettled && !mayBeLost && signed.kind === 'signed') return verifiedBy('signature');
   const unavailable = refusal(request, 'facilitator_unavailable', { digest });
   const source = { payer: payment.payer, client: request.client };
   const answer = await facilitator.verify(facilitatorRequest(payment, digest), source);
-  if (answer.kind === 'invalid') {
-    const judged = await judgeInvalid(context, request, job, matched, answer.reason);
-    // its search will claim it, and then it takes more than the signed payment, which is public by now
-    return mayBeLost && judged.kind === 'verified'
-      ? refusal(request, 'payment_unrecorded', { digest })
-      : judged;
-  }
+  if (answer.kind === 'invalid')
+    return unlessLost(await judgeInvalid(context, request, job, matched, answer.reason));
   const isOtherPayer =
     answer.kind === 'valid' && answer.payer !== undefined && answer.payer !== payment.payer;
   if (answer.kind === 'valid' && !isOtherPayer) return verifiedBy('facilitator');

@@ -240,7 +240,8 @@ export function differenceText(
   return differenceOf(compared, placeOf(compared.anchor));
 }
 
-function placeOf(anchor: Anchor): string {
+/** How messages name an anchor. */
+export function placeOf(anchor: Anchor): string {
   return `${anchor.place} (${anchor.name})`;
 }
 

@@ -52,7 +52,7 @@ async function projectPayments(pool: pg.Pool, max: number, generation?: number):
 
 /**
  * Applies some events. Where one of them cannot be read, fewer are tried, down to that event alone: it is passed over, and the
- * operator is told. One event must not stop the read models; the next event of its stream is passed over too.
+ * operator gets an alert. One event must not stop the read models; the next event of its stream is passed over too.
  */
 async function passUnreadable(
   pool: pg.Pool,

@@ -29,7 +29,7 @@ interface Due extends NewPayout {
   readonly checks?: number;
 }
 
-/** After so many checks, about two minutes, the operator is told of a transaction that does not land. */
+/** After so many checks, about two minutes, the operator gets an alert about a transaction that does not land. */
 const suspectChecks = 7;
 const pauses = { firstMs: 1_000, longestMs: 60_000 };
 /** How far the chain's clock may be behind ours when a spend's expiry is judged. */

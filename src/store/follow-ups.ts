@@ -74,7 +74,7 @@ export function noteFirstSearchBlock(pool: pg.Pool, seq: number, block: bigint):
   return callFunction(pool, 'note_first_search_block', [seq, String(block)]);
 }
 
-/** Records that a worker could not read an event, so that the operator is told. */
+/** Records that a worker could not read an event, so that the operator gets an alert. */
 export function noteUnreadable(pool: pg.Pool, seq: number): Promise<void> {
   return callFunction(pool, 'note_unreadable', [seq]);
 }

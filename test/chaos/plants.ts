@@ -241,7 +241,7 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         file: 'src/jobs/redeliver.ts',
-        find: `    obstacleOf(context, job, known) ?? (await checkSignature(context, request, decoded, known));`,
+        find: `    obstacleOf(job, known) ?? (await checkSignature(context, request, decoded, known));`,
         replace: `    obstacleOf(context, job, known);`,
       },
     ],

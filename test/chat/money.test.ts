@@ -132,7 +132,7 @@ async function startUsageUpstream(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
 }
 
-test('a hold is settled with at most its amount, and the operator is told, whatever usage an upstream reports', async () => {
+test('a hold is settled with at most its amount, and the operator gets an alert, whatever usage an upstream reports', async () => {
   const { lines, logger } = logLines();
   const gateway = await startChatGateway({ upstreamUrl: await startUsageUpstream(), logger });
   const bound = await boundOf(gateway, { ...ask('{}'.padEnd(80)), max_tokens: 50 });

@@ -20,7 +20,7 @@ const critical = {
 };
 const halted = { status: 503, json: { code: 'ledger_inconsistent' } };
 
-test('gateways whose database was replaced by an older copy stop selling, say why, alert, and charge nobody', async () => {
+test('gateways whose database was replaced by an older copy stop selling, say why, alert, and charge no payment', async () => {
   const database = await createDatabase();
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
   onTestFinished(() => proxy.close());

@@ -10,6 +10,7 @@ import {
   compareAnchors,
   currentSigner,
   differenceText,
+  placeOf,
   sealAndPublish,
 } from '../../log/anchors.ts';
 import type { Anchor } from '../../peers/anchors/anchor.ts';
@@ -174,8 +175,7 @@ async function publish(pool: pg.Pool, config: Config, signer: NoteSigner): Promi
 }
 
 function comparisonText(compared: AnchorComparison): string {
-  const { anchor } = compared;
-  const place = `${anchor.place} (${anchor.name})`;
+  const place = placeOf(compared.anchor);
   switch (compared.kind) {
     case 'none':
       return `${place} has no checkpoint, or none that can be read.`;

@@ -52,6 +52,19 @@ export function matchOption(
   );
 }
 
+/** The option of the payment's token, whatever else the payment agrees to: enough to read what its payer signed. */
+export function optionOfToken(
+  { network, transferMethod, terms }: DecodedPayment,
+  options: readonly SettlementOption[],
+): SettlementOption | undefined {
+  return options.find(
+    (option) =>
+      option.network === network &&
+      option.transferMethod === transferMethod &&
+      (terms === undefined || option.asset === terms.asset),
+  );
+}
+
 /**
  * Checks a payment against the option it means: exact spelling, payee, value and time.
  * Returns the reason code of the first fault.
