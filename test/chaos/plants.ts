@@ -241,8 +241,8 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         file: 'src/jobs/redeliver.ts',
-        find: `    obstacleOf(job, known) ?? (await checkSignature(context, request, decoded, known));`,
-        replace: `    obstacleOf(context, job, known);`,
+        find: `obstacleOf(job, known) ?? (await checkSignature(context, request, decoded, known));`,
+        replace: `obstacleOf(job, known);`,
       },
     ],
     caughtBy: ['accepted_for_another_request', 'wrong_work'],
