@@ -22,7 +22,7 @@ async function* composeChatFeatures(
   const identity = createIdentity(parts, settings);
   const chat = await composeChat(parts, identity);
   yield chat;
-  yield composeIdentity(identity, parts.bodies, chat.current);
+  yield composeIdentity(identity, chat.current);
 }
 
 /**

@@ -1,7 +1,6 @@
 import type { IdentityConfig, ChatConfig } from '../config/config.ts';
 import { createPromiseTracker } from '../runtime/promise-tracker.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
-import type { RequestBodies } from '../http/server/request-bodies.ts';
 import { identityRoutes } from '../http/identity/routes.ts';
 import { createContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
 import { createFolderMailer } from '../peers/mail/mailer.ts';
@@ -36,17 +35,13 @@ export function createIdentity(
 }
 
 /** Routes and workers of user accounts. */
-export function composeIdentity(
-  identity: Identity,
-  bodies: RequestBodies,
-  current: () => ChatContext,
-): RunningFeature {
+export function composeIdentity(identity: Identity, current: () => ChatContext): RunningFeature {
   const { log } = identity;
   const auth = createAuthLoader(identity, createAuth);
   const loops: Loop[] = [];
   return {
     async register(app) {
-      await app.register(identityRoutes(identity, auth, bodies, current));
+      await app.register(identityRoutes(identity, auth, current));
     },
     startWorkers() {
       // reads the providers' metadata before the first user signs in

@@ -38,8 +38,8 @@ export function signedValue(secret: string, text: string): string {
   return encodeURIComponent(`${text}.${createHmac('sha256', secret).update(text).digest('base64')}`);
 }
 
-/** The text of a signed cookie; undefined when the signature is not this gateway's. */
-function verifiedText(secret: string, value: string): string | undefined {
+/** The token in the value of a session cookie; undefined when the signature is not this gateway's. */
+export function sessionTokenIn(secret: string, value: string): string | undefined {
   const text = /^([A-Za-z0-9_-]{1,128})(?:\.|%2E)/i.exec(value)?.[1] ?? '';
   const given = Buffer.from(decoded(value));
   const expected = Buffer.from(decoded(signedValue(secret, text)));
@@ -54,13 +54,20 @@ function decoded(value: string): string {
   }
 }
 
-/** The first cookie of this name in a `Cookie` header. */
-export function cookieOf(header: string | undefined, name: string): string | undefined {
+/** The cookies in a `Cookie` header; the first of each name. */
+export function cookiesIn(header: string | undefined): ReadonlyMap<string, string> {
+  const cookies = new Map<string, string>();
   for (const part of header?.split(';') ?? []) {
     const at = part.indexOf('=');
-    if (at > 0 && part.slice(0, at).trim() === name) return part.slice(at + 1).trim();
+    const name = part.slice(0, at).trim();
+    if (at > 0 && !cookies.has(name)) cookies.set(name, part.slice(at + 1).trim());
   }
-  return undefined;
+  return cookies;
+}
+
+/** The first cookie of this name in a `Cookie` header. */
+export function cookieOf(header: string | undefined, name: string): string | undefined {
+  return cookiesIn(header).get(name);
 }
 
 /** The name of the session cookie. */
@@ -81,7 +88,7 @@ export async function resolveSession(
 ): Promise<SessionResult> {
   const value = cookieOf(cookies, sessionCookieName(identity.publicUrl()));
   if (value === undefined || value === '') return { kind: 'none' };
-  const token = verifiedText(identity.settings.secret, value);
+  const token = sessionTokenIn(identity.settings.secret, value);
   if (token === undefined) return { kind: 'invalid' };
   const session = await findSession(identity.pool, sessionTokenHash(token));
   if (!session) return { kind: 'invalid' };

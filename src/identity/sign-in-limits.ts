@@ -9,13 +9,13 @@ export type Attempt =
   | {
       readonly kind: 'password';
       readonly email: string;
-      /** The device cookie, set when this device has signed in to the account before. */
+      /** The id of a device that has signed in to the account before. */
       readonly device: string | undefined;
     }
   /** Attempts that send an email. */
   | { readonly kind: 'mail' | 'sign_up'; readonly email: string }
   /** Attempts that guess a secret: a token from an email, or the password of a session's user. */
-  | { readonly kind: 'token'; readonly session?: string | undefined }
+  | { readonly kind: 'token'; readonly sessionId: string | undefined }
   | { readonly kind: 'nonce' | 'other' };
 
 /**
@@ -26,22 +26,24 @@ export type Attempt =
  */
 export async function takeAttempt(identity: Identity, address: string, attempt: Attempt): Promise<number> {
   const client = clientOf(address, identity.ipv6Prefix);
-  const { retryMs, isFirstRefusal } = await countAttempt(
-    identity.pool,
-    allowancesOf(identity, client, attempt),
-  );
+  const { retryMs, isFirstRefusal } = await countAttempt(identity.pool, allowancesOf(client, attempt));
   if (retryMs === 0) return 0;
   if (isFirstRefusal && attempt.kind === 'password')
     await recordRefusal(identity, 'password', 'rate_limited');
   return Math.ceil(retryMs / 1_000);
 }
 
-function allowancesOf({ settings }: Identity, client: string, attempt: Attempt): Allowance[] {
+function allowancesOf(client: string, attempt: Attempt): Allowance[] {
   switch (attempt.kind) {
     case 'password': {
       const account = accountMark(attempt.email);
-      const device = knownDevice(settings.secret, attempt.email, attempt.device);
-      if (device !== undefined) return [{ subject: `sign-in:${account}:device:${device}`, perMinute: 10 }];
+      if (attempt.device !== undefined)
+        return [
+          { subject: `sign-in:${account}:device:${attempt.device}`, perMinute: 10 },
+          // an account is free to make, and so are devices that have signed in to it
+          { subject: `sign-in:${account}:devices`, perMinute: 30 },
+          { subject: `sign-in:devices:${client}`, perMinute: 60 },
+        ];
       return [
         { subject: `sign-in:${client}`, perMinute: 20 },
         { subject: `sign-in:${account}:${client}`, perMinute: 5 },
@@ -62,9 +64,9 @@ function allowancesOf({ settings }: Identity, client: string, attempt: Attempt):
       return [
         { subject: `token:${client}`, perMinute: 20 },
         // a stolen session must not allow unlimited guesses at its password
-        ...(attempt.session === undefined
+        ...(attempt.sessionId === undefined
           ? []
-          : [{ subject: `token:session:${markOf(attempt.session)}`, perMinute: 5 }]),
+          : [{ subject: `token:session:${attempt.sessionId}`, perMinute: 5 }]),
       ];
     case 'nonce':
       return [{ subject: `nonce:${client}`, perMinute: 100 }];
@@ -88,14 +90,13 @@ export async function recordRefusal(
   await lane.append({ stream: `sign-in:${randomUUID()}`, events: [{ type: 'sign_in_refused', data }] });
 }
 
-/** The device cookie for a device that has just signed in to an account. */
-export function deviceMark(secret: string, email: string): string {
-  const id = randomUUID();
-  return `${id}.${deviceProof(secret, email, id)}`;
+/** The device cookie of a device that has just signed in to an account; of a new one unless an id is given. */
+export function deviceMark(secret: string, email: string, device: string = randomUUID()): string {
+  return `${device}.${deviceProof(secret, email, device)}`;
 }
 
 /** The id of a device; undefined when its cookie was not issued for this account. */
-function knownDevice(secret: string, email: string, mark: string | undefined): string | undefined {
+export function knownDevice(secret: string, email: string, mark: string | undefined): string | undefined {
   const [, id = '', proof = ''] = /^([0-9a-f-]{36})\.([A-Za-z0-9_-]{43})$/.exec(mark ?? '') ?? [];
   const expected = Buffer.from(deviceProof(secret, email, id));
   const given = Buffer.from(proof);
@@ -108,9 +109,5 @@ function deviceProof(secret: string, email: string, id: string): string {
 
 /** Names an email address in the limits' keys without revealing it. */
 function accountMark(email: string): string {
-  return markOf(email.toLowerCase());
-}
-
-function markOf(text: string): string {
-  return createHash('sha256').update(text).digest('base64url');
+  return createHash('sha256').update(email.toLowerCase()).digest('base64url');
 }

@@ -4,7 +4,6 @@ import type { Identity } from '../../identity/context.ts';
 import type { ChatContext } from '../../chat/context.ts';
 import { authRoutes } from './auth.ts';
 import { sendRefusal } from '../server/errors.ts';
-import type { RequestBodies } from '../server/request-bodies.ts';
 import { apiKeyRoutes } from './api-keys.ts';
 import { isOfOwnPages } from './own-origin.ts';
 import { siweRoutes } from './siwe.ts';
@@ -12,12 +11,7 @@ import { siweRoutes } from './siwe.ts';
 const bodyLimit = 32_768;
 
 /** User accounts: sign-in, sessions and API keys, everything below `/api`. Refuses requests from pages of other origins. */
-export function identityRoutes(
-  identity: Identity,
-  door: AuthLoader,
-  bodies: RequestBodies,
-  current: () => ChatContext,
-) {
+export function identityRoutes(identity: Identity, door: AuthLoader, current: () => ChatContext) {
   const below = async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', async (request, reply) => {
       if (!isOfOwnPages(request, identity.publicUrl())) return sendRefusal(request, reply, 'wrong_origin');
@@ -25,7 +19,7 @@ export function identityRoutes(
     app.addHook('onRoute', (route) => {
       route.bodyLimit = bodyLimit;
     });
-    await app.register(authRoutes(identity, door, bodies));
+    await app.register(authRoutes(identity, door));
     await app.register(siweRoutes(identity, door));
     await app.register(apiKeyRoutes(identity, current));
   };

@@ -31,6 +31,7 @@ export function createApp({ config, logger, bodies, stopping }: AppOptions): Fas
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     requestIdHeader: false,
+    rewriteUrl: ({ url = '' }) => pathOf(url),
     trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
     bodyLimit: config.limits.maxBodyBytes,
     requestTimeout: 30_000,
@@ -62,4 +63,9 @@ export function createApp({ config, logger, bodies, stopping }: AppOptions): Fas
     if (stopping()) setImmediate(() => app.server.closeIdleConnections());
   });
   return app;
+}
+
+/** A request target may name an origin before its path. Routes, limits and logs all see the path alone. */
+function pathOf(target: string): string {
+  return /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*(\/.*)$/i.exec(target)?.[1] ?? target;
 }

@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises';
+import { request as httpRequest } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { signedValue } from '../../../src/identity/sessions.ts';
+import { deviceMark } from '../../../src/identity/sign-in-limits.ts';
 import {
   allMails,
   type Answer,
@@ -226,6 +228,67 @@ describe('guessing passwords', () => {
     expect(statuses.filter((status) => status === 429)).toHaveLength(3);
   });
 
+  test.each([
+    ['a byte order mark', '\ufeff', ''],
+    ['spaces', ' \n', '\t '],
+  ])(
+    'is limited too when %s surrounds the body, which gives no other device mark',
+    async (_, before, after) => {
+      const gateway = await startIdentityGateway();
+      await signUp(gateway, gateway.browser(), email);
+      const send = (browser: Browser, password: string): Promise<Answer> =>
+        browser.post('/api/auth/sign-in/email', before + JSON.stringify({ email, password }) + after);
+      const thief = gateway.browser('198.51.100.1');
+      const answers = await Promise.all(
+        Array.from({ length: 9 }, (_value, at) => send(thief, `wrong ${at}`)),
+      );
+      expect(countAllowed(answers)).toEqual({ allowed: 5, limited: 4 });
+      const owner = gateway.browser();
+      expect((await send(owner, goodPassword)).status).toBe(200);
+      const [device = '', proof] = owner.cookies.get('tollbook.device')?.split('.') ?? [];
+      expect(proof).toBe(deviceMark(identitySecret, email, device).split('.')[1]);
+    },
+  );
+
+  test('is refused, and gives no device mark, when the body has no address', async () => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    for (const body of [
+      '[]',
+      '"x"',
+      'null',
+      '{}',
+      '{"email":["ada@example.org"]}',
+      '{"email":""}',
+      '{',
+      '',
+    ]) {
+      const answer = await browser.post('/api/auth/sign-in/email', body);
+      expect([body, answer.status, answer.json.code]).toEqual([body, 400, 'invalid_request']);
+    }
+    expect(browser.cookies.size).toBe(0);
+  });
+
+  test('is limited too by a request target that names an origin', async () => {
+    const gateway = await startIdentityGateway();
+    await signUp(gateway, gateway.browser(), email);
+    const { hostname, port } = new URL(gateway.url);
+    const send = (path: string): Promise<number | undefined> =>
+      new Promise((resolve, reject) => {
+        const headers = { 'content-type': 'application/json', 'x-forwarded-for': '198.51.100.1' };
+        const sent = httpRequest({ hostname, port, path, method: 'POST', headers }, (answer) => {
+          answer.resume();
+          resolve(answer.statusCode);
+        });
+        sent.on('error', reject).end(JSON.stringify({ email, password: 'wrong' }));
+      });
+    const statuses: (number | undefined)[] = [];
+    // an origin as long as the prefix of the paths, and a longer one
+    for (const origin of ['http://ab', 'http://ab', 'HTTP://elsewhere', 'x://ab', 'http://ab', 'http://ab'])
+      statuses.push(await send(`${origin}/api/auth/sign-in/email`));
+    expect(statuses).toEqual([401, 401, 401, 401, 401, 429]);
+  });
+
   test('leaves no names in the database, and records one refusal', async () => {
     const gateway = await startIdentityGateway();
     const browser = gateway.browser('198.51.100.1');
@@ -260,13 +323,24 @@ describe('guessing passwords', () => {
     await signIn(owner, email);
     const cookie = owner.cookies.get(sessionCookie) ?? '';
     const statuses: number[] = [];
-    for (let at = 0; at < 7; at++) {
+    const escaped = (at: number): string => `%${cookie.charCodeAt(at).toString(16)}`;
+    const spellings = [
+      cookie,
+      cookie.replace('.', '%2E'),
+      `"${cookie}"`,
+      decodeURIComponent(cookie),
+      escaped(0) + cookie.slice(1),
+      cookie.slice(0, 3) + escaped(3) + cookie.slice(4),
+      `"${escaped(0)}${cookie.slice(1)}"`,
+    ];
+    for (const [at, spelling] of spellings.entries()) {
       const thief = gateway.browser(`198.51.100.${at}`);
-      thief.cookies.set(sessionCookie, at % 2 === 0 ? cookie : cookie.replace('.', '%2E'));
+      thief.cookies.set(sessionCookie, spelling);
       const body = { currentPassword: `a wrong password ${at}`, newPassword: 'of the thief’s own' };
       statuses.push((await thief.post('/api/auth/change-password', body)).status);
     }
-    expect(statuses).toEqual([400, 400, 400, 400, 400, 429, 429]);
+    // 401: a spelling that the gateway does not write is no session
+    expect(statuses.filter((status) => status !== 401)).toEqual([400, 400, 400]);
   });
 
   test('is not possible by another spelling of the path', async () => {

@@ -1,0 +1,105 @@
+import type { FastifyRequest } from 'fastify';
+import type { Identity } from '../../identity/context.ts';
+import {
+  cookieOf,
+  cookiePrefix,
+  cookiesIn,
+  sessionCookieName,
+  sessionTokenIn,
+  signedValue,
+} from '../../identity/sessions.ts';
+import { knownDevice } from '../../identity/sign-in-limits.ts';
+
+export const authBase = '/api/auth';
+
+/** Paths whose body names an email address, and what a request to them attempts. */
+export const emailPaths: Readonly<Record<string, 'password' | 'sign_up' | 'mail'>> = {
+  '/sign-in/email': 'password',
+  '/sign-up/email': 'sign_up',
+  '/request-password-reset': 'mail',
+  '/send-verification-email': 'mail',
+};
+
+/**
+ * A request below `/api/auth`, read once: the limits and the library get the same values, whatever the client's spelling. Two
+ * parsers would read some bodies and cookies differently, and such a request would pass the limits of another one.
+ */
+export interface AuthRequest {
+  /** Below the base. */
+  readonly path: string;
+  /** Undefined for a request without a body. */
+  readonly body: Readonly<Record<string, unknown>> | undefined;
+  /** In lower case; undefined where the path takes none. */
+  readonly email: string | undefined;
+  /** The id of a device that has signed in to the account of this address before. */
+  readonly device: string | undefined;
+  readonly provider: string | undefined;
+}
+
+export type AuthRequestResult =
+  | { readonly kind: 'read'; readonly authRequest: AuthRequest }
+  /** `not_found`: a path that is not in its one canonical spelling, since limits depend on the path. */
+  | { readonly kind: 'refused'; readonly code: 'not_found' | 'invalid_request' };
+
+export function readAuthRequest(identity: Identity, request: FastifyRequest): AuthRequestResult {
+  const [target = ''] = request.url.split('?', 1);
+  const path = /^\/api\/auth((?:\/[A-Za-z0-9_-][A-Za-z0-9._-]{0,127})+)$/.exec(target)?.[1];
+  if (path === undefined) return { kind: 'refused', code: 'not_found' };
+  const body = request.method === 'POST' ? (request.body ?? {}) : undefined;
+  if (body !== undefined && !isObject(body)) return { kind: 'refused', code: 'invalid_request' };
+  const takesEmail = body !== undefined && emailPaths[path] !== undefined;
+  const email = takesEmail && typeof body['email'] === 'string' ? body['email'].toLowerCase() : undefined;
+  if (takesEmail && !email) return { kind: 'refused', code: 'invalid_request' };
+  const mark = cookieOf(request.headers.cookie, deviceCookieName(identity));
+  return {
+    kind: 'read',
+    authRequest: {
+      path,
+      body: email === undefined ? body : { ...body, email },
+      email,
+      device: email === undefined ? undefined : knownDevice(identity.settings.secret, email, mark),
+      provider: /^\/callback\/(.+)$/.exec(path)?.[1],
+    },
+  };
+}
+
+/** The request as the library gets it. */
+export function toRequest(
+  identity: Identity,
+  { body }: AuthRequest,
+  { method, url, headers }: FastifyRequest,
+): Request {
+  const { origin } = new URL(identity.publicUrl());
+  const passed = new Headers();
+  // the origin was checked before; a client without one is not a browser
+  passed.set('origin', headers.origin ?? origin);
+  const cookies = passedCookies(identity, headers.cookie);
+  if (cookies !== '') passed.set('cookie', cookies);
+  if (body !== undefined) passed.set('content-type', 'application/json');
+  return new Request(origin + url, {
+    method,
+    headers: passed,
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+}
+
+/** The library's cookies; that of a session in the gateway's own spelling, and only with a valid signature. */
+function passedCookies({ settings, publicUrl }: Identity, header: string | undefined): string {
+  const sessionName = sessionCookieName(publicUrl());
+  const token = sessionTokenIn(settings.secret, cookieOf(header, sessionName) ?? '');
+  const others = [...cookiesIn(header)].filter(
+    ([name]) => name.startsWith(`${cookiePrefix(publicUrl())}.`) && name !== sessionName,
+  );
+  return [
+    ...(token === undefined ? [] : [`${sessionName}=${signedValue(settings.secret, token)}`]),
+    ...others.map(([name, value]) => `${name}=${value}`),
+  ].join('; ');
+}
+
+export function deviceCookieName({ publicUrl }: Identity): string {
+  return `${cookiePrefix(publicUrl())}.device`;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
