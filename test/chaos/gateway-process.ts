@@ -50,6 +50,8 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
   let isKilled = false;
   let isStopping = false;
   let isPaused = false;
+  /** Also while a process is being started. */
+  let isRunning = false;
   let thawing: NodeJS.Timeout | undefined;
 
   const runOnce = async (): Promise<void> => {
@@ -88,7 +90,9 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
 
   const run = async (): Promise<void> => {
     while (!isStopping) {
-      if (!isPaused) await runOnce();
+      isRunning = !isPaused;
+      if (isRunning) await runOnce();
+      isRunning = false;
       if (!isStopping) await sleep(100);
     }
   };
@@ -125,9 +129,11 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
     },
     async pause() {
       isPaused = true;
-      isKilled = true;
-      child?.signal('SIGKILL');
-      while (child) await sleep(20);
+      while (isRunning) {
+        isKilled = true;
+        child?.signal('SIGKILL');
+        await sleep(20);
+      }
     },
     resume: () => void (isPaused = false),
     async stop() {

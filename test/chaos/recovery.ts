@@ -3,12 +3,14 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { processEnvironment } from '../../src/config/environment.ts';
+import { gatewaySessions } from '../../src/store/database.ts';
 import type { Violation } from './checks/violation.ts';
 import type { Environment } from './environment.ts';
 import type { FaultInjector } from './fault-injector.ts';
 import { logKey, runnerToken } from './gateway-process.ts';
 import type { Participants } from './participants.ts';
 import type { Records } from './records.ts';
+import type { Loss } from './turnovers.ts';
 
 /** Gateways notice a loss within 5 seconds, also without a request. */
 const noticeMs = 15_000;
@@ -19,6 +21,10 @@ const underWayMs = 500;
 const finalMs = 3_500;
 /** The command's code where payments may still land: what has landed is on record. */
 const unfinished = 2;
+/** Its code where it needs another argument. */
+const wrongUse = 64;
+/** A session outlives its gateway while a message of it is still on its way. */
+const lastSessionMs = 20_000;
 
 export interface RecoveryParts {
   readonly environment: Environment;
@@ -26,42 +32,84 @@ export interface RecoveryParts {
   readonly participants: Pick<Participants, 'gateways' | 'configFiles'>;
   readonly records: Records;
   readonly faults: FaultInjector;
+  readonly loss: Loss;
+}
+
+export interface LedgerRecovery {
+  /** What broke until the gateways were started again. */
+  readonly found: readonly Violation[];
+  /** Whether payments may still land: the operator runs the command again later. */
+  readonly isUnfinished: boolean;
 }
 
 /** After a loss: the gateways must stop by themselves and charge nothing; then the operator recovers the ledger. */
-export async function recoverLedger(parts: RecoveryParts): Promise<Violation[]> {
+export async function recoverLedger(parts: RecoveryParts): Promise<LedgerRecovery> {
   const { environment, database, participants, records, faults } = parts;
   const url = environment.postgres.url(database);
   const haltedAt = await untilHalted(url);
-  if (haltedAt === undefined)
-    return [
-      { kind: 'loss_not_noticed', words: `events were lost, and after ${noticeMs} ms no gateway stopped` },
-    ];
+  if (haltedAt === undefined) {
+    const words = `events were lost, and after ${noticeMs} ms no gateway stopped`;
+    return { found: [{ kind: 'loss_not_noticed', words }], isUnfinished: false };
+  }
   faults.trace('the ledger is halted');
   await sleep(finalMs);
   await Promise.all(participants.gateways.map((gateway) => gateway.pause()));
   const charged = [...records.settles].filter(([, sentAt]) => sentAt > haltedAt + underWayMs);
-  const { code, output } = await recover(environment, url, participants.configFiles[0] ?? '');
+  const isGone = await untilTrue(
+    url,
+    `select not exists (select from pg_stat_activity
+       where datname = current_database() and application_name = '${gatewaySessions}') as holds`,
+    lastSessionMs,
+  );
+  if (isGone === undefined) faults.trace('a session of a gateway is still open');
+  const { code, output } = await recoverAsOperator(parts, url);
   faults.trace(`recovered, exit code ${code}`);
   for (const gateway of participants.gateways) gateway.resume();
-  const failed: Violation[] =
-    code === 0 || code === unfinished
-      ? []
-      : [{ kind: 'ledger_unsound', words: `tollbook recover ended with ${code}: ${output}` }];
-  return [
-    ...charged.map(([nonce]) => ({ kind: 'charged_after_halt' as const, words: `payment ${nonce}` })),
-    ...failed,
-  ];
+  return {
+    found: [
+      ...charged.map(([nonce]) => ({ kind: 'charged_after_halt' as const, words: `payment ${nonce}` })),
+      ...failureOf({ code, output }),
+    ],
+    isUnfinished: code === unfinished,
+  };
 }
 
-async function untilHalted(url: string): Promise<number | undefined> {
+/** The operator runs the command again when all that was under way has ended: what landed meanwhile is found too. */
+export async function recoverAgain({
+  environment,
+  database,
+  participants,
+  faults,
+}: Omit<RecoveryParts, 'records' | 'loss'>): Promise<Violation[]> {
+  await sleep(finalMs);
+  const url = environment.postgres.url(database);
+  const ended = await recover(environment, url, participants.configFiles[0] ?? '');
+  faults.trace(`recovered again, exit code ${ended.code}`);
+  return failureOf(ended);
+}
+
+function failureOf({ code, output }: Ended): Violation[] {
+  if (code === 0 || code === unfinished) return [];
+  return [{ kind: 'ledger_unsound', words: `tollbook recover ended with ${code}: ${output}` }];
+}
+
+function untilHalted(url: string): Promise<number | undefined> {
+  return untilTrue(
+    url,
+    'select exists (select from tollbook.lane where halt_reason is not null) as holds',
+    noticeMs,
+  );
+}
+
+/** The time at which the condition held; undefined where it does not hold in time. */
+async function untilTrue(url: string, query: string, withinMs: number): Promise<number | undefined> {
   const owner = new pg.Client(url);
   await owner.connect();
   try {
-    const deadline = Date.now() + noticeMs;
+    const deadline = Date.now() + withinMs;
     while (Date.now() < deadline) {
-      const { rows } = await owner.query('select from tollbook.lane where halt_reason is not null');
-      if (rows.length > 0) return Date.now();
+      const { rows } = await owner.query<{ holds: boolean }>(query);
+      if (rows[0]?.holds) return Date.now();
       await sleep(pollMs);
     }
     return undefined;
@@ -70,12 +118,31 @@ async function untilHalted(url: string): Promise<number | undefined> {
   }
 }
 
+interface Ended {
+  readonly code: number | null;
+  readonly output: string;
+}
+
+/** Where other events took the place of lost ones, nothing but the operator tells since when events are lost. */
+async function recoverAsOperator(
+  { environment, participants, faults, loss: { events } }: RecoveryParts,
+  url: string,
+): Promise<Ended> {
+  const configFile = participants.configFiles[0] ?? '';
+  const first = await recover(environment, url, configFile);
+  const [lost] = events;
+  if (first.code !== wrongUse || !first.output.includes('--since TIME') || !lost) return first;
+  faults.count('recover --since');
+  return recover(environment, url, configFile, ['--since', lost.at]);
+}
+
 async function recover(
   { root }: Environment,
   url: string,
   configFile: string,
-): Promise<{ code: number | null; output: string }> {
-  const command = ['src/cli/tollbook.ts', 'recover', '--config', configFile, '--by', 'chaos'];
+  more: readonly string[] = [],
+): Promise<Ended> {
+  const command = ['src/cli/tollbook.ts', 'recover', '--config', configFile, '--by', 'chaos', ...more];
   const child = spawn(process.execPath, command, {
     cwd: root,
     env: {

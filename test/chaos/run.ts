@@ -17,7 +17,7 @@ import { ageCall, hurryWatched, pullDueTimes, openCalls, waitUntilIdle } from '.
 import { createRandom } from './random.ts';
 import { makeSchedule } from './make-schedule.ts';
 import type { DatabaseFault, Schedule, ScheduleOptions } from './schedule.ts';
-import { recoverLedger } from './recovery.ts';
+import { type LedgerRecovery, recoverAgain, recoverLedger } from './recovery.ts';
 import { runScenario } from './scenarios.ts';
 import { turnOver } from './turnovers.ts';
 import type { Environment } from './environment.ts';
@@ -128,12 +128,13 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
       ),
       ...schedule.clockSteps.map((step) => stepClock(clocks, step, faults)),
     ]);
-    const found: Violation[] = [];
+    const recoveryParts = { environment, database, participants, records, faults };
+    let recovery: LedgerRecovery = { found: [], isUnfinished: false };
     if (lost) {
       await sleep(options.loadMs >> 1);
       faults.end();
       freezer.thaw();
-      found.push(...(await recoverLedger({ environment, database, participants, records, faults })));
+      recovery = await recoverLedger({ ...recoveryParts, loss: lost });
     }
     const loss = lost && { ...lost, resumedAt: Date.now() };
     const left = await waitUntilSettled({
@@ -149,9 +150,10 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     });
     deadline.abort();
     await scenarios;
+    const foundAgain = recovery.isUnfinished ? await recoverAgain(recoveryParts) : [];
     const checked = await checkRun({
       loss,
-      found,
+      found: [...recovery.found, ...foundAgain],
       maxOtherEvents: schedule.isSiege ? maxOtherEvents(schedule) : undefined,
       believesLies: schedule.configs.some(({ confirm }) => confirm !== 'required'),
       environment,

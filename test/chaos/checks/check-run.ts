@@ -70,7 +70,7 @@ export async function checkRun(parts: CheckParts): Promise<Checked> {
     runs: participants.runners.flatMap((runner) => runner.runs),
   };
   const offered = parts.loss ? [...offeredAgain(records, parts.loss, recovered)] : [];
-  const seen = parts.loss ? withoutLost(known, parts.loss, payments) : known;
+  const seen = parts.loss ? withoutLost(known, parts.loss, payments, recovered) : known;
   const { runs } = seen;
   const facts = { records: seen.records, transfers, payments, events };
   const deaths = participants.gateways.flatMap((gateway) => gateway.faults);

@@ -11,12 +11,14 @@ interface Seen {
 
 /**
  * Leaves out what happened to payments of lost events: their clients may have got any answer, and their calls may have been
- * delivered. What remains to be checked about them is that the ledger has a call or a refund for each transfer.
+ * delivered. What remains to be checked about them is that the ledger has a call or a refund for each transfer. A payment
+ * that a third party landed and that was never started is recovered as well, and its client is told so.
  */
 export function withoutLost(
   { records, runs }: Seen,
   { events }: Loss,
   payments: ReadonlyMap<string, RecordedPayment>,
+  recovered: ReadonlySet<string>,
 ): Seen {
   const lostStreams = new Set(events.map(({ stream }) => stream));
   const lostKeys = new Set(recordedPayments(events).keys());
@@ -24,7 +26,10 @@ export function withoutLost(
     [...payments.values()].flatMap(({ stream, calls }) => calls.map((id) => `${stream}/${id}`)),
   );
   const presentations = records.presentations.filter(
-    ({ signed }) => !lostKeys.has(signed.key) && !lostStreams.has(payments.get(signed.key)?.stream ?? ''),
+    ({ signed }) =>
+      !lostKeys.has(signed.key) &&
+      !recovered.has(signed.key) &&
+      !lostStreams.has(payments.get(signed.key)?.stream ?? ''),
   );
   return {
     records: { ...records, presentations },
