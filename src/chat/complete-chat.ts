@@ -29,6 +29,8 @@ export async function requestChat(
   body: Buffer,
 ): Promise<AdmittedChat | Refused> {
   if (context.stopping()) return refuse(openAiError('overloaded'), { retryAfterSecs: 1 });
+  if (caller.kind === 'anonymous' && body.length > context.settings.anonymousMaxBodyBytes)
+    return refuse(openAiError('body_too_large'));
   const request = readChatRequest(body);
   return 'invalid' in request ? refuse(request.invalid) : admitChat(context, caller, request, body);
 }

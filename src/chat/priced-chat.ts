@@ -17,7 +17,7 @@ export interface PricedChat {
 export function priceChat(request: ChatRequest, model: ModelConfig): PricedChat | undefined {
   const { price, contextLength, maxOutputTokens } = model;
   if (!price) return undefined;
-  const bound = Math.min(promptTokensBound(request), contextLength);
+  const bound = Math.min(promptTokensBound(request, contextLength), contextLength);
   const costOf = (maxTokens: number): bigint =>
     upperBoundMicros({ promptTokensBound: bound, maxTokens, n: request.n, price });
   return { request, model, requestedTokens: request.maxTokens ?? maxOutputTokens, costOf };

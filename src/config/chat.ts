@@ -22,6 +22,8 @@ export const chatShape = {
   /** Of requests with an invalid credential, by client address. */
   failed_auth_per_minute: reloadable(perMinute.default(20)),
   max_body_bytes: reloadable(wholeNumber(1, 64 * mebibyte).default(10 * mebibyte)),
+  /** Of a request without credentials: its body is parsed before anything is known of its caller. */
+  anonymous_max_body_bytes: reloadable(wholeNumber(1, 64 * mebibyte).default(mebibyte)),
   /** How many leading bits make two IPv6 addresses one client. */
   ipv6_prefix: reloadable(wholeNumber(32, 128).default(64)),
 } as const;

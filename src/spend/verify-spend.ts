@@ -36,10 +36,10 @@ export async function verifySpend(
   if ('refusal' in auth) return invalidSpend(auth.refusal);
   const refusal = checkTerms(context, auth, firstByteSecs);
   if (refusal) return refusal;
-  const domain = domainOf(settings);
-  const signer = recoverSpender(domain, auth);
   const failures = `auth:${client}`;
   if (!(await countAuthFailure(pool, failures, perMinute, false))) return { kind: 'too_many_failures' };
+  const domain = domainOf(settings);
+  const signer = recoverSpender(domain, auth);
   const account = await prepaid.getAccount(auth.commitment);
   if (account.kind === 'unavailable') {
     log.warn({ cause: account.cause, err: account.error }, 'the prepaid contract could not be reached');

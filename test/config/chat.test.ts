@@ -80,6 +80,7 @@ describe('chat', () => {
       spendAuthPerMinute: 120,
       failedAuthPerMinute: 20,
       maxBodyBytes: 10_485_760,
+      anonymousMaxBodyBytes: 1_048_576,
       ipv6Prefix: 64,
     });
     expect(config.topUps).toEqual([]);

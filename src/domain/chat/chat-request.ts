@@ -12,14 +12,46 @@ import { openAiError, type OpenAiError, type OpenAiErrorName } from '../errors/o
 const maxMessages = 10_000;
 const maxChoices = 128;
 
-const part = z.looseObject({ type: z.string() });
-const message = z.looseObject(
-  {
-    role: z.string('must be a string').min(1, 'must not be empty'),
-    content: z.union([z.string(), z.array(part)], 'must be a string or an array of parts').nullish(),
-  },
-  'must be an object',
-);
+/** A message as far as this gateway reads it. */
+export interface ChatMessage {
+  readonly role: string;
+  readonly content?: string | readonly ChatPart[] | null;
+  readonly [member: string]: unknown;
+}
+
+interface ChatPart {
+  readonly type: string;
+  readonly [member: string]: unknown;
+}
+
+/** A schema would report everything that is wrong with a list, which takes a second for one of 100,000 members. */
+function firstWrongMessage(
+  messages: readonly unknown[],
+):
+  | { readonly path: PropertyKey[]; readonly code: 'invalid_type' | 'too_small'; readonly message: string }
+  | undefined {
+  for (const [index, message] of messages.entries()) {
+    if (!isJsonObject(message)) return { path: [index], code: 'invalid_type', message: 'must be an object' };
+    const { role, content } = message;
+    if (typeof role !== 'string')
+      return { path: [index, 'role'], code: 'invalid_type', message: 'must be a string' };
+    if (role === '') return { path: [index, 'role'], code: 'too_small', message: 'must not be empty' };
+    if (!isContent(content))
+      return {
+        path: [index, 'content'],
+        code: 'invalid_type',
+        message: 'must be a string or an array of parts',
+      };
+  }
+  return undefined;
+}
+
+function isContent(value: unknown): boolean {
+  if (Array.isArray(value))
+    return value.every((part) => isJsonObject(part) && typeof part['type'] === 'string');
+  return value == null || typeof value === 'string';
+}
+
 const tokenLimit = z.int('must be a whole number above 0').min(1, 'must be a whole number above 0').nullish();
 const choices = `must be a whole number from 1 to ${maxChoices}`;
 
@@ -27,9 +59,13 @@ const choices = `must be a whole number from 1 to ${maxChoices}`;
 const chatBody = z.looseObject({
   model: z.string('must be a string').min(1, 'must not be empty').max(200, 'is longer than 200 characters'),
   messages: z
-    .array(message, 'must be an array')
+    .array(z.unknown(), 'must be an array')
     .min(1, 'must hold a message')
-    .max(maxMessages, `holds more than ${maxMessages} messages`),
+    .max(maxMessages, `holds more than ${maxMessages} messages`)
+    .check(({ value, issues }) => {
+      const wrongMessage = firstWrongMessage(value);
+      if (wrongMessage) issues.push({ ...wrongMessage, input: value } as z.core.$ZodRawIssue);
+    }),
   stream: z.boolean('must be true or false').nullish(),
   stream_options: z
     .looseObject({ include_usage: z.boolean('must be true or false').nullish() }, 'must be an object')
@@ -38,8 +74,6 @@ const chatBody = z.looseObject({
   max_completion_tokens: tokenLimit,
   n: z.int(choices).min(1, choices).max(maxChoices, choices).nullish(),
 });
-
-export type ChatMessage = Readonly<z.infer<typeof message>>;
 
 /** A chat completion request as far as this gateway acts on it. */
 export interface ChatRequest {

@@ -1,4 +1,5 @@
 import type { ChatMessage, ChatRequest } from './chat-request.ts';
+import { longestNormalLength } from './normal-length.ts';
 
 /** What a model's template puts before the messages: default instructions, how tools are called, the date. */
 const templateTokens = 1_024;
@@ -8,69 +9,78 @@ const messageTokens = 32;
 const memberTokens = 6;
 /** Templates indent by four, and tokenizers have a token for sixteen blanks. */
 const levelsPerIndentToken = 4;
-/** Normal forms are looked at in pieces: some characters become eighteen. */
-const pieceUnits = 65_536;
-/** Marks on one character, with those that become marks. Normal forms sort them, in a time quadratic in their number. */
-const manyMarks = /[\p{M}\uff9e\uff9f]{8,}/gu;
-/** The normal form of a mark has at most this many times its bytes. */
-const maxMarkGrowth = 3;
+
+/** A bound that grows until it reaches what is enough. */
+interface Bound {
+  tokens: number;
+  readonly enough: number;
+}
 
 /**
  * So many tokens the prompt has at most, whatever the tokenizer: one token is at least one byte of text. Images, audio and
  * files are not counted: {@link unpricedParameter} refuses them.
+ * @param enough counting stops there, so that a body far longer than its model reads costs no time: the result is this or more
  */
-export function promptTokensBound({ body, messages }: ChatRequest): number {
+export function promptTokensBound({ body, messages }: ChatRequest, enough = Infinity): number {
   const { messages: _, ...rest } = body;
-  let tokens = templateTokens + dataTokens(rest, 0);
-  for (const message of messages) tokens += messageTokens + messageBound(message);
-  return tokens;
+  const bound: Bound = { tokens: templateTokens, enough };
+  for (const message of messages) {
+    if (bound.tokens >= enough) break;
+    bound.tokens += messageTokens;
+    addMessage(bound, message);
+  }
+  addData(bound, rest, 0);
+  return bound.tokens;
 }
 
-function messageBound({ content, ...rest }: ChatMessage): number {
-  if (!Array.isArray(content)) return textTokens(content ?? '') + dataTokens(rest, 0);
-  let tokens = dataTokens(rest, 0);
-  for (const { text, ...others } of content)
-    tokens +=
-      typeof text === 'string'
-        ? textTokens(text) + dataTokens(others, 0)
-        : dataTokens({ text, ...others }, 0);
-  return tokens;
+function addMessage(bound: Bound, { content, ...rest }: ChatMessage): void {
+  addData(bound, rest, 0);
+  if (content == null || typeof content === 'string') return addText(bound, content ?? '');
+  for (const { text, ...others } of content) {
+    if (bound.tokens >= bound.enough) return;
+    if (typeof text === 'string') {
+      addText(bound, text);
+      addData(bound, others, 0);
+    } else addData(bound, { text, ...others }, 0);
+  }
 }
 
 /** Tokenizers may read a normal form of the text, so the longest one counts. */
-function textTokens(text: string): number {
+function addText(bound: Bound, text: string): void {
+  bound.tokens += textTokens(text, bound.enough - bound.tokens);
+}
+
+function textTokens(text: string, enough: number): number {
   const bytes = Buffer.byteLength(text);
-  if (bytes === text.length) return bytes;
-  let [composed, compatible, marks] = [0, 0, 0];
-  const countMarks = (run: string): string => {
-    marks += Buffer.byteLength(run);
-    return ' ';
-  };
-  for (let at = 0; at < text.length; at += pieceUnits) {
-    const piece = text.slice(at, at + pieceUnits).replaceAll(manyMarks, countMarks);
-    composed += Buffer.byteLength(piece.normalize('NFC'));
-    compatible += Buffer.byteLength(piece.normalize('NFKC'));
-  }
-  return Math.max(bytes, Math.max(composed, compatible) + marks * maxMarkGrowth);
+  return bytes === text.length || bytes >= enough ? bytes : longestNormalLength(text, enough);
 }
 
 /** JSON that a template writes its own way: indented, or with every unusual character as `\u0000`. */
-function dataTokens(value: unknown, depth: number): number {
-  if (typeof value === 'string') return 2 + Math.max(textTokens(value), escapedLength(value));
-  if (typeof value !== 'object' || value === null) return String(value).length;
+function addData(bound: Bound, value: unknown, depth: number): void {
+  if (bound.tokens >= bound.enough) return;
+  if (typeof value === 'string') {
+    const enough = bound.enough - bound.tokens;
+    bound.tokens += 2 + Math.max(textTokens(value, enough), escapedLength(value, enough));
+    return;
+  }
+  if (typeof value !== 'object' || value === null) {
+    bound.tokens += String(value).length;
+    return;
+  }
   const tokensOfMember = memberTokens + Math.ceil(depth / levelsPerIndentToken);
-  let tokens = tokensOfMember;
-  if (Array.isArray(value))
-    for (const member of value) tokens += tokensOfMember + dataTokens(member, depth + 1);
-  else
-    for (const [key, member] of Object.entries(value))
-      tokens += tokensOfMember + dataTokens(key, depth) + dataTokens(member, depth + 1);
-  return tokens;
+  bound.tokens += tokensOfMember;
+  for (const [key, member] of Array.isArray(value) ? value.entries() : Object.entries(value)) {
+    if (bound.tokens >= bound.enough) return;
+    bound.tokens += tokensOfMember;
+    if (typeof key === 'string') addData(bound, key, depth);
+    addData(bound, member, depth + 1);
+  }
 }
 
-function escapedLength(text: string): number {
+function escapedLength(text: string, enough: number): number {
   let length = 0;
-  for (let at = 0; at < text.length; at += 1) length += asciiLengths[text.charCodeAt(at)] ?? 6;
+  for (let at = 0; at < text.length && length < enough; at += 1)
+    length += asciiLengths[text.charCodeAt(at)] ?? 6;
   return length;
 }
 

@@ -14,7 +14,7 @@ interface SourceJson {
 const sourceJson = JSON as unknown as SourceJson;
 export const maxJsonDepth = 128;
 /** Most `,`, `:`, `[` and `{` outside of strings: they bound the work on a value and its size in memory. */
-export const maxJsonMarks = 200_000;
+export const maxJsonMarks = 60_000;
 /** How many marks a number counts for that a double cannot hold: as much work. */
 const marksOfInexactNumber = 20;
 const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a];

@@ -5,7 +5,8 @@ import {
   rewriteForUpstream,
 } from '../../../src/domain/chat/chat-request.ts';
 import type { OpenAiError } from '../../../src/domain/errors/openai-error.ts';
-import { chatBody, chatRequest } from './support.ts';
+import { parseJsonObject } from '../../../src/domain/values/exact-json.ts';
+import { chatBody, chatRequest, fastestMs } from './support.ts';
 
 function errorOf(body: Buffer): OpenAiError['body']['error'] {
   const read = readChatRequest(body);
@@ -151,10 +152,20 @@ describe('a chat request', () => {
     expect(errorOf(bomb).message).toBe('The request body is nested deeper than 128 levels.');
   });
 
+  test.each([
+    ['parts', `[{"role":"user","content":[${'[],'.repeat(28_000)}[]]}]`],
+    ['messages', `[${'{"content":[1,2,3,4]},'.repeat(7_000)}0]`],
+  ])('of many wrong %s is refused in the time that parsing it takes', (_, messages) => {
+    const body = Buffer.from(`{"model":"m","messages":${messages}}`);
+    expect(errorOf(body)).toMatchObject({ code: expect.stringMatching(/invalid_type|missing/) });
+    const parseMs = fastestMs(() => parseJsonObject(body));
+    expect(fastestMs(() => readChatRequest(body))).toBeLessThan(10 * parseMs + 5);
+  });
+
   test('is refused where it has too many values, before it is parsed', () => {
     const many = Buffer.from(`{"model":"m","messages":[${'0,'.repeat(5_000_000)}0]}`);
     expect(errorOf(many).message).toBe(
-      'The request body holds more than 200000 values: commas, colons and opening brackets are counted.',
+      'The request body holds more than 60000 values: commas, colons and opening brackets are counted.',
     );
   });
 

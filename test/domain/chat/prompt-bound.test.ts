@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { promptTokensBound } from '../../../src/domain/chat/prompt-bound.ts';
-import { chatRequest } from './support.ts';
+import { readChatRequest } from '../../../src/domain/chat/chat-request.ts';
+import { chatBody, chatRequest, fastestMs } from './support.ts';
 
 const nothing = promptTokensBound(chatRequest({ messages: [{ role: 'user', content: '' }] }));
 const boundOf = (content: unknown): number =>
@@ -57,6 +58,32 @@ describe('the bound on the tokens of a prompt', () => {
   test('is computed in time for millions of marks on one character', () => {
     const text = `a${'\u0301\u0323'.repeat(2_500_000)}`;
     expect(boundOf(text)).toBeGreaterThanOrEqual(Buffer.byteLength(text));
+  });
+
+  test.each(['a\u0344\u0344\u0344\u0344\u0344\u0344\u0344', 'a\u0301\u0302', '\ufdfa', '각'])(
+    'of four million bytes of %j takes no longer than reading them, and almost nothing where its model reads less',
+    (unit) => {
+      const body = chatBody({
+        messages: [{ role: 'user', content: unit.repeat(4_000_000 / Buffer.byteLength(unit)) }],
+      });
+      const request = readChatRequest(body);
+      if ('invalid' in request) throw new Error('the request is not valid');
+      const readMs = fastestMs(() => readChatRequest(body));
+      expect(fastestMs(() => promptTokensBound(request))).toBeLessThan(5 * readMs);
+      expect(fastestMs(() => promptTokensBound(request, 131_072))).toBeLessThan(readMs);
+      expect(promptTokensBound(request, 131_072)).toBeGreaterThanOrEqual(131_072);
+    },
+  );
+
+  test('is the same up to where counting may stop', () => {
+    fc.assert(
+      fc.property(anyText, anySchema, fc.nat(3_000), (text, parameters, enough) => {
+        const tools = [{ type: 'function', function: { name: 'f', parameters } }];
+        const request = chatRequest({ messages: [{ role: 'user', content: text }], tools });
+        const whole = promptTokensBound(request);
+        expect(Math.min(promptTokensBound(request, enough), enough)).toBe(Math.min(whole, enough));
+      }),
+    );
   });
 
   test('is never below the bytes of a tool, however a template prints it', () => {

@@ -8,16 +8,24 @@ const invalid = 'invalid_request_error';
 
 test('a body of ten megabytes is accepted, and one byte more is refused', async () => {
   const gateway = await startChatGateway();
+  const key = { authorization: `Bearer ${await gateway.key()}` };
   const shell = JSON.stringify(ask('', freeModel)).length;
   const full = JSON.stringify(ask('a'.repeat(10_485_760 - shell), freeModel));
   expect(Buffer.byteLength(full)).toBe(10_485_760);
-  expect((await gateway.post(full)).status).toBe(200);
-  const refused = await gateway.post(`${full} `);
+  expect((await gateway.post(full, key)).status).toBe(200);
+  const refused = await gateway.post(`${full} `, key);
   expect([refused.status, openAiErrorBody.parse(await refused.json()).error.code]).toEqual([
     413,
     'body_too_large',
   ]);
   expect(gateway.model.calls).toHaveLength(1);
+});
+
+test('a body of a request without credentials is parsed up to one megabyte', async () => {
+  const gateway = await startChatGateway();
+  const sent = async (bytes: number): Promise<number> =>
+    (await gateway.post(' '.repeat(bytes - 2) + '{}')).status;
+  expect([await sent(1_048_576), await sent(1_048_577)]).toEqual([400, 413]);
 });
 
 /** A request of ten megabytes. */
