@@ -34,10 +34,12 @@ export function paymentGateway(
   verify: boolean,
   dir: string,
   limits = noLimits,
+  tables = '',
 ): TollbookOptions {
+  const jobs = configText(stub.url, verify, limits);
   return {
     databaseUrl: ledger.url,
-    configText: configText(stub.url, verify, limits),
+    configText: (port) => jobs(port) + tables,
     readyPath: '/x402/ready',
     dir,
   };

@@ -1,6 +1,6 @@
 /**
- * One hostile client address that sends at a fixed rate until its parent stops it. Runs as a process of its own. A request that
- * finds all connections busy is not sent; the result tells how many were.
+ * Eight hostile clients, each with an address of its own, that together send at a fixed rate until their parent stops them. Runs
+ * as a process of its own. A request that finds all connections busy is not sent; the result tells how many were.
  */
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
@@ -11,7 +11,7 @@ import { authorizationOf, sign, type Wallet } from '../payments.ts';
 import { terms } from '../terms.ts';
 import { splitMessages } from '../wire.ts';
 
-export const attacks = ['health', 'signatures', 'unfunded', 'v1', 'quotes', 'bodies', 'all'] as const;
+export const attacks = ['health', 'signatures', 'unfunded', 'v1', 'quotes', 'bodies', 'chat', 'all'] as const;
 export type Attack = (typeof attacks)[number];
 
 export type AttackOrder =
@@ -30,7 +30,8 @@ const tickMs = 10;
 const connections = 256;
 /** Connections that begin a body and never send the rest. */
 const slowConnections = 300;
-const address = '127.0.0.2';
+const addresses = Array.from({ length: 8 }, (_, at) => `127.0.0.${at + 2}`);
+const addressOf = (at: number): string => addresses[at % addresses.length] ?? '';
 const bodyBytes = 64 * 1024;
 const pool = 500;
 
@@ -71,6 +72,12 @@ function paid(
 
 const offered = (): string => terms.amount;
 const body = Buffer.alloc(bodyBytes, 'x');
+/** A chat request of about so many bytes, of characters that take long to count as tokens. */
+const chat = (url: string, model: string, bytes: number): Buffer => {
+  const content = '\u0301\u0323e'.repeat(Math.floor(bytes / 5));
+  const text = JSON.stringify({ model, messages: [{ role: 'user', content }] });
+  return Buffer.from(`${head('/v1/chat/completions', url, '', Buffer.byteLength(text))}${text}`);
+};
 
 /** The requests of an attack, sent in turn. */
 const requestsOf: Readonly<Record<Attack, (url: string) => readonly Buffer[]>> = {
@@ -86,14 +93,17 @@ const requestsOf: Readonly<Record<Attack, (url: string) => readonly Buffer[]>> =
     Buffer.concat([Buffer.from(head('/runner/leases', url, 'Authorization: Bearer x\r\n', bodyBytes)), body]),
     Buffer.concat([Buffer.from(head(terms.path, url, '', bodyBytes)), body]),
   ],
+  chat: (url) => [
+    ...Array.from({ length: 30 }, () => chat(url, 'paid', bodyBytes)),
+    chat(url, 'free', bodyBytes),
+    chat(url, 'paid', 40 * bodyBytes),
+  ],
   all: (url) => {
-    const each = (['signatures', 'unfunded', 'v1', 'quotes', 'bodies'] as const).map((one) =>
-      requestsOf[one](url),
-    );
-    return Array.from(
-      { length: 5 * pool },
-      (_, at) => each[at % 5]?.[Math.floor(at / 5) % (each[at % 5]?.length ?? 1)] ?? body,
-    );
+    const each = attacks.flatMap((one) => (one === 'all' || one === 'health' ? [] : [requestsOf[one](url)]));
+    return Array.from({ length: each.length * pool }, (_, at) => {
+      const requests = each[at % each.length] ?? [];
+      return requests[Math.floor(at / each.length) % requests.length] ?? body;
+    });
   },
 };
 
@@ -111,8 +121,8 @@ function start(url: string, attack: Attack): Running {
   let unsent = 0;
   let isOver = false;
 
-  const open = (): void => {
-    const socket = connect({ host: hostname, port: Number(port), localAddress: address, noDelay: true });
+  const open = (localAddress: string): void => {
+    const socket = connect({ host: hostname, port: Number(port), localAddress, noDelay: true });
     sockets.add(socket);
     socket.on('connect', () => idle.push(socket));
     socket.on(
@@ -128,13 +138,13 @@ function start(url: string, attack: Attack): Running {
       sockets.delete(socket);
       const at = idle.indexOf(socket);
       if (at >= 0) idle.splice(at, 1);
-      if (!isOver) setTimeout(open, tickMs);
+      if (!isOver) setTimeout(open, tickMs, localAddress);
     });
   };
-  for (let i = 0; i < connections; i++) open();
+  for (let at = 0; at < connections; at++) open(addressOf(at));
   const slow = attack === 'bodies' || attack === 'all' ? slowConnections : 0;
-  const slowSockets = Array.from({ length: slow }, () => {
-    const socket = connect({ host: hostname, port: Number(port), localAddress: address });
+  const slowSockets = Array.from({ length: slow }, (_, at) => {
+    const socket = connect({ host: hostname, port: Number(port), localAddress: addressOf(at) });
     socket.on('error', () => {});
     socket.write(
       `${head(terms.path, url, `X-PAYMENT: ${v1('0x', authorizationOf(newWallet(), terms.amount))}\r\n`, 1_000_000)}x`,

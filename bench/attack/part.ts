@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { devnetAddress } from '../../src/devnet/accounts.ts';
+import { freePort } from '../../src/devnet/ports.ts';
 import type { Bench } from '../bench.ts';
 import { readSettings, startLedger } from '../ledger.ts';
 import { measure, type Measurement, type Stage, type Target } from '../measure.ts';
@@ -9,6 +10,7 @@ import { cpuSecs, type Program, startProgram } from '../processes.ts';
 import { circumstancesOf, median, row, ruler, spread, whole } from '../report.ts';
 import { type Findings, interleave } from '../rounds.ts';
 import { startTollbook } from '../tollbook.ts';
+import { price } from '../chat/terms.ts';
 import type { Attack, Attacked } from './attacker.ts';
 
 interface Load {
@@ -23,6 +25,7 @@ const loads: readonly Load[] = [
   { name: 'version 1 payments of amounts never offered', attack: 'v1' },
   { name: 'requests without a payment', attack: 'quotes' },
   { name: 'bodies of 64 KiB without credentials or payment, 300 slow connections', attack: 'bodies' },
+  { name: 'chat bodies of 64 KiB to 2.5 MiB without credentials', attack: 'chat' },
   { name: 'all of these together', attack: 'all' },
 ];
 
@@ -30,6 +33,13 @@ interface Honest extends Measurement {
   readonly attacked: Attacked;
   /** Processor microseconds of server and PostgreSQL for one hostile request, while nothing else was sent. */
   readonly hostileCpuUs: number;
+  /** How long the server's event loop was blocked at most, in 99.9 % of the cases, and once. */
+  readonly loop: LoopDelay;
+}
+
+interface LoopDelay {
+  readonly p999Ms: number;
+  readonly maxMs: number;
 }
 
 interface Scenario {
@@ -42,12 +52,33 @@ interface Scenario {
 const honestAddresses = Array.from({ length: 64 }, (_, at) => `127.0.1.${at + 1}`);
 /** The defaults, but for the quotes that the honest clients get before the clock starts. */
 const limits = 'quotes_per_second = 5_000';
+/** Models that strangers may name. */
+const chatTables = (modelUrl: string): string => `
+[[upstreams]]
+name = "bench"
+base_url = "${modelUrl}/v1"
+
+[[models]]
+name = "paid"
+upstreams = ["bench"]
+input_price = "${price.input}"
+output_price = "${price.output}"
+context_length = 131_072
+max_output_tokens = 16_384
+
+[[models]]
+name = "free"
+upstreams = ["bench"]
+free_tier = true
+context_length = 131_072
+max_output_tokens = 16_384
+`;
 /** How long an attack lasts before anything is measured, and how long it is then measured alone. */
 const leadMs = 500;
 const aloneMs = 1_000;
 
 const columns = [
-  'The attacker sends 1,000 a second',
+  'Eight attackers send 1,000 a second',
   'paid requests/s (min–max)',
   '× beside health',
   'p50 ms',
@@ -55,7 +86,8 @@ const columns = [
   'server CPU µs/request',
   'PostgreSQL CPU µs/request',
   'CPU µs/hostile request',
-  'attacker’s requests/s',
+  'event loop p99.9 ms',
+  'hostile requests/s',
   'its answers',
 ];
 
@@ -67,7 +99,16 @@ export const attackPart = {
     const load = await bench.keep(startProgram('load.ts'));
     const attacker = await bench.keep(startProgram('attack/attacker.ts'));
     const stage: Stage = { ledger, stub, load };
-    const { pid, url } = await bench.keep(startTollbook(paymentGateway(stage, true, bench.dir, limits)));
+    const model = await bench.keep(startProgram('chat/model.ts'));
+    const loopPort = await freePort();
+    const options = paymentGateway(stage, true, bench.dir, limits, chatTables(model.url));
+    const { pid, url } = await bench.keep(
+      startTollbook({
+        ...options,
+        configText: (port) => `features = ["jobs", "chat"]\n${options.configText(port)}`,
+        nodeOptions: ['--import', `${new URL('loop-delay.mjs', import.meta.url).href}?port=${loopPort}`],
+      }),
+    );
     const gateway: Target = {
       name: 'Tollbook',
       isPeer: false,
@@ -86,7 +127,7 @@ export const attackPart = {
       scenarios,
       isOf: () => true,
       measure: ({ attack }, scenario, count) =>
-        measureBeside(stage, gateway, attacker, { attack, scenario, count }),
+        measureBeside(stage, gateway, { attacker, loopPort }, { attack, scenario, count }),
     });
     return [
       tableOf(findings),
@@ -105,7 +146,7 @@ export const attackPart = {
 async function measureBeside(
   stage: Stage,
   gateway: Target,
-  attacker: Program,
+  { attacker, loopPort }: { readonly attacker: Program; readonly loopPort: number },
   {
     attack,
     scenario,
@@ -121,12 +162,19 @@ async function measureBeside(
     const before = cpu();
     await sleep(aloneMs);
     aloneCpuSecs = cpu() - before;
+    await readLoopDelay(loopPort);
   };
   const { concurrency } = scenario;
   const measured = await measure(stage, gateway, { what: 'payments', concurrency }, count, beside);
+  const loop = await readLoopDelay(loopPort);
   const { attacked } = await attacker.ask<{ readonly attacked: Attacked }>({ op: 'stop' });
   const hostileCpuUs = (aloneCpuSecs * 1e9) / (attacked.perSec * aloneMs);
-  return { ...measured, attacked, hostileCpuUs };
+  return { ...measured, attacked, hostileCpuUs, loop };
+}
+
+/** Since it was read before. */
+async function readLoopDelay(port: number): Promise<LoopDelay> {
+  return (await fetch(`http://127.0.0.1:${port}`)).json() as Promise<LoopDelay>;
 }
 
 function tableOf(findings: readonly Findings<Load, Scenario, Honest>[]): string {
@@ -146,6 +194,7 @@ function tableOf(findings: readonly Findings<Load, Scenario, Honest>[]): string 
           whole(of('serverCpuUs')),
           whole(of('databaseCpuUs')),
           whole(of('hostileCpuUs')),
+          `${median(measured.map(({ loop }) => loop.p999Ms)).toFixed(0)} (at most ${Math.max(...measured.map(({ loop }) => loop.maxMs)).toFixed(0)})`,
           spread(measured.map(({ attacked }) => attacked.perSec)),
           statusesOf(measured),
         ]),
