@@ -47,6 +47,7 @@ function slowKinds({ run, processes }: ScheduleOptions): readonly ScenarioKind[]
 
 /** Who attacks in a siege; all others are honest. */
 const besiegers: readonly ScenarioKind[] = [
+  'flooder',
   'provoker',
   'provoker',
   'provoker',

@@ -16,6 +16,8 @@ export interface GatewaySlot {
   /** Ends the gateway; nothing is started until `resume`. */
   pause(): Promise<void>;
   resume(): void;
+  /** Kills it; resolves when the next process listens or has ended, which is no fault until `resume`. */
+  startAgain(): Promise<'up' | 'refused'>;
   stop(): Promise<void>;
   /** What ended without having been killed, with its last words. */
   readonly faults: readonly string[];
@@ -52,6 +54,8 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
   let isPaused = false;
   /** Also while a process is being started. */
   let isRunning = false;
+  let mayRefuse = false;
+  let endings = 0;
   let thawing: NodeJS.Timeout | undefined;
 
   const runOnce = async (): Promise<void> => {
@@ -82,8 +86,9 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
     const code = await started.ended;
     const wasUp = isUp;
     [child, isUp] = [undefined, false];
+    endings += 1;
     logs = `${logs}${started.log()}--- ended with ${code} ---\n`.slice(-2_000_000);
-    const isExcused = isKilled || isStopping || (!wasUp && options.isExcused());
+    const isExcused = isKilled || isStopping || mayRefuse || (!wasUp && options.isExcused());
     if (!isExcused)
       faults.push(`gateway ${options.name} ended by itself with ${code}: ${lastLines(started.log())}`);
   };
@@ -135,7 +140,14 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
         await sleep(20);
       }
     },
-    resume: () => void (isPaused = false),
+    resume: () => void ([isPaused, mayRefuse] = [false, false]),
+    async startAgain() {
+      mayRefuse = true;
+      const before = endings;
+      child?.signal('SIGKILL');
+      while (endings === before || (!isUp && endings === before + 1)) await sleep(20);
+      return isUp ? 'up' : 'refused';
+    },
     async stop() {
       isStopping = true;
       clearTimeout(thawing);

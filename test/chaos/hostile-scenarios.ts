@@ -1,11 +1,12 @@
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { signOffer } from '../support/payer.ts';
+import { sendHead } from '../support/raw-request.ts';
 import { askForOffer } from './client.ts';
-import { requestAsStranger, sendAsStranger } from './stranger.ts';
+import { requestAs, sendAsStranger, strangers } from './stranger.ts';
 import { pay, type RunningScenario, sign } from './scenario-parts.ts';
 
 /** More than the failures that open the gateway's circuit to the facilitator. */
-const provocations = 20;
+export const provocations = 20;
 /** The magic end of an ERC-6492 signature. */
 const erc6492End = '6492'.repeat(16);
 
@@ -32,11 +33,16 @@ export async function provokeFacilitator({ parts, random, request }: RunningScen
   );
 }
 
-/** Routes that need no credentials. */
-const openRoutes = [
+type Route = readonly [method: 'GET' | 'POST', path: string];
+
+/** Jobs, which answer with a quote, and one that does not exist. */
+const jobRoutes: readonly Route[] = [
   ['POST', '/x402/jobs/1/0'],
   ['POST', '/x402/jobs/2/0'],
   ['POST', '/x402/jobs/9/9'],
+];
+/** Other routes that need no credentials. */
+const openRoutes: readonly Route[] = [
   ['POST', '/x402/jobs/1/0/dry-run'],
   ['GET', '/x402/receipts/0x' + '00'.repeat(32)],
   ['GET', '/x402/stats'],
@@ -45,27 +51,49 @@ const openRoutes = [
   ['GET', '/audit/payments'],
   ['GET', '/openapi.json'],
   ['POST', '/runner/leases'],
-] as const;
+];
 /** More than a client address may send in a minute, and enough to be told from honest clients in the ledger. */
-const floodRequests = 600;
+const floodRequests = 1_200;
 const floodersAtOnce = 16;
 
 /** A stranger sends requests to every route that needs no credentials, as fast as they are answered. */
-export async function flood({ parts, random }: RunningScenario): Promise<void> {
+export async function flood(running: RunningScenario): Promise<void> {
+  const { parts, random } = running;
   let left = floodRequests;
   const flooders = Array.from({ length: floodersAtOnce }, async () => {
     while (left-- > 0 && !parts.deadline.aborted) {
-      const [method, path] = random.pick(openRoutes);
+      const [method, path] = random.pick(random.chance(0.7) ? jobRoutes : openRoutes);
       const body = method === 'POST' ? random.hex32().repeat(random.between(1, 100)) : undefined;
       const headers = random.chance(0.3)
         ? { 'x-payment': Buffer.from(random.hex32()).toString('base64') }
         : {};
       const init = { method, headers: { 'content-type': 'text/plain', ...headers }, signal: parts.deadline };
-      await requestAsStranger(random.pick(parts.urls) + path, {
+      await requestAs('flooder', random.pick(parts.urls) + path, {
         ...init,
         ...(body === undefined ? {} : { body }),
       });
     }
   });
-  await Promise.all(flooders);
+  await Promise.all([...flooders, withholdBodies(running)]);
+}
+
+/** Routes for which credentials are needed: a stranger is refused before anything of his body is read. */
+const closedRoutes = ['/runner/leases', '/runner/calls/1/complete', '/operator/dead-letters/1/requeue'];
+const largeBody = {
+  'content-type': 'application/json',
+  'content-length': 1_000_000,
+  authorization: 'Bearer x',
+};
+const refusedWithinMs = 10_000;
+
+/** Announces large bodies to each gateway, and never sends them. */
+async function withholdBodies({ parts: { urls, records } }: RunningScenario): Promise<void> {
+  const all = urls.flatMap((url) => closedRoutes.map((path) => ({ url, path })));
+  await Promise.all(
+    all.map(async ({ url, path }) => {
+      const request = await sendHead(url, path, largeBody, strangers.flooder);
+      if ((await request.status(refusedWithinMs)) === undefined) records.awaitedBodies.push(url + path);
+      request.socket.destroy();
+    }),
+  );
 }

@@ -1,8 +1,7 @@
 /** `npm run chaos`: see README.md beside this file. */
 import { parseArgs } from 'node:util';
 import { type ChaosOptions, makeRuns, summarize } from './chaos.ts';
-import { makePlantedCopy } from './planted-copy.ts';
-import { type Plant, plants } from './plants.ts';
+import { huntAll, huntOne } from './hunt.ts';
 import type { ScenarioKind } from './schedule.ts';
 import { scenarioKinds } from './scenarios.ts';
 
@@ -58,56 +57,11 @@ async function runPlain(options: ChaosOptions): Promise<boolean> {
   return reports.every(({ violations }) => violations.length === 0);
 }
 
-/** What broke while a bug was planted. */
-interface Hunt {
-  readonly broken: ReadonlySet<string>;
-  readonly runs: number;
-  readonly payments: number;
-}
-
-/** Runs a copy with a bug in it until an invariant breaks that should catch it. */
-async function runPlanted(plant: Plant, options: Options): Promise<Hunt> {
-  const copy = makePlantedCopy(plant);
-  try {
-    say(`planted: ${plant.name}`);
-    const reports = await makeRuns({
-      ...options,
-      runs: options.runs ?? 20,
-      root: copy.root,
-      stopsAt: plant.caughtBy,
-    });
-    return {
-      broken: new Set(reports.flatMap(({ violations }) => violations.map(({ kind }) => kind))),
-      runs: reports.length,
-      payments: reports.reduce((sum, { payments }) => sum + payments.signed, 0),
-    };
-  } finally {
-    copy.remove();
-  }
-}
-
-/** Whether every planted bug is caught, and by what should catch it. */
-async function runAllPlanted(options: Options): Promise<boolean> {
-  const lines: string[] = [];
-  let areAllCaught = true;
-  for (const plant of plants) {
-    const { broken, runs, payments } = await runPlanted(plant, options);
-    const isCaught = plant.caughtBy.some((kind) => broken.has(kind));
-    areAllCaught &&= isCaught;
-    const found = `${isCaught ? 'caught' : 'MISSED'}  ${plant.name}: ${[...broken].join(', ') || 'nothing broke'}`;
-    lines.push(`${found}; seed ${options.seed}, run ${runs}, ${payments} payments`);
-  }
-  for (const line of lines) say(line);
-  return areAllCaught;
-}
-
 async function run(options: Options): Promise<boolean> {
   say(`seed ${options.seed}`);
-  if (options.planted) return runAllPlanted(options);
+  if (options.planted) return huntAll(options);
   if (options.plant === undefined) return runPlain({ ...options, runs: options.runs ?? 40 });
-  const plant = plants.find(({ name }) => name === options.plant);
-  if (!plant) throw new Error(`--plant is one of ${plants.map(({ name }) => name).join(', ')}`);
-  return (await runPlanted(plant, options)).broken.size === 0;
+  return !(await huntOne(options.plant, options));
 }
 
 try {

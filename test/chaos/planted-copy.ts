@@ -1,7 +1,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { Edit, Plant } from './plants.ts';
+import type { Bug, Edit } from './plants.ts';
 import { repositoryRoot } from './environment.ts';
 
 /** The text after an edit. Throws unless the text to replace occurs exactly once. */
@@ -17,10 +17,14 @@ export interface PlantedCopy {
   remove(): void;
 }
 
+/** What the program needs to run; its tests need everything. */
+const programParts = ['src', 'migrations', 'scripts', 'package.json'] as const;
+const testParts = ['test', 'config', 'vitest.config.ts', 'tsconfig.json'] as const;
+
 /** A copy of the program with a planted bug, outside the repository. */
-export function makePlantedCopy({ name, edits }: Plant): PlantedCopy {
+export function makePlantedCopy({ name, edits }: Bug, { withTests = false } = {}): PlantedCopy {
   const root = mkdtempSync(path.join(tmpdir(), `tollbook-plant-${name}-`));
-  for (const part of ['src', 'migrations', 'scripts', 'package.json']) {
+  for (const part of [...programParts, ...(withTests ? testParts : [])]) {
     cpSync(path.join(repositoryRoot, part), path.join(root, part), { recursive: true });
   }
   symlinkSync(path.join(repositoryRoot, 'node_modules'), path.join(root, 'node_modules'));

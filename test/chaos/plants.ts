@@ -7,10 +7,14 @@ export interface Edit {
   readonly replace: string;
 }
 
-/** A plausible bug. The harness puts it into a copy of the program and must find it. */
-export interface Plant {
+/** A plausible bug, which is put into a copy of the program. */
+export interface Bug {
   readonly name: string;
   readonly edits: readonly Edit[];
+}
+
+/** A bug that the harness must find. */
+export interface Plant extends Bug {
   /** The invariants of which at least one must report it. */
   readonly caughtBy: readonly ViolationKind[];
 }
@@ -224,6 +228,22 @@ export const plants: readonly Plant[] = [
       },
     ],
     caughtBy: ['sales_stopped'],
+  },
+  {
+    name: 'client-addresses-without-a-budget',
+    edits: [{ file: 'src/jobs/job-request.ts', find: `  charge.take(client);\n`, replace: `` }],
+    caughtBy: ['ledger_flooded'],
+  },
+  {
+    name: 'runner-token-checked-after-the-body',
+    edits: [
+      {
+        file: 'src/http/jobs/leases.ts',
+        find: `app.addHook('onRequest',`,
+        replace: `app.addHook('preHandler',`,
+      },
+    ],
+    caughtBy: ['body_awaited'],
   },
   {
     name: 'lost-payment-offered-again',

@@ -50,6 +50,8 @@ export interface Records {
   readonly transactions: Map<string, string>;
   /** Payments that a third party landed after the gateway had reported failure. */
   readonly landedLate: Set<string>;
+  /** Addresses that waited for the body of a client without credentials. */
+  readonly awaitedBodies: string[];
   addLie(asset: string, payer: string, nonce: string): void;
   add(payment: Payment): SignedOnce;
 }
@@ -70,6 +72,7 @@ export function createRecords(): Records {
     startSentAt: new Map(),
     transactions: new Map(),
     landedLate: new Set(),
+    awaitedBodies: [],
     addLie: (asset, payer, nonce) => void lies.add(paymentKey(asset, payer, nonce)),
     add(payment) {
       const { from, nonce } = payment.payload.authorization;

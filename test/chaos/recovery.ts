@@ -19,6 +19,8 @@ const pollMs = 50;
 const underWayMs = 500;
 /** Transfers are found once their block is final. */
 const finalMs = 3_500;
+/** Clients find a gateway that should not have started, and pay it. */
+const sellingMs = 3_000;
 /** The command's code where payments may still land: what has landed is on record. */
 const unfinished = 2;
 /** Its code where it needs another argument. */
@@ -52,7 +54,9 @@ export async function recoverLedger(parts: RecoveryParts): Promise<LedgerRecover
     return { found: [{ kind: 'loss_not_noticed', words }], isUnfinished: false };
   }
   faults.trace('the ledger is halted');
-  await sleep(finalMs);
+  const [, started] = await Promise.all([sleep(finalMs), participants.gateways[0]?.startAgain()]);
+  faults.trace(`a gateway that was started again: ${started}`);
+  if (started === 'up') await sleep(sellingMs);
   await Promise.all(participants.gateways.map((gateway) => gateway.pause()));
   const charged = [...records.settles].filter(([, sentAt]) => sentAt > haltedAt + underWayMs);
   const isGone = await untilTrue(

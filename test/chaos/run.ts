@@ -15,6 +15,7 @@ import { createFaultInjector, type FaultInjector } from './fault-injector.ts';
 import { createClocks, stepClock, type Clocks } from './clocks.ts';
 import { ageCall, hurryWatched, pullDueTimes, openCalls, waitUntilIdle } from './idle.ts';
 import { createRandom } from './random.ts';
+import { provocations } from './hostile-scenarios.ts';
 import { makeSchedule } from './make-schedule.ts';
 import type { DatabaseFault, Schedule, ScheduleOptions } from './schedule.ts';
 import { type LedgerRecovery, recoverAgain, recoverLedger } from './recovery.ts';
@@ -185,10 +186,11 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
   }
 }
 
-/** Within its budget, each request of the hostile client may leave a quote and a refusal; honest clients leave some. */
+/** Within its budget, each request of a hostile client may leave a quote and a refusal; honest clients leave some. */
 function maxOtherEvents({ configs, scenarios }: Schedule): number {
   const budget = configs.reduce((sum, { requestsPerMinute }) => sum + requestsPerMinute, 0);
-  return 2 * budget + 4 * scenarios.length + 60;
+  const provokers = scenarios.filter(({ kind }) => kind === 'provoker').length;
+  return 2 * (budget + provokers * provocations) + 4 * scenarios.length + 60;
 }
 
 /** Scenarios whose payment must succeed at once. */

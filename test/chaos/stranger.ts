@@ -2,17 +2,23 @@ import { Agent, fetch } from 'undici';
 import { header } from '../support/payer.ts';
 import { type JobRequest, timeLimit } from './client.ts';
 
-/** A hostile client has an address of its own: limits by address must stop it, and no other client. */
-const agent = new Agent({ localAddress: '127.0.0.66', connections: 32 });
+/** Hostile clients have addresses of their own: limits by address must stop them, and no other client. */
+export const strangers = { provoker: '127.0.0.66', flooder: '127.0.0.67' } as const;
+type Stranger = keyof typeof strangers;
 
-/** Sends a payment once from the stranger's address. The status; undefined without an answer. */
+const agents: Readonly<Record<Stranger, Agent>> = {
+  provoker: new Agent({ localAddress: strangers.provoker, connections: 32 }),
+  flooder: new Agent({ localAddress: strangers.flooder, connections: 32 }),
+};
+
+/** Sends a payment once, as the provoker. The status; undefined without an answer. */
 export async function sendAsStranger(
   gateway: string,
   { path, body, headers }: JobRequest,
   payment: unknown,
   deadline: AbortSignal,
 ): Promise<number | undefined> {
-  return requestAsStranger(gateway + path, {
+  return requestAs('provoker', gateway + path, {
     method: 'POST',
     body,
     headers: { 'content-type': 'text/plain', ...headers, ...header(payment) },
@@ -20,12 +26,13 @@ export async function sendAsStranger(
   });
 }
 
-export async function requestAsStranger(
+export async function requestAs(
+  stranger: Stranger,
   url: string,
   init: Parameters<typeof fetch>[1],
 ): Promise<number | undefined> {
   try {
-    const response = await fetch(url, { ...init, dispatcher: agent });
+    const response = await fetch(url, { ...init, dispatcher: agents[stranger] });
     await response.arrayBuffer();
     return response.status;
   } catch {

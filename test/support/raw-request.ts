@@ -16,9 +16,10 @@ export async function sendHead(
   url: string,
   path: string,
   headers: Readonly<Record<string, string | number>>,
+  localAddress?: string,
 ): Promise<RawRequest> {
-  const { hostname, port } = new URL(url);
-  const socket = connect(Number(port), hostname);
+  const { hostname: host, port } = new URL(url);
+  const socket = connect({ host, port: Number(port), ...(localAddress !== undefined && { localAddress }) });
   let text = '';
   socket.on('data', (chunk) => (text += String(chunk)));
   socket.on('error', () => {});

@@ -80,6 +80,7 @@ export async function checkRun(parts: CheckParts): Promise<Checked> {
     ...moneyViolations(transfers, payments, records, { recovered, believesLies: parts.believesLies ?? true }),
     ...answerViolations(facts),
     ...salesViolations(records, parts.mustSell),
+    ...records.awaitedBodies.map(violation('body_awaited')),
     ...(parts.maxOtherEvents === undefined ? [] : growthViolations(events, payments, parts.maxOtherEvents)),
     ...workViolations(payments, events, runs),
     ...transitionViolations(events),

@@ -13,6 +13,7 @@ export type ViolationKind =
   | 'started_though_invalid'
   | 'sales_stopped'
   | 'ledger_flooded'
+  | 'body_awaited'
   | 'loss_not_noticed'
   | 'charged_after_halt'
   | 'call_not_finished'

@@ -1,0 +1,114 @@
+import type { Bug } from './plants.ts';
+
+/** A test that must fail in a copy with a bug: its file, and its whole name. */
+export interface GuardingTest {
+  readonly file: string;
+  readonly name: string;
+}
+
+/** A bug that random schedules cannot show: it takes a large ledger, a database administrator, or hours. */
+export interface TestPlant extends Bug {
+  readonly caughtByTest: GuardingTest;
+}
+
+export const testPlants: readonly TestPlant[] = [
+  {
+    name: 'all-payments-of-a-payer-are-read',
+    edits: [
+      {
+        file: 'src/store/payment-lookup.ts',
+        find: `      select claim.stream from own join tollbook.claim
+        on claim.kind = 'payment' and claim.owner = asked.payer and claim.scope = own.scope and claim.key = asked.nonce`,
+        replace: `      select claim.stream from tollbook.claim
+      where claim.kind = 'payment' and claim.owner = asked.payer
+        and claim.scope > asked.low and claim.scope < asked.high and claim.key = asked.nonce`,
+      },
+    ],
+    caughtByTest: {
+      file: 'test/store/streams.test.ts',
+      name: 'a payment that leaves its asset open is found without reading all payments of its payer',
+    },
+  },
+  {
+    name: 'payouts-under-way-take-turns',
+    edits: [
+      {
+        file: 'migrations/functions/payouts.sql',
+        find: `where status = 'open' and transaction is null and due_at <= clock()`,
+        replace: `where status = 'open' and due_at <= clock()`,
+      },
+    ],
+    caughtByTest: {
+      file: 'test/spend/pay-out-spend.test.ts',
+      name: 'payouts that wait for finality take no turn from new ones, however early they expire',
+    },
+  },
+  {
+    name: 'appends-pass-all-rows-before',
+    edits: [
+      {
+        file: 'migrations/functions/append.sql',
+        find: `from lane where lane_id = p_lane order by batch desc limit 1;`,
+        replace: `from lane where lane_id = p_lane order by batch + 0 desc limit 1;`,
+      },
+      {
+        file: 'migrations/functions/append.sql',
+        find: `where lane_batch.sender_hash = sender
+    order by batch_no desc limit 1;`,
+        replace: `where lane_batch.sender_hash = sender
+    order by batch_no + 0 desc limit 1;`,
+      },
+      {
+        file: 'migrations/functions/append.sql',
+        find: `counter.type = added.type order by counter.batch desc limit 1`,
+        replace: `counter.type = added.type order by counter.batch + 0 desc limit 1`,
+      },
+    ],
+    caughtByTest: {
+      file: 'test/store/snapshot.test.ts',
+      name: 'a snapshot that stays open does not make appends read more, however many there are',
+    },
+  },
+  {
+    name: 'migrations-with-a-time-limit',
+    edits: [
+      {
+        file: 'src/store/migrations.ts',
+        find: `{ statement_timeout: '0', idle_in_transaction_session_timeout: '0' }`,
+        replace: `{ idle_in_transaction_session_timeout: '0' }`,
+      },
+    ],
+    caughtByTest: {
+      file: 'test/store/migrations.test.ts',
+      name: 'each migration is committed by itself and has no limit of time, and a run after a failed one goes on there',
+    },
+  },
+  {
+    name: 'quote-without-credit-buys-at-par',
+    edits: [
+      {
+        file: 'src/workers/top-ups.ts',
+        find: `  const creditMicros = creditOf(state.quote, known.payment);`,
+        replace: `  const creditMicros = creditOf(state.quote, known.payment) ?? BigInt(atoms);`,
+      },
+    ],
+    caughtByTest: {
+      file: 'test/top-ups/top-up-terms.test.ts',
+      name: 'a quote without credit buys none: a gateway that sells credit refuses its payment before money moves',
+    },
+  },
+  {
+    name: 'any-tree-head-is-recorded',
+    edits: [
+      {
+        file: 'migrations/functions/log.sql',
+        find: `if p_root is distinct from root_of_edge(new_edge) then`,
+        replace: `if p_root is null then`,
+      },
+    ],
+    caughtByTest: {
+      file: 'test/log/seal.test.ts',
+      name: 'the writer role cannot record a tree head that the events do not have',
+    },
+  },
+];
