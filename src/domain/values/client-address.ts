@@ -1,19 +1,27 @@
+import { isIPv4, isIPv6 } from 'node:net';
+
+/** Everything that is no address: a limit's key is never what a client spells. */
+const malformed = 'ip:malformed';
+
 /**
  * A client's key, from its address. A client with an IPv6 address usually has a whole network of them, so addresses with the
- * same first `ipv6Prefix` bits are one client. An IPv4-mapped IPv6 address counts as the IPv4 address.
+ * same first `ipv6Prefix` bits are one client. An IPv4-mapped IPv6 address counts as the IPv4 address. What a proxy forwards
+ * as an address need not be one: all requests with such a text are one client.
  */
 export function clientOf(address: string, ipv6Prefix: number): string {
-  const bare = /^\[(.+)\](?::\d+)?$/.exec(address)?.[1] ?? /^([\d.]+):\d+$/.exec(address)?.[1] ?? address;
-  // of the addresses of sockets, only IPv6 ones contain a colon
-  if (!bare.includes(':')) return `ip:${bare}`;
-  const groups = ipv6Groups(bare.split('%', 1)[0] ?? '');
+  const bare =
+    /^\[([^\]]+)\](?::\d{1,5})?$/.exec(address)?.[1] ?? /^([\d.]+):\d{1,5}$/.exec(address)?.[1] ?? address;
+  if (isIPv4(bare)) return `ip:${bare}`;
+  const [unzoned = ''] = bare.split('%', 1);
+  if (!isIPv6(unzoned)) return malformed;
+  const groups = ipv6Groups(unzoned);
   const isMapped = groups.slice(0, 6).every((group, at) => group === (at === 5 ? 0xffff : 0));
   if (isMapped) return `ip:${groups.slice(6).flatMap(bytesOf).join('.')}`;
   const masked = groups.map((group, at) => group & maskOf(ipv6Prefix - 16 * at));
   return `ip:${masked.map((group) => group.toString(16)).join(':')}/${ipv6Prefix}`;
 }
 
-/** The eight groups; the URL parser reads every notation. */
+/** The eight groups of a well-formed address; the URL parser reads every notation. */
 function ipv6Groups(address: string): number[] {
   const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
   const left = head.split(':').filter(Boolean);

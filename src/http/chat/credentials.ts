@@ -4,6 +4,7 @@ import { refuse, type Refused } from '../../chat/answer.ts';
 import { type Caller, type Credentials, refuseKey, resolveCaller, spendingOf } from '../../chat/caller.ts';
 import type { ChatContext } from '../../chat/context.ts';
 import { isOfOwnPages } from '../identity/own-origin.ts';
+import { addressOf } from '../server/request-values.ts';
 import { type ApiKey, findApiKeyById } from '../../store/api-keys.ts';
 
 /** The caller of a request; a credential header that occurs twice is refused. */
@@ -48,7 +49,7 @@ export async function accountOf(
 }
 
 function readCredentials({ identity }: ChatContext, request: FastifyRequest): Credentials | Refused {
-  const { raw, headers, ip } = request;
+  const { raw, headers } = request;
   // `headers` has only the first Authorization, and joins other headers that occur twice
   const { authorization = [], 'x-payment-signature': payment = [] } = raw.headersDistinct;
   if (authorization.length > 1) return twice('Authorization');
@@ -58,7 +59,7 @@ function readCredentials({ identity }: ChatContext, request: FastifyRequest): Cr
     paymentSignature: payment[0],
     cookie: headers.cookie,
     isOfOwnPages: identity !== undefined && isOfOwnPages(request, identity.publicUrl()),
-    address: ip,
+    address: addressOf(request),
   };
 }
 

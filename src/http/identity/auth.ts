@@ -6,6 +6,7 @@ import { isHttps, resolveSession } from '../../identity/sessions.ts';
 import { type Attempt, deviceMark, recordRefusal, takeAttempt } from '../../identity/sign-in-limits.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { noteFacts } from '../server/request-log.ts';
+import { addressOf } from '../server/request-values.ts';
 import { late, within } from '../../runtime/within.ts';
 import {
   authBase,
@@ -56,7 +57,7 @@ async function answer(
   if (result.kind === 'refused') return sendRefusal(request, reply, result.code);
   const { authRequest } = result;
   const attempt = await attemptOf(identity, request, authRequest);
-  const retryAfterSecs = attempt ? await takeAttempt(identity, request.ip, attempt) : 0;
+  const retryAfterSecs = attempt ? await takeAttempt(identity, addressOf(request), attempt) : 0;
   if (retryAfterSecs > 0) return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
   const needsProviders = authRequest.provider !== undefined || providerPaths.includes(authRequest.path);
   const auth = await door.load(needsProviders);

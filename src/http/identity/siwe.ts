@@ -5,13 +5,14 @@ import { isHttps, sessionCookieName, signedValue } from '../../identity/sessions
 import { takeAttempt } from '../../identity/sign-in-limits.ts';
 import { issueNonce, signInByWallet, type WalletAnswer } from '../../identity/siwe.ts';
 import { sendRefusal } from '../server/errors.ts';
+import { addressOf } from '../server/request-values.ts';
 import { type SignedInJson, type SiweTermsJson, siweVerify } from '../schemas/identity.ts';
 
 /** Sign-In with Ethereum: issues a nonce, and a session for the wallet that signed it. */
 export function siweRoutes(identity: Identity, door: AuthLoader) {
   return async (app: FastifyInstance): Promise<void> => {
     app.post('/siwe/nonce', async (request, reply) => {
-      const retryAfterSecs = await takeAttempt(identity, request.ip, { kind: 'nonce' });
+      const retryAfterSecs = await takeAttempt(identity, addressOf(request), { kind: 'nonce' });
       if (retryAfterSecs > 0) return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
       const { nonce, domain, uri, chainId, expiresInSecs } = await issueNonce(identity);
       const terms: SiweTermsJson = { nonce, domain, uri, chain_id: chainId, expires_in_secs: expiresInSecs };
@@ -22,7 +23,7 @@ export function siweRoutes(identity: Identity, door: AuthLoader) {
       const body = siweVerify.safeParse(request.body);
       if (!body.success) return sendRefusal(request, reply, 'invalid_request');
       const auth = await door.load(false);
-      const answer = await signInByWallet(identity, auth, body.data, request.ip);
+      const answer = await signInByWallet(identity, auth, body.data, addressOf(request));
       return sendAnswer(identity, request, reply, answer);
     });
   };

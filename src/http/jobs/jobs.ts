@@ -13,6 +13,7 @@ import { dryRun, refuseDryRunByHead } from '../../jobs/dry-run.ts';
 import { type JobHead, type OpenedRequest, openRequest } from '../../jobs/job-request.ts';
 import { sendDryRun } from './dry-run.ts';
 import { payForJob, refuseByHead, refuseUnreadBody } from '../../jobs/pay-job.ts';
+import { addressOf } from '../server/request-values.ts';
 import { refusalOf, sendError, sendRefusal } from '../server/errors.ts';
 import { limitInFlight } from '../server/in-flight.ts';
 import type { RequestBodies } from '../server/request-bodies.ts';
@@ -141,7 +142,7 @@ function jobHead(request: PaidRequest): JobHead {
     payment: paymentOf(request.headers),
     callerHeaders: callerHeadersOf(request.headers),
     redeliverySignature: request.headers['x-net-redelivery-sig']?.toString(),
-    clientAddress: request.ip,
+    clientAddress: addressOf(request),
   };
 }
 

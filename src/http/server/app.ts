@@ -49,6 +49,8 @@ export function createApp({ config, logger, bodies, stopping }: AppOptions): Fas
     },
     clientErrorHandler: parserErrors.answer,
   }) as unknown as FastifyInstance;
+  // Node reads the address of a socket at its first use, and has none once the socket is closed
+  app.server.on('connection', (socket) => void socket.remoteAddress);
   logRequests(app);
   parserErrors.watch(app);
   cors.watch(app);

@@ -1,5 +1,6 @@
 import { clientOf } from '../../domain/values/client-address.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { addressOf } from './request-values.ts';
 
 /** Requests that count against the limit. */
 export interface InFlight {
@@ -45,7 +46,7 @@ export function limitInFlight(
     onFree(request);
   };
   app.addHook('onRequest', async (request, reply) => {
-    const client = clientOf(request.ip, 64);
+    const client = clientOf(addressOf(request), 64);
     if (countedRequests >= maxRequests || (arriving.get(client) ?? 0) >= maxShare)
       return refuse(request, reply);
     countedRequests++;

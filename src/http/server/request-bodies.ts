@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { clientOf } from '../../domain/values/client-address.ts';
+import { addressOf } from './request-values.ts';
 import { type BodyReservation, createBodyMemory } from './body-memory.ts';
 
 /** Memory per chunk beside its bytes: a body may arrive byte by byte. */
@@ -48,7 +49,7 @@ export function createRequestBodies(maxBytes: number): RequestBodies {
       const declaredBytes = Number(request.headers['content-length'] ?? 0);
       return readBody(payload, declaredBytes, limits, (onDrop) => {
         // of a client with an IPv6 address, its /64
-        const place = memory.reserve(clientOf(request.ip, 64), onDrop);
+        const place = memory.reserve(clientOf(addressOf(request), 64), onDrop);
         places.set(request, place);
         return place;
       });
@@ -61,7 +62,9 @@ export function createRequestBodies(maxBytes: number): RequestBodies {
 /** Parses JSON and text bodies within the bound, up to the limit of their route, until they are answered. */
 export function parseWithin(app: FastifyInstance, bodies: RequestBodies): void {
   const parseJson = app.getDefaultJsonParser('error', 'error');
+  const parsed = new WeakSet<FastifyRequest>();
   const readText = async (request: FastifyRequest, payload: Readable): Promise<string> => {
+    parsed.add(request);
     const limits = { maxBytes: request.routeOptions.bodyLimit, workFactor: jsonFactor };
     return (await bodies.read(request, payload, limits)).toString('utf8');
   };
@@ -69,7 +72,10 @@ export function parseWithin(app: FastifyInstance, bodies: RequestBodies): void {
     readText(request, payload).then((text) => void parseJson(request, text, done), done);
   });
   app.addContentTypeParser('text/plain', readText);
-  app.addHook('onResponse', async (request) => bodies.release(request));
+  // once its handler has answered: an answer that its client did not wait for is never sent
+  app.addHook('onSend', async (request) => {
+    if (parsed.has(request)) bodies.release(request);
+  });
 }
 
 async function readBody(

@@ -9,3 +9,11 @@ export function bearerToken(request: FastifyRequest): string | undefined {
 export function idOf(text: string | undefined): number {
   return text !== undefined && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : 0;
 }
+
+/**
+ * The client's address, behind trusted proxies; what a proxy forwards need not be an address. Empty for a connection that was
+ * reset before the gateway accepted it.
+ */
+export function addressOf({ ip }: { readonly ip: string | undefined }): string {
+  return ip ?? '';
+}

@@ -14,6 +14,8 @@ import { openAiErrorBody } from '../../../src/http/schemas/openai.ts';
 import { revokeApiKey } from '../../../src/store/api-keys.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { ask, freeModel, paidModel, type ChatGateway, startChatGateway } from '../../support/chat-gateway.ts';
+import { logLines } from '../../support/log-lines.ts';
+import { type RawRequest, sendHead } from '../../support/raw-request.ts';
 import { eventually } from '../../support/wait.ts';
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -373,4 +375,48 @@ test('a revoked key leaves the cache, and counts as a failed credential', async 
   expect([await tried(), await tried('/v1/models')]).toEqual([429, 429]);
   const events = await allEvents(database.db);
   expect(events.filter(({ type }) => type === 'chat_refused')).toHaveLength(1);
+});
+
+test('a malformed forwarded address is no fault: such requests count as one client', async () => {
+  const log = logLines();
+  const gateway = await startChatGateway({
+    chat: 'anonymous_per_minute = 5\nanonymous_per_day = 100',
+    logger: log.logger,
+  });
+  const statuses: number[] = [];
+  for (const address of ['x:y', 'unknown', '[', '::1]', 'a'.repeat(5_000), '1.2.3.4:port'])
+    statuses.push((await gateway.post(ask('hi', freeModel), { 'x-forwarded-for': address })).status);
+  expect(statuses).toEqual([200, 200, 200, 200, 200, 429]);
+  expect((await gateway.post(ask('hi', freeModel), { 'x-forwarded-for': '203.0.113.1' })).status).toBe(200);
+  expect(log.lines.filter(({ level }) => level > 30)).toEqual([]);
+  expect(Math.max(...log.lines.map((line) => JSON.stringify(line).length))).toBeLessThan(1_000);
+});
+
+test('a client that leaves, at whatever moment, leaves no error and no stack trace in the log', async () => {
+  const log = logLines();
+  const gateway = await startChatGateway({ model: { pieceMs: 20 }, logger: log.logger });
+  const authorization = `Bearer ${await gateway.key()}`;
+  const sendPrompt = async (prompt: string, stream: boolean, declaredBytes?: number) => {
+    const body = JSON.stringify({ ...ask(prompt), stream });
+    const sent = await sendHead(gateway.url, '/v1/chat/completions', {
+      authorization,
+      'content-type': 'application/json',
+      'content-length': declaredBytes ?? Buffer.byteLength(body),
+    });
+    sent.socket.write(body);
+    return sent;
+  };
+  const left: RawRequest[] = [];
+  left.push(await sendPrompt('words:5000', false, 500));
+  left.push(await sendPrompt('words:5000', false));
+  left.push(await sendPrompt('words:5000', true));
+  await eventually(async () => expect(left[2]?.text()).toContain('data:'));
+  left.push(await sendPrompt('fault:hang', true));
+  await eventually(async () => expect(gateway.model.calls).toHaveLength(3));
+  for (const { socket } of left) socket.resetAndDestroy();
+  await eventually(async () =>
+    expect(log.lines.filter(({ msg }) => msg === 'request')).toHaveLength(left.length),
+  );
+  await gateway.stop();
+  expect(log.lines.filter((line) => line.level > 30 || JSON.stringify(line).includes('stack'))).toEqual([]);
 });

@@ -4,7 +4,9 @@ import { createDatabase } from '../../support/database.ts';
 import { startTestGateway, type TestGatewayOptions } from '../../support/gateway.ts';
 import { oneModel } from '../../support/chat-gateway.ts';
 import { identitySecret } from '../../support/identity.ts';
+import { logLines } from '../../support/log-lines.ts';
 import { sendHead } from '../../support/raw-request.ts';
+import { eventually } from '../../support/wait.ts';
 
 /** Peers that do not answer: nothing here asks them. */
 const nowhere = 'http://127.0.0.1:1';
@@ -142,4 +144,40 @@ describe('the memory of all bodies', () => {
     const other = { 'x-forwarded-for': '10.0.0.9' };
     expect((await gateway.post(soldJob, { body: 'x', headers: other })).json.code).not.toBe('overloaded');
   });
+});
+
+const isRequest = ({ msg }: { readonly msg: string }): boolean => msg === 'request';
+
+const bodyRoutes = [
+  '/api/auth/sign-in/email',
+  '/api/siwe/verify',
+  '/operator/keys',
+  '/runner/leases',
+  '/v1/chat/completions',
+  soldJob,
+];
+
+test('a client that leaves leaves a line in the log, no error, no stack trace, and no memory in use', async () => {
+  const log = logLines();
+  const tables = `${everything.tables}\n${little}`;
+  const gateway = await start({ ...everything, tables, logger: log.logger });
+  const body = JSON.stringify({ email: 'ada@example.org', password: 'x', pad: 'x'.repeat(30_000) });
+  const sent = { 'content-type': 'application/json', 'content-length': body.length };
+  for (const path of bodyRoutes) {
+    const whole = await Promise.all(Array.from({ length: 14 }, () => headOf(gateway.url, path, sent)));
+    for (const { socket } of whole) socket.write(body);
+    const part = await headOf(gateway.url, path, sent);
+    part.socket.write(body.slice(0, 1_000));
+    // the bodies have arrived
+    await sleep(100);
+    for (const { socket } of [...whole, part]) socket.resetAndDestroy();
+  }
+  await eventually(async () => expect(log.lines.filter(isRequest)).toHaveLength(bodyRoutes.length * 15));
+  expect(log.lines.filter((line) => line.level > 40 || 'err' in line)).toEqual([]);
+  const after = await fetch(`${gateway.url}/api/auth/sign-in/email`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body,
+  });
+  expect(await after.json()).not.toMatchObject({ code: 'overloaded' });
 });
