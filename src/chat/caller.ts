@@ -3,7 +3,7 @@ import { clientOf } from '../domain/values/client-address.ts';
 import { openAiError } from '../domain/errors/openai-error.ts';
 import { type ApiKey, findApiKey } from '../store/api-keys.ts';
 import { countAuthFailure, checkApiKey } from '../store/credit.ts';
-import { resolveSession } from '../identity/sessions.ts';
+import { hasSessionCookie, resolveSession } from '../identity/sessions.ts';
 import type { VerifiedSpend } from '../spend/spend.ts';
 import { verifySpend } from '../spend/verify-spend.ts';
 import { type Refused, refuse } from './answer.ts';
@@ -102,21 +102,21 @@ async function findUserOf(
   { cookie, isOfOwnPages }: Credentials,
   subject: string,
 ): Promise<Caller | Refused> {
-  const session = identity ? await resolveSession(identity, cookie) : ({ kind: 'none' } as const);
-  if (session.kind === 'none') return { kind: 'anonymous', subject };
-  const failures = `auth:${subject}`;
-  if (session.kind === 'invalid') {
-    const may = await countAuthFailure(pool, failures, settings.failedAuthPerMinute, true);
-    if (!may) return refuse(openAiError('rate_limit_exceeded'), { retryAfterSecs: 60 });
-    const message = 'The session is unknown or has ended: sign in again.';
-    return refuse(openAiError('invalid_api_key', { message }));
-  }
+  if (!identity || !hasSessionCookie(identity, cookie)) return { kind: 'anonymous', subject };
+  // not counted: pages of other origins could use up the attempts of their visitors
   if (!isOfOwnPages)
     return refuse(
       openAiError('invalid_api_key', {
         message: 'A session cookie is accepted only from pages of this gateway: send an API key instead.',
       }),
     );
+  const session = await resolveSession(identity, cookie);
+  if (session.kind !== 'session') {
+    const may = await countAuthFailure(pool, `auth:${subject}`, settings.failedAuthPerMinute, true);
+    if (!may) return refuse(openAiError('rate_limit_exceeded'), { retryAfterSecs: 60 });
+    const message = 'The session is unknown or has ended: sign in again.';
+    return refuse(openAiError('invalid_api_key', { message }));
+  }
   const { userId, accountId } = session.user;
   return { kind: 'session', userId, accountId };
 }

@@ -75,6 +75,11 @@ export function sessionCookieName(publicUrl: string): string {
   return `${cookiePrefix(publicUrl)}.session_token`;
 }
 
+/** Whether a `Cookie` header carries a session cookie, valid or not. */
+export function hasSessionCookie({ publicUrl }: Identity, cookies: string | undefined): boolean {
+  return (cookieOf(cookies, sessionCookieName(publicUrl())) ?? '') !== '';
+}
+
 /** `none`: there is no session cookie. `invalid`: its session is unknown or has ended. */
 export type SessionResult =
   | { readonly kind: 'session'; readonly user: SessionUser }

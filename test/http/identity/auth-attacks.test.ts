@@ -1,8 +1,5 @@
-import { readFile } from 'node:fs/promises';
-import { request as httpRequest } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { signedValue } from '../../../src/identity/sessions.ts';
-import { deviceMark } from '../../../src/identity/sign-in-limits.ts';
 import {
   allMails,
   type Answer,
@@ -15,7 +12,6 @@ import {
   signUp,
   startIdentityGateway,
 } from '../../support/identity.ts';
-import { allEvents } from '../../support/invariants.ts';
 
 const email = 'ada@example.org';
 const sessionCookie = 'tollbook.session_token';
@@ -175,199 +171,6 @@ describe('whether an address has an account', () => {
   });
 });
 
-const wrong = (browser: Browser, at: number): Promise<Answer> =>
-  signIn(browser, email, `a wrong password ${at}`);
-
-/** How many guesses were allowed: wrong, or refused because all places for hashing were taken; and how many were not. */
-function countAllowed(answers: readonly Answer[]): { allowed: number; limited: number } {
-  const limited = answers.filter(({ status }) => status === 429).length;
-  return { allowed: answers.filter(({ status }) => status === 401 || status === 503).length, limited };
-}
-
-describe('guessing passwords', () => {
-  test('is limited to five a minute for one client and account, concurrent guesses included', async () => {
-    const gateway = await startIdentityGateway();
-    await signUp(gateway, gateway.browser(), email);
-    const browser = gateway.browser('198.51.100.1');
-    const answers = await Promise.all(Array.from({ length: 15 }, (_, at) => wrong(browser, at)));
-    expect(countAllowed(answers)).toEqual({ allowed: 5, limited: 10 });
-    expect(answers.find(({ status }) => status === 429)?.headers.get('retry-after')).toMatch(/^\d+$/);
-  });
-
-  test('is limited to ten a minute for an account over all clients, and its owner can still sign in', async () => {
-    const gateway = await startIdentityGateway();
-    const owner = gateway.browser();
-    await signUp(gateway, owner, email);
-    expect((await signIn(owner, email)).status).toBe(200);
-    const attack = Array.from({ length: 30 }, (_, at) => wrong(gateway.browser(`198.51.100.${at}`), at));
-    expect(countAllowed(await Promise.all(attack))).toEqual({ allowed: 9, limited: 21 });
-    // from another place, with the browser that was here before
-    const { cookies } = owner;
-    const elsewhere = gateway.browser('192.0.2.1');
-    elsewhere.cookies.set('tollbook.device', cookies.get('tollbook.device') ?? '');
-    expect((await signIn(elsewhere, email)).status).toBe(200);
-  });
-
-  test('is limited to twenty a minute for one client over all accounts', async () => {
-    const gateway = await startIdentityGateway();
-    const browser = gateway.browser('198.51.100.1');
-    const attack = Array.from({ length: 25 }, (_, at) => signIn(browser, `user${at}@example.org`));
-    expect(countAllowed(await Promise.all(attack))).toEqual({ allowed: 20, limited: 5 });
-  });
-
-  test('gains nothing from a forged device cookie or one of another account', async () => {
-    const gateway = await startIdentityGateway();
-    const thief = gateway.browser('198.51.100.1');
-    await signUp(gateway, gateway.browser(), email);
-    await signUp(gateway, thief, 'eve@example.org');
-    await signIn(thief, 'eve@example.org');
-    expect(thief.cookies.has('tollbook.device')).toBe(true);
-    const statuses = await Promise.all(
-      Array.from({ length: 8 }, async (_, at) => (await wrong(thief, at)).status),
-    );
-    expect(statuses.filter((status) => status === 429)).toHaveLength(3);
-  });
-
-  test.each([
-    ['a byte order mark', '\ufeff', ''],
-    ['spaces', ' \n', '\t '],
-  ])(
-    'is limited too when %s surrounds the body, which gives no other device mark',
-    async (_, before, after) => {
-      const gateway = await startIdentityGateway();
-      await signUp(gateway, gateway.browser(), email);
-      const send = (browser: Browser, password: string): Promise<Answer> =>
-        browser.post('/api/auth/sign-in/email', before + JSON.stringify({ email, password }) + after);
-      const thief = gateway.browser('198.51.100.1');
-      const answers = await Promise.all(
-        Array.from({ length: 9 }, (_value, at) => send(thief, `wrong ${at}`)),
-      );
-      expect(countAllowed(answers)).toEqual({ allowed: 5, limited: 4 });
-      const owner = gateway.browser();
-      expect((await send(owner, goodPassword)).status).toBe(200);
-      const [device = '', proof] = owner.cookies.get('tollbook.device')?.split('.') ?? [];
-      expect(proof).toBe(deviceMark(identitySecret, email, device).split('.')[1]);
-    },
-  );
-
-  test('is refused, and gives no device mark, when the body has no address', async () => {
-    const gateway = await startIdentityGateway();
-    const browser = gateway.browser();
-    for (const body of [
-      '[]',
-      '"x"',
-      'null',
-      '{}',
-      '{"email":["ada@example.org"]}',
-      '{"email":""}',
-      '{',
-      '',
-    ]) {
-      const answer = await browser.post('/api/auth/sign-in/email', body);
-      expect([body, answer.status, answer.json.code]).toEqual([body, 400, 'invalid_request']);
-    }
-    expect(browser.cookies.size).toBe(0);
-  });
-
-  test('is limited too by a request target that names an origin', async () => {
-    const gateway = await startIdentityGateway();
-    await signUp(gateway, gateway.browser(), email);
-    const { hostname, port } = new URL(gateway.url);
-    const send = (path: string): Promise<number | undefined> =>
-      new Promise((resolve, reject) => {
-        const headers = { 'content-type': 'application/json', 'x-forwarded-for': '198.51.100.1' };
-        const sent = httpRequest({ hostname, port, path, method: 'POST', headers }, (answer) => {
-          answer.resume();
-          resolve(answer.statusCode);
-        });
-        sent.on('error', reject).end(JSON.stringify({ email, password: 'wrong' }));
-      });
-    const statuses: (number | undefined)[] = [];
-    // an origin as long as the prefix of the paths, and a longer one
-    for (const origin of ['http://ab', 'http://ab', 'HTTP://elsewhere', 'x://ab', 'http://ab', 'http://ab'])
-      statuses.push(await send(`${origin}/api/auth/sign-in/email`));
-    expect(statuses).toEqual([401, 401, 401, 401, 401, 429]);
-  });
-
-  test('leaves no names in the database, and records one refusal', async () => {
-    const gateway = await startIdentityGateway();
-    const browser = gateway.browser('198.51.100.1');
-    for (let at = 0; at < 40; at++) await signIn(browser, `user${at}@example.org`);
-    const { rows } = await gateway.database.pool.query<{ count: number }>(
-      'select count(*)::int as count from tollbook.rate_window',
-    );
-    // of the client, and of twenty names alone and with it
-    expect(rows[0]?.count).toBe(41);
-    const refusals = (await allEvents(gateway.database.db)).filter(({ type }) => type === 'sign_in_refused');
-    expect(refusals).toHaveLength(21);
-  });
-
-  test('does not delay other work: few are hashed at once, and too many are refused', async () => {
-    const gateway = await startIdentityGateway();
-    const attack = Array.from({ length: 150 }, (_, at) =>
-      signIn(gateway.browser(`198.51.100.${at}`), `user${at}@example.org`),
-    );
-    expect([401, 503]).toContain((await Promise.race(attack)).status);
-    const startedMs = performance.now();
-    // DNS look-ups and file reads use the same few threads as password hashes
-    await readFile(import.meta.filename);
-    expect(performance.now() - startedMs).toBeLessThan(1_000);
-    const statuses = (await Promise.all(attack)).map(({ status }) => status);
-    expect(new Set(statuses)).toEqual(new Set([401, 503]));
-  });
-
-  test('is limited to five a minute for a stolen session over all clients', async () => {
-    const gateway = await startIdentityGateway();
-    const owner = gateway.browser();
-    await signUp(gateway, owner, email);
-    await signIn(owner, email);
-    const cookie = owner.cookies.get(sessionCookie) ?? '';
-    const statuses: number[] = [];
-    const escaped = (at: number): string => `%${cookie.charCodeAt(at).toString(16)}`;
-    const spellings = [
-      cookie,
-      cookie.replace('.', '%2E'),
-      `"${cookie}"`,
-      decodeURIComponent(cookie),
-      escaped(0) + cookie.slice(1),
-      cookie.slice(0, 3) + escaped(3) + cookie.slice(4),
-      `"${escaped(0)}${cookie.slice(1)}"`,
-    ];
-    for (const [at, spelling] of spellings.entries()) {
-      const thief = gateway.browser(`198.51.100.${at}`);
-      thief.cookies.set(sessionCookie, spelling);
-      const body = { currentPassword: `a wrong password ${at}`, newPassword: 'of the thief’s own' };
-      statuses.push((await thief.post('/api/auth/change-password', body)).status);
-    }
-    // 401: a spelling that the gateway does not write is no session
-    expect(statuses.filter((status) => status !== 401)).toEqual([400, 400, 400]);
-  });
-
-  test('is not possible by another spelling of the path', async () => {
-    const gateway = await startIdentityGateway();
-    const browser = gateway.browser();
-    for (const path of [
-      '/api/auth/sign-in/email/',
-      '/api/auth//sign-in/email',
-      '/api/auth/sign-in%2femail',
-      '/api/auth/./sign-in/../sign-in//email',
-    ])
-      expect((await browser.post(path, { email, password: 'x' })).status).toBe(404);
-  });
-
-  test('sends at most three mails a minute to an address', async () => {
-    const gateway = await startIdentityGateway();
-    await signUp(gateway, gateway.browser(), email);
-    const statuses: number[] = [];
-    for (let at = 0; at < 5; at++) {
-      const browser = gateway.browser(`198.51.100.${at}`);
-      statuses.push((await browser.post('/api/auth/request-password-reset', { email })).status);
-    }
-    // signing up was the first
-    expect(statuses).toEqual([200, 200, 429, 429, 429]);
-  });
-});
-
 test('wrong cookies of one client are limited to twenty a minute', async () => {
   const gateway = await startIdentityGateway();
   const statuses: number[] = [];
@@ -378,6 +181,20 @@ test('wrong cookies of one client are limited to twenty a minute', async () => {
   }
   expect(statuses).toEqual([...Array.from({ length: 20 }, () => 401), 429, 429]);
   expect((await gateway.browser('198.51.100.2').get('/v1/models')).status).toBe(200);
+});
+
+test('a page of another origin cannot use up the wrong cookies of its visitor', async () => {
+  const gateway = await startIdentityGateway();
+  const visitor = gateway.browser('198.51.100.1');
+  visitor.cookies.set(sessionCookie, signedValue(identitySecret, 'ended'));
+  const body = { model: 'devnet-small', messages: [{ role: 'user', content: 'hi' }] };
+  const statuses: number[] = [];
+  for (let at = 0; at < 22; at++)
+    statuses.push(
+      (await visitor.post('/v1/chat/completions', body, { origin: 'https://evil.example' })).status,
+    );
+  expect(new Set(statuses)).toEqual(new Set([401]));
+  expect((await visitor.get('/v1/models')).status).toBe(401);
 });
 
 test('a name is short and on one line, and a picture is refused', async () => {
