@@ -10,6 +10,7 @@ import { createPrepaidContract } from '../peers/prepaid/prepaid-contract.ts';
 import { createUpstream, type Upstream } from '../peers/upstream/upstream.ts';
 import { createUpstreamHealth } from '../peers/upstream/health.ts';
 import { createBoundedCache } from '../domain/values/bounded-cache.ts';
+import { createConcurrency } from '../chat/concurrency.ts';
 import { createHoldMarker } from '../chat/hold-marker.ts';
 import { createOperatorBalance } from '../spend/operator-balance.ts';
 import { createPayoutAlert } from '../spend/payout-alert.ts';
@@ -129,6 +130,7 @@ function createContext(
       random: Math.random,
     }),
     holdMarker: createHoldMarker(ledger.pool),
+    concurrency: createConcurrency(),
     usageAlert: createUsageAlert(lane),
     keys: createBoundedCache(maxCachedKeys),
     identity,

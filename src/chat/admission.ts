@@ -25,7 +25,12 @@ export interface AdmittedChat {
   /** The spend that pays for it, when it is paid on a chain. */
   readonly spend?: AcceptedSpend;
   readonly limit: LimitState;
+  /** Ends its counting among the completions that run. */
+  readonly leave: () => void;
 }
+
+/** An admission whose completion is not counted yet among those that run. */
+export type Admitted = Omit<AdmittedChat, 'leave'>;
 
 /** Counts the completion against its limits, and holds its maximum cost, in one append. */
 export async function admit(
@@ -34,7 +39,7 @@ export async function admit(
   chat: { readonly request: ChatRequest; readonly model: ModelConfig; readonly maxTokens: number },
   cost: Pick<Admission, 'holdMicros' | 'leastMicros'>,
   chatId: string = randomUUID(),
-): Promise<AdmittedChat | Refused | Short> {
+): Promise<Admitted | Refused | Short> {
   const { request, model } = chat;
   const { holdMicros } = cost;
   const limits = limitsOf(context, caller);
@@ -70,6 +75,6 @@ async function append({ lane }: ChatContext, command: CreditCommand): Promise<Cr
   }
 }
 
-export function withoutShort(result: AdmittedChat | Refused | Short): AdmittedChat | Refused {
+export function withoutShort(result: Admitted | Refused | Short): Admitted | Refused {
   return result.kind === 'short' ? result.refused : result;
 }

@@ -1,4 +1,4 @@
-import { type AdmittedChat, admit } from './admission.ts';
+import { type Admitted, admit } from './admission.ts';
 import type { Refused } from './answer.ts';
 import type { Caller } from './caller.ts';
 import type { ChatContext } from './context.ts';
@@ -15,7 +15,7 @@ export async function admitByCredit(
   context: ChatContext,
   caller: Caller,
   { request, model, requestedTokens, costOf }: PricedChat,
-): Promise<AdmittedChat | Refused> {
+): Promise<Admitted | Refused> {
   for (let tries = 1, maxTokens = requestedTokens; ; tries++) {
     const isLast = request.maxTokens !== undefined || tries === maxTries;
     const result = await admit(

@@ -5,7 +5,7 @@ import type { SpendContext } from '../spend/context.ts';
 import { offerOf } from '../spend/payment-offer.ts';
 import { releaseSpend } from '../spend/record-spend.ts';
 import { invalidSpend } from '../spend/refusal.ts';
-import { type AdmittedChat, admit, withoutShort } from './admission.ts';
+import { type Admitted, admit, withoutShort } from './admission.ts';
 import type { Refused } from './answer.ts';
 import type { Caller } from './caller.ts';
 import { limitsOf, limitStateOf, refuseAdmission } from './chat-limits.ts';
@@ -25,7 +25,7 @@ export async function admitBySpend(
   caller: Spender,
   chat: PricedChat,
   body: Uint8Array,
-): Promise<AdmittedChat | Refused> {
+): Promise<Admitted | Refused> {
   const { request, model, costOf } = chat;
   const coveredMicros = microsOfAtoms(caller.spend.auth.amount, spending.settings.atomsPerUnit);
   const maxTokens = coveredTokens(chat, coveredMicros);

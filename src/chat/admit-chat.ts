@@ -4,7 +4,7 @@ import { unpricedParameter } from '../domain/chat/unpriced-parameter.ts';
 import { openAiError } from '../domain/errors/openai-error.ts';
 import { offerOf } from '../spend/payment-offer.ts';
 import { invalidSpend } from '../spend/refusal.ts';
-import { type AdmittedChat, admit, withoutShort } from './admission.ts';
+import { type Admitted, type AdmittedChat, admit, withoutShort } from './admission.ts';
 import { admitByCredit } from './admit-by-credit.ts';
 import { admitBySpend } from './admit-by-spend.ts';
 import { type Refused, refuse } from './answer.ts';
@@ -20,11 +20,30 @@ export async function admitChat(
   request: ChatRequest,
   body: Uint8Array,
 ): Promise<AdmittedChat | Refused> {
-  const { models, spending } = context;
+  const { models, settings, concurrency } = context;
   const model = models.get(request.model);
   if (!model) return refuse(openAiError('model_not_found', { param: 'model' }));
   const refused = checkRequest(caller, request, model);
   if (refused) return refused;
+  const leave = concurrency.enter(caller, model.price === undefined, settings);
+  if (!leave) return refuse(openAiError('too_many_running'), { retryAfterSecs: 1 });
+  let result: Admitted | Refused | undefined;
+  try {
+    result = await admitForModel(context, caller, request, model, body);
+  } finally {
+    if (result?.kind !== 'admitted') leave();
+  }
+  return result.kind === 'admitted' ? { ...result, leave } : result;
+}
+
+async function admitForModel(
+  context: ChatContext,
+  caller: Caller,
+  request: ChatRequest,
+  model: ModelConfig,
+  body: Uint8Array,
+): Promise<Admitted | Refused> {
+  const { spending } = context;
   const priced = priceChat(request, model);
   if (!priced) {
     const maxTokens = request.maxTokens ?? model.maxOutputTokens;

@@ -3,6 +3,7 @@ import { rewriteForUpstream } from '../domain/chat/chat-request.ts';
 import { openAiError, type OpenAiError } from '../domain/errors/openai-error.ts';
 import { refusedRequestError } from '../domain/chat/refused-request.ts';
 import type { Upstream } from '../peers/upstream/upstream.ts';
+import type { Slot } from '../peers/upstream/slots.ts';
 import type { UpstreamAnswer, UpstreamCompleted, UpstreamStreaming } from '../peers/upstream/answer.ts';
 import { type Attempt, healthSign } from '../peers/upstream/health.ts';
 import type { AdmittedChat } from './admission.ts';
@@ -34,14 +35,51 @@ interface Candidate {
   readonly config: UpstreamConfig;
 }
 
+/** A slot at one of the model's upstreams. */
+export interface ReservedSlot {
+  readonly upstream: Upstream;
+  readonly slot: Slot;
+}
+
+/** Takes a slot before the completion is paid; undefined where all upstreams of its model are busy. */
+export function reserveSlot(context: ChatContext, chat: AdmittedChat): ReservedSlot | undefined {
+  for (const { upstream } of candidatesOf(context, chat)) {
+    const slot = upstream.reserve(chat.model.price === undefined);
+    if (slot) return { upstream, slot };
+  }
+  return undefined;
+}
+
 /**
  * Calls the model's upstreams one after another, chosen by weight and health, until one begins to answer; no other is called
  * after its first byte.
+ * @param reserved used at its upstream if that one is called, else released
  */
 export async function callUpstream(
   context: ChatContext,
   chat: AdmittedChat,
   signal: AbortSignal,
+  reserved?: ReservedSlot,
+): Promise<Begun | NotBegun> {
+  let unused = reserved;
+  const takeSlot = (upstream: Upstream): Slot | undefined => {
+    if (unused?.upstream !== upstream) return undefined;
+    const { slot } = unused;
+    unused = undefined;
+    return slot;
+  };
+  try {
+    return await callOneAfterAnother(context, chat, signal, takeSlot);
+  } finally {
+    unused?.slot.release();
+  }
+}
+
+async function callOneAfterAnother(
+  context: ChatContext,
+  chat: AdmittedChat,
+  signal: AbortSignal,
+  takeSlot: (upstream: Upstream) => Slot | undefined,
 ): Promise<Begun | NotBegun> {
   const left = candidatesOf(context, chat);
   let last: NotBegun | undefined;
@@ -57,7 +95,7 @@ export async function callUpstream(
     );
     const [candidate] = left.splice(at, 1);
     if (!candidate) throw new Error('the chosen upstream is not among the candidates');
-    const answer = await ask(chat, candidate, signal);
+    const answer = await ask(chat, candidate, signal, takeSlot(candidate.upstream));
     attempt.report(healthSign(answer));
     if (answer.kind === 'completed' || answer.kind === 'streaming')
       return { kind: 'begun', upstream: attempt.name, answer, attempt };
@@ -84,7 +122,7 @@ function voterOf(caller: Caller): string {
     case 'spend_auth':
       return `spend:${caller.spend.auth.commitment}`;
     case 'anonymous':
-      return caller.subject;
+      return caller.client;
   }
 }
 
@@ -100,6 +138,7 @@ function ask(
   { request, model, maxTokens }: AdmittedChat,
   { target, upstream }: Candidate,
   signal: AbortSignal,
+  slot: Slot | undefined,
 ): Promise<UpstreamAnswer> {
   const isLimited = model.price !== undefined || request.maxTokens !== undefined;
   const body = rewriteForUpstream(request, {
@@ -107,7 +146,8 @@ function ask(
     maxTokens: isLimited ? maxTokens : undefined,
     forceUsage: true,
   });
-  return upstream.complete(body, { stream: request.stream, signal });
+  const isFree = model.price === undefined;
+  return upstream.complete(body, { stream: request.stream, signal, isFree, ...(slot && { slot }) });
 }
 
 type Failure = Exclude<UpstreamAnswer, UpstreamCompleted | UpstreamStreaming>;

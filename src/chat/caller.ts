@@ -30,14 +30,15 @@ interface PresentedKey {
   readonly client: string;
 }
 
-export type Caller =
-  /** Whether the key is still valid is decided where its request is admitted. */
-  | ({ readonly kind: 'api_key'; readonly key: ApiKey } & PresentedKey)
+/** `client` names the client's address for its limits. */
+export type Caller = { readonly client: string } & (
+  | /** Whether the key is still valid is decided where its request is admitted. */
+    ({ readonly kind: 'api_key'; readonly key: ApiKey } & PresentedKey)
   | { readonly kind: 'session'; readonly userId: string; readonly accountId: number }
   /** Pays the operator on a chain; the nonce is claimed where the request is admitted. */
   | { readonly kind: 'spend_auth'; readonly spend: VerifiedSpend }
-  /** `subject` names the client for its limits. */
-  | { readonly kind: 'anonymous'; readonly subject: string };
+  | { readonly kind: 'anonymous' }
+);
 
 /**
  * Identifies the caller, in one order of precedence: an explicit credential, then a session's cookie, then anonymous. An
@@ -48,15 +49,15 @@ export async function resolveCaller(
   credentials: Credentials,
 ): Promise<Caller | Refused> {
   const { authorization, paymentSignature, address } = credentials;
-  const subject = clientOf(address, context.settings.ipv6Prefix);
+  const client = clientOf(address, context.settings.ipv6Prefix);
   if (authorization !== undefined && paymentSignature !== undefined)
     return refuse(openAiError('conflicting_credentials'));
-  if (paymentSignature !== undefined) return findSpender(context, paymentSignature, subject);
-  if (authorization === undefined) return findUserOf(context, credentials, subject);
+  if (paymentSignature !== undefined) return findSpender(context, paymentSignature, client);
+  if (authorization === undefined) return findUserOf(context, credentials, client);
   const token = /^Bearer +([^ ]+) *$/i.exec(authorization)?.[1];
   // the checksum in a key reveals a typo without a query
   if (token === undefined || !isApiKey(token)) return refuse(openAiError('invalid_api_key'));
-  return findKey(context, apiKeyHash(token), subject);
+  return findKey(context, apiKeyHash(token), client);
 }
 
 async function findSpender(context: ChatContext, header: string, client: string): Promise<Caller | Refused> {
@@ -68,7 +69,9 @@ async function findSpender(context: ChatContext, header: string, client: string)
   const { failedAuthPerMinute } = settings;
   const request = { header, client, failedAuthPerMinute, firstByteSecs: firstByteSecs(context) };
   const result = await verifySpend(spending, request);
-  return result.kind === 'verified' ? { kind: 'spend_auth', spend: result.spend } : refuseSpend(result);
+  return result.kind === 'verified'
+    ? { kind: 'spend_auth', spend: result.spend, client }
+    : refuseSpend(result);
 }
 
 async function findKey(context: ChatContext, hash: string, client: string): Promise<Caller | Refused> {
@@ -100,9 +103,9 @@ async function tryKey(
 async function findUserOf(
   { identity, pool, settings }: ChatContext,
   { cookie, isOfOwnPages }: Credentials,
-  subject: string,
+  client: string,
 ): Promise<Caller | Refused> {
-  if (!identity || !hasSessionCookie(identity, cookie)) return { kind: 'anonymous', subject };
+  if (!identity || !hasSessionCookie(identity, cookie)) return { kind: 'anonymous', client };
   // not counted: pages of other origins could use up the attempts of their visitors
   if (!isOfOwnPages)
     return refuse(
@@ -112,13 +115,13 @@ async function findUserOf(
     );
   const session = await resolveSession(identity, cookie);
   if (session.kind !== 'session') {
-    const may = await countAuthFailure(pool, `auth:${subject}`, settings.failedAuthPerMinute, true);
+    const may = await countAuthFailure(pool, `auth:${client}`, settings.failedAuthPerMinute, true);
     if (!may) return refuse(openAiError('rate_limit_exceeded'), { retryAfterSecs: 60 });
     const message = 'The session is unknown or has ended: sign in again.';
     return refuse(openAiError('invalid_api_key', { message }));
   }
   const { userId, accountId } = session.user;
-  return { kind: 'session', userId, accountId };
+  return { kind: 'session', userId, accountId, client };
 }
 
 /** The account that a caller spends from, and the key. Undefined for callers that spend no credit. */

@@ -26,7 +26,7 @@ export function limitsOf({ settings }: Pick<ChatContext, 'settings'>, caller: Ca
     }
     case 'anonymous':
       return {
-        subject: caller.subject,
+        subject: caller.client,
         perMinute: settings.anonymousPerMinute,
         perDay: settings.anonymousPerDay,
       };

@@ -6,13 +6,15 @@ import type { AdmittedChat } from './admission.ts';
 import { admitChat } from './admit-chat.ts';
 import { type ChatAnswer, type Refused, refuse } from './answer.ts';
 import { authorizeSpend } from '../spend/authorize-spend.ts';
-import { type Begun, callUpstream } from './call-upstream.ts';
+import { type Begun, callUpstream, type ReservedSlot, reserveSlot } from './call-upstream.ts';
 import type { Caller } from './caller.ts';
 import { mayAnswerBeforeLanding } from '../spend/exposure.ts';
 import type { ChatContext } from './context.ts';
 import { releaseChat, type RunningChat, settleChat, withoutRequest } from './settle-chat.ts';
 import { refuseSpend } from './refuse-spend.ts';
 import { earnSpend, releaseSpend } from '../spend/record-spend.ts';
+import type { SpendContext } from '../spend/context.ts';
+import type { AcceptedSpend } from '../spend/spend.ts';
 import { within } from '../runtime/within.ts';
 
 /** How long an answer waits for its hold to be marked; after that the client is refused with `ledger_unavailable`. */
@@ -46,10 +48,10 @@ export async function completeChat(
   chat: AdmittedChat,
   signal: AbortSignal,
 ): Promise<ChatAnswer> {
-  const unpaid = await landSpend(context, chat, signal);
-  if (unpaid) return unpaid;
+  const landed = await landSpend(context, chat, signal);
+  if (landed.kind === 'refused') return landed;
   const startedAtMs = performance.now();
-  const begun = await callUpstream(context, chat, signal);
+  const begun = await callUpstream(context, chat, signal, landed.reserved);
   const { chatId, limit } = chat;
   if (begun.kind === 'not_begun') {
     const isLeft = begun.reason === 'aborted';
@@ -85,21 +87,43 @@ export function dropChat(context: ChatContext, chat: AdmittedChat): void {
   void releaseSpendOf(context, chat, 'not_waited_for');
 }
 
-/** A spend lands on its chain before an upstream is called, unless its account's exposure allows a later landing. */
+/**
+ * A spend lands on its chain before an upstream is called, unless its account's exposure allows a later landing. Before that a slot
+ * is taken at an upstream, so that no spend lands for a request that no upstream has room for.
+ */
 async function landSpend(
   context: ChatContext,
   chat: AdmittedChat,
   signal: AbortSignal,
-): Promise<Refused | undefined> {
+): Promise<Refused | { readonly kind: 'landed'; readonly reserved?: ReservedSlot }> {
   const { spending } = context;
-  if (!chat.spend || !spending || (await mayAnswerBeforeLanding(spending, chat.spend))) return undefined;
-  const result = await authorizeSpend(spending, chat.spend, signal);
-  if (result.kind === 'authorized') return undefined;
+  if (!chat.spend || !spending) return { kind: 'landed' };
+  const reserved = reserveSlot(context, chat);
+  if (!reserved) {
+    await releaseSpend(spending, chat.spend, 'upstream_busy');
+    releaseChat(context, chat, 'upstream_busy', undefined);
+    return refuse(openAiError('upstream_unavailable'), { limit: chat.limit, retryAfterSecs: 1 });
+  }
+  const result = await landNow(spending, chat.spend, signal).catch((error: unknown) => {
+    reserved.slot.release();
+    throw error;
+  });
+  if (result.kind === 'authorized') return { kind: 'landed', reserved };
+  reserved.slot.release();
   const refused = refuseSpend(result);
   const { code } = refused.error.body.error;
   releaseChat(context, chat, code, undefined);
   await releaseSpend(spending, chat.spend, code);
   return { ...refused, limit: chat.limit };
+}
+
+async function landNow(
+  spending: SpendContext,
+  spend: AcceptedSpend,
+  signal: AbortSignal,
+): ReturnType<typeof authorizeSpend> {
+  if (await mayAnswerBeforeLanding(spending, spend)) return { kind: 'authorized' };
+  return authorizeSpend(spending, spend, signal);
 }
 
 async function releaseSpendOf(

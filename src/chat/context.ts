@@ -10,6 +10,7 @@ import type { SpendContext } from '../spend/context.ts';
 import type { ApiKey } from '../store/api-keys.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
+import type { Concurrency } from './concurrency.ts';
 import type { HoldMarker } from './hold-marker.ts';
 import type { RefusalCachingLane } from './refusal-cache.ts';
 import type { UsageAlert } from './usage-alert.ts';
@@ -30,6 +31,7 @@ export interface ChatContext {
   /** The owner of this process's holds, for as long as its heartbeats are recorded. */
   readonly processId: string;
   readonly holdMarker: HoldMarker;
+  readonly concurrency: Concurrency;
   readonly usageAlert: UsageAlert;
   /** Keys used lately, by their hash. Their limits and revocation are checked where a request is admitted. */
   readonly keys: BoundedCache<string, ApiKey>;

@@ -38,6 +38,7 @@ export interface ChatEnd {
  * another process captures the whole hold.
  */
 export function settleChat(context: ChatContext, chat: RunningChat, end: ChatEnd): void {
+  chat.leave();
   recordInBackground(context, chat, async () => {
     const { usage, written } = end.progress;
     const counted = usage ?? (await estimateUsage(chat.prompt, [written]));
@@ -66,6 +67,7 @@ export function releaseChat(
   upstream: string | undefined,
 ): void {
   const { model, holdMicros } = chat;
+  chat.leave();
   const failed: LedgerEvent = {
     type: 'chat_failed',
     data: { reason, model: model.name, ...(upstream === undefined ? {} : { upstream }) },

@@ -21,6 +21,10 @@ export const chatShape = {
   spend_auth_per_minute: reloadable(perMinute.default(120)),
   /** Of requests with an invalid credential, by client address. */
   failed_auth_per_minute: reloadable(perMinute.default(20)),
+  /** Completions at the same time, in one gateway: of a key, an account, a client address. */
+  max_concurrent_per_client: reloadable(wholeNumber(1, 100_000).default(128)),
+  /** Of these, how many of free models. */
+  max_concurrent_free_per_client: reloadable(wholeNumber(1, 100_000).default(8)),
   max_body_bytes: reloadable(wholeNumber(1, 64 * mebibyte).default(10 * mebibyte)),
   /** Of a request without credentials: its body is parsed before anything is known of its caller. */
   anonymous_max_body_bytes: reloadable(wholeNumber(1, 64 * mebibyte).default(mebibyte)),

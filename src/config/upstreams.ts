@@ -18,12 +18,18 @@ const upstreamShape = {
   /** Its share of requests among the upstreams of a model. */
   weight: wholeNumber(1, 1_000).default(1),
   max_concurrent: wholeNumber(1, 100_000).default(256),
+  /** Of these, at most so many of free models. */
+  max_concurrent_free: wholeNumber(1, 100_000).optional(),
+  /** How long a client may read nothing of its stream before another request may take its slot. */
+  stalled_reader_timeout_ms: wholeNumber(1, 3_600_000).default(10_000),
 } as const;
 
 type UpstreamTable = Table<typeof upstreamShape>;
 
 /** A server that implements OpenAI's API. */
 export interface UpstreamConfig extends ConfigOf<typeof upstreamShape> {
+  /** Half of all where none is configured. */
+  readonly maxConcurrentFree: number;
   /** The bearer token itself; undefined for a server that requires none. */
   readonly key?: string;
 }
@@ -40,13 +46,16 @@ export async function readUpstreams(raw: unknown, reading: Reading): Promise<Ups
   const names = new Map<string, number>();
   for (const [index, table] of readTables(upstreamShape, raw, ['upstreams'], reading.report).entries()) {
     checkTimeouts(table, reading.report);
+    checkSlots(table, reading.report);
     const { name } = table.values;
     const earlier = name === undefined ? undefined : names.get(name);
     if (earlier !== undefined)
       reading.report.mistake([...table.at, 'name'], `repeats the name of upstreams[${earlier}]`);
     else if (name !== undefined) names.set(name, index);
     const key = await readSecret(table, 'key', { minChars: 1 }, reading);
-    if (table.whole !== undefined) whole.push({ ...table.whole, ...(key !== undefined && { key }) });
+    if (table.whole === undefined) continue;
+    const { maxConcurrent, maxConcurrentFree = Math.ceil(maxConcurrent / 2) } = table.whole;
+    whole.push({ ...table.whole, maxConcurrentFree, ...(key !== undefined && { key }) });
   }
   return { whole, names: [...names.keys()] };
 }
@@ -55,4 +64,10 @@ function checkTimeouts({ at, values }: UpstreamTable, report: Report): void {
   const { totalTimeoutMs: totalMs, firstByteTimeoutMs: firstByteMs } = values;
   if (totalMs === undefined || firstByteMs === undefined || totalMs >= firstByteMs) return;
   report.mistake([...at, 'total_timeout_ms'], `must not be below first_byte_timeout_ms (${firstByteMs})`);
+}
+
+function checkSlots({ at, values }: UpstreamTable, report: Report): void {
+  const { maxConcurrent: all, maxConcurrentFree: free } = values;
+  if (all === undefined || free === undefined || free <= all) return;
+  report.mistake([...at, 'max_concurrent_free'], `must not be above max_concurrent (${all})`);
 }

@@ -53,6 +53,8 @@ describe('chat', () => {
           totalTimeoutMs: 600_000,
           weight: 1,
           maxConcurrent: 256,
+          maxConcurrentFree: 128,
+          stalledReaderTimeoutMs: 10_000,
         },
       ],
       models: [
@@ -79,6 +81,8 @@ describe('chat', () => {
       keyPerMinute: 60,
       spendAuthPerMinute: 120,
       failedAuthPerMinute: 20,
+      maxConcurrentPerClient: 128,
+      maxConcurrentFreePerClient: 8,
       maxBodyBytes: 10_485_760,
       anonymousMaxBodyBytes: 1_048_576,
       ipv6Prefix: 64,
@@ -239,6 +243,9 @@ describe('upstreams', () => {
     });
     expect(await mistakesIn(chatConfig(`${upstream}total_timeout_ms = 119_999\n${free}`))).toEqual([
       '6 upstreams[0].total_timeout_ms: must not be below first_byte_timeout_ms (120000)',
+    ]);
+    expect(await mistakesIn(chatConfig(`${upstream}max_concurrent_free = 257\n${free}`))).toEqual([
+      '6 upstreams[0].max_concurrent_free: must not be above max_concurrent (256)',
     ]);
   });
 });

@@ -141,6 +141,13 @@ export const openAiErrors = {
     type: 'requests',
     message: 'Too many requests. Wait as long as Retry-After says.',
   },
+  too_many_running: {
+    status: 429,
+    type: 'requests',
+    code: 'rate_limit_exceeded',
+    message:
+      'Too many completions of this client run at the same time. Send the request again when one has ended.',
+  },
   daily_quota_exceeded: {
     status: 429,
     type: 'requests',

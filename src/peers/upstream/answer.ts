@@ -7,7 +7,7 @@ export type UpstreamCause =
   | 'connect_timeout'
   | 'first_byte_timeout'
   | 'total_timeout'
-  /** The total time-out, while the upstream was waiting for the reader of its stream. */
+  /** While the upstream was waiting for the reader of its stream: the total time-out, or another request needed the slot. */
   | 'slow_reader'
   /** Silence in the middle of an answer. */
   | 'stalled'

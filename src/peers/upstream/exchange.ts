@@ -1,6 +1,7 @@
 import { errors, type Dispatcher } from 'undici';
 import type { HttpHead, HttpHeaders } from '../http/http.ts';
 import { type Fault, faultOf, type UpstreamCause } from './answer.ts';
+import type { Occupant } from './slots.ts';
 
 export interface ExchangeTimeouts {
   readonly connectTimeoutMs: number;
@@ -25,7 +26,7 @@ const maxDrainMs = 1000;
  * One request as undici's dispatcher drives it: its head, then its body, pulled a chunk at a time. Nothing is sent twice, and
  * nothing rejects: a failure is the last step.
  */
-export class Exchange implements Dispatcher.DispatchHandler {
+export class Exchange implements Dispatcher.DispatchHandler, Occupant {
   readonly head: Promise<HttpHead | Fault>;
   /** Resolves when the upstream is done or was given up; what it sent may still be read. */
   readonly over: Promise<BodyEnd>;
@@ -40,7 +41,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #end: BodyEnd | undefined;
   #wake: ((step: BodyStep) => void) | undefined;
   #queuedBytes = 0;
-  #isPaused = false;
+  #pausedAtMs: number | undefined;
   #idleMs: number | undefined;
   #drainedBytes: number | undefined;
 
@@ -58,11 +59,20 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#timeouts = timeouts;
     this.#signal = signal;
     this.#total = this.#stopIn(timeouts.totalTimeoutMs, () =>
-      this.#isPaused ? 'slow_reader' : 'total_timeout',
+      this.#pausedAtMs !== undefined ? 'slow_reader' : 'total_timeout',
     );
     this.#phase = this.#stopIn(timeouts.connectTimeoutMs, 'connect_timeout');
     if (signal?.aborted) this.#abort();
     else signal?.addEventListener('abort', this.#abort);
+  }
+
+  /** Since when the upstream waits for the reader. */
+  get stalledSinceMs(): number | undefined {
+    return this.#pausedAtMs;
+  }
+
+  endStalled(): void {
+    this.stop('slow_reader', 'The reader was stalled, and another request needed the slot');
   }
 
   /** The answer begins: from now on the idle time-out applies. */
@@ -133,7 +143,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#queue.push(bytes);
     this.#queuedBytes += bytes.length;
     if (this.#queuedBytes >= maxQueuedBytes) {
-      this.#isPaused = true;
+      this.#pausedAtMs ??= performance.now();
       controller.pause();
     }
     this.#watch();
@@ -160,12 +170,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #watch(): void {
     if (this.#idleMs === undefined || this.#end) return;
     clearTimeout(this.#phase);
-    this.#phase = this.#isPaused ? undefined : this.#stopIn(this.#idleMs, 'stalled');
+    this.#phase = this.#pausedAtMs !== undefined ? undefined : this.#stopIn(this.#idleMs, 'stalled');
   }
 
   #resume(): void {
-    if (!this.#isPaused || this.#queuedBytes > 0) return;
-    this.#isPaused = false;
+    if (this.#pausedAtMs === undefined || this.#queuedBytes > 0) return;
+    this.#pausedAtMs = undefined;
     this.#watch();
     this.#controller?.resume();
   }

@@ -11,17 +11,16 @@ import {
   type UpstreamStreaming,
 } from './answer.ts';
 import { Exchange, type ExchangeTimeouts } from './exchange.ts';
+import { createSlots, type Slot, type SlotLimits } from './slots.ts';
 import { openStream } from './stream.ts';
 import { readError, readWhole } from './whole.ts';
 
-export interface UpstreamOptions extends ExchangeTimeouts {
+export interface UpstreamOptions extends ExchangeTimeouts, SlotLimits {
   readonly name: string;
   /** In the form of OpenAI's clients, with `/v1`. A query in it is sent with every request. */
   readonly baseUrl: string;
   /** Sent as a bearer token. */
   readonly key?: string;
-  /** Maximum of concurrent requests, each counted until its answer ends. */
-  readonly maxConcurrent: number;
   /** Maximum bytes of a body, or of one event of a stream. */
   readonly maxAnswerBytes: number;
 }
@@ -31,6 +30,10 @@ export interface CompletionOptions {
   readonly stream: boolean;
   /** Its abort closes the connection at once, a stream's too. */
   readonly signal?: AbortSignal;
+  /** It is of a free model. */
+  readonly isFree?: boolean;
+  /** Taken before; without it one is taken. It is released when the answer ends. */
+  readonly slot?: Slot;
 }
 
 /** One model upstream that implements OpenAI's API. */
@@ -38,6 +41,8 @@ export interface Upstream {
   readonly name: string;
   /** The number of running requests. */
   readonly running: number;
+  /** Takes a slot before its request is sent; undefined if the upstream is busy. It must be released, or a request sent with it. */
+  reserve(isFree: boolean): Slot | undefined;
   /**
    * Posts a chat completion once: no retry, no redirect, and nothing of the client's request but the body. Never rejects.
    * @param body JSON, sent as it is
@@ -60,10 +65,21 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const running = new Set<Exchange>();
   let isClosed = false;
 
-  const send = (body: Buffer | string, completion: CompletionOptions): Promise<UpstreamAnswer> => {
+  const slots = createSlots(options);
+
+  const send = (
+    body: Buffer | string,
+    completion: CompletionOptions,
+    slot: Slot,
+  ): Promise<UpstreamAnswer> => {
     const { stream, signal } = completion;
     const startedAtMs = performance.now();
-    const exchange = new Exchange(options, (over) => running.delete(over), signal);
+    const onOver = (over: Exchange): void => {
+      running.delete(over);
+      slot.release();
+    };
+    const exchange = new Exchange(options, onOver, signal);
+    slot.occupant = exchange;
     if (!signal?.aborted) {
       running.add(exchange);
       pool.dispatch({ method: 'POST', path, headers: headersFor(stream, options.key), body }, exchange);
@@ -76,10 +92,14 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     get running() {
       return running.size;
     },
+    reserve: (isFree) => slots.take(isFree),
     async complete(body, completion) {
-      if (isClosed) return failedBy(faultOf('closed', 'The upstream is closed'));
-      if (running.size >= options.maxConcurrent) return { kind: 'busy' };
-      return send(body, completion);
+      const slot = completion.slot ?? slots.take(completion.isFree ?? false);
+      if (isClosed) {
+        slot?.release();
+        return failedBy(faultOf('closed', 'The upstream is closed'));
+      }
+      return slot ? send(body, completion, slot) : { kind: 'busy' };
     },
     async close() {
       isClosed = true;

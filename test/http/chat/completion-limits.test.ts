@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { allEvents } from '../../support/invariants.ts';
-import { ask, freeModel, startChatGateway } from '../../support/chat-gateway.ts';
+import { ask, freeModel, paidModel, startChatGateway } from '../../support/chat-gateway.ts';
 
 /** The limit headers of an answer, with their times as seconds from now. */
 function standing({ headers }: Response) {
@@ -67,4 +67,36 @@ test('an answer shortened to what the account can pay records no refusal', async
   expect(await refusals()).toEqual([]);
   expect((await gateway.post(ask('x'), broke)).status).toBe(402);
   expect((await refusals()).map(({ data }) => data)).toMatchObject([{ code: 'insufficient_funds' }]);
+});
+
+const hanging = (model: string) => ({ ...ask('fault:stall_mid_stream', model), stream: true });
+
+test('one wallet without credit, and one address, occupy a few slots of an upstream; paid models keep theirs', async () => {
+  const gateway = await startChatGateway({
+    chat: 'max_concurrent_per_client = 5\nmax_concurrent_free_per_client = 2\nanonymous_per_day = 100',
+    upstream: 'max_concurrent = 7\nmax_concurrent_free = 4',
+  });
+  const open = async (model: string, key: string | undefined, address: string): Promise<number> => {
+    const answer = await gateway.post(hanging(model), {
+      'x-forwarded-for': address,
+      ...(key !== undefined && { authorization: `Bearer ${key}` }),
+    });
+    bodies.push(answer.body);
+    return answer.status;
+  };
+  const bodies: Response['body'][] = [];
+  const broke = await gateway.key(0n);
+  const statuses: number[] = [];
+  // one account from many addresses, then one address with many accounts and none
+  for (const address of ['10.0.0.1', '10.0.0.2', '10.0.0.3'])
+    statuses.push(await open(freeModel, broke, address));
+  expect(statuses).toEqual([200, 200, 429]);
+  expect(await open(freeModel, undefined, '10.0.0.1')).toBe(200);
+  expect(await open(freeModel, await gateway.key(0n), '10.0.0.1')).toBe(429);
+  expect(await open(freeModel, undefined, '10.0.0.4')).toBe(200);
+  // four free ones run: no further one, from wherever it comes
+  expect(await open(freeModel, undefined, '10.0.0.5')).toBe(503);
+  const paying = await gateway.key();
+  for (let paid = 0; paid < 3; paid++) expect(await open(paidModel, paying, '10.0.1.1')).toBe(200);
+  for (const body of bodies) await body?.cancel();
 });

@@ -128,6 +128,25 @@ describe('a stream', () => {
     expect((await readAll(answer)).ending).toMatchObject({ kind: 'failed', cause: 'slow_reader' });
   });
 
+  test('whose reader is stalled loses its slot to a request that finds none', async () => {
+    const upstream = await serve(
+      (_, response) => {
+        const events = 'data: {"choices":[{}]}\n\n'.repeat(1000);
+        response.on('drain', () => response.write(events));
+        response.write(events.repeat(10));
+      },
+      { maxConcurrent: 1, stalledReaderTimeoutMs: 50 },
+    );
+    const stalled = await askStream(upstream, 'hello');
+    expect(await askStream(upstream, 'too early')).toEqual({ kind: 'busy' });
+    await eventually(async () => {
+      const answer = await askStream(upstream, 'hello');
+      expect(answer.kind).toBe('streaming');
+      streaming(answer).abort();
+    });
+    expect((await readAll(stalled)).ending).toMatchObject({ kind: 'failed', cause: 'slow_reader' });
+  });
+
   test('makes its upstream wait for a slow reader, and loses nothing by it', async () => {
     const { model, upstream } = await startModel({ idleTimeoutMs: 3000 });
     const answer = streaming(await askStream(upstream, 'words:100000'));

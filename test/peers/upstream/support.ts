@@ -30,6 +30,8 @@ export function connect(baseUrl: string, options: Partial<UpstreamOptions> = {})
     idleTimeoutMs: 20_000,
     totalTimeoutMs: 50_000,
     maxConcurrent: 100,
+    maxConcurrentFree: 100,
+    stalledReaderTimeoutMs: 20_000,
     maxAnswerBytes: 1_000_000,
     ...options,
   });

@@ -180,7 +180,15 @@ describe('an upstream', () => {
   test('has an http URL', () => {
     const limits = { connectTimeoutMs: 1, firstByteTimeoutMs: 1, idleTimeoutMs: 1, totalTimeoutMs: 1 };
     const create = (baseUrl: string) =>
-      createUpstream({ name: 'a', baseUrl, ...limits, maxConcurrent: 1, maxAnswerBytes: 1 });
+      createUpstream({
+        name: 'a',
+        baseUrl,
+        ...limits,
+        maxConcurrent: 1,
+        maxConcurrentFree: 1,
+        stalledReaderTimeoutMs: 1,
+        maxAnswerBytes: 1,
+      });
     expect(() => create('ws://127.0.0.1')).toThrow('Invalid URL');
     expect(() => create('nonsense')).toThrow(TypeError);
   });
