@@ -53,7 +53,7 @@ export async function hurryWatched(owner: pg.Client, landedNonces: readonly stri
 }
 
 /**
- * After a clock was ahead: gateways pull due times back once a minute, and only those that no delay of theirs explains. A run
+ * After a clock was wrong: gateways pull due times back once a minute, and only those that no delay of theirs explains. A run
  * waits for neither, nor for as long as the clock was wrong.
  */
 export async function pullDueTimes(owner: pg.Client): Promise<void> {
@@ -61,6 +61,11 @@ export async function pullDueTimes(owner: pg.Client): Promise<void> {
   await owner.query(
     `update tollbook.call set due_at = tollbook.clock()
      where status in ('pending', 'ready', 'leased') and due_at > tollbook.clock() + interval '1 minute'`,
+  );
+  // looked after once a minute, as if it had been open since the clock was behind
+  await owner.query(
+    `update tollbook.call set due_at = tollbook.clock(), created_at = tollbook.clock()
+     where status in ('pending', 'watched') and created_at < tollbook.clock() - interval '15 minutes'`,
   );
 }
 
