@@ -6,12 +6,15 @@ import { createContractSignatureChecker } from '../peers/rpc/contract-signature.
 import { createFolderMailer } from '../peers/mail/mailer.ts';
 import { createAuth } from '../identity/auth.ts';
 import { createAuthLoader } from '../identity/auth-loader.ts';
+import { createPasswordQueue } from '../identity/password-queue.ts';
 import type { Identity } from '../identity/context.ts';
 import type { ChatContext } from '../chat/context.ts';
 import { pruneSessions } from '../identity/sessions.ts';
 import { pruneIdentity } from '../store/identity.ts';
 import { type Loop, startLoop } from '../workers/loop.ts';
 
+const passwordsAtOnce = 2;
+const passwordWaitMs = 3_000;
 const pruneMs = 60_000;
 const piece = 100;
 
@@ -28,6 +31,7 @@ export function createIdentity(
     publicUrl,
     ipv6Prefix: chat.ipv6Prefix,
     mailer: mailer ?? (mailDir === undefined ? undefined : createFolderMailer(mailDir)),
+    passwords: createPasswordQueue({ places: passwordsAtOnce, waitMs: passwordWaitMs }),
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
     running: createPromiseTracker(),
     log: logger,

@@ -4,7 +4,6 @@ import { hashPassword, verifyPassword } from 'better-auth/crypto';
 import { getAdapter } from 'better-auth/db/adapter';
 import { genericOAuth } from 'better-auth/plugins/generic-oauth';
 import type { BetterAuthOptions } from 'better-auth/types';
-import { createConcurrencyLimit } from '../peers/http/concurrency-limit.ts';
 import { markEmailProven, openIdentityDatabase } from '../store/identity.ts';
 import { guardAdapter } from './auth-adapter.ts';
 import { sendExistingMail, sendResetMail, sendVerificationMail } from './auth-mails.ts';
@@ -12,13 +11,14 @@ import { tables } from './auth-tables.ts';
 import type { Identity } from './context.ts';
 import { inBackground } from '../runtime/background.ts';
 import { githubIn, oidcIn, type ReachedProvider } from './auth-providers.ts';
+import type { PasswordSender } from './password-queue.ts';
 import { cookiePrefix, isHttps, openUser, recordSession } from './sessions.ts';
 import { isUnreachable } from './wallet-user.ts';
 
 /** The part of better-auth that the gateway uses. */
 export interface Auth {
   /** Answers a request below `/api/auth`. */
-  handler(request: Request): Promise<Response>;
+  handler(request: Request, sender: PasswordSender): Promise<Response>;
   /** Starts a session of a user; its token is returned only here. */
   startSession(userId: string): Promise<{ readonly token: string; readonly expiresAt: Date }>;
 }
@@ -62,7 +62,7 @@ export async function createAuth(identity: Identity, providers: readonly Reached
   const auth = betterAuth({ ...options, database: () => guardAdapter(inner, identity) });
   const context = await auth.$context;
   return {
-    handler: auth.handler,
+    handler: (request, sender) => identity.passwords.as(sender, () => auth.handler(request)),
     async startSession(userId) {
       const { token, expiresAt } = await context.internalAdapter.createSession(userId);
       return { token, expiresAt };
@@ -144,7 +144,7 @@ function passwordOptions(identity: Identity) {
     autoSignIn: false,
     minPasswordLength: minPasswordChars,
     maxPasswordLength: 128,
-    password: boundedPasswords(),
+    password: queuedPasswords(identity),
     resetPasswordTokenExpiresIn: 3_600,
     revokeSessionsOnPasswordReset: true,
     sendResetPassword: ({ user, url, token }) => sendResetMail(identity, user.email, url, token),
@@ -154,15 +154,10 @@ function passwordOptions(identity: Identity) {
   } satisfies BetterAuthOptions['emailAndPassword'];
 }
 
-/** How many passwords are hashed at once: each takes a thread, 32 MiB and a tenth of a second. */
-const passwordsAtOnce = 2;
-const passwordWaitMs = 3_000;
-
 /** Clients with many addresses can send more passwords than there are threads, which DNS look-ups need too. */
-function boundedPasswords() {
-  const gate = createConcurrencyLimit(passwordsAtOnce);
+function queuedPasswords({ passwords }: Identity) {
   const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
-    const done = await gate.run(passwordWaitMs, async () => ({ value: await work() }));
+    const done = await passwords.run(async () => ({ value: await work() }));
     if (!done) throw APIError.fromStatus('SERVICE_UNAVAILABLE');
     return done.value;
   };

@@ -4,6 +4,7 @@ import type { ContractSignatureChecker } from '../peers/rpc/contract-signature.t
 import type { Mailer } from '../peers/mail/mailer.ts';
 import type { Lane } from '../store/lane.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
+import type { PasswordQueue } from './password-queue.ts';
 import type { PromiseTracker } from '../runtime/promise-tracker.ts';
 
 /** What the use cases of user accounts work with. */
@@ -17,6 +18,7 @@ export interface Identity {
   readonly ipv6Prefix: number;
   /** Undefined when the gateway sends no mail: users cannot have passwords then. */
   readonly mailer: Mailer | undefined;
+  readonly passwords: PasswordQueue;
   readonly contractSignatures: ContractSignatureChecker;
   /** Work that no answer waits for; a shutdown does. */
   readonly running: PromiseTracker;

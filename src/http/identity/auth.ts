@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { clientOf } from '../../domain/values/client-address.ts';
 import type { AuthLoader } from '../../identity/auth-loader.ts';
 import type { Identity } from '../../identity/context.ts';
 import { isHttps, resolveSession } from '../../identity/sessions.ts';
@@ -63,11 +64,20 @@ async function answer(
   const auth = await door.load(needsProviders);
   const couldRevealAccount = emailPaths[authRequest.path] !== undefined;
   const startedMs = performance.now();
-  const response = await within(timeoutMs, auth.handler(toRequest(identity, authRequest, request)));
+  const sender = {
+    client: clientOf(addressOf(request), identity.ipv6Prefix),
+    isKnownDevice: authRequest.device !== undefined || isOfSession(attempt),
+  };
+  const answered = auth.handler(toRequest(identity, authRequest, request), sender);
+  const response = await within(timeoutMs, answered);
   if (couldRevealAccount) await sleep(stepMs - ((performance.now() - startedMs) % stepMs));
   if (response === late || response.status >= 500)
     return sendRefusal(request, reply, 'sign_in_unavailable', { retryAfterSecs: 2 });
   return sendResponse(identity, authRequest, response, reply);
+}
+
+function isOfSession(attempt: Attempt | undefined): boolean {
+  return attempt?.kind === 'token' && attempt.sessionId !== undefined;
 }
 
 /** The attempt to be counted; undefined for requests that are not limited, such as reading a session. */
