@@ -5,7 +5,7 @@ import { type ApiKey, findApiKey } from '../store/api-keys.ts';
 import { countAuthFailure, checkApiKey } from '../store/credit.ts';
 import { hasSessionCookie, resolveSession } from '../identity/sessions.ts';
 import type { VerifiedSpend } from '../spend/spend.ts';
-import { verifySpend } from '../spend/verify-spend.ts';
+import { type SpendRequest, verifySpend } from '../spend/verify-spend.ts';
 import { type Refused, refuse } from './answer.ts';
 import type { ChatContext } from './context.ts';
 import { firstByteSecs } from './first-byte-secs.ts';
@@ -15,6 +15,8 @@ import { refuseSpend } from './refuse-spend.ts';
 export interface Credentials {
   readonly authorization: string | undefined;
   readonly paymentSignature: string | undefined;
+  /** The client's secret for the request that a spend authorization pays for. */
+  readonly paymentSecret: string | undefined;
   readonly cookie: string | undefined;
   /** The request does not come from a page of another origin, so its cookie counts. */
   readonly isOfOwnPages: boolean;
@@ -48,11 +50,12 @@ export async function resolveCaller(
   context: ChatContext,
   credentials: Credentials,
 ): Promise<Caller | Refused> {
-  const { authorization, paymentSignature, address } = credentials;
+  const { authorization, paymentSignature, paymentSecret: secret, address } = credentials;
   const client = clientOf(address, context.settings.ipv6Prefix);
   if (authorization !== undefined && paymentSignature !== undefined)
     return refuse(openAiError('conflicting_credentials'));
-  if (paymentSignature !== undefined) return findSpender(context, paymentSignature, client);
+  if (paymentSignature !== undefined)
+    return findSpender(context, { header: paymentSignature, secret, client });
   if (authorization === undefined) return findUserOf(context, credentials, client);
   const token = /^Bearer +([^ ]+) *$/i.exec(authorization)?.[1];
   // the checksum in a key reveals a typo without a query
@@ -60,17 +63,20 @@ export async function resolveCaller(
   return findKey(context, apiKeyHash(token), client);
 }
 
-async function findSpender(context: ChatContext, header: string, client: string): Promise<Caller | Refused> {
+async function findSpender(
+  context: ChatContext,
+  sent: Pick<SpendRequest, 'header' | 'secret' | 'client'>,
+): Promise<Caller | Refused> {
   const { spending, settings } = context;
   if (!spending) {
     const message = 'This gateway accepts no spend authorizations: send an API key. Nothing was charged.';
     return refuse(openAiError('invalid_api_key', { message }));
   }
   const { failedAuthPerMinute } = settings;
-  const request = { header, client, failedAuthPerMinute, firstByteSecs: firstByteSecs(context) };
+  const request = { ...sent, failedAuthPerMinute, firstByteSecs: firstByteSecs(context) };
   const result = await verifySpend(spending, request);
   return result.kind === 'verified'
-    ? { kind: 'spend_auth', spend: result.spend, client }
+    ? { kind: 'spend_auth', spend: result.spend, client: sent.client }
     : refuseSpend(result);
 }
 

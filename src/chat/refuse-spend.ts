@@ -14,9 +14,17 @@ export function refuseSpend(refusal: SpendRefusal): Refused {
     case 'in_progress':
       return refuse(openAiError('spend_in_progress'), { retryAfterSecs: 2 });
     case 'already_paid': {
+      const generation = refusal.chatId === undefined ? '' : `, as generation ${refusal.chatId}`;
       const message =
-        `The spend authorization has paid for this request before, as generation ${refusal.chatId}. ` +
+        `The spend authorization has paid for this request before${generation}. ` +
         'Nothing more was charged; sign a new spend authorization for another answer.';
+      return refuse(openAiError('spend_replay', { message }));
+    }
+    case 'bound': {
+      const message =
+        'The spend authorization was sent to its chain for a request that got no answer, and is public since then. ' +
+        'This gateway does not collect it: its account can reclaim the amount after the expiry, if it landed. Sign a new ' +
+        'spend authorization; one that is sent with an X-Payment-Secret can be sent again with the same one.';
       return refuse(openAiError('spend_replay', { message }));
     }
     case 'chain_unavailable':

@@ -51,7 +51,7 @@ export async function startPayment(
       return enqueueFailed(job, digest, 'lane_full');
     case 'lost':
       // the append itself recorded the refusal of a used payment or nonce; a taken quote is looked at again
-      return outcome.claim === 'quote' || outcome.claim === 'spend_auth'
+      return outcome.claim === 'quote' || outcome.claim === 'spend_auth' || outcome.claim === 'spend_request'
         ? { kind: 'stream_moved' }
         : unrecordedRefusal(replayCodes[outcome.claim]);
     case 'same':

@@ -78,15 +78,21 @@ function aheadText(next: bigint): string {
 
 async function land(
   { log, prepaid, settings }: SpendContext,
-  { auth, authHash, facts }: AcceptedSpend,
+  spend: AcceptedSpend,
 ): Promise<Authorized | Ahead | SpendRefusal> {
+  const { auth, authHash, facts } = spend;
   const account = await prepaid.getAccount(auth.commitment);
   if (account.kind === 'unavailable') return { kind: 'chain_unavailable' };
   const { nonce = 0n, balance = 0n } = account.value ?? {};
-  if (nonce > auth.nonce) return (await findDebit(prepaid, { auth, authHash })) ?? nonceUsed(auth);
+  if (nonce > auth.nonce) {
+    spend.isPublic = true;
+    return (await findDebit(prepaid, { auth, authHash })) ?? nonceUsed(auth);
+  }
   if (nonce < auth.nonce) return { kind: 'ahead', next: nonce };
   if (balance < auth.amount) return invalidSpend('insufficient_balance');
   const mostWei = gasBoundWei(auth.amount, settings.atomsPerNativeUnit, settings.maxGasPercent);
+  // a node sees the whole spend even where it does not broadcast it
+  spend.isPublic = true;
   const answer = await prepaid.authorizeSpend(auth, settings.authorizeTimeoutMs, mostWei);
   if (answer.kind === 'landed') return { kind: 'authorized', landed: answer };
   // anyone may land a spend: it may have landed through another transaction, or through ours after the time limit
@@ -124,7 +130,8 @@ function refuseReverted(reason: string, auth: SpendAuth): SpendRefusal {
   }
 }
 
-function nonceUsed({ nonce }: SpendAuth): SpendRefusal {
+/** An account's nonce is used up, for this gateway's purposes. */
+export function nonceUsed({ nonce }: SpendAuth): SpendRefusal {
   const message =
     `The account has used nonce ${nonce} on the chain for another spend. Nothing was charged for this request; ` +
     "sign a new spend authorization with the account's next nonce.";

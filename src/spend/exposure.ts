@@ -29,6 +29,8 @@ export async function mayAnswerBeforeLanding(context: SpendContext, spend: Accep
     log.error({ err, chat_id: facts.chat_id }, message);
     return false;
   }
+  // its landing may begin at any moment
+  spend.isPublic = true;
   landBehindAnswer(context, spend, stream);
   return true;
 }

@@ -1,21 +1,32 @@
+import type { LedgerEvent } from '../domain/events/event.ts';
 import type { Landed } from '../peers/prepaid/prepaid-contract.ts';
 import { inBackground } from '../runtime/background.ts';
 import { type late, within } from '../runtime/within.ts';
 import { endExposure } from '../store/exposure.ts';
 import type { SpendContext } from './context.ts';
-import { type AcceptedSpend, landedData, spendStream } from './spend.ts';
+import { type AcceptedSpend, landedData, type SpendFacts, spendStream } from './spend.ts';
 
 type Recording = Pick<SpendContext, 'running' | 'log' | 'pool'>;
 
 /** How long a request waits for the ledger to record a step of its spend. */
 const recordTimeoutMs = 5_000;
 
-/** Frees a spend's nonce: nothing was delivered for it, and nothing will be paid out. */
+/**
+ * Frees a spend's nonce: nothing was delivered for it, and nothing will be paid out. A spend that may be public stays bound to
+ * its request, or a stranger who reads the chain could use it for another.
+ */
 export async function releaseSpend(context: Recording, spend: AcceptedSpend, reason: string): Promise<void> {
-  const { record, facts, claim } = spend;
-  const release = record([{ type: 'spend_released', data: { ...facts, reason } }], [claim]);
+  const { record, facts, claim, requestClaim, isPublic } = spend;
+  const release = isPublic
+    ? record([releasedEvent(facts, reason)], [claim])
+    : record([{ type: 'spend_released', data: { ...facts, reason } }], [claim, requestClaim]);
   await recordWithin(context, spend, release);
   endUnused(context, spend);
+}
+
+/** The release of a spend that may be public. */
+export function releasedEvent(facts: SpendFacts, reason: string): LedgerEvent {
+  return { type: 'spend_released', data: { ...facts, reason, may_have_landed: true } };
 }
 
 /** The operator delivers nothing for this spend, so it risks nothing. */

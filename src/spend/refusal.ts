@@ -8,8 +8,10 @@ export type SpendRefusal =
   | { readonly kind: 'too_many_failures' }
   /** It pays for this very request, which is being answered. */
   | { readonly kind: 'in_progress' }
-  /** It has paid for this very request before. */
-  | { readonly kind: 'already_paid'; readonly chatId: string }
+  /** It has paid for this very request before. `chatId` only for a client that has shown that the request was its own. */
+  | { readonly kind: 'already_paid'; readonly chatId: string | undefined }
+  /** It may be public, and the client has not shown that the request which it is bound to is its own. */
+  | { readonly kind: 'bound' }
   | { readonly kind: 'chain_unavailable' }
   /** Landing it would cost more gas than the operator pays for its amount. */
   | { readonly kind: 'gas_too_expensive' }

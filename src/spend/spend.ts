@@ -14,11 +14,20 @@ export interface VerifiedSpend {
   readonly digest: Hex;
   /** How long at most its request waits for the first byte of an answer. The spend must stay valid beyond that. */
   readonly firstByteSecs: number;
+  /** The client's secret for this request. A spend is public once it lands; with a secret, its sender can still be told. */
+  readonly secret: string | undefined;
+  /** Its account has used the nonce on the chain: perhaps for this spend, which is public then. */
+  readonly isNonceUsed: boolean;
 }
 
 /** A spend that this process has accepted for one completion. */
 export interface AcceptedSpend extends VerifiedSpend {
+  /** The claim of its nonce. */
   readonly claim: Claim;
+  /** The claim that binds it to its request. */
+  readonly requestClaim: Claim;
+  /** It was given to a node of its chain: from then on anyone may know it and land it. */
+  isPublic: boolean;
   readonly facts: SpendFacts;
   readonly record: SpendRecorder;
 }
@@ -76,14 +85,18 @@ export function authFromData(data: EventData<'spend_accepted'>): SpendAuth {
   };
 }
 
-/** The uniqueness claim of a spend: one per account and nonce, however the authorization is spelled. */
-export function claimOf(settings: SpendConfig, { commitment, nonce }: SpendAuth, binding: Hex): Claim {
-  const { chainId, contract } = settings;
+/**
+ * The claims of a spend, however the authorization is spelled. `nonce`: one spend at a time per account and nonce. `request`:
+ * one request per spend; it outlives the other, and is freed only where the spend was not made public.
+ */
+export function claimsOf(
+  { chainId, contract }: SpendConfig,
+  { auth, digest }: Pick<VerifiedSpend, 'auth' | 'digest'>,
+  binding: Hex,
+): { readonly nonce: Claim; readonly request: Claim } {
+  const of = { owner: auth.commitment, scope: `${chainId}/${contract}`, binding };
   return {
-    kind: 'spend_auth',
-    owner: commitment,
-    scope: `${chainId}/${contract}`,
-    key: String(nonce),
-    binding,
+    nonce: { kind: 'spend_auth', key: String(auth.nonce), ...of },
+    request: { kind: 'spend_request', key: digest, ...of },
   };
 }

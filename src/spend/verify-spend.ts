@@ -20,6 +20,8 @@ export interface SpendRequest {
   readonly failedAuthPerMinute: number;
   /** How long at most the request waits for the first byte of an answer. */
   readonly firstByteSecs: number;
+  /** The header `X-Payment-Secret`. */
+  readonly secret: string | undefined;
 }
 
 /**
@@ -31,7 +33,7 @@ export async function verifySpend(
   request: SpendRequest,
 ): Promise<{ readonly kind: 'verified'; readonly spend: VerifiedSpend } | SpendRefusal> {
   const { settings, prepaid, pool, log } = context;
-  const { client, failedAuthPerMinute: perMinute, firstByteSecs } = request;
+  const { client, failedAuthPerMinute: perMinute, firstByteSecs, secret } = request;
   const auth = readSpendAuth(request.header);
   if ('refusal' in auth) return invalidSpend(auth.refusal);
   const refusal = checkTerms(context, auth, firstByteSecs);
@@ -56,9 +58,11 @@ export async function verifySpend(
       `The account holds another token; this gateway accepts ${settings.token}. Nothing was charged.`,
     );
   // an account that has used this nonce may have been debited for it already: acceptSpend checks that
-  if (auth.nonce >= nonce && balance < auth.amount) return invalidSpend('insufficient_balance');
+  const isNonceUsed = auth.nonce < nonce;
+  if (!isNonceUsed && balance < auth.amount) return invalidSpend('insufficient_balance');
   const digest = bytesToHex(spendAuthDigest(domain, auth));
-  return { kind: 'verified', spend: { auth, authHash: spendAuthHash(auth), digest, firstByteSecs } };
+  const authHash = spendAuthHash(auth);
+  return { kind: 'verified', spend: { auth, authHash, digest, firstByteSecs, secret, isNonceUsed } };
 }
 
 function checkTerms(

@@ -3,7 +3,14 @@ import { encodeEventData, type LedgerEvent } from '../domain/events/event.ts';
 
 /** A value that may be claimed once; `binding` distinguishes a holder that repeats its claim from another claimant. */
 export interface Claim {
-  readonly kind: 'payment' | 'quote' | 'caller_nonce' | 'payment_id' | 'transfer' | 'spend_auth';
+  readonly kind:
+    | 'payment'
+    | 'quote'
+    | 'caller_nonce'
+    | 'payment_id'
+    | 'transfer'
+    | 'spend_auth'
+    | 'spend_request';
   readonly owner: string;
   readonly scope: string;
   readonly key: string;

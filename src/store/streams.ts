@@ -144,8 +144,15 @@ export async function isNonceUsed(
   job: JobId,
   nonce: string,
 ): Promise<boolean> {
-  const { kind, owner, scope, key } = callerNonceClaim(caller, job, nonce, '');
-  const used = await queriesOn(pool)
+  return (await findClaim(pool, callerNonceClaim(caller, job, nonce, ''))) !== undefined;
+}
+
+/** The stream that holds a claim, whatever it is bound to; undefined where none does. */
+export async function findClaim(
+  pool: pg.Pool,
+  { kind, owner, scope, key }: Claim,
+): Promise<string | undefined> {
+  const holder = await queriesOn(pool)
     .selectFrom('tollbook.claim')
     .select('stream')
     .where('kind', '=', kind)
@@ -153,7 +160,7 @@ export async function isNonceUsed(
     .where('scope', '=', scope)
     .where('key', '=', key)
     .executeTakeFirst();
-  return used !== undefined;
+  return holder?.stream;
 }
 
 /** What some quotes offered, and when the last of them expires, in Unix seconds. */

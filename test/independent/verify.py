@@ -290,6 +290,7 @@ class Ledger:
         # caller nonces and payment ids: the payment that has each, and those that each payment was started with
         self.holders, self.credentials = {}, {}
         self.steps, self.credit, self.chats, self.spends, self.spend_of = {}, {}, {}, set(), {}
+        self.bound, self.signed_in, self.landed_spends = {}, {}, set()
         self.top_ups, self.generation, self.recovered, self.selling = {}, 1, set(), set()
 
     def next(self, raw):
@@ -350,10 +351,27 @@ class Ledger:
                 raise Wrong("this spend was claimed before")
             self.spends.add(spend)
             self.spend_of[stream] = spend
+            self.bind_spend(stream, data)
         if self.spend_of.get(stream) != spend:
             raise Wrong("it names a spend other than the accepted one")
+        if kind == "spend_authorized":
+            self.landed_spends.add(stream)
         if kind == "spend_released":
             self.spends.discard(spend)
+            signed, public = self.signed_in[stream], data.get("may_have_landed", False)
+            if stream in self.landed_spends and not public:
+                raise Wrong("it landed, so it stays bound to its request")
+            if not public and self.bound[signed][1] == stream:
+                del self.bound[signed]
+
+    def bind_spend(self, stream, data):
+        """A spend pays for no other request than its first, unless it was released before it could be public."""
+        names = ("network", "contract", "commitment", "service_id", "job_index", "amount", "operator", "nonce", "expiry")
+        signed = tuple(data[name] for name in names)
+        binding, _ = self.bound.setdefault(signed, (data["binding"], stream))
+        if binding != data["binding"]:
+            raise Wrong("this spend is bound to another request")
+        self.signed_in[stream] = signed
 
     def move_credit(self, stream, kind, account, micros):
         source, target = POSTINGS[kind]

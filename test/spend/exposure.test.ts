@@ -6,7 +6,7 @@ import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import type { ChatGateway } from '../support/chat-gateway.ts';
 import { operator } from '../support/spend.ts';
-import { ask, chat, codeOf, spendEventsOf, useSpendChain } from '../support/spend-gateway.ts';
+import { ask, chat, codeOf, secret, spendEventsOf, useSpendChain } from '../support/spend-gateway.ts';
 import { eventually } from '../support/wait.ts';
 
 const spends = useSpendChain();
@@ -105,10 +105,10 @@ test('an account with a spend that did not land is never again answered before l
 
   const second = await stallChain();
   const next = await account.sign({ nonce: 1n });
-  expect(await codeOf(await ask(gateway, next))).toBe('503 chain_unavailable');
+  expect(await codeOf(await ask(gateway, next, chat(), secret))).toBe('503 chain_unavailable');
   expect(gateway.model.calls).toHaveLength(1);
   await second.resume();
-  await eventually(async () => expect((await ask(gateway, next)).status).toBe(200));
+  await eventually(async () => expect((await ask(gateway, next, chat(), secret)).status).toBe(200));
   // a delivered answer without a payout is recorded after the expiry
   await gateway.database.moveClock(3_700);
   await eventually(async () =>
@@ -130,7 +130,7 @@ test('a spend without a delivered answer ends its exposure and is not paid out',
   await eventually(async () => expect(await openRows(gateway.database)).toEqual([]));
   // it has landed nevertheless, as later nonces depend on it
   const next = await account.sign({ nonce: 1n });
-  await eventually(async () => expect((await ask(gateway, next)).status).toBe(200));
+  await eventually(async () => expect((await ask(gateway, next, chat(), secret)).status).toBe(200));
   const claimed = (await spendEventsOf(gateway.database, auth)).filter(
     ({ type, data }) => type === 'spend_paid_out' && 'nonce' in data && data.nonce === '0',
   );

@@ -42,7 +42,14 @@ test('a spend that another gateway has released is not earned, however late the 
   const [slow, other] = [processOn(database), processOn(database)];
   const auth = await signSpend(settings, generatePrivateKey());
   const digest = `0x${'5e'.repeat(32)}` as const;
-  const verified = { auth, authHash: spendAuthHash(auth), digest, firstByteSecs: 0 };
+  const verified = {
+    auth,
+    authHash: spendAuthHash(auth),
+    digest,
+    firstByteSecs: 0,
+    secret: 'a secret of the payer',
+    isNonceUsed: false,
+  };
   const body = Buffer.from('{}');
   const cutOff = Promise.withResolvers<void>();
   const { append } = slow.lane;

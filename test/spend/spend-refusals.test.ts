@@ -17,6 +17,7 @@ import {
   type SpendAccount,
   useSpendChain,
   says,
+  secret,
 } from '../support/spend-gateway.ts';
 
 const spends = useSpendChain();
@@ -141,11 +142,11 @@ test('wrong signatures count against the client, whose further ones do not call 
 test('a spend whose landing costs too much gas for its amount is refused without a charge', async () => {
   const costly = await spends.gateway({ spend: { atoms_per_native_unit: `"${10n ** 18n}"` } });
   const auth = await (await spends.account()).sign();
-  const refused = await ask(costly, auth);
+  const refused = await ask(costly, auth, chat(), secret);
   expect(await codeOf(refused)).toBe('503 chain_unavailable');
   expect(costly.model.calls).toHaveLength(0);
   const gateway = await spends.gateway({ database: costly.database });
-  expect((await ask(gateway, auth)).status).toBe(200);
+  expect((await ask(gateway, auth, chat(), secret)).status).toBe(200);
 });
 
 test('a spend is refused without a charge while the chain cannot be reached', async () => {

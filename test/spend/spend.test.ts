@@ -13,6 +13,7 @@ import {
   codeOf,
   expectSpendEvents,
   says,
+  secret,
   spendEventsOf,
   useSpendChain,
 } from '../support/spend-gateway.ts';
@@ -59,23 +60,23 @@ test('the upstream is not called before the spend has landed, and a repeated req
   const auth = await (await spends.account()).sign();
   const stalled = await spends.stall();
   try {
-    expect(await codeOf(await ask(gateway, auth))).toBe('503 chain_unavailable');
+    expect(await codeOf(await ask(gateway, auth, chat(), secret))).toBe('503 chain_unavailable');
     expect(gateway.model.calls).toHaveLength(0);
     await expectSpendEvents(gateway, auth, ['spend_accepted', 'spend_released']);
   } finally {
     await stalled.resume();
   }
   await node().mine({ blocks: 1 });
-  expect((await ask(gateway, auth)).status).toBe(200);
+  expect((await ask(gateway, auth, chat(), secret)).status).toBe(200);
   expect(gateway.model.calls).toHaveLength(1);
 });
 
 test('a replayed spend buys nothing: the same request gets the earlier generation id, another body a nonce error', async () => {
   const gateway = await spends.gateway();
   const auth = await (await spends.account()).sign();
-  const first = await ask(gateway, auth);
+  const first = await ask(gateway, auth, chat(), secret);
   const id = first.headers.get('x-request-id') ?? 'none';
-  const again = await ask(gateway, auth);
+  const again = await ask(gateway, auth, chat(), secret);
   expect(again.headers.get('x-should-retry')).toBe('false');
   const { error } = (await again.json()) as { error: { code: string; message: string } };
   expect({ status: again.status, ...error }).toMatchObject({
@@ -84,10 +85,12 @@ test('a replayed spend buys nothing: the same request gets the earlier generatio
     message: expect.stringContaining(id),
   });
   expect(await codeOf(await ask(gateway, auth, chat('something else')))).toBe('400 nonce_replay');
+  // a stranger who guesses the body learns nothing
+  expect(await codeOf(await ask(gateway, auth))).toBe('400 nonce_replay');
   const upper = { ...auth, commitment: `0x${auth.commitment.slice(2).toUpperCase()}` as const };
   expect(await codeOf(await ask(gateway, upper, chat('something else')))).toBe('400 nonce_replay');
   await eventually(() => expectSpendEvents(gateway, auth, served));
-  expect(await codeOf(await ask(gateway, auth))).toBe('409 nonce_replay');
+  expect(await codeOf(await ask(gateway, auth, chat(), secret))).toBe('409 nonce_replay');
   expect(gateway.model.calls).toHaveLength(1);
 });
 
@@ -150,20 +153,51 @@ test('a nonce ahead of its account polls the chain with a back-off', async () =>
   expect(questions).toBeLessThan(15);
 });
 
-test('a spend whose request failed is not charged and pays for a later request', async () => {
+test('a landed spend whose request failed is not charged, and pays for that request alone, for its sender alone', async () => {
   const gateway = await spends.gateway();
   const account = await spends.account();
   const auth = await account.sign();
   const before = await spends.chain.balance(operator);
   gateway.model.failWith('status_503');
-  expect((await ask(gateway, auth)).status).toBe(502);
+  expect((await ask(gateway, auth, chat(), secret)).status).toBe(502);
   gateway.model.failWith(undefined);
   await expectSpendEvents(gateway, auth, ['spend_accepted', 'spend_authorized', 'spend_released']);
   await spends.withCredits(async (credits) => {
     expect(await credits.getSpendAuth(spendAuthHash(auth))).toMatchObject({ value: { claimed: false } });
   });
-  await eventually(async () => expect((await ask(gateway, auth, chat('another'))).status).toBe(200));
+  // what a stranger can make of the calldata: another request, or the same one guessed
+  expect(await codeOf(await ask(gateway, auth, chat('another')))).toBe('400 nonce_replay');
+  expect(await codeOf(await ask(gateway, auth, chat('another'), 'a-guessed-secret'))).toBe(
+    '400 nonce_replay',
+  );
+  expect(await codeOf(await ask(gateway, auth))).toBe('400 nonce_replay');
+  expect(await codeOf(await ask(gateway, auth, chat(), 'a-guessed-secret'))).toBe('400 nonce_replay');
+  expect(await codeOf(await ask(gateway, auth, chat('another'), secret))).toBe('400 nonce_replay');
+  await eventually(async () => expect((await ask(gateway, auth, chat(), secret)).status).toBe(200));
   await eventually(async () => expect(await spends.chain.balance(operator)).toBe(before + auth.amount));
+});
+
+test('a landed spend that was sent without a secret pays for nothing once its request failed', async () => {
+  const gateway = await spends.gateway();
+  const account = await spends.account();
+  const auth = await account.sign();
+  gateway.model.failWith('bad_request');
+  expect((await ask(gateway, auth)).status).toBe(400);
+  gateway.model.failWith(undefined);
+  const again = await ask(gateway, auth);
+  expect(again.headers.get('x-should-retry')).toBe('false');
+  expect(await codeOf(again)).toBe('409 nonce_replay');
+  expect(await codeOf(await ask(gateway, auth, chat(), secret))).toBe('400 nonce_replay');
+  expect((await ask(gateway, await account.sign({ nonce: 1n }))).status).toBe(200);
+});
+
+test('a spend that was not given to its chain pays for another request', async () => {
+  const gateway = await spends.gateway({ spend: { nonce_wait_ms: '200' } });
+  const account = await spends.account();
+  const ahead = await account.sign({ nonce: 1n });
+  expect(await codeOf(await ask(gateway, ahead))).toBe('402 authorization_failed');
+  expect((await ask(gateway, await account.sign())).status).toBe(200);
+  expect((await ask(gateway, ahead, chat('another'))).status).toBe(200);
 });
 
 test('a client that leaves while the model works pays, and cannot use the nonce again', async () => {
@@ -251,12 +285,26 @@ test('of two spends that exceed the balance together one is served', async () =>
   expect(gateway.model.calls).toHaveLength(1);
 });
 
-test('a spend that its payer has landed is served once', async () => {
+test('a spend that landed before it was sent to the gateway pays for nothing, since anyone may have read it', async () => {
+  const gateway = await spends.gateway();
+  const account = await spends.account();
+  const auth = await account.sign();
+  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  expect(await codeOf(await ask(gateway, auth, chat(), secret))).toBe('400 nonce_replay');
+  expect(gateway.model.calls).toHaveLength(0);
+  expect((await ask(gateway, await account.sign({ nonce: 1n }))).status).toBe(200);
+});
+
+test('a spend that a stranger lands while its request waits is served', async () => {
   const gateway = await spends.gateway();
   const auth = await (await spends.account()).sign();
-  await spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
-  expect((await ask(gateway, auth)).status).toBe(200);
-  expect(await codeOf(await ask(gateway, auth))).toBe('409 nonce_replay');
+  const stalled = await spends.stall();
+  const answer = ask(gateway, auth);
+  await eventually(() => expectSpendEvents(gateway, auth, ['spend_accepted']));
+  const landing = spends.withCredits((credits) => credits.authorizeSpend(auth, 10_000));
+  await stalled.resume();
+  expect((await answer).status).toBe(200);
+  await landing;
   await eventually(() => expectSpendEvents(gateway, auth, served));
 });
 
@@ -264,13 +312,13 @@ test('a nonce of a process without heartbeats can be used again, and that proces
   const gateway = await spends.gateway({ model: { slowMs: 3_000 } });
   const auth = await (await spends.account()).sign();
   const body = chat('fault:slow_first_byte');
-  const first = ask(gateway, auth, body);
+  const first = ask(gateway, auth, body, secret);
   await eventually(() => expect(gateway.model.calls).toHaveLength(1));
   const events = await spendEventsOf(gateway.database, auth);
   const [accepted] = events.flatMap((event) => (event.type === 'spend_accepted' ? event.data : []));
   const other = await spends.gateway({ database: gateway.database, model: { slowMs: 1 } });
   await forgetProcess(gateway.database, accepted?.process_id ?? '');
-  expect((await ask(other, auth, body)).status).toBe(200);
+  expect((await ask(other, auth, body, secret)).status).toBe(200);
   expect(await codeOf(await first)).toBe('503 overloaded');
   await eventually(() => expectSpendEvents(gateway, auth, [...released, ...served]));
 });

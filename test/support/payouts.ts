@@ -10,6 +10,7 @@ import { followPayout } from '../../src/spend/follow-payout.ts';
 import { payOutSpend } from '../../src/spend/pay-out-spend.ts';
 import { createOperatorBalance } from '../../src/spend/operator-balance.ts';
 import { createPayoutAlert } from '../../src/spend/payout-alert.ts';
+import { sha256 } from '../../src/domain/payments/payment.ts';
 import { acceptSpend } from '../../src/spend/accept-spend.ts';
 import type { SpendContext } from '../../src/spend/context.ts';
 import { createSpendQueue } from '../../src/spend/spend-queue.ts';
@@ -80,8 +81,8 @@ export type Payouts = Awaited<ReturnType<typeof setUpPayouts>>;
 
 /** A spend whose answer was delivered. */
 export async function earned({ spending }: Payouts, auth: SpendAuth, landed?: LandedSpend): Promise<void> {
-  const digest = `0x${'5e'.repeat(32)}` as const;
-  const verified = { auth, authHash: spendAuthHash(auth), digest, firstByteSecs: 0 };
+  const facts = { digest: sha256(auth.signature), firstByteSecs: 0, secret: undefined, isNonceUsed: false };
+  const verified = { auth, authHash: spendAuthHash(auth), ...facts };
   const result = await acceptSpend(spending, verified, randomUUID(), Buffer.from('{}'));
   if (result.kind !== 'accepted') throw new Error(`the spend was refused: ${result.kind}`);
   if (landed) recordAuthorized(spending, result.spend, landed);

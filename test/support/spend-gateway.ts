@@ -128,6 +128,9 @@ function spendTable(chain: TestChain, change: Readonly<Record<string, string>>):
   return `[spend]\n${lines.join('\n')}`;
 }
 
+/** A client's own, by which it can be told from strangers who know the spend. */
+export const secret = 'W4k9xQ-2fT7_bn6H';
+
 export const says = (content: string) => [{ role: 'user', content }] as const;
 
 /** A request for the model that costs; different words make another body. */
@@ -138,9 +141,18 @@ export const chat = (words = 'one two three', more: object = {}) => ({
   ...more,
 });
 
-/** Asks for a completion that a spend pays for. */
-export function ask(gateway: ChatGateway, auth: SpendAuth, body: unknown = chat()): Promise<Response> {
-  return gateway.post(body, { 'x-payment-signature': spendHeader(auth) });
+/** Asks for a completion that a spend pays for. `paymentSecret` binds the spend to the request for its sender alone. */
+export function ask(
+  gateway: ChatGateway,
+  auth: SpendAuth,
+  body: unknown = chat(),
+  paymentSecret?: string,
+): Promise<Response> {
+  const header = { 'x-payment-signature': spendHeader(auth) };
+  return gateway.post(
+    body,
+    paymentSecret === undefined ? header : { ...header, 'x-payment-secret': paymentSecret },
+  );
 }
 
 export async function codeOf(response: Response): Promise<string> {

@@ -32,7 +32,7 @@ export const spendEvents = {
       job_index: z.int().min(0).max(255),
       expiry: uint256,
       signature: z.string().regex(/^0x[0-9a-f]{130}$/),
-      /** Hash of what it pays for: its own digest, method, path and body. */
+      /** Hash of what it pays for: its own digest, method, path, body and the client's secret, if it sent one. */
       binding: hex32,
       process_id: z.uuid(),
     }),
@@ -67,9 +67,17 @@ export const spendEvents = {
     counters: 'none',
     followUps: ['pay_out'],
   },
-  /** Nothing was delivered for it, and it will not be paid out. */
+  /**
+   * Nothing was delivered for it, and it will not be paid out. Its nonce is free again; the spend itself is free for another
+   * request only where it was not given to its chain, since a transaction shows it to everyone.
+   */
   spend_released: {
-    schema: z.strictObject({ ...spend, reason }),
+    schema: z.strictObject({
+      ...spend,
+      reason,
+      /** The spend may be public: it pays for no request but its first one, for ever. */
+      may_have_landed: z.literal(true).optional(),
+    }),
     transition: { ...ofSpend, from: ['accepted'], to: 'released' },
     quoteState: 'none',
     uniqueness: 'releases',

@@ -169,6 +169,11 @@ export function recoverSpender(domain: SpendDomain, auth: SpendAuth): Address | 
   return signature && recoverSigner(spendAuthDigest(domain, auth), signature);
 }
 
+/** Whether a text can be a client's secret for the request that its spend pays for: one that is not guessed by chance. */
+export function isSpendSecret(text: string): boolean {
+  return /^[!-~]{16,128}$/.test(text);
+}
+
 /** What an operator takes. Amounts are the token's atoms. */
 export interface SpendTerms {
   readonly operator: Address;

@@ -10,6 +10,8 @@ export class EntityCheck {
   #capturedMicros = 0n;
   /** The spend in the stream's first event. */
   #spend = '';
+  /** The spend has landed. */
+  #isAuthorized = false;
 
   /** Applies the stream's next event. Returns the problem, or undefined where it is legal. */
   apply(event: LedgerEvent, stream: string): string | undefined {
@@ -43,6 +45,9 @@ export class EntityCheck {
     const name = spendOf(event);
     if (name === undefined) return undefined;
     if (event.type === 'spend_accepted') this.#spend = name;
+    if (event.type === 'spend_authorized') this.#isAuthorized = true;
+    if (event.type === 'spend_released' && this.#isAuthorized && !event.data.may_have_landed)
+      return 'it landed, so it stays bound to its request';
     return name === this.#spend ? undefined : 'it names a spend other than the accepted one';
   }
 }

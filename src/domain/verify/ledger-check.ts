@@ -17,6 +17,7 @@ import {
 } from '../payments/quote.ts';
 import { type Credential, CredentialCheck } from './credential-check.ts';
 import { spendOf, EntityCheck } from './entity-check.ts';
+import { SpendRequestCheck } from './spend-request-check.ts';
 import { nameOf, QuoteCheck } from './payment-check.ts';
 import { TopUpCheck } from './top-up-check.ts';
 
@@ -62,6 +63,7 @@ export class LedgerCheck {
   readonly #credentials = new CredentialCheck();
   readonly #transfers = new Map<string, string>();
   readonly #spends = new Set<string>();
+  readonly #spendRequests = new SpendRequestCheck();
   #logGeneration = 1;
 
   /** Events read so far. */
@@ -123,7 +125,7 @@ export class LedgerCheck {
     if (event.type === 'operator_sweep_recorded') return this.#claimTransfer(event.data, stream);
     return (
       this.#recover(event) ??
-      this.#claimSpend(event) ??
+      this.#claimSpend(event, stream) ??
       this.#topUps.apply(event, (digest) => this.#streams.get(digest)) ??
       this.#credit.apply(event)
     );
@@ -168,14 +170,17 @@ export class LedgerCheck {
       : `it says that ${kept} events were kept, but itself is event ${this.#seq}`;
   }
 
-  #claimSpend(event: LedgerEvent): string | undefined {
+  #claimSpend(event: LedgerEvent, stream: string): string | undefined {
     const spend = spendOf(event);
     if (spend === undefined) return undefined;
-    if (event.type === 'spend_released') this.#spends.delete(spend);
+    if (event.type === 'spend_released') {
+      this.#spends.delete(spend);
+      return this.#spendRequests.release(stream, event.data.may_have_landed === true);
+    }
     if (event.type !== 'spend_accepted') return undefined;
     if (this.#spends.has(spend)) return 'this spend was claimed before: one nonce pays once';
     this.#spends.add(spend);
-    return undefined;
+    return this.#spendRequests.accept(stream, event.data);
   }
 
   /** A job's options are the same in all its quotes until a price changes, so they are parsed and hashed once. */

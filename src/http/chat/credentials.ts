@@ -3,6 +3,7 @@ import { openAiError } from '../../domain/errors/openai-error.ts';
 import { refuse, type Refused } from '../../chat/answer.ts';
 import { type Caller, type Credentials, refuseKey, resolveCaller, spendingOf } from '../../chat/caller.ts';
 import type { ChatContext } from '../../chat/context.ts';
+import { isSpendSecret } from '../../domain/spend/spend-auth.ts';
 import { isOfOwnPages } from '../identity/own-origin.ts';
 import { addressOf } from '../server/request-values.ts';
 import { type ApiKey, findApiKeyById } from '../../store/api-keys.ts';
@@ -51,12 +52,23 @@ export async function accountOf(
 function readCredentials({ identity }: ChatContext, request: FastifyRequest): Credentials | Refused {
   const { raw, headers } = request;
   // `headers` has only the first Authorization, and joins other headers that occur twice
-  const { authorization = [], 'x-payment-signature': payment = [] } = raw.headersDistinct;
+  const {
+    authorization = [],
+    'x-payment-signature': payment = [],
+    'x-payment-secret': secret = [],
+  } = raw.headersDistinct;
   if (authorization.length > 1) return twice('Authorization');
   if (payment.length > 1) return twice('X-Payment-Signature');
+  if (secret.length > 1) return twice('X-Payment-Secret');
+  if (secret[0] !== undefined && !isSpendSecret(secret[0])) {
+    const message =
+      'X-Payment-Secret has 16 to 128 visible ASCII characters: use random ones. Nothing was charged.';
+    return refuse(openAiError('invalid_request', { message }));
+  }
   return {
     authorization: authorization[0],
     paymentSignature: payment[0],
+    paymentSecret: secret[0],
     cookie: headers.cookie,
     isOfOwnPages: identity !== undefined && isOfOwnPages(request, identity.publicUrl()),
     address: addressOf(request),

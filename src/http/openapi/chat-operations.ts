@@ -33,6 +33,12 @@ const spendHeader = {
     'A spend authorization instead of a key, if the gateway accepts them: JSON, or its bytes in hexadecimal, with `commitment`, ' +
     '`serviceId`, `jobIndex`, `amount`, `operator`, `nonce`, `expiry` and `signature` (EIP-712, `ShieldedCredits` version 1).',
 } as const;
+const secretHeader = {
+  name: 'X-Payment-Secret',
+  description:
+    'With a spend authorization: 16 to 128 random visible ASCII characters. A spend that was sent to its chain is public and pays ' +
+    'for the first request it was sent with alone; the same secret and body show that a repeated request comes from the same client.',
+} as const;
 const ofChat = { tag: 'Chat', refusals: [], headers: ['X-Request-Id'] } as const;
 
 export const chatOperation: Operation = {
@@ -50,10 +56,10 @@ For a model with a price the most that the completion can cost is held before th
 released afterwards. Limits count admitted requests; a refused request counts towards none of them.
 
 With a spend authorization its whole amount is paid on chain: the spend lands before the upstream is called. If nothing was
-delivered, the spend is not paid out, and the same authorization can be sent again.`,
+delivered, the spend is not paid out, and the same authorization can be sent again with the same body and \`X-Payment-Secret\`.`,
   security: 'optionalApiKey',
   body: { schema: chatRequest },
-  requestHeaders: [spendHeader],
+  requestHeaders: [spendHeader, secretHeader],
   headers: [
     'X-Request-Id',
     'X-RateLimit-Limit',

@@ -58,7 +58,7 @@ const facts = {
 };
 const spend = (type: string, data: object = {}, n = 1): StreamEvent =>
   streamEvent(`spend:${uuidOf(n)}`, type, { ...facts, chat_id: uuidOf(n), ...data });
-const accepted = (n = 1): StreamEvent =>
+const accepted = (n = 1, binding = 'binding'): StreamEvent =>
   spend(
     'spend_accepted',
     {
@@ -66,12 +66,13 @@ const accepted = (n = 1): StreamEvent =>
       job_index: 0,
       expiry: '1800000000',
       signature: `0x${'a1'.repeat(65)}`,
-      binding: hex32Of('binding'),
+      binding: hex32Of(binding),
       process_id: uuidOf(99),
     },
     n,
   );
 const released = spend('spend_released', { reason: 'process_lost' });
+const bound = spend('spend_released', { reason: 'upstream_busy', may_have_landed: true });
 const earned = spend('spend_earned');
 
 const key = (type: string, data: object = {}): StreamEvent =>
@@ -99,7 +100,8 @@ test.each<[string, StreamEvent[]]>([
     'a spend that landed after its answer',
     [accepted(), earned, spend('spend_authorized'), spend('spend_paid_out')],
   ],
-  ['a released spend whose nonce is used again', [accepted(), released, accepted(2)]],
+  ['a released spend that pays for another request', [accepted(), released, accepted(2, 'another')]],
+  ['a spend that landed and pays for its request later', [accepted(), bound, accepted(2)]],
   ['a key, a user and a session', [created, key('key_revoked'), user, started, ended]],
   ['a key whose revocation is recorded before its creation', [key('key_revoked'), created]],
 ])('the ledger check accepts %s', (_, events) => {
@@ -140,6 +142,21 @@ test.each<[string, StreamEvent[], RegExp]>([
     /-1 micros available/,
   ],
   ['two spends with the same nonce', [accepted(), accepted(2)], /one nonce pays once/],
+  [
+    'a landed spend that pays for another request',
+    [accepted(), bound, accepted(2, 'another')],
+    /bound to another/,
+  ],
+  [
+    'a spend that is freed by the release of another completion of its request',
+    [accepted(), bound, accepted(2), spend('spend_released', { reason: 'x' }, 2), accepted(3, 'another')],
+    /bound to another/,
+  ],
+  [
+    'a landed spend that is released from its request',
+    [accepted(), spend('spend_authorized'), released],
+    /it stays bound to its request/,
+  ],
   ['a released spend that is earned', [accepted(), released, earned], /is released, which cannot/],
   [
     'a payout of a spend that was not earned',
