@@ -47,7 +47,16 @@ async function measureStories(ledger: Ledger, jobs: number): Promise<string> {
 async function verify(file: string, checkpoints: readonly string[]): Promise<string> {
   const given = checkpoints.flatMap((name) => ['--checkpoint', name]);
   const program = path.join(import.meta.dirname, '../src/cli/tollbook.ts');
-  const args = ['-v', process.execPath, program, 'verify', file, ...given, '--pubkey', signer.verifierKey];
+  const args = [
+    '-v',
+    process.execPath,
+    program,
+    'verify',
+    file,
+    ...given,
+    '--pubkey',
+    signer.verifierKeys[0],
+  ];
   const start = performance.now();
   const { out, err } = await new Promise<{ out: string; err: string }>((resolve) =>
     execFile('/usr/bin/time', args, (_, stdout, stderr) => resolve({ out: stdout, err: stderr })),

@@ -134,7 +134,8 @@ create table tollbook.call_result (
 );
 create index call_result_age on tollbook.call_result using brin (created_at);
 
--- Keys that every gateway of this database shares and that never enter the ledger.
+-- Keys that every gateway of this database shares and that never enter the ledger: of list cursors, and of receipt tokens where the
+-- configuration names no key.
 create table tollbook.secret (
   name text primary key,
   value bytea not null

@@ -19,10 +19,11 @@ async function* composeChatFeatures(
   const { composeChat } = await import('./chat.ts');
   if (!settings) return yield await composeChat(parts, undefined);
   const { composeIdentity, createIdentity } = await import('./identity.ts');
-  const identity = createIdentity(parts, settings);
+  let inForce = settings;
+  const identity = createIdentity(parts, () => inForce);
   const chat = await composeChat(parts, identity);
   yield chat;
-  yield composeIdentity(identity, chat.current);
+  yield composeIdentity(identity, (next) => (inForce = next), chat.current);
 }
 
 /**

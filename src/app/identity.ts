@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { IdentityConfig, ChatConfig } from '../config/config.ts';
 import { createPromiseTracker } from '../runtime/promise-tracker.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
@@ -21,11 +22,13 @@ const piece = 100;
 /** User accounts for model chat: sign-in, sessions, API keys. */
 export function createIdentity(
   { ledger, logger, publicUrl, mailer, settings: chat }: FeatureParts & { readonly settings: ChatConfig },
-  settings: IdentityConfig,
+  current: () => IdentityConfig,
 ): Identity {
-  const { mailDir } = settings;
+  const { mailDir } = current();
   return {
-    settings,
+    get settings() {
+      return current();
+    },
     pool: ledger.pool,
     lane: ledger.lane,
     publicUrl,
@@ -39,13 +42,26 @@ export function createIdentity(
 }
 
 /** Routes and workers of user accounts. */
-export function composeIdentity(identity: Identity, current: () => ChatContext): RunningFeature {
+export function composeIdentity(
+  identity: Identity,
+  putInForce: (settings: IdentityConfig) => void,
+  current: () => ChatContext,
+): RunningFeature {
   const { log } = identity;
   const auth = createAuthLoader(identity, createAuth);
   const loops: Loop[] = [];
   return {
     async register(app) {
       await app.register(identityRoutes(identity, auth, current));
+    },
+    prepareReload({ identity: next = identity.settings }) {
+      const isNew = !isDeepStrictEqual(next.secrets, identity.settings.secrets);
+      return {
+        putInForce() {
+          putInForce(next);
+          if (isNew) auth.forget();
+        },
+      };
     },
     startWorkers() {
       // reads the providers' metadata before the first user signs in

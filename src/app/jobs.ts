@@ -1,7 +1,7 @@
-import { createSecretKey } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import type { RunnerConfig, JobsConfig } from '../config/config.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
+import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 import { startAlerts } from './alerts.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { createBudget } from '../jobs/budget.ts';
@@ -13,6 +13,7 @@ import { createRefusalTally } from '../jobs/refusal-tally.ts';
 import { createLostPayments } from '../jobs/lost-payments.ts';
 import { createOffers, refreshOffers } from '../jobs/offers.ts';
 import { createQuoteRate } from '../jobs/quote-rate.ts';
+import { receiptKeysOf } from '../jobs/receipt.ts';
 import { notReadyYet, presentReadiness } from '../jobs/readiness.ts';
 import { leaseRoutes } from '../http/jobs/leases.ts';
 import { operatorRoutes } from '../http/jobs/operator.ts';
@@ -35,6 +36,7 @@ import { startReadinessChecker } from '../workers/readiness-checker.ts';
 import { startRefusalCounter } from '../workers/refusal-counter.ts';
 import { startRelay } from '../workers/relay.ts';
 import { startResolver } from '../workers/resolver.ts';
+import { logSecondSecret } from '../runtime/second-secret.ts';
 import { createPromiseTracker } from '../runtime/promise-tracker.ts';
 
 interface Parts extends FeatureParts {
@@ -58,7 +60,11 @@ function createReleases(relays: readonly Loop[]): Releases {
 }
 
 /** The context of the use cases, from one configuration. */
-async function createContext(parts: Parts, releases: Releases): Promise<JobsContext> {
+async function createContext(
+  parts: Parts,
+  releases: Releases,
+  { tokens, storedKey }: { readonly tokens: () => RotatingSecret | undefined; readonly storedKey: Buffer },
+): Promise<JobsContext> {
   const { config, settings, ledger, publicUrl } = parts;
   const { parityCacheSecs: cacheSecs } = settings;
   return {
@@ -70,7 +76,7 @@ async function createContext(parts: Parts, releases: Releases): Promise<JobsCont
     earlierPrices: earlierPricesOf(await readRecentOffers(ledger.pool, settings.quoteTtlSecs)),
     publicUrl,
     lookup: createPaymentLookup(ledger.pool),
-    facilitator: openFacilitator(parts),
+    facilitator: openFacilitator(parts, tokens),
     offers: createOffers(parts.logger),
     chains: openChains(settings, new Map()),
     permissions: createPermissionChecker({ timeoutMs: 3_000, maxConcurrent: 64, cacheSecs }),
@@ -79,7 +85,7 @@ async function createContext(parts: Parts, releases: Releases): Promise<JobsCont
     budget: createBudget(config.limits.requestsPerMinute),
     quoteRate: createQuoteRate(config.limits.quotesPerSecond),
     refusalTally: createRefusalTally(),
-    receiptKey: createSecretKey(await readReceiptKey(ledger.db)),
+    receiptKeys: receiptKeysOf(settings.receiptKeys, storedKey),
     settling: new Map(),
     flows: createPromiseTracker(),
     stopping: parts.isStopping,
@@ -91,7 +97,9 @@ async function createContext(parts: Parts, releases: Releases): Promise<JobsCont
 export async function composeJobs(parts: Parts): Promise<RunningFeature> {
   const { config, databaseUrl, otherChecks } = parts;
   const relays: Loop[] = [];
-  let context = await createContext(parts, createReleases(relays));
+  let tokens = parts.settings.facilitatorTokens;
+  const storedKey = await readReceiptKey(parts.ledger.db);
+  let context = await createContext(parts, createReleases(relays), { tokens: () => tokens, storedKey });
   await checkOffers(context);
   let readiness = notReadyYet;
   const current = (): JobsContext => context;
@@ -102,7 +110,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
   return {
     async register(app) {
       await app.register(paidJobRoutes(current, parts.bodies));
-      await app.register(leaseRoutes(context));
+      await app.register(leaseRoutes(current));
       await app.register(priceRoutes(current));
       await app.register(receiptRoutes(current));
       await app.register(operatorRoutes(current));
@@ -110,7 +118,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       await app.register(statusRoutes(context, ready));
     },
     startWorkers() {
-      relays.push(...config.runners.filter(isPushed).map((runner) => startRelay(context, runner)));
+      relays.push(...config.runners.filter(isPushed).map((runner) => startRelay(context, runner, current)));
       loops.push(monitor(), startCleaner(context), startDueTimes(context), startRefusalCounter(context));
       loops.push(...relays);
       loops.push(startResolver(current), startConfirmer(current), ...startAlerts(context, config));
@@ -122,6 +130,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
         config: next,
         settings,
         catalog: createCatalog(settings, next.topUps),
+        receiptKeys: receiptKeysOf(settings.receiptKeys, storedKey),
         chains: openChains(settings, context.chains),
       };
       return {
@@ -138,6 +147,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
             old.quoteTtlSecs,
           );
           context = { ...renewed, earlierPrices };
+          tokens = settings.facilitatorTokens;
           for (const [, chain] of replaced) void chain.close();
         },
       };
@@ -155,12 +165,16 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
   };
 }
 
-function openFacilitator({ settings, facilitatorAuth, logger }: Parts): Facilitator {
+function openFacilitator(
+  { settings, facilitatorAuth, logger }: Parts,
+  tokens: () => RotatingSecret | undefined,
+): Facilitator {
   return createFacilitator({
     url: settings.facilitatorUrl,
     verifyTimeoutMs: settings.facilitatorVerifyTimeoutMs,
     settleTimeoutMs: settings.facilitatorSettleTimeoutMs,
-    ...(settings.facilitatorToken !== undefined && { bearer: settings.facilitatorToken }),
+    bearers: tokens,
+    onSecondBearer: () => logSecondSecret(logger, 'second_facilitator_token'),
     ...(facilitatorAuth && { authorize: facilitatorAuth }),
     onCircuit: (change) => {
       if (change.state === 'closed') logger.info('the facilitator answers again: payments are accepted');

@@ -3,20 +3,41 @@ import { createKnownHead } from '../log/known-head.ts';
 import { openLogReader } from '../log/log-reader.ts';
 import type { LogConfig } from '../config/config.ts';
 import { noteSigner, type NoteSigner } from '../domain/log/checkpoint.ts';
+import type { Hex } from '../domain/values/primitives.ts';
+import { mapSecrets } from '../domain/values/rotating-secret.ts';
 import { logRoutes } from '../http/log/log.ts';
+import { isReceiptToken, receiptKeysOf } from '../jobs/receipt.ts';
 import type { Anchor } from '../peers/anchors/anchor.ts';
 import { createAnchor } from '../peers/anchors/create-anchor.ts';
+import { readReceiptKey } from '../store/secrets.ts';
 import { startAnchorer } from '../workers/anchorer.ts';
 import type { Loop } from '../workers/loop.ts';
 import { startHistoryChecker } from '../workers/history-checker.ts';
 import { startSealer } from '../workers/sealer.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 
-type Parts = Pick<FeatureParts, 'ledger' | 'logger'>;
+type Parts = Pick<FeatureParts, 'config' | 'ledger' | 'logger'>;
 
-/** The key that signs the checkpoints of a log, under the name of its first generation. */
-export function signerOf({ origin, seedHex }: LogConfig): NoteSigner {
-  return noteSigner(origin, Buffer.from(seedHex, 'hex'));
+/** The keys that sign the checkpoints of a log, under the name of its first generation. */
+export function signerOf({ origin, seeds }: LogConfig): NoteSigner {
+  return noteSigner(
+    origin,
+    mapSecrets(seeds, (seedHex) => Buffer.from(seedHex, 'hex')),
+  );
+}
+
+/** The signer that is in force whenever it is used: a reload replaces the keys. */
+function signerInForce(current: () => NoteSigner): NoteSigner {
+  return {
+    get name() {
+      return current().name;
+    },
+    get verifierKeys() {
+      return current().verifierKeys;
+    },
+    sign: (text) => current().sign(text),
+    renamed: (name) => current().renamed(name),
+  };
 }
 
 /**
@@ -28,7 +49,10 @@ export async function composeLog(parts: Parts, settings: LogConfig): Promise<Run
   const { pool, lane } = ledger;
   const known = createKnownHead();
   const loops: Loop[] = [];
-  const signer = signerOf(settings);
+  let keys = signerOf(settings);
+  const signer = signerInForce(() => keys);
+  const storedKey = await readReceiptKey(ledger.db);
+  let receiptKeys = receiptKeysOf(parts.config.jobs?.receiptKeys, storedKey);
   const anchors = settings.anchors.map(createAnchor);
   try {
     await refuseForgotten(parts, signer, anchors);
@@ -37,9 +61,21 @@ export async function composeLog(parts: Parts, settings: LogConfig): Promise<Run
     throw error;
   }
 
+  const opensReceipt = (digest: Hex, token: string): boolean =>
+    isReceiptToken(receiptKeys, digest, token, log);
+
   return {
     async register(app) {
-      await app.register(logRoutes(ledger, openLogReader(pool, signer.name)));
+      await app.register(logRoutes(ledger, openLogReader(pool, signer.name), opensReceipt));
+    },
+    prepareReload({ jobs, log: next = settings }) {
+      const renewed = signerOf(next);
+      return {
+        putInForce() {
+          keys = renewed;
+          receiptKeys = receiptKeysOf(jobs?.receiptKeys, storedKey);
+        },
+      };
     },
     startWorkers() {
       const anchorer = startAnchorer({ pool, lane, log }, signer, anchors, known);

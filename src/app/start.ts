@@ -160,7 +160,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   let stopped: Promise<void> | undefined;
   return {
     url: listeningUrl(app.server.address(), config),
-    reload: (next) => reloadFeatures(lane, config, features, next),
+    reload: (next) => reloadFeatures(lane, config, [...features, ...recorders], next),
     refuseReload: (mistakes) => recordRefusedReload(lane, mistakes),
     stop: () => (stopped ??= shutDown()),
   };

@@ -1,7 +1,8 @@
+import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import type { RootTable } from './root.ts';
-import { readSecret } from './secrets.ts';
+import { readRotatingSecret } from './secrets.ts';
 import { facilitatorMarginSecs } from '../domain/payments/facilitator-margin.ts';
 
 /** A payment must outlive the settlement by this much, or the facilitator refuses it. */
@@ -10,8 +11,8 @@ const settleMarginMs = facilitatorMarginSecs * 1_000;
 /** What the `facilitator_*` keys need beyond their own schemas. */
 export interface FacilitatorAccess {
   readonly facilitatorUrl: string;
-  /** The bearer token itself. */
-  readonly facilitatorToken: string | undefined;
+  /** The bearer tokens. */
+  readonly facilitatorTokens: RotatingSecret | undefined;
 }
 
 /** Checks the `facilitator_*` keys and reads the token; undefined if the address is missing. */
@@ -22,9 +23,9 @@ export async function readFacilitator(
 ): Promise<FacilitatorAccess | undefined> {
   if (isRequired && !root.names('facilitator_url')) reading.report.mistake(['facilitator_url'], 'is missing');
   checkTimeouts(root, reading.report);
-  const facilitatorToken = await readSecret(root, 'facilitator_token', { minChars: 1 }, reading);
+  const facilitatorTokens = await readRotatingSecret(root, 'facilitator_token', { minChars: 1 }, reading);
   const { facilitatorUrl } = root.values;
-  return facilitatorUrl === undefined ? undefined : { facilitatorUrl, facilitatorToken };
+  return facilitatorUrl === undefined ? undefined : { facilitatorUrl, facilitatorTokens };
 }
 
 function checkTimeouts({ values, names }: RootTable, report: Report): void {

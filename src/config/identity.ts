@@ -1,8 +1,9 @@
+import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 import { z } from 'zod';
 import { besideConfig } from './files.ts';
 import type { Reading } from './reading.ts';
 import type { RootTable } from './root.ts';
-import { readSecret, secretKeys } from './secrets.ts';
+import { readRotatingSecret, readSecret, rotatingKeys, secretKeys } from './secrets.ts';
 import { type ConfigOf, readTable, readTables } from './table.ts';
 import { isLoopback, rpcUrl, secureBaseUrl, urlOfBind } from './urls.ts';
 import { filePath, matching, oneOf, plainName, wholeNumber } from './values.ts';
@@ -11,7 +12,7 @@ const minSecretChars = 32;
 const maxChainId = Number.MAX_SAFE_INTEGER;
 
 export const identityShape = {
-  ...secretKeys('secret'),
+  ...rotatingKeys('secret'),
   session_days: wholeNumber(1, 365).default(7),
   /** The domain and URI of the messages that wallets sign; by default the public URL's host, and the public URL. */
   siwe_domain: matching(
@@ -45,8 +46,8 @@ type IdentityKeys = ConfigOf<typeof identityShape>;
 
 /** How users sign in, and how long their sessions last. */
 export interface IdentityConfig extends Omit<IdentityKeys, 'mailer' | 'mailDir' | 'providers'> {
-  /** Signs cookies and links. */
-  readonly secret: string;
+  /** Sign cookies and links. */
+  readonly secrets: RotatingSecret;
   /** Where mails are written; undefined where none are, and so no user has a password. */
   readonly mailDir: string | undefined;
   /** Unique names. */
@@ -79,14 +80,14 @@ export async function readIdentity(
   if (!root.names('identity')) return undefined;
   const table = readTable(identityShape, root.values.identity, ['identity'], reading.report);
   const missing = 'is missing: a secret signs the sessions';
-  const secret = await readSecret(table, 'secret', { minChars: minSecretChars, missing }, reading);
+  const secrets = await readRotatingSecret(table, 'secret', { minChars: minSecretChars, missing }, reading);
   const providers = await readProviders(table.values.providers, reading);
   checkPublicUrl(root, isOn, reading);
-  if (!isOn || table.whole === undefined || secret === undefined) return undefined;
+  if (!isOn || table.whole === undefined || secrets === undefined) return undefined;
   const { mailer, mailDir, ...rest } = table.whole;
   return {
     ...rest,
-    secret,
+    secrets,
     mailDir: mailer === undefined ? undefined : besideConfig(reading.file, mailDir),
     providers,
   };

@@ -1,3 +1,4 @@
+import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 import { tokenAmount } from '../domain/values/amount.ts';
 import { type InvocationMode, jobKey } from '../domain/payments/job.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
@@ -10,12 +11,17 @@ import { readPrices } from './prices.ts';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import { jobsShape, type RootTable } from './root.ts';
+import { readRotatingSecret } from './secrets.ts';
 import { type ConfigOf, pick } from './table.ts';
 import { readTokens } from './tokens.ts';
+
+const minKeyChars = 32;
 
 type JobsKeys = Omit<ConfigOf<typeof jobsShape>, keyof FacilitatorAccess>;
 
 export interface JobsConfig extends JobsKeys, FacilitatorAccess {
+  /** Make the receipt tokens; undefined where the database's own key does. */
+  readonly receiptKeys: RotatingSecret | undefined;
   /** At least one; never two of one (network, asset). */
   readonly acceptedTokens: readonly AcceptedToken[];
   /** By `jobKey()`. A job without one follows `defaultInvocationMode`. */
@@ -44,6 +50,7 @@ export interface JobsTables {
 export async function readJobs(root: RootTable, isOn: boolean, reading: Reading): Promise<JobsTables> {
   const { report } = reading;
   const facilitator = await readFacilitator(root, isOn, reading);
+  const receiptKeys = await readRotatingSecret(root, 'receipt_key', { minChars: minKeyChars }, reading);
   const tokens = readTokens(root, isOn, report);
   const policies = await readPolicies(root.values.jobPolicies, reading);
   const rpcUrls = readNetworks(root.values.networks, report);
@@ -59,12 +66,17 @@ export async function readJobs(root: RootTable, isOn: boolean, reading: Reading)
     whole: undefined,
   };
   // warnings about a file that cannot be used would hide its mistakes
-  if (!isOn || reading.findings.mistakes.length > 0 || root.whole === undefined || facilitator === undefined)
-    return tables;
+  if (!isOn || reading.findings.mistakes.length > 0 || !root.whole || !facilitator) return tables;
   warnOfPrices(policies, prices, report);
+  if (!receiptKeys)
+    report.warning(
+      ['receipt_key_env'],
+      'is missing: receipt tokens are made with a key that is in the database, so a copy of the database opens every receipt',
+    );
   const whole: JobsConfig = {
     ...pick(jobsShape, root.whole),
     ...facilitator,
+    receiptKeys,
     acceptedTokens: tokens,
     jobPolicies: frozenMap(policies.map((policy) => [jobKey(policy), policy])),
     jobPrices: frozenMap(prices),

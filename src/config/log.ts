@@ -1,9 +1,11 @@
+import { mapSecrets, type RotatingSecret } from '../domain/values/rotating-secret.ts';
 import { originPattern, parseSeed } from '../domain/log/checkpoint.ts';
 import { type Address, type Caip2, chainIdOf, type Hex } from '../domain/values/primitives.ts';
 import { besideConfig } from './files.ts';
 import { readPrivateKey } from './private-key.ts';
+import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
-import { readSecret, secretKeys } from './secrets.ts';
+import { readRotatingSecret, readSecret, rotatingKeys, secretKeys } from './secrets.ts';
 import { type ConfigOf, readTable, readTables, type Table } from './table.ts';
 import { rpcUrl, secureBaseUrl as endpointUrl, webhookUrl } from './urls.ts';
 import { address, filePath, matching, network, oneOf, wholeNumber } from './values.ts';
@@ -12,9 +14,9 @@ import { z } from 'zod';
 const minSeedChars = 43;
 const minSecretChars = 16;
 
-const logShape = {
+export const logShape = {
   origin: matching(originPattern, 'must name the log: visible ASCII without "+", such as "jobs.example/log"'),
-  ...secretKeys('key'),
+  ...rotatingKeys('key'),
   seal_every_ms: wholeNumber(10, 3_600_000).default(1_000),
   seal_every_events: wholeNumber(1, 100_000).default(10_000),
   anchors: z.unknown(),
@@ -51,8 +53,8 @@ type AnchorTable = Table<typeof anchorShape>;
 
 /** The tamper-evident log over the ledger. */
 export interface LogConfig extends Omit<ConfigOf<typeof logShape>, 'anchors'> {
-  /** The Ed25519 seed. */
-  readonly seedHex: string;
+  /** The Ed25519 seeds in hex. Both sign, so that those who know one of the keys can verify. */
+  readonly seeds: RotatingSecret;
   readonly anchors: readonly AnchorConfig[];
 }
 
@@ -99,12 +101,24 @@ export async function readLog(raw: unknown, reading: Reading): Promise<LogConfig
   if (raw === undefined) return undefined;
   const table = readTable(logShape, raw, ['log'], reading.report);
   const missing = 'is missing: name it, or key_file; `tollbook log key` makes one';
-  const text = await readSecret(table, 'key', { minChars: minSeedChars, missing }, reading);
-  const seed = text === undefined ? undefined : parseSeed(text);
-  if (text !== undefined && !seed)
-    reading.report.mistake(table.at, 'its key is not an Ed25519 seed: 32 bytes in hex or base64');
+  const texts = await readRotatingSecret(table, 'key', { minChars: minSeedChars, missing }, reading);
+  const seeds = readSeeds(texts, table.at, reading);
   const anchors = await readAnchors(table.values.anchors, reading);
-  return table.whole && seed && { ...table.whole, seedHex: seed.toString('hex'), anchors };
+  return table.whole && seeds && { ...table.whole, seeds, anchors };
+}
+
+function readSeeds(
+  texts: RotatingSecret | undefined,
+  at: Path,
+  { report }: Reading,
+): RotatingSecret | undefined {
+  if (!texts) return undefined;
+  const seeds = mapSecrets(texts, (text) => parseSeed(text)?.toString('hex'));
+  const [inUse, ...accepted] = seeds.filter((seed) => seed !== undefined);
+  if (inUse !== undefined && accepted.length === texts.length - 1) return [inUse, ...accepted];
+  const which = seeds[0] === undefined ? 'key' : 'second key';
+  report.mistake(at, `its ${which} is not an Ed25519 seed: 32 bytes in hex or base64`);
+  return undefined;
 }
 
 async function readAnchors(raw: unknown, reading: Reading): Promise<AnchorConfig[]> {

@@ -1,12 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { alertsShape } from './alerts.ts';
 import { chatShape } from './chat.ts';
-import type { Config } from './config.ts';
+import type { Config, RunnerConfig } from './config.ts';
 import { deliveryShape } from './delivery.ts';
 import { identityShape } from './identity.ts';
 import { limitsShape } from './limits.ts';
+import { logShape } from './log.ts';
 import { formatPath, type Path } from './mistakes.ts';
 import { gatewayShape, jobsShape, jobsTables, tables } from './root.ts';
+import { runnerShape } from './runners.ts';
 import { spendShape } from './spend.ts';
 import { camelCase, isReloadable, type Shape } from './table.ts';
 
@@ -18,6 +20,7 @@ const shapes: Readonly<Record<string, Shape>> = {
   chat: chatShape,
   spend: spendShape,
   identity: identityShape,
+  log: logShape,
 };
 const jobsKeys = { ...jobsShape, ...jobsTables };
 const otherKeys = { ...gatewayShape, ...tables };
@@ -38,13 +41,23 @@ export function reloadConfig(started: Config, next: Config): ReloadedConfig {
     if (started[feature] && !next[feature])
       throw new Error(`switching off the feature ${feature} requires a restart: nothing was changed`);
   const { jobs, chat } = started;
+  const { identity, log } = started;
   const config: Config = {
     ...started,
     jobs: jobs && next.jobs && mergeTable(jobsKeys, jobs, next.jobs),
     chat: chat && next.chat && mergeTable(chatShape, chat, next.chat),
+    identity: identity && next.identity ? mergeTable(identityShape, identity, next.identity) : identity,
+    log: log && next.log ? mergeTable(logShape, log, next.log) : log,
+    runners: started.runners.map((runner) => withTokensOf(next.runners, runner)),
   };
   const jobsChanges = jobs && next.jobs ? changedKeys(jobsKeys, jobs, next.jobs, []) : [];
-  return { config, requireRestart: [...changedKeys(otherKeys, started, next, []), ...jobsChanges] };
+  return { config, requireRestart: [...changedKeys(otherKeys, config, next, []), ...jobsChanges] };
+}
+
+/** A runner of the start with the tokens that it has in the new configuration. */
+function withTokensOf(runners: readonly RunnerConfig[], started: RunnerConfig): RunnerConfig {
+  const next = runners.find(({ name }) => name === started.name);
+  return next ? mergeTable(runnerShape, started, next) : started;
 }
 
 function mergeTable<T extends object>(shape: Shape, started: T, next: T): T {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { invocationModes } from '../domain/payments/job.ts';
 import { identifierModes } from '../domain/payments/payment-identifier.ts';
-import { secretKeys } from './secrets.ts';
+import { rotatingKeys } from './secrets.ts';
 import { reloadable, type Table } from './table.ts';
 import { baseUrl, bindAddress, proxyRange, secureBaseUrl } from './urls.ts';
 import { filePath, flag, markupBps, oneOf, rate, wholeNumber } from './values.ts';
@@ -41,7 +41,9 @@ export const jobsShape = {
   facilitator_verify: flag.default(true),
   facilitator_verify_timeout_ms: wholeNumber(1, 120_000).default(10_000),
   facilitator_settle_timeout_ms: wholeNumber(1, 600_000).default(60_000),
-  ...secretKeys('facilitator_token'),
+  ...rotatingKeys('facilitator_token'),
+  /** Makes the receipt tokens. The database does not hold it, so that a copy of the database opens no receipt. */
+  ...rotatingKeys('receipt_key'),
 
   /** The rate of tokens that have none of their own. */
   rate_per_native_unit: reloadable(rate.optional()),

@@ -1,14 +1,15 @@
+import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 import { z } from 'zod';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
-import { readSecret, secretKeys } from './secrets.ts';
+import { readRotatingSecret, rotatingKeys } from './secrets.ts';
 import { type ConfigOf, readTables, type Table } from './table.ts';
 import { isPlainOverNetwork, pushUrl } from './urls.ts';
 import { oneOf, plainName, serviceId } from './values.ts';
 
 const minTokenChars = 16;
 
-const runnerShape = {
+export const runnerShape = {
   name: plainName.optional(),
   services: z
     .array(serviceId, 'must be an array of service ids')
@@ -17,7 +18,7 @@ const runnerShape = {
   mode: oneOf(['push', 'lease']),
   /** Where calls are pushed to; always there for `push`, never for `lease`. */
   url: pushUrl.optional(),
-  ...secretKeys('token'),
+  ...rotatingKeys('token'),
 } as const;
 
 type RunnerTable = Table<typeof runnerShape>;
@@ -25,8 +26,8 @@ type RunnerTable = Table<typeof runnerShape>;
 export interface RunnerConfig extends ConfigOf<typeof runnerShape> {
   /** Unique. */
   readonly name: string;
-  /** The bearer token itself. */
-  readonly token: string;
+  /** The bearer tokens. */
+  readonly tokens: RotatingSecret;
 }
 
 /** Reads `[[runners]]` and their tokens. Returns the whole ones; what is wrong with the others is reported. */
@@ -41,8 +42,8 @@ export async function readRunners(raw: unknown, reading: Reading): Promise<Runne
     if (earlier === undefined) names.set(name, index);
     else reading.report.mistake([...table.at, 'name'], `"${name}" is the name of runners[${earlier}] too`);
     const missing = 'is missing: name it, or token_file';
-    const token = await readSecret(table, 'token', { minChars: minTokenChars, missing }, reading);
-    if (table.whole !== undefined && token !== undefined) runners.push({ ...table.whole, name, token });
+    const tokens = await readRotatingSecret(table, 'token', { minChars: minTokenChars, missing }, reading);
+    if (table.whole !== undefined && tokens !== undefined) runners.push({ ...table.whole, name, tokens });
   }
   checkTokens(runners, reading.report);
   return runners;
@@ -51,15 +52,17 @@ export async function readRunners(raw: unknown, reading: Reading): Promise<Runne
 /** The lease API recognises a runner by its token alone. */
 function checkTokens(runners: readonly RunnerConfig[], report: Report): void {
   const owners = new Map<string, string>();
-  for (const { name, mode, token } of runners) {
+  for (const { name, mode, tokens } of runners) {
     if (mode !== 'lease') continue;
-    const owner = owners.get(token);
-    if (owner === undefined) owners.set(token, name);
-    else
-      report.mistake(
-        ['runners'],
-        `${owner} and ${name} lease with the same token: the gateway could not tell them apart`,
-      );
+    for (const token of tokens) {
+      const owner = owners.get(token) ?? name;
+      owners.set(token, owner);
+      if (owner !== name)
+        report.mistake(
+          ['runners'],
+          `${owner} and ${name} lease with the same token: the gateway could not tell them apart`,
+        );
+    }
   }
 }
 

@@ -1,8 +1,9 @@
 import type { z } from 'zod';
+import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 import { besideConfig, reasonOf } from './files.ts';
 import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
-import { camelCase, type Shape, type Table } from './table.ts';
+import { camelCase, reloadable, type Shape, type Table } from './table.ts';
 import { filePath, variableName } from './values.ts';
 
 type SecretKeys<N extends string> = Readonly<
@@ -25,6 +26,36 @@ export function secretKeys<const N extends string>(name: N): SecretKeys<N> {
   const keys = { [`${name}_env`]: variableName.optional(), [`${name}_file`]: filePath.optional() };
   // computed keys lose their literal types
   return keys as SecretKeys<N>;
+}
+
+/** The keys of a secret that can be replaced: its own, and those of the second one, `second_NAME_…`. A reload reads them again. */
+export function rotatingKeys<const N extends string>(name: N): SecretKeys<N> & SecretKeys<`second_${N}`> {
+  const keys = Object.entries<z.ZodType>({ ...secretKeys(name), ...secretKeys(`second_${name}`) });
+  const marked = keys.map(([key, schema]) => [key, reloadable(schema)]);
+  // computed keys lose their literal types
+  return Object.fromEntries(marked) as SecretKeys<N> & SecretKeys<`second_${N}`>;
+}
+
+/** Reads a secret and the second one beside it. Undefined when none is named, or after a report. */
+export async function readRotatingSecret<S extends Shape>(
+  table: Table<S>,
+  name: SecretName<S>,
+  rules: SecretRules,
+  reading: Reading,
+): Promise<RotatingSecret | undefined> {
+  // a shape that has a rotating secret has the names of both
+  const secondName = `second_${name}` as SecretName<S>;
+  const inUse = await readSecret(table, name, rules, reading);
+  const second = await readSecret(table, secondName, { minChars: rules.minChars }, reading);
+  const keys = [`${secondName}_env`, `${secondName}_file`];
+  const named = keys.find((key) => table.names(key));
+  if (named === undefined) return inUse === undefined ? undefined : [inUse];
+  const at = [...table.at, named];
+  if (!table.names(`${name}_env`) && !table.names(`${name}_file`))
+    reading.report.mistake(at, `would be ignored: there is no ${name}_env or ${name}_file`);
+  if (inUse === undefined || second === undefined) return undefined;
+  if (second === inUse) reading.report.mistake(at, `names the same secret as ${name}: nothing would change`);
+  return [inUse, second];
 }
 
 /**

@@ -7,6 +7,8 @@ import type { Identity } from './context.ts';
 export interface AuthLoader {
   /** @param needsProviders whether the request cannot be served without the identity providers */
   load(needsProviders: boolean): Promise<Auth>;
+  /** The next load sets better-auth up again, with the settings in force. */
+  forget(): void;
 }
 
 const setUpTimeoutMs = 5_000;
@@ -22,6 +24,8 @@ export function createAuthLoader(
 ): AuthLoader {
   const { providers } = identity.settings;
   let current: Promise<Auth> | undefined;
+  /** What was begun before is not kept. */
+  let forgotten = 0;
   let missing = 0;
   let builtAtMs = 0;
 
@@ -40,15 +44,20 @@ export function createAuthLoader(
   };
 
   return {
+    forget() {
+      current = undefined;
+      forgotten += 1;
+    },
     async load(needsProviders) {
       const isDue = needsProviders && missing > 0 && performance.now() - builtAtMs > retryMs;
       if (current && !isDue) return current;
+      const begunAt = forgotten;
       const building = build();
       // requests that need no provider continue with the current one
       current ??= building;
       try {
         await building;
-        current = building;
+        if (begunAt === forgotten) current = building;
       } catch (error) {
         if (current === building) current = undefined;
         throw error;

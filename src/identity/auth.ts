@@ -77,7 +77,7 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
     baseURL: publicUrl(),
     basePath: '/api/auth',
     // given as a list, no environment variable overrides it
-    secrets: [{ version: 1, value: settings.secret }],
+    secrets: [{ version: 1, value: settings.secrets[0] }],
     trustedOrigins: [publicUrl()],
     telemetry: { enabled: false },
     rateLimit: { enabled: false },

@@ -1,4 +1,4 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { SignInMethod } from '../domain/events/identity-events.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import {
@@ -11,6 +11,7 @@ import {
 } from '../store/identity.ts';
 import { openCreditAccount } from '../credit/credit.ts';
 import type { Identity } from './context.ts';
+import { verifiedText } from './signed-values.ts';
 
 /** The user of a valid session. */
 export interface SessionUser {
@@ -31,27 +32,6 @@ export function isHttps(publicUrl: string): boolean {
 /** The database stores only this hash of a session's token, so that reading it gives no session. */
 export function sessionTokenHash(token: string): string {
   return createHash('sha256').update(token).digest('base64url');
-}
-
-/** A cookie's value as better-auth writes it: the text, a dot, and its HMAC-SHA-256 in base64. */
-export function signedValue(secret: string, text: string): string {
-  return encodeURIComponent(`${text}.${createHmac('sha256', secret).update(text).digest('base64')}`);
-}
-
-/** The token in the value of a session cookie; undefined when the signature is not this gateway's. */
-export function sessionTokenIn(secret: string, value: string): string | undefined {
-  const text = /^([A-Za-z0-9_-]{1,128})(?:\.|%2E)/i.exec(value)?.[1] ?? '';
-  const given = Buffer.from(decoded(value));
-  const expected = Buffer.from(decoded(signedValue(secret, text)));
-  return given.length === expected.length && timingSafeEqual(given, expected) ? text : undefined;
-}
-
-function decoded(value: string): string {
-  try {
-    return decodeURIComponent(value);
-  } catch {
-    return '';
-  }
 }
 
 /** The cookies in a `Cookie` header; the first of each name. */
@@ -93,7 +73,7 @@ export async function resolveSession(
 ): Promise<SessionResult> {
   const value = cookieOf(cookies, sessionCookieName(identity.publicUrl()));
   if (value === undefined || value === '') return { kind: 'none' };
-  const token = sessionTokenIn(identity.settings.secret, value);
+  const token = verifiedText(identity, value);
   if (token === undefined) return { kind: 'invalid' };
   const session = await findSession(identity.pool, sessionTokenHash(token));
   if (!session) return { kind: 'invalid' };

@@ -1,6 +1,7 @@
 import { createHash, createHmac, randomUUID, timingSafeEqual } from 'node:crypto';
 import { clientOf } from '../domain/values/client-address.ts';
 import type { SignInMethod } from '../domain/events/identity-events.ts';
+import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 import { type Allowance, countAttempt } from '../store/identity.ts';
 import type { Identity } from './context.ts';
 
@@ -96,11 +97,18 @@ export function deviceMark(secret: string, email: string, device: string = rando
 }
 
 /** The id of a device; undefined when its cookie was not issued for this account. */
-export function knownDevice(secret: string, email: string, mark: string | undefined): string | undefined {
+export function knownDevice(
+  secrets: RotatingSecret,
+  email: string,
+  mark: string | undefined,
+): string | undefined {
   const [, id = '', proof = ''] = /^([0-9a-f-]{36})\.([A-Za-z0-9_-]{43})$/.exec(mark ?? '') ?? [];
-  const expected = Buffer.from(deviceProof(secret, email, id));
   const given = Buffer.from(proof);
-  return given.length === expected.length && timingSafeEqual(given, expected) ? id : undefined;
+  const isOurs = secrets.some((secret) => {
+    const expected = Buffer.from(deviceProof(secret, email, id));
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  });
+  return isOurs ? id : undefined;
 }
 
 function deviceProof(secret: string, email: string, id: string): string {

@@ -1,4 +1,3 @@
-import type { KeyObject } from 'node:crypto';
 import type { Config, JobsConfig } from '../config/config.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
 import type { Chain } from '../peers/chain/chain.ts';
@@ -16,6 +15,7 @@ import type { Catalog } from './catalog.ts';
 import type { EarlierPrices } from './earlier-prices.ts';
 import type { LostPayments } from './lost-payments.ts';
 import type { Offers } from './offers.ts';
+import type { ReceiptKeys } from './receipt.ts';
 import type { QuoteRate } from './quote-rate.ts';
 import type { RefusalTally } from './refusal-tally.ts';
 
@@ -47,8 +47,8 @@ export interface JobsContext {
   readonly quoteRate: QuoteRate;
   /** Counts the refusals that are not recorded one by one. */
   readonly refusalTally: RefusalTally;
-  /** Makes the receipt tokens. */
-  readonly receiptKey: KeyObject;
+  /** Make and open the receipt tokens. */
+  readonly receiptKeys: ReceiptKeys;
   /** Payments that this process is settling now, by stream: a repeated request waits for the same outcome. */
   readonly settling: Map<string, Promise<unknown>>;
   /** Requests in the paid flow, whether or not their clients are still connected: a shutdown waits for them. */

@@ -75,7 +75,7 @@ function push(
 ): Promise<PushAnswer> {
   const metadata = callMetadata(call);
   const id = idempotencyKey(call);
-  const signature = signCall({ secret: runner.token, id, timestampSecs: nowSecs(context), body, metadata });
+  const signature = signCall({ secret: runner.tokens, id, timestampSecs: nowSecs(context), body, metadata });
   const contentType = call.contentType ? { contentType: call.contentType } : {};
   return peer.push({ headers: { ...metadata, ...signature }, body, ...contentType });
 }

@@ -67,7 +67,7 @@ function accepted(
     callId,
     payment: paymentSummary(paymentToData(payment), transaction),
     x402Version: payment.x402Version,
-    receiptToken: receiptToken(context.receiptKey, digest),
+    receiptToken: receiptToken(context.receiptKeys, digest),
     replayed: false,
   };
 }

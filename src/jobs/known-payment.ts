@@ -123,7 +123,7 @@ export function acceptedAnswer(
     callId: known.call.callId,
     payment: paymentSummary(known.payment, known.settled.transaction),
     x402Version: known.recovered?.redelivery?.x402_version ?? known.payment.x402_version,
-    receiptToken: how.showsQuote ? receiptToken(context.receiptKey, digest) : undefined,
+    receiptToken: how.showsQuote ? receiptToken(context.receiptKeys, digest) : undefined,
     replayed: how.replayed,
   };
 }

@@ -1,21 +1,38 @@
-import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { paymentSummary } from '../domain/payments/payment.ts';
+import type { OperatorLog } from '../domain/values/operator-log.ts';
 import type { Hex } from '../domain/values/primitives.ts';
+import { mapSecrets, type RotatingSecret } from '../domain/values/rotating-secret.ts';
 import type { CallState } from '../domain/payments/payment-progress.ts';
 import { foldQuote, isPaid, jobOf, paidPayment, receiptState } from '../domain/payments/quote-state.ts';
+import { logSecondSecret } from '../runtime/second-secret.ts';
 import { readResult } from '../store/calls.ts';
 import { readStream } from '../store/streams.ts';
 import type { JobsContext } from './context.ts';
 
+/** The keys of receipt tokens; a request takes those in force once. */
+export type ReceiptKeys = RotatingSecret<KeyObject>;
+
+/** @param stored the database's key, for a configuration that names none */
+export function receiptKeysOf(configured: RotatingSecret | undefined, stored: Buffer): ReceiptKeys {
+  if (!configured) return [createSecretKey(stored)];
+  return mapSecrets(configured, (key) => createSecretKey(key, 'utf8'));
+}
+
 /** Proves that its bearer paid: a MAC over the digest, so that nothing is stored and nothing can be guessed. */
-export function receiptToken(key: KeyObject, digest: Hex): string {
+export function receiptToken([key]: ReceiptKeys, digest: Hex): string {
   return createHmac('sha256', key).update(digest).digest('base64url');
 }
 
-export function isReceiptToken(key: KeyObject, digest: Hex, token: string): boolean {
-  const expected = Buffer.from(receiptToken(key, digest));
+/** Whether one of the keys made this token. */
+export function isReceiptToken(keys: ReceiptKeys, digest: Hex, token: string, log: OperatorLog): boolean {
   const given = Buffer.from(token);
-  return expected.length === given.length && timingSafeEqual(expected, given);
+  const index = keys.findIndex((key) => {
+    const expected = Buffer.from(receiptToken([key], digest));
+    return expected.length === given.length && timingSafeEqual(expected, given);
+  });
+  if (index > 0) logSecondSecret(log, 'second_receipt_key');
+  return index >= 0;
 }
 
 /** A quote's receipt; `withResult` adds the runner's result. Undefined for an unknown digest. */

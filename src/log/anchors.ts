@@ -3,9 +3,9 @@ import {
   type NoteSigner,
   type NoteVerifier,
   openCheckpoint,
-  parseVerifierKey,
   readCheckpoint,
   type TreeHead,
+  verifierOf,
 } from '../domain/log/checkpoint.ts';
 import { signerIn } from '../domain/log/log-generation.ts';
 import type { Anchor, AnchorReading } from '../peers/anchors/anchor.ts';
@@ -59,7 +59,7 @@ export async function publishNewestHead(
   const forgotten = await known?.learn(pool, tree);
   if (forgotten) return { kind: 'inconsistent', halt: haltOf(forgotten, ownMemory) };
   const reading = await readAnchor(anchor, origin);
-  const newest = openReading(reading, parseVerifierKey(signer.verifierKey));
+  const newest = openReading(reading, verifierOf(signer));
   if (newest.kind === 'unreadable') {
     const failed = await retryLater(pool, anchor, tree, newest.cause);
     return reading.kind === 'failed' ? failed : { ...failed, kind: 'unverifiable' };
@@ -102,7 +102,7 @@ export async function findInconsistency(
 ): Promise<LedgerHalt | undefined> {
   const forgotten = await known.check(pool);
   if (forgotten) return haltOf(forgotten, ownMemory);
-  const verifier = parseVerifierKey((await currentSigner(pool, first)).verifierKey);
+  const verifier = verifierOf(await currentSigner(pool, first));
   for (const anchor of anchors) {
     const reading = await readNewest(anchor, verifier);
     const difference = reading.kind === 'head' ? await findDifference(pool, reading.head) : undefined;
@@ -217,7 +217,7 @@ export async function checkAnchors(
 ): Promise<UnreadableAnchor[]> {
   const { generation } = await readLogGeneration(pool);
   const unreadable: UnreadableAnchor[] = [];
-  const verifierIn = (number: number): NoteVerifier => parseVerifierKey(signerIn(first, number).verifierKey);
+  const verifierIn = (number: number): NoteVerifier => verifierOf(signerIn(first, number));
   for (const compared of await compareAnchors(pool, verifierIn(generation), anchors)) {
     const { anchor } = compared;
     if (compared.kind === 'unreadable') unreadable.push({ anchor: anchor.name, cause: compared.cause });

@@ -1,6 +1,9 @@
 import type { LedgerDatabase } from './database.ts';
 
-/** The key that receipt tokens are made with: the same for every gateway of this database, and never in the ledger. */
+/**
+ * The key of list cursors, and of receipt tokens where the configuration names none: the same for every gateway of this database,
+ * and never in the ledger.
+ */
 export async function readReceiptKey(db: LedgerDatabase): Promise<Buffer> {
   const { value } = await db
     .selectFrom('tollbook.secret')

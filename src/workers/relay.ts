@@ -11,14 +11,22 @@ import { createPromiseTracker } from '../runtime/promise-tracker.ts';
 const pollMs = 1_000;
 
 /** Leases due calls and pushes them to one runner, with the configured concurrency. */
-export function startRelay(context: JobsContext, runner: RunnerConfig & { readonly url: string }): Loop {
+export function startRelay(
+  context: JobsContext,
+  runner: RunnerConfig & { readonly url: string },
+  current: () => JobsContext,
+): Loop {
   const { timeoutMs, maxResultBytes, leaseSecs, concurrencyPerRunner } = context.config.delivery;
   const peer = createPushRunner({ url: runner.url, timeoutMs, maxResultBytes });
   const running = createPromiseTracker();
 
+  /** A reload may have changed the tokens. */
+  const inForce = (): RunnerConfig =>
+    current().config.runners.find(({ name }) => name === runner.name) ?? runner;
+
   const deliver = async (call: Parameters<typeof deliverCall>[3]): Promise<void> => {
     try {
-      const kind = await deliverCall(context, runner, peer, call);
+      const kind = await deliverCall(context, inForce(), peer, call);
       if (kind === 'unavailable') await pauseRunner(context, runner);
     } catch (error) {
       // the call is due again when its lease expires

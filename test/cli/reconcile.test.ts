@@ -49,7 +49,7 @@ test('a period without breaks is clean, its report is stored once, and is the sa
   expect(readFileSync(json, 'utf8')).toBe(text);
 
   const exported = await exportSealed(database);
-  const proof = ['--checkpoint', exported.checkpoint, '--pubkey', testSigner.verifierKey];
+  const proof = ['--checkpoint', exported.checkpoint, '--pubkey', testSigner.verifierKeys[0]];
   const alone = ['--input', exported.file, ...proof, '--rpc', `${network}=${chain.rpcUrl}`];
   const fromExport = await run([...period, ...alone, '--json', '-'], {});
   expect(fromExport).toMatchObject({ code: 0, stdout: `${text}\n` });
@@ -110,7 +110,7 @@ test('a transfer without an event is a break, and so is an amount that was edite
   const at = lines.findIndex((line) => line.includes('"type":"payment_settled"'));
   const edited = lines.with(at, lines[at]!.replace(/"amount":"(\d+)"/, '"amount":"1$1"'));
   writeFileSync(file, edited.join('\n'));
-  const proof = ['--checkpoint', checkpoint, '--pubkey', testSigner.verifierKey];
+  const proof = ['--checkpoint', checkpoint, '--pubkey', testSigner.verifierKeys[0]];
   const args = ['--input', file, ...proof, '--rpc', `${network}=${chain.rpcUrl}`, '--json', json];
   const copy = await run(['--from', from, '--to', to, ...args], {});
   expect(copy.code).toBe(1);

@@ -7,7 +7,7 @@ import { testSigner } from '../support/log.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
 
 const period = ['--from', '2026-01', '--to', '2026-02'];
-const key = ['--pubkey', testSigner.verifierKey];
+const key = ['--pubkey', testSigner.verifierKeys[0]];
 const digest = `0x${'a'.repeat(64)}`;
 
 test.each([

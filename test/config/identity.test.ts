@@ -15,7 +15,7 @@ test('[identity] switches user accounts on', async () => {
   const { config } = await parse(withPeople(`${secret}mailer = "folder"`), {}, variables);
   expect(config.identity).toEqual({
     secretEnv: 'SECRET',
-    secret: variables.SECRET,
+    secrets: [variables.SECRET],
     sessionDays: 7,
     siweDomain: undefined,
     siweUri: undefined,
@@ -33,7 +33,7 @@ test('[identity] switches user accounts on', async () => {
 test('a secret of [identity] may be in a file relative to the configuration', async () => {
   const files = { 'conf/secret': `${variables.SECRET}\n` };
   const { config } = await parse(withPeople('secret_file = "secret"'), files);
-  expect(config.identity?.secret).toBe(variables.SECRET);
+  expect(config.identity?.secrets).toEqual([variables.SECRET]);
 });
 
 const presetTable = (preset: string): string =>

@@ -199,7 +199,7 @@ describe('prices', () => {
     });
     await expect(failure).rejects.toThrow(
       'The configuration has 3 mistakes:\n' +
-        '  conf/gateway.toml:17  limits.max_body_bytes: must be a whole number from 1 to 67108864\n' +
+        '  conf/gateway.toml:18  limits.max_body_bytes: must be a whole number from 1 to 67108864\n' +
         '  conf/prices.toml:3  1.0: must be wei as a string of digits, such as "1000000000000000"\n' +
         '  conf/prices.toml:4  1.x: is not a job index',
     );
@@ -287,16 +287,16 @@ describe('the facilitator', () => {
       facilitatorVerify: false,
       facilitatorVerifyTimeoutMs: 1,
       facilitatorSettleTimeoutMs: 2,
-      facilitatorToken: 'secret',
+      facilitatorTokens: ['secret'],
     });
     const byFile = await parseX402(minimal('facilitator_token_file = "/run/token"'), {
       '/run/token': 'from-file\n',
     });
-    expect(byFile.facilitatorToken).toBe('from-file');
+    expect(byFile.facilitatorTokens).toEqual(['from-file']);
   });
 
   it('has no token when none is named', async () => {
-    expect((await parseX402(minimal())).facilitatorToken).toBeUndefined();
+    expect((await parseX402(minimal())).facilitatorTokens).toBeUndefined();
   });
 
   it('reports a missing or empty token', async () => {

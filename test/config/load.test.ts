@@ -41,6 +41,9 @@ invocation_mode = "public_paid"
       source: 'public',
     });
     expect(warnings).toEqual([
+      expect.stringContaining(
+        'receipt_key_env: is missing: receipt tokens are made with a key that is in the database',
+      ),
       expect.stringContaining('none for eip155:8453, so the public RPC'),
       expect.stringContaining('clients get the address http://127.0.0.1:8402'),
       expect.stringContaining('none serves service 1'),

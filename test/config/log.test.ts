@@ -16,7 +16,7 @@ test('the signing key of [log] is read as hex or base64, from the environment or
   const base64 = Buffer.from(seedHex, 'hex').toString('base64');
   const expected = {
     origin: 'jobs.example/log',
-    seedHex,
+    seeds: [seedHex],
     sealEveryMs: 1_000,
     sealEveryEvents: 10_000,
     anchors: [],

@@ -79,12 +79,50 @@ key_file = "key"
   expect(config.chat).toMatchObject({ currency: 'USD', keyPerMinute: 3 });
 });
 
-test('a secret whose file has changed is reported by its key, and the old secret stays in use', async () => {
+test('a secret whose file has changed is in force after a reload, with the second one beside it', async () => {
   const top = 'facilitator_token_file = "token"';
-  const started = await read(top, '', { 'conf/token': 'first' });
-  const { config, requireRestart } = reloadConfig(started, await read(top, '', { 'conf/token': 'second' }));
-  expect(requireRestart).toEqual(['facilitator_token_file']);
-  expect(config.jobs?.facilitatorToken).toBe('first');
+  const tables = `[identity]
+secret_file = "session"
+[log]
+origin = "jobs.example/log"
+key_file = "log"
+`;
+  const files = {
+    'conf/token': 'first',
+    'conf/session': 'a-session-secret-of-32-characters',
+    'conf/log': '07'.repeat(32),
+    'conf/next': '08'.repeat(32),
+  };
+  const started = await read(top, tables, files);
+  const rotated = tables
+    .replace('secret_file = "session"', 'secret_file = "session"\nsecond_secret_file = "next"')
+    .replace('key_file = "log"', 'key_file = "next"\nsecond_key_file = "log"');
+  const next = await read(`${top}\nsecond_facilitator_token_file = "next"`, rotated, {
+    ...files,
+    'conf/token': 'second',
+  });
+  const withTokens = {
+    ...next,
+    runners: next.runners.map((one) => ({
+      ...one,
+      tokens: ['a-new-token-of-length', ...one.tokens] as const,
+    })),
+  };
+  const { config, requireRestart } = reloadConfig(started, withTokens);
+  expect(requireRestart).toEqual([]);
+  expect(config.jobs?.facilitatorTokens).toEqual(['second', files['conf/next']]);
+  expect(config.identity?.secrets).toEqual([files['conf/session'], files['conf/next']]);
+  expect(config.log?.seeds).toEqual([files['conf/next'], files['conf/log']]);
+  expect(config.runners[0]?.tokens).toEqual(['a-new-token-of-length', env.RUNNER_TOKEN]);
+});
+
+test('a secret that no reload can change is reported by its key, and the old secret stays in use', async () => {
+  const tables = '[alerts]\nwebhook = "https://alerts.example"\nsecret_file = "secret"';
+  const started = await read('', tables, { 'conf/secret': 'the-first-secret-of-alerts' });
+  const next = await read('', tables, { 'conf/secret': 'the-second-secret-of-alerts' });
+  const { config, requireRestart } = reloadConfig(started, next);
+  expect(requireRestart).toEqual(['alerts.secret_file']);
+  expect(config.alerts.secret).toBe('the-first-secret-of-alerts');
 });
 
 test('a feature that is switched on requires a restart', async () => {

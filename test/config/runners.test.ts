@@ -11,14 +11,20 @@ describe('runners', () => {
       '[[runners]]\nname = "b"\nservices = [2, 1]\nmode = "push"\nurl = "https://b.example/x"\ntoken_file = "t"';
     const { config } = await parse(bare(`${runner}${second}`), { 'conf/t': 'a-token-from-a-file\n' });
     expect(config.runners).toEqual([
-      { name: 'runner-1', services: [1], mode: 'lease', tokenEnv: 'RUNNER_TOKEN', token: env.RUNNER_TOKEN },
+      {
+        name: 'runner-1',
+        services: [1],
+        mode: 'lease',
+        tokenEnv: 'RUNNER_TOKEN',
+        tokens: [env.RUNNER_TOKEN],
+      },
       {
         name: 'b',
         services: [2, 1],
         mode: 'push',
         url: 'https://b.example/x',
         tokenFile: 't',
-        token: 'a-token-from-a-file',
+        tokens: ['a-token-from-a-file'],
       },
     ]);
   });

@@ -6,6 +6,8 @@ import { ConfigError } from '../../src/config/mistakes.ts';
 type Files = Readonly<Record<string, string>>;
 
 export const env = { RUNNER_TOKEN: 'a-runner-token-of-length', FACILITATOR_TOKEN: 'secret' };
+/** The one secret that every gateway with paid jobs has. */
+export const receiptEnv = { RECEIPT_KEY: 'a-receipt-key-of-thirty-two-chars' };
 
 export const token = `[[accepted_tokens]]
 network = "eip155:8453"
@@ -33,7 +35,7 @@ export function minimal(extra = ''): string {
   return `bind_address = "127.0.0.1:8402"
 facilitator_url = "https://facilitator.example/x402/"
 rate_per_native_unit = "3200.00"
-${extra}
+${extra}${extra === '' ? '' : '\n'}receipt_key_env = "RECEIPT_KEY"
 ${token}`;
 }
 
@@ -45,7 +47,7 @@ export function bare(lines: string): string {
 export async function parse(text: string, files: Files = {}, variables: Files = env): Promise<LoadedConfig> {
   return parseConfig(text, {
     file: 'conf/gateway.toml',
-    env: variables,
+    env: { ...receiptEnv, ...variables },
     readFile: (path) => {
       const found = files[path];
       if (found !== undefined) return Promise.resolve(found);

@@ -68,5 +68,9 @@ every_ms = 1_000
       });
     }),
   );
-  return { gateways, anchors, verifierKey: noteSigner(origin, Buffer.from(seedHex, 'hex')).verifierKey };
+  return {
+    gateways,
+    anchors,
+    verifierKey: noteSigner(origin, [Buffer.from(seedHex, 'hex')]).verifierKeys[0],
+  };
 }

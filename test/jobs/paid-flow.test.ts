@@ -6,7 +6,16 @@ import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { startEchoRunner } from '../../src/devnet/runner.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
-import { payTo, runnerSecret, startTestGateway } from '../support/gateway.ts';
+import {
+  type Answer,
+  payTo,
+  runnerSecret,
+  startTestGateway,
+  testConfig,
+  type TestGateway,
+  type TestGatewayOptions,
+} from '../support/gateway.ts';
+import { logLines } from '../support/log-lines.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { header, offerOf, payer, payFor, quoteAndSign, signOffer } from '../support/payer.ts';
 
@@ -316,6 +325,40 @@ test('after a restart stats and receipts are the same', async () => {
   expect((await restarted.get('/x402/stats')).json).toEqual(stats.json);
   expect((await restarted.get(receiptPath, auth)).json).toEqual(receipt.json);
   expect(receipt.json.result.body_base64).toBeDefined();
+});
+
+async function opens(gateway: TestGateway, answer: Answer): Promise<number> {
+  const authorization = `Bearer ${answer.json.receipt_token}`;
+  return (await gateway.get(answer.headers.get('location') ?? '', { authorization })).status;
+}
+
+test('receipt tokens stay valid while the receipt key is replaced in a fleet, in three steps, and end with the old key', async () => {
+  const database = await createDatabase();
+  const files = { old: 'the-receipt-key-before-the-change', new: 'the-receipt-key-after-the-change-' };
+  const keys = (inUse: string, second?: string): Partial<TestGatewayOptions> => ({
+    files,
+    top: `receipt_key_file = "${inUse}"${second === undefined ? '' : `\nsecond_receipt_key_file = "${second}"`}`,
+  });
+  const steps = [keys('old'), keys('old', 'new'), keys('new', 'old'), keys('new')];
+  const log = logLines();
+  const options = { database, chain, logger: log.logger };
+  const fleet = await Promise.all([0, 1].map(() => startTestGateway({ ...options, ...steps[0] })));
+  const [ahead, behind] = fleet as [TestGateway, TestGateway];
+  const paid = [await payFor(ahead, job)];
+  for (const step of steps.slice(1, 3)) {
+    // one gateway after the other: between them the fleet is mixed
+    expect(await ahead.reload(await testConfig({ ...options, ...step }))).toEqual([]);
+    paid.push(await payFor(ahead, job), await payFor(behind, job));
+    for (const answer of paid)
+      expect([await opens(ahead, answer), await opens(behind, answer)]).toEqual([200, 200]);
+    expect(await behind.reload(await testConfig({ ...options, ...step }))).toEqual([]);
+  }
+  await ahead.reload(await testConfig({ ...options, ...steps[3] }));
+  expect(await opens(behind, await payFor(ahead, job))).toBe(200);
+  expect(await opens(ahead, paid[0]!)).toBe(401);
+  // at most one line a minute, from both
+  expect(log.lines.filter(({ secret }) => secret === 'second_receipt_key')).toHaveLength(1);
+  expect(JSON.stringify(log.lines)).not.toContain('the-receipt-key');
 });
 
 test('a receipt shows its result only with its token', async () => {

@@ -87,7 +87,7 @@ test('after a recovery the log has another name, whose first head covers the rec
   await sealNext(database.pool, testSigner, small);
   const second = testSigner.renamed(`${origin}/2`);
   const head = (await readHead(database.pool, second.name))!;
-  expect(openCheckpoint(head.note, parseVerifierKey(second.verifierKey))).toEqual({
+  expect(openCheckpoint(head.note, parseVerifierKey(second.verifierKeys[0]))).toEqual({
     origin: second.name,
     size: 44,
     root: await rootOfEvents(database, 44),
@@ -168,7 +168,7 @@ test('a log under a new name starts with a head of all events, and the old log e
   const database = await createDatabase();
   await appendRefusals(database, 4);
   await sealAll(database);
-  const second = noteSigner('jobs.example/log/2', Buffer.alloc(32, 1));
+  const second = noteSigner('jobs.example/log/2', [Buffer.alloc(32, 1)]);
   await sealAll(database, second);
   const head = await readHead(database.pool, second.name);
   expect(head).toMatchObject({ size: 4, root: (await readHead(database.pool, origin))?.root });

@@ -171,7 +171,7 @@ test('of a month of 500 payments over two tokens exactly what was planted is fou
   const forged = lines.with(at, lines[at]!.replace(`"amount":"${price}"`, `"amount":"${price + 1n}"`));
   writeFileSync(file, forged.join('\n'));
   const json = path.join(temporaryFolder(), 'report.json');
-  const proof = ['--checkpoint', checkpoint, '--pubkey', testSigner.verifierKey];
+  const proof = ['--checkpoint', checkpoint, '--pubkey', testSigner.verifierKeys[0]];
   const args = ['--from', from, '--to', to, '--input', file, ...proof, '--rpc', `${network}=${rpc.url}`];
   const ended = await tollbook(['reconcile', ...args, '--json', json]);
   expect({ code: ended.code, stderr: ended.stderr }).toEqual({ code: 1, stderr: '' });

@@ -75,7 +75,7 @@ test('a recovered payment is to be refunded, in every report, and what was kept 
   const gateway = await start();
   await eventually(async () => {
     const { text } = await gateway.get('/log/checkpoint');
-    const head = openCheckpoint(text, parseVerifierKey(second.verifierKey));
+    const head = openCheckpoint(text, parseVerifierKey(second.verifierKeys[0]));
     expect(head.size).toBeGreaterThan(keptSeq);
   });
   const receipt = await gateway.get(`/x402/receipts/${streamOf(lost[1]!)}`);
@@ -109,7 +109,7 @@ test('a payment that a restored database has lost is found on the chain and reco
   const cutOff = await recover('--rpc', 'eip155:84532=http://127.0.0.1:1');
   expect(cutOff).toMatchObject({
     code: 2,
-    stdout: expect.stringContaining(second.verifierKey),
+    stdout: expect.stringContaining(second.verifierKeys[0]),
     stderr: expect.stringMatching(/eip155:84532 was not searched: .*not finished/s),
   });
   // what has landed is recorded at once; until no authorization is valid any more, more may land

@@ -1,5 +1,6 @@
 import { onTestFinished } from 'vitest';
 import { type Logger, pino } from 'pino';
+import type { Config } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { type RunningGateway, startGateway } from '../../src/app/start.ts';
 import type { TestDatabase } from './database.ts';
@@ -7,6 +8,8 @@ import { testSeed, testSigner } from './log.ts';
 
 export interface BooksOptions {
   readonly origin?: string;
+  /** TOML of the top level: the features, by default none. */
+  readonly top?: string;
   /** TOML of the table [log]. */
   readonly log?: string;
   /** TOML of further tables. */
@@ -17,9 +20,14 @@ export interface BooksOptions {
 }
 
 /** The text of a configuration without features: ledger, log and read models only. */
-export function booksConfig({ origin = testSigner.name, log = '', tables = '' }: BooksOptions = {}): string {
+export function booksConfig({
+  origin = testSigner.name,
+  top = 'features = []',
+  log = '',
+  tables = '',
+}: BooksOptions = {}): string {
   return `bind_address = "127.0.0.1:0"
-features = []
+${top}
 log_level = "silent"
 [log]
 origin = "${origin}"
@@ -31,16 +39,21 @@ ${tables}`;
 
 export const booksEnv = { LOG_KEY: testSeed.toString('hex'), S3_SECRET: 'a-secret-of-the-bucket' };
 
-/** A gateway without features: ledger, log and read models only. Stopped when the test ends. */
-export async function startBooks(
-  database: TestDatabase,
-  options: BooksOptions = {},
-): Promise<RunningGateway> {
+export async function booksConfigOf(options: BooksOptions): Promise<Config> {
   const { config } = await parseConfig(booksConfig(options), {
     file: 'test.toml',
     env: { ...booksEnv, ...options.env },
     readFile: (path) => Promise.reject(new Error(`no ${path} here`)),
   });
+  return config;
+}
+
+/** A gateway without features: ledger, log and read models only. Stopped when the test ends. */
+export async function startBooks(
+  database: TestDatabase,
+  options: BooksOptions = {},
+): Promise<RunningGateway> {
+  const config = await booksConfigOf(options);
   const logger = options.logger ?? pino({ level: 'silent' });
   const gateway = await startGateway({ config, databaseUrl: database.url, logger });
   onTestFinished(() => gateway.stop());

@@ -26,6 +26,7 @@ export interface TestGatewayOptions {
 }
 
 export const runnerSecret = 'a-secret-of-the-test-runner';
+export const receiptKey = 'the-receipt-key-of-the-test-gateway';
 export const payTo = '0x90f79bf6eb2c4f870365e785982e1f101e93b906';
 
 const defaultJobs = `
@@ -69,6 +70,7 @@ token_env = "RUNNER_TOKEN"
   return `
 bind_address = "${options.bind ?? '127.0.0.1:0'}"
 facilitator_url = "${options.facilitatorUrl ?? chain.facilitatorUrl}"
+${/^receipt_key_/m.test(top) ? '' : 'receipt_key_env = "RECEIPT_KEY"'}
 rate_per_native_unit = "3200.00"
 markup_bps = 200
 log_level = "silent"
@@ -105,7 +107,7 @@ export interface Answer {
 export async function testConfig(options: TestGatewayOptions): Promise<Config> {
   const { config } = await parseConfig(configText(options), {
     file: 'test.toml',
-    env: { RUNNER_TOKEN: runnerSecret, ...options.env },
+    env: { RUNNER_TOKEN: runnerSecret, RECEIPT_KEY: receiptKey, ...options.env },
     readFile: async (path) => options.files?.[path] ?? Promise.reject(new Error(`no ${path} here`)),
   });
   return config;

@@ -6,7 +6,12 @@ import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 
 import { onTestFinished } from 'vitest';
 import type { Address } from '../../src/domain/values/primitives.ts';
 import { siweMessage, type SiweMessage } from '../../src/domain/identity/siwe.ts';
-import { type ChatGateway, type ChatGatewayOptions, startChatGateway } from './chat-gateway.ts';
+import {
+  chatConfigText,
+  type ChatGateway,
+  type ChatGatewayOptions,
+  startChatGateway,
+} from './chat-gateway.ts';
 import { eventually } from './wait.ts';
 
 export const identitySecret = 'a secret of thirty-two characters, or more'.replaceAll(' ', '-');
@@ -20,6 +25,8 @@ export interface IdentityOptions extends ChatGatewayOptions {
 
 export interface IdentityGateway extends ChatGateway {
   readonly mailDir: string;
+  /** Reloads with another session secret, and a second one beside it. */
+  replaceSecret(inUse: string, second?: string): Promise<readonly string[]>;
   /** A browser of its own, at this client address. */
   browser(address?: string): Browser;
   /** The mails to an address, oldest first; waits until there are `count`. */
@@ -30,21 +37,27 @@ export interface IdentityGateway extends ChatGateway {
 export async function startIdentityGateway(options: IdentityOptions = {}): Promise<IdentityGateway> {
   const mailDir = mkdtempSync(path.join(tmpdir(), 'tollbook-mail-'));
   onTestFinished(() => rmSync(mailDir, { recursive: true, force: true }));
-  const gateway = await startChatGateway({
+  const configured = (inUse: string, second?: string): ChatGatewayOptions => ({
     ...options,
-    env: { IDENTITY_SECRET: identitySecret, ...options.env },
+    env: { IDENTITY_SECRET: inUse, SECOND_SECRET: second ?? '', ...options.env },
     tables: `
 [identity]
 secret_env = "IDENTITY_SECRET"
+${second === undefined ? '' : 'second_secret_env = "SECOND_SECRET"'}
 ${options.mails === false ? '' : 'mailer = "folder"'}
 mail_dir = "${mailDir}"
 ${options.identity ?? ''}
 ${options.tables ?? ''}
 `,
   });
+  const gateway = await startChatGateway(configured(identitySecret));
   return {
     ...gateway,
     mailDir,
+    async replaceSecret(inUse, second) {
+      const upstreamUrl = options.upstreamUrl ?? gateway.model.url;
+      return gateway.reload(await chatConfigText({ upstreamUrl, ...configured(inUse, second) }));
+    },
     browser: (address = '203.0.113.1') => createBrowser(gateway.url, address),
     mails: (to, count = 1) =>
       eventually(async () => {

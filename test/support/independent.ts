@@ -34,7 +34,7 @@ export async function verifyIndependently(
   return new Promise((resolve) => {
     execFile(
       'python3',
-      [verifier, file, ...given, '--pubkey', testSigner.verifierKey],
+      [verifier, file, ...given, '--pubkey', testSigner.verifierKeys[0]],
       { env },
       (error, stdout, stderr) => resolve({ isSound: error === null, text: stdout + stderr }),
     );

@@ -11,8 +11,8 @@ import type { TestDatabase } from './database.ts';
 import { newStream, refused } from './events.ts';
 
 export const testSeed = Buffer.alloc(32, 42);
-export const testSigner = noteSigner('jobs.example/log', testSeed);
-export const testVerifier = parseVerifierKey(testSigner.verifierKey);
+export const testSigner = noteSigner('jobs.example/log', [testSeed]);
+export const testVerifier = parseVerifierKey(testSigner.verifierKeys[0]);
 export const atOnce = { everyMs: 0, everyEvents: 10_000 };
 
 /** Appends meaningless events, many per command. */

@@ -198,8 +198,8 @@ test.each<[string, StreamEvent[], RegExp | undefined]>([
 });
 
 test.each([
-  ['of another log', noteSigner('other.example', Buffer.alloc(32, 42)), 114, /of the log other\.example/],
-  ['signed by another key', noteSigner(testSigner.name, Buffer.alloc(32, 1)), 114, /signed by another key/],
+  ['of another log', noteSigner('other.example', [Buffer.alloc(32, 42)]), 114, /of the log other\.example/],
+  ['signed by another key', noteSigner(testSigner.name, [Buffer.alloc(32, 1)]), 114, /signed by another key/],
   ['of a larger size than the export', testSigner, 115, /covers 115 events, but the ledger has 114/],
 ])('a checkpoint %s is refused', async (_, signer, size, words) => {
   const { database, dir } = await busySealed();
@@ -223,7 +223,7 @@ test('from the shell: an export in pieces, verified offline, exit 0, 1 or 64', a
   await appendAll(database, busyLedger().take(171).toArray().slice(114));
   expect((await tollbook(['export', '--from-seq', '115', '--out', file], env)).code).toBe(0);
   const given = checkpointFiles.flatMap((name) => ['--checkpoint', path.join(dir, name)]);
-  const key = ['--pubkey', testSigner.verifierKey];
+  const key = ['--pubkey', testSigner.verifierKeys[0]];
   const sound = await tollbook(['verify', file, ...given, ...key]);
   expect(sound.stdout).toContain('171 events');
   expect(sound.stdout).toContain('events 115 to 171 are covered by no checkpoint');

@@ -8,7 +8,7 @@ import { signerOf } from '../../app/log.ts';
 import { currentSigner } from '../../log/anchors.ts';
 import type { Config } from '../../config/config.ts';
 import { ConfigError } from '../../config/mistakes.ts';
-import { CheckpointError, type NoteVerifier, parseVerifierKey } from '../../domain/log/checkpoint.ts';
+import { CheckpointError, type NoteVerifier, verifierOf } from '../../domain/log/checkpoint.ts';
 import { type Period, parsePeriod } from '../../domain/values/period.ts';
 import { type ReportJson, reportText } from '../../domain/reconcile/report.ts';
 import { storeReconciliation } from '../../store/reconciliations.ts';
@@ -84,7 +84,7 @@ function readRequest(values: Values): Pick<Request, 'period' | 'size' | 'rpcUrls
 }
 
 /** The given key; else that of the configuration under the log's present name, which is known to the database alone. */
-async function verifierOf(
+async function givenVerifier(
   { pubkey }: Values,
   config: Config | undefined,
   pool?: pg.Pool,
@@ -92,7 +92,7 @@ async function verifierOf(
   if (pubkey !== undefined) return readVerifier(pubkey);
   if (!config?.log) return undefined;
   const first = signerOf(config.log);
-  return parseVerifierKey((pool ? await currentSigner(pool, first) : first).verifierKey);
+  return verifierOf(pool ? await currentSigner(pool, first) : first);
 }
 
 async function makeReport(values: Values, request: Request): Promise<ReportJson> {
@@ -100,7 +100,7 @@ async function makeReport(values: Values, request: Request): Promise<ReportJson>
   if (input !== undefined) {
     await requireExport(input);
     const checkpoints = (await Promise.all(values.checkpoint.map(readCheckpoints))).flat();
-    const verifier = await verifierOf(values, request.config);
+    const verifier = await givenVerifier(values, request.config);
     const report = await reconcileWith(
       values,
       request,
@@ -111,7 +111,7 @@ async function makeReport(values: Values, request: Request): Promise<ReportJson>
     return report;
   }
   return withLedger(async ({ pool }) => {
-    const verifier = await verifierOf(values, request.config, pool);
+    const verifier = await givenVerifier(values, request.config, pool);
     const source = await ledgerInDatabase(pool, verifier, request.size);
     const report = await reconcileWith(values, request, source);
     await writeJson(values, report);

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import type pg from 'pg';
 import { signerOf } from '../../app/log.ts';
 import type { Config } from '../../config/config.ts';
-import { type NoteSigner, parseVerifierKey } from '../../domain/log/checkpoint.ts';
+import { type NoteSigner, verifierOf } from '../../domain/log/checkpoint.ts';
 import { latestValidBefore } from '../../domain/payments/payment-window.ts';
 import { parseInstant } from '../../domain/values/period.ts';
 import {
@@ -159,14 +159,13 @@ async function compare(
   signer: NoteSigner,
   anchors: readonly Anchor[],
 ): Promise<readonly AnchorComparison[]> {
-  const { verifierKey } = await currentSigner(pool, signer);
-  return compareAnchors(pool, parseVerifierKey(verifierKey), anchors);
+  return compareAnchors(pool, verifierOf(await currentSigner(pool, signer)), anchors);
 }
 
 /** Publishes the first checkpoint of the new name: from now on the database that was given up cannot start any more. */
 async function publish(pool: pg.Pool, config: Config, signer: NoteSigner): Promise<void> {
-  const { name, verifierKey } = await currentSigner(pool, signer);
-  say(`The log is called ${name} from now on. Auditors need its public key: ${verifierKey}`);
+  const { name, verifierKeys } = await currentSigner(pool, signer);
+  say(`The log is called ${name} from now on. Auditors need its public key: ${verifierKeys.join(' and ')}`);
   const everyEvents = config.log?.sealEveryEvents ?? 1;
   const results = await withAnchors(config, (all) => sealAndPublish(pool, signer, everyEvents, all));
   for (const result of results)

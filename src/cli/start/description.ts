@@ -59,7 +59,7 @@ export function describe(
     database_url: given.databaseUrl,
     runner_token: devnet.runnerToken,
     operator_token: given.operatorToken,
-    checkpoint_public_key: config.log ? signerIn(signerOf(config.log), given.generation).verifierKey : '',
+    checkpoint_public_key: config.log ? signerIn(signerOf(config.log), given.generation).verifierKeys[0] : '',
     payer_private_key: devnet.payerPrivateKey,
     callers: devnet.callers,
     parity_contract: devnet.parityContract,

@@ -16,11 +16,14 @@ const developmentConfig = new URL('../../../config/dev.toml', import.meta.url);
 const identitySecretFile = 'identity.secret';
 const operatorKeyFile = 'operator.key';
 const logKeyFile = 'log.key';
+const receiptKeyFile = 'receipt.key';
 
 /** Writes the development configuration with this devnet's addresses to a file, which a second gateway can use too. */
 export async function developmentGateway(dir: string, port: string, devnet: DevnetFacts): Promise<Config> {
   const template = await readFile(developmentConfig, 'utf8');
+  // absolute paths, since the configuration may be copied to another folder
   const text = template
+    .replace(/^(?=rate_per)/m, `receipt_key_file = ${JSON.stringify(path.resolve(dir, receiptKeyFile))}\n`)
     .replaceAll(`127.0.0.1:${defaultPort}`, `127.0.0.1:${port}`)
     .replaceAll('http://127.0.0.1:8412', devnet.rpcUrl)
     .replaceAll('http://127.0.0.1:8413', devnet.facilitatorUrl)
@@ -29,7 +32,7 @@ export async function developmentGateway(dir: string, port: string, devnet: Devn
   const file = path.join(dir, 'gateway.toml');
   await keepSecret(dir, identitySecretFile);
   await keepSecret(dir, logKeyFile);
-  // an absolute path, since the configuration may be copied to another folder
+  await keepSecret(dir, receiptKeyFile);
   const keyFile = path.resolve(dir, operatorKeyFile);
   await writeFile(keyFile, devnet.prepaid.operatorPrivateKey, { mode: 0o600 });
   const spend = spendTable(devnet, devnet.prepaid, keyFile);
@@ -83,6 +86,7 @@ const stateFiles = [
   identitySecretFile,
   operatorKeyFile,
   logKeyFile,
+  receiptKeyFile,
   'mail',
 ];
 

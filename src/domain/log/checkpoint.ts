@@ -1,3 +1,4 @@
+import { mapSecrets, type RotatingSecret } from '../values/rotating-secret.ts';
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 
 /** A tree head: the contents of a C2SP tlog-checkpoint. */
@@ -7,21 +8,27 @@ export interface TreeHead {
   readonly root: Buffer;
 }
 
-/** A key that signs notes under a name, Ed25519 as C2SP's signed-note has it. */
+/** The keys that sign notes under a name, Ed25519 as C2SP's signed-note has it: two while one replaces the other. */
 export interface NoteSigner {
   readonly name: string;
-  /** `name+hash+base64`: what verifiers are given. */
-  readonly verifierKey: string;
-  sign(text: string): Buffer;
-  /** The same key under another name, which has another verifier key. */
+  /** `name+hash+base64`: what verifiers are given, for each key; the one in use is the first. */
+  readonly verifierKeys: RotatingSecret;
+  /** One signature with each key. */
+  sign(text: string): readonly Buffer[];
+  /** The same keys under another name, which has other verifier keys. */
   renamed(name: string): NoteSigner;
 }
 
-/** The public half. */
-export interface NoteVerifier {
-  readonly name: string;
+/** The public half of one key. */
+interface PublicKey {
   readonly keyId: Buffer;
   verify(text: string, signature: Buffer): boolean;
+}
+
+/** The public half: a note is accepted when one of the keys has signed it. */
+export interface NoteVerifier {
+  readonly name: string;
+  readonly keys: readonly PublicKey[];
 }
 
 /** A text is malformed, or no known key has signed it; the message says which. */
@@ -45,7 +52,17 @@ export function parseSeed(text: string): Buffer | undefined {
   return bytes.length === seedBytes && bytes.toString('base64') === text ? bytes : undefined;
 }
 
-export function noteSigner(name: string, seed: Buffer): NoteSigner {
+export function noteSigner(name: string, seeds: RotatingSecret<Buffer>): NoteSigner {
+  const keys = mapSecrets(seeds, (seed) => signingKey(name, seed));
+  return {
+    name,
+    verifierKeys: mapSecrets(keys, ({ verifierKey }) => verifierKey),
+    sign: (text) => keys.map((key) => key.sign(text)),
+    renamed: (other) => noteSigner(other, seeds),
+  };
+}
+
+function signingKey(name: string, seed: Buffer) {
   const key = createPrivateKey({
     key: Buffer.concat([pkcs8Prefix, seed]),
     format: 'der',
@@ -55,11 +72,14 @@ export function noteSigner(name: string, seed: Buffer): NoteSigner {
   const keyId = keyIdOf(name, publicKey);
   const typed = Buffer.concat([Buffer.of(ed25519), publicKey]);
   return {
-    name,
     verifierKey: `${name}+${keyId.toString('hex')}+${typed.toString('base64')}`,
-    sign: (text) => Buffer.concat([keyId, sign(null, Buffer.from(text), key)]),
-    renamed: (other) => noteSigner(other, seed),
+    sign: (text: string) => Buffer.concat([keyId, sign(null, Buffer.from(text), key)]),
   };
+}
+
+/** Accepts what one of the signer's keys has signed. */
+export function verifierOf({ name, verifierKeys }: NoteSigner): NoteVerifier {
+  return { name, keys: verifierKeys.flatMap((key) => parseVerifierKey(key).keys) };
 }
 
 /**
@@ -81,17 +101,21 @@ export function parseVerifierKey(text: string): NoteVerifier {
     format: 'der',
     type: 'spki',
   });
-  return { name, keyId, verify: (note, signature) => verify(null, Buffer.from(note), key, signature) };
+  return {
+    name,
+    keys: [{ keyId, verify: (note, signature) => verify(null, Buffer.from(note), key, signature) }],
+  };
 }
 
 /** The checkpoint of a tree head: a note, signed. */
 export function signCheckpoint({ origin, size, root }: TreeHead, signer: NoteSigner): string {
   const text = `${origin}\n${size}\n${root.toString('base64')}\n`;
-  return `${text}\n— ${signer.name} ${signer.sign(text).toString('base64')}\n`;
+  const lines = signer.sign(text).map((signature) => `— ${signer.name} ${signature.toString('base64')}\n`);
+  return `${text}\n${lines.join('')}`;
 }
 
 /**
- * Reads a checkpoint that the key has signed.
+ * Reads a checkpoint that one of the keys has signed.
  * @throws CheckpointError that says what is wrong: its form, its log, its signature
  */
 export function openCheckpoint(note: string, verifier: NoteVerifier): TreeHead {
@@ -108,9 +132,13 @@ export function openCheckpoint(note: string, verifier: NoteVerifier): TreeHead {
     .slice(end + 2, -1)
     .split('\n')
     .map(parseSignature);
-  const own = signatures.filter(({ name, bytes }) => name === verifier.name && idOf(bytes, verifier));
+  const own = signatures.flatMap(({ name, bytes }) => {
+    const key =
+      name === verifier.name && verifier.keys.find(({ keyId }) => bytes.subarray(0, 4).equals(keyId));
+    return key ? [key.verify(text, bytes.subarray(4))] : [];
+  });
   if (own.length === 0) throw new CheckpointError('the checkpoint is signed by another key');
-  if (!own.every(({ bytes }) => verifier.verify(text, bytes.subarray(4))))
+  if (own.includes(false))
     throw new CheckpointError("the checkpoint's signature does not hold: its text was changed");
   return head;
 }
@@ -142,10 +170,6 @@ function parseSignature(line: string): { name: string; bytes: Buffer } {
   const bytes = Buffer.from(match?.[2] ?? '', 'base64');
   if (!match || bytes.length <= 4) throw new CheckpointError('this is not a signed note');
   return { name: match[1] ?? '', bytes };
-}
-
-function idOf(signature: Buffer, { keyId }: NoteVerifier): boolean {
-  return signature.subarray(0, 4).equals(keyId);
 }
 
 function keyIdOf(name: string, publicKey: Buffer): Buffer {

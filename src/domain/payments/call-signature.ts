@@ -1,13 +1,14 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { canonicalJson } from '../values/canonical-json.ts';
+import type { RotatingSecret } from '../values/rotating-secret.ts';
 
 /** The signed headers of a call: names in lower case, all `x-x402-…` or `x-net-…`. */
 export type CallMetadata = Readonly<Record<string, string>>;
 
 /** A message of Standard Webhooks. */
 export interface WebhookToSign {
-  /** Shared with the receiver; its UTF-8 bytes are the key. */
-  readonly secret: string;
+  /** Shared with the receiver; its UTF-8 bytes are the key. With several secrets a header lists the signature of each. */
+  readonly secret: string | RotatingSecret;
   /** The receiver's idempotency key: visible ASCII without dots, at most 200 characters. */
   readonly id: string;
   readonly timestampSecs: number;
@@ -77,7 +78,7 @@ export function signCall({ secret, id, timestampSecs, body, metadata }: CallToSi
     if (!isSignable) throw new TypeError(`metadata cannot be signed: ${name}`);
   }
   const headers = signWebhook({ secret, id, timestampSecs, body });
-  const sign = signer(secret, id, headers['webhook-timestamp']);
+  const sign = signers(secret, id, headers['webhook-timestamp']);
   return { ...headers, [metadataSignature]: sign(metadataContent(metadata), 'metadata.') };
 }
 
@@ -92,7 +93,7 @@ export function signWebhook({ secret, id, timestampSecs, body }: WebhookToSign):
   return {
     'webhook-id': id,
     'webhook-timestamp': timestamp,
-    'webhook-signature': signer(secret, id, timestamp)(body),
+    'webhook-signature': signers(secret, id, timestamp)(body),
   };
 }
 
@@ -143,6 +144,13 @@ function metadataOf(headers: CallToVerify['headers']): CallMetadata | undefined 
 
 function metadataContent(metadata: CallMetadata): Buffer {
   return Buffer.from(canonicalJson(metadata), 'utf8');
+}
+
+/** Signs with each secret: the signatures as a header lists them. */
+function signers(secret: string | RotatingSecret, id: string, timestamp: string): ReturnType<typeof signer> {
+  const secrets = typeof secret === 'string' ? [secret] : secret;
+  const all = secrets.map((one) => signer(one, id, timestamp));
+  return (content, prefix) => all.map((sign) => sign(content, prefix)).join(' ');
 }
 
 /**

@@ -1,14 +1,13 @@
 import type { FastifyRequest } from 'fastify';
 import type { Identity } from '../../identity/context.ts';
-import {
-  cookieOf,
-  cookiePrefix,
-  cookiesIn,
-  sessionCookieName,
-  sessionTokenIn,
-  signedValue,
-} from '../../identity/sessions.ts';
+import { cookieOf, cookiePrefix, cookiesIn, sessionCookieName } from '../../identity/sessions.ts';
 import { knownDevice } from '../../identity/sign-in-limits.ts';
+import {
+  signedValue,
+  tokenWithSecretInUse,
+  valueWithSecretInUse,
+  verifiedText,
+} from '../../identity/signed-values.ts';
 
 export const authBase = '/api/auth';
 
@@ -57,7 +56,7 @@ export function readAuthRequest(identity: Identity, request: FastifyRequest): Au
       path,
       body: email === undefined ? body : { ...body, email },
       email,
-      device: email === undefined ? undefined : knownDevice(identity.settings.secret, email, mark),
+      device: email === undefined ? undefined : knownDevice(identity.settings.secrets, email, mark),
       provider: /^\/callback\/(.+)$/.exec(path)?.[1],
     },
   };
@@ -76,23 +75,31 @@ export function toRequest(
   const cookies = passedCookies(identity, headers.cookie);
   if (cookies !== '') passed.set('cookie', cookies);
   if (body !== undefined) passed.set('content-type', 'application/json');
-  return new Request(origin + url, {
+  return new Request(targetOf(identity, origin + url), {
     method,
     headers: passed,
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
 }
 
+/** The library checks the token of a link in a mail with the secret in use alone. */
+function targetOf(identity: Identity, url: string): string {
+  const [whole, path = '', token = ''] = /^([^?]*\?(?:[^&]*&)*?token=)([\w.-]+)/.exec(url) ?? [];
+  if (whole === undefined || !url.includes(`${authBase}/verify-email?`)) return url;
+  return path + tokenWithSecretInUse(identity, token) + url.slice(whole.length);
+}
+
 /** The library's cookies; that of a session in the gateway's own spelling, and only with a valid signature. */
-function passedCookies({ settings, publicUrl }: Identity, header: string | undefined): string {
+function passedCookies(identity: Identity, header: string | undefined): string {
+  const { settings, publicUrl } = identity;
   const sessionName = sessionCookieName(publicUrl());
-  const token = sessionTokenIn(settings.secret, cookieOf(header, sessionName) ?? '');
+  const token = verifiedText(identity, cookieOf(header, sessionName) ?? '');
   const others = [...cookiesIn(header)].filter(
     ([name]) => name.startsWith(`${cookiePrefix(publicUrl())}.`) && name !== sessionName,
   );
   return [
-    ...(token === undefined ? [] : [`${sessionName}=${signedValue(settings.secret, token)}`]),
-    ...others.map(([name, value]) => `${name}=${value}`),
+    ...(token === undefined ? [] : [`${sessionName}=${signedValue(settings.secrets, token)}`]),
+    ...others.map(([name, value]) => `${name}=${valueWithSecretInUse(identity, value)}`),
   ].join('; ');
 }
 

@@ -140,6 +140,6 @@ function errorIn(location: string, publicUrl: string): string | null {
 /** A device that is known keeps its name: a new one at each sign-in would have attempts of its own each time. */
 function deviceCookie(identity: Identity, { email = '', device }: AuthRequest): string {
   const secure = isHttps(identity.publicUrl()) ? '; Secure' : '';
-  const mark = deviceMark(identity.settings.secret, email, device);
+  const mark = deviceMark(identity.settings.secrets[0], email, device);
   return `${deviceCookieName(identity)}=${mark}; Max-Age=${deviceSecs}; Path=/; HttpOnly; SameSite=Lax${secure}`;
 }

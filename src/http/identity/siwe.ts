@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { AuthLoader } from '../../identity/auth-loader.ts';
 import type { Identity } from '../../identity/context.ts';
-import { isHttps, sessionCookieName, signedValue } from '../../identity/sessions.ts';
+import { isHttps, sessionCookieName } from '../../identity/sessions.ts';
+import { signedValue } from '../../identity/signed-values.ts';
 import { takeAttempt } from '../../identity/sign-in-limits.ts';
 import { issueNonce, signInByWallet, type WalletAnswer } from '../../identity/siwe.ts';
 import { sendRefusal } from '../server/errors.ts';
@@ -45,7 +46,7 @@ function sendAnswer(
       return sendRefusal(request, reply, 'sign_in_unavailable', { retryAfterSecs: 2 });
     case 'signed_in': {
       const { user, session } = answer;
-      const value = signedValue(settings.secret, session.token);
+      const value = signedValue(settings.secrets, session.token);
       const secure = isHttps(publicUrl()) ? '; Secure' : '';
       const cookie = `${sessionCookieName(publicUrl())}=${value}; Max-Age=${settings.sessionDays * 86_400}`;
       const body: SignedInJson = {

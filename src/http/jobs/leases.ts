@@ -1,25 +1,44 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { flattenError, type ZodType } from 'zod';
-import type { RunnerConfig } from '../../config/config.ts';
+import type { Config, RunnerConfig } from '../../config/config.ts';
 import { callMetadata } from '../../jobs/deliver-call.ts';
 import type { JobsContext } from '../../jobs/context.ts';
 import { extendRunnerLease, finishLease, leaseForRunner } from '../../jobs/lease-calls.ts';
+import { logSecondSecret } from '../../runtime/second-secret.ts';
 import type { LeasedCall } from '../../store/calls.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { bearerToken, idOf } from '../server/request-values.ts';
 import { completeBody, extendBody, failBody, leaseBody, type LeasedCallJson } from '../schemas/runner.ts';
 
+interface TokenHash {
+  readonly runner: RunnerConfig;
+  readonly tokenHash: Buffer;
+  readonly isSecond: boolean;
+}
+
+function tokenHashes({ runners }: Config): TokenHash[] {
+  const leasing = runners.filter(({ mode }) => mode === 'lease');
+  return leasing.flatMap((runner) =>
+    runner.tokens.map((token, index) => ({ runner, tokenHash: hash(token), isSecond: index > 0 })),
+  );
+}
+
 /** The lease API for runners that poll. Every route requires the bearer token of a runner with `mode = "lease"`. */
-export function leaseRoutes(context: JobsContext) {
-  const runners = context.config.runners
-    .filter(({ mode }) => mode === 'lease')
-    .map((runner) => ({ runner, tokenHash: hash(runner.token) }));
+export function leaseRoutes(current: () => JobsContext) {
+  const context = current();
+  /** By the runners in force, which a reload replaces with their tokens. */
+  const hashesOf = new WeakMap<Config, readonly TokenHash[]>();
 
   /** The runner whose token this is. Compared by hash, in constant time. */
   const authenticate = (request: FastifyRequest): RunnerConfig | undefined => {
+    const { config, log } = current();
+    const hashes = hashesOf.get(config) ?? tokenHashes(config);
+    hashesOf.set(config, hashes);
     const given = hash(bearerToken(request) ?? '');
-    return runners.find(({ tokenHash }) => timingSafeEqual(tokenHash, given))?.runner;
+    const found = hashes.find(({ tokenHash }) => timingSafeEqual(tokenHash, given));
+    if (found?.isSecond) logSecondSecret(log, `runners.${found.runner.name}.second_token`);
+    return found?.runner;
   };
 
   const runnerOf = new WeakMap<FastifyRequest, RunnerConfig>();

@@ -16,7 +16,7 @@ export function receiptRoutes(current: () => JobsContext) {
       if (!isHex32(digest)) return sendRefusal(request, reply, 'receipt_not_found');
       noteFacts(request, { quote_digest: digest });
       const token = bearerToken(request);
-      if (token !== undefined && !isReceiptToken(context.receiptKey, digest, token)) {
+      if (token !== undefined && !isReceiptToken(context.receiptKeys, digest, token, context.log)) {
         return sendRefusal(request, reply, 'invalid_receipt_token');
       }
       const receipt: Receipt | undefined = await readReceipt(context, digest, token !== undefined);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isHex32, parseAddress, type Address, type Hex } from '../../domain/values/primitives.ts';
+import type { RotatingSecret } from '../../domain/values/rotating-secret.ts';
 import { type CallEnd, createCircuitBreaker, type OnCircuit, type PaymentSource } from './circuit-breaker.ts';
 import { type AuthorizeCall, authorizationHeaders, type FacilitatorCall } from './facilitator-auth.ts';
 import { createHttpPool, isSuccess, parseJson, type HttpAnswer, type HttpRequest } from '../http/http.ts';
@@ -80,7 +81,13 @@ export interface Facilitator {
 export interface FacilitatorOptions {
   /** `/verify`, `/settle` and `/supported` are appended to its path. */
   readonly url: string;
-  readonly bearer?: string;
+  /**
+   * The bearer tokens in force. A request that is answered 401 with the first is sent once more with the second: a facilitator
+   * that refuses the sender has not touched the payment, and a payment can move its money only once.
+   */
+  readonly bearers?: () => RotatingSecret | undefined;
+  /** Called when the second token was accepted. */
+  readonly onSecondBearer?: () => void;
   /** Its headers override the bearer's. Where it fails or times out, nothing is sent. */
   readonly authorize?: AuthorizeCall;
   readonly verifyTimeoutMs: number;
@@ -149,12 +156,11 @@ export function createFacilitator(options: FacilitatorOptions): Facilitator {
 
 /** One exchange: authorized, then sent, both within the one deadline. */
 function asker(
-  { url, bearer, authorize }: FacilitatorOptions,
+  { url, bearers, onSecondBearer, authorize }: FacilitatorOptions,
   send: (request: HttpRequest) => Promise<HttpAnswer>,
 ) {
   const { host, pathname } = new URL(url);
   const prefix = pathname.replace(/\/+$/, '');
-  const fixed = bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
 
   return async (
     operation: FacilitatorCall['operation'],
@@ -172,15 +178,32 @@ function asker(
     if (signed instanceof Error) {
       return { kind: 'failed', cause: 'authorization_failed', sent: false, error: signed };
     }
-    return send({
-      method: call.method,
-      path: call.path,
-      headers: { ...fixed, ...signed, ...(question && { 'content-type': 'application/json' }) },
-      ...(question && { body: bodyOf(question) }),
-      timeoutMs: Math.ceil(endsAt - performance.now()),
-      maxResponseBytes: maxAnswerBytes,
-    });
+    const sendWith = (bearer: string | undefined): Promise<HttpAnswer> =>
+      send({
+        method: call.method,
+        path: call.path,
+        headers: {
+          ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
+          ...signed,
+          ...(question && { 'content-type': 'application/json' }),
+        },
+        ...(question && { body: bodyOf(question) }),
+        timeoutMs: Math.ceil(endsAt - performance.now()),
+        maxResponseBytes: maxAnswerBytes,
+      });
+    const [bearer, second] = bearers?.() ?? [];
+    const answer = await sendWith(bearer);
+    if (second === undefined || !isUnauthorized(answer) || performance.now() >= endsAt) return answer;
+    const repeated = await sendWith(second);
+    // a request that did not arrive says less than the refusal before it
+    if (repeated.kind === 'failed' && !repeated.sent) return answer;
+    if (!isUnauthorized(repeated)) onSecondBearer?.();
+    return repeated;
   };
+}
+
+function isUnauthorized(answer: HttpAnswer): boolean {
+  return answer.kind === 'response' && answer.status === 401;
 }
 
 function bodyOf({ x402Version, paymentPayload, paymentRequirements }: FacilitatorRequest): string {

@@ -8,13 +8,13 @@ import {
   verifyCall,
 } from '../../../src/domain/payments/call-signature.ts';
 
-const call: CallToSign = {
+const call = {
   secret: 'a secret, ü',
   id: `0x${'1981'.repeat(16)}`,
   timestampSecs: 1_800_000_000,
   body: Buffer.from('{"x":[1,2]}'),
   metadata: { 'x-x402-payer': '0xabc', 'x-net-caller': '0xdef', 'x-net-job': '1/0' },
-};
+} satisfies CallToSign;
 
 /** The call as its runner receives it, among headers of others. */
 function received(signed: CallToSign = call): CallToVerify {
@@ -24,7 +24,7 @@ function received(signed: CallToSign = call): CallToVerify {
     host: 'runner.example',
     'x-forwarded-for': '10.0.0.1',
   };
-  return { secret: signed.secret, headers, body: signed.body, nowSecs: signed.timestampSecs + 1 };
+  return { secret: call.secret, headers, body: signed.body, nowSecs: signed.timestampSecs + 1 };
 }
 
 function refusal(change: Partial<CallToVerify>): string {
@@ -105,6 +105,19 @@ describe('a signed call', () => {
     ['a value HTTP cannot carry', { metadata: { 'x-net-job': 'a\nb' } }],
   ] satisfies [string, Partial<CallToSign>][])('is never made with %s', (_, change) => {
     expect(() => signCall({ ...call, ...change })).toThrow(TypeError);
+  });
+
+  test('is made with both secrets while one is replaced, so that a runner that knows one of them accepts it', () => {
+    const both = signCall({ ...call, secret: ['the next secret', call.secret] });
+    const given = received({ ...call, secret: ['the next secret', call.secret] });
+    expect(verifyCall(given)).toMatchObject({ ok: true });
+    expect(verifyCall({ ...given, secret: 'the next secret' })).toMatchObject({ ok: true });
+    expect(verifyCall({ ...given, secret: 'another secret' })).toMatchObject({ ok: false });
+    const library = new Webhook(Buffer.from(call.secret, 'utf8'), { format: 'raw' });
+    const nowSecs = Math.floor(Date.now() / 1000);
+    const headers = signCall({ ...call, secret: ['the next secret', call.secret], timestampSecs: nowSecs });
+    expect(library.verify(Buffer.from(call.body), { ...headers })).toEqual({ x: [1, 2] });
+    expect(both['webhook-signature'].split(' ')).toHaveLength(2);
   });
 
   test('is what the Standard Webhooks library signs and accepts', () => {

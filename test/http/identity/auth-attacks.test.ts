@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { signedValue } from '../../../src/identity/sessions.ts';
+import { signedValue } from '../../../src/identity/signed-values.ts';
 import {
   allMails,
   type Answer,
@@ -176,7 +176,7 @@ test('wrong cookies of one client are limited to twenty a minute', async () => {
   const statuses: number[] = [];
   for (let at = 0; at < 22; at++) {
     const browser = gateway.browser('198.51.100.1');
-    browser.cookies.set(sessionCookie, signedValue(identitySecret, `guess${at}`));
+    browser.cookies.set(sessionCookie, signedValue([identitySecret], `guess${at}`));
     statuses.push((await browser.get('/v1/models')).status);
   }
   expect(statuses).toEqual([...Array.from({ length: 20 }, () => 401), 429, 429]);
@@ -186,7 +186,7 @@ test('wrong cookies of one client are limited to twenty a minute', async () => {
 test('a page of another origin cannot use up the wrong cookies of its visitor', async () => {
   const gateway = await startIdentityGateway();
   const visitor = gateway.browser('198.51.100.1');
-  visitor.cookies.set(sessionCookie, signedValue(identitySecret, 'ended'));
+  visitor.cookies.set(sessionCookie, signedValue([identitySecret], 'ended'));
   const body = { model: 'devnet-small', messages: [{ role: 'user', content: 'hi' }] };
   const statuses: number[] = [];
   for (let at = 0; at < 22; at++)

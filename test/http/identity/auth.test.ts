@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { freePort } from '../../../src/devnet/ports.ts';
-import { signedValue, pruneSessions } from '../../../src/identity/sessions.ts';
+import { pruneSessions } from '../../../src/identity/sessions.ts';
+import { signedValue } from '../../../src/identity/signed-values.ts';
 import { endSessions } from '../../../src/store/identity.ts';
 import { laneOn } from '../../support/credit.ts';
 import {
@@ -170,7 +171,7 @@ describe('a leak of the database', () => {
     const { id = '', token = '' } = rows[0] ?? {};
     for (const text of [token, id, `session:${id}`]) {
       const thief = gateway.browser();
-      thief.cookies.set(sessionCookie, signedValue(identitySecret, text));
+      thief.cookies.set(sessionCookie, signedValue([identitySecret], text));
       expect(await userId(thief)).toBeUndefined();
       expect((await thief.get('/v1/credits')).status).toBe(401);
     }
@@ -227,7 +228,7 @@ describe('a session', () => {
     ['without its signature', (value: string) => value.split('.')[0] ?? ''],
     [
       'signed with another secret',
-      (value: string) => signedValue('another secret', value.split('.')[0] ?? ''),
+      (value: string) => signedValue(['another secret'], value.split('.')[0] ?? ''),
     ],
     ['malformed', () => '%E0%A4%A'],
   ])('whose cookie is %s is invalid, and its request is not anonymous either', async (_, edit) => {
@@ -321,4 +322,40 @@ describe('cookies', () => {
       /^tollbook\.session_token=[^;]+; Max-Age=604800; Path=\/; HttpOnly; SameSite=Lax$/,
     );
   });
+});
+
+test('sessions, device marks and links of mails go on while the session secret is replaced, and end with the old one', async () => {
+  const log = logLines();
+  const gateway = await startIdentityGateway({ logger: log.logger });
+  const next = 'the-session-secret-that-follows-the-last';
+  const uses = () => log.lines.filter(({ secret }) => secret === 'identity.second_secret').length;
+  const early = gateway.browser();
+  await signUp(gateway, early, email);
+  expect(await signIn(early, email)).toMatchObject({ status: 200 });
+  await gateway.browser().post('/api/auth/sign-up/email', {
+    email: 'bo@example.org',
+    password: goodPassword,
+    name: 'Bo',
+  });
+  const [mailOfBo = ''] = await gateway.mails('bo@example.org');
+
+  expect(await gateway.replaceSecret(identitySecret, next)).toEqual([]);
+  expect(await userId(early)).toBeDefined();
+  expect(uses()).toBe(0);
+
+  expect(await gateway.replaceSecret(next, identitySecret)).toEqual([]);
+  // better-auth's own routes and the gateway's
+  expect(await userId(early)).toBeDefined();
+  expect((await early.get('/api/keys')).status).toBe(200);
+  expect(uses()).toBe(1);
+  expect((await gateway.browser().get(linkIn(mailOfBo))).status).toBe(302);
+  expect(await signIn(gateway.browser('203.0.113.9'), 'bo@example.org')).toMatchObject({ status: 200 });
+  const late = gateway.browser('203.0.113.7');
+  expect(await signIn(late, email)).toMatchObject({ status: 200 });
+
+  expect(await gateway.replaceSecret(next)).toEqual([]);
+  expect(await userId(late)).toBeDefined();
+  expect(await userId(early)).toBeUndefined();
+  expect((await early.get('/api/keys')).status).toBe(401);
+  expect(JSON.stringify(log.lines)).not.toContain(next);
 });

@@ -1,8 +1,9 @@
 import { expect, test, vi } from 'vitest';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
-import { type Answer, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Answer, startTestGateway, testConfig, type TestGateway } from '../../support/gateway.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
+import { logLines } from '../../support/log-lines.ts';
 import { payFor } from '../../support/payer.ts';
 
 const chain = useChain();
@@ -55,6 +56,41 @@ async function pay(gateway: TestGateway, service = 1, body = 'a body'): Promise<
   expect(paid.status).toBe(202);
   return paid;
 }
+
+test('a runner leases with either of its two tokens while they are replaced, and the log says when the second one was used', async () => {
+  const database = await createDatabase();
+  const [last, next] = ['the-token-before-the-change', 'the-token-after-the-change-'];
+  const log = logLines();
+  const two = (...tokens: readonly [string, string?]) => ({
+    database,
+    chain,
+    jobs,
+    logger: log.logger,
+    files: { first: tokens[0], second: tokens[1] ?? '' },
+    tables: `[[runners]]
+name = "poller"
+services = [1, 2]
+mode = "lease"
+token_file = "first"
+${tokens[1] === undefined ? '' : 'second_token_file = "second"'}`,
+  });
+  const gateway = await startTestGateway(two(last));
+  const statuses = async () => [
+    (await lease(gateway, {}, last)).status,
+    (await lease(gateway, {}, next)).status,
+  ];
+  const uses = () => log.lines.filter(({ secret }) => secret === 'runners.poller.second_token').length;
+  expect(await statuses()).toEqual([200, 401]);
+  expect(await gateway.reload(await testConfig(two(last, next)))).toEqual([]);
+  expect(uses()).toBe(0);
+  expect(await statuses()).toEqual([200, 200]);
+  expect(uses()).toBe(1);
+  await gateway.reload(await testConfig(two(next, last)));
+  expect(await statuses()).toEqual([200, 200]);
+  await gateway.reload(await testConfig(two(next)));
+  expect(await statuses()).toEqual([401, 200]);
+  expect(JSON.stringify(log.lines)).not.toMatch(/the-token-(?:before|after)/);
+});
 
 function receiptOf(gateway: TestGateway, paid: Answer): Promise<Answer> {
   return gateway.get(`/x402/receipts/${paid.json.quote_digest}`, {

@@ -1,6 +1,5 @@
-import { createHash, createSecretKey } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { openCheckpoint } from '../../../src/domain/log/checkpoint.ts';
+import { noteSigner, openCheckpoint, parseVerifierKey } from '../../../src/domain/log/checkpoint.ts';
 import {
   isConsistent,
   isIncluded,
@@ -10,14 +9,22 @@ import {
   splitHashes,
 } from '../../../src/domain/log/merkle.ts';
 import { issueOperatorToken } from '../../../src/identity/operator-tokens.ts';
-import { receiptToken } from '../../../src/jobs/receipt.ts';
+import { receiptKeysOf, receiptToken } from '../../../src/jobs/receipt.ts';
 import type { LogConsistency, LogProofs } from '../../../src/http/schemas/log.ts';
 import { openLane } from '../../../src/store/lane.ts';
 import { writerRole } from '../../../src/store/database.ts';
 import { readHead, readLeaves } from '../../../src/store/log.ts';
-import { startBooks } from '../../support/books.ts';
+import { token as acceptedToken } from '../../config/support.ts';
+import { booksConfigOf, type BooksOptions, startBooks } from '../../support/books.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
-import { appendRefusals, rootOfEvents, appendAll, testSigner, testVerifier } from '../../support/log.ts';
+import {
+  appendRefusals,
+  rootOfEvents,
+  appendAll,
+  testSeed,
+  testSigner,
+  testVerifier,
+} from '../../support/log.ts';
 import { busyLedger } from '../../support/synthetic-ledger.ts';
 import { eventually } from '../../support/wait.ts';
 
@@ -31,10 +38,10 @@ async function auditToken(database: TestDatabase): Promise<Record<string, string
   return { authorization: `Bearer ${token}` };
 }
 
-async function sealedAt(url: string, size: number) {
+async function sealedAt(url: string, size: number, verifier = testVerifier) {
   return eventually(async () => {
     const note = await (await fetch(`${url}/log/checkpoint`)).text();
-    const head = openCheckpoint(note, testVerifier);
+    const head = openCheckpoint(note, verifier);
     expect(head.size).toBe(size);
     return { ...head, note };
   });
@@ -129,7 +136,16 @@ test("every event of a receipt is proven; the payer's token shows the events the
   const database = await createDatabase();
   const history = busyLedger().take(57).toArray();
   await appendAll(database, history);
-  const { url } = await startBooks(database);
+  const receiptKeys = ['the-receipt-key-that-is-in-use-now', 'the-receipt-key-that-will-be-next-'] as const;
+  const { url } = await startBooks(database, {
+    top: `facilitator_url = "http://127.0.0.1:9"
+confirm = "never"
+rate_per_native_unit = "3200.00"
+receipt_key_env = "KEY"
+second_receipt_key_env = "NEXT_KEY"`,
+    tables: acceptedToken,
+    env: { KEY: receiptKeys[0], NEXT_KEY: receiptKeys[1] },
+  });
   const head = await sealedAt(url, 57);
   const digest = history[2]!.stream;
   const answer = (await (await fetch(`${url}/log/proof?quote_digest=${digest}`)).json()) as LogProofs;
@@ -137,18 +153,17 @@ test("every event of a receipt is proven; the payer's token shows the events the
   for (const { seq, leaf_hash, hashes } of answer.proofs)
     expect(isIncluded({ index: seq - 1, ...head }, unbase64(leaf_hash), hashes.map(unbase64))).toBe(true);
   expect(JSON.stringify(answer)).not.toContain('leaf_base64');
-  const { rows } = await database.pool.query<{ value: Buffer }>(
-    `select value from tollbook.secret where name = 'receipt_token'`,
-  );
-  const token = createHash('sha256').update('another').digest('base64url');
   const ask = (bearer: string) =>
     fetch(`${url}/log/proof?quote_digest=${digest}`, { headers: { authorization: `Bearer ${bearer}` } });
-  expect((await ask(token)).status).toBe(401);
-  const mine = (await (
-    await ask(receiptToken(createSecretKey(rows[0]!.value), digest as `0x${string}`))
-  ).json()) as LogProofs;
-  for (const { leaf_hash, leaf_base64 } of mine.proofs)
-    expect(unbase64(leaf_hash)).toEqual(leafHash(unbase64(leaf_base64 ?? '')));
+  const tokenOf = (key: string) =>
+    receiptToken(receiptKeysOf([key], Buffer.alloc(32)), digest as `0x${string}`);
+  expect((await ask(tokenOf('the-receipt-key-of-another-gateway'))).status).toBe(401);
+  // the second key is that of gateways which go before in the change, or were before it
+  for (const key of receiptKeys) {
+    const { proofs } = (await (await ask(tokenOf(key))).json()) as LogProofs;
+    for (const { leaf_hash, leaf_base64 } of proofs)
+      expect(unbase64(leaf_hash)).toEqual(leafHash(unbase64(leaf_base64 ?? '')));
+  }
 });
 
 test.each([
@@ -180,4 +195,36 @@ test('the log serves only committed data while it grows', async () => {
     expect(await readHead(database.pool, testSigner.name, size)).toMatchObject({ note });
     expect(root).toEqual(await rootOfEvents(database, size));
   }
+});
+
+function withKeys(inUse: Buffer, second?: Buffer): BooksOptions {
+  return {
+    log: second ? 'second_key_env = "SECOND_KEY"' : '',
+    env: { LOG_KEY: inUse.toString('hex'), SECOND_KEY: second?.toString('hex') ?? '' },
+  };
+}
+
+test('while the key of the log is replaced, those who know either public key verify its checkpoints', async () => {
+  const database = await createDatabase();
+  const next = Buffer.alloc(32, 43);
+  const gateway = await startBooks(database);
+  const nextVerifier = parseVerifierKey(noteSigner(testSigner.name, [next]).verifierKeys[0]);
+  const noteOf = async (count: number, verifier = testVerifier) => {
+    await appendRefusals(database, 5);
+    return (await sealedAt(gateway.url, count, verifier)).note;
+  };
+  expect(openCheckpoint(await noteOf(5), testVerifier).size).toBe(5);
+  for (const [inUse, second, count] of [
+    [testSeed, next, 10],
+    [next, testSeed, 15],
+  ] as const) {
+    expect(await gateway.reload(await booksConfigOf(withKeys(inUse, second)))).toEqual([]);
+    const note = await noteOf(count);
+    for (const verifier of [testVerifier, nextVerifier])
+      expect(openCheckpoint(note, verifier).size).toBe(count);
+  }
+  await gateway.reload(await booksConfigOf(withKeys(next)));
+  const note = await noteOf(20, nextVerifier);
+  expect(openCheckpoint(note, nextVerifier).size).toBe(20);
+  expect(() => openCheckpoint(note, testVerifier)).toThrow(/another key/);
 });

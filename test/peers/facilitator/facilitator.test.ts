@@ -73,10 +73,39 @@ describe('verify', () => {
         ]);
         response.end(JSON.stringify({ isValid: true }));
       },
-      { bearer: 'token' },
+      { bearers: () => ['token'] },
     );
     expect(await facilitator.verify(request)).toEqual({ kind: 'valid' });
     expect(seen).toEqual([['POST', '/x402/verify', 'Bearer token', 'application/json', request]]);
+  });
+
+  test('is sent once more with the second token where the first is refused, and never with it otherwise', async () => {
+    const seen: (string | undefined)[] = [];
+    let valid = 'Bearer next';
+    let used = 0;
+    let tokens: readonly [string, ...string[]] = ['last', 'next'];
+    const facilitator = await serve(
+      ({ headers }, response) => {
+        seen.push(headers.authorization);
+        response.statusCode = headers.authorization === valid ? 200 : 401;
+        response.end(
+          JSON.stringify({ isValid: true, success: true, transaction: hash, network: 'eip155:1' }),
+        );
+      },
+      { bearers: () => tokens, onSecondBearer: () => (used += 1) },
+    );
+    expect(await facilitator.verify(request)).toEqual({ kind: 'valid' });
+    expect(await facilitator.settle(request)).toMatchObject({ kind: 'settled' });
+    expect(seen.splice(0)).toEqual(['Bearer last', 'Bearer next', 'Bearer last', 'Bearer next']);
+    expect(used).toBe(2);
+    // a reload puts the next token first
+    tokens = ['next', 'last'];
+    expect(await facilitator.verify(request)).toEqual({ kind: 'valid' });
+    expect(seen.splice(0)).toEqual(['Bearer next']);
+    valid = 'Bearer another';
+    expect(await facilitator.settle(request)).toMatchObject({ kind: 'unknown', cause: 'status_401' });
+    expect(seen).toHaveLength(2);
+    expect(used).toBe(2);
   });
 
   test.each([

@@ -23,7 +23,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const seed = randomBytes(32);
   say(seed.toString('base64'));
   fail(`The line above is the secret seed: store it only where key_env or key_file names it.
-Auditors get this public key: ${noteSigner(origin, seed).verifierKey}`);
+Auditors get this public key: ${noteSigner(origin, [seed]).verifierKeys[0]}`);
   return 0;
 }
 
@@ -31,6 +31,7 @@ async function printKeys(file: string): Promise<number> {
   const { log } = await readConfig(file);
   if (!log) throw new ArgumentError(`${file} has no [log]: its ledger is not sealed`);
   const { generation } = await withLedger(({ pool }) => readLogGeneration(pool));
-  for (let number = 1; number <= generation; number++) say(signerIn(signerOf(log), number).verifierKey);
+  for (let number = 1; number <= generation; number++)
+    for (const key of signerIn(signerOf(log), number).verifierKeys) say(key);
   return 0;
 }

@@ -1,0 +1,13 @@
+/**
+ * A secret that can be replaced while it is in use. The first one makes what is issued and sent; the others, at most one from the
+ * configuration, are accepted beside it: the next secret before the change, the last one after it.
+ */
+export type RotatingSecret<T = string> = readonly [inUse: T, ...accepted: T[]];
+
+/** The same for what is derived from each. */
+export function mapSecrets<A, B>(
+  [inUse, ...accepted]: RotatingSecret<A>,
+  derive: (secret: A) => B,
+): RotatingSecret<B> {
+  return [derive(inUse), ...accepted.map((secret) => derive(secret))];
+}
