@@ -148,6 +148,8 @@ create table tollbook.operator_token (
   token_id bigint generated always as identity primary key,
   name text not null check (name ~ '^[A-Za-z0-9._-]{1,64}$'),
   scopes text[] not null,
+  -- the credit accounts that its scopes are limited to; null: all
+  accounts text[],
   hash bytea not null unique,
   created_at timestamptz not null,
   expires_at timestamptz,

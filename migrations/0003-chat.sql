@@ -27,7 +27,9 @@ create table tollbook.api_key (
   created_at timestamptz not null,
   expires_at timestamptz,
   revoked_at timestamptz,
-  last_used_at timestamptz
+  last_used_at timestamptz,
+  -- whether the account's user made it, and not an operator
+  is_of_user boolean not null
 ) with (fillfactor = 50);
 create index api_key_account on tollbook.api_key (account_id);
 

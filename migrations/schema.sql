@@ -127,6 +127,7 @@ create table tollbook.api_key (
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
   last_used_at timestamp with time zone,
+  is_of_user boolean not null,
   constraint api_key_account_id_fkey FOREIGN KEY (account_id) REFERENCES tollbook.account(account_id),
   constraint api_key_cap_check CHECK ((cap >= 0)),
   constraint api_key_hash_key UNIQUE (hash),
@@ -360,6 +361,7 @@ create table tollbook.operator_token (
   token_id bigint not null generated always as identity,
   name text not null,
   scopes text[] not null,
+  accounts text[],
   hash bytea not null,
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone,
@@ -524,8 +526,8 @@ create function tollbook.collect_payouts(p_max integer) returns integer language
 create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 23b2b517f2de6a7d
 create function tollbook.count_attempts(p_subjects text[], p_per_minute integer[], OUT retry_ms bigint, OUT is_first_refusal boolean) returns record language plpgsql volatile security definer; -- 08a5bb3eb6d9b7f9
 create function tollbook.count_auth_failure(p_subject text, p_per_minute integer, p_counts boolean) returns boolean language plpgsql volatile security definer; -- ad743c8b3762fe23
-create function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_prefix text, p_name text, p_models text[], p_cap bigint, p_expires_at timestamp with time zone) returns bigint language sql volatile security definer; -- 043704fedab23b46
-create function tollbook.create_operator_token(p_name text, p_scopes text[], p_hash bytea, p_expires_at timestamp with time zone) returns bigint language sql volatile security definer; -- 50fbb40d3f329c7e
+create function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_prefix text, p_name text, p_models text[], p_cap bigint, p_expires_at timestamp with time zone, p_is_of_user boolean) returns bigint language sql volatile security definer; -- d2b025195493ae8d
+create function tollbook.create_operator_token(p_name text, p_scopes text[], p_hash bytea, p_expires_at timestamp with time zone, p_accounts text[]) returns bigint language sql volatile security definer; -- e267ed9805a20cab
 create function tollbook.decide_credit(p_commands json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 82230011fe1b1257
 create function tollbook.end_exposure(p_stream text, p_failed boolean) returns void language plpgsql volatile security definer; -- d43496f5a5c79fc9
 create function tollbook.end_follow_ups(p_topic text, p_seqs bigint[]) returns void language sql volatile security definer; -- 7bda88c2a5508d10
@@ -593,8 +595,8 @@ grant execute on function tollbook.collect_payouts(integer) to tollbook_writer;
 grant execute on function tollbook.collect_top_up_reversals(integer) to tollbook_writer;
 grant execute on function tollbook.count_attempts(text[],integer[]) to tollbook_writer;
 grant execute on function tollbook.count_auth_failure(text,integer,boolean) to tollbook_writer;
-grant execute on function tollbook.create_api_key(bigint,bytea,text,text,text[],bigint,timestamp with time zone) to tollbook_writer;
-grant execute on function tollbook.create_operator_token(text,text[],bytea,timestamp with time zone) to tollbook_writer;
+grant execute on function tollbook.create_api_key(bigint,bytea,text,text,text[],bigint,timestamp with time zone,boolean) to tollbook_writer;
+grant execute on function tollbook.create_operator_token(text,text[],bytea,timestamp with time zone,text[]) to tollbook_writer;
 grant execute on function tollbook.end_exposure(text,boolean) to tollbook_writer;
 grant execute on function tollbook.end_follow_ups(text,bigint[]) to tollbook_writer;
 grant execute on function tollbook.end_payout(text,text) to tollbook_writer;

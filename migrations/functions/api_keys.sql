@@ -5,10 +5,10 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
 $$;
 
 create or replace function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_prefix text, p_name text, p_models text[],
-  p_cap bigint, p_expires_at timestamptz) returns bigint
+  p_cap bigint, p_expires_at timestamptz, p_is_of_user boolean) returns bigint
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  insert into api_key (account_id, hash, prefix, name, models, cap, created_at, expires_at)
-  values (p_account_id, p_hash, p_prefix, p_name, p_models, p_cap, clock(), p_expires_at) returning key_id
+  insert into api_key (account_id, hash, prefix, name, models, cap, created_at, expires_at, is_of_user)
+  values (p_account_id, p_hash, p_prefix, p_name, p_models, p_cap, clock(), p_expires_at, p_is_of_user) returning key_id
 $$;
 
 -- False where there is no such key, or where it was revoked before.

@@ -1,7 +1,8 @@
-create or replace function tollbook.create_operator_token(p_name text, p_scopes text[], p_hash bytea, p_expires_at timestamptz)
+create or replace function tollbook.create_operator_token(p_name text, p_scopes text[], p_hash bytea, p_expires_at timestamptz,
+  p_accounts text[])
 returns bigint language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  insert into operator_token (name, scopes, hash, created_at, expires_at)
-  values (p_name, p_scopes, p_hash, clock(), p_expires_at)
+  insert into operator_token (name, scopes, accounts, hash, created_at, expires_at)
+  values (p_name, p_scopes, p_accounts, p_hash, clock(), p_expires_at)
   returning token_id
 $$;
 

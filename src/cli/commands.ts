@@ -122,7 +122,7 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
   'tokens create': {
     summary: "creates an operator's bearer token",
     usage:
-      'tollbook tokens create NAME --scope audit:read [--scope calls:read] … [--days N]\n' +
+      'tollbook tokens create NAME --scope audit:read [--scope calls:read] … [--account NAME] … [--days N]\n' +
       `  scopes: ${operatorScopes.join(' ')}\n` +
       '  prints the token once; needs DATABASE_URL',
     load: () => import('./commands/tokens/create.ts'),

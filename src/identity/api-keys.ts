@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import { apiKeyHash, apiKeyPrefix, apiKeyRandomBytes, newApiKey } from '../domain/identity/api-key.ts';
 import { createApiKey, findApiKeyById, revokeApiKey } from '../store/api-keys.ts';
+import { findAccount } from '../store/credit.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 import { readStream } from '../store/streams.ts';
@@ -25,9 +26,11 @@ export async function issueApiKey(
     readonly expiresAt?: Date | undefined;
     /** The operator's token that requested it. */
     readonly tokenId?: number | undefined;
+    /** Default: false, an operator made it. */
+    readonly isOfUser?: boolean;
   },
 ): Promise<{ readonly keyId: number; readonly key: string }> {
-  const { accountId, name, models, capMicros, expiresAt, tokenId } = request;
+  const { accountId, name, models, capMicros, expiresAt, tokenId, isOfUser = false } = request;
   const key = newApiKey(randomBytes(apiKeyRandomBytes));
   const keyId = await createApiKey(pool, {
     accountId,
@@ -37,6 +40,7 @@ export async function issueApiKey(
     models,
     capMicros,
     expiresAt,
+    isOfUser,
   });
   await lane.append({
     stream: keyStream(keyId),
@@ -56,22 +60,29 @@ export async function issueApiKey(
 
 /**
  * Revokes a key in every process at once; may be repeated. False when there is no such key, or it belongs to another account
- * than `accountId`.
+ * than `accountId`, or than those in `accounts`.
  */
 export async function revokeKey(
   { pool, db, lane }: Ledger,
   {
     keyId,
     accountId,
+    accounts,
     tokenId,
   }: {
     readonly keyId: number;
     readonly accountId?: number | undefined;
+    /** By their names. */
+    readonly accounts?: readonly string[] | undefined;
     readonly tokenId?: number | undefined;
   },
 ): Promise<boolean> {
   const key = await findApiKeyById(db, keyId);
   if (!key || (accountId !== undefined && key.accountId !== accountId)) return false;
+  if (accounts !== undefined) {
+    const account = await findAccount(db, { accountId: key.accountId });
+    if (!account || !accounts.includes(account.name)) return false;
+  }
   await revokeApiKey(pool, keyId);
   await recordRevocation({ pool, lane }, keyId, tokenId);
   return true;

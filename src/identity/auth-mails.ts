@@ -1,3 +1,4 @@
+import { findUser } from '../store/identity.ts';
 import type { Identity } from './context.ts';
 import { isUnreachable } from './wallet-user.ts';
 
@@ -35,6 +36,22 @@ export function sendExistingMail(identity: Identity, to: string): Promise<void> 
     'You have an account already',
     `Someone, probably you, has signed up with this address at ${identity.publicUrl()}, where it has an account already.\n\n` +
       'If you have forgotten its password, request a new one there. If it was not you, ignore this mail: nothing has changed.',
+  );
+}
+
+/** Informs a user of an API key that they did not make, when their address is known to be theirs. */
+export async function sendKeyMail(identity: Identity, userId: string, name: string): Promise<void> {
+  const user = await findUser(identity.pool, userId);
+  if (!user?.isEmailVerified) return;
+  await send(
+    identity,
+    user.email,
+    'A new API key',
+    `An operator of ${identity.publicUrl()} has made an API key named "${name}" that spends from your account.
+
+` +
+      `If you have not asked for it, sign in and revoke it: GET ${identity.publicUrl()}/api/keys lists your keys, ` +
+      `DELETE ${identity.publicUrl()}/api/keys/ID revokes one.`,
   );
 }
 

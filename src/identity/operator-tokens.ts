@@ -20,15 +20,22 @@ export async function issueOperatorToken(
   request: {
     readonly name: string;
     readonly scopes: readonly OperatorScope[];
+    /** When omitted: its scopes are for all accounts. */
+    readonly accounts?: readonly string[] | undefined;
     readonly expiresAt?: Date | undefined;
   },
 ): Promise<{ readonly tokenId: number; readonly token: string }> {
   const token = prefix + randomBytes(32).toString('base64url');
-  const { name, scopes, expiresAt } = request;
-  const tokenId = await createToken(pool, { name, scopes, hash: hashOf(token), expiresAt });
+  const { name, scopes, accounts, expiresAt } = request;
+  const tokenId = await createToken(pool, { name, scopes, accounts, hash: hashOf(token), expiresAt });
   await lane.append({
     stream,
-    events: [{ type: 'operator_token_created', data: { token_id: tokenId, scopes: [...scopes] } }],
+    events: [
+      {
+        type: 'operator_token_created',
+        data: { token_id: tokenId, scopes: [...scopes], ...(accounts && { accounts: [...accounts] }) },
+      },
+    ],
   });
   return { tokenId, token };
 }

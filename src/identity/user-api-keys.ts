@@ -43,7 +43,10 @@ export async function createUserApiKey(
 ): Promise<CreatedApiKey> {
   const kept = await listKeysOf(ledger.db, user.accountId, { isRevoked: false, limit: maxKeys });
   if (kept.length >= maxKeys) return { kind: 'too_many' };
-  return { kind: 'created', ...(await issueApiKey(ledger, { ...request, accountId: user.accountId })) };
+  return {
+    kind: 'created',
+    ...(await issueApiKey(ledger, { ...request, accountId: user.accountId, isOfUser: true })),
+  };
 }
 
 /** Revokes a user's own key. False when the user has no such key. */

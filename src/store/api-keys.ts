@@ -17,6 +17,8 @@ export interface ApiKey {
   readonly expiresAt: Date | undefined;
   readonly revokedAt: Date | undefined;
   readonly lastUsedAt: Date | undefined;
+  /** The user of the account made it, and not an operator. */
+  readonly isOfUser: boolean;
 }
 
 /** Stores a key by its hash; returns its id. */
@@ -30,6 +32,7 @@ export function createApiKey(
     readonly models: readonly string[] | undefined;
     readonly capMicros: bigint | undefined;
     readonly expiresAt: Date | undefined;
+    readonly isOfUser: boolean;
   },
 ): Promise<number> {
   return callFunction(pool, 'create_api_key', [
@@ -40,6 +43,7 @@ export function createApiKey(
     key.models ?? null,
     key.capMicros ?? null,
     key.expiresAt ?? null,
+    key.isOfUser,
   ]);
 }
 
@@ -64,20 +68,27 @@ export interface ListedKey extends ApiKey {
   readonly account: string;
 }
 
-/** Up to `limit` keys after this id, oldest first, of all accounts or of one; all of them where nothing is said. */
+/** Up to `limit` keys after this id, oldest first, of all accounts or of these; all of them where nothing is said. */
 export async function listApiKeys(
   db: LedgerDatabase,
   {
     accountId,
+    accounts,
     after = 0,
     limit,
-  }: { readonly accountId?: number | undefined; readonly after?: number; readonly limit?: number } = {},
+  }: {
+    readonly accountId?: number | undefined;
+    readonly accounts?: readonly string[] | undefined;
+    readonly after?: number;
+    readonly limit?: number;
+  } = {},
 ): Promise<ListedKey[]> {
   const listed = keys(db)
     .innerJoin('tollbook.account', 'tollbook.account.account_id', 'tollbook.api_key.account_id')
     .select('tollbook.account.name as account')
     .where('key_id', '>', after)
     .$if(accountId !== undefined, (all) => all.where('tollbook.api_key.account_id', '=', accountId ?? 0))
+    .$if(accounts !== undefined, (all) => all.where('tollbook.account.name', 'in', accounts ?? []))
     .$if(limit !== undefined, (all) => all.limit(limit ?? 0))
     .orderBy('key_id');
   return (await listed.execute()).map((row) => ({ ...toApiKey(row), account: row.account }));
@@ -111,6 +122,7 @@ function keys(db: LedgerDatabase) {
       'expires_at',
       'revoked_at',
       'last_used_at',
+      'is_of_user',
     ]);
 }
 
@@ -127,5 +139,6 @@ function toApiKey(row: Awaited<ReturnType<ReturnType<typeof keys>['execute']>>[n
     expiresAt: row.expires_at ?? undefined,
     revokedAt: row.revoked_at ?? undefined,
     lastUsedAt: row.last_used_at ?? undefined,
+    isOfUser: row.is_of_user,
   };
 }

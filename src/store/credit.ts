@@ -37,12 +37,23 @@ export async function findAccount(
   return row && toAccount(row);
 }
 
-/** Up to `limit` accounts after this id, oldest first; all of them without a limit. */
+/** Up to `limit` accounts after this id, oldest first, of all names or of these; all of them without a limit. */
 export async function listAccounts(
   db: LedgerDatabase,
-  { after = 0, limit }: { readonly after?: number; readonly limit?: number } = {},
+  {
+    after = 0,
+    limit,
+    names,
+  }: {
+    readonly after?: number;
+    readonly limit?: number;
+    readonly names?: readonly string[] | undefined;
+  } = {},
 ): Promise<Account[]> {
-  const all = accounts(db).where('account_id', '>', after).orderBy('account_id');
+  const all = accounts(db)
+    .where('account_id', '>', after)
+    .$if(names !== undefined, (some) => some.where('name', 'in', names ?? []))
+    .orderBy('account_id');
   return (await (limit === undefined ? all : all.limit(limit)).execute()).map(toAccount);
 }
 

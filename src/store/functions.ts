@@ -40,10 +40,13 @@ export const functionSignatures = {
   collect_top_up_reversals: { takes: [int], returns: int },
   count_attempts: { takes: [texts, ints], rows: { retry_ms: bigint, is_first_refusal: boolean } },
   create_api_key: {
-    takes: [bigint, bytea, text, text, nullable(texts), nullable(bigint), nullable(timestamp)],
+    takes: [bigint, bytea, text, text, nullable(texts), nullable(bigint), nullable(timestamp), boolean],
     returns: bigint,
   },
-  create_operator_token: { takes: [text, texts, bytea, nullable(timestamp)], returns: bigint },
+  create_operator_token: {
+    takes: [text, texts, bytea, nullable(timestamp), nullable(texts)],
+    returns: bigint,
+  },
   end_exposure: { takes: [text, boolean], returns: nothing },
   end_follow_ups: { takes: [text, bigints], returns: nothing },
   end_payout: { takes: [text, nullable(text)], returns: nothing },

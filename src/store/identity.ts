@@ -18,6 +18,11 @@ export function accountNameOf(userId: string): string {
   return `user:${userId}`;
 }
 
+/** The user of a credit account; undefined for an account that is not a user's. */
+export function userOfAccount(name: string): string | undefined {
+  return /^user:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(name)?.[1];
+}
+
 /** The session of this token, if it is valid; the token is given as its hash. */
 export async function findSession(pool: pg.Pool, tokenHash: string): Promise<Session | undefined> {
   const row = await queriesOn(pool)

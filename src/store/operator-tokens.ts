@@ -8,6 +8,8 @@ export interface OperatorToken {
   readonly tokenId: number;
   readonly name: string;
   readonly scopes: readonly OperatorScope[];
+  /** The names of the credit accounts that its scopes are limited to; undefined: all. */
+  readonly accounts: readonly string[] | undefined;
   readonly createdAt: Date;
   readonly expiresAt: Date | undefined;
   readonly revokedAt: Date | undefined;
@@ -19,12 +21,19 @@ export function createToken(
   token: {
     readonly name: string;
     readonly scopes: readonly OperatorScope[];
+    readonly accounts: readonly string[] | undefined;
     readonly hash: Buffer;
     readonly expiresAt: Date | undefined;
   },
 ): Promise<number> {
-  const { name, scopes, hash, expiresAt } = token;
-  return callFunction(pool, 'create_operator_token', [name, scopes, hash, expiresAt ?? null]);
+  const { name, scopes, accounts, hash, expiresAt } = token;
+  return callFunction(pool, 'create_operator_token', [
+    name,
+    scopes,
+    hash,
+    expiresAt ?? null,
+    accounts ?? null,
+  ]);
 }
 
 /** False where there is no such token, or where it was revoked before. */
@@ -52,7 +61,7 @@ export async function listTokens(db: LedgerDatabase): Promise<OperatorToken[]> {
 function tokens(db: LedgerDatabase) {
   return db
     .selectFrom('tollbook.operator_token')
-    .select(['token_id', 'name', 'scopes', 'created_at', 'expires_at', 'revoked_at']);
+    .select(['token_id', 'name', 'scopes', 'accounts', 'created_at', 'expires_at', 'revoked_at']);
 }
 
 function toToken(row: Awaited<ReturnType<ReturnType<typeof tokens>['execute']>>[number]): OperatorToken {
@@ -60,6 +69,7 @@ function toToken(row: Awaited<ReturnType<ReturnType<typeof tokens>['execute']>>[
     tokenId: row.token_id,
     name: row.name,
     scopes: row.scopes as OperatorScope[],
+    accounts: row.accounts ?? undefined,
     createdAt: row.created_at,
     expiresAt: row.expires_at ?? undefined,
     revokedAt: row.revoked_at ?? undefined,

@@ -56,6 +56,7 @@ export const ledgerTables = {
     expires_at: nullable(timestamp),
     revoked_at: nullable(timestamp),
     last_used_at: nullable(timestamp),
+    is_of_user: boolean,
   },
   'tollbook.call': {
     call_id: bigint,
@@ -179,6 +180,7 @@ export const ledgerTables = {
     token_id: bigint,
     name: text,
     scopes: texts,
+    accounts: nullable(texts),
     hash: bytea,
     created_at: timestamp,
     expires_at: nullable(timestamp),

@@ -71,6 +71,7 @@ test('after the clock was an hour ahead a key that has not expired is valid, and
     name: 'k',
     models: undefined,
     expiresAt,
+    isOfUser: false,
   };
   const keyId = await createApiKey(database.pool, { ...key, capMicros: undefined });
   const command = admission({ accountId, keyId, perMinute: 1, holdMicros: 1n });

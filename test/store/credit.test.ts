@@ -63,6 +63,7 @@ async function keyOf(database: TestDatabase, lane: Lane, capMicros?: bigint, exp
     models: undefined,
     capMicros,
     expiresAt,
+    isOfUser: false,
   });
   return { accountId, keyId };
 }

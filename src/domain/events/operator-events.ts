@@ -1,3 +1,4 @@
+import { accountNamePattern } from '../credit/price.ts';
 import { z } from 'zod';
 import { operatorScopes } from '../identity/operator-scope.ts';
 import { type EventFamily, note, recordOnly } from './descriptor.ts';
@@ -19,7 +20,11 @@ const { network, asset, symbol, decimals, amount, pay_to } = settlementTerms;
 export const operatorEvents = {
   operator_token_created: {
     ...recordOnly,
-    schema: z.strictObject({ token_id: count, scopes: z.array(z.enum(operatorScopes)) }),
+    schema: z.strictObject({
+      token_id: count,
+      scopes: z.array(z.enum(operatorScopes)),
+      accounts: z.array(z.string().regex(accountNamePattern)).optional(),
+    }),
     transition: note,
   },
   operator_token_revoked: {

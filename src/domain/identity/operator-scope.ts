@@ -8,4 +8,11 @@ export const operatorScopes = [
   'credit:read',
   'credit:write',
 ] as const;
+/** The scopes that can be limited to credit accounts. */
+export const accountScopes: readonly OperatorScope[] = [
+  'keys:read',
+  'keys:write',
+  'credit:read',
+  'credit:write',
+];
 export type OperatorScope = (typeof operatorScopes)[number];

@@ -3,6 +3,9 @@ import { flattenError, z, type ZodType } from 'zod';
 import { apiKeyPrefix } from '../../domain/identity/api-key.ts';
 import { creditText, parseCredit, requestIdPattern } from '../../domain/credit/price.ts';
 import type { OperatorScope } from '../../domain/identity/operator-scope.ts';
+import { sendKeyMail } from '../../identity/auth-mails.ts';
+import { inBackground } from '../../runtime/background.ts';
+import { userOfAccount } from '../../store/identity.ts';
 import { issueApiKey, revokeKey } from '../../identity/api-keys.ts';
 import { findCreditAccount, grantCredit, openCreditAccount } from '../../credit/credit.ts';
 import type { ChatContext } from '../../chat/context.ts';
@@ -30,34 +33,48 @@ const badRequestId = {
 };
 
 /** Keys and credit of model chat, for an operator: every route requires a token with the scope it names. */
-export function operatorCreditRoutes(ledger: Pick<ChatContext, 'pool' | 'db' | 'lane'>) {
-  const { db, lane } = ledger;
+export function operatorCreditRoutes(ledger: Pick<ChatContext, 'pool' | 'db' | 'lane' | 'identity'>) {
+  const { db, lane, identity } = ledger;
+  const notify = (account: string, name: string): void => {
+    const userId = userOfAccount(account);
+    if (!identity || userId === undefined) return;
+    inBackground(identity, sendKeyMail(identity, userId, name), 'a mail about a new key could not be sent');
+  };
   return async (app: FastifyInstance): Promise<void> => {
     const route = routeOn(app, ledger);
 
-    route('GET', '/operator/keys', 'keys:read', keysQuery, async ({ parsed, request, reply }) => {
+    route('GET', '/operator/keys', 'keys:read', keysQuery, async ({ parsed, operator, request, reply }) => {
       const { account, ...page } = parsed;
+      if (!mayUse(operator, account)) return sendRefusal(request, reply, 'forbidden');
       const accountId = account === undefined ? undefined : await findCreditAccount(ledger, account);
       if (account !== undefined && accountId === undefined)
         return sendRefusal(request, reply, 'account_not_found');
-      const keys = await listApiKeys(db, { ...page, accountId });
+      const keys = await listApiKeys(db, { ...page, accountId, accounts: operator.accounts });
       return reply.send({ keys: keys.map(listedKeyJson) });
     });
 
-    route('POST', '/operator/keys', 'keys:write', keyRequest, async ({ parsed, operator, reply }) => {
-      const { account, name, models, cap, days } = parsed;
-      const nowMs = Date.now() + lane.state.clockOffsetMs;
-      const { keyId, key } = await issueApiKey(ledger, {
-        accountId: await openCreditAccount(ledger, account),
-        name,
-        models: models && [...new Set(models)],
-        capMicros: cap === undefined ? undefined : parseCredit(cap),
-        expiresAt: days === undefined ? undefined : new Date(nowMs + days * dayMs),
-        tokenId: operator.tokenId,
-      });
-      const issued: IssuedKeyJson = { key_id: keyId, account, prefix: apiKeyPrefix(key), key };
-      return reply.code(201).send(issued);
-    });
+    route(
+      'POST',
+      '/operator/keys',
+      'keys:write',
+      keyRequest,
+      async ({ parsed, operator, request, reply }) => {
+        const { account, name, models, cap, days } = parsed;
+        if (!mayUse(operator, account)) return sendRefusal(request, reply, 'forbidden');
+        const nowMs = Date.now() + lane.state.clockOffsetMs;
+        const { keyId, key } = await issueApiKey(ledger, {
+          accountId: await openCreditAccount(ledger, account),
+          name,
+          models: models && [...new Set(models)],
+          capMicros: cap === undefined ? undefined : parseCredit(cap),
+          expiresAt: days === undefined ? undefined : new Date(nowMs + days * dayMs),
+          tokenId: operator.tokenId,
+        });
+        notify(account, name);
+        const issued: IssuedKeyJson = { key_id: keyId, account, prefix: apiKeyPrefix(key), key };
+        return reply.code(201).send(issued);
+      },
+    );
 
     route(
       'POST',
@@ -66,14 +83,18 @@ export function operatorCreditRoutes(ledger: Pick<ChatContext, 'pool' | 'db' | '
       z.unknown(),
       async ({ params, operator, request, reply }) => {
         const keyId = idOf(params.key_id);
-        const done = await revokeKey(ledger, { keyId, tokenId: operator.tokenId });
+        const done = await revokeKey(ledger, {
+          keyId,
+          accounts: operator.accounts,
+          tokenId: operator.tokenId,
+        });
         if (!done) return sendRefusal(request, reply, 'key_not_found');
         return reply.send({ key_id: keyId, status: 'revoked' });
       },
     );
 
-    route('GET', '/operator/accounts', 'credit:read', accountsQuery, async ({ parsed, reply }) => {
-      const accounts = await listAccounts(db, parsed);
+    route('GET', '/operator/accounts', 'credit:read', accountsQuery, async ({ parsed, operator, reply }) => {
+      const accounts = await listAccounts(db, { ...parsed, names: operator.accounts });
       return reply.send({ accounts: accounts.map(accountJson) });
     });
 
@@ -87,6 +108,7 @@ export function operatorCreditRoutes(ledger: Pick<ChatContext, 'pool' | 'db' | '
         if (requestId !== undefined && !requestIdPattern.test(String(requestId)))
           return sendRefusal(request, reply, 'invalid_request', { context: { details: badRequestId } });
         const account = params.account ?? '';
+        if (!mayUse(operator, account)) return sendRefusal(request, reply, 'forbidden');
         const accountId = await findCreditAccount(ledger, account);
         if (accountId === undefined) return sendRefusal(request, reply, 'account_not_found');
         const amountMicros = parseCredit(parsed.amount) ?? 0n;
@@ -100,6 +122,11 @@ export function operatorCreditRoutes(ledger: Pick<ChatContext, 'pool' | 'db' | '
       },
     );
   };
+}
+
+/** Whether a token is for this account; for all accounts where none is named. The answer reveals no account's existence. */
+function mayUse({ accounts }: OperatorToken, account: string | undefined): boolean {
+  return accounts === undefined || account === undefined || accounts.includes(account);
 }
 
 type Handler<T> = (args: {

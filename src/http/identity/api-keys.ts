@@ -99,5 +99,6 @@ function keyJson(key: ApiKey): UserKeyJson {
     expires_at: key.expiresAt?.toISOString() ?? null,
     revoked_at: key.revokedAt?.toISOString() ?? null,
     last_used_at: key.lastUsedAt?.toISOString() ?? null,
+    made_by: key.isOfUser ? 'user' : 'operator',
   };
 }

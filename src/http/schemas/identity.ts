@@ -74,6 +74,7 @@ export const userKey = z
     expires_at: time.nullable(),
     revoked_at: time.nullable(),
     last_used_at: time.nullable(),
+    made_by: z.enum(['user', 'operator']),
   })
   .meta({ description: 'A key of the user.' });
 export type UserKeyJson = z.infer<typeof userKey>;

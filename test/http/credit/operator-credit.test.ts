@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { OperatorScope } from '../../../src/domain/identity/operator-scope.ts';
+import { issueApiKey } from '../../../src/identity/api-keys.ts';
 import { issueOperatorToken } from '../../../src/identity/operator-tokens.ts';
 import { admission, expectBooks, fund, laneOn } from '../../support/credit.ts';
 import { documentOf } from '../../support/documented.ts';
@@ -8,11 +9,14 @@ import { paidModel, startChatGateway } from '../../support/chat-gateway.ts';
 const all: OperatorScope[] = ['keys:read', 'keys:write', 'credit:read', 'credit:write'];
 
 /** A gateway that serves models alone, asked by an operator; every answer is held against the gateway's own document. */
-async function start(scopes: readonly OperatorScope[] = all) {
+async function start(scopes: readonly OperatorScope[] = all, accounts?: readonly string[]) {
   const gateway = await startChatGateway();
   const { database } = gateway;
   const lane = laneOn(database);
-  const { token, tokenId } = await issueOperatorToken({ ...database, lane }, { name: 'ops', scopes });
+  const { token, tokenId } = await issueOperatorToken(
+    { ...database, lane },
+    { name: 'ops', scopes, accounts },
+  );
   const check = await documentOf(gateway);
   const ask = async (
     method: 'GET' | 'POST',
@@ -109,6 +113,29 @@ test('each route requires its own scope, and changes nothing without it', async 
   expect((await reader.post('/operator/accounts/alice/grants', { amount: '1' })).status).toBe(403);
   const types = (await expectBooks(database)).map(({ type }) => type);
   expect(types).toEqual(['operator_token_created']);
+});
+
+test('a token that is limited to accounts creates, lists and revokes keys, and grants credit, for these alone', async () => {
+  const { database, lane, get, post } = await start(all, ['alice', 'carol']);
+  const accountId = await fund(database, lane, 5n);
+  const { keyId } = await issueApiKey({ ...database, lane }, { accountId, name: 'of another account' });
+  const made = await post('/operator/keys', { account: 'alice' });
+  expect(made.status).toBe(201);
+  for (const account of ['bob', 'Alice', 'alice2', 'user:00000000-0000-4000-8000-000000000000']) {
+    const refused = { status: 403, json: { code: 'forbidden' } };
+    expect(await post('/operator/keys', { account })).toMatchObject(refused);
+    expect(await get(`/operator/keys?account=${account}`)).toMatchObject(refused);
+    expect(await post(`/operator/accounts/${account}/grants`, { amount: '1' })).toMatchObject(refused);
+  }
+  expect(await post(`/operator/keys/${keyId}/revoke`)).toMatchObject(notFound('key_not_found'));
+  expect((await post(`/operator/keys/${made.json.key_id}/revoke`)).status).toBe(200);
+  expect((await post('/operator/accounts/alice/grants', { amount: '1' })).status).toBe(200);
+  const { keys } = (await get('/operator/keys')).json;
+  expect(keys.map(({ key_id }: { readonly key_id: number }) => key_id)).toEqual([made.json.key_id]);
+  const { accounts } = (await get('/operator/accounts')).json;
+  expect(accounts).toMatchObject([{ account: 'alice', balance: '1' }]);
+  const [created] = await expectBooks(database);
+  expect(created?.data).toMatchObject({ accounts: ['alice', 'carol'] });
 });
 
 const notFound = (code: string) => ({ status: 404, json: { code } });

@@ -1,5 +1,6 @@
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
+import { issueOperatorToken } from '../../../src/identity/operator-tokens.ts';
 import { grantCredit } from '../../../src/credit/credit.ts';
 import { findAccountId } from '../../../src/store/credit.ts';
 import { expectBooks, laneOn } from '../../support/credit.ts';
@@ -7,7 +8,9 @@ import {
   type Browser,
   type IdentityGateway,
   newWallet,
+  signIn,
   signInByWallet,
+  signUp,
   siweFor,
   startIdentityGateway,
 } from '../../support/identity.ts';
@@ -131,6 +134,7 @@ describe('a key created by a session', () => {
         cap: '5',
         models: [freeModel],
         revoked_at: null,
+        made_by: 'user',
       }),
     ]);
     expect(made.key.startsWith(listed.json.keys[0].prefix)).toBe(true);
@@ -255,4 +259,27 @@ test('answers below /api match the OpenAPI document', async () => {
   await ask('GET', '/api/auth/get-session');
   await ask('POST', '/api/auth/sign-in/email', { email: 'eve@example.org', password: 'x' });
   await ask('POST', '/api/auth/sign-out');
+});
+
+test('a key that an operator makes for a user is mailed to the user, and listed as the operator’s', async () => {
+  const gateway = await startIdentityGateway();
+  const { database } = gateway;
+  const email = 'ada@example.org';
+  const browser = gateway.browser();
+  await signUp(gateway, browser, email);
+  const { json: signedInAs } = await signIn(browser, email);
+  const lane = laneOn(database);
+  const asked = { name: 'ops', scopes: ['keys:write'] as const };
+  const { token } = await issueOperatorToken({ ...database, lane }, asked);
+  const made = await fetch(`${gateway.url}/operator/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ account: `user:${signedInAs.user.id}`, name: 'not of Ada' }),
+  });
+  const { key } = (await made.json()) as { key: string };
+  const mail = (await gateway.mails(email, 2)).find((text) => text.includes('A new API key')) ?? '';
+  expect(mail).toContain('not of Ada');
+  expect(mail).not.toContain(key);
+  const { keys } = (await browser.get('/api/keys')).json;
+  expect(keys).toMatchObject([{ name: 'not of Ada', made_by: 'operator' }]);
 });

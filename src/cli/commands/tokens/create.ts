@@ -1,5 +1,10 @@
 import { parseArgs } from 'node:util';
-import { type OperatorScope, operatorScopes } from '../../../domain/identity/operator-scope.ts';
+import { accountNamePattern } from '../../../domain/credit/price.ts';
+import {
+  accountScopes,
+  type OperatorScope,
+  operatorScopes,
+} from '../../../domain/identity/operator-scope.ts';
 import { issueOperatorToken } from '../../../identity/operator-tokens.ts';
 import { ArgumentError, readExpiry } from '../../arguments.ts';
 import { withLedger } from '../../ledger.ts';
@@ -9,7 +14,11 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = parseArgs({
     args: [...args],
     allowPositionals: true,
-    options: { scope: { type: 'string', multiple: true, default: [] }, days: { type: 'string' } },
+    options: {
+      scope: { type: 'string', multiple: true, default: [] },
+      account: { type: 'string', multiple: true },
+      days: { type: 'string' },
+    },
   });
   const [name] = positionals;
   const scopes = values.scope.filter(isScope);
@@ -17,9 +26,14 @@ export async function run(args: readonly string[]): Promise<number> {
     throw new ArgumentError('a token needs a name: 1 to 64 letters, digits, dots, dashes or underscores');
   if (scopes.length === 0 || scopes.length < values.scope.length)
     throw new ArgumentError(`name its scopes: --scope ${operatorScopes.join(' | ')}, one or more`);
+  const accounts = values.account;
+  if (accounts?.some((account) => !accountNamePattern.test(account)))
+    throw new ArgumentError('--account NAME: 1 to 128 letters, digits, or any of . _ : @ + -');
+  if (accounts && scopes.some((scope) => !accountScopes.includes(scope)))
+    throw new ArgumentError(`--account limits only the scopes ${accountScopes.join(', ')}`);
   const expiresAt = readExpiry(values.days);
   const { token, tokenId } = await withLedger((ledger) =>
-    issueOperatorToken(ledger, { name, scopes, expiresAt }),
+    issueOperatorToken(ledger, { name, scopes, accounts, expiresAt }),
   );
   say(token);
   fail(`Token ${tokenId} is shown only now; the database has its hash.`);

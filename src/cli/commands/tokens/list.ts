@@ -7,10 +7,14 @@ export async function run(): Promise<number> {
   if (tokens.length === 0) say('There are no tokens.');
   for (const token of tokens) {
     say(
-      `${String(token.tokenId).padStart(4)}  ${token.name.padEnd(24)}  ${token.scopes.join(' ')}  ${standing(token)}`,
+      `${String(token.tokenId).padStart(4)}  ${token.name.padEnd(24)}  ${token.scopes.join(' ')}${only(token)}  ${standing(token)}`,
     );
   }
   return 0;
+}
+
+function only({ accounts }: OperatorToken): string {
+  return accounts ? ` (${accounts.join(' ')})` : '';
 }
 
 function standing({ revokedAt, expiresAt, createdAt }: OperatorToken): string {
