@@ -53,12 +53,15 @@ export function reserveSlot(context: ChatContext, chat: AdmittedChat): ReservedS
 /**
  * Calls the model's upstreams one after another, chosen by weight and health, until one begins to answer; no other is called
  * after its first byte.
+ * @param signal its abort says that the client left: no other upstream is called
+ * @param cutShort its abort ends the call in any case
  * @param reserved used at its upstream if that one is called, else released
  */
 export async function callUpstream(
   context: ChatContext,
   chat: AdmittedChat,
   signal: AbortSignal,
+  cutShort: AbortSignal,
   reserved?: ReservedSlot,
 ): Promise<Begun | NotBegun> {
   let unused = reserved;
@@ -69,16 +72,25 @@ export async function callUpstream(
     return slot;
   };
   try {
-    return await callOneAfterAnother(context, chat, signal, takeSlot);
+    return await callOneAfterAnother(context, chat, signal, keepsRunning(chat) ? cutShort : signal, takeSlot);
   } finally {
     unused?.slot.release();
   }
+}
+
+/**
+ * An answer that is no stream costs the operator what the upstream writes, also when its client has left: only at its end is known
+ * how much that is. A spend pays its whole amount, and a free model nothing.
+ */
+function keepsRunning({ request, model, spend }: AdmittedChat): boolean {
+  return !request.stream && model.price !== undefined && !spend;
 }
 
 async function callOneAfterAnother(
   context: ChatContext,
   chat: AdmittedChat,
   signal: AbortSignal,
+  upstreamSignal: AbortSignal,
   takeSlot: (upstream: Upstream) => Slot | undefined,
 ): Promise<Begun | NotBegun> {
   const left = candidatesOf(context, chat);
@@ -95,7 +107,7 @@ async function callOneAfterAnother(
     );
     const [candidate] = left.splice(at, 1);
     if (!candidate) throw new Error('the chosen upstream is not among the candidates');
-    const answer = await ask(chat, candidate, signal, takeSlot(candidate.upstream));
+    const answer = await ask(chat, candidate, upstreamSignal, takeSlot(candidate.upstream));
     attempt.report(healthSign(answer));
     if (answer.kind === 'completed' || answer.kind === 'streaming')
       return { kind: 'begun', upstream: attempt.name, answer, attempt };

@@ -39,7 +39,8 @@ export async function requestChat(
 
 /**
  * Makes an admitted completion: calls an upstream, passes its answer on and settles its cost. An abort of `signal` closes the
- * upstream at once; the work done so far is charged, by a spend with its whole amount. Never throws. Waits for the ledger only
+ * upstream at once; the work done so far is charged, by a spend with its whole amount. An answer that is no stream and is paid with
+ * credit is read to its end, and charged with what it cost; `cutShort` ends that too. Never throws. Waits for the ledger only
  * up to a time limit, so that the client learns how the completion went; but until the ledger answers where it has to hold that
  * a spend is earned, because a delivered answer must be paid, and a refused one must not.
  */
@@ -47,11 +48,12 @@ export async function completeChat(
   context: ChatContext,
   chat: AdmittedChat,
   signal: AbortSignal,
+  cutShort: AbortSignal,
 ): Promise<ChatAnswer> {
   const landed = await landSpend(context, chat, signal);
   if (landed.kind === 'refused') return landed;
   const startedAtMs = performance.now();
-  const begun = await callUpstream(context, chat, signal, landed.reserved);
+  const begun = await callUpstream(context, chat, signal, cutShort, landed.reserved);
   const { chatId, limit } = chat;
   if (begun.kind === 'not_begun') {
     const isLeft = begun.reason === 'aborted';
@@ -77,7 +79,7 @@ export async function completeChat(
     return refuse(openAiError('overloaded'), { limit, retryAfterSecs: 2 });
   }
   if (answer.kind === 'streaming') return stream(context, withoutRequest(chat), begun, answer);
-  settleWhole(context, withoutRequest(chat), begun.upstream, answer);
+  settleWhole(context, withoutRequest(chat), begun.upstream, answer, signal.reason === clientLeft);
   return { kind: 'whole', chatId, body: answer.body, limit };
 }
 
@@ -172,9 +174,15 @@ function settleWhole(
   chat: RunningChat,
   upstream: string,
   answer: UpstreamCompleted,
+  isLeft: boolean,
 ): void {
   const { firstByteMs, latencyMs } = answer;
-  settleChat(context, chat, { ending: 'completed', upstream, progress: answer, firstByteMs, latencyMs });
+  const end = { upstream, progress: answer, firstByteMs, latencyMs };
+  settleChat(
+    context,
+    chat,
+    isLeft ? { ...end, ending: 'client_left', reason: 'aborted' } : { ...end, ending: 'completed' },
+  );
 }
 
 /** Settles when the upstream is done, whether or not the client reads the stream to its end. */

@@ -1,6 +1,6 @@
 import type { ChatConfig } from '../config/config.ts';
 import { canonicalJson } from '../domain/values/canonical-json.ts';
-import { priceText } from '../domain/credit/price.ts';
+import { type ModelPrice, priceText } from '../domain/credit/price.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import { sha256 } from '../domain/payments/payment.ts';
 
@@ -16,9 +16,15 @@ export function reloadEvent(settings: ChatConfig): LedgerEvent {
 function modelsHash({ models, currency }: ChatConfig): string {
   const served = models.map(({ name, price, contextLength, maxOutputTokens }) => [
     name,
-    price ? [priceText(price.inputNanosPerMillion), priceText(price.outputNanosPerMillion)] : [],
+    price ? pricesOf(price) : [],
     contextLength,
     maxOutputTokens,
   ]);
   return sha256(canonicalJson([currency, served]));
+}
+
+function pricesOf(price: ModelPrice): string[] {
+  const { inputNanosPerMillion: input, outputNanosPerMillion: output } = price;
+  const { cachedInputNanosPerMillion: cached = input, cacheWriteNanosPerMillion: written = input } = price;
+  return [input, output, cached, written].map(priceText);
 }

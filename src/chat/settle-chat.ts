@@ -82,6 +82,8 @@ type Step = Pick<CreditCommand, 'events' | 'credit' | 'refused'>;
 interface Tokens {
   readonly promptTokens: number;
   readonly completionTokens: number;
+  readonly cachedTokens?: number;
+  readonly cacheWriteTokens?: number;
 }
 
 interface Cost {
@@ -101,13 +103,10 @@ function costOf({ model, holdMicros }: RunningChat, tokens: Tokens): Cost {
   return { cost, captured, uncovered: cost - captured };
 }
 
-function completedStep(
-  chat: RunningChat,
-  end: ChatEnd,
-  { promptTokens, completionTokens, cost, captured, uncovered }: Tokens & Cost,
-  isEstimate: boolean,
-): Step {
+function completedStep(chat: RunningChat, end: ChatEnd, counted: Tokens & Cost, isEstimate: boolean): Step {
   const { model, holdMicros } = chat;
+  const { promptTokens, completionTokens, cachedTokens = 0, cacheWriteTokens = 0 } = counted;
+  const { cost, captured, uncovered } = counted;
   const completed: LedgerEvent = {
     type: 'chat_completed',
     data: {
@@ -116,6 +115,8 @@ function completedStep(
       upstream: end.upstream,
       prompt_tokens: promptTokens,
       completion_tokens: completionTokens,
+      ...(cachedTokens > 0 ? { cached_tokens: cachedTokens } : {}),
+      ...(cacheWriteTokens > 0 ? { cache_write_tokens: cacheWriteTokens } : {}),
       is_estimate: isEstimate,
       cost_micros: String(cost),
       ...(uncovered > 0n ? { uncovered_micros: String(uncovered) } : {}),

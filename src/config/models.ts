@@ -28,6 +28,9 @@ const modelShape = {
   free_tier: flag.default(false),
   input_price: price.optional(),
   output_price: price.optional(),
+  /** Of a prompt's tokens from the upstream's cache, and to it; each is the input price by default. */
+  cached_input_price: price.optional(),
+  cache_write_price: price.optional(),
   context_length: wholeNumber(1, maxTokens),
   /** At most the context length. */
   max_output_tokens: wholeNumber(1, maxTokens),
@@ -40,7 +43,7 @@ type ModelKeys = ConfigOf<typeof modelShape>;
 
 export interface ModelConfig extends Omit<
   ModelKeys,
-  'upstreams' | 'freeTier' | 'inputPrice' | 'outputPrice'
+  'upstreams' | 'freeTier' | 'inputPrice' | 'outputPrice' | 'cachedInputPrice' | 'cacheWritePrice'
 > {
   /** At least one; never the same twice. */
   readonly targets: readonly ModelTarget[];
@@ -78,6 +81,9 @@ function checkPrices({ at, values, names }: ModelTable, report: Report): void {
     if (values.freeTier === false && !names(key))
       report.mistake([...at, key], 'is missing: only a model with free_tier = true has no price');
   }
+  for (const key of ['cached_input_price', 'cache_write_price'] as const)
+    if (values.freeTier === true && names(key))
+      report.mistake([...at, key], 'would be ignored: the model is of the free tier');
 }
 
 function checkLengths({ at, values }: ModelTable, report: Report): void {
@@ -103,13 +109,26 @@ function unknownUpstream(upstream: string, known: readonly string[]): string {
 }
 
 function toModel(whole: ModelKeys): ModelConfig {
-  const { upstreams, freeTier: _, inputPrice: input, outputPrice: output, ...rest } = whole;
+  const {
+    upstreams,
+    freeTier: _,
+    inputPrice,
+    outputPrice,
+    cachedInputPrice,
+    cacheWritePrice,
+    ...rest
+  } = whole;
   return {
     ...rest,
     targets: upstreams.map(({ name: upstream, model }) => ({ upstream, model: model ?? whole.name })),
     price:
-      input === undefined || output === undefined
+      inputPrice === undefined || outputPrice === undefined
         ? undefined
-        : { inputNanosPerMillion: input, outputNanosPerMillion: output },
+        : {
+            inputNanosPerMillion: inputPrice,
+            outputNanosPerMillion: outputPrice,
+            ...(cachedInputPrice !== undefined && { cachedInputNanosPerMillion: cachedInputPrice }),
+            ...(cacheWritePrice !== undefined && { cacheWriteNanosPerMillion: cacheWritePrice }),
+          },
   };
 }

@@ -32,9 +32,41 @@ async function boundOf(gateway: Awaited<ReturnType<typeof startChatGateway>>, bo
 const body = { ...ask('words:3'), max_tokens: 50 };
 
 describe('credit for completions', () => {
+  test('is charged at the price of cached input for the tokens that the upstream read from its cache', async () => {
+    const gateway = await startChatGateway({
+      change: (text) => text.replace('output_price = "10.00"', '$&\ncached_input_price = "0.25"'),
+    });
+    const messages = [
+      { role: 'system', content: 'long instructions '.repeat(200) },
+      { role: 'user', content: 'words:3' },
+    ];
+    const answer = await gateway.post(
+      { model: paidModel, messages },
+      { authorization: `Bearer ${await gateway.key()}` },
+    );
+    const { usage } = (await answer.json()) as {
+      usage: {
+        prompt_tokens: number;
+        completion_tokens: number;
+        prompt_tokens_details: { cached_tokens: number };
+      };
+    };
+    const cached = usage.prompt_tokens_details.cached_tokens;
+    expect(cached).toBeGreaterThan(100);
+    const cost = (usage.prompt_tokens - cached) * 2.5 + cached * 0.25 + usage.completion_tokens * 10;
+    const completed = await eventually(async () => {
+      const found = (await expectBooks(gateway.database)).find(({ type }) => type === 'chat_completed');
+      if (!found) throw new Error('it is not settled');
+      return found.data;
+    });
+    expect(completed).toMatchObject({ cached_tokens: cached, cost_micros: String(Math.ceil(cost)) });
+  });
+
   test('for fourteen completions admits exactly fourteen of two hundred concurrent requests', async () => {
-    const gateway = await startChatGateway({ chat: 'key_per_minute = 1000' });
-    const hanging = { ...ask('words:3 fault:hang'), max_tokens: 50 };
+    const gateway = await startChatGateway({
+      chat: 'key_per_minute = 1000\nmax_concurrent_per_client = 1000',
+    });
+    const hanging = { ...ask('words:3 fault:hang'), max_tokens: 50, stream: true };
     const bound = await boundOf(gateway, hanging);
     const key = { authorization: `Bearer ${await gateway.key(bound * 14n + bound - 1n)}` };
     const leaving = new AbortController();

@@ -5,6 +5,8 @@ export interface ChatUsage {
   readonly totalTokens?: number;
   /** How many of the prompt's tokens came from a cache. */
   readonly cachedTokens?: number;
+  /** How many of them were written to one; with `cachedTokens` at most the prompt's. */
+  readonly cacheWriteTokens?: number;
 }
 
 /** An upstream's error, shortened. The text is the upstream's: for people and logs only. */
@@ -102,13 +104,19 @@ export function readUsage(value: unknown): ChatUsage | undefined {
   } = value;
   if (!isCount(promptTokens) || !isCount(completionTokens)) return undefined;
   const details = value['prompt_tokens_details'];
+  const detail = isFields(details) ? details : {};
   // The second name is DeepSeek's.
-  const cachedTokens = isFields(details) ? details['cached_tokens'] : value['prompt_cache_hit_tokens'];
+  const cached = detail['cached_tokens'] ?? value['prompt_cache_hit_tokens'];
+  const cachedTokens = isCount(cached) && cached <= promptTokens ? cached : undefined;
+  // OpenRouter's name, and Anthropic's
+  const written = detail['cache_write_tokens'] ?? value['cache_creation_input_tokens'];
+  const isWritten = isCount(written) && written <= promptTokens - (cachedTokens ?? 0);
   return {
     promptTokens,
     completionTokens,
     ...(isCount(totalTokens) && { totalTokens }),
-    ...(isCount(cachedTokens) && cachedTokens <= promptTokens && { cachedTokens }),
+    ...(cachedTokens !== undefined && { cachedTokens }),
+    ...(isWritten && { cacheWriteTokens: written }),
   };
 }
 

@@ -5,29 +5,51 @@
 export interface ModelPrice {
   readonly inputNanosPerMillion: bigint;
   readonly outputNanosPerMillion: bigint;
+  /** Of the prompt's tokens that the upstream read from its cache; without it the price of input. */
+  readonly cachedInputNanosPerMillion?: bigint;
+  /** Of the prompt's tokens that the upstream wrote to its cache; without it the price of input. */
+  readonly cacheWriteNanosPerMillion?: bigint;
 }
 
 const nanosPerMillionInMicrosPerToken = 10n ** 9n;
 const priceDecimals = 9;
 const creditDecimals = 6;
 
-/** The most that a completion can cost: the prompt once, and every choice at its full length. Rounded up. */
+/**
+ * The most that a completion can cost: the prompt once, at its highest price, since no request tells what is in a cache, and
+ * every choice at its full length. Rounded up.
+ */
 export function upperBoundMicros(limits: {
   readonly promptTokensBound: number;
   readonly maxTokens: number;
   readonly n: number;
   readonly price: ModelPrice;
 }): bigint {
-  return micros(count(limits.promptTokensBound), count(limits.maxTokens) * count(limits.n), limits.price);
+  const { cached, cacheWrite, input, output } = pricesOf(limits.price);
+  const highest = [cached, cacheWrite].reduce((one, other) => (one > other ? one : other), input);
+  return micros(
+    count(limits.promptTokensBound) * highest + count(limits.maxTokens) * count(limits.n) * output,
+  );
 }
 
 /** The cost of a completion, rounded up to a whole micro. Zero only where no token was used. */
 export function costMicros(used: {
+  /** All tokens of the prompt, with those of the cache. */
   readonly promptTokens: number;
+  /** Read from the cache, and written to it: together at most those of the prompt. */
+  readonly cachedTokens?: number;
+  readonly cacheWriteTokens?: number;
   readonly completionTokens: number;
   readonly price: ModelPrice;
 }): bigint {
-  return micros(count(used.promptTokens), count(used.completionTokens), used.price);
+  const { cachedTokens = 0, cacheWriteTokens = 0 } = used;
+  const { cached, cacheWrite, input, output } = pricesOf(used.price);
+  return micros(
+    count(used.promptTokens - cachedTokens - cacheWriteTokens) * input +
+      count(cachedTokens) * cached +
+      count(cacheWriteTokens) * cacheWrite +
+      count(used.completionTokens) * output,
+  );
 }
 
 /**
@@ -65,11 +87,17 @@ export function creditText(amountMicros: bigint): string {
   return decimalText(amountMicros, creditDecimals);
 }
 
-function micros(promptTokens: bigint, completionTokens: bigint, price: ModelPrice): bigint {
-  if (price.inputNanosPerMillion <= 0n || price.outputNanosPerMillion <= 0n)
+function pricesOf(price: ModelPrice) {
+  const { inputNanosPerMillion: input, outputNanosPerMillion: output } = price;
+  const { cachedInputNanosPerMillion: cached = input, cacheWriteNanosPerMillion: cacheWrite = input } = price;
+  if ([input, output, cached, cacheWrite].some((nanos) => nanos <= 0n))
     throw new RangeError('a price is above zero');
-  const dividend = promptTokens * price.inputNanosPerMillion + completionTokens * price.outputNanosPerMillion;
-  return (dividend + nanosPerMillionInMicrosPerToken - 1n) / nanosPerMillionInMicrosPerToken;
+  return { input, output, cached, cacheWrite };
+}
+
+/** @param nanos tokens times their price for a million, summed */
+function micros(nanos: bigint): bigint {
+  return (nanos + nanosPerMillionInMicrosPerToken - 1n) / nanosPerMillionInMicrosPerToken;
 }
 
 function count(tokens: number): bigint {

@@ -32,6 +32,9 @@ export const chatEvents = {
       upstream: visibleName.optional(),
       prompt_tokens: count,
       completion_tokens: count,
+      /** Of the prompt's, those that the upstream read from its cache and wrote to it. */
+      cached_tokens: count.optional(),
+      cache_write_tokens: count.optional(),
       /** Some tokens were counted or bounded by the gateway, not reported by the upstream. */
       is_estimate: z.boolean(),
       cost_micros: micros,

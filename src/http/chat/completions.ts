@@ -66,7 +66,7 @@ export function completionRoutes(current: () => ChatContext, bodies: RequestBodi
       });
       const bodyBytes = Buffer.isBuffer(request.body) ? request.body.length : 0;
       const admission = admit(context, request);
-      const flow = makeAdmitted(context, admission, client.signal);
+      const flow = makeAdmitted(context, admission, client.signal, cutShort);
       inFlight.keep(request, flow);
       void context.running.add(flow);
       const admitted = await waitLimit.within(admission);
@@ -86,10 +86,11 @@ async function makeAdmitted(
   context: ChatContext,
   admission: Promise<AdmittedChat | Refused>,
   signal: AbortSignal,
+  cutShort: AbortSignal,
 ): Promise<ChatAnswer> {
   const chat = await admission;
   if (chat.kind === 'refused') return chat;
-  if (!signal.aborted) return completeChat(context, chat, signal);
+  if (!signal.aborted) return completeChat(context, chat, signal, cutShort);
   dropChat(context, chat);
   return ledgerUnavailable;
 }

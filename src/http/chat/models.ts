@@ -52,6 +52,8 @@ function modelJson(
     price: {
       input: priceText(price?.inputNanosPerMillion ?? 0n),
       output: priceText(price?.outputNanosPerMillion ?? 0n),
+      cached_input: priceText(price?.cachedInputNanosPerMillion ?? price?.inputNanosPerMillion ?? 0n),
+      cache_write: priceText(price?.cacheWriteNanosPerMillion ?? price?.inputNanosPerMillion ?? 0n),
       currency: settings.currency,
     },
     context_length: contextLength,

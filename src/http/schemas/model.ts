@@ -17,8 +17,17 @@ export const model = z.strictObject({
   owned_by: z.literal('tollbook'),
   free_tier: z.boolean().meta({ description: 'Whether the model can be used without a key.' }),
   price: z
-    .strictObject({ input: perMillion, output: perMillion, currency })
-    .meta({ description: 'Both are 0 in the free tier.' }),
+    .strictObject({
+      input: perMillion,
+      output: perMillion,
+      cached_input: perMillion,
+      cache_write: perMillion,
+      currency,
+    })
+    .meta({
+      description:
+        'All are 0 in the free tier. `cached_input` and `cache_write`: of the tokens of a prompt that its server reads from its cache or writes to it.',
+    }),
   context_length: z.int().min(1).meta({ description: 'The most tokens of prompt and answer together.' }),
   max_output_tokens: z.int().min(1).meta({ description: 'The most tokens of an answer.' }),
 });

@@ -35,6 +35,18 @@ describe('the usage of a chat answer', () => {
       { ...read, cachedTokens: 0 },
     ],
     [{ ...usage, prompt_tokens_details: null }, read],
+    [
+      { ...usage, prompt_tokens_details: { cached_tokens: 1, cache_write_tokens: 2 } },
+      { ...read, cachedTokens: 1, cacheWriteTokens: 2 },
+    ],
+    [
+      { ...usage, cache_creation_input_tokens: 3 },
+      { ...read, cacheWriteTokens: 3 },
+    ],
+    [
+      { ...usage, prompt_tokens_details: { cached_tokens: 2, cache_write_tokens: 2 } },
+      { ...read, cachedTokens: 2 },
+    ],
     [{ ...usage, prompt_tokens_details: { cached_tokens: 4 } }, read],
     [
       { ...usage, prompt_cache_hit_tokens: 1 },

@@ -11,10 +11,15 @@ import {
 } from '../../../src/domain/credit/price.ts';
 
 const anyNanos = fc.bigInt({ min: 1n, max: 10n ** 15n - 1n });
-const anyPrice: fc.Arbitrary<ModelPrice> = fc.record({
-  inputNanosPerMillion: anyNanos,
-  outputNanosPerMillion: anyNanos,
-});
+const anyPrice: fc.Arbitrary<ModelPrice> = fc.record(
+  {
+    inputNanosPerMillion: anyNanos,
+    outputNanosPerMillion: anyNanos,
+    cachedInputNanosPerMillion: anyNanos,
+    cacheWriteNanosPerMillion: anyNanos,
+  },
+  { requiredKeys: ['inputNanosPerMillion', 'outputNanosPerMillion'] },
+);
 const anyTokens = fc.oneof(fc.nat(100_000), fc.maxSafeNat());
 
 function priceOf(input: string, output: string): ModelPrice {
@@ -58,6 +63,20 @@ describe('the cost of a completion', () => {
     );
   });
 
+  test('has the prices of what is read from a cache and written to it, exactly, where they are given', () => {
+    const price = {
+      ...priceOf('2.50', '10'),
+      cachedInputNanosPerMillion: 1_250_000_000n,
+      cacheWriteNanosPerMillion: 3_125_000_000n,
+    };
+    const used = { promptTokens: 1_000_000, completionTokens: 0 };
+    expect(costMicros({ ...used, price })).toBe(2_500_000n);
+    expect(costMicros({ ...used, cachedTokens: 800_000, price })).toBe(1_500_000n);
+    expect(costMicros({ ...used, cachedTokens: 800_000, cacheWriteTokens: 200_000, price })).toBe(1_625_000n);
+    expect(costMicros({ ...used, cachedTokens: 800_000, price: priceOf('2.50', '10') })).toBe(2_500_000n);
+    expect(() => costMicros({ ...used, cachedTokens: 1_000_001, price })).toThrow(RangeError);
+  });
+
   test('is above zero for any token, and never negative', () => {
     fc.assert(
       fc.property(anyTokens, anyTokens, anyPrice, (promptTokens, completionTokens, price) => {
@@ -77,10 +96,14 @@ describe('the cost of a completion', () => {
       price: anyPrice,
     });
     fc.assert(
-      fc.property(anyAsked, anyShare, anyShare, (asked, ofPrompt, ofCompletion) => {
+      fc.property(anyAsked, fc.tuple(anyShare, anyShare, anyShare, anyShare), (asked, shares) => {
+        const [ofPrompt, ofCompletion, ofCached, ofWritten] = shares;
         const promptTokens = Math.floor(asked.promptTokensBound * ofPrompt);
         const completionTokens = Math.floor(asked.maxTokens * asked.n * ofCompletion);
-        const cost = costMicros({ promptTokens, completionTokens, price: asked.price });
+        const cachedTokens = Math.floor(promptTokens * ofCached);
+        const cacheWriteTokens = Math.floor((promptTokens - cachedTokens) * ofWritten);
+        const tokens = { promptTokens, completionTokens, cachedTokens, cacheWriteTokens };
+        const cost = costMicros({ ...tokens, price: asked.price });
         expect(cost).toBeLessThanOrEqual(upperBoundMicros(asked));
       }),
     );
@@ -89,9 +112,12 @@ describe('the cost of a completion', () => {
   test('reaches the bound with every token used', () => {
     fc.assert(
       fc.property(fc.nat(), fc.nat(), anyPrice, (promptTokens, maxTokens, price) => {
-        expect(upperBoundMicros({ promptTokensBound: promptTokens, maxTokens, n: 3, price })).toBe(
-          costMicros({ promptTokens, completionTokens: 3 * maxTokens, price }),
+        const bound = upperBoundMicros({ promptTokensBound: promptTokens, maxTokens, n: 3, price });
+        const costs = [{}, { cachedTokens: promptTokens }, { cacheWriteTokens: promptTokens }].map((cache) =>
+          costMicros({ promptTokens, ...cache, completionTokens: 3 * maxTokens, price }),
         );
+        expect(costs).toContain(bound);
+        expect(costs.filter((cost) => cost > bound)).toEqual([]);
       }),
     );
   });

@@ -34,12 +34,13 @@ test('a client that leaves a stream aborts the upstream at once, and is charged 
   expect(await settled(gateway)).toMatchObject({ ending: 'client_left', is_estimate: true });
 });
 
-test('a client that leaves before the first byte aborts the upstream at once, and is charged for the prompt only', async () => {
+test('a client that leaves a stream before its first byte aborts the upstream at once, and is charged for the prompt only', async () => {
   const gateway = await startChatGateway();
   const key = await gateway.key(1_000_000n);
   const disconnect = new AbortController();
   const client = gateway.client(key);
-  const waiting = client.chat.completions.create(ask('fault:hang'), { signal: disconnect.signal });
+  const request = { ...ask('fault:hang'), stream: true } as const;
+  const waiting = client.chat.completions.create(request, { signal: disconnect.signal });
   const thrown = thrownBy(waiting);
   await eventually(() => expect(gateway.model.calls).toHaveLength(1));
   disconnect.abort();
@@ -54,6 +55,29 @@ test('a client that leaves before the first byte aborts the upstream at once, an
   expect(credits.held).toBe('0');
   expect(Number(credits.balance)).toBeLessThan(1);
   expect(Number(credits.balance)).toBeGreaterThan(0.999);
+});
+
+test('a client that abandons an answer that is no stream is charged with what the upstream wrote, as one that stays', async () => {
+  const costs: unknown[] = [];
+  for (const leaves of [false, true]) {
+    const gateway = await startChatGateway({ model: { pieceMs: 2 } });
+    const disconnect = new AbortController();
+    const client = gateway.client(await gateway.key(), { maxRetries: 0 });
+    const waiting = client.chat.completions.create(ask('words:100'), { signal: disconnect.signal });
+    const thrown = thrownBy(waiting);
+    await eventually(() => expect(gateway.model.calls).toHaveLength(1));
+    if (leaves) disconnect.abort();
+    expect((await thrown) !== undefined).toBe(leaves);
+    const end = await settled(gateway);
+    expect(end).toMatchObject({ ending: leaves ? 'client_left' : 'completed', is_estimate: false });
+    costs.push(end);
+  }
+  const [stayed, left] = costs as { cost_micros: string; completion_tokens: number }[];
+  expect(left).toMatchObject({
+    cost_micros: stayed?.cost_micros,
+    completion_tokens: stayed?.completion_tokens,
+  });
+  expect(stayed?.completion_tokens).toBeGreaterThan(90);
 });
 
 /** Opens a stream over a connection that reads nothing by itself. */
@@ -91,7 +115,7 @@ test('a slow client slows its upstream down instead of filling memory', async ()
 
 test('many clients that do not read do not keep one that reads from its answer', async () => {
   const gateway = await startChatGateway({
-    chat: 'anonymous_per_day = 100\nanonymous_per_minute = 100',
+    chat: 'anonymous_per_day = 100\nanonymous_per_minute = 100\nmax_concurrent_free_per_client = 30',
   });
   const slow = Array.from({ length: 20 }, () =>
     openSlowly(gateway, { ...ask('words:30000', freeModel), stream: true }),

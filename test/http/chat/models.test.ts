@@ -9,7 +9,7 @@ const free = {
   created: expect.any(Number),
   owned_by: 'tollbook',
   free_tier: true,
-  price: { input: '0', output: '0', currency: 'USD' },
+  price: { input: '0', output: '0', cached_input: '0', cache_write: '0', currency: 'USD' },
   context_length: 32_768,
   max_output_tokens: 4_096,
 };
@@ -17,7 +17,7 @@ const paid = {
   ...free,
   id: paidModel,
   free_tier: false,
-  price: { input: '2.5', output: '10', currency: 'USD' },
+  price: { input: '2.5', output: '10', cached_input: '2.5', cache_write: '2.5', currency: 'USD' },
   context_length: 131_072,
   max_output_tokens: 16_384,
 };
