@@ -104,7 +104,7 @@ export async function composeChat(
 }
 
 function createContext(
-  { config, settings, ledger, logger, isStopping }: Parts,
+  { config, settings, ledger, logger, budget, isStopping }: Parts,
   identity: Identity | undefined,
 ): ChatContext {
   const lane = cacheRefusals(ledger.lane, () => performance.now());
@@ -130,6 +130,7 @@ function createContext(
       random: Math.random,
     }),
     holdMarker: createHoldMarker(ledger.pool),
+    budget,
     concurrency: createConcurrency(),
     usageAlert: createUsageAlert(lane),
     keys: createBoundedCache(maxCachedKeys),

@@ -6,6 +6,7 @@ import type { RequestBodies } from '../http/server/request-bodies.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import type { AuthorizeCall } from '../peers/facilitator/facilitator-auth.ts';
 import type { Mailer } from '../peers/mail/mailer.ts';
+import type { Budget } from '../runtime/budget.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 
@@ -16,6 +17,7 @@ export interface FeatureParts {
   readonly ledger: { readonly pool: pg.Pool; readonly db: LedgerDatabase; readonly lane: Lane };
   readonly logger: Logger;
   readonly bodies: RequestBodies;
+  readonly budget: Budget;
   readonly isStopping: () => boolean;
   readonly publicUrl: () => string;
   readonly facilitatorAuth?: AuthorizeCall | undefined;

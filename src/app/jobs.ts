@@ -4,7 +4,6 @@ import type { Caip2 } from '../domain/values/primitives.ts';
 import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 import { startAlerts } from './alerts.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
-import { createBudget } from '../jobs/budget.ts';
 import { createCatalog } from '../jobs/catalog.ts';
 import { type JobsContext, nowSecs } from '../jobs/context.ts';
 import { earlierPricesOf, withReplaced } from '../jobs/earlier-prices.ts';
@@ -82,7 +81,7 @@ async function createContext(
     permissions: createPermissionChecker({ timeoutMs: 3_000, maxConcurrent: 64, cacheSecs }),
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
     lostPayments: createLostPayments(ledger.pool),
-    budget: createBudget(config.limits.requestsPerMinute),
+    budget: parts.budget,
     quoteRate: createQuoteRate(config.limits.quotesPerSecond),
     refusalTally: createRefusalTally(),
     receiptKeys: receiptKeysOf(settings.receiptKeys, storedKey),

@@ -10,6 +10,7 @@ import { createHaltAlert } from './halt.ts';
 import { composeFeatures, composeRecorders } from './features.ts';
 import { createApp } from '../http/server/app.ts';
 import { createRequestBodies } from '../http/server/request-bodies.ts';
+import { createBudget } from '../runtime/budget.ts';
 import type { AuthorizeCall } from '../peers/facilitator/facilitator-auth.ts';
 import type { Mailer } from '../peers/mail/mailer.ts';
 import type { RunningFeature } from './feature.ts';
@@ -140,6 +141,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       ledger,
       logger,
       bodies,
+      budget: createBudget(config.limits.requestsPerMinute),
       isStopping,
       publicUrl,
       facilitatorAuth,

@@ -5,6 +5,7 @@ import type { OperatorLog } from '../domain/values/operator-log.ts';
 import type { Identity } from '../identity/context.ts';
 import type { Upstream } from '../peers/upstream/upstream.ts';
 import type { UpstreamHealth } from '../peers/upstream/health.ts';
+import type { Budget } from '../runtime/budget.ts';
 import type { PromiseTracker } from '../runtime/promise-tracker.ts';
 import type { SpendContext } from '../spend/context.ts';
 import type { ApiKey } from '../store/api-keys.ts';
@@ -31,6 +32,8 @@ export interface ChatContext {
   /** The owner of this process's holds, for as long as its heartbeats are recorded. */
   readonly processId: string;
   readonly holdMarker: HoldMarker;
+  /** Limits the requests of a client address that are refused. */
+  readonly budget: Budget;
   readonly concurrency: Concurrency;
   readonly usageAlert: UsageAlert;
   /** Keys used lately, by their hash. Their limits and revocation are checked where a request is admitted. */

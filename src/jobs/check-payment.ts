@@ -9,7 +9,7 @@ import {
   findDelegatedCaller,
   type FoundCaller,
 } from './authorize-caller.ts';
-import { payerBudgetKey } from './budget.ts';
+import { payerBudgetKey } from '../runtime/budget.ts';
 import { canContractSignIn } from '../config/identity.ts';
 import type { SignedPayment } from '../domain/payments/payment.ts';
 import { type Job, type Restriction, sellsCredit } from './catalog.ts';

@@ -10,7 +10,7 @@ import type { Lane } from '../store/lane.ts';
 import type { PaymentLookup } from '../store/payment-lookup.ts';
 import type pg from 'pg';
 import type { PromiseTracker } from '../runtime/promise-tracker.ts';
-import type { Budget } from './budget.ts';
+import type { Budget } from '../runtime/budget.ts';
 import type { Catalog } from './catalog.ts';
 import type { EarlierPrices } from './earlier-prices.ts';
 import type { LostPayments } from './lost-payments.ts';

@@ -3,7 +3,7 @@ import { type CallerHeaders, parseCaller, parseNonce } from '../domain/payments/
 import type { JobId } from '../domain/payments/job.ts';
 import { bindingHash, sha256 } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import { addressBudgetKey, type Budget, type Charge } from './budget.ts';
+import { addressBudgetKey, type Budget, type Charge } from '../runtime/budget.ts';
 
 /** A request for a paid job as its headers show it, before its body is read. */
 export interface JobHead {

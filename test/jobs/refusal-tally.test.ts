@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { recordRefusal } from '../../src/jobs/answer-refusal.ts';
-import { createBudget } from '../../src/jobs/budget.ts';
+import { createBudget } from '../../src/runtime/budget.ts';
 import { createRefusalTally } from '../../src/jobs/refusal-tally.ts';
 import { readCounters } from '../../src/store/counters.ts';
 import { openLane } from '../../src/store/lane.ts';

@@ -16,6 +16,8 @@ import { sendOpenAiError } from './openai-errors.ts';
 import type { RequestBodies } from '../server/request-bodies.ts';
 import { createWaitLimit } from '../server/wait-limit.ts';
 import { noteFacts } from '../server/request-log.ts';
+import { addressOf } from '../server/request-values.ts';
+import { addressBudgetKey, type Charge } from '../../runtime/budget.ts';
 
 /** Memory per byte of a body while it is processed: its bytes, text, values, and text and bytes again; text has two bytes a character. */
 const workFactor = 8;
@@ -52,7 +54,18 @@ export function completionRoutes(current: () => ChatContext, bodies: RequestBodi
       for (const client of open) client.abort();
     });
 
-    app.post('/chat/completions', async (request, reply) => {
+    const charges = new WeakMap<FastifyRequest, Charge>();
+    // before the body is read: a client whose requests are refused all the time costs no more than their headers
+    const chargeClient = async (request: FastifyRequest, reply: FastifyReply) => {
+      const charge = current().budget.open();
+      charge.take(addressBudgetKey(addressOf(request)));
+      charges.set(request, charge);
+      const retryAfterSecs = charge.waitSecs();
+      if (retryAfterSecs > 0)
+        return sendOpenAiError(request, reply, openAiError('rate_limit_exceeded'), { retryAfterSecs });
+    };
+
+    app.post('/chat/completions', { onRequest: chargeClient }, async (request, reply) => {
       if (!isPlainJson(request.headers))
         return sendOpenAiError(request, reply, openAiError('unsupported_media_type'));
       // a reload does not change the configuration of a running request
@@ -71,6 +84,8 @@ export function completionRoutes(current: () => ChatContext, bodies: RequestBodi
       void context.running.add(flow);
       const admitted = await waitLimit.within(admission);
       if (admitted === ledgerUnavailable) client.abort(gaveUp);
+      // the gateway's own faults cost no budget
+      if (admitted.kind !== 'refused' || admitted.error.status >= 500) charges.get(request)?.refund();
       const answer = admitted === ledgerUnavailable ? ledgerUnavailable : await flow;
       // the answer has begun, so the request's memory can be freed
       if (answer !== ledgerUnavailable) bodies.shrink(request, bodyBytes * sentFactor);

@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { allEvents } from '../../support/invariants.ts';
 import { ask, freeModel, paidModel, startChatGateway } from '../../support/chat-gateway.ts';
+import { sendHead } from '../../support/raw-request.ts';
 
 /** The limit headers of an answer, with their times as seconds from now. */
 function standing({ headers }: Response) {
@@ -99,4 +100,26 @@ test('one wallet without credit, and one address, occupy a few slots of an upstr
   const paying = await gateway.key();
   for (let paid = 0; paid < 3; paid++) expect(await open(paidModel, paying, '10.0.1.1')).toBe(200);
   for (const body of bodies) await body?.cancel();
+});
+
+test('a client address whose requests are refused all the time is refused before its body is read, and no other is', async () => {
+  const gateway = await startChatGateway({ tables: '[limits]\nrequests_per_minute = 3' });
+  const key = await gateway.key();
+  const from = (address: string, authorization?: string) =>
+    gateway.post(ask('x'), {
+      'x-forwarded-for': address,
+      ...(authorization !== undefined && { authorization }),
+    });
+  // what is answered costs no budget
+  for (let times = 0; times < 5; times++) expect((await from('192.0.2.1', `Bearer ${key}`)).status).toBe(200);
+  for (let times = 0; times < 3; times++) expect((await from('192.0.2.1')).status).toBe(402);
+  const unread = await sendHead(gateway.url, '/v1/chat/completions', {
+    'content-type': 'application/json',
+    'content-length': 500_000,
+    'x-forwarded-for': '192.0.2.1',
+  });
+  onTestFinished(() => void unread.socket.destroy());
+  expect(await unread.status()).toBe(429);
+  expect(unread.text()).toMatch(/retry-after: \d+/i);
+  expect((await from('192.0.2.2', `Bearer ${key}`)).status).toBe(200);
 });

@@ -12,6 +12,7 @@ import {
   type Part,
   routelessCodes,
 } from '../../../src/http/openapi/document.ts';
+import { createBudget } from '../../../src/runtime/budget.ts';
 import { openLane } from '../../../src/store/lane.ts';
 import { gatewayStatusRoutes } from '../../../src/http/server/gateway-status.ts';
 import { referenceRoutes } from '../../../src/http/server/reference.ts';
@@ -45,6 +46,7 @@ async function registeredRoutes(names: readonly Part[]): Promise<string[]> {
     ledger: { ...database, lane },
     logger,
     bodies,
+    budget: createBudget(0),
     isStopping: () => false,
     publicUrl: () => config.publicUrl,
   };

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { addressBudgetKey, type Budget, createBudget, payerBudgetKey } from '../../src/jobs/budget.ts';
+import { addressBudgetKey, type Budget, createBudget, payerBudgetKey } from '../../src/runtime/budget.ts';
 
 const minuteMs = 60_000;
 /** The start of a minute; the tests count milliseconds from it. */
