@@ -1,4 +1,6 @@
-import { findUser } from '../store/identity.ts';
+import { inBackground } from '../runtime/background.ts';
+import { countValidKeys } from '../store/api-keys.ts';
+import { accountNameOf, findUser } from '../store/identity.ts';
 import type { Identity } from './context.ts';
 import { isUnreachable } from './wallet-user.ts';
 
@@ -36,6 +38,29 @@ export function sendExistingMail(identity: Identity, to: string): Promise<void> 
     'You have an account already',
     `Someone, probably you, has signed up with this address at ${identity.publicUrl()}, where it has an account already.\n\n` +
       'If you have forgotten its password, request a new one there. If it was not you, ignore this mail: nothing has changed.',
+  );
+}
+
+/** Informs a user in the background that their password is a new one, and how many API keys it has not ended. */
+export function reportNewPassword(identity: Identity, userId: string): void {
+  inBackground(identity, sendPasswordMail(identity, userId), 'a mail about a new password could not be sent');
+}
+
+async function sendPasswordMail(identity: Identity, userId: string): Promise<void> {
+  const user = await findUser(identity.pool, userId);
+  if (!user) return;
+  const keys = await countValidKeys(identity.pool, accountNameOf(userId));
+  const offer =
+    keys === 0
+      ? ''
+      : `Your ${keys} API keys are still valid. If a stranger may have them, revoke them all: ` +
+        `DELETE ${identity.publicUrl()}/api/keys\n\n`;
+  await send(
+    identity,
+    user.email,
+    'Your password was changed',
+    `The password of this address at ${identity.publicUrl()} was changed, and all other sessions were ended.\n\n${offer}` +
+      'If it was not you, request a new password there now.',
   );
 }
 

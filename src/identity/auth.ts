@@ -6,7 +6,7 @@ import { genericOAuth } from 'better-auth/plugins/generic-oauth';
 import type { BetterAuthOptions } from 'better-auth/types';
 import { markEmailProven, openIdentityDatabase } from '../store/identity.ts';
 import { guardAdapter } from './auth-adapter.ts';
-import { sendExistingMail, sendResetMail, sendVerificationMail } from './auth-mails.ts';
+import { reportNewPassword, sendExistingMail, sendResetMail, sendVerificationMail } from './auth-mails.ts';
 import { tables } from './auth-tables.ts';
 import type { Identity } from './context.ts';
 import { inBackground } from '../runtime/background.ts';
@@ -150,7 +150,10 @@ function passwordOptions(identity: Identity) {
     sendResetPassword: ({ user, url, token }) => sendResetMail(identity, user.email, url, token),
     onExistingUserSignUp: ({ user }) => sendExistingMail(identity, user.email),
     // a reset proves that the mail was read, as the verification link does
-    onPasswordReset: ({ user }) => markEmailProven(identity.pool, user.id),
+    onPasswordReset: async ({ user }) => {
+      await markEmailProven(identity.pool, user.id);
+      reportNewPassword(identity, user.id);
+    },
   } satisfies BetterAuthOptions['emailAndPassword'];
 }
 

@@ -4,6 +4,7 @@ import type { SignInMethod } from '../domain/events/identity-events.ts';
 import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 import { type Allowance, countAttempt } from '../store/identity.ts';
 import type { Identity } from './context.ts';
+import type { SessionUser } from './sessions.ts';
 
 /** What a client attempts before it has signed in. */
 export type Attempt =
@@ -16,7 +17,7 @@ export type Attempt =
   /** Attempts that send an email. */
   | { readonly kind: 'mail' | 'sign_up'; readonly email: string }
   /** Attempts that guess a secret: a token from an email, or the password of a session's user. */
-  | { readonly kind: 'token'; readonly sessionId: string | undefined }
+  | { readonly kind: 'token'; readonly user: SessionUser | undefined }
   | { readonly kind: 'nonce' | 'other' };
 
 /**
@@ -65,9 +66,9 @@ function allowancesOf(client: string, attempt: Attempt): Allowance[] {
       return [
         { subject: `token:${client}`, perMinute: 20 },
         // a stolen session must not allow unlimited guesses at its password
-        ...(attempt.sessionId === undefined
+        ...(attempt.user === undefined
           ? []
-          : [{ subject: `token:session:${attempt.sessionId}`, perMinute: 5 }]),
+          : [{ subject: `token:session:${attempt.user.sessionId}`, perMinute: 5 }]),
       ];
     case 'nonce':
       return [{ subject: `nonce:${client}`, perMinute: 100 }];

@@ -57,3 +57,13 @@ export function revokeUserApiKey(
 ): Promise<boolean> {
   return revokeKey(ledger, { keyId, accountId });
 }
+
+/** Revokes all keys of a user; returns how many there were. */
+export async function revokeUserApiKeys(ledger: Ledger, { accountId }: SessionUser): Promise<number> {
+  for (let revoked = 0; ;) {
+    const kept = await listKeysOf(ledger.db, accountId, { isRevoked: false, limit: maxKeys });
+    if (kept.length === 0) return revoked;
+    for (const { keyId } of kept) await revokeKey(ledger, { keyId, accountId });
+    revoked += kept.length;
+  }
+}

@@ -1,5 +1,6 @@
 import type pg from 'pg';
-import type { LedgerDatabase } from './database.ts';
+import { sql } from 'kysely';
+import { type LedgerDatabase, queriesOn } from './database.ts';
 import { callFunction } from './functions.ts';
 
 export interface ApiKey {
@@ -105,6 +106,21 @@ export async function listKeysOf(
     ? of.where('revoked_at', 'is not', null).orderBy('revoked_at', 'desc').orderBy('key_id', 'desc')
     : of.where('revoked_at', 'is', null).orderBy('key_id');
   return (await listed.execute()).map(toApiKey);
+}
+
+/** How many keys of the account of this name are valid now. */
+export async function countValidKeys(pool: pg.Pool, account: string): Promise<number> {
+  const { count } = await queriesOn(pool)
+    .selectFrom('tollbook.api_key')
+    .innerJoin('tollbook.account', 'tollbook.account.account_id', 'tollbook.api_key.account_id')
+    .select(({ fn }) => fn.countAll<number | string>().as('count'))
+    .where('tollbook.account.name', '=', account)
+    .where('revoked_at', 'is', null)
+    .where((where) =>
+      where.or([where('expires_at', 'is', null), where('expires_at', '>', sql<Date>`tollbook.clock()`)]),
+    )
+    .executeTakeFirstOrThrow();
+  return Number(count);
 }
 
 function keys(db: LedgerDatabase) {

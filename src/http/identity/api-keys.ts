@@ -3,12 +3,17 @@ import { creditText, parseCredit } from '../../domain/credit/price.ts';
 import type { Identity } from '../../identity/context.ts';
 import type { ChatContext } from '../../chat/context.ts';
 import { resolveSession, type SessionUser } from '../../identity/sessions.ts';
-import { createUserApiKey, listUserApiKeys, revokeUserApiKey } from '../../identity/user-api-keys.ts';
+import {
+  createUserApiKey,
+  listUserApiKeys,
+  revokeUserApiKey,
+  revokeUserApiKeys,
+} from '../../identity/user-api-keys.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
 import { countAttempt } from '../../store/identity.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { idOf } from '../server/request-values.ts';
-import { keyRequest, type MadeKeyJson, type UserKeyJson } from '../schemas/identity.ts';
+import { keyRequest, type MadeKeyJson, type RevokedKeysJson, type UserKeyJson } from '../schemas/identity.ts';
 
 const createsPerMinute = 20;
 
@@ -60,6 +65,11 @@ export function apiKeyRoutes(identity: Identity, current: () => ChatContext) {
       if (made.kind === 'too_many') return sendRefusal(request, reply, 'too_many_keys');
       const json: MadeKeyJson = { id: made.keyId, name, key: made.key };
       return reply.code(201).send(json);
+    });
+
+    route('DELETE', '/keys', async ({ context, user, reply }) => {
+      const json: RevokedKeysJson = { revoked: await revokeUserApiKeys(context, user) };
+      return reply.send(json);
     });
 
     route('DELETE', '/keys/:key_id', async ({ context, user, request, reply, keyId }) => {

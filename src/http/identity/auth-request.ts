@@ -19,6 +19,9 @@ export const emailPaths: Readonly<Record<string, 'password' | 'sign_up' | 'mail'
   '/send-verification-email': 'mail',
 };
 
+/** What the library gets whatever the client sends: a new password ends the sessions that the old one may have given away. */
+const always: Readonly<Record<string, object>> = { '/change-password': { revokeOtherSessions: true } };
+
 /**
  * A request below `/api/auth`, read once: the limits and the library get the same values, whatever the client's spelling. Two
  * parsers would read some bodies and cookies differently, and such a request would pass the limits of another one.
@@ -54,7 +57,7 @@ export function readAuthRequest(identity: Identity, request: FastifyRequest): Au
     kind: 'read',
     authRequest: {
       path,
-      body: email === undefined ? body : { ...body, email },
+      body: body && { ...body, ...(email !== undefined && { email }), ...always[path] },
       email,
       device: email === undefined ? undefined : knownDevice(identity.settings.secrets, email, mark),
       provider: /^\/callback\/(.+)$/.exec(path)?.[1],

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { clientOf } from '../../domain/values/client-address.ts';
 import type { AuthLoader } from '../../identity/auth-loader.ts';
 import type { Identity } from '../../identity/context.ts';
+import { reportNewPassword } from '../../identity/auth-mails.ts';
 import { isHttps, resolveSession } from '../../identity/sessions.ts';
 import { type Attempt, deviceMark, recordRefusal, takeAttempt } from '../../identity/sign-in-limits.ts';
 import { sendRefusal } from '../server/errors.ts';
@@ -73,11 +74,13 @@ async function answer(
   if (couldRevealAccount) await sleep(stepMs - ((performance.now() - startedMs) % stepMs));
   if (response === late || response.status >= 500)
     return sendRefusal(request, reply, 'sign_in_unavailable', { retryAfterSecs: 2 });
+  if (response.ok && attempt?.kind === 'token' && attempt.user && authRequest.path === '/change-password')
+    reportNewPassword(identity, attempt.user.userId);
   return sendResponse(identity, authRequest, response, reply);
 }
 
 function isOfSession(attempt: Attempt | undefined): boolean {
-  return attempt?.kind === 'token' && attempt.sessionId !== undefined;
+  return attempt?.kind === 'token' && attempt.user !== undefined;
 }
 
 /** The attempt to be counted; undefined for requests that are not limited, such as reading a session. */
@@ -92,7 +95,7 @@ async function attemptOf(
   if (kind !== undefined && kind !== 'password' && email !== undefined) return { kind, email };
   if (!tokenPaths.includes(path)) return { kind: 'other' };
   const session = await resolveSession(identity, headers.cookie);
-  return { kind: 'token', sessionId: session.kind === 'session' ? session.user.sessionId : undefined };
+  return { kind: 'token', user: session.kind === 'session' ? session.user : undefined };
 }
 
 async function sendResponse(

@@ -63,6 +63,7 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
     identity.listKeysOperation,
     identity.createKeyOperation,
     identity.revokeKeyOperation,
+    identity.revokeKeysOperation,
   ],
   pricing: [],
   audit: [

@@ -73,6 +73,17 @@ export const revokeKeyOperation: Operation = {
   refusals: [...everyWrite, 'session_required', 'key_not_found'],
 };
 
+export const revokeKeysOperation: Operation = {
+  ...ofSession,
+  method: 'delete',
+  path: '/api/keys',
+  id: 'revokeUserKeys',
+  summary: "Revoke all of the user's keys",
+  description: 'For instance after a password was changed, which ends other sessions and no keys.',
+  answers: [{ status: 200, description: 'The keys are revoked.', schema: identity.revokedKeys }],
+  refusals: [...everyWrite, 'session_required'],
+};
+
 const ofAuth = {
   ...ofPeople,
   path: '/api/auth/{action}',

@@ -87,6 +87,11 @@ export const revokedKey = z
   .strictObject({ id: z.int().min(1), status: z.literal('revoked') })
   .meta({ description: 'The key is refused by every process.' });
 
+export const revokedKeys = z
+  .strictObject({ revoked: z.int().min(0) })
+  .meta({ description: 'How many keys were revoked. Every process refuses them.' });
+export type RevokedKeysJson = z.infer<typeof revokedKeys>;
+
 /** The answers of better-auth. */
 export const authAnswer = z
   .looseObject({})

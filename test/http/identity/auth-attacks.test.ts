@@ -35,6 +35,7 @@ describe('a page of another origin', () => {
     ['POST', '/api/siwe/verify'],
     ['POST', '/api/keys'],
     ['DELETE', '/api/keys/1'],
+    ['DELETE', '/api/keys'],
   ];
 
   test.each(writes)('may not %s %s', async (method, path) => {

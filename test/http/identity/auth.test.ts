@@ -116,6 +116,29 @@ describe('an email address and a password', () => {
     expect((await signIn(second, email, 'another good password')).status).toBe(200);
   });
 
+  test('changed by their owner end every other session, and a mail offers to revoke the keys that remain', async () => {
+    const gateway = await startIdentityGateway();
+    const [owner, thief] = [gateway.browser(), gateway.browser('198.51.100.1')];
+    await signUp(gateway, owner, email);
+    await Promise.all([signIn(owner, email), signIn(thief, email)]);
+    for (const name of ['one', 'two']) await thief.post('/api/keys', { name });
+    const change = { currentPassword: goodPassword, newPassword: 'another good password' };
+    const wrong = { ...change, currentPassword: 'a wrong password' };
+    expect((await owner.post('/api/auth/change-password', wrong)).status).toBe(400);
+    expect(await userId(thief)).toEqual(expect.any(String));
+    const keptOn = { ...change, revokeOtherSessions: false };
+    expect((await owner.post('/api/auth/change-password', keptOn)).status).toBe(200);
+    expect(await userId(thief)).toBeUndefined();
+    expect((await thief.get('/v1/credits')).status).toBe(401);
+    expect(await userId(owner)).toEqual(expect.any(String));
+    const mail = (await gateway.mails(email, 2)).find((text) => text.includes('Your password was changed'));
+    expect(mail).toContain('Your 2 API keys are still valid');
+    expect(mail).toContain(`DELETE ${gateway.url}/api/keys`);
+    expect(await owner.request('DELETE', '/api/keys')).toMatchObject({ status: 200, json: { revoked: 2 } });
+    const { keys } = (await owner.get('/api/keys')).json as { keys: { revoked_at: string | null }[] };
+    expect(keys.map(({ revoked_at: at }) => at)).not.toContain(null);
+  });
+
   test('of an address that a stranger signed up with become its owner’s, who reads its mail', async () => {
     const gateway = await startIdentityGateway();
     const [stranger, owner] = [gateway.browser('198.51.100.1'), gateway.browser()];
