@@ -1,0 +1,78 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { type Logger, pino } from 'pino';
+import { onTestFinished } from 'vitest';
+import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
+import { oneModel } from './chat-gateway.ts';
+import { createDatabase, type TestDatabase } from './database.ts';
+import { startTestGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
+
+/** The secrets of a configuration, each a text that occurs nowhere else. */
+export const configuredSecrets = {
+  RUNNER_TOKEN: 'canary-of-the-token-of-the-runner-7f3a',
+  SECOND_RUNNER_TOKEN: 'canary-of-the-second-token-of-the-runner-1c5e',
+  RECEIPT_KEY: 'canary-of-the-key-of-receipt-tokens-91d2',
+  SECOND_RECEIPT_KEY: 'canary-of-the-second-key-of-receipt-tokens-40be',
+  FACILITATOR_TOKEN: 'canary-of-the-token-for-the-facilitator-b86c',
+  SESSION_SECRET: 'canary-of-the-secret-of-the-sessions-33f9',
+  SECOND_SESSION_SECRET: 'canary-of-the-second-secret-of-the-sessions-e04d',
+  LOG_KEY: 'c7'.repeat(16) + '19'.repeat(16),
+  UPSTREAM_KEY: 'canary-of-the-key-for-the-upstream-5a27',
+  ALERT_SECRET: 'canary-of-the-secret-of-alerts-d1b8',
+};
+
+export interface WholeGateway extends TestGateway {
+  readonly database: TestDatabase;
+  readonly mailDir: string;
+}
+
+/** A gateway with everything on: paid jobs, a runner that polls, chat, user accounts, the sealed log, alerts. */
+export async function startWholeGateway(
+  chain: TestGatewayOptions['chain'],
+  options: {
+    readonly logger?: Logger;
+    readonly upstreamUrl?: string;
+    readonly top?: string;
+    readonly tables?: string;
+  } = {},
+): Promise<WholeGateway> {
+  const mailDir = mkdtempSync(path.join(tmpdir(), 'tollbook-mail-'));
+  onTestFinished(() => rmSync(mailDir, { recursive: true, force: true }));
+  const model = await startModelUpstream({ port: 0 });
+  onTestFinished(() => model.close());
+  const database = await createDatabase();
+  const gateway = await startTestGateway({
+    database,
+    chain,
+    env: configuredSecrets,
+    logger: options.logger ?? pino({ level: 'silent' }),
+    top: `features = ["jobs", "chat"]
+receipt_key_env = "RECEIPT_KEY"
+second_receipt_key_env = "SECOND_RECEIPT_KEY"
+facilitator_token_env = "FACILITATOR_TOKEN"
+${options.top ?? ''}`,
+    tables: `
+[[runners]]
+name = "poller"
+services = [1]
+mode = "lease"
+token_env = "RUNNER_TOKEN"
+second_token_env = "SECOND_RUNNER_TOKEN"
+${oneModel(options.upstreamUrl ?? model.url, 'key_env = "UPSTREAM_KEY"')}
+[identity]
+secret_env = "SESSION_SECRET"
+second_secret_env = "SECOND_SESSION_SECRET"
+mailer = "folder"
+mail_dir = "${mailDir}"
+[log]
+origin = "jobs.example/log"
+key_env = "LOG_KEY"
+seal_every_ms = 50
+[alerts]
+webhook = "http://127.0.0.1:9/alerts"
+secret_env = "ALERT_SECRET"
+${options.tables ?? ''}`,
+  });
+  return { ...gateway, database, mailDir };
+}
