@@ -1,0 +1,88 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { type Page, readPage, root } from '../support/pages.ts';
+
+const checklists = readPage('docs/security-checklists.md');
+const threats = readPage('SECURITY.md');
+
+/** The first arguments of a file's calls of `test`, `it` and `describe`, with `.each` too, in their order; skipped ones are none. */
+function titlesIn(source: string): string[] {
+  const calls =
+    /(?<=\b(?:test|it|describe)(?:\.(?!skip|todo)\w+)*|\))\(\s*(?<quote>['"`])(?<title>(?:\\.|(?!\k<quote>)[^\\])*)\k<quote>\s*,/g;
+  return [...source.matchAll(calls)].map(({ groups }) => groups?.['title']?.replaceAll(/\\(.)/g, '$1') ?? '');
+}
+
+/** The tests that a page names, written `["title"](file)` or `["describe › title"](file)`, and that do not exist. */
+function missingTests({ file, text }: Pick<Page, 'file' | 'text'>): string[] {
+  return [...text.matchAll(/\["([^\]]+)"\]\(([^)]+)\)/g)].flatMap(([, name = '', target = '']) => {
+    const titles = titlesIn(readFileSync(path.join(root, path.dirname(file), target), 'utf8'));
+    let from = 0;
+    const isMissing = name.split(' › ').some((title) => {
+      const at = titles.indexOf(title, from);
+      from = at + 1;
+      return at < 0;
+    });
+    return isMissing ? [`${target}: ${name}`] : [];
+  });
+}
+
+test.each([threats, checklists])('every test that $file names exists', (page) => {
+  expect(missingTests(page)).toEqual([]);
+  // a link to a test file has a title, so that the test can be looked for
+  expect(page.text.match(/\[[^"\]][^\]]*\]\([^)]*\.test\.ts\)/g)).toBeNull();
+});
+
+const isFound = (title: string) =>
+  missingTests({ file: 'SECURITY.md', text: `["${title}"](test/domain/values/client-address.test.ts)` })
+    .length === 0;
+
+test('a test is missing when its title changed, when it is skipped, or when its describe block has another title', () => {
+  const source = `describe('one', () => { test("it's one", f); test.each([1])('each', f); test.skip('not run', f); });
+    describe('two', () => { test('second', f); });`;
+  expect(titlesIn(source)).toEqual(['one', "it's one", 'each', 'two', 'second']);
+  const title = 'everything that is no address counts as one client, however it is spelt';
+  expect([title, title.slice(1), `elsewhere › ${title}`].map(isFound)).toEqual([true, false, false]);
+});
+
+test('every party of the threat model has its worst, what bounds it, and at least one test', () => {
+  const [, boundaries = ''] = /^## Trust boundaries$([^]*?)^## /m.exec(threats.text) ?? [];
+  const parties = boundaries.split(/^### /m).slice(1);
+  expect(parties).toHaveLength(14);
+  for (const party of parties) expect(party).toMatch(/^\|.*\.test\.ts\)/m);
+});
+
+/** The sections of each chapter of ASVS 5.0.0, from V1 on. */
+const sectionsOf = [5, 4, 7, 4, 4, 8, 6, 4, 2, 7, 7, 3, 4, 3, 4, 5, 3];
+const sections = sectionsOf.flatMap((count, chapter) =>
+  Array.from({ length: count }, (_, section) => `V${chapter + 1}.${section + 1}`),
+);
+const risks = Array.from({ length: 10 }, (_, index) => `API${index + 1}`);
+
+const rows = [...checklists.text.matchAll(/^\| (V\d+\.\d+|API\d+) .*\|$/gm)].map(([line, id = '']) => {
+  const [, , status = '', where = '', tests = '', gaps = ''] = line.split(' | ').join('|').split('|');
+  return { id, status: status.trim(), where: where.trim(), tests: tests.trim(), gaps: gaps.trim() };
+});
+
+test('every section of ASVS and every entry of the API Top 10 has exactly one row, in order', () => {
+  expect(rows.map(({ id }) => id)).toEqual([...sections, ...risks]);
+});
+
+test('a row says where the code is, and names what is not met exactly where its status says so', () => {
+  const faults = rows.filter(({ id, status, where, gaps }) => {
+    const requirement = id.startsWith('V') ? new RegExp(String.raw`(?<![\d.])${id.slice(1)}\.\d+`) : /\w/;
+    if (where === '') return true;
+    return status === 'partly' || status === 'not met' ? !requirement.test(gaps) : gaps !== '';
+  });
+  expect(faults).toEqual([]);
+  expect(rows.filter(({ status, tests }) => status === 'met' && tests === '')).toEqual([]);
+});
+
+test('the sum of the checklist is that of its rows', () => {
+  const asvs = rows.filter(({ id }) => id.startsWith('V'));
+  const of = (status: string) => asvs.filter((row) => row.status === status).length;
+  const [sum] = /of \d+ sections [^.]+/.exec(checklists.text.replaceAll('\n', ' ')) ?? [];
+  expect(sum).toBe(
+    `of ${asvs.length} sections ${of('met')} are met, ${of('partly')} partly, ${of('not met')} not met, and ${of('does not apply')} do not apply`,
+  );
+});
