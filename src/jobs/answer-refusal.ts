@@ -1,9 +1,7 @@
-import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
-import type { Hex } from '../domain/values/primitives.ts';
 import type { JobAnswer, Refused } from './answer.ts';
 import type { JobsContext } from './context.ts';
 import { type OpenedRequest, requestStream } from './job-request.ts';
-import { answerKnownPayment, lookUpPayment } from './known-payment.ts';
+import { answerKnownPayment, lookUpPayment, type SentRequest } from './known-payment.ts';
 import { LaneFullError } from '../store/lane.ts';
 import { quoteJob } from './quote-job.ts';
 import type { ErrorRefusal, JobRefusal, RefusalRecord } from './refusal.ts';
@@ -17,7 +15,7 @@ export async function answerRefusal(
   context: JobsContext,
   request: Pick<OpenedRequest, 'requestId' | 'charge'>,
   refusal: JobRefusal,
-  paid?: { readonly decoded: DecodedPayment; readonly binding: Hex },
+  paid?: SentRequest,
 ): Promise<JobAnswer> {
   if ('job' in refusal && !context.quoteRate.take()) {
     if (refusal.record.kind !== 'none') sum(context, refusal.record);
@@ -29,7 +27,7 @@ export async function answerRefusal(
   ]);
   if (answer.kind === 'payment_required' && paid) {
     const lookUp = await lookUpPayment(context, paid.decoded);
-    const known = await answerKnownPayment(context, paid.decoded, paid.binding, lookUp);
+    const known = await answerKnownPayment(context, paid, lookUp);
     if (known.kind === 'answered') return known.answer;
     if (known.kind === 'recovered') return { kind: 'refused', code: 'payment_recovered' };
   }

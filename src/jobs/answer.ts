@@ -6,9 +6,11 @@ import type { inputJson } from './catalog.ts';
 import type { OfferCode } from './refusal.ts';
 import type { paymentSummary } from '../domain/payments/payment.ts';
 
-/** A quote as it is offered: its digest, its expiry (Unix seconds) and the ways to pay it. */
+/** A quote as it is offered: its digest, its secret, its expiry (Unix seconds) and the ways to pay it. */
 export interface OfferedQuote extends JobId {
   readonly digest: Hex;
+  /** For the recipient of the offer alone. */
+  readonly secret: string;
   readonly expiresAt: number;
   readonly options: readonly SettlementOption[];
   /** The content type and schema of the job's requests; undefined if it takes any. */
@@ -28,12 +30,16 @@ export type PaymentAnswer =
       readonly payment: ReturnType<typeof paymentSummary>;
       /** The version the payment came in: its answer goes back in the same. */
       readonly x402Version: 1 | 2;
-      /** Absent unless the client showed that the quote is its own. */
-      readonly receiptToken: string | undefined;
+      readonly receiptToken: string;
       readonly replayed: boolean;
     }
   /** Money may have moved, so this is never reported as a failure. */
-  | { readonly kind: 'pending'; readonly digest: Hex; readonly replayed: boolean };
+  | { readonly kind: 'pending'; readonly digest: Hex; readonly replayed: boolean }
+  /**
+   * To a client that repeats a known payment and has not shown that it is its own: a landed payment is public, and its request
+   * may be guessed.
+   */
+  | { readonly kind: 'unproven'; readonly status: 'accepted' | 'pending' };
 
 export interface PaymentRequired {
   readonly kind: 'payment_required';

@@ -82,7 +82,7 @@ async function answerOnRecord(
   const known = paymentOf(quote, payment);
   switch (known?.status) {
     case 'settled':
-      return acceptedAnswer(context, digest, quote, known, { replayed: false, showsQuote: true });
+      return acceptedAnswer(context, digest, quote, known, false);
     case 'settlement_failed':
       return offerRefusal(job, 'payment_invalid', known.reason ?? 'settlement_failed');
     case 'settling':

@@ -13,7 +13,8 @@ import type { KnownPayment } from '../store/payment-lookup.ts';
 import { readStream } from '../store/streams.ts';
 import type { PaymentAnswer } from './answer.ts';
 import type { JobsContext } from './context.ts';
-import { receiptToken } from './receipt.ts';
+import type { BoundRequest } from './job-request.ts';
+import { isOfferSecret, receiptToken } from './receipt.ts';
 import { pause } from '../runtime/pause.ts';
 import { within } from '../runtime/within.ts';
 
@@ -28,6 +29,11 @@ export type KnownPaymentResult =
   | { readonly kind: 'replay' }
   /** The ledger had lost it. Its refund is due, and its payer may still ask for delivery. */
   | { readonly kind: 'recovered'; readonly digest: Hex };
+
+/** A request with a payment, as far as a known payment's answer depends on it. */
+export interface SentRequest extends Pick<BoundRequest, 'binding' | 'redeliverySignature'> {
+  readonly decoded: DecodedPayment;
+}
 
 const pollMs = 250;
 /** How long a repeated request waits for the outcome before its answer is `settlement_pending`. */
@@ -44,31 +50,27 @@ export function lookUpPayment(context: JobsContext, decoded: DecodedPayment): Pr
  */
 export async function answerKnownPayment(
   context: JobsContext,
-  decoded: DecodedPayment,
-  binding: Hex,
+  sent: SentRequest,
   { streams }: KnownPayment,
 ): Promise<KnownPaymentResult> {
   // one nonce may have been signed for two tokens: the one that paid for this request answers it
-  const results = await Promise.all(
-    streams.map((stream) => answerFromStream(context, stream as Hex, decoded, binding)),
-  );
+  const results = await Promise.all(streams.map((stream) => answerFromStream(context, stream as Hex, sent)));
   return results.find(({ kind }) => kind !== 'replay') ?? results[0] ?? { kind: 'not_known' };
 }
 
 async function answerFromStream(
   context: JobsContext,
   digest: Hex,
-  decoded: DecodedPayment,
-  binding: Hex,
+  sent: SentRequest,
 ): Promise<KnownPaymentResult> {
   const deadline = Date.now() + waitTimeoutMs;
   for (;;) {
     const state = foldQuote((await readStream(context.pool, digest)).events);
-    const known = knownPayment(state, decoded);
+    const known = knownPayment(state, sent.decoded);
     if (refundReason(state, known) === 'recovered') return { kind: 'recovered', digest };
-    if ((known.recovered?.redelivery ?? known).binding !== binding) return { kind: 'replay' };
+    if ((known.recovered?.redelivery ?? known).binding !== sent.binding) return { kind: 'replay' };
     if (known.status !== 'settling' || Date.now() > deadline || context.stopping()) {
-      return resultOf(context, digest, state, known, decoded);
+      return resultOf(context, digest, state, known, isOwn(context, digest, known, sent));
     }
     const remainingMs = Math.max(0, deadline - Date.now());
     await within(remainingMs, context.settling.get(digest) ?? pause(pollMs));
@@ -86,33 +88,54 @@ function resultOf(
   digest: Hex,
   state: QuoteState,
   known: PaymentState,
-  decoded: DecodedPayment,
+  own: boolean,
 ): KnownPaymentResult {
   switch (known.status) {
     case 'settling':
     case 'settlement_unknown':
-      return { kind: 'answered', answer: { kind: 'pending', digest, replayed: true } };
+      return { kind: 'answered', answer: pendingAnswer(digest, own) };
     case 'settlement_failed':
       return { kind: 'failed', reason: known.reason ?? 'settlement_failed' };
     case 'settled': {
       // its delivery was requested at this moment
-      if (!known.call) return { kind: 'answered', answer: { kind: 'pending', digest, replayed: true } };
-      const showsQuote =
-        decoded.terms?.quoteDigest === digest &&
-        decoded.payload.signature.toLowerCase() === known.payment.signature;
-      const answer = acceptedAnswer(context, digest, state, known, { replayed: true, showsQuote });
+      if (!known.call) return { kind: 'answered', answer: pendingAnswer(digest, own) };
+      const answer = own
+        ? acceptedAnswer(context, digest, state, known, true)
+        : ({ kind: 'unproven', status: 'accepted' } as const);
       return { kind: 'answered', answer };
     }
   }
 }
 
-/** The 202 of a settled payment. The token to the result goes only to a client that shows the quote it paid. */
+function pendingAnswer(digest: Hex, own: boolean): PaymentAnswer {
+  return own ? { kind: 'pending', digest, replayed: true } : { kind: 'unproven', status: 'pending' };
+}
+
+/**
+ * Whether the client has shown that the payment is its own: by the secret of the offer that it paid, or by the payer's signature
+ * that asked for a redelivery. Everything else about a landed payment can be read on the chain or guessed.
+ */
+function isOwn(
+  { receiptKeys, log }: JobsContext,
+  digest: Hex,
+  { recovered }: PaymentState,
+  { decoded, redeliverySignature }: SentRequest,
+): boolean {
+  const { offerSecret } = decoded.terms ?? {};
+  const redelivery = recovered?.redelivery;
+  // the stream of a recovered payment is not named by the quote that its payer has signed for
+  const quote = (redelivery?.quote_digest ?? digest) as Hex;
+  if (offerSecret !== undefined && isOfferSecret(receiptKeys, quote, offerSecret, log)) return true;
+  return redelivery !== undefined && redeliverySignature?.toLowerCase() === redelivery.signature;
+}
+
+/** The 202 of a settled payment, for a client that has shown that the payment is its own. */
 export function acceptedAnswer(
   context: JobsContext,
   digest: Hex,
   state: QuoteState,
   known: PaymentState,
-  how: { readonly replayed: boolean; readonly showsQuote: boolean },
+  replayed: boolean,
 ): Extract<PaymentAnswer, { kind: 'accepted' }> {
   const job = jobOf(state);
   if (!job || !known.call || !known.settled) throw new Error('a settled payment has no call');
@@ -123,7 +146,7 @@ export function acceptedAnswer(
     callId: known.call.callId,
     payment: paymentSummary(known.payment, known.settled.transaction),
     x402Version: known.recovered?.redelivery?.x402_version ?? known.payment.x402_version,
-    receiptToken: how.showsQuote ? receiptToken(context.receiptKeys, digest) : undefined,
-    replayed: how.replayed,
+    receiptToken: receiptToken(context.receiptKeys, digest),
+    replayed,
   };
 }

@@ -48,8 +48,8 @@ async function answerRequest(context: JobsContext, request: BoundRequest): Promi
     request.charge.chargeAgain();
   else request.charge.refund();
   if (result.kind !== 'refusal') return result;
-  const { sent, binding } = request;
-  const paid = sent.kind === 'decoded' ? { decoded: sent.decoded, binding } : undefined;
+  const { sent } = request;
+  const paid = sent.kind === 'decoded' ? { ...request, decoded: sent.decoded } : undefined;
   return answerRefusal(context, request, result, paid);
 }
 
@@ -65,7 +65,7 @@ async function runFlow(context: JobsContext, request: BoundRequest): Promise<Pay
   }
   const { decoded } = sent;
   const lookUp = await lookUpPayment(context, decoded);
-  const known = await answerKnownPayment(context, decoded, request.binding, lookUp);
+  const known = await answerKnownPayment(context, { ...request, decoded }, lookUp);
   if (known.kind === 'answered') return known.answer;
   if (known.kind === 'replay') return paymentReplay(decoded);
   const checked = checkRequest(context, request);
@@ -116,7 +116,7 @@ async function takePayment(
       if (start.kind === 'refusal') return start;
     }
     lookUp = await lookUpPayment(context, decoded);
-    const known = await answerKnownPayment(context, decoded, request.binding, lookUp);
+    const known = await answerKnownPayment(context, { ...request, decoded }, lookUp);
     if (known.kind === 'recovered') return refusal(request, 'payment_recovered', { digest: known.digest });
     if (known.kind !== 'not_known') return resultOf(known, job, decoded);
     if (checked.kind === 'refusal') return checked;

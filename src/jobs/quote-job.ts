@@ -4,6 +4,7 @@ import { type Quote, quoteDigest, quoteToData, zeroAddress, zeroHash } from '../
 import type { PaymentRequired, Refused } from './answer.ts';
 import { inputJson, type Job } from './catalog.ts';
 import { type JobsContext, nowSecs } from './context.ts';
+import { offerSecret } from './receipt.ts';
 import type { OfferRefusal } from './refusal.ts';
 
 /** A quote for these terms that anyone may pay. Its random salt makes its digest unique. */
@@ -43,10 +44,11 @@ export async function quoteJob(
     events: [{ type: 'quote_issued', data: quoteToData(quote) }],
   });
   const { serviceId, jobIndex, expiresAt, options } = quote;
+  const secret = offerSecret(context.receiptKeys, digest);
   return {
     kind: 'payment_required',
     code,
     reason,
-    quote: { serviceId, jobIndex, digest, expiresAt, options, input: inputJson(job) },
+    quote: { serviceId, jobIndex, digest, secret, expiresAt, options, input: inputJson(job) },
   };
 }

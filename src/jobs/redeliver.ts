@@ -1,27 +1,21 @@
-import { hexToBytes } from 'viem/utils';
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import { nameOf, ofPayment, paymentFromData } from '../domain/payments/payment.ts';
 import { redeliveryDigest } from '../domain/payments/redelivery-signature.ts';
 import { foldQuote, type PaymentState, paymentOf } from '../domain/payments/quote-state.ts';
 import { refundReason } from '../domain/payments/refund.ts';
 import { settlementState } from '../domain/payments/settlement.ts';
-import { parseSignature, recoverSigner } from '../domain/values/ethereum-signature.ts';
 import type { Address, Hex } from '../domain/values/primitives.ts';
 import type { LaneCommand } from '../store/append-batch.ts';
 import { paymentKey, readStream } from '../store/streams.ts';
 import type { PaymentAnswer } from './answer.ts';
 import { type Job, sellsCredit } from './catalog.ts';
-import { askContract } from './check-signature.ts';
 import type { JobsContext } from './context.ts';
 import type { BoundRequest } from './job-request.ts';
 import { acceptedAnswer, answerKnownPayment, lookUpPayment } from './known-payment.ts';
+import { checkPayerSignature } from './payer-signature.ts';
 import { recordDecision } from './record-settlement.ts';
 import { enqueueFailed, type JobRefusal, refusal } from './refusal.ts';
 import { append, firstLookMs, storeBody } from './start-payment.ts';
-
-/** The longest signature of a contract wallet that is passed to its contract. */
-const maxSignatureChars = 8_194;
-const signatureForm = /^0x(?:[0-9a-f]{2})+$/i;
 
 /**
  * Delivers a recovered payment instead of refunding it, where its payer has signed for this very request: the signed payment
@@ -70,22 +64,18 @@ async function checkSignature(
   { payment }: PaymentState,
 ): Promise<string | undefined> {
   if (signature === undefined) return 'X-NET-REDELIVERY-SIG is missing';
-  if (signature.length > maxSignatureChars || !signatureForm.test(signature))
-    return 'X-NET-REDELIVERY-SIG is not a signature in hexadecimal digits with 0x';
   const { network, asset, nonce } = paymentFromData(payment);
+  const signed = { network, asset, nonce, quoteDigest: terms?.quoteDigest, method, path, bodySha256 };
   const payer = payment.payer as Address;
-  const request = { network, asset, nonce, quoteDigest: terms?.quoteDigest, method, path, bodySha256 };
-  const digest = redeliveryDigest(request);
-  const parsed = parseSignature(signature);
-  if (parsed && recoverSigner(hexToBytes(digest), parsed) === payer) return undefined;
-  const notSigned = "X-NET-REDELIVERY-SIG is not the payer's signature over this request";
-  const answer = await askContract(context, network, payer, digest, signature.toLowerCase() as Hex);
-  switch (answer) {
-    case 'valid':
+  const of = { network, payer, digest: redeliveryDigest(signed), signature };
+  const { kind } = await checkPayerSignature(context, of);
+  switch (kind) {
+    case 'signed':
       return undefined;
-    case 'invalid':
-    case 'no_rpc':
-      return notSigned;
+    case 'malformed':
+      return 'X-NET-REDELIVERY-SIG is not a signature in hexadecimal digits with 0x';
+    case 'not_signed':
+      return "X-NET-REDELIVERY-SIG is not the payer's signature over this request";
     case 'unavailable':
       return "the payer's contract could not be asked about its signature: send the request again";
   }
@@ -138,7 +128,7 @@ async function release(
     const delivered = paymentOf(current, nameOf(decoded));
     if (delivered?.call)
       // its signature shows that the payer asks
-      return acceptedAnswer(context, digest, current, delivered, { replayed: false, showsQuote: true });
+      return acceptedAnswer(context, digest, current, delivered, false);
   } catch (error) {
     context.log.error({ quote_digest: digest, err: error }, 'a requested delivery could not be finished');
   }
@@ -152,7 +142,7 @@ async function answerAgain(
   decoded: DecodedPayment,
 ): Promise<PaymentAnswer | JobRefusal> {
   const lookUp = await lookUpPayment(context, decoded);
-  const known = await answerKnownPayment(context, decoded, request.binding, lookUp);
+  const known = await answerKnownPayment(context, { ...request, decoded }, lookUp);
   if (known.kind === 'answered') return known.answer;
   return refusal(request, known.kind === 'replay' ? 'payment_replay' : 'payment_recovered');
 }

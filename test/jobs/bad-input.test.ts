@@ -266,7 +266,8 @@ test('no text of a client or of its payment reaches the log', async () => {
   const lines: string[] = [];
   const { pino } = await import('pino');
   const logger = pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) });
-  const gateway = await startTestGateway({ database: await createDatabase(), chain, logger });
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain, logger });
   const payment = await signOffer(offerOf(await gateway.post(job, { body: 'secret words' })), {
     account: payer,
   });
@@ -276,9 +277,16 @@ test('no text of a client or of its payment reaches the log', async () => {
   });
   expect(answer.status).toBe(202);
   const text = lines.join('');
-  for (const secret of ['secret', payment.payload.signature.slice(4, 40), answer.json.receipt_token]) {
-    expect(text).not.toContain(secret);
-  }
+  const { offerSecret } = payment.accepted.extra;
+  expect(offerSecret).toMatch(/^[\w-]{43}$/);
+  const secrets = [
+    'secret words',
+    'sk-secret',
+    payment.payload.signature.slice(4, 40),
+    answer.json.receipt_token,
+  ];
+  for (const secret of [...secrets, offerSecret]) expect(text).not.toContain(secret);
+  expect(JSON.stringify(await allEvents(database.db))).not.toContain(offerSecret);
   const requests = lines
     .map((line) => JSON.parse(line) as Record<string, unknown>)
     .filter(({ msg }) => msg === 'request');

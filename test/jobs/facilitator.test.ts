@@ -157,6 +157,12 @@ test.each(unknowns)(
     expect(again.headers.get('idempotent-replayed')).toBe('true');
     expect(proxy.seen.filter((operation) => operation === 'settle')).toHaveLength(settles);
 
+    const extra = { ...payment.accepted.extra, offerSecret: undefined };
+    const stranger = { ...payment, accepted: { ...payment.accepted, extra } };
+    const unproven = await gateway.post(job, { body: 'x', headers: header(stranger) });
+    expect(unproven).toMatchObject({ status: 503, json: { code: 'settlement_pending' } });
+    expect(Object.keys(unproven.json)).toEqual(['error', 'code']);
+
     const receipt = await gateway.get(`/x402/receipts/${digest}`);
     expect(receipt.json).toMatchObject({ state: 'settlement_unknown', paid: null });
     const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));

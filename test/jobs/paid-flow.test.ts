@@ -17,7 +17,7 @@ import {
 } from '../support/gateway.ts';
 import { logLines } from '../support/log-lines.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
-import { header, offerOf, payer, payFor, quoteAndSign, signOffer } from '../support/payer.ts';
+import { header, offerOf, payer, payFor, quoteAndSign, signOffer, v1Header } from '../support/payer.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
@@ -187,6 +187,35 @@ test('two hundred different payments at once are two hundred transfers and calls
   );
   expect(new Set(runner.calls.map(({ body }) => body.toString())).size).toBe(200);
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('a replay that echoes the secret of its offer gets the whole answer; any other learns nothing that is not public', async () => {
+  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const payment = await quoteAndSign(gateway, job, 'mine');
+  const paid = await gateway.post(job, { body: 'mine', headers: header(payment) });
+  expect(paid.json.receipt_token).toBeDefined();
+  const { accepted, payload } = payment;
+  const withExtra = (change: Record<string, unknown>) =>
+    header({ ...payment, accepted: { ...accepted, extra: { ...accepted.extra, ...change } } });
+  const other = await quoteAndSign(gateway, job, 'mine');
+  const ofStrangers = [
+    withExtra({ offerSecret: undefined }),
+    withExtra({ offerSecret: undefined, quoteDigest: undefined }),
+    withExtra({ offerSecret: accepted.extra['offerSecret']?.replaceAll(/[a-m]/g, 'z') }),
+    withExtra({ offerSecret: paid.json.receipt_token }),
+    withExtra({ offerSecret: other.accepted.extra['offerSecret'] }),
+    header({ ...other, payload }),
+    v1Header({ x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload }),
+  ];
+  for (const headers of ofStrangers) {
+    const answer = await gateway.post(job, { body: 'mine', headers });
+    expect(answer).toMatchObject({ status: 202, text: '{"status":"accepted"}' });
+    for (const name of ['location', 'payment-response', 'x-payment-response'])
+      expect(answer.headers.get(name)).toBeNull();
+  }
+  const own = await gateway.post(job, { body: 'mine', headers: header(payment) });
+  expect(own).toMatchObject({ status: 202, text: paid.text });
+  expect(accepted.extra['offerSecret']).not.toBe(paid.json.receipt_token);
 });
 
 test('a known payment with another body is refused, and the first request keeps its call', async () => {

@@ -1,12 +1,15 @@
 import { decodePaymentResponseHeader } from '@x402/core/http';
 import { ExactEvmSchemeV1 } from '@x402/evm/exact/v1/client';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { expect, test } from 'vitest';
+import { smartWallet } from '../../src/devnet/contracts.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
-import { payTo, startTestGateway, testConfig, type TestGateway } from '../support/gateway.ts';
+import { deployContract } from '../support/contracts.ts';
+import { type Answer, payTo, startTestGateway, testConfig, type TestGateway } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
-import { header, offerOf, payer, signOffer } from '../support/payer.ts';
+import { header, offerOf, payer, payFor, signOffer, v1Header } from '../support/payer.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
@@ -17,8 +20,6 @@ async function signV1(gateway: TestGateway, body = 'x', option = 0) {
   const { accepted, payload } = await signOffer(offerOf(await gateway.post(job, { body })), { option });
   return { v1: { x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload }, payload };
 }
-
-const v1Header = (value: unknown) => ({ 'x-payment': Buffer.from(JSON.stringify(value)).toString('base64') });
 
 /** A version 1 client reads only the body: the version 2 header is removed. */
 const bodyOnly: typeof fetch = async (input, init) => {
@@ -105,8 +106,8 @@ test('twenty identical version 1 payments at once are one transfer and one call;
   const send = () => gateway.post(job, { body: 'x', headers: v1Header(v1) });
   const answers = await Promise.all(Array.from({ length: 20 }, send));
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 202));
-  expect(new Set(answers.map(({ json }) => json.call_id)).size).toBe(1);
   expect(answers.filter(({ json }) => json.receipt_token !== undefined)).toHaveLength(1);
+  expect(answers.filter(({ text }) => text === '{"status":"accepted"}')).toHaveLength(19);
   expect((await chain.balance(payTo)) - before).toBe(price);
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   expect(events.filter(({ type }) => type === 'enqueued')).toHaveLength(1);
@@ -116,14 +117,93 @@ test('one authorization sent in both versions is one payment', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
   const before = await chain.balance(payTo);
   const payment = await signOffer(offerOf(await gateway.post(job, { body: 'x' })));
-  const v2 = await gateway.post(job, { body: 'x', headers: header(payment) });
+  expect((await gateway.post(job, { body: 'x', headers: header(payment) })).status).toBe(202);
   const v1 = { x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload: payment.payload };
   const again = await gateway.post(job, { body: 'x', headers: v1Header(v1) });
-  expect(again).toMatchObject({ status: 202, json: { call_id: v2.json.call_id } });
-  expect(again.json).not.toHaveProperty('receipt_token');
+  expect(again).toMatchObject({ status: 202, text: '{"status":"accepted"}' });
   const elsewhere = await gateway.post(job, { body: 'other', headers: v1Header(v1) });
   expect(elsewhere).toMatchObject({ status: 409, json: { code: 'payment_replay' } });
   expect((await chain.balance(payTo)) - before).toBe(price);
+});
+
+/** The answer of an account to a challenge. */
+const signed = async ({ json }: Answer, account = payer) => ({
+  challenge: json.challenge,
+  expires_at: json.expires_at,
+  signature: await account.signTypedData(json.typed_data),
+});
+
+test('a payer whose answer was lost gets the receipt and its token for a signature over a challenge; a stranger does not', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain });
+  const { v1, payload } = await signV1(gateway);
+  const paid = await gateway.post(job, { body: 'x', headers: v1Header(v1) });
+  const { quote_digest: digest, receipt_token: token } = paid.json as Record<string, string>;
+  const { nonce } = payload.authorization;
+  const network = 'eip155:84532';
+  const payment = { network, asset: chain.token, payer: payer.address.toLowerCase(), nonce };
+  const ask = (path: string, body: object) =>
+    gateway.post(`/x402/receipts/${path}`, {
+      body: JSON.stringify(body),
+      headers: { 'content-type': 'application/json' },
+    });
+  const stranger = privateKeyToAccount(generatePrivateKey());
+  const strange = { ...payment, nonce: `0x${'ab'.repeat(32)}` };
+
+  // nothing is said about a payment before its payer has signed, not even that there is one
+  const [known, unknown] = [await ask('token', { payment }), await ask('token', { payment: strange })];
+  for (const answer of [known, unknown, await ask(`${digest}/token`, {})]) {
+    expect(answer).toMatchObject({ status: 401, json: { code: 'payer_signature_required' } });
+    expect(Object.keys(answer.json)).toEqual(['error', 'code', 'challenge', 'expires_at', 'typed_data']);
+  }
+  const forged = { payment, signed: await signed(known, stranger) };
+  expect(await ask('token', forged)).toMatchObject({
+    status: 401,
+    json: { code: 'invalid_payer_signature' },
+  });
+  const own = { payment, signed: await signed(known) };
+  const opened = { quote_digest: digest, receipt_token: token };
+  expect(await ask('token', own)).toMatchObject({ status: 200, json: opened });
+  expect((await ask('token', { payment: strange, signed: await signed(unknown) })).status).toBe(404);
+  const byDigest = { signed: await signed(await ask(`${digest}/token`, {})) };
+  expect(await ask(`${digest}/token`, byDigest)).toMatchObject({ status: 200, json: opened });
+
+  // a signature is for one payment, at one gateway, until it expires
+  const again = { status: 401, json: { code: 'payer_signature_required' } };
+  expect(await ask(`${digest}/token`, own)).toMatchObject({ status: 400 });
+  expect(await ask(`${digest}/token`, { signed: own.signed })).toMatchObject(again);
+  expect(await ask('token', { payment: strange, signed: own.signed })).toMatchObject(again);
+  const later = { ...own.signed, expires_at: own.signed.expires_at + 1 };
+  expect(await ask('token', { payment, signed: later })).toMatchObject(again);
+  const elsewhere = await startTestGateway({ database: await createDatabase(), chain });
+  const foreign = await elsewhere.post('/x402/receipts/token', {
+    body: JSON.stringify({ payment }),
+    headers: { 'content-type': 'application/json' },
+  });
+  expect(await ask('token', { payment, signed: await signed(foreign) })).toMatchObject(again);
+  await database.moveClock(301);
+  await gateway.post(job, { body: 'x' });
+  expect(await ask('token', own)).toMatchObject(again);
+});
+
+test('a contract wallet gets the token of its receipt for a signature that its contract accepts', async () => {
+  const gateway = await startTestGateway({ database: await createDatabase(), chain });
+  const wallet = await deployContract(chain.rpcUrl, smartWallet, [payer.address]);
+  await chain.mint(wallet, 10_000_000n);
+  const paid = await payFor(gateway, job, 'x', { signed: { from: wallet } });
+  expect(paid.status).toBe(202);
+  const path = `/x402/receipts/${paid.json.quote_digest}/token`;
+  const headers = { 'content-type': 'application/json' };
+  const { json } = await gateway.post(path, { body: '{}', headers });
+  const { challenge, expires_at } = json;
+  for (const [account, status] of [
+    [payer, 200],
+    [privateKeyToAccount(generatePrivateKey()), 401],
+  ] as const) {
+    const signature = await account.signTypedData(json.typed_data);
+    const body = JSON.stringify({ signed: { challenge, expires_at, signature } });
+    expect((await gateway.post(path, { body, headers })).status).toBe(status);
+  }
 });
 
 const dearJob =

@@ -94,6 +94,10 @@ test('a lost payment is never answered with 402, and is delivered only for a new
   expect(delivered().map(({ body }) => body.toString())).toEqual([asked.body]);
   const again = await send(gateway, asked.payment, asked.body);
   expect(again).toMatchObject({ status: 202, json: { call_id: accepted.json.call_id } });
+  const ofStranger = { ...asked.payment, accepted: { ...asked.payment.accepted, extra: {} } };
+  expect(await send(gateway, ofStranger, asked.body)).toMatchObject({ text: '{"status":"accepted"}' });
+  const signed = await redelivery(asked, asked.body);
+  expect(await send(gateway, ofStranger, asked.body, signed)).toMatchObject({ json: again.json });
   expect(await send(gateway, asked.payment, 'another', await redelivery(asked, 'another'))).toMatchObject({
     status: 409,
     json: { code: 'payment_replay' },

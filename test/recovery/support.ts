@@ -15,6 +15,7 @@ import type { TestChain } from '../support/devnet.ts';
 import {
   type Answer,
   configText,
+  receiptKey,
   runnerSecret,
   startTestGateway,
   testConfig,
@@ -76,10 +77,16 @@ export async function lossyRestore(chain: TestChain, bodies: readonly string[] =
       recoverWith(['--config', file, '--by', 'ada', ...args], {
         ...env,
         RUNNER_TOKEN: runnerSecret,
+        RECEIPT_KEY: receiptKey,
         DATABASE_URL: database.url,
       }),
     run: (...args: string[]): Promise<Ended> =>
-      tollbook(args, { ...env, RUNNER_TOKEN: runnerSecret, DATABASE_URL: database.url }),
+      tollbook(args, {
+        ...env,
+        RUNNER_TOKEN: runnerSecret,
+        RECEIPT_KEY: receiptKey,
+        DATABASE_URL: database.url,
+      }),
     config: file,
     /** The same recovery in this process; finds what is final by now. */
     async recoverHere(ledger: ReturnType<typeof openLedger>): Promise<void> {

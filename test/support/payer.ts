@@ -102,6 +102,11 @@ export function header(payment: unknown): Record<string, string> {
   return { 'payment-signature': Buffer.from(JSON.stringify(payment)).toString('base64') };
 }
 
+/** A payment of version 1. */
+export function v1Header(payment: unknown): Record<string, string> {
+  return { 'x-payment': Buffer.from(JSON.stringify(payment)).toString('base64') };
+}
+
 /** Asks for a quote and signs it. */
 export async function quoteAndSign(
   gateway: TestGateway,

@@ -61,6 +61,15 @@ export const refusals = {
     sentence:
       'The message is not valid for this gateway now, or its signature is not by its address. Request a new nonce and sign again.',
   },
+  payer_signature_required: {
+    status: 401,
+    sentence:
+      "The token of this receipt is given for the payer's signature over a challenge. Sign `typed_data`, and send the request again with it.",
+  },
+  invalid_payer_signature: {
+    status: 401,
+    sentence: "The signature is not the payer's over this challenge.",
+  },
   invalid_receipt_token: { status: 401, sentence: 'The token does not belong to this receipt.' },
   payment_required: { status: 402, sentence: 'This job must be paid for. Sign one of the offered payments.' },
   payment_invalid: {
@@ -191,6 +200,11 @@ export const refusals = {
     retryAfterSecs: 5,
     sentence:
       'The payment was rejected, and it is not known whether its authorization was used for this transfer before. This request has charged nothing. Do not sign another payment; send this request again.',
+  },
+  payer_signature_unchecked: {
+    status: 503,
+    retryAfterSecs: 5,
+    sentence: "The payer's contract could not be asked about its signature. Send the request again later.",
   },
   permission_check_failed: {
     status: 503,

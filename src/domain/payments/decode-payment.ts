@@ -1,13 +1,7 @@
 import { z } from 'zod';
 import { type PaymentIdentifier, paymentIdentifierKey, readIdentifier } from './payment-identifier.ts';
-import {
-  type Address,
-  type Caip2,
-  chainIdOf,
-  type Hex,
-  isHex32,
-  parseAddress,
-} from '../values/primitives.ts';
+import { readOfferExtra } from './offer-extra.ts';
+import { type Address, type Caip2, chainIdOf, type Hex, parseAddress } from '../values/primitives.ts';
 import type { ParsedPayload } from './schemes/scheme.ts';
 import { schemes, type TransferMethod, transferMethods } from './schemes/schemes.ts';
 import { networkOfV1 } from './x402-v1.ts';
@@ -39,6 +33,8 @@ export interface PaymentTerms {
   readonly amount: string;
   /** The quote it names, where it names one. */
   readonly quoteDigest: Hex | undefined;
+  /** Passed to nothing and recorded nowhere. */
+  readonly offerSecret: string | undefined;
 }
 
 export type UndecodablePayment = 'payment_header_too_large' | 'undecodable_payment';
@@ -91,9 +87,7 @@ function decodeV2(json: unknown): DecodedPayment | undefined {
   const asset = parseAddress(accepted.asset);
   if (chainIdOf(accepted.network) === undefined || !signed || !asset) return undefined;
   const { scheme, amount, payTo } = accepted;
-  const digest = accepted.extra?.['quoteDigest'];
-  const quoteDigest = typeof digest === 'string' && isHex32(digest) ? digest : undefined;
-  const terms = { asset, payTo, amount, quoteDigest };
+  const terms = { asset, payTo, amount, ...readOfferExtra(accepted.extra) };
   const identifier = readIdentifier(extensions?.[paymentIdentifierKey]);
   return { x402Version: 2, scheme, network: accepted.network as Caip2, ...signed, terms, identifier };
 }

@@ -1,4 +1,5 @@
 import type { Hex } from '../values/primitives.ts';
+import { type OfferExtra, publicExtra, writeOfferExtra } from './offer-extra.ts';
 import type { SettlementOption } from './quote.ts';
 import type { SignedPayment } from './payment.ts';
 import { schemes } from './schemes/schemes.ts';
@@ -14,10 +15,14 @@ export type RequirementV2 = {
   readonly extra: Readonly<Record<string, string>>;
 };
 
-/** The offer of an option. Clients echo `extra`: so a payment names its quote by the digest in it. */
-export function requirementV2(
+/** The offer of an option, as its recipient gets it. Clients echo `extra`: so a payment names its quote. */
+export function offerV2(option: SettlementOption, extra: OfferExtra, maxTimeoutSecs: number): RequirementV2 {
+  return requirementV2(option, writeOfferExtra(extra), maxTimeoutSecs);
+}
+
+function requirementV2(
   option: Omit<SettlementOption, 'symbol' | 'decimals'>,
-  digest: Hex,
+  extra: Readonly<Record<string, string>>,
   maxTimeoutSecs: number,
 ): RequirementV2 {
   const scheme = schemes[option.transferMethod];
@@ -28,13 +33,13 @@ export function requirementV2(
     asset: option.asset,
     payTo: option.payTo,
     maxTimeoutSeconds: maxTimeoutSecs,
-    extra: { ...scheme.offerExtraV2(option), quoteDigest: digest },
+    extra: { ...scheme.offerExtraV2(option), ...extra },
   };
 }
 
 /** The body of `/verify` and `/settle`, rebuilt from checked fields: none of the client's text is passed on. */
 export function facilitatorRequest(payment: SignedPayment, digest: Hex) {
-  const requirement = requirementV2(payment, digest, payment.maxTimeoutSecs);
+  const requirement = requirementV2(payment, publicExtra(digest), payment.maxTimeoutSecs);
   const payload = schemes[payment.transferMethod].facilitatorPayload(payment);
   return {
     x402Version: 2 as const,

@@ -3,7 +3,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { parseJobId } from '../../domain/payments/job.ts';
 import type { Caip2 } from '../../domain/values/primitives.ts';
 import { offeredExtensions } from '../../domain/payments/payment-identifier.ts';
-import { encodeHeader, requirementV2 } from '../../domain/payments/x402.ts';
+import { encodeHeader, offerV2 } from '../../domain/payments/x402.ts';
 import { requirementsV1, v1NameOf } from '../../domain/payments/x402-v1.ts';
 import { refusals } from '../../domain/errors/refusal.ts';
 import type { JobAnswer, PaymentRequired, Refused } from '../../jobs/answer.ts';
@@ -19,7 +19,7 @@ import { limitInFlight } from '../server/in-flight.ts';
 import type { RequestBodies } from '../server/request-bodies.ts';
 import { createWaitLimit } from '../server/wait-limit.ts';
 import { noteFacts } from '../server/request-log.ts';
-import type { Accepted } from '../schemas/job.ts';
+import type { Accepted, Replayed } from '../schemas/job.ts';
 
 interface JobParams {
   readonly service_id: string;
@@ -172,6 +172,12 @@ function sendAnswer(context: JobsContext, request: FastifyRequest, reply: Fastif
   switch (answer.kind) {
     case 'accepted':
       return sendAccepted(context, request, reply, answer);
+    case 'unproven': {
+      reply.header('idempotent-replayed', 'true').header('cache-control', 'no-store');
+      if (answer.status === 'pending') return sendRefusal(request, reply, 'settlement_pending');
+      const body: Replayed = { status: answer.status };
+      return reply.code(202).send(body);
+    }
     case 'payment_required':
       return sendPaymentRequired(context, request, reply, answer);
     case 'pending': {
@@ -203,7 +209,7 @@ function sendAccepted(
     status: 'accepted',
     receipt: digest,
     quote_digest: digest,
-    ...(receiptToken ? { receipt_token: receiptToken } : {}),
+    receipt_token: receiptToken,
     receipt_url: receiptUrl(context, digest),
     call_id: callId,
     service_id: job.serviceId,
@@ -229,7 +235,7 @@ function sendPaymentRequired(
   reply: FastifyReply,
   { code, reason, quote }: PaymentRequired,
 ) {
-  const { digest, expiresAt, options, input } = quote;
+  const { digest, secret, expiresAt, options, input } = quote;
   const { maxTimeoutSecs, paymentIdentifier } = context.settings;
   noteFacts(request, { quote_digest: digest, code });
   const error = reason === undefined ? refusals[code].sentence : `${refusals[code].sentence} (${reason})`;
@@ -238,7 +244,7 @@ function sendPaymentRequired(
     description: `Job ${quote.serviceId}/${quote.jobIndex}`,
     mimeType: 'application/json',
   };
-  const accepts = options.map((option) => requirementV2(option, digest, maxTimeoutSecs));
+  const accepts = options.map((option) => offerV2(option, { digest, secret }, maxTimeoutSecs));
   return reply
     .code(402)
     .header(

@@ -1,13 +1,30 @@
-import type { FastifyInstance } from 'fastify';
-import { isHex32 } from '../../domain/values/primitives.ts';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { receiptTypedData } from '../../domain/payments/receipt-signature.ts';
+import { type Hex, isHex32 } from '../../domain/values/primitives.ts';
 import type { JobsContext } from '../../jobs/context.ts';
+import { addressBudgetKey } from '../../runtime/budget.ts';
+import {
+  type NamedPayment,
+  openReceipt,
+  openReceiptOfPayment,
+  type ReceiptAccess,
+  type SignedChallenge,
+} from '../../jobs/receipt-request.ts';
 import { isReceiptToken, readReceipt } from '../../jobs/receipt.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { noteFacts } from '../server/request-log.ts';
-import { bearerToken } from '../server/request-values.ts';
-import type { Receipt } from '../schemas/receipt.ts';
+import { addressOf, bearerToken } from '../server/request-values.ts';
+import { paymentTokenBody, type Receipt, type ReceiptToken, receiptTokenBody } from '../schemas/receipt.ts';
 
-/** GET /x402/receipts/{quote_digest}: a quote's receipt; with its receipt token also the runner's result. */
+/** The longest signature of a contract wallet, and what is beside it. */
+const bodyLimit = 16_384;
+
+/**
+ * GET /x402/receipts/{quote_digest}: a quote's receipt; with its receipt token also the runner's result. The token is in the 202;
+ * POST /x402/receipts/{quote_digest}/token, and /x402/receipts/token for a payer who does not know the digest, give it for the
+ * payer's signature.
+ */
 export function receiptRoutes(current: () => JobsContext) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get<{ Params: { quote_digest: string } }>('/x402/receipts/:quote_digest', async (request, reply) => {
@@ -23,5 +40,86 @@ export function receiptRoutes(current: () => JobsContext) {
       if (!receipt) return sendRefusal(request, reply, 'receipt_not_found');
       return reply.header('cache-control', 'no-store').send(receipt);
     });
+
+    app.post<{ Params: { quote_digest: string } }>(
+      '/x402/receipts/:quote_digest/token',
+      { bodyLimit },
+      async (request, reply) => {
+        const context = current();
+        const digest = request.params.quote_digest.toLowerCase();
+        if (!isHex32(digest)) return sendRefusal(request, reply, 'receipt_not_found');
+        const body = receiptTokenBody.safeParse(request.body ?? {});
+        if (!body.success) return sendInvalid(request, reply, body.error);
+        const waitSecs = charge(context, request);
+        if (waitSecs > 0) return sendRefusal(request, reply, 'rate_limited', { retryAfterSecs: waitSecs });
+        return sendAccess(context, request, reply, await openReceipt(context, digest, signedIn(body.data)));
+      },
+    );
+
+    app.post('/x402/receipts/token', { bodyLimit }, async (request, reply) => {
+      const context = current();
+      const body = paymentTokenBody.safeParse(request.body ?? {});
+      if (!body.success) return sendInvalid(request, reply, body.error);
+      const waitSecs = charge(context, request);
+      if (waitSecs > 0) return sendRefusal(request, reply, 'rate_limited', { retryAfterSecs: waitSecs });
+      const payment = body.data.payment as NamedPayment;
+      const access = await openReceiptOfPayment(context, payment, signedIn(body.data));
+      return sendAccess(context, request, reply, access);
+    });
   };
+}
+
+/** Counts the request against its client, as one that pays nothing. Returns how long the client has to wait. */
+function charge({ budget }: JobsContext, request: FastifyRequest): number {
+  const one = budget.open();
+  one.take(addressBudgetKey(addressOf(request)));
+  return one.waitSecs();
+}
+
+function sendInvalid(request: FastifyRequest, reply: FastifyReply, error: z.ZodError): FastifyReply {
+  return sendRefusal(request, reply, 'invalid_request', { context: { details: z.flattenError(error) } });
+}
+
+function signedIn({ signed }: z.infer<typeof receiptTokenBody>): SignedChallenge | undefined {
+  return (
+    signed && {
+      challenge: signed.challenge as Hex,
+      expiresAt: signed.expires_at,
+      signature: signed.signature,
+    }
+  );
+}
+
+function sendAccess(
+  { publicUrl }: JobsContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  access: ReceiptAccess,
+): FastifyReply {
+  reply.header('cache-control', 'no-store');
+  switch (access.kind) {
+    case 'not_found':
+      return sendRefusal(request, reply, 'receipt_not_found');
+    case 'not_signed':
+      return sendRefusal(request, reply, 'invalid_payer_signature');
+    case 'unavailable':
+      return sendRefusal(request, reply, 'payer_signature_unchecked');
+    case 'challenged': {
+      const { domain, types, primaryType, message } = receiptTypedData(access.request);
+      const { challenge, expiresAt } = access.request;
+      const typedData = { domain, types, primaryType, message: { ...message, expiresAt } };
+      const context = { challenge, expires_at: expiresAt, typed_data: typedData };
+      return sendRefusal(request, reply, 'payer_signature_required', { context });
+    }
+    case 'opened': {
+      const { digest, receiptToken } = access;
+      noteFacts(request, { quote_digest: digest });
+      const body: ReceiptToken = {
+        quote_digest: digest,
+        receipt_token: receiptToken,
+        receipt_url: `${publicUrl()}/x402/receipts/${digest}`,
+      };
+      return reply.send(body);
+    }
+  }
 }

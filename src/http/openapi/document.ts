@@ -31,6 +31,8 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
     jobs.dryRunOperation,
     jobs.priceOperation,
     jobs.receiptOperation,
+    jobs.receiptTokenOperation,
+    jobs.paymentTokenOperation,
     status.healthOperation,
     status.readyOperation,
     status.statsOperation,

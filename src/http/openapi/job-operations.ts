@@ -1,7 +1,8 @@
+import { z } from 'zod';
 import { paymentV1, paymentV2 } from '../schemas/payment.ts';
 import type { RefusalCode } from '../../domain/errors/refusal.ts';
-import { accepted, dryRunAllowed, dryRunRefusal, price } from '../schemas/job.ts';
-import { receipt } from '../schemas/receipt.ts';
+import { accepted, dryRunAllowed, dryRunRefusal, price, replayed } from '../schemas/job.ts';
+import { paymentTokenBody, receipt, receiptToken, receiptTokenBody } from '../schemas/receipt.ts';
 import { ifNoneMatch, notModified, type Operation } from './operation.ts';
 
 export const priceOperation: Operation = {
@@ -21,7 +22,9 @@ in version 1 (its body). Sign one of the \`accepts\` and send the same request a
 (or \`X-PAYMENT\`). The **202** confirms that the call is enqueued.
 
 The same request with the same payment may be repeated at any time: it is charged once, and the answer is that of the
-first payment. After a **503** \`settlement_pending\` repeat the request; never sign another payment.
+first payment, if the payment echoes the \`offerSecret\` of its offer: everything else about a landed payment is public. Without
+it, as in version 1, the answer is \`status\` alone, and the payer's signature gets the receipt and its token
+(\`POST /x402/receipts/token\`). After a **503** \`settlement_pending\` repeat the request; never sign another payment.
 
 A client that may sign a second payment by mistake gives both payments the same id
 (\`extensions["payment-identifier"].info.id\`, 16 to 128 characters): only one of them is accepted.
@@ -126,7 +129,7 @@ export const payOperation: Operation = {
     {
       status: 202,
       description: 'The payment is settled and the call is enqueued.',
-      schema: accepted,
+      schema: z.union([accepted, replayed]),
       headers: ['PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE', 'Location', 'Idempotent-Replayed'],
     },
   ],
@@ -172,4 +175,44 @@ export const receiptOperation: Operation = {
   security: 'receiptToken',
   answers: [{ status: 200, description: 'The receipt.', schema: receipt }],
   refusals: ['invalid_receipt_token', 'receipt_not_found', 'internal_error', 'ledger_unavailable'],
+};
+
+const tokenRefusals = [
+  'invalid_request',
+  'payer_signature_required',
+  'invalid_payer_signature',
+  'receipt_not_found',
+  'body_too_large',
+  'rate_limited',
+  'internal_error',
+  'ledger_unavailable',
+  'payer_signature_unchecked',
+] as const satisfies readonly RefusalCode[];
+
+const tokenAnswer = { status: 200, description: 'The token.', schema: receiptToken } as const;
+
+export const receiptTokenOperation: Operation = {
+  method: 'post',
+  path: '/x402/receipts/{quote_digest}/token',
+  id: 'getReceiptToken',
+  tag: 'Jobs',
+  summary: 'The token of a receipt, for its payer',
+  description:
+    'For a payer who has lost the 202. Without `signed` the answer is 401 with a challenge; sign its `typed_data` with the account that paid.',
+  body: { schema: receiptTokenBody },
+  answers: [tokenAnswer],
+  refusals: tokenRefusals,
+};
+
+export const paymentTokenOperation: Operation = {
+  method: 'post',
+  path: '/x402/receipts/token',
+  id: 'getReceiptTokenOfPayment',
+  tag: 'Jobs',
+  summary: 'The receipt of a payment and its token, for its payer',
+  description:
+    'The same for a payer who does not know the digest: of a version 1 payment, or after the offer was lost. Says nothing about the payment before its payer has signed.',
+  body: { schema: paymentTokenBody },
+  answers: [tokenAnswer],
+  refusals: tokenRefusals,
 };

@@ -3,6 +3,7 @@ import { openAiErrors, openAiError, type OpenAiErrorName } from '../../domain/er
 import { type RefusalCode, refusals } from '../../domain/errors/refusal.ts';
 import { paymentRequired } from '../schemas/job.ts';
 import { openAiErrorBody } from '../schemas/openai.ts';
+import { receiptChallenge } from '../schemas/receipt.ts';
 import { quoteDigest, url } from '../schemas/values.ts';
 import type { HeaderName } from './headers.ts';
 import type { DescribedAnswer } from './operation.ts';
@@ -22,7 +23,8 @@ const contexts: Partial<Record<RefusalCode, z.ZodRawShape>> = {
   },
   unsupported_media_type: { details: z.array(z.string()).min(1) },
   input_invalid: { details: z.array(z.string()).min(1).max(10) },
-  settlement_pending: { quote_digest: quoteDigest, receipt_url: url },
+  payer_signature_required: receiptChallenge,
+  settlement_pending: { quote_digest: quoteDigest.optional(), receipt_url: url.optional() },
 };
 
 /** The refusals of one route, an answer for each status. */

@@ -86,10 +86,7 @@ export const accepted = z
     status: z.literal('accepted'),
     receipt: quoteDigest.meta({ description: 'Equals `quote_digest`.' }),
     quote_digest: quoteDigest,
-    receipt_token: z.string().optional().meta({
-      description:
-        "Gives access to the result on the receipt. A replay's answer has it only if its payment names the quote (version 2).",
-    }),
+    receipt_token: z.string().meta({ description: 'Gives access to the result on the receipt.' }),
     receipt_url: url,
     call_id: callId,
     ...jobName,
@@ -97,6 +94,12 @@ export const accepted = z
   })
   .meta({ description: 'The payment is settled and the call is enqueued, not yet completed.' });
 export type Accepted = z.infer<typeof accepted>;
+
+export const replayed = z.strictObject({ status: z.literal('accepted') }).meta({
+  description:
+    "The payment is known, and the request does not echo its offer's `offerSecret`: nothing else is said about it.",
+});
+export type Replayed = z.infer<typeof replayed>;
 
 const check = z.strictObject({
   name: z.enum(['caller', 'signature', 'nonce', 'permission']),

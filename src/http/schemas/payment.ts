@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { identifierForm, paymentIdentifierKey } from '../../domain/payments/payment-identifier.ts';
+import { offerExtraWire } from '../../domain/payments/offer-extra.ts';
 import type { PaymentScheme } from '../../domain/payments/schemes/scheme.ts';
 import { schemes } from '../../domain/payments/schemes/schemes.ts';
 import { address, atoms, hex32, network, quoteDigest, symbol, url } from './values.ts';
@@ -46,7 +47,7 @@ export const requirementV2 = z.strictObject({
   asset: address,
   payTo: address,
   maxTimeoutSeconds,
-  extra: ofAnyScheme(({ extraV2 }) => extraV2.extend({ quoteDigest: echoedDigest })),
+  extra: ofAnyScheme(({ extraV2 }) => extraV2.extend({ quoteDigest: echoedDigest, ...offerExtraWire })),
 });
 
 /** `PAYMENT-REQUIRED`, decoded. */

@@ -1,7 +1,18 @@
 import { z } from 'zod';
 import type { ReceiptState } from '../../domain/payments/quote-state.ts';
 import { paymentSummary } from './payment.ts';
-import { callId, contentType, jobIndex, quoteDigest, serviceId, time } from './values.ts';
+import {
+  address,
+  callId,
+  contentType,
+  hex32,
+  jobIndex,
+  network,
+  quoteDigest,
+  serviceId,
+  time,
+  url,
+} from './values.ts';
 
 const unnamed = 'Absent for a recovered payment whose payer has not asked for delivery.';
 
@@ -57,3 +68,43 @@ export const receipt = z
   })
   .meta({ description: 'The state of a quote, its payment and its call.' });
 export type Receipt = z.infer<typeof receipt>;
+
+const signed = z
+  .strictObject({
+    challenge: hex32,
+    expires_at: z.int().min(0),
+    signature: z
+      .string()
+      .max(10_000)
+      .meta({ description: "The payer's EIP-712 signature, or that of its contract (ERC-1271)." }),
+  })
+  .meta({
+    description: 'The `challenge` and `expires_at` of the 401, and the signature over its `typed_data`.',
+  });
+
+export const receiptTokenBody = z.strictObject({ signed: signed.optional() });
+
+export const paymentTokenBody = z.strictObject({
+  payment: z
+    .strictObject({ network, asset: address, payer: address, nonce: hex32 })
+    .meta({ description: 'The signed payment, as its payload names it; lower case.' }),
+  signed: signed.optional(),
+});
+
+export const receiptToken = z
+  .strictObject({
+    quote_digest: quoteDigest,
+    receipt_token: z.string().meta({ description: 'Gives access to the result on the receipt.' }),
+    receipt_url: url,
+  })
+  .meta({ description: 'The token of a receipt.' });
+export type ReceiptToken = z.infer<typeof receiptToken>;
+
+/** Of a refusal that asks for the payer's signature. */
+export const receiptChallenge = {
+  challenge: hex32,
+  expires_at: z.int().meta({ description: 'Until when a signature is accepted, in Unix seconds.' }),
+  typed_data: z.record(z.string(), z.unknown()).meta({
+    description: 'What the payer signs: EIP-712 typed data with the type `ReceiptRequest`.',
+  }),
+};

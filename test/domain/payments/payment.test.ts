@@ -15,7 +15,7 @@ import {
   type SignedPayment,
 } from '../../../src/domain/payments/payment.ts';
 import type { SettlementOption } from '../../../src/domain/payments/quote.ts';
-import { facilitatorRequest, requirementV2 } from '../../../src/domain/payments/x402.ts';
+import { facilitatorRequest, offerV2 } from '../../../src/domain/payments/x402.ts';
 import { decoded, payload, signedPayment, window, withAccepted, withPayload } from './payment-support.ts';
 import { anyAddress, anyHash, anyId, anyOption, anyUint256, bytesOf, option, payee } from './support.ts';
 
@@ -44,17 +44,22 @@ describe('a payment', () => {
   test('of the official client is accepted as it comes', async () => {
     const account = privateKeyToAccount(bytesOf('01', 32));
     const digest = bytesOf('e5', 32);
-    const accepted = { ...requirementV2(option, digest, 300), network: option.network };
+    const secret = 'known to its recipient alone';
+    const accepted = { ...offerV2(option, { digest, secret }, 300), network: option.network };
     const signed = await new ExactEvmScheme(account).createPaymentPayload(2, accepted);
     const payment = decoded({ ...signed, accepted });
-    expect(payment.terms?.quoteDigest).toBe(digest);
+    expect(payment.terms).toMatchObject({ quoteDigest: digest, offerSecret: secret });
     expect(matchOption(payment, [option])).toBe(option);
     const atOnce = { ...window, nowSecs: Math.floor(Date.now() / 1_000) };
-    expect(checkPayment(payment, option, atOnce)).toMatchObject({
+    const taken = checkPayment(payment, option, atOnce);
+    expect(taken).toMatchObject({
       payer: account.address.toLowerCase(),
       amount: option.amount,
       payTo: payee,
     });
+    if ('invalid' in taken) throw new Error(taken.invalid);
+    for (const left of [facilitatorRequest(taken, digest), paymentToData(taken)])
+      expect(JSON.stringify(left)).not.toContain(secret);
   });
 
   test('with junk beside its signature is refused', () => {
