@@ -564,6 +564,7 @@ create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease
 create function tollbook.rate_retry_ms(p_recent bigint[], p_per_minute integer, p_now_ms bigint) returns bigint language sql immutable; -- 2367230e30befd81
 create function tollbook.reach_standby() returns void language sql volatile security definer; -- 67e21aeb2356135e
 create function tollbook.record_anchor(p_origin text, p_name text, p_size bigint) returns void language sql volatile security definer; -- 897445d5e42039f0
+create function tollbook.record_key_uses(p_key_ids bigint[]) returns void language sql volatile security definer; -- 69b68ec635d70fc2
 create function tollbook.record_reconciliation(p_report text) returns bigint language plpgsql volatile security definer; -- a1edc2376a4ee182
 create function tollbook.refuse_change() returns trigger language plpgsql volatile; -- 0fd214a1ddf4d34e
 create function tollbook.refuse_needed_head() returns trigger language plpgsql volatile; -- 6871cf5178515f34
@@ -627,6 +628,7 @@ grant execute on function tollbook.put_body(uuid,text,bytea) to tollbook_writer;
 grant execute on function tollbook.put_result(bigint,integer,uuid,text,bytea) to tollbook_writer;
 grant execute on function tollbook.reach_standby() to tollbook_writer;
 grant execute on function tollbook.record_anchor(text,text,bigint) to tollbook_writer;
+grant execute on function tollbook.record_key_uses(bigint[]) to tollbook_writer;
 grant execute on function tollbook.record_reconciliation(text) to tollbook_writer;
 grant execute on function tollbook.resend_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.revoke_api_key(bigint) to tollbook_writer;

@@ -19,4 +19,14 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   select exists (select from ended)
 $$;
 
-grant execute on function tollbook.next_account_id, tollbook.create_api_key, tollbook.revoke_api_key to tollbook_writer;
+-- Records that these keys were used now. A key that an admission has locked at this moment is recorded by that.
+create or replace function tollbook.record_key_uses(p_key_ids bigint[]) returns void
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  update api_key set last_used_at = clock() where key_id in (
+    select key_id from api_key where key_id = any (p_key_ids)
+      and revoked_at is null and (expires_at is null or expires_at > clock())
+      and (last_used_at is null or abs(extract(epoch from clock() - last_used_at)) >= 60)
+    order by key_id for update skip locked)
+$$;
+
+grant execute on function tollbook.next_account_id, tollbook.create_api_key, tollbook.revoke_api_key, tollbook.record_key_uses to tollbook_writer;

@@ -11,6 +11,7 @@ import { createUpstream, type Upstream } from '../peers/upstream/upstream.ts';
 import { createUpstreamHealth } from '../peers/upstream/health.ts';
 import { createBoundedCache } from '../domain/values/bounded-cache.ts';
 import { createConcurrency } from '../chat/concurrency.ts';
+import { createKeyUses } from '../chat/key-uses.ts';
 import { createHoldMarker } from '../chat/hold-marker.ts';
 import { createOperatorBalance } from '../spend/operator-balance.ts';
 import { createPayoutAlert } from '../spend/payout-alert.ts';
@@ -41,6 +42,7 @@ interface Parts extends FeatureParts {
 const maxAnswerBytes = 32 * 1_048_576;
 const maxCachedKeys = 10_000;
 const refreshMs = 5_000;
+const writeUsesMs = 1_000;
 const chainTimeoutMs = 5_000;
 /** Of one account, in one process. */
 const maxWaitingSpends = 32;
@@ -69,6 +71,10 @@ export async function composeChat(
     },
     startWorkers() {
       loops.push(startChatRecoverer(context), startLaneWatch(context));
+      const { keyUses, log } = context;
+      const failureMessage = 'the last uses of API keys could not be recorded';
+      const onStopped = (): Promise<void> => keyUses.write();
+      loops.push(startLoop(() => keyUses.write(), { pollMs: writeUsesMs, log, failureMessage, onStopped }));
       const { spending } = context;
       if (spending) loops.push(startSpendPayouts(spending), startOperatorBalanceChecker(spending));
       const prunings = [pruneChat, pruneExposures];
@@ -130,6 +136,7 @@ function createContext(
       random: Math.random,
     }),
     holdMarker: createHoldMarker(ledger.pool),
+    keyUses: createKeyUses(ledger.pool),
     budget,
     concurrency: createConcurrency(),
     usageAlert: createUsageAlert(lane),

@@ -82,11 +82,15 @@ async function findSpender(
 
 async function findKey(context: ChatContext, hash: string, client: string): Promise<Caller | Refused> {
   const known = context.keys.get(hash);
-  if (known) return { kind: 'api_key', key: known, hash, client };
+  if (known) {
+    context.keyUses.note(known.keyId);
+    return { kind: 'api_key', key: known, hash, client };
+  }
   const [refused, key] = await Promise.all([tryKey(context, { hash, client }), findApiKey(context.db, hash)]);
   if (refused) return refused;
   if (!key) throw new Error('a valid API key has no row');
   context.keys.set(hash, key);
+  context.keyUses.note(key.keyId);
   return { kind: 'api_key', key, hash, client };
 }
 

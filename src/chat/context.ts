@@ -13,6 +13,7 @@ import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 import type { Concurrency } from './concurrency.ts';
 import type { HoldMarker } from './hold-marker.ts';
+import type { KeyUses } from './key-uses.ts';
 import type { RefusalCachingLane } from './refusal-cache.ts';
 import type { UsageAlert } from './usage-alert.ts';
 
@@ -32,6 +33,7 @@ export interface ChatContext {
   /** The owner of this process's holds, for as long as its heartbeats are recorded. */
   readonly processId: string;
   readonly holdMarker: HoldMarker;
+  readonly keyUses: KeyUses;
   /** Limits the requests of a client address that are refused. */
   readonly budget: Budget;
   readonly concurrency: Concurrency;

@@ -74,6 +74,7 @@ export const functionSignatures = {
   pull_due_times: { takes: [int], returns: int },
   reach_standby: { takes: [], returns: nothing },
   record_anchor: { takes: [text, text, bigint], returns: nothing },
+  record_key_uses: { takes: [bigints], returns: nothing },
   record_reconciliation: { takes: [text], returns: bigint },
   resend_payout: { takes: [text, text], returns: nothing },
   revoke_api_key: { takes: [bigint], returns: boolean },

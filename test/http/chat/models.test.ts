@@ -200,3 +200,24 @@ test('answers to chat requests match the OpenAPI document', async () => {
   expect(await seen(ask('fault:hang'))).toBe(504);
   expect(await seen(ask('fault:rate_limited'))).toBe(503);
 });
+
+test('a key was last used when any request presented it, also one that only reads or is refused', async () => {
+  const gateway = await startChatGateway();
+  const lastUsed = async (): Promise<string | null> => {
+    const { rows } = await gateway.database.pool.query<{ at: string | null }>(
+      'select last_used_at::text as at from tollbook.api_key order by key_id desc limit 1',
+    );
+    return rows[0]?.at ?? null;
+  };
+  const uses: ((key: string) => Promise<Response>)[] = [
+    (key) => gateway.get('/v1/models', key),
+    (key) => gateway.get('/v1/credits', key),
+    (key) => gateway.post(ask('more than there is'), { authorization: `Bearer ${key}` }),
+  ];
+  for (const use of uses) {
+    const key = await gateway.key(1n);
+    expect(await lastUsed()).toBeNull();
+    await use(key);
+    await eventually(async () => expect(await lastUsed()).not.toBeNull());
+  }
+});
