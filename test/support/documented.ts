@@ -1,4 +1,4 @@
-import { Ajv2020 } from 'ajv/dist/2020.js';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { z } from 'zod';
 import type { Answer, TestGateway } from './gateway.ts';
 
@@ -26,9 +26,12 @@ export async function documentOf(gateway: Pick<TestGateway, 'url'>): Promise<Che
   const ajv = new Ajv2020({ strict: false, validateFormats: false, validateSchema: false });
   ajv.addSchema(document, 'openapi');
 
+  const validators = new Map<string, ValidateFunction>();
   const faultsOf = (pointer: readonly string[], value: unknown): string[] => {
     const path = pointer.map((key) => encodeURIComponent(key.replaceAll('~', '~0').replaceAll('/', '~1')));
-    const validate = ajv.compile({ $ref: `openapi#/${path.join('/')}` });
+    const reference = `openapi#/${path.join('/')}`;
+    const validate = validators.get(reference) ?? ajv.compile({ $ref: reference });
+    validators.set(reference, validate);
     return validate(value) ? [] : [`${pointer.join(' ')}: ${ajv.errorsText(validate.errors)}`];
   };
 
