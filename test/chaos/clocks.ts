@@ -8,6 +8,11 @@ import type { ClockStep } from './schedule.ts';
 export interface Clocks {
   /** Sets the database's clock ahead of, or behind, the machine's. */
   setDatabase(aheadSecs: number): Promise<void>;
+  /**
+   * Once the database's clock is right again: what was written while it was wrong is due now, and is not old. A run does not
+   * wait for as long as the clock was wrong. What is written from now on stays as it is.
+   */
+  forgetWrongTimes(): Promise<void>;
   /** The same for a gateway, by its index. */
   setGateway(index: number, aheadSecs: number): void;
   /** The file that a gateway reads its clock from. */
@@ -15,26 +20,37 @@ export interface Clocks {
 }
 
 export function createClocks(url: () => string, fileOf: Clocks['fileOf']): Clocks {
+  const run = async (statement: string): Promise<void> => {
+    const owner = new pg.Client(url());
+    owner.on('error', () => {});
+    try {
+      await owner.connect();
+      await owner.query(statement);
+    } finally {
+      await owner.end().catch(() => {});
+    }
+  };
   return {
     fileOf,
-    async setDatabase(aheadSecs) {
-      const owner = new pg.Client(url());
-      owner.on('error', () => {});
-      try {
-        await owner.connect();
-        await owner.query(
-          `create or replace function tollbook.clock() returns timestamptz language sql volatile
-           as $$ select clock_timestamp() + interval '${aheadSecs} seconds' $$`,
-        );
-      } finally {
-        await owner.end().catch(() => {});
-      }
-    },
+    setDatabase: (aheadSecs) =>
+      run(
+        `create or replace function tollbook.clock() returns timestamptz language sql volatile
+         as $$ select clock_timestamp() + interval '${aheadSecs} seconds' $$`,
+      ),
+    forgetWrongTimes: () =>
+      run(
+        `update tollbook.call set due_at = least(due_at, tollbook.clock()), created_at = tollbook.clock()
+           where abs(extract(epoch from created_at - tollbook.clock())) > 120 or due_at > tollbook.clock() + interval '2 minutes';
+         update tollbook.follow_up set due_at = least(due_at, tollbook.clock()), created_at = tollbook.clock()
+           where abs(extract(epoch from created_at - tollbook.clock())) > 120 or due_at > tollbook.clock() + interval '2 minutes'`,
+      ),
     setGateway: (index, aheadSecs) => writeFileSync(fileOf(index), String(aheadSecs)),
   };
 }
 
 const retryEveryMs = 100;
+/** An append that began before the clock was set is committed by then. */
+const appendedMs = 200;
 
 /** Steps a clock, and later steps it back. */
 export async function stepClock(
@@ -42,17 +58,8 @@ export async function stepClock(
   { atMs, forMs, bySecs, of }: ClockStep,
   faults: FaultInjector,
 ): Promise<void> {
-  const set = async (aheadSecs: number): Promise<void> => {
-    if (of !== 'database') return clocks.setGateway(of, aheadSecs);
-    for (;;) {
-      try {
-        return await clocks.setDatabase(aheadSecs);
-      } catch {
-        // the database is away
-        await sleep(retryEveryMs);
-      }
-    }
-  };
+  const set = async (aheadSecs: number): Promise<void> =>
+    of === 'database' ? retry(() => clocks.setDatabase(aheadSecs)) : clocks.setGateway(of, aheadSecs);
   await faults.pause(atMs);
   if (faults.over.aborted) return;
   const whose = of === 'database' ? 'the database' : `gateway ${of + 1}`;
@@ -60,5 +67,20 @@ export async function stepClock(
   await set(bySecs);
   await faults.pause(forMs);
   await set(0);
+  if (of === 'database') {
+    await sleep(appendedMs);
+    await retry(() => clocks.forgetWrongTimes());
+  }
   faults.trace(`the clock of ${whose} is right again`);
+}
+
+async function retry(act: () => Promise<void>): Promise<void> {
+  for (;;) {
+    try {
+      return await act();
+    } catch {
+      // the database is away
+      await sleep(retryEveryMs);
+    }
+  }
 }

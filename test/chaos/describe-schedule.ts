@@ -6,6 +6,7 @@ export function describeSchedule({
   databaseFaults,
   outages,
   turnover,
+  reorgs,
   clockSteps,
   configs,
   scenarios,
@@ -17,6 +18,9 @@ export function describeSchedule({
     ...(turnover
       ? [`${turnover.kind}: backup at ${turnover.atMs} ms, ${turnover.forMs} ms later the other server`]
       : []),
+    ...reorgs.map(
+      ({ nth, depth, fates }) => `reorg of ${depth} blocks after payment ${nth}: ${fates.join(', ')}`,
+    ),
     ...clockSteps.map(
       ({ atMs, forMs, bySecs, of }) =>
         `the clock of ${of === 'database' ? of : `gateway ${of + 1}`} is wrong by ${bySecs} s at ${atMs} ms for ${forMs} ms`,

@@ -3,7 +3,9 @@ import type { Random } from './random.ts';
 import {
   type ClockStep,
   type DatabaseFault,
+  type Fate,
   type Outage,
+  type Reorg,
   type ScheduleOptions,
   siegeEvery,
   type Strike,
@@ -39,6 +41,21 @@ export function makeTurnover(random: Random, { run, loadMs }: ScheduleOptions): 
     atMs: random.between(loadMs >> 2, loadMs >> 1),
     forMs: random.between(loadMs >> 2, loadMs >> 1),
   };
+}
+
+const fates: readonly Fate[] = ['landed again', 'cancelled', 'left'];
+/** Blocks that are deeper than this are final. */
+const deepestReorg = 2;
+
+export function makeReorgs(random: Random, { scenarioCount }: ScheduleOptions): Reorg[] {
+  if (!random.chance(0.3)) return [];
+  return Array.from({ length: random.between(1, 3) }, () => ({
+    nth: random.between(1, scenarioCount >> 1),
+    // a gateway may have recorded the settlement by then
+    delayMs: random.between(0, 500),
+    depth: random.between(1, deepestReorg),
+    fates: random.shuffled(fates),
+  }));
 }
 
 export function makeClockSteps(random: Random, { processes, loadMs }: ScheduleOptions): ClockStep[] {

@@ -2,6 +2,7 @@ import { testToken } from '../../src/devnet/contracts.ts';
 import { callAsAnyone, type ChainLocation } from '../../src/devnet/deploy.ts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
 import type { Payment } from '../support/payer.ts';
+import type { ChainGate } from './chain-gate.ts';
 import type { FaultInjector } from './fault-injector.ts';
 
 type Moment = 'before_verify' | 'before_settle';
@@ -16,7 +17,7 @@ export interface FrontRunner {
   submit(payment: Payment): Promise<boolean>;
 }
 
-export function createFrontRunner(chain: ChainLocation, faults: FaultInjector): FrontRunner {
+export function createFrontRunner(chain: ChainLocation, gate: ChainGate, faults: FaultInjector): FrontRunner {
   const planned = new Map<string, { payment: Payment; moment: Moment }>();
 
   const submit = async (payment: Payment): Promise<boolean> => {
@@ -24,12 +25,9 @@ export function createFrontRunner(chain: ChainLocation, faults: FaultInjector): 
     const { from, to, value, validAfter, validBefore, nonce } = authorization;
     const args = [from, to, BigInt(value), BigInt(validAfter), BigInt(validBefore), nonce, signature as Hex];
     try {
-      await callAsAnyone(chain, {
-        address: payment.accepted.asset,
-        artifact: testToken,
-        functionName: 'transferWithAuthorization',
-        args,
-      });
+      const { asset: address } = payment.accepted;
+      const call = { address, artifact: testToken, functionName: 'transferWithAuthorization', args };
+      await gate.send(() => callAsAnyone(chain, call));
       return true;
     } catch {
       return false;

@@ -59,6 +59,7 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
   let thawing: NodeJS.Timeout | undefined;
 
   const runOnce = async (): Promise<void> => {
+    const wasExcused = options.isExcused();
     const started = await startGuardedChild({
       args: [
         '--import',
@@ -88,7 +89,7 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
     [child, isUp] = [undefined, false];
     endings += 1;
     logs = `${logs}${started.log()}--- ended with ${code} ---\n`.slice(-2_000_000);
-    const isExcused = isKilled || isStopping || mayRefuse || (!wasUp && options.isExcused());
+    const isExcused = isKilled || isStopping || mayRefuse || (!wasUp && (wasExcused || options.isExcused()));
     if (!isExcused)
       faults.push(`gateway ${options.name} ended by itself with ${code}: ${lastLines(started.log())}`);
   };

@@ -43,6 +43,14 @@ export async function openCalls(owner: pg.Client, landedNonces: readonly string[
   );
 }
 
+/** Settlements that no final block has proven yet: a reorg may still have removed their transfers. */
+export async function openConfirmations(owner: pg.Client): Promise<string[]> {
+  const { rows } = await owner.query<{ stream: string }>(
+    `select stream from tollbook.follow_up where topic in ('confirm', 'resolve') order by seq`,
+  );
+  return rows.map(({ stream }) => `the settlement of ${stream} is not final`);
+}
+
 /** Makes the calls of failed payments due that landed late: their next check is up to two minutes away. */
 export async function hurryWatched(owner: pg.Client, landedNonces: readonly string[]): Promise<void> {
   await owner.query(
@@ -53,16 +61,12 @@ export async function hurryWatched(owner: pg.Client, landedNonces: readonly stri
 }
 
 /**
- * After a clock was wrong: gateways pull due times back once a minute, and only those that no delay of theirs explains. A run
- * waits for neither, nor for as long as the clock was wrong.
+ * After a clock was wrong, gateways pull due times back once a minute, and look once a minute after calls that seem old. A run
+ * does not wait for that.
  */
 export async function pullDueTimes(owner: pg.Client): Promise<void> {
   await owner.query(`select tollbook.pull_due_times(500)`);
-  await owner.query(
-    `update tollbook.call set due_at = tollbook.clock()
-     where status in ('pending', 'ready', 'leased') and due_at > tollbook.clock() + interval '1 minute'`,
-  );
-  // looked after once a minute, as if it had been open since the clock was behind
+  // as if it had been open since the clock was behind
   await owner.query(
     `update tollbook.call set due_at = tollbook.clock(), created_at = tollbook.clock()
      where status in ('pending', 'watched') and created_at < tollbook.clock() - interval '15 minutes'`,

@@ -3,11 +3,12 @@ import {
   makeConfigs,
   makeDatabaseFaults,
   makeOutages,
+  makeReorgs,
   makeStrikes,
   makeTurnover,
 } from './draw-faults.ts';
 import { makeScenario, makeSiegeScenario } from './draw-scenarios.ts';
-import { siegeConfig } from './gateway-config.ts';
+import { type ConfigVariant, siegeConfig } from './gateway-config.ts';
 import type { Random } from './random.ts';
 import { siegeEvery, type Schedule, type ScheduleOptions } from './schedule.ts';
 
@@ -22,6 +23,8 @@ function makeUsual(random: Random, options: ScheduleOptions): Schedule {
   const turnover = makeTurnover(random.fork('turnover'), options);
   const loses = turnover !== undefined && turnover.kind !== 'synchronous_failover';
   const strikes = makeStrikes(random.fork('strikes'), options);
+  const reorgs = turnover ? [] : makeReorgs(random.fork('reorgs'), options);
+  const configs = makeConfigs(random.fork('configs'), options);
   return {
     // a gateway that is killed forgets which events were acknowledged
     strikes: loses ? strikes.filter(({ what }) => what !== 'kill_gateway') : strikes,
@@ -29,10 +32,16 @@ function makeUsual(random: Random, options: ScheduleOptions): Schedule {
     outages: makeOutages(random.fork('outages'), options, false),
     turnover,
     clockSteps: turnover ? [] : makeClockSteps(random.fork('clocks'), options),
-    configs: makeConfigs(random.fork('configs'), options),
+    reorgs,
+    configs: reorgs.length > 0 ? configs.map(followingTheChain) : configs,
     scenarios: makeEach(random, options, makeScenario),
     isSiege: false,
   };
+}
+
+/** A gateway that never looks at the chain does not learn of a reorg. */
+function followingTheChain(config: ConfigVariant): ConfigVariant {
+  return config.confirm === 'never' ? { ...config, confirm: 'before' } : config;
 }
 
 function makeSiege(random: Random, options: ScheduleOptions): Schedule {
@@ -41,6 +50,7 @@ function makeSiege(random: Random, options: ScheduleOptions): Schedule {
     databaseFaults: [],
     outages: makeOutages(random.fork('outages'), options, true),
     turnover: undefined,
+    reorgs: [],
     clockSteps: [],
     configs: Array.from({ length: options.processes }, () => siegeConfig),
     scenarios: makeEach(random, options, makeSiegeScenario),

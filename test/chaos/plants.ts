@@ -139,6 +139,17 @@ export const plants: readonly Plant[] = [
     caughtBy: ['call_without_transfer'],
   },
   {
+    name: 'reorg-not-noticed',
+    edits: [
+      {
+        file: 'src/workers/confirmer.ts',
+        find: `        at.hash === settlement.blockHash ||`,
+        replace: `        at.hash !== undefined ||`,
+      },
+    ],
+    caughtBy: ['call_without_transfer', 'wrong_evidence'],
+  },
+  {
     name: 'unpaid-call-delivered-again',
     edits: [
       {

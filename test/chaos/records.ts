@@ -50,6 +50,8 @@ export interface Records {
   readonly transactions: Map<string, string>;
   /** Payments that a third party landed after the gateway had reported failure. */
   readonly landedLate: Set<string>;
+  /** Payments whose transfers a reorg removed; some have landed again. */
+  readonly reorged: Set<string>;
   /** Addresses that waited for the body of a client without credentials. */
   readonly awaitedBodies: string[];
   addLie(asset: string, payer: string, nonce: string): void;
@@ -72,6 +74,7 @@ export function createRecords(): Records {
     startSentAt: new Map(),
     transactions: new Map(),
     landedLate: new Set(),
+    reorged: new Set(),
     awaitedBodies: [],
     addLie: (asset, payer, nonce) => void lies.add(paymentKey(asset, payer, nonce)),
     add(payment) {

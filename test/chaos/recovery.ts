@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { processEnvironment } from '../../src/config/environment.ts';
+import type { RecordedEvent } from '../../src/domain/events/event.ts';
 import { gatewaySessions } from '../../src/store/database.ts';
 import type { Violation } from './checks/violation.ts';
 import type { Environment } from './environment.ts';
@@ -10,7 +11,7 @@ import type { FaultInjector } from './fault-injector.ts';
 import { logKey, runnerToken } from './gateway-process.ts';
 import type { Participants } from './participants.ts';
 import type { Records } from './records.ts';
-import type { Loss } from './turnovers.ts';
+import { type Loss, readAll } from './turnovers.ts';
 
 /** Gateways notice a loss within 5 seconds, also without a request. */
 const noticeMs = 15_000;
@@ -50,6 +51,7 @@ export async function recoverLedger(parts: RecoveryParts): Promise<LedgerRecover
   const url = environment.postgres.url(database);
   const haltedAt = await untilHalted(url);
   if (haltedAt === undefined) {
+    if (await areRepeated(url, parts.loss)) return { found: [], isUnfinished: false };
     const words = `events were lost, and after ${noticeMs} ms no gateway stopped`;
     return { found: [{ kind: 'loss_not_noticed', words }], isUnfinished: false };
   }
@@ -95,6 +97,16 @@ export async function recoverAgain({
 function failureOf({ code, output }: Ended): Violation[] {
   if (code === 0 || code === unfinished) return [];
   return [{ kind: 'ledger_unsound', words: `tollbook recover ended with ${code}: ${output}` }];
+}
+
+function placeOf({ stream, version, type }: RecordedEvent): string {
+  return `${stream}/${version}/${type}`;
+}
+
+/** Whether the gateways recorded the lost events again: they had no answer to those, and have lost nothing. */
+async function areRepeated(url: string, { events: lost }: Loss): Promise<boolean> {
+  const places = new Set((await readAll(url)).map(placeOf));
+  return lost.every((event) => places.has(placeOf(event)));
 }
 
 function untilHalted(url: string): Promise<number | undefined> {

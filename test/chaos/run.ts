@@ -10,15 +10,17 @@ import { type Participants, startParticipants } from './participants.ts';
 import { type Checked, checkRun } from './checks/check-run.ts';
 import type { Violation } from './checks/violation.ts';
 import { createFreezer, type Freezer } from './freezer.ts';
+import { createChainGate } from './chain-gate.ts';
 import { createFrontRunner } from './front-runner.ts';
 import { createFaultInjector, type FaultInjector } from './fault-injector.ts';
 import { createClocks, stepClock, type Clocks } from './clocks.ts';
-import { ageCall, hurryWatched, pullDueTimes, openCalls, waitUntilIdle } from './idle.ts';
+import { ageCall, hurryWatched, openCalls, openConfirmations, pullDueTimes, waitUntilIdle } from './idle.ts';
 import { createRandom } from './random.ts';
 import { provocations } from './hostile-scenarios.ts';
 import { makeSchedule } from './make-schedule.ts';
 import type { DatabaseFault, Schedule, ScheduleOptions } from './schedule.ts';
 import { type LedgerRecovery, recoverAgain, recoverLedger } from './recovery.ts';
+import { reorg } from './reorgs.ts';
 import { runScenario } from './scenarios.ts';
 import { turnOver } from './turnovers.ts';
 import type { Environment } from './environment.ts';
@@ -75,7 +77,8 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
   const url = (): string => environment.postgres.url(database);
   const records = createRecords();
   const freezer = createFreezer();
-  const frontRunner = createFrontRunner(environment.chain, faults);
+  const gate = createChainGate();
+  const frontRunner = createFrontRunner(environment.chain, gate, faults);
   const ambushes = createAmbushes((nonce, isOver) =>
     ageWhile(url, nonce, () => isOver() || deadline.signal.aborted),
   );
@@ -113,6 +116,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
       records,
       frontRunner,
       ambushes,
+      gate,
       isStarted,
     };
     let isLoadOver = false;
@@ -126,6 +130,9 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
       schedule.isSiege ? sleep(options.loadMs) : waitForLoad(faults, options),
       ...schedule.databaseFaults.map((databaseFault) =>
         restartDatabase(databaseFault, environment, freezer, faults),
+      ),
+      ...schedule.reorgs.map((one) =>
+        reorg({ environment, payTo, fromBlock, records, frontRunner, gate, faults }, one),
       ),
       ...schedule.clockSteps.map((step) => stepClock(clocks, step, faults)),
     ]);
@@ -147,6 +154,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
       freezer,
       clocks,
       hasClockSteps: schedule.clockSteps.length > 0,
+      hasReorgs: schedule.reorgs.length > 0,
       isLoadOver: () => isLoadOver,
     });
     deadline.abort();
@@ -231,6 +239,7 @@ interface SettleParts {
   readonly freezer: Freezer;
   readonly clocks: Clocks;
   readonly hasClockSteps: boolean;
+  readonly hasReorgs: boolean;
   readonly isLoadOver: () => boolean;
 }
 
@@ -244,6 +253,7 @@ async function waitUntilSettled({
   freezer,
   clocks,
   hasClockSteps,
+  hasReorgs,
   isLoadOver,
 }: SettleParts): Promise<string[]> {
   faults.end();
@@ -272,6 +282,7 @@ async function waitUntilSettled({
       async () => [
         ...(isLoadOver() ? [] : ['clients wait for answers']),
         ...(await openCalls(owner, landedLate(records))),
+        ...(hasReorgs ? await openConfirmations(owner) : []),
       ],
       idleTimeoutMs,
       faults.trace,

@@ -5,6 +5,7 @@ import { mint } from '../../src/devnet/token.ts';
 import type { Address } from '../../src/domain/values/primitives.ts';
 import { type Offer, signOffer } from '../support/payer.ts';
 import type { Ambushes } from './ambushes.ts';
+import type { ChainGate } from './chain-gate.ts';
 import type { Records, Presentation, SignedOnce } from './records.ts';
 import {
   askForOffer,
@@ -25,6 +26,7 @@ export interface ScenarioParts extends ClientParts {
   readonly records: Records;
   readonly frontRunner: FrontRunner;
   readonly ambushes: Ambushes;
+  readonly gate: ChainGate;
   /** Whether the ledger holds this payment's claim. */
   readonly isStarted: (signed: SignedOnce) => Promise<boolean>;
 }
@@ -76,7 +78,8 @@ function isPoor({ kind }: Scenario): boolean {
 
 /** Mints exactly the amount of one payment to its payer. */
 export function fund({ parts }: RunningScenario, payer: Address, { payment }: SignedOnce): Promise<void> {
-  return mint(parts.environment.chain, payment.accepted.asset, payer, BigInt(payment.accepted.amount));
+  const { asset, amount } = payment.accepted;
+  return parts.gate.send(() => mint(parts.environment.chain, asset, payer, BigInt(amount)));
 }
 
 function open({ parts, scenario, request }: RunningScenario, signed: SignedOnce): Presentation {

@@ -22,6 +22,21 @@ export interface Outage {
   readonly forMs: number;
 }
 
+/** What becomes of a payment whose block was replaced: a third party lands it again, its payer cancels it, or nothing. */
+export type Fate = 'landed again' | 'cancelled' | 'left';
+
+/** The last blocks of the chain are replaced. */
+export interface Reorg {
+  /** It happens when this many payments of the run have landed. */
+  readonly nth: number;
+  /** How long after that. */
+  readonly delayMs: number;
+  /** In blocks; those before are final. */
+  readonly depth: number;
+  /** Of its payments, in turn. */
+  readonly fates: readonly Fate[];
+}
+
 /** Another database server takes over: a standby, or one from a backup. */
 export interface Turnover {
   readonly kind: 'synchronous_failover' | 'asynchronous_failover' | 'restore';
@@ -103,6 +118,7 @@ export interface Schedule {
   readonly databaseFaults: readonly DatabaseFault[];
   readonly outages: readonly Outage[];
   readonly turnover: Turnover | undefined;
+  readonly reorgs: readonly Reorg[];
   readonly clockSteps: readonly ClockStep[];
   /** The configuration of each gateway. */
   readonly configs: readonly ConfigVariant[];

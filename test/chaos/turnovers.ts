@@ -71,7 +71,8 @@ async function replaceLossily(
   return events.length > 0 ? { keptSeq, events } : undefined;
 }
 
-async function readAll(url: string): Promise<RecordedEvent[]> {
+/** The events of a ledger, in their order. */
+export async function readAll(url: string): Promise<RecordedEvent[]> {
   const pool = openPool({ url, maxConnections: 1 });
   try {
     return await allEvents(openDatabase(pool));

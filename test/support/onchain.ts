@@ -1,5 +1,5 @@
 import { createWalletClient, encodeFunctionData, type Hex, http, parseSignature, publicActions } from 'viem';
-import { privateKeyToAccount } from 'viem/accounts';
+import { privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { multicall3Address } from '../../src/devnet/chain.ts';
 import { multicall3, testToken } from '../../src/devnet/contracts.ts';
@@ -21,10 +21,14 @@ export async function landPayment(rpcUrl: string, payment: Payment): Promise<Hex
 }
 
 /** Cancels an authorization, as its payer may. */
-export async function cancelPayment(rpcUrl: string, payment: Payment): Promise<Hex> {
+export async function cancelPayment(
+  rpcUrl: string,
+  payment: Payment,
+  account: PrivateKeyAccount = payer,
+): Promise<Hex> {
   const { accepted, payload } = payment;
   const nonce = payload.authorization.nonce as Hex;
-  const signature = await payer.signTypedData({
+  const signature = await account.signTypedData({
     domain: {
       name: accepted.extra['name'] ?? '',
       version: accepted.extra['version'] ?? '',
@@ -38,10 +42,10 @@ export async function cancelPayment(rpcUrl: string, payment: Payment): Promise<H
       ],
     },
     primaryType: 'CancelAuthorization',
-    message: { authorizer: payer.address, nonce },
+    message: { authorizer: account.address, nonce },
   });
   const { r, s, yParity } = parseSignature(signature);
-  return send(rpcUrl, accepted.asset, 'cancelAuthorization', [payer.address, nonce, 27 + yParity, r, s]);
+  return send(rpcUrl, accepted.asset, 'cancelAuthorization', [account.address, nonce, 27 + yParity, r, s]);
 }
 
 /** Sends a plain token transfer. With `gas`, a transfer that reverts is sent as well. */

@@ -65,7 +65,7 @@ function* acceptanceViolations(
     const words = `${scenario}: ${signed.key} was answered 202 with call ${callId}`;
     if (!isOwn) yield { kind: 'accepted_for_another_request', words };
     // a repetition of version 1 gets its status alone
-    else if (callId === undefined ? !payment?.calls.length : !payment?.calls.includes(callId))
+    else if (callId === undefined ? !payment?.everEnqueued.length : !payment?.everEnqueued.includes(callId))
       yield { kind: 'accepted_without_call', words };
   }
 }

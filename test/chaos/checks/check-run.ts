@@ -16,7 +16,7 @@ import { offeredAgain, withoutLost } from './lost.ts';
 import { readTransfers } from './transfers.ts';
 import { transitionViolations } from './transitions.ts';
 import type { Violation } from './violation.ts';
-import { workViolations } from './work.ts';
+import { idempotencyViolations, workViolations } from './work.ts';
 
 export interface CheckParts {
   readonly environment: Pick<Environment, 'chain' | 'tokens'> & {
@@ -83,6 +83,7 @@ export async function checkRun(parts: CheckParts): Promise<Checked> {
     ...records.awaitedBodies.map(violation('body_awaited')),
     ...(parts.maxOtherEvents === undefined ? [] : growthViolations(events, payments, parts.maxOtherEvents)),
     ...workViolations(payments, events, runs),
+    ...idempotencyViolations(known.runs),
     ...transitionViolations(events),
     ...[...faults, ...statsFaults(stats, events)].map(violation('ledger_unsound')),
     ...parts.left.map(violation('settlement_left_open')),

@@ -29,11 +29,12 @@ export function* moneyViolations(
   }
   for (const payment of payments.values()) {
     const transfer = landed.get(payment.key);
-    if (!transfer && payment.calls.length > 0 && !(believesLies && isExcusedByLie(payment, records))) {
+    const isExcused = payment.isReorgedOut || (believesLies && isExcusedByLie(payment, records));
+    if (!transfer && payment.calls.length > 0 && !isExcused) {
       yield { kind: 'call_without_transfer', words: `${payment.key}: call ${payment.calls.join(', ')}` };
     }
     if (transfer) yield* evidenceViolations(payment, transfer);
-    else if (!records.validated.has(payment.key))
+    else if (!records.validated.has(payment.key) && !records.reorged.has(payment.key))
       yield { kind: 'started_though_invalid', words: `${payment.key}: never called valid, and never used` };
   }
   yield* credentialViolations(payments);

@@ -13,6 +13,8 @@ export interface RecordedPayment {
   readonly calls: number[];
   /** Those that were taken back as well. */
   readonly everEnqueued: number[];
+  /** The ledger says that a reorg removed its transfer, and that no other came. */
+  isReorgedOut: boolean;
   readonly callerNonce: string | undefined;
   /** With its payer. */
   readonly paymentId: string | undefined;
@@ -50,6 +52,7 @@ export function recordedPayments(events: readonly RecordedEvent[]): Map<string, 
           settled: [],
           calls: [],
           everEnqueued: [],
+          isReorgedOut: false,
           callerNonce,
           paymentId,
         });
@@ -57,11 +60,11 @@ export function recordedPayments(events: readonly RecordedEvent[]): Map<string, 
       }
       case 'payment_settled':
       case 'settlement_confirmed':
-        payments.get(keyOf(event.data))?.settled.push(event);
+        noteSettled(payments.get(keyOf(event.data)), event);
         break;
       case 'settlement_disproved':
       case 'settlement_reorged':
-        if (event.data.call === 'withdrawn') payments.get(keyOf(event.data))?.calls.pop();
+        noteTakenBack(payments.get(keyOf(event.data)), event);
         break;
       case 'enqueued':
       case 'enqueued_again':
@@ -83,4 +86,21 @@ export function recordedPayments(events: readonly RecordedEvent[]): Map<string, 
 /** Payments of lost events that the operator's recovery found on the chain: a refund is due for each. */
 export function recoveredPayments(events: readonly RecordedEvent[]): Set<string> {
   return new Set(events.flatMap(({ type, data }) => (type === 'payment_recovered' ? keyOf(data) : [])));
+}
+
+function noteSettled(payment: RecordedPayment | undefined, event: RecordedPayment['settled'][number]): void {
+  if (!payment) return;
+  payment.settled.push(event);
+  payment.isReorgedOut = false;
+}
+
+type TakenBack = Extract<RecordedEvent, { type: 'settlement_disproved' | 'settlement_reorged' }>;
+
+function noteTakenBack(payment: RecordedPayment | undefined, { type, data }: TakenBack): void {
+  if (!payment) return;
+  if (data.call === 'withdrawn') payment.calls.pop();
+  if (type !== 'settlement_reorged') return;
+  // the transfers that they name are gone
+  payment.settled.length = 0;
+  payment.isReorgedOut = true;
 }

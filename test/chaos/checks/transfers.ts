@@ -26,7 +26,9 @@ export async function readTransfers(
   fromBlock: bigint,
 ): Promise<Landed[]> {
   const client = createPublicClient({ transport: http(rpcUrl) });
-  const range = { address: [...tokens], fromBlock, strict: true as const };
+  // both questions about the same blocks
+  const toBlock = await client.getBlockNumber({ cacheTime: 0 });
+  const range = { address: [...tokens], fromBlock, toBlock, strict: true as const };
   const uses = await client.getLogs({ ...range, event: used });
   const transfers = await client.getLogs({ ...range, event: transferred, args: { to: payTo } });
   return transfers.map(({ address, transactionHash, logIndex, args }) => {

@@ -24,6 +24,19 @@ export function* workViolations(
   yield* runViolations(payments, runs);
 }
 
+/** An idempotency key names one payment, also where the events of an earlier one were lost. */
+export function* idempotencyViolations(runs: readonly RunnerRun[]): Generator<Violation> {
+  const keys = new Map<string, string>();
+  for (const { callId, idempotencyKey, quoteDigest } of runs) {
+    const first = keys.get(idempotencyKey);
+    if (first !== undefined && first !== quoteDigest) {
+      const words = `a runner got call ${callId} of ${quoteDigest} with the idempotency key of ${first}`;
+      yield { kind: 'wrong_work', words };
+    }
+    keys.set(idempotencyKey, quoteDigest);
+  }
+}
+
 function* runViolations(
   payments: ReadonlyMap<string, RecordedPayment>,
   runs: readonly RunnerRun[],
@@ -32,16 +45,11 @@ function* runViolations(
   // a call may be taken back after an attempt
   for (const { started, everEnqueued } of payments.values())
     for (const id of everEnqueued) bodies.set(id, started.data.body_sha256);
-  const keys = new Map<string, string>();
-  for (const { callId, idempotencyKey, quoteDigest, bodySha256 } of runs) {
+  for (const { callId, quoteDigest, bodySha256 } of runs) {
     const words = `a runner got call ${callId} of ${quoteDigest}`;
     const paid = bodies.get(callId);
     if (paid === undefined) yield { kind: 'wrong_work', words: `${words}, which was not paid for` };
     else if (paid !== bodySha256)
       yield { kind: 'wrong_work', words: `${words} with another body than was paid for` };
-    const first = keys.get(idempotencyKey);
-    if (first !== undefined && first !== quoteDigest)
-      yield { kind: 'wrong_work', words: `${words} with the idempotency key of ${first}` };
-    keys.set(idempotencyKey, quoteDigest);
   }
 }
