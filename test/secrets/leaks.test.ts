@@ -14,7 +14,7 @@ import { dumpDatabase, spellings } from '../support/database-dump.ts';
 import { useChain } from '../support/devnet.ts';
 import { createBrowser, goodPassword } from '../support/identity.ts';
 import { logLines } from '../support/log-lines.ts';
-import { payFor } from '../support/payer.ts';
+import { header, quoteAndSign } from '../support/payer.ts';
 import { eventually } from '../support/wait.ts';
 import { configuredSecrets, startWholeGateway, type WholeGateway } from '../support/whole-gateway.ts';
 
@@ -28,6 +28,7 @@ const asJson = { 'content-type': 'application/json' };
 interface Issued {
   readonly apiKey: string;
   readonly operatorToken: string;
+  readonly offerSecret: string;
   readonly receiptToken: string;
   readonly receiptPath: string;
   readonly digest: Hex;
@@ -68,7 +69,10 @@ async function useAll(
 
   // a paid job from its quote to its result
   await post(job, 'x');
-  const paid = await payFor(gateway, job);
+  const payment = await quoteAndSign(gateway, job, 'a body');
+  const offerSecret = payment.accepted.extra['offerSecret'] ?? '';
+  expect(offerSecret).toMatch(/^[\w-]{43}$/);
+  const paid = await gateway.post(job, { body: 'a body', headers: header(payment) });
   const receiptToken = String(paid.json.receipt_token);
   const digest = paid.json.quote_digest as Hex;
   const receiptPath = `/x402/receipts/${digest}`;
@@ -125,7 +129,7 @@ async function useAll(
   ])
     await get(where);
   await lane.close();
-  return { apiKey, operatorToken, receiptToken, receiptPath, digest, session, links: mails() };
+  return { apiKey, operatorToken, offerSecret, receiptToken, receiptPath, digest, session, links: mails() };
 }
 
 /** A secret in the forms in which a program could have written it. */
@@ -172,6 +176,7 @@ test('no secret appears in a log line, an answer, an error or the database of a 
     apiKey: issued.apiKey,
     operatorToken: issued.operatorToken,
     receiptToken: issued.receiptToken,
+    offerSecret: issued.offerSecret,
     sessionToken: issued.session.split('.')[0] ?? '',
     password: goodPassword,
     ...Object.fromEntries(tokensInMails.map((token, index) => [`mail ${index}`, token])),
