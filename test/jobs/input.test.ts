@@ -41,8 +41,8 @@ const json = { 'content-type': 'application/json; charset=utf-8' };
 const good = JSON.stringify({ prompt: 'a cat', steps: 3 });
 
 test.each([
-  ['no JSON', 'prompt=a cat', ['the body is not JSON in UTF-8']],
-  ['no body', '', ['the body is not JSON in UTF-8']],
+  ['no JSON', 'prompt=a cat', ['the body is not JSON in UTF-8 without a byte order mark']],
+  ['no body', '', ['the body is not JSON in UTF-8 without a byte order mark']],
   ['what is missing', '{}', ["the body must have required property 'prompt'"]],
   ['another type', '{"prompt":7}', ['/prompt must be string']],
   ['several faults', '{"prompt":7,"steps":0}', ['/prompt must be string', '/steps must be >= 1']],

@@ -6,7 +6,8 @@ export type InputCheck = (body: Uint8Array) => readonly string[];
 const maxFaults = 10;
 
 /**
- * A check of JSON bodies against a JSON Schema, draft 2020-12.
+ * A check of JSON bodies against a JSON Schema, draft 2020-12. The runner parses the same bytes itself, so whatever parsers read
+ * in different ways is a fault too: a byte order mark, and a key that an object has twice.
  * @throws Error where the schema does not compile; an unknown keyword is an error, and no reference is fetched
  */
 export function compileSchema(schema: Readonly<Record<string, unknown>>): InputCheck {
@@ -19,18 +20,54 @@ export function compileSchema(schema: Readonly<Record<string, unknown>>): InputC
   });
   const validate = ajv.compile(schema);
   return (body) => {
-    const value = parseJson(body);
-    if (value === undefined) return ['the body is not JSON in UTF-8'];
+    const text = decode(body);
+    const value = text === undefined ? undefined : parseJson(text);
+    if (text === undefined || value === undefined)
+      return ['the body is not JSON in UTF-8 without a byte order mark'];
+    if (countMembers(text) !== countKeys(value)) return ['the body has an object with the same key twice'];
     return validate(value) ? [] : (validate.errors ?? []).slice(0, maxFaults).map(faultText);
   };
 }
 
-function parseJson(body: Uint8Array): unknown {
+function decode(body: Uint8Array): string | undefined {
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
   } catch {
     return undefined;
   }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The members of all objects in a valid JSON text, those with a repeated key too: each has one colon outside of strings. */
+function countMembers(text: string): number {
+  let count = 0;
+  for (let at = 0; at < text.length; at++) {
+    if (text[at] === ':') count += 1;
+    if (text[at] !== '"') continue;
+    for (at += 1; text[at] !== '"'; at++) if (text[at] === '\\') at += 1;
+  }
+  return count;
+}
+
+/** The keys of all objects in a parsed value. */
+function countKeys(value: unknown): number {
+  let count = 0;
+  const left = [value];
+  while (left.length > 0) {
+    const next = left.pop();
+    if (typeof next !== 'object' || next === null) continue;
+    const values: unknown[] = Object.values(next);
+    if (!Array.isArray(next)) count += values.length;
+    for (const each of values) left.push(each);
+  }
+  return count;
 }
 
 /** Names the location and the rule; never quotes the client's own text. */
