@@ -61,7 +61,11 @@ export async function documentOf(gateway: Pick<TestGateway, 'url'>): Promise<Che
   };
 
   return (method, path, answer) => {
-    const template = Object.keys(paths).find((known) => matches(known, path));
+    // a fixed path may look like one with a parameter, of another operation
+    const known = Object.keys(paths).filter(
+      (one) => matches(one, path) && paths[one]?.[method.toLowerCase()],
+    );
+    const template = known.toSorted((a, b) => a.split('{').length - b.split('{').length)[0];
     const found = template && paths[template]?.[method.toLowerCase()]?.responses[answer.status];
     if (!found) return [`${method} ${path} ${answer.status} is not described: ${answer.text}`];
     const at = ['paths', template, method.toLowerCase(), 'responses', String(answer.status)];
