@@ -149,6 +149,7 @@ test("oversized headers are 431 in the gateway's error format", async () => {
     socket.on('error', (error) => (text ? resolve(text) : reject(error)));
   });
   expect(raw).toMatch(/^HTTP\/1\.1 431 /);
+  expect(raw).toMatch(/^x-content-type-options: nosniff\r$/im);
   expect(JSON.parse(raw.split('\r\n\r\n')[1] ?? '')).toMatchObject({ code: 'headers_too_large' });
 });
 

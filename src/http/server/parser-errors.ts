@@ -63,6 +63,7 @@ function rawAnswer(status: number, value: object, headers = ''): string {
   const body = JSON.stringify(value);
   return (
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Error'}\r\nContent-Type: application/json; charset=utf-8\r\n` +
+    `X-Content-Type-Options: nosniff\r\n` +
     `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n${headers}\r\n${body}`
   );
 }
