@@ -46,8 +46,8 @@ export async function applyFault(
       await forward();
       return badGateway;
     case 'garbage_after':
-      await forward();
-      return garbage;
+      // the body alone: a peer that has refused has not agreed
+      return { ...garbage, status: (await forward()).status };
     case 'hang_after':
       await forward();
       return silence(faults);
