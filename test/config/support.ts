@@ -7,7 +7,7 @@ type Files = Readonly<Record<string, string>>;
 
 export const env = { RUNNER_TOKEN: 'a-runner-token-of-length', FACILITATOR_TOKEN: 'secret' };
 /** The one secret that every gateway with paid jobs has. */
-export const receiptEnv = { RECEIPT_KEY: 'a-receipt-key-of-thirty-two-chars' };
+const receiptEnv = { RECEIPT_KEY: 'a-receipt-key-of-thirty-two-chars' };
 
 export const token = `[[accepted_tokens]]
 network = "eip155:8453"
