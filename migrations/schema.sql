@@ -513,7 +513,7 @@ CREATE INDEX spend_exposure_account ON tollbook.spend_exposure USING btree (comm
 create function identity.user_of_wallet(p_address text, p_chain_id bigint, p_user_id uuid, p_name text, p_email text) returns uuid language plpgsql volatile; -- a1fab175c45cc243
 create function tollbook.activate_projection(p_generation integer) returns integer language plpgsql volatile security definer; -- 19c2ba577732a9e4
 create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first bigint, p_hashes bytea) returns void language plpgsql volatile; -- af904ec54367e5ac
-create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 638531fd786f650c
+create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 727c61c9a8f867e1
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
 create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 7abe2e240e658fe1
 create function tollbook.apply_credit(p_generation integer, p_from bigint, p_to bigint, p_accounts json) returns boolean language plpgsql volatile security definer; -- c36f11f9463c06eb
@@ -526,6 +526,7 @@ create function tollbook.collect_payouts(p_max integer) returns integer language
 create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 23b2b517f2de6a7d
 create function tollbook.count_attempts(p_subjects text[], p_per_minute integer[], OUT retry_ms bigint, OUT is_first_refusal boolean) returns record language plpgsql volatile security definer; -- 08a5bb3eb6d9b7f9
 create function tollbook.count_auth_failure(p_subject text, p_per_minute integer, p_counts boolean) returns boolean language plpgsql volatile security definer; -- ad743c8b3762fe23
+create function tollbook.count_hit(p_subjects text[], p_today date, p_now_ms bigint, p_admitted boolean) returns void language sql volatile; -- f34a5d50912be427
 create function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_prefix text, p_name text, p_models text[], p_cap bigint, p_expires_at timestamp with time zone, p_is_of_user boolean) returns bigint language sql volatile security definer; -- d2b025195493ae8d
 create function tollbook.create_operator_token(p_name text, p_scopes text[], p_hash bytea, p_expires_at timestamp with time zone, p_accounts text[]) returns bigint language sql volatile security definer; -- e267ed9805a20cab
 create function tollbook.decide_credit(p_commands json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 82230011fe1b1257

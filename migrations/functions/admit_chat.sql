@@ -1,4 +1,15 @@
--- Admits one completion or refuses it; a refusal charges nothing and is recorded once a minute. Only tollbook.append calls
+-- Counts one request against the minute of each subject, and where p_admitted is true against its day.
+create or replace function tollbook.count_hit(p_subjects text[], p_today date, p_now_ms bigint, p_admitted boolean) returns void
+language sql volatile set search_path = tollbook, pg_temp as $$
+  update rate_window set day = p_today,
+    day_hits = case when day = p_today then day_hits else 0 end + case when p_admitted then 1 else 0 end,
+    hits = array(select hit from unnest(hits) as hit where abs(hit - p_now_ms) < 60000 order by hit) || p_now_ms
+    where subject = any (p_subjects)
+$$;
+
+-- Admits one completion or refuses it; a refusal charges nothing and is recorded once a minute. It counts against its subject and
+-- against all of `others`, or, where one of them is full, against none. With `is_refused` the gateway refuses the request itself: it is
+-- only counted. With `counts_requests` a refusal for lack of credit counts too, against minutes alone. Only tollbook.append calls
 -- it, under the lane's lock: no other process changes what it reads.
 create or replace function tollbook.admit_chat(p_admission json, p_now timestamptz) returns json
 language plpgsql volatile set search_path = tollbook, pg_temp as $$
@@ -13,9 +24,14 @@ declare
   retry_ms bigint;
   available bigint;
   is_recorded boolean;
+  is_counted boolean := false;
+  other record;
+  other_past record;
+  full_subject text;
+  remaining int;
 begin
   select * into admission from json_to_record(p_admission) as a(chat_id uuid, process_id uuid, subject text,
-    per_minute int, per_day int, key_id bigint, account_id bigint, hold bigint, minimum bigint);
+    per_minute int, per_day int, others json, counts_requests boolean, is_refused boolean, key_id bigint, account_id bigint, hold bigint, minimum bigint);
   past := open_rate_window(admission.subject, p_now, true);
   now_ms := past.now_ms;
   recent := past.recent;
@@ -26,12 +42,33 @@ begin
       and revoked_at is null and (expires_at is null or expires_at > p_now);
     if not found then refused := 'invalid_api_key'; end if;
   end if;
+  remaining := admission.per_minute - cardinality(recent);
   if refused is null and past.today_hits >= admission.per_day then
     refused := 'daily_quota_exceeded';
     retry_ms := today_left_ms;
+    full_subject := admission.subject;
   elsif refused is null and cardinality(recent) >= admission.per_minute then
     refused := 'rate_limit_exceeded';
     retry_ms := rate_retry_ms(recent, admission.per_minute, now_ms);
+    full_subject := admission.subject;
+  end if;
+  for other in select * from json_to_recordset(coalesce(admission.others, '[]')) as o(subject text, per_minute int, per_day int) loop
+    other_past := open_rate_window(other.subject, p_now, true);
+    remaining := least(remaining, other.per_minute - cardinality(other_past.recent));
+    continue when refused is not null;
+    if other_past.today_hits >= other.per_day then
+      refused := 'daily_quota_exceeded';
+      retry_ms := today_left_ms;
+      full_subject := other.subject;
+    elsif cardinality(other_past.recent) >= other.per_minute then
+      refused := 'rate_limit_exceeded';
+      retry_ms := rate_retry_ms(other_past.recent, other.per_minute, now_ms);
+      full_subject := other.subject;
+    end if;
+  end loop;
+  if refused is null and admission.is_refused then
+    refused := 'counted';
+    is_counted := true;
   elsif refused is null and admission.hold > 0 then
     select account.balance into available from account where account_id = admission.account_id for update;
     available := coalesce(available, 0);
@@ -44,11 +81,21 @@ begin
   end if;
   if refused is not null then
     -- a caller that has at least the minimum asks again for less: that refusal is not recorded
-    is_recorded := abs(now_ms - past.refused_at) >= 60000 and coalesce(available < admission.minimum, true);
+    is_counted := is_counted or (available is not null and admission.counts_requests is true and coalesce(available < admission.minimum, true));
+    if is_counted then
+      perform count_hit(array(select admission.subject union all
+        select o.subject from json_to_recordset(coalesce(admission.others, '[]')) as o(subject text)), past.today, now_ms, false);
+      recent := recent || now_ms;
+      remaining := remaining - 1;
+      update api_key set last_used_at = p_now where key_id = admission.key_id
+        and (last_used_at is null or last_used_at < p_now - interval '1 minute');
+    end if;
+    is_recorded := refused <> 'counted' and abs(now_ms - past.refused_at) >= 60000 and coalesce(available < admission.minimum, true);
     if is_recorded then update rate_window set refused_at = now_ms where subject = admission.subject; end if;
     return json_build_object('code', refused, 'is_recorded', is_recorded, 'available', available, 'retry_ms', retry_ms,
-      'remaining', greatest(admission.per_minute - cardinality(recent), 0),
-      'reset_ms', coalesce(recent[greatest(1, 1 + cardinality(recent) - admission.per_minute)] + 60000 - now_ms, 0),
+      'full_subject', full_subject, 'remaining', greatest(remaining, 0),
+      'reset_ms', case when refused = 'rate_limit_exceeded' then retry_ms
+        else coalesce(recent[greatest(1, 1 + cardinality(recent) - admission.per_minute)] + 60000 - now_ms, 0) end,
       'remaining_today', case when admission.per_day is not null then greatest(admission.per_day - past.today_hits, 0) end,
       'reset_today_ms', today_left_ms);
   end if;
@@ -64,7 +111,10 @@ begin
   end if;
   update rate_window set hits = recent || now_ms, day = past.today, day_hits = past.today_hits + 1
     where subject = admission.subject;
+  if admission.others is not null then
+    perform count_hit(array(select o.subject from json_to_recordset(admission.others) as o(subject text)), past.today, now_ms, true);
+  end if;
   return json_build_object('code', 'ok',
-    'remaining', admission.per_minute - cardinality(recent) - 1, 'reset_ms', coalesce(recent[1], now_ms) + 60000 - now_ms,
+    'remaining', remaining - 1, 'reset_ms', coalesce(recent[1], now_ms) + 60000 - now_ms,
     'remaining_today', admission.per_day - past.today_hits - 1, 'reset_today_ms', today_left_ms);
 end $$;

@@ -30,10 +30,10 @@ export function admittedEvents(
 /** What is recorded instead when the ledger refuses the admission. */
 export function refusedEvents(
   caller: Caller,
-  model: string,
+  model: string | undefined,
 ): Partial<Record<CreditRefusal, readonly LedgerEvent[]>> {
   const refused = (code: CreditRefusal): LedgerEvent[] => [
-    { type: 'chat_refused', data: { ...callerData(caller), code, model } },
+    { type: 'chat_refused', data: { ...callerData(caller), code, ...(model !== undefined && { model }) } },
   ];
   return {
     invalid_api_key: refused('invalid_api_key'),

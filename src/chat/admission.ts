@@ -42,7 +42,7 @@ export async function admit(
 ): Promise<Admitted | Refused | Short> {
   const { request, model } = chat;
   const { holdMicros } = cost;
-  const limits = limitsOf(context, caller);
+  const limits = limitsOf(context, caller, model.price === undefined);
   const spending = spendingOf(caller);
   const outcome = await append(context, {
     stream: `chat:${chatId}`,
@@ -50,6 +50,7 @@ export async function admit(
     admit: {
       ...limits,
       ...cost,
+      countsRequests: context.settings.count === 'requests',
       chatId,
       processId: context.processId,
       // a completion paid on a chain holds no credit

@@ -58,7 +58,7 @@ function coveredTokens({ request, requestedTokens, costOf }: PricedChat, covered
 }
 
 function refuseFullLimit(context: ChatContext, caller: Caller, holdMicros: bigint): Refused | undefined {
-  const limits = limitsOf(context, caller);
+  const limits = limitsOf(context, caller, false);
   const full = context.findFullLimit(limits);
   if (!full) return undefined;
   const result = refuseAdmission(context, full, holdMicros, limitStateOf(limits, full.detail));

@@ -2,10 +2,10 @@ import { openAiError } from '../domain/errors/openai-error.ts';
 import { creditText } from '../domain/credit/price.ts';
 import type { Admission, CreditDetail, CreditRefusal } from '../store/append-batch.ts';
 import { type LimitState, type Refused, refuse } from './answer.ts';
-import type { Caller } from './caller.ts';
+import { type Caller, spendingOf } from './caller.ts';
 import type { ChatContext } from './context.ts';
 
-export type Limits = Pick<Admission, 'subject' | 'perMinute' | 'perDay'>;
+export type Limits = Pick<Admission, 'subject' | 'perMinute' | 'perDay' | 'others'>;
 
 /** Too little credit for the requested answer, but perhaps enough for a shorter one. */
 export interface Short {
@@ -14,15 +14,41 @@ export interface Short {
   readonly refused: Refused;
 }
 
-export function limitsOf({ settings }: Pick<ChatContext, 'settings'>, caller: Caller): Limits {
+/**
+ * The limits of a completion: of its credential, and of what all credentials have in common, since keys, sessions and accounts are
+ * free to create.
+ */
+export function limitsOf(context: Pick<ChatContext, 'settings'>, caller: Caller, isFree: boolean): Limits {
+  const { freePerMinute: perMinute, freePerDay: perDay } = context.settings;
+  const { others = [], ...own } = credentialLimits(context, caller);
+  const { account_id: account } = spendingOf(caller) ?? {};
+  const free = [caller.client, ...(account === undefined ? [] : [`account:${account}`])];
+  return {
+    ...own,
+    others: [
+      ...others,
+      ...(isFree ? free.map((subject) => ({ subject: `free:${subject}`, perMinute, perDay })) : []),
+    ],
+  };
+}
+
+/** The limits that a request counts against whatever its model is. */
+export function credentialLimits({ settings }: Pick<ChatContext, 'settings'>, caller: Caller): Limits {
+  const perDay = undefined;
   switch (caller.kind) {
-    case 'api_key':
-      return { subject: `key:${caller.key.keyId}`, perMinute: settings.keyPerMinute, perDay: undefined };
-    case 'session':
-      return { subject: `user:${caller.userId}`, perMinute: settings.sessionPerMinute, perDay: undefined };
+    case 'api_key': {
+      const { keyId, accountId } = caller.key;
+      const others = [{ subject: `account:${accountId}`, perMinute: settings.accountPerMinute, perDay }];
+      return { subject: `key:${keyId}`, perMinute: settings.keyPerMinute, perDay, others };
+    }
+    case 'session': {
+      const { userId, accountId } = caller;
+      const others = [{ subject: `account:${accountId}`, perMinute: settings.accountPerMinute, perDay }];
+      return { subject: `user:${userId}`, perMinute: settings.sessionPerMinute, perDay, others };
+    }
     case 'spend_auth': {
       const subject = `spend:${caller.spend.auth.commitment}`;
-      return { subject, perMinute: settings.spendAuthPerMinute, perDay: undefined };
+      return { subject, perMinute: settings.spendAuthPerMinute, perDay };
     }
     case 'anonymous':
       return {
@@ -33,13 +59,30 @@ export function limitsOf({ settings }: Pick<ChatContext, 'settings'>, caller: Ca
   }
 }
 
+/**
+ * The limits of a request that is refused before its admission. With `count = "requests"` the credential's count it too; that of a spend
+ * does not, because anyone can send a spend that a chain shows, nor that of a client without credentials that asks for a price.
+ */
+export function refusedLimits(
+  context: Pick<ChatContext, 'settings'>,
+  caller: Caller,
+  isUnpaid: boolean,
+): Limits {
+  const { count, refusedPerMinute: perMinute } = context.settings;
+  const ofRefusals = { subject: `refused:${caller.client}`, perMinute, perDay: undefined };
+  if (count === 'admitted' || isUnpaid || caller.kind === 'spend_auth') return ofRefusals;
+  const { others = [], ...own } = credentialLimits(context, caller);
+  return { ...own, perDay: undefined, others: [...others, ofRefusals] };
+}
+
 export function limitStateOf({ perMinute, perDay }: Limits, detail: CreditDetail): LimitState {
   const minute = {
     perMinute,
     remaining: numberOf(detail.remaining),
     resetSecs: Math.ceil(numberOf(detail.reset_ms) / 1_000),
   };
-  if (perDay === undefined) return minute;
+  // a refusal by another limit says nothing of this day
+  if (perDay === undefined || detail.remaining_today == null) return minute;
   const resetSecs = Math.ceil(numberOf(detail.reset_today_ms) / 1_000);
   return { ...minute, day: { limit: perDay, remaining: numberOf(detail.remaining_today), resetSecs } };
 }

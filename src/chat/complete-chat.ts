@@ -6,6 +6,7 @@ import type { AdmittedChat } from './admission.ts';
 import { admitChat } from './admit-chat.ts';
 import { type ChatAnswer, type Refused, refuse } from './answer.ts';
 import { authorizeSpend } from '../spend/authorize-spend.ts';
+import { countRefusal, refuseEarly } from './count-refusal.ts';
 import { type Begun, callUpstream, type ReservedSlot, reserveSlot } from './call-upstream.ts';
 import type { Caller } from './caller.ts';
 import { mayAnswerBeforeLanding } from '../spend/exposure.ts';
@@ -31,6 +32,15 @@ export async function requestChat(
   body: Buffer,
 ): Promise<AdmittedChat | Refused> {
   if (context.stopping()) return refuse(openAiError('overloaded'), { retryAfterSecs: 1 });
+  const result = refuseEarly(context, caller) ?? (await readAndAdmit(context, caller, body));
+  return result.kind === 'refused' ? countRefusal(context, caller, result) : result;
+}
+
+async function readAndAdmit(
+  context: ChatContext,
+  caller: Caller,
+  body: Buffer,
+): Promise<AdmittedChat | Refused> {
   if (caller.kind === 'anonymous' && body.length > context.settings.anonymousMaxBodyBytes)
     return refuse(openAiError('body_too_large'));
   const request = readChatRequest(body);

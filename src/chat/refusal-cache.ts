@@ -1,5 +1,5 @@
 import { postingOf } from '../domain/credit/postings.ts';
-import type { Admission, CreditCommand, CreditDetail, CreditOutcome } from '../store/append-batch.ts';
+import type { Admission, CreditCommand, CreditDetail, CreditOutcome, RateLimit } from '../store/append-batch.ts';
 import type { Lane } from '../store/lane.ts';
 import { type BoundedCache, createBoundedCache } from '../domain/values/bounded-cache.ts';
 
@@ -13,7 +13,7 @@ interface CachedRefusal {
   readonly untilMs: number;
 }
 
-export type Limits = Pick<Admission, 'subject' | 'perMinute' | 'perDay'>;
+export type Limits = Pick<Admission, 'subject' | 'perMinute' | 'perDay' | 'others'>;
 
 export interface RefusalCachingLane extends Lane {
   /** The refusal of an admission whose limit is known to be full. */
@@ -44,10 +44,24 @@ export function cacheRefusals(lane: Lane, nowMs: () => number): RefusalCachingLa
     return known;
   };
 
+  const findFull = (limits: Limits): Refusal | undefined => {
+    for (const limit of limitsIn(limits)) {
+      const known = full.get(limit.subject);
+      if (known && nowMs() < known.untilMs && isSameLimit(known.request, limit))
+        return countDown(known.refusal, nowMs() - known.requestedMs);
+    }
+    return undefined;
+  };
+
   const findCached = (request: Admission): Refusal | undefined => {
-    const known = [full.get(request.subject), short.get(request.accountId ?? 0)?.get(request.subject)];
-    const found = known.find((one) => one && nowMs() < one.untilMs && stillApplies(one, request));
-    return found && countDown(found.refusal, nowMs() - found.requestedMs);
+    const known = findFull(request);
+    // where every request counts, a lack of credit is counted by the ledger until a limit is full
+    if (known || request.countsRequests) return known;
+    const found = short.get(request.accountId ?? 0)?.get(request.subject);
+    // a smaller hold may be covered
+    return found && nowMs() < found.untilMs && request.holdMicros > BigInt(found.refusal.detail.available ?? 0)
+      ? countDown(found.refusal, nowMs() - found.requestedMs)
+      : undefined;
   };
 
   const admit = async (
@@ -62,7 +76,7 @@ export function cacheRefusals(lane: Lane, nowMs: () => number): RefusalCachingLa
     const cached = { request, refusal: outcome, requestedMs };
     const { code, detail } = outcome;
     if (code === 'rate_limit_exceeded' || code === 'daily_quota_exceeded')
-      full.set(request.subject, {
+      full.set(detail.full_subject ?? request.subject, {
         ...cached,
         untilMs: requestedMs + Math.min(detail.retry_ms ?? 0, longestMs),
       });
@@ -79,13 +93,7 @@ export function cacheRefusals(lane: Lane, nowMs: () => number): RefusalCachingLa
   };
 
   return {
-    findFullLimit({ subject, perMinute, perDay }) {
-      const known = full.get(subject);
-      const isSame = known?.request.perMinute === perMinute && known.request.perDay === perDay;
-      return known && isSame && nowMs() < known.untilMs
-        ? countDown(known.refusal, nowMs() - known.requestedMs)
-        : undefined;
-    },
+    findFullLimit: findFull,
     append: (command, options) => lane.append(command, options),
     async appendCredit(command, options) {
       const { admit: request } = command;
@@ -103,12 +111,14 @@ export function cacheRefusals(lane: Lane, nowMs: () => number): RefusalCachingLa
   };
 }
 
-/** A reload may have changed the limits, and a smaller hold may be covered. */
-function stillApplies({ request: before, refusal }: CachedRefusal, request: Admission): boolean {
-  const { available } = refusal.detail;
-  return available == null
-    ? before.perMinute === request.perMinute && before.perDay === request.perDay
-    : request.holdMicros > BigInt(available);
+function limitsIn({ subject, perMinute, perDay, others = [] }: Limits): readonly RateLimit[] {
+  return [{ subject, perMinute, perDay }, ...others];
+}
+
+/** A reload may have changed the limits. */
+function isSameLimit(before: Limits, limit: RateLimit): boolean {
+  const same = limitsIn(before).find(({ subject }) => subject === limit.subject);
+  return same?.perMinute === limit.perMinute && same.perDay === limit.perDay;
 }
 
 function countDown({ detail, ...refusal }: Refusal, passedMs: number): Refusal {

@@ -3,22 +3,32 @@ import type { Reading } from './reading.ts';
 import type { RootTable } from './root.ts';
 import { type ConfigOf, readTable, reloadable } from './table.ts';
 import { readUpstreams, type UpstreamConfig } from './upstreams.ts';
-import { matching, wholeNumber } from './values.ts';
+import { matching, oneOf, wholeNumber } from './values.ts';
 
 const mebibyte = 1_048_576;
 /** The gateway stores every admitted request of the last minute, so their number is bounded. */
 const perMinute = wholeNumber(1, 1_000);
 
-/** Limits are of admitted completions, by minute unless their name says otherwise. */
+/** Limits are by minute unless their name says otherwise. */
 export const chatShape = {
   /** The unit of credit and prices. Balances are numbers of it. */
   currency: matching(/^[A-Z]{3,8}$/, 'must be 3 to 8 capitals, such as "USD"').default('USD'),
+  /** What counts against them: every request that carries the credential, or only those that are admitted. */
+  count: reloadable(oneOf(['requests', 'admitted']).default('requests')),
   anonymous_per_minute: reloadable(perMinute.default(10)),
   /** By UTC day. */
   anonymous_per_day: reloadable(wholeNumber(1, 1_000_000).default(5)),
   session_per_minute: reloadable(perMinute.default(30)),
   key_per_minute: reloadable(perMinute.default(60)),
   spend_auth_per_minute: reloadable(perMinute.default(120)),
+  /** Of all keys and sessions of an account together. */
+  account_per_minute: reloadable(perMinute.default(600)),
+  /** Of free models, by account and by client address, over all credentials together. */
+  free_per_minute: reloadable(perMinute.default(60)),
+  /** By UTC day. */
+  free_per_day: reloadable(wholeNumber(1, 1_000_000).default(1_000)),
+  /** Of requests that are refused before their admission, by client address. */
+  refused_per_minute: reloadable(perMinute.default(120)),
   /** Of requests with an invalid credential, by client address. */
   failed_auth_per_minute: reloadable(perMinute.default(20)),
   /** Completions at the same time, in one gateway: of a key, an account, a client address. */

@@ -95,15 +95,25 @@ export type AppendOutcome =
   | { readonly outcome: 'lost' | 'same'; readonly claim: Claim['kind']; readonly stream: string }
   | { readonly outcome: 'stale' | 'lease_lost' };
 
+/** A limit on the requests of one subject, exact over all processes. */
+export interface RateLimit {
+  readonly subject: string;
+  readonly perMinute: number;
+  /** Of admitted requests, by UTC day. */
+  readonly perDay: number | undefined;
+}
+
 /** Admission of one completion: key, limits and credit together, or none of them. */
-export interface Admission {
+export interface Admission extends RateLimit {
   readonly chatId: string;
   /** The process that will settle it. */
   readonly processId: string;
-  /** The subject of the rate limit that it counts against. */
-  readonly subject: string;
-  readonly perMinute: number;
-  readonly perDay: number | undefined;
+  /** Further limits: it counts against all of them, or against none where one is full. */
+  readonly others?: readonly RateLimit[];
+  /** A refusal for lack of credit counts against the minutes too. */
+  readonly countsRequests?: boolean;
+  /** The request is refused in any case: it is only counted, against the minutes. */
+  readonly isRefused?: boolean;
   readonly keyId: number | undefined;
   readonly accountId: number | undefined;
   /** The most micros that it may cost; 0 for a free model. */
@@ -139,7 +149,7 @@ export type CreditMove =
  * `gone`: another process ended the hold, or the upstream has started to answer, or the hold's process sends heartbeats
  * again; an account of that name exists already, has too little to subtract, or would have too much. A settlement with
  * events for `gone` is a correction too: where the whole hold was captured for this process, the excess is returned and
- * the events are recorded. `repeated`: this request id has made the same move before; `request_id_taken`: another move.
+ * the events are recorded. `counted`: a request that is refused in any case was counted. `repeated`: this request id has made the same move before; `request_id_taken`: another move.
  */
 export type CreditRefusal =
   | 'invalid_api_key'
@@ -147,6 +157,7 @@ export type CreditRefusal =
   | 'daily_quota_exceeded'
   | 'insufficient_funds'
   | 'key_cap_reached'
+  | 'counted'
   | 'gone'
   | 'repeated'
   | 'request_id_taken';
@@ -170,6 +181,8 @@ export interface CreditDetail {
   readonly reset_today_ms?: number | null;
   /** Until the limit that refused admits one more. */
   readonly retry_ms?: number | null;
+  /** The subject of that limit. */
+  readonly full_subject?: string | null;
   /** What could have been held; after a move, the balance. */
   readonly available?: number | null;
 }
@@ -245,6 +258,13 @@ function encodeAdmission(admit: Admission): string {
     subject: admit.subject,
     per_minute: admit.perMinute,
     per_day: admit.perDay,
+    others: admit.others?.map(({ subject, perMinute, perDay }) => ({
+      subject,
+      per_minute: perMinute,
+      per_day: perDay,
+    })),
+    counts_requests: admit.countsRequests,
+    is_refused: admit.isRefused,
     key_id: admit.keyId,
     account_id: admit.accountId,
     hold: wholeMicros(admit.holdMicros),

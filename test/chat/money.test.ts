@@ -64,7 +64,7 @@ describe('credit for completions', () => {
 
   test('for fourteen completions admits exactly fourteen of two hundred concurrent requests', async () => {
     const gateway = await startChatGateway({
-      chat: 'key_per_minute = 1000\nmax_concurrent_per_client = 1000',
+      chat: 'key_per_minute = 1000\naccount_per_minute = 1000\nmax_concurrent_per_client = 1000',
     });
     const hanging = { ...ask('words:3 fault:hang'), max_tokens: 50, stream: true };
     const bound = await boundOf(gateway, hanging);
@@ -224,7 +224,7 @@ test('kill -9 under load leaves no hold, delivered completions are charged, and 
   const file = path.join(temporaryFolder(), 'gateway.toml');
   writeFileSync(
     file,
-    `bind_address = "127.0.0.1:0"\nfeatures = ["chat"]\n[chat]\nkey_per_minute = 1000\n${oneModel(model.url)}`,
+    `bind_address = "127.0.0.1:0"\nfeatures = ["chat"]\n[chat]\nkey_per_minute = 1000\naccount_per_minute = 1000\n${oneModel(model.url)}`,
   );
   const serve = async () => {
     const program = startTollbook(['serve', '--config', file], { DATABASE_URL: database.url });

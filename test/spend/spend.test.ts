@@ -173,6 +173,14 @@ test('a landed spend whose request failed is not charged, and pays for that requ
   expect(await codeOf(await ask(gateway, auth))).toBe('400 nonce_replay');
   expect(await codeOf(await ask(gateway, auth, chat(), 'a-guessed-secret'))).toBe('400 nonce_replay');
   expect(await codeOf(await ask(gateway, auth, chat('another'), secret))).toBe('400 nonce_replay');
+  // a stranger's requests count against the stranger's address, not against the account
+  const { rows } = await gateway.database.pool.query(
+    "select left(subject, 8) as subject, cardinality(hits) as hits from tollbook.rate_window where subject ~ '^(refused|spend):' order by 1",
+  );
+  expect(rows).toEqual([
+    { subject: 'refused:', hits: 5 },
+    { subject: expect.stringMatching(/^spend:/), hits: 1 },
+  ]);
   await eventually(async () => expect((await ask(gateway, auth, chat(), secret)).status).toBe(200));
   await eventually(async () => expect(await spends.chain.balance(operator)).toBe(before + auth.amount));
 });

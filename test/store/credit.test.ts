@@ -123,6 +123,41 @@ describe('a limit', () => {
     expect(events.filter(({ type }) => type === 'chat_refused').length).toBeLessThanOrEqual(2);
   });
 
+  test('that several subjects share holds for all of them together, and charges none of what it refuses', async () => {
+    const database = await createDatabase();
+    const lanes = [laneOn(database), laneOn(database)];
+    const others = [
+      { subject: 'free:account:1', perMinute: 60, perDay: 1_000 },
+      { subject: 'free:ip:192.0.2.1', perMinute: 20, perDay: undefined },
+    ];
+    const outcomes = await Promise.all(
+      Array.from({ length: 200 }, (_, at) =>
+        (lanes[at % 2] as Lane).appendCredit(admission({ subject: `key:${at % 100}`, perMinute: 60, others })),
+      ),
+    );
+    expect(outcomes.filter(({ outcome }) => outcome === 'ok')).toHaveLength(20);
+    expect(outcomes.find(({ outcome }) => outcome !== 'ok')?.detail.full_subject).toBe('free:ip:192.0.2.1');
+    const { rows } = await database.pool.query<{ hits: number; today: number }>(
+      `select sum(cardinality(hits))::int as hits, sum(day_hits)::int as today from tollbook.rate_window
+        group by case when subject like 'key:%' then 'key' else subject end`,
+    );
+    expect(rows).toEqual(Array.from({ length: 3 }, () => ({ hits: 20, today: 20 })));
+  });
+
+  test('counts refused requests exactly, over two processes, and none of those that it refuses itself', async () => {
+    const database = await createDatabase();
+    const lanes = [laneOn(database), laneOn(database)];
+    const refused = { subject: 'key:9', perMinute: 30, isRefused: true };
+    const outcomes = await Promise.all(
+      Array.from({ length: 200 }, (_, at) => (lanes[at % 2] as Lane).appendCredit(admission(refused))),
+    );
+    const codes = outcomes.map(codeOf);
+    expect(codes.filter((code) => code === 'counted')).toHaveLength(30);
+    expect(codes.filter((code) => code === 'rate_limit_exceeded')).toHaveLength(170);
+    const { rows } = await database.pool.query('select cardinality(hits) as hits, day_hits from tollbook.rate_window');
+    expect(rows).toEqual([{ hits: 30, day_hits: 0 }]);
+  });
+
   test('lets one more pass a minute after the first, and names the wait until then', async () => {
     const database = await createDatabase();
     const lane = laneOn(database);

@@ -1,4 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { issueApiKey } from '../../../src/identity/api-keys.ts';
+import { fund, laneOn } from '../../support/credit.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { ask, freeModel, paidModel, startChatGateway } from '../../support/chat-gateway.ts';
 import { sendHead } from '../../support/raw-request.ts';
@@ -49,8 +51,8 @@ test('a refusal by the day limit names that limit, and reports what is left of t
   }
 });
 
-test('a refusal for lack of credit reports the limits and counts against none', async () => {
-  const gateway = await startChatGateway();
+test('a refusal for lack of credit reports the limits, and counts against none where only admitted requests count', async () => {
+  const gateway = await startChatGateway({ chat: 'count = "admitted"' });
   const bearer = { authorization: `Bearer ${await gateway.key(1n)}` };
   for (let tries = 0; tries < 3; tries++) {
     const answer = await gateway.post(ask('x'), bearer);
@@ -122,4 +124,57 @@ test('a client address whose requests are refused all the time is refused before
   expect(await unread.status()).toBe(429);
   expect(unread.text()).toMatch(/retry-after: \d+/i);
   expect((await from('192.0.2.2', `Bearer ${key}`)).status).toBe(200);
+});
+
+const statusesOf = async (requests: readonly (() => Promise<Response>)[]): Promise<number[]> => {
+  const statuses: number[] = [];
+  for (const send of requests) statuses.push((await send()).status);
+  return statuses;
+};
+
+test('the requests that arrive with a key count, also those that are refused; a 429 is free and costs no parsing', async () => {
+  const gateway = await startChatGateway({ chat: 'key_per_minute = 4' });
+  const bearer = { authorization: `Bearer ${await gateway.key(1n)}` };
+  const wrong = () => gateway.post('{', bearer);
+  const unknown = () => gateway.post(ask('x', 'unknown'), bearer);
+  const unpaid = () => gateway.post(ask('x'), bearer);
+  const free = () => gateway.post(ask('x', freeModel), bearer);
+  expect(await statusesOf([wrong, unknown, unpaid, free, wrong, unknown, unpaid, free])).toEqual([
+    400, 404, 402, 200, 429, 429, 429, 429,
+  ]);
+  const { rows } = await gateway.database.pool.query(
+    "select cardinality(hits) as hits from tollbook.rate_window where subject like 'key:%'",
+  );
+  expect(rows).toEqual([{ hits: 4 }]);
+  const key = await gateway.database.pool.query('select last_used_at from tollbook.api_key');
+  expect(key.rows[0]).toMatchObject({ last_used_at: expect.any(Date) });
+});
+
+test('keys, accounts and clients without credentials share the limit of free models of their account and of their address', async () => {
+  const gateway = await startChatGateway({ chat: 'free_per_minute = 3' });
+  const { pool } = gateway.database;
+  const lane = laneOn(gateway.database);
+  const accountId = await fund(gateway.database, lane, 0n);
+  const keys = await Promise.all(
+    Array.from({ length: 5 }, () => issueApiKey({ pool, lane }, { accountId, name: 'one of many' })),
+  );
+  const from = (address: string, key?: string) => () =>
+    gateway.post(ask('x', freeModel), {
+      'x-forwarded-for': address,
+      ...(key !== undefined && { authorization: `Bearer ${key}` }),
+    });
+  const ofAccount = keys.map(({ key }, at) => from(`10.0.0.${at + 1}`, key));
+  expect(await statusesOf(ofAccount)).toEqual([200, 200, 200, 429, 429]);
+  const ofAddress = [await gateway.key(0n), await gateway.key(0n), undefined, await gateway.key(0n), undefined];
+  expect(await statusesOf(ofAddress.map((key) => from('10.0.1.1', key)))).toEqual([200, 200, 200, 429, 429]);
+});
+
+test.each(['requests', 'admitted'])('with count = "%s" refused requests count against their address, and then no body is parsed', async (count) => {
+  const gateway = await startChatGateway({
+    chat: `count = "${count}"\nrefused_per_minute = 3\nanonymous_per_minute = 50`,
+  });
+  const unpaid = () => gateway.post(ask('x'));
+  const wrong = () => gateway.post('{');
+  expect(await statusesOf([unpaid, unpaid, wrong, unpaid, wrong])).toEqual([402, 402, 400, 429, 429]);
+  expect((await gateway.post(ask('x', freeModel), { 'x-forwarded-for': '10.0.0.9' })).status).toBe(200);
 });
