@@ -15,11 +15,11 @@ export function refuseEarly(context: ChatContext, caller: Caller): Refused | und
 
 /**
  * Counts a request that was refused before its admission. The answer is the refusal, or 429 where a limit is full. What is refused
- * because the gateway or the client is busy does not count.
+ * because the gateway or the client is busy does not count; a credential that is not valid has counted by itself.
  */
 export async function countRefusal(context: ChatContext, caller: Caller, refused: Refused): Promise<Refused> {
   const { status } = refused.error;
-  if (refused.limit || status === 429 || status >= 500) return refused;
+  if (refused.limit || status === 401 || status === 429 || status >= 500) return refused;
   const limits = refusedLimits(context, caller, caller.kind === 'anonymous' && status === 402);
   const spending = spendingOf(caller);
   const chatId = randomUUID();

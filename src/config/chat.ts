@@ -34,7 +34,7 @@ export const chatShape = {
   /** Completions at the same time, in one gateway: of a key, an account, a client address. */
   max_concurrent_per_client: reloadable(wholeNumber(1, 100_000).default(128)),
   /** Of these, how many of free models. */
-  max_concurrent_free_per_client: reloadable(wholeNumber(1, 100_000).default(8)),
+  max_concurrent_free_per_client: reloadable(wholeNumber(1, 100_000).default(24)),
   max_body_bytes: reloadable(wholeNumber(1, 64 * mebibyte).default(10 * mebibyte)),
   /** Of a request without credentials: its body is parsed before anything is known of its caller. */
   anonymous_max_body_bytes: reloadable(wholeNumber(1, 64 * mebibyte).default(mebibyte)),

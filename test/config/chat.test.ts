@@ -87,7 +87,7 @@ describe('chat', () => {
       spendAuthPerMinute: 120,
       failedAuthPerMinute: 20,
       maxConcurrentPerClient: 128,
-      maxConcurrentFreePerClient: 8,
+      maxConcurrentFreePerClient: 24,
       maxBodyBytes: 10_485_760,
       anonymousMaxBodyBytes: 1_048_576,
       ipv6Prefix: 64,
