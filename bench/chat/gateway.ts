@@ -23,6 +23,7 @@ features = ["chat"]
 
 [chat]
 key_per_minute = 1_000
+account_per_minute = 1_000
 
 [[upstreams]]
 name = "bench"
