@@ -87,8 +87,6 @@ begin
         select o.subject from json_to_recordset(coalesce(admission.others, '[]')) as o(subject text)), past.today, now_ms, false);
       recent := recent || now_ms;
       remaining := remaining - 1;
-      update api_key set last_used_at = p_now where key_id = admission.key_id
-        and (last_used_at is null or last_used_at < p_now - interval '1 minute');
     end if;
     is_recorded := refused <> 'counted' and abs(now_ms - past.refused_at) >= 60000 and coalesce(available < admission.minimum, true);
     if is_recorded then update rate_window set refused_at = now_ms where subject = admission.subject; end if;
