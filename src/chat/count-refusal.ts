@@ -40,7 +40,8 @@ export async function countRefusal(context: ChatContext, caller: Caller, refused
     });
     if (outcome.outcome === 'ok') throw new Error('the ledger admitted a request that was refused');
     if (outcome.code === 'counted') return { ...refused, limit: limitStateOf(limits, outcome.detail) };
-    if (outcome.code === 'invalid_api_key' && caller.kind === 'api_key') return await refuseKey(context, caller);
+    if (outcome.code === 'invalid_api_key' && caller.kind === 'api_key')
+      return await refuseKey(context, caller);
     return refuseFull(context, outcome, limits);
   } catch (error) {
     if (error instanceof LaneFullError) return refused;

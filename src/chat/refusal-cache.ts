@@ -1,5 +1,11 @@
 import { postingOf } from '../domain/credit/postings.ts';
-import type { Admission, CreditCommand, CreditDetail, CreditOutcome, RateLimit } from '../store/append-batch.ts';
+import type {
+  Admission,
+  CreditCommand,
+  CreditDetail,
+  CreditOutcome,
+  RateLimit,
+} from '../store/append-batch.ts';
 import type { Lane } from '../store/lane.ts';
 import { type BoundedCache, createBoundedCache } from '../domain/values/bounded-cache.ts';
 
@@ -59,7 +65,9 @@ export function cacheRefusals(lane: Lane, nowMs: () => number): RefusalCachingLa
     if (known || request.countsRequests) return known;
     const found = short.get(request.accountId ?? 0)?.get(request.subject);
     // a smaller hold may be covered
-    return found && nowMs() < found.untilMs && request.holdMicros > BigInt(found.refusal.detail.available ?? 0)
+    return found &&
+      nowMs() < found.untilMs &&
+      request.holdMicros > BigInt(found.refusal.detail.available ?? 0)
       ? countDown(found.refusal, nowMs() - found.requestedMs)
       : undefined;
   };

@@ -132,7 +132,9 @@ describe('a limit', () => {
     ];
     const outcomes = await Promise.all(
       Array.from({ length: 200 }, (_, at) =>
-        (lanes[at % 2] as Lane).appendCredit(admission({ subject: `key:${at % 100}`, perMinute: 60, others })),
+        (lanes[at % 2] as Lane).appendCredit(
+          admission({ subject: `key:${at % 100}`, perMinute: 60, others }),
+        ),
       ),
     );
     expect(outcomes.filter(({ outcome }) => outcome === 'ok')).toHaveLength(20);
@@ -154,7 +156,9 @@ describe('a limit', () => {
     const codes = outcomes.map(codeOf);
     expect(codes.filter((code) => code === 'counted')).toHaveLength(30);
     expect(codes.filter((code) => code === 'rate_limit_exceeded')).toHaveLength(170);
-    const { rows } = await database.pool.query('select cardinality(hits) as hits, day_hits from tollbook.rate_window');
+    const { rows } = await database.pool.query(
+      'select cardinality(hits) as hits, day_hits from tollbook.rate_window',
+    );
     expect(rows).toEqual([{ hits: 30, day_hits: 0 }]);
   });
 

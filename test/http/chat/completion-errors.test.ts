@@ -325,8 +325,8 @@ test('a gateway at its request limit refuses at once', async () => {
   const gateway = await startChatGateway({ tables: '[limits]\nmax_in_flight_requests = 1' });
   const disconnect = new AbortController();
   const client = gateway.client(await gateway.key());
-  const request = { ...ask('fault:hang'), stream: true } as const;
-  const waiting = client.chat.completions.create(request, { signal: disconnect.signal });
+  const hanging = { ...ask('fault:hang'), stream: true } as const;
+  const waiting = client.chat.completions.create(hanging, { signal: disconnect.signal });
   const thrown = waiting.then(() => undefined).catch((error: unknown) => error);
   await eventually(() => expect(gateway.model.calls).toHaveLength(1));
   const busy = await gateway.post(ask('x', freeModel));

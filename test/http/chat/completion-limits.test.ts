@@ -165,16 +165,25 @@ test('keys, accounts and clients without credentials share the limit of free mod
     });
   const ofAccount = keys.map(({ key }, at) => from(`10.0.0.${at + 1}`, key));
   expect(await statusesOf(ofAccount)).toEqual([200, 200, 200, 429, 429]);
-  const ofAddress = [await gateway.key(0n), await gateway.key(0n), undefined, await gateway.key(0n), undefined];
+  const ofAddress = [
+    await gateway.key(0n),
+    await gateway.key(0n),
+    undefined,
+    await gateway.key(0n),
+    undefined,
+  ];
   expect(await statusesOf(ofAddress.map((key) => from('10.0.1.1', key)))).toEqual([200, 200, 200, 429, 429]);
 });
 
-test.each(['requests', 'admitted'])('with count = "%s" refused requests count against their address, and then no body is parsed', async (count) => {
-  const gateway = await startChatGateway({
-    chat: `count = "${count}"\nrefused_per_minute = 3\nanonymous_per_minute = 50`,
-  });
-  const unpaid = () => gateway.post(ask('x'));
-  const wrong = () => gateway.post('{');
-  expect(await statusesOf([unpaid, unpaid, wrong, unpaid, wrong])).toEqual([402, 402, 400, 429, 429]);
-  expect((await gateway.post(ask('x', freeModel), { 'x-forwarded-for': '10.0.0.9' })).status).toBe(200);
-});
+test.each(['requests', 'admitted'])(
+  'with count = "%s" refused requests count against their address, and then no body is parsed',
+  async (count) => {
+    const gateway = await startChatGateway({
+      chat: `count = "${count}"\nrefused_per_minute = 3\nanonymous_per_minute = 50`,
+    });
+    const unpaid = () => gateway.post(ask('x'));
+    const wrong = () => gateway.post('{');
+    expect(await statusesOf([unpaid, unpaid, wrong, unpaid, wrong])).toEqual([402, 402, 400, 429, 429]);
+    expect((await gateway.post(ask('x', freeModel), { 'x-forwarded-for': '10.0.0.9' })).status).toBe(200);
+  },
+);
