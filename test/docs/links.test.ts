@@ -88,7 +88,7 @@ test('npm scripts on the pages exist', () => {
     scripts: object;
   };
   const unknown = pages.flatMap(({ file, text }) =>
-    [...text.matchAll(/npm run (?:-s )?([a-z]+)/g)].flatMap(([call, name = '']) =>
+    [...text.matchAll(/npm run (?:-s )?([a-z-]+)/g)].flatMap(([call, name = '']) =>
       Object.hasOwn(scripts, name) ? [] : [`${file}: ${call}`],
     ),
   );
