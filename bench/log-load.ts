@@ -10,7 +10,7 @@ import type { Ledger } from './ledger.ts';
 
 /** The events of one paid job, in three appends. */
 export const eventsAJob = 7;
-export const signer = noteSigner('bench.example/log', Buffer.alloc(32, 1));
+export const signer = noteSigner('bench.example/log', [Buffer.alloc(32, 1)]);
 /** The gateway's defaults. */
 export const sealOptions: SealOptions = { everyMs: 1_000, everyEvents: 10_000 };
 const projectedAtOnce = 5_000;

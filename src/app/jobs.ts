@@ -12,7 +12,7 @@ import { createRefusalTally } from '../jobs/refusal-tally.ts';
 import { createLostPayments } from '../jobs/lost-payments.ts';
 import { createOffers, refreshOffers } from '../jobs/offers.ts';
 import { createQuoteRate } from '../jobs/quote-rate.ts';
-import { receiptKeysOf } from '../jobs/receipt.ts';
+import { receiptKeysOf } from '../jobs/receipt-keys.ts';
 import { notReadyYet, presentReadiness } from '../jobs/readiness.ts';
 import { leaseRoutes } from '../http/jobs/leases.ts';
 import { operatorRoutes } from '../http/jobs/operator.ts';

@@ -6,7 +6,7 @@ import { noteSigner, type NoteSigner } from '../domain/log/checkpoint.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import { mapSecrets } from '../domain/values/rotating-secret.ts';
 import { logRoutes } from '../http/log/log.ts';
-import { isReceiptToken, receiptKeysOf } from '../jobs/receipt.ts';
+import { isReceiptToken, receiptKeysOf } from '../jobs/receipt-keys.ts';
 import type { Anchor } from '../peers/anchors/anchor.ts';
 import { createAnchor } from '../peers/anchors/create-anchor.ts';
 import { readReceiptKey } from '../store/secrets.ts';

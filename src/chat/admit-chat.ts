@@ -8,7 +8,7 @@ import { type Admitted, type AdmittedChat, admit, withoutShort } from './admissi
 import { admitByCredit } from './admit-by-credit.ts';
 import { admitBySpend } from './admit-by-spend.ts';
 import { type Refused, refuse } from './answer.ts';
-import type { Caller } from './caller.ts';
+import { type Caller, subjectsOf } from './caller.ts';
 import type { ChatContext } from './context.ts';
 import { priceChat } from './priced-chat.ts';
 import { refuseSpend } from './refuse-spend.ts';
@@ -25,7 +25,7 @@ export async function admitChat(
   if (!model) return refuse(openAiError('model_not_found', { param: 'model' }));
   const refused = checkRequest(caller, request, model);
   if (refused) return refused;
-  const leave = concurrency.enter(caller, model.price === undefined, settings);
+  const leave = concurrency.enter(subjectsOf(caller), model.price === undefined, settings);
   if (!leave) return refuse(openAiError('too_many_running'), { retryAfterSecs: 1 });
   let result: Admitted | Refused | undefined;
   try {

@@ -141,3 +141,14 @@ export function spendingOf(
   if (caller.kind === 'api_key') return { account_id: caller.key.accountId, key_id: caller.key.keyId };
   return caller.kind === 'session' ? { account_id: caller.accountId } : undefined;
 }
+
+/** The key, the account, the client address and the prepaid account that a request runs for. */
+export function subjectsOf(caller: Caller): string[] {
+  const { account_id: account, key_id: key } = spendingOf(caller) ?? {};
+  return [
+    caller.client,
+    ...(account === undefined ? [] : [`account:${account}`]),
+    ...(key === undefined ? [] : [`key:${key}`]),
+    ...(caller.kind === 'spend_auth' ? [`spend:${caller.spend.auth.commitment}`] : []),
+  ];
+}

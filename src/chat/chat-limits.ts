@@ -33,7 +33,7 @@ export function limitsOf(context: Pick<ChatContext, 'settings'>, caller: Caller,
 }
 
 /** The limits that a request counts against whatever its model is. */
-export function credentialLimits({ settings }: Pick<ChatContext, 'settings'>, caller: Caller): Limits {
+function credentialLimits({ settings }: Pick<ChatContext, 'settings'>, caller: Caller): Limits {
   const perDay = undefined;
   switch (caller.kind) {
     case 'api_key': {

@@ -1,14 +1,12 @@
 import type { ChatConfig } from '../config/config.ts';
-import { type Caller, spendingOf } from './caller.ts';
 
 /** The completions that run in this process, by who asked for them. */
 export interface Concurrency {
   /**
-   * Counts a completion against the key, the account and the client address that ask for it, those of free models also against
-   * a lower limit. Undefined where one of them has as many as it may. The result ends the counting, once.
+   * Counts a completion against each of the subjects that ask for it, those of free models also against a lower limit. Undefined where one of them has as many as it may. The result ends the counting, once.
    */
   enter(
-    caller: Caller,
+    subjects: readonly string[],
     isFree: boolean,
     limits: Pick<ChatConfig, 'maxConcurrentPerClient' | 'maxConcurrentFreePerClient'>,
   ): (() => void) | undefined;
@@ -22,8 +20,7 @@ export function createConcurrency(): Concurrency {
     else counts.delete(subject);
   };
   return {
-    enter(caller, isFree, { maxConcurrentPerClient: max, maxConcurrentFreePerClient: maxFree }) {
-      const subjects = subjectsOf(caller);
+    enter(subjects, isFree, { maxConcurrentPerClient: max, maxConcurrentFreePerClient: maxFree }) {
       const free = isFree ? subjects.map((subject) => `free ${subject}`) : [];
       const isFull =
         subjects.some((subject) => (counts.get(subject) ?? 0) >= max) ||
@@ -37,14 +34,4 @@ export function createConcurrency(): Concurrency {
       };
     },
   };
-}
-
-function subjectsOf(caller: Caller): string[] {
-  const { account_id: account, key_id: key } = spendingOf(caller) ?? {};
-  return [
-    caller.client,
-    ...(account === undefined ? [] : [`account:${account}`]),
-    ...(key === undefined ? [] : [`key:${key}`]),
-    ...(caller.kind === 'spend_auth' ? [`spend:${caller.spend.auth.commitment}`] : []),
-  ];
 }

@@ -15,7 +15,7 @@ import type { Catalog } from './catalog.ts';
 import type { EarlierPrices } from './earlier-prices.ts';
 import type { LostPayments } from './lost-payments.ts';
 import type { Offers } from './offers.ts';
-import type { ReceiptKeys } from './receipt.ts';
+import type { ReceiptKeys } from './receipt-keys.ts';
 import type { QuoteRate } from './quote-rate.ts';
 import type { RefusalTally } from './refusal-tally.ts';
 

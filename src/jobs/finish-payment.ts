@@ -7,7 +7,7 @@ import type { JobsContext } from './context.ts';
 import type { Landing } from './find-settlement.ts';
 import type { BoundRequest } from './job-request.ts';
 import { acceptedAnswer } from './known-payment.ts';
-import { receiptToken } from './receipt.ts';
+import { receiptToken } from './receipt-keys.ts';
 import { type JobRefusal, offerRefusal } from './refusal.ts';
 import { settlePayment } from './settle-payment.ts';
 import { recordOutcome, type StartedPayment } from './record-settlement.ts';

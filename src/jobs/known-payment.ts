@@ -14,7 +14,7 @@ import { readStream } from '../store/streams.ts';
 import type { PaymentAnswer } from './answer.ts';
 import type { JobsContext } from './context.ts';
 import type { BoundRequest } from './job-request.ts';
-import { isOfferSecret, receiptToken } from './receipt.ts';
+import { isOfferSecret, receiptToken } from './receipt-keys.ts';
 import { pause } from '../runtime/pause.ts';
 import { within } from '../runtime/within.ts';
 

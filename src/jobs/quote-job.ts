@@ -4,7 +4,7 @@ import { type Quote, quoteDigest, quoteToData, zeroAddress, zeroHash } from '../
 import type { PaymentRequired, Refused } from './answer.ts';
 import { inputJson, type Job } from './catalog.ts';
 import { type JobsContext, nowSecs } from './context.ts';
-import { offerSecret } from './receipt.ts';
+import { offerSecret } from './receipt-keys.ts';
 import type { OfferRefusal } from './refusal.ts';
 
 /** A quote for these terms that anyone may pay. Its random salt makes its digest unique. */

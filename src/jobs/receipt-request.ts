@@ -6,7 +6,7 @@ import type { Address, Caip2, Hex } from '../domain/values/primitives.ts';
 import { readStream } from '../store/streams.ts';
 import { type JobsContext, nowSecs } from './context.ts';
 import { checkPayerSignature } from './payer-signature.ts';
-import { isReceiptChallenge, receiptChallenge, receiptToken } from './receipt.ts';
+import { isReceiptChallenge, receiptChallenge, receiptToken } from './receipt-keys.ts';
 
 /** How long a payer has to sign. */
 const challengeSecs = 300;

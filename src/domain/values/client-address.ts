@@ -1,5 +1,3 @@
-import { isIPv4, isIPv6 } from 'node:net';
-
 /** Everything that is no address: a limit's key is never what a client spells. */
 const malformed = 'ip:malformed';
 
@@ -19,6 +17,15 @@ export function clientOf(address: string, ipv6Prefix: number): string {
   if (isMapped) return `ip:${groups.slice(6).flatMap(bytesOf).join('.')}`;
   const masked = groups.map((group, at) => group & maskOf(ipv6Prefix - 16 * at));
   return `ip:${masked.map((group) => group.toString(16)).join(':')}/${ipv6Prefix}`;
+}
+
+function isIPv4(text: string): boolean {
+  const bytes = text.split('.');
+  return bytes.length === 4 && bytes.every((byte) => /^(?:0|[1-9]\d{0,2})$/.test(byte) && Number(byte) < 256);
+}
+
+function isIPv6(text: string): boolean {
+  return /^[\da-f:.]+$/i.test(text) && URL.canParse(`http://[${text}]`);
 }
 
 /** The eight groups of a well-formed address; the URL parser reads every notation. */

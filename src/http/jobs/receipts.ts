@@ -11,7 +11,8 @@ import {
   type ReceiptAccess,
   type SignedChallenge,
 } from '../../jobs/receipt-request.ts';
-import { isReceiptToken, readReceipt } from '../../jobs/receipt.ts';
+import { readReceipt } from '../../jobs/receipt.ts';
+import { isReceiptToken } from '../../jobs/receipt-keys.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { noteFacts } from '../server/request-log.ts';
 import { addressOf, bearerToken } from '../server/request-values.ts';

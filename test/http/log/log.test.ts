@@ -9,7 +9,7 @@ import {
   splitHashes,
 } from '../../../src/domain/log/merkle.ts';
 import { issueOperatorToken } from '../../../src/identity/operator-tokens.ts';
-import { receiptKeysOf, receiptToken } from '../../../src/jobs/receipt.ts';
+import { receiptKeysOf, receiptToken } from '../../../src/jobs/receipt-keys.ts';
 import type { LogConsistency, LogProofs } from '../../../src/http/schemas/log.ts';
 import { openLane } from '../../../src/store/lane.ts';
 import { writerRole } from '../../../src/store/database.ts';
