@@ -12,7 +12,7 @@ import { listRefundsDue } from '../../src/store/refunds.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
-import { configText, payTo } from '../support/gateway.ts';
+import { configText, payTo, receiptKey } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { appendAll } from '../support/log.ts';
 import { transferMany } from '../support/onchain.ts';
@@ -340,7 +340,7 @@ test('the commands list refunds due, record refunds and sweeps once, list them, 
   const digest = await paid();
   const file = path.join(temporaryFolder(), 'gateway.toml');
   writeFileSync(file, configText({ database, chain }));
-  const env = { DATABASE_URL: database.url };
+  const env = { DATABASE_URL: database.url, RECEIPT_KEY: receiptKey };
   const run = (...args: string[]) => tollbook([...args, '--config', file], env);
   expect(await tollbook(['refunds', 'due'], env)).toMatchObject({
     code: 0,

@@ -7,7 +7,7 @@ import type { ItemClass } from '../../src/domain/reconcile/reconcile.ts';
 import { readHead } from '../../src/store/log.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
 import type { TestChain } from './devnet.ts';
-import { configText, startTestGateway, type TestGatewayOptions } from './gateway.ts';
+import { configText, receiptKey, startTestGateway, type TestGatewayOptions } from './gateway.ts';
 import { exportTo, sealAll, testSeed, testSigner } from './log.ts';
 import { payFor } from './payer.ts';
 import { temporaryFolder, tollbook } from './program.ts';
@@ -22,7 +22,7 @@ const logEnv = { LOG_KEY: testSeed.toString('hex') };
 function reconcileConfig(options: TestGatewayOptions): { file: string; env: Record<string, string> } {
   const file = path.join(temporaryFolder(), 'tollbook.toml');
   writeFileSync(file, configText({ ...options, runnerUrl: undefined, tables: logTable }));
-  return { file, env: { ...logEnv, DATABASE_URL: options.database.url } };
+  return { file, env: { ...logEnv, DATABASE_URL: options.database.url, RECEIPT_KEY: receiptKey } };
 }
 
 /** Seals the ledger and writes its export and newest checkpoint. */

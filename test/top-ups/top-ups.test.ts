@@ -9,7 +9,7 @@ import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { expectBooks, laneOn } from '../support/credit.ts';
 import { useChain } from '../support/devnet.ts';
 import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
-import { configText, payTo, testConfig } from '../support/gateway.ts';
+import { configText, payTo, receiptKey, testConfig } from '../support/gateway.ts';
 import { identitySecret, newWallet, signInByWallet } from '../support/identity.ts';
 import { header, offerOf, quoteAndSign, signOffer } from '../support/payer.ts';
 import { startTollbook, temporaryFolder } from '../support/program.ts';
@@ -232,7 +232,7 @@ describe('one payment gives credit once', () => {
     const file = path.join(temporaryFolder(), 'gateway.toml');
     const text = configText(topUpOptions({ database, chain }, model.url));
     writeFileSync(file, text.replace('"silent"', '"info"'));
-    const env = { DATABASE_URL: database.url, IDENTITY_SECRET: identitySecret };
+    const env = { DATABASE_URL: database.url, IDENTITY_SECRET: identitySecret, RECEIPT_KEY: receiptKey };
     const serve = async () => {
       const program = startTollbook(['serve', '--config', file], env);
       const [, url = ''] = await program.says(/"url":"([^"]+)","msg":"listening"/);
