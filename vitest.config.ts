@@ -6,8 +6,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // most tests wait more than they work: two cores take three
-    maxWorkers: 3,
+    // most tests wait more than they work: two cores take four
+    maxWorkers: 4,
     pool: 'forks',
   },
 });
