@@ -26,6 +26,8 @@ export interface Charge {
   refund(): void;
   /** The payment failed after all, or its outcome is not known. */
   chargeAgain(): void;
+  /** The refused request cost as much as this number of further requests. */
+  chargeMore(requests: number): void;
 }
 
 interface Window {
@@ -62,12 +64,12 @@ export function createBudget(perMinute: number, nowMs: () => number = Date.now):
     return Math.max(1, (until - elapsed) * minuteMs);
   };
 
-  /** Counts a request in the present minute, which it returns. */
-  const charge = (key: string): number => {
+  /** Counts requests in the present minute, which it returns. */
+  const charge = (key: string, requests = 1): number => {
     const minute = Math.floor(nowMs() / minuteMs);
     const { current, previous } = countsOf(key);
     windows.delete(key);
-    windows.set(key, { minute, current: current + 1, previous });
+    windows.set(key, { minute, current: current + requests, previous });
     if (windows.size > maxKeys) {
       const [oldest] = windows.keys();
       if (oldest !== undefined) windows.delete(oldest);
@@ -99,7 +101,7 @@ export function createBudget(perMinute: number, nowMs: () => number = Date.now):
 
 interface Counting {
   waitSecs(keys: readonly string[]): number;
-  charge(key: string): number;
+  charge(key: string, requests?: number): number;
   refund(key: string, minute: number): void;
 }
 
@@ -125,6 +127,9 @@ function openCharge({ waitSecs, charge, refund }: Counting, isLimited: boolean):
       if (!isRefunded) return;
       isRefunded = false;
       for (const key of taken.keys()) taken.set(key, charge(key));
+    },
+    chargeMore(requests) {
+      for (const key of taken.keys()) charge(key, requests);
     },
   };
 }

@@ -115,6 +115,14 @@ describe('the charge of a request', () => {
     expect(capacityOf(budget, 'a')).toBe(1);
   });
 
+  test('of a request that cost as much as several counts as several', () => {
+    const budget = createBudget(10, clock);
+    const charge = budget.open();
+    charge.take('a');
+    charge.chargeMore(8);
+    expect(capacityOf(budget, 'a')).toBe(1);
+  });
+
   test('of a payment that fails after it was started counts again', () => {
     const budget = createBudget(1, clock);
     const charge = budget.open();

@@ -23,6 +23,8 @@ import { addressBudgetKey, type Charge } from '../../runtime/budget.ts';
 const workFactor = 8;
 /** Memory per byte of a body after the upstream was called: its bytes, and the sample that estimates its tokens. */
 const sentFactor = 2;
+/** A refused body costs its client address one request more for each of these: reading it and counting its tokens take time. */
+const bytesPerCharge = 16 * 1_024;
 const keepAliveMs = 15_000;
 /** How long an unread rest of an answer is kept after the upstream is done. */
 const unreadMs = 60_000;
@@ -86,6 +88,7 @@ export function completionRoutes(current: () => ChatContext, bodies: RequestBodi
       if (admitted === ledgerUnavailable) client.abort(gaveUp);
       // the gateway's own faults cost no budget
       if (admitted.kind !== 'refused' || admitted.error.status >= 500) charges.get(request)?.refund();
+      else charges.get(request)?.chargeMore(Math.floor(bodyBytes / bytesPerCharge));
       const answer = admitted === ledgerUnavailable ? ledgerUnavailable : await flow;
       // the answer has begun, so the request's memory can be freed
       if (answer !== ledgerUnavailable) bodies.shrink(request, bodyBytes * sentFactor);

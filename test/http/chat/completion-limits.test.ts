@@ -126,6 +126,22 @@ test('a client address whose requests are refused all the time is refused before
   expect((await from('192.0.2.2', `Bearer ${key}`)).status).toBe(200);
 });
 
+test('a refused request counts against its client address by the size of its body', async () => {
+  const gateway = await startChatGateway({ tables: '[limits]\nrequests_per_minute = 6' });
+  const key = await gateway.key();
+  const from = (address: string, content: string, authorization?: string) =>
+    gateway.post(ask(content), {
+      'x-forwarded-for': address,
+      ...(authorization !== undefined && { authorization }),
+    });
+  const large = 'x'.repeat(5 * 16 * 1_024);
+  expect((await from('192.0.2.1', large)).status).toBe(402);
+  expect((await from('192.0.2.1', 'x')).status).toBe(429);
+  // what is answered costs nothing, whatever its size
+  for (let times = 0; times < 3; times++)
+    expect((await from('192.0.2.2', large, `Bearer ${key}`)).status).toBe(200);
+});
+
 const statusesOf = async (requests: readonly (() => Promise<Response>)[]): Promise<number[]> => {
   const statuses: number[] = [];
   for (const send of requests) statuses.push((await send()).status);
