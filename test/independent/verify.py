@@ -136,12 +136,21 @@ def canonical(value):
 OPTION_HASHES = {}
 
 
+def option_hash(option):
+    return cached_hash(canonical(option))
+
+
+def cached_hash(data):
+    """Nearly all quotes of a job have the same options, and a hash takes a millisecond."""
+    if data not in OPTION_HASHES:
+        OPTION_HASHES[data] = keccak256(data)
+    return OPTION_HASHES[data]
+
+
 def quote_digest(data):
-    options = canonical(data["options"])
-    if options not in OPTION_HASHES:
-        OPTION_HASHES[options] = keccak256(options)
+    hashes = b"".join(option_hash(option) for option in data["options"])
     numbers = [data["service_id"], data["job_index"], int(data["price_wei"])]
-    words = [number.to_bytes(32, "big") for number in numbers] + [OPTION_HASHES[options]]
+    words = [number.to_bytes(32, "big") for number in numbers] + [cached_hash(hashes)]
     words += [bytes.fromhex(data[name][2:]).rjust(32, b"\0") for name in ("requester", "inputs_hash")]
     words += [data[name].to_bytes(32, "big") for name in ("issued_at", "expires_at")] + [bytes.fromhex(data["salt"][2:])]
     return "0x" + keccak256(b"\x19\1" + DOMAIN + keccak256(QUOTE_TYPE + b"".join(words))).hex()

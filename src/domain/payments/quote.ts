@@ -98,16 +98,26 @@ function writeWord(index: number, hex: string): void {
   structBytes.write(hex.padStart(2 * wordBytes, '0'), index * wordBytes, 'hex');
 }
 
-const optionHashes = new WeakMap<readonly SettlementOption[], Uint8Array>();
+const optionsHashes = new WeakMap<readonly SettlementOption[], Uint8Array>();
 
-/** keccak256 of the options' canonical JSON. Cached by the list object: a job's options change only with its config. */
+/** The hash of all options of a quote. Cached by the list object: a job's options change only with its config. */
 function optionsHash(options: readonly SettlementOption[]): Uint8Array {
-  let hash = optionHashes.get(options);
+  let hash = optionsHashes.get(options);
   if (!hash) {
-    hash = keccak256(stringToBytes(canonicalJson(options.map(optionJson))));
-    optionHashes.set(options, hash);
+    hash = hashOptions(options.map(optionHash));
+    optionsHashes.set(options, hash);
   }
   return hash;
+}
+
+/** keccak256 of the ordered hashes of a quote's options: one option proves its place with the other options' hashes alone. */
+function hashOptions(hashes: readonly Uint8Array[]): Uint8Array {
+  return keccak256(concatBytes([...hashes]));
+}
+
+/** keccak256 of an option's canonical JSON. */
+function optionHash(option: SettlementOption): Uint8Array {
+  return keccak256(stringToBytes(canonicalJson(optionJson(option))));
 }
 
 /** A settlement option as JSON: amounts as decimal strings, keys in snake case. */

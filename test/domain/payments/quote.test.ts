@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { hashTypedData, keccak256, stringToBytes } from 'viem';
+import { concat, hashTypedData, keccak256, stringToBytes } from 'viem';
 import { describe, expect, test } from 'vitest';
 import { encodeEventData, type EventData } from '../../../src/domain/events/event.ts';
 import type { Address, Hex } from '../../../src/domain/values/primitives.ts';
@@ -37,7 +37,9 @@ function digestByViem(of: Quote): Hex {
       serviceId: BigInt(of.serviceId),
       issuedAt: BigInt(of.issuedAt),
       expiresAt: BigInt(of.expiresAt),
-      optionsHash: keccak256(stringToBytes(`[${of.options.map(canonicalOption).join(',')}]`)),
+      optionsHash: keccak256(
+        concat(of.options.map((each) => keccak256(stringToBytes(canonicalOption(each))))),
+      ),
     },
   });
 }
@@ -54,7 +56,7 @@ function canonicalOption(of: SettlementOption): string {
 
 describe("a quote's digest", () => {
   test('is the one on record for a known quote', () => {
-    const digest = '0x814e16171f3d3a83c349ee96270dacb4c9fb1c459d17a2d933d287b593582b25';
+    const digest = '0x92f30bfaeaf0df33acd70701566acefc501dd431e5e5a4021e5c6ec82988ed7f';
     expect(quoteDigest(quote)).toBe(digest);
     expect(digestByViem(quote)).toBe(digest);
   });
