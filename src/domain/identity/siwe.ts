@@ -1,4 +1,4 @@
-import { getAddress, isAddress } from 'viem';
+import { getAddress, isAddress } from 'viem/utils';
 import { stringToBytes } from 'viem/utils';
 import { personalSignDigest } from '../payments/caller-signature.ts';
 import type { Address } from '../values/primitives.ts';

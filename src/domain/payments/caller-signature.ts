@@ -1,4 +1,4 @@
-import { isAddress } from 'viem';
+import { isAddress } from 'viem/utils';
 import { bytesToHex, stringToBytes } from 'viem/utils';
 import type { JobId } from './job.ts';
 import { keccak256 } from '../values/keccak.ts';

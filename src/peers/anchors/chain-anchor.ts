@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { encodeFunctionData, parseAbi } from 'viem';
+import { encodeFunctionData, parseAbi } from 'viem/utils';
 import type { AnchorConfig } from '../../config/config.ts';
 import type { Hex } from '../../domain/values/primitives.ts';
 import type { Anchor, AnchorAnswer, AnchoredHead, AnchorReading } from './anchor.ts';

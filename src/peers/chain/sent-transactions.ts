@@ -1,4 +1,5 @@
-import { keccak256, type LocalAccount } from 'viem';
+import type { LocalAccount } from 'viem';
+import { keccak256 } from 'viem/utils';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
 import { smallAnswerBytes } from '../rpc/eth-call.ts';
 import type { RpcAnswer, RpcCall, RpcUnavailable } from '../rpc/json-rpc.ts';

@@ -1,4 +1,4 @@
-import { toFunctionSelector } from 'viem';
+import { toFunctionSelector } from 'viem/utils';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
 import { transferMethods } from '../../domain/payments/schemes/schemes.ts';
 import type { Evidence } from '../../domain/reconcile/reconcile.ts';

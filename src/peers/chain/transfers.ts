@@ -1,4 +1,4 @@
-import { toEventSelector } from 'viem';
+import { toEventSelector } from 'viem/utils';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
 import type { RpcUnavailable } from '../rpc/json-rpc.ts';
 import { type BlockPlace, blockOf, type Log, type Receipt } from './receipt.ts';

@@ -1,4 +1,4 @@
-import { encodeFunctionData, parseAbi, toFunctionSelector } from 'viem';
+import { encodeFunctionData, parseAbi, toFunctionSelector } from 'viem/utils';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
 import type { SpendAuth } from '../../domain/spend/spend-auth.ts';
 import { askTaggedBlock, type BlockAnswer, type Ask } from '../chain/blocks.ts';

@@ -1,4 +1,4 @@
-import { toEventSelector } from 'viem';
+import { toEventSelector } from 'viem/utils';
 import { z } from 'zod';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
 import { type Ask, askBlock, askTaggedBlock, type BlockAnswer } from '../chain/blocks.ts';

@@ -1,4 +1,4 @@
-import { toFunctionSelector } from 'viem';
+import { toFunctionSelector } from 'viem/utils';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
 import { ethCall, hexBytes, isExecutionFailure, uintWord } from './eth-call.ts';
 import { chainIdCall } from './chain-id.ts';

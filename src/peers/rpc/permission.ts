@@ -1,4 +1,4 @@
-import { toFunctionSelector } from 'viem';
+import { toFunctionSelector } from 'viem/utils';
 import type { Address } from '../../domain/values/primitives.ts';
 import {
   abiFalse,

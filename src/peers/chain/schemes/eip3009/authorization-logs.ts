@@ -1,4 +1,4 @@
-import { toEventSelector } from 'viem';
+import { toEventSelector } from 'viem/utils';
 import type { ExpectedTransfer } from '../../../../domain/payments/payment.ts';
 import { addressWord } from '../../../rpc/eth-call.ts';
 import type { RpcUnavailable } from '../../../rpc/json-rpc.ts';

@@ -1,4 +1,4 @@
-import { toFunctionSelector } from 'viem';
+import { toFunctionSelector } from 'viem/utils';
 import { z } from 'zod';
 import { abiFalse, abiTrue, addressWord, ethCall } from '../../../rpc/eth-call.ts';
 import type { ChainScheme } from '../scheme.ts';

@@ -1,4 +1,4 @@
-import { toEventSelector } from 'viem';
+import { toEventSelector } from 'viem/utils';
 import { z } from 'zod';
 import type { ExpectedTransfer } from '../../../../domain/payments/payment.ts';
 import { addressWord, smallAnswerBytes } from '../../../rpc/eth-call.ts';
