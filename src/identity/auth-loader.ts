@@ -1,4 +1,3 @@
-import { late, within } from '../runtime/within.ts';
 import type { Auth } from './auth.ts';
 import { type ReachedProvider, reachProvider } from './auth-providers.ts';
 import type { Identity } from './context.ts';
@@ -11,12 +10,11 @@ export interface AuthLoader {
   forget(): void;
 }
 
-const setUpTimeoutMs = 5_000;
 const retryMs = 1_000;
 
 /**
- * better-auth asks each provider once, when it is set up, without a time limit, and permanently leaves out a provider that
- * does not answer. So it only receives providers that have just answered, and is set up again while some are missing.
+ * better-auth keeps the providers that it was set up with. So it only receives providers that have just answered, and is set up
+ * again while some are missing.
  */
 export function createAuthLoader(
   identity: Identity,
@@ -34,13 +32,7 @@ export function createAuthLoader(
     const results = await Promise.all(providers.map((provider) => reachProvider(identity, provider)));
     const reached = results.filter((provider) => provider !== undefined);
     missing = providers.length - reached.length;
-    const first = await within(setUpTimeoutMs, createAuth(identity, reached));
-    if (first !== late) return first;
-    missing = providers.length;
-    return createAuth(
-      identity,
-      reached.filter(({ issuer }) => issuer === undefined),
-    );
+    return createAuth(identity, reached);
   };
 
   return {

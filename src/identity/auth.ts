@@ -1,8 +1,7 @@
 import { betterAuth } from 'better-auth';
-import { APIError, createAuthMiddleware } from 'better-auth/api';
+import { APIError, createAuthMiddleware, getSessionFromCtx } from 'better-auth/api';
 import { hashPassword, verifyPassword } from 'better-auth/crypto';
 import { getAdapter } from 'better-auth/db/adapter';
-import { genericOAuth } from 'better-auth/plugins/generic-oauth';
 import type { BetterAuthOptions } from 'better-auth/types';
 import { markEmailProven, openIdentityDatabase } from '../store/identity.ts';
 import { guardAdapter } from './auth-adapter.ts';
@@ -10,7 +9,7 @@ import { reportNewPassword, sendExistingMail, sendResetMail, sendVerificationMai
 import { tables } from './auth-tables.ts';
 import type { Identity } from './context.ts';
 import { inBackground } from '../runtime/background.ts';
-import { githubIn, oidcIn, type ReachedProvider } from './auth-providers.ts';
+import { githubIn, openIdPlugin, type ReachedProvider } from './auth-providers.ts';
 import type { PasswordSender } from './password-queue.ts';
 import { cookiePrefix, isHttps, openUser, recordSession } from './sessions.ts';
 import { isUnreachable } from './wallet-user.ts';
@@ -24,6 +23,8 @@ export interface Auth {
 }
 
 const minPasswordChars = 10;
+/** Who adds or removes a way to sign in must have signed in within this time. */
+const freshSecs = 600;
 const daySecs = 86_400;
 
 /**
@@ -54,7 +55,7 @@ const providerKeys = [
   'requestSignUp',
 ];
 
-/** Sets better-auth up with these providers; reads the metadata of OpenID Connect providers. */
+/** Sets better-auth up with these providers. */
 export async function createAuth(identity: Identity, providers: readonly ReachedProvider[]): Promise<Auth> {
   const options = optionsOf(identity, providers);
   const database = openIdentityDatabase(identity.pool);
@@ -89,6 +90,7 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
       ...tables.session,
       expiresIn: settings.sessionDays * daySecs,
       disableSessionRefresh: true,
+      freshAge: freshSecs,
     },
     user: { ...tables.user, validateUserInfo: ({ user, source }) => refuseUser(user, source) },
     verification: { ...tables.verification, storeIdentifier: 'hashed' },
@@ -104,15 +106,17 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
       expiresIn: 3_600,
     },
     socialProviders: githubIn(providers),
-    plugins: [genericOAuth({ config: oidcIn(providers) })],
+    plugins: [openIdPlugin(identity, providers)],
     databaseHooks: {
       user: { create: { after: async ({ id }) => void (await openUser(identity, id)) } },
       session: { create: { after: (session, context) => recordStart(identity, session, context) } },
     },
     hooks: {
-      before: createAuthMiddleware(async ({ path, body }) => {
+      before: createAuthMiddleware(async (context) => {
+        const { path, body } = context;
         checkProviderSignIn(path, body);
         checkProfile(path, body);
+        if (path === '/link-social') checkFreshness((await getSessionFromCtx(context))?.session);
       }),
     },
     advanced: {
@@ -188,6 +192,15 @@ function checkProviderSignIn(path: string, body: unknown): void {
   if (keys.some((key) => !providerKeys.includes(key)))
     throw APIError.fromStatus('BAD_REQUEST', {
       message: `takes ${providerKeys.join(', ')} and nothing else`,
+    });
+}
+
+/** The library asks for a recent sign-in to remove a way to sign in, but not to add one. */
+function checkFreshness(session: { readonly createdAt: Date } | undefined): void {
+  if (session && Date.now() - session.createdAt.getTime() >= freshSecs * 1_000)
+    throw APIError.fromStatus('FORBIDDEN', {
+      code: 'SESSION_NOT_FRESH',
+      message: 'Sign in again first: a way to sign in is added within ten minutes of a sign-in.',
     });
 }
 

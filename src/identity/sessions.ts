@@ -131,6 +131,12 @@ export async function endUserSessions(
   return ended.length;
 }
 
+/** Ends the session that a browser had when it signed in anew: its cookie is replaced, and would stay valid in other hands. */
+export async function endFormerSession(identity: Identity, cookies: string | undefined): Promise<void> {
+  const former = await resolveSession(identity, cookies);
+  if (former.kind === 'session') await endUserSessions(identity, [former.user.sessionId]);
+}
+
 /** Records the end of up to `max` sessions that expired or whose end was not recorded, and deletes them; returns how many. */
 export async function pruneSessions(identity: Pick<Identity, 'pool' | 'lane'>, max: number): Promise<number> {
   const ended = await findEndedSessions(identity.pool, max);

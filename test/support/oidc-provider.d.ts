@@ -5,5 +5,11 @@ declare module 'oidc-provider' {
   export class Provider {
     constructor(issuer: string, configuration: Readonly<Record<string, unknown>>);
     callback(): RequestListener;
+    use(
+      layer: (
+        exchange: { readonly path: string; readonly body: unknown },
+        next: () => Promise<void>,
+      ) => unknown,
+    ): void;
   }
 }

@@ -26,11 +26,14 @@ export async function startOidc({
   people,
   listens = true,
   name = 'home',
+  tamper,
 }: {
   readonly gatewayPort: number;
   readonly people: People;
   readonly listens?: boolean;
   readonly name?: string;
+  /** Changes the JSON that the provider answers at a path. */
+  readonly tamper?: ((path: string, body: Record<string, unknown>) => void) | undefined;
 }): Promise<OidcServer> {
   const port = await freePort();
   // suppresses its advice for production use
@@ -54,6 +57,10 @@ export async function startOidc({
     }),
     cookies: { keys: ['of a test'] },
     features: { devInteractions: { enabled: true } },
+  });
+  provider.use(async (exchange, next) => {
+    await next();
+    if (isRecord(exchange.body)) tamper?.(exchange.path, exchange.body);
   });
   let server: ReturnType<typeof createServer> | undefined;
   const stop = async (): Promise<void> => {
@@ -109,4 +116,8 @@ async function walk(from: string, login: string, gatewayPort: number): Promise<s
     url = new URL(location, url).href;
   }
   throw new Error('the provider leads nowhere');
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && value.constructor === Object;
 }

@@ -4,7 +4,7 @@ import { clientOf } from '../../domain/values/client-address.ts';
 import type { AuthLoader } from '../../identity/auth-loader.ts';
 import type { Identity } from '../../identity/context.ts';
 import { reportNewPassword } from '../../identity/auth-mails.ts';
-import { isHttps, resolveSession } from '../../identity/sessions.ts';
+import { endFormerSession, isHttps, resolveSession, sessionCookieName } from '../../identity/sessions.ts';
 import { type Attempt, deviceMark, recordRefusal, takeAttempt } from '../../identity/sign-in-limits.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { noteFacts } from '../server/request-log.ts';
@@ -76,11 +76,19 @@ async function answer(
     return sendRefusal(request, reply, 'sign_in_unavailable', { retryAfterSecs: 2 });
   if (response.ok && attempt?.kind === 'token' && attempt.user && authRequest.path === '/change-password')
     reportNewPassword(identity, attempt.user.userId);
+  if (signsIn(identity, authRequest, response)) await endFormerSession(identity, request.headers.cookie);
   return sendResponse(identity, authRequest, response, reply);
 }
 
 function isOfSession(attempt: Attempt | undefined): boolean {
   return attempt?.kind === 'token' && attempt.user !== undefined;
+}
+
+/** Whether the answer carries the cookie of a new session; other paths repeat the one that the request had. */
+function signsIn({ publicUrl }: Identity, { path, provider }: AuthRequest, { headers }: Response): boolean {
+  if (path !== '/sign-in/email' && provider === undefined) return false;
+  const prefix = `${sessionCookieName(publicUrl())}=`;
+  return headers.getSetCookie().some((cookie) => cookie.startsWith(prefix));
 }
 
 /** The attempt to be counted; undefined for requests that are not limited, such as reading a session. */

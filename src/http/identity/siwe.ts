@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { AuthLoader } from '../../identity/auth-loader.ts';
 import type { Identity } from '../../identity/context.ts';
-import { isHttps, sessionCookieName } from '../../identity/sessions.ts';
+import { endFormerSession, isHttps, sessionCookieName } from '../../identity/sessions.ts';
 import { signedValue } from '../../identity/signed-values.ts';
 import { takeAttempt } from '../../identity/sign-in-limits.ts';
 import { issueNonce, signInByWallet, type WalletAnswer } from '../../identity/siwe.ts';
@@ -25,6 +25,7 @@ export function siweRoutes(identity: Identity, door: AuthLoader) {
       if (!body.success) return sendRefusal(request, reply, 'invalid_request');
       const auth = await door.load(false);
       const answer = await signInByWallet(identity, auth, body.data, addressOf(request));
+      if (answer.kind === 'signed_in') await endFormerSession(identity, request.headers.cookie);
       return sendAnswer(identity, request, reply, answer);
     });
   };

@@ -273,8 +273,28 @@ describe('a session', () => {
     const { json: theirs } = await signInByWallet(victim);
     expect(victim.cookies.get(sessionCookie)).not.toBe(planted);
     expect(await userId(victim)).toBe(theirs.user.id);
-    expect(await userId(thief)).toBe(mine.user.id);
+    expect(mine.user.id).not.toBe(theirs.user.id);
+    expect(await userId(thief)).toBeUndefined();
   });
+
+  test.each<[string, (gateway: IdentityGateway, browser: Browser) => Promise<unknown>]>([
+    ['a wallet', (_, browser) => signInByWallet(browser)],
+    ['a password', (_, browser) => signIn(browser, email)],
+  ])(
+    'ends when its browser signs in anew with %s, and the sessions of other browsers go on',
+    async (_, again) => {
+      const gateway = await startIdentityGateway();
+      const [browser, old, other] = [gateway.browser(), gateway.browser(), gateway.browser()];
+      await signUp(gateway, browser, email);
+      for (const one of [browser, other]) await signIn(one, email);
+      old.cookies.set(sessionCookie, browser.cookies.get(sessionCookie) ?? '');
+      await browser.post('/api/auth/update-user', { name: 'Grace' });
+      const before = await userId(old);
+      await again(gateway, browser);
+      expect([before, await userId(old)]).toEqual([expect.any(String), undefined]);
+      for (const one of [browser, other]) expect(await userId(one)).toEqual(expect.any(String));
+    },
+  );
 });
 
 const endings = async (gateway: IdentityGateway): Promise<unknown[]> =>

@@ -30,9 +30,14 @@ interface Together {
   readonly oidc: OidcServer;
 }
 
-async function startBoth(options: IdentityOptions = {}, listens = true): Promise<Together> {
+type Tamper = Parameters<typeof startOidc>[0]['tamper'];
+
+async function startBoth(
+  options: IdentityOptions = {},
+  { listens = true, tamper }: { readonly listens?: boolean; readonly tamper?: Tamper } = {},
+): Promise<Together> {
   const gatewayPort = await freePort();
-  const oidc = await startOidc({ gatewayPort, people, listens });
+  const oidc = await startOidc({ gatewayPort, people, listens, tamper });
   const gateway = await startIdentityGateway({
     ...options,
     bind: `127.0.0.1:${gatewayPort}`,
@@ -107,6 +112,31 @@ describe('an OpenID provider', () => {
       expect((await begin(gateway.browser(), more)).status).toBe(400);
   });
 
+  test('ends the session that its browser had before', async () => {
+    const both = await startBoth();
+    const [browser, old] = [both.gateway.browser(), both.gateway.browser()];
+    await throughProvider(both, browser, 'ada');
+    for (const [name, value] of browser.cookies) old.cookies.set(name, value);
+    const before = await userIdOf(old);
+    await throughProvider(both, browser, 'ada');
+    expect([before, await userIdOf(old)]).toEqual([await userIdOf(browser), undefined]);
+  });
+
+  test('is linked only soon after a sign-in', async () => {
+    const both = await startBoth();
+    const browser = both.gateway.browser();
+    await signUp(both.gateway, browser, email);
+    await signIn(browser, email);
+    const link = (): Promise<Answer> =>
+      browser.post('/api/auth/link-social', { provider: 'home', callbackURL: '/' });
+    expect((await link()).status).toBe(200);
+    await both.gateway.database.pool.query(
+      "update identity.session set created_at = created_at - interval '11 minutes'",
+    );
+    const late = await link();
+    expect([late.status, late.json.code]).toEqual([403, 'SESSION_NOT_FRESH']);
+  });
+
   test('leaves no access token behind', async () => {
     const both = await startBoth();
     await throughProvider(both, both.gateway.browser(), 'ada');
@@ -160,6 +190,26 @@ describe("a provider's callback is refused", () => {
     const replayer = both.gateway.browser();
     for (const [name, value] of kept) replayer.cookies.set(name, value);
     expect(await outcomeOf(replayer, await replayer.get(back))).toEqual(refused());
+  });
+
+  test.each<[string, NonNullable<Tamper>]>([
+    ['has no ID token', (path, body) => path === '/token' && delete body['id_token']],
+    [
+      'has an ID token that the provider did not sign',
+      (path, body) => {
+        if (path === '/token') body['id_token'] = String(body['id_token']).replace(/[^.]+$/, 'A'.repeat(342));
+      },
+    ],
+    [
+      'is followed by an email address of another user',
+      (path, body) => {
+        if (path === '/me') body['sub'] = 'eve';
+      },
+    ],
+  ])('when the answer to its code %s', async (_, tamper) => {
+    const both = await startBoth({}, { tamper });
+    const browser = both.gateway.browser();
+    expect(await outcomeOf(browser, await throughProvider(both, browser, 'ada'))).toEqual(refused());
   });
 
   test('with a code issued for another challenge', async () => {
@@ -224,7 +274,7 @@ describe('an email address', () => {
 
 describe('an unreachable provider', () => {
   test('does not delay other sign-ins, and is tried again when it is needed', async () => {
-    const both = await startBoth({}, false);
+    const both = await startBoth({}, { listens: false });
     const browser = both.gateway.browser();
     await signUp(both.gateway, browser, email);
     expect((await signIn(browser, email)).status).toBe(200);
@@ -263,6 +313,22 @@ client_secret_env = "OIDC_SECRET"
     const startedMs = performance.now();
     expect((await signIn(gateway.browser(), email)).status).toBe(401);
     expect(performance.now() - startedMs).toBeLessThan(6_000);
+  });
+
+  test('is asked for its metadata once: what was checked is what is used', async () => {
+    let reads = 0;
+    const both = await startBoth(
+      {},
+      {
+        tamper(path, body) {
+          if (path.startsWith('/.well-known/') && ++reads > 1) body['issuer'] = 'https://evil.example';
+        },
+      },
+    );
+    const browser = both.gateway.browser();
+    await throughProvider(both, browser, 'ada');
+    expect(await userIdOf(browser)).toEqual(expect.any(String));
+    expect(reads).toBe(1);
   });
 
   test('that reports another issuer is refused', async () => {
