@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { canonicalJson } from '../values/canonical-json.ts';
 import { callEvents } from './call-events.ts';
 import { chatEvents } from './chat-events.ts';
+import { type Check, compileCheck } from './compiled-check.ts';
 import { creditEvents } from './credit-events.ts';
 import type { EventDescriptor, FollowUpTopic } from './descriptor.ts';
 import { identityEvents } from './identity-events.ts';
@@ -81,12 +82,27 @@ export type RecordedEvent = LedgerEvent & {
 /** The version of every schema. A changed meaning gets a new number, never a new reading of old bytes. */
 const eventSchemaVersion = 1;
 
+/** Compiled at the first use: most programs read few types. */
+const checks = new Map<EventType, Check>();
+
+/**
+ * Checks what this program wrote or is about to write. A check that was compiled decides nearly always; what it refuses, the
+ * schema itself refuses with its reasons.
+ * @throws ZodError
+ */
+function checkData(type: EventType, data: unknown): void {
+  const { schema } = eventDescriptors[type];
+  let check = checks.get(type);
+  if (!check) checks.set(type, (check = compileCheck(schema)));
+  if (!check(data)) schema.parse(data);
+}
+
 /**
  * The canonical JSON of an event's data, as it will be hashed.
  * @throws ZodError where the data do not match their schema: a bug of ours, found before it is permanent
  */
 export function encodeEventData(event: LedgerEvent): string {
-  eventDescriptors[event.type].schema.parse(event.data);
+  checkData(event.type, event.data);
   return canonicalJson(event.data);
 }
 
@@ -99,15 +115,20 @@ const leafSchema = z.object({
   type: z.string(),
   version: z.int().positive(),
 });
+const isLeaf = compileCheck(leafSchema);
 
 /**
  * Reads an event from its leaf, as bytes or text.
  * @throws ZodError, TypeError or SyntaxError where it is no event of this version: a ledger is never guessed at
  */
 export function decodeLeaf(leaf: Buffer | string): RecordedEvent {
-  const { at, data, seq, stream, type, version } = leafSchema.parse(JSON.parse(String(leaf)));
+  const json: unknown = JSON.parse(String(leaf));
+  const { at, data, seq, stream, type, version } = isLeaf(json)
+    ? (json as z.infer<typeof leafSchema>)
+    : leafSchema.parse(json);
   if (!isEventType(type)) throw new TypeError(`unknown event type ${type} at seq ${seq}`);
-  return { seq, stream, version, at, type, data: eventDescriptors[type].schema.parse(data) } as RecordedEvent;
+  checkData(type, data);
+  return { seq, stream, version, at, type, data } as unknown as RecordedEvent;
 }
 
 /** Whether an error says that an event or a stream cannot be read, rather than that it could not be fetched. */
