@@ -1,5 +1,6 @@
 import type { Random } from '../chaos/random.ts';
-import { hostileValue, valueOf, type JsonSchema } from './values.ts';
+import type { KnownValues } from './known-values.ts';
+import { hostileValue, type JsonSchema, valueOf } from './values.ts';
 
 /** The parts of an OpenAPI document that requests are made from. */
 export interface FuzzDocument {
@@ -24,11 +25,11 @@ export interface Credentials {
   readonly others: readonly Readonly<Record<string, string>>[];
 }
 
-export interface FuzzRequest {
+export interface SentRequest {
   readonly method: string;
   /** With its query, as it is sent. */
   readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string | readonly string[]>>;
   readonly body: Buffer | undefined;
 }
 
@@ -44,31 +45,39 @@ export function operationsIn({
 /** How far requests keep to their schemas. */
 const manners = ['valid', 'nearly', 'hostile'] as const;
 
+/** What requests are drawn with. */
+export interface RequestSource {
+  readonly credentials: Credentials;
+  readonly known: KnownValues;
+  readonly random: Random;
+}
+
 /**
  * Draws a request of one operation: of valid values, of valid ones with one that is wrong, or of hostile ones.
  */
 export function drawRequest(
   document: FuzzDocument,
   { template, method }: { readonly template: string; readonly method: string },
-  credentials: Credentials,
-  random: Random,
-): FuzzRequest {
+  { credentials, known, random }: RequestSource,
+): SentRequest {
   const operation = document.paths[template]?.[method] ?? {};
   const manner = random.pick(manners);
   const wrongChance = { valid: 0, nearly: 0.2, hostile: 0.8 }[manner];
-  const draw = (schema: JsonSchema | undefined): unknown =>
-    random.chance(wrongChance)
-      ? hostileValue(random)
-      : valueOf(schema ?? {}, document.components.schemas ?? {}, random, wrongChance / 2);
+  const components = document.components.schemas ?? {};
+  const source = { components, known, random, wrongChance: wrongChance / 2 };
+  const draw = (schema: JsonSchema | undefined, name?: string): unknown =>
+    random.chance(wrongChance) ? hostileValue(random) : valueOf(schema ?? {}, source, name);
   const parameters = operation.parameters ?? [];
   const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
-    const value = textOf(draw(parameters.find((one) => one.in === 'path' && one.name === name)?.schema));
+    const value = textOf(
+      draw(parameters.find((one) => one.in === 'path' && one.name === name)?.schema, name),
+    );
     // an empty segment would be another path
     return encodeURIComponent(value).slice(0, 300) || '0';
   });
   const query = parameters
     .filter((one) => one.in === 'query' && (one.required || random.chance(0.4)))
-    .map(({ name, schema }) => `${name}=${encodeURIComponent(textOf(draw(schema))).slice(0, 2_000)}`);
+    .map(({ name, schema }) => `${name}=${encodeURIComponent(textOf(draw(schema, name))).slice(0, 2_000)}`);
   const schemes = (operation.security ?? []).flatMap((one) => Object.keys(one));
   const fitting = schemes.map((scheme) => credentials.byScheme[scheme]).filter((one) => one !== undefined);
   const isFitting = fitting.length > 0 && random.chance(0.7);
@@ -83,6 +92,7 @@ export function drawRequest(
       manner === 'hostile' && random.chance(0.3) ? headerText(textOf(hostileValue(random))) : type;
     body = bodyOf(draw(schema), random, wrongChance);
   }
+  if (manner === 'hostile' && random.chance(0.1)) Object.assign(headers, random.pick(hostileHeaders));
   return {
     method: method.toUpperCase(),
     path: path + (query.length > 0 ? `?${query.join('&')}` : ''),
@@ -90,6 +100,22 @@ export function drawRequest(
     body,
   };
 }
+
+/** What a client may say about a request besides its credentials. */
+const hostileHeaders: readonly Readonly<Record<string, string>>[] = [
+  { 'x-forwarded-for': 'unknown, 1.2.3.4:5' },
+  { 'x-forwarded-for': 'x'.repeat(3_000) },
+  { 'content-encoding': 'gzip' },
+  { 'accept-encoding': 'gzip;q=x' },
+  { accept: 'text/html' },
+  { 'if-none-match': '*' },
+  { 'if-none-match': 'W/"x", "'.repeat(300) },
+  { range: 'bytes=0-1,2-3,4-' },
+  { origin: 'null' },
+  { 'x-http-method-override': 'DELETE' },
+  { 'x-request-id': "1'; drop table x" },
+  { 'idempotency-key': 'x'.repeat(300) },
+];
 
 function bodyOf(value: unknown, random: Random, wrongChance: number): Buffer {
   const bytes = Buffer.from(JSON.stringify(value) ?? '');

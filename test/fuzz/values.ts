@@ -1,25 +1,36 @@
 import type { Random } from '../chaos/random.ts';
+import type { KnownValues } from './known-values.ts';
 
 /** A JSON Schema, as far as the generator reads it. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 const maxDepth = 6;
 
+/** What values are drawn with. */
+export interface ValueSource {
+  readonly components: Readonly<Record<string, JsonSchema>>;
+  readonly known: KnownValues;
+  readonly random: Random;
+  /** How likely each inner value is to be a hostile one. */
+  readonly wrongChance: number;
+}
+
+/** How often a value is one that the gateway answered under the same name. */
+const knownChance = 0.5;
+
 /**
- * Draws a value of a schema. Patterns are followed only where an example, a const or an enum gives a value for them, so a drawn
- * value can be refused all the same.
- * @param wrongChance how likely each inner value is to be a hostile one
+ * Draws a value of a schema. Patterns are followed only where an example, a const, an enum or an earlier answer gives a value for
+ * them, so a drawn value can be refused all the same.
  */
-export function valueOf(
-  schema: JsonSchema,
-  components: Readonly<Record<string, JsonSchema>>,
-  random: Random,
-  wrongChance: number,
-  depth = 0,
-): unknown {
+export function valueOf(schema: JsonSchema, source: ValueSource, name?: string, depth = 0): unknown {
+  const { components, known, random, wrongChance } = source;
   if (depth > maxDepth || (depth > 0 && random.chance(wrongChance))) return hostileValue(random);
-  const inner = (one: unknown): unknown =>
-    valueOf(isSchema(one) ? one : {}, components, random, wrongChance, depth + 1);
+  const inner = (one: unknown, innerName?: string): unknown =>
+    valueOf(isSchema(one) ? one : {}, source, innerName, depth + 1);
+  if (name !== undefined && random.chance(knownChance)) {
+    const value = known.draw(name, random);
+    if (value !== undefined) return value;
+  }
   const reference = schema['$ref'];
   if (typeof reference === 'string') return inner(components[reference.split('/').at(-1) ?? '']);
   if ('const' in schema) return schema['const'];
@@ -60,12 +71,16 @@ export function valueOf(
   }
 }
 
-function objectOf(schema: JsonSchema, inner: (one: unknown) => unknown, random: Random): object {
+function objectOf(
+  schema: JsonSchema,
+  inner: (one: unknown, name?: string) => unknown,
+  random: Random,
+): object {
   const properties = isSchema(schema['properties']) ? schema['properties'] : {};
   const required = Array.isArray(schema['required']) ? (schema['required'] as readonly unknown[]) : [];
   return Object.fromEntries(
     Object.entries(properties).flatMap(([name, property]) =>
-      required.includes(name) || random.chance(0.4) ? [[name, inner(property)]] : [],
+      required.includes(name) || random.chance(0.4) ? [[name, inner(property, name)]] : [],
     ),
   );
 }

@@ -11,6 +11,8 @@ const openApi = z.object({
   components: z.object({ headers: z.record(z.string(), z.object({ schema: z.looseObject({}) })) }),
 });
 
+const longChars = 10_000;
+
 /** Says what of a real answer is not in the document; empty where it is all there. */
 export type CheckAnswer = (
   method: string,
@@ -48,6 +50,8 @@ export async function documentOf(gateway: Pick<TestGateway, 'url'>): Promise<Che
       return faultsOf(at, schema['type'] === 'integer' ? Number(value) : value);
     });
 
+  // the last long answer of each kind that was right: the document and the models are read again and again
+  const sound = new Map<string, string>();
   const bodyFaults = (
     at: readonly string[],
     types: readonly string[],
@@ -56,16 +60,28 @@ export async function documentOf(gateway: Pick<TestGateway, 'url'>): Promise<Che
     const type = answer.headers.get('content-type')?.split(';', 1)[0] ?? '';
     if (types.length === 0) return answer.text === '' ? [] : ['a body where none is described'];
     if (!types.includes(type)) return [`${type} is not described`];
+    const pointer = [...at, 'content', type, 'schema'];
+    const long = answer.text.length < longChars ? undefined : pointer.join(' ');
+    if (long !== undefined && sound.get(long) === answer.text) return [];
     const body: unknown = type === 'application/json' ? JSON.parse(answer.text) : answer.text;
-    return faultsOf([...at, 'content', type, 'schema'], body);
+    const faults = faultsOf(pointer, body);
+    if (long !== undefined && faults.length === 0) sound.set(long, answer.text);
+    return faults;
   };
 
+  const templates = Object.entries(paths).map(([template, methods]) => ({
+    template,
+    methods,
+    pattern: patternOf(template),
+  }));
   return (method, path, answer) => {
     // a fixed path may look like one with a parameter, of another operation
-    const known = Object.keys(paths).filter(
-      (one) => matches(one, path) && paths[one]?.[method.toLowerCase()],
+    const known = templates.filter(
+      ({ methods, pattern }) => methods[method.toLowerCase()] && pattern.test(path),
     );
-    const template = known.toSorted((a, b) => a.split('{').length - b.split('{').length)[0];
+    const [template] = known
+      .map((one) => one.template)
+      .toSorted((a, b) => a.split('{').length - b.split('{').length);
     const found = template && paths[template]?.[method.toLowerCase()]?.responses[answer.status];
     if (!found) return [`${method} ${path} ${answer.status} is not described: ${answer.text}`];
     const at = ['paths', template, method.toLowerCase(), 'responses', String(answer.status)];
@@ -76,7 +92,7 @@ export async function documentOf(gateway: Pick<TestGateway, 'url'>): Promise<Che
   };
 }
 
-function matches(template: string, path: string): boolean {
+function patternOf(template: string): RegExp {
   const pattern = template.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+');
-  return new RegExp(`^${pattern}(?:\\?.*)?$`).test(path);
+  return new RegExp(`^${pattern}(?:\\?.*)?$`);
 }

@@ -77,7 +77,7 @@ async function answer(
   if (response.ok && attempt?.kind === 'token' && attempt.user && authRequest.path === '/change-password')
     reportNewPassword(identity, attempt.user.userId);
   if (signsIn(identity, authRequest, response)) await endFormerSession(identity, request.headers.cookie);
-  return sendResponse(identity, authRequest, response, reply);
+  return sendResponse(identity, request, authRequest, response, reply);
 }
 
 function isOfSession(attempt: Attempt | undefined): boolean {
@@ -108,11 +108,16 @@ async function attemptOf(
 
 async function sendResponse(
   identity: Identity,
+  request: FastifyRequest,
   authRequest: AuthRequest,
   response: Response,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const text = await response.text();
+  const type = response.headers.get('content-type');
+  // for a path that it does not serve the library has no JSON
+  if (response.status === 404 && !type?.startsWith('application/json'))
+    return sendRefusal(request, reply, 'not_found');
   const cookies = response.headers.getSetCookie();
   if (authRequest.path === '/sign-in/email') {
     if (response.ok) cookies.push(deviceCookie(identity, authRequest));
@@ -127,7 +132,6 @@ async function sendResponse(
   if (location !== null)
     reply.header('location', guardedLocation(authRequest, location, identity.publicUrl()));
   if (cookies.length > 0) reply.header('set-cookie', cookies);
-  const type = response.headers.get('content-type');
   if (type !== null) reply.type(type);
   return reply.code(response.status).send(text);
 }

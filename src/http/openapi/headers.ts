@@ -16,8 +16,8 @@ export const answerHeaders = {
     schema: encodedJson(settlement),
   },
   Location: {
-    description: "The receipt's path.",
-    schema: { type: 'string', pattern: '^/x402/receipts/0x[0-9a-f]{64}$' },
+    description: "The receipt's path; of a sign-in, the page that continues it.",
+    schema: { type: 'string', format: 'uri-reference' },
   },
   'Retry-After': {
     description: 'Seconds to wait before the next request.',

@@ -89,7 +89,11 @@ const ofAuth = {
   path: '/api/auth/{action}',
   answers: [
     { status: 200, description: 'Done.', schema: identity.authAnswer },
-    { status: 302, description: 'The page that continues the flow; after a failure its query has `error`.' },
+    {
+      status: 302,
+      description: 'The page that continues the flow; after a failure its query has `error`.',
+      headers: ['Location'],
+    },
     ...[400, 401, 403, 404, 422].map((status) => ({
       status,
       description: 'Refused.',
@@ -99,12 +103,16 @@ const ofAuth = {
   refusals: ['too_many_attempts', 'sign_in_unavailable', 'internal_error', 'ledger_unavailable'],
 } as const satisfies Partial<Operation>;
 
+const [done, ...otherAnswers] = ofAuth.answers;
+
 export const authGetOperation: Operation = {
   ...ofAuth,
+  answers: [{ ...done, description: 'Done; `error` is a page.', bytes: 'text/html' }, ...otherAnswers],
   method: 'get',
   id: 'followAuth',
   summary: 'Read the session, or follow a link from a mail or an identity provider',
-  description: `The routes of better-auth: \`get-session\`, \`verify-email\`, \`reset-password/{token}\`, \`callback/{provider}\`.`,
+  description: `The routes of better-auth: \`get-session\`, \`verify-email\`, \`reset-password/{token}\`, \`callback/{provider}\`, \`list-accounts\`,
+and \`error\`, the page of a sign-in that failed.`,
 };
 
 export const authPostOperation: Operation = {
@@ -114,6 +122,6 @@ export const authPostOperation: Operation = {
   summary: 'Sign up, sign in and sign out',
   description: `JSON, as better-auth's clients send it: \`sign-up/email\`, \`sign-in/email\`, \`sign-in/social\`, \`sign-out\`,
 \`revoke-sessions\` (everywhere), \`request-password-reset\`, \`reset-password\`, \`send-verification-email\`,
-\`change-password\`, \`update-user\`, \`link-social\`, \`unlink-account\`, \`list-accounts\`.`,
+\`change-password\`, \`update-user\`, \`link-social\`, \`unlink-account\`.`,
   refusals: [...ofAuth.refusals, 'body_too_large', 'request_timeout'],
 };

@@ -93,10 +93,9 @@ export const revokedKeys = z
 export type RevokedKeysJson = z.infer<typeof revokedKeys>;
 
 /** The answers of better-auth. */
-export const authAnswer = z
-  .looseObject({})
-  .nullable()
-  .meta({ description: 'The JSON of better-auth: a session, a user, the next URL, or null.' });
+export const authAnswer = z.union([z.looseObject({}), z.array(z.looseObject({})), z.null()]).meta({
+  description: 'The JSON of better-auth: a session, a user, the next URL, a list of accounts, or null.',
+});
 export const authRefusal = z
   .looseObject({ message: z.string().optional(), code: z.string().optional() })
   .meta({ description: "A refusal of better-auth, or the gateway's with `error` and `code`." });
