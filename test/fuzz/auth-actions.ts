@@ -24,7 +24,11 @@ const security = [{ session: [] }];
 
 /** The routes of better-auth: its own document has bodies for them, the gateway's has one path for all. */
 const actions = {
-  'get-session': { get: { ...query('disableCookieCache', 'disableRefresh'), security } },
+  'get-session': {
+    get: { ...query('disableCookieCache', 'disableRefresh'), security },
+    post: { ...body({}), security },
+  },
+  ok: { get: {} },
   'verify-email': { get: query('token', 'callbackURL') },
   'reset-password/{token}': {
     get: { parameters: [ofPath('token', token), ...query('callbackURL').parameters] },

@@ -18,7 +18,7 @@ import { createTraffic, type Traffic } from './traffic.ts';
 
 const env = processEnvironment();
 const seed = env['FUZZ_SEED'] ?? 'short form';
-const requests = Number(env['FUZZ_REQUESTS'] ?? 600);
+const requests = Number(env['FUZZ_REQUESTS'] ?? 300);
 /** The clients that ask at the same time. */
 const clients = 8;
 /** A request that takes longer, such as one that waits for a call, is awaited beside the next ones. */
@@ -27,7 +27,7 @@ const maxAside = 100;
 /** How long the last answers are awaited; a poll of a runner waits up to 30 seconds, which the short form does not await. */
 const lastAnswersMs = requests < 5_000 ? 500 : 45_000;
 /** How often a client pays in place of drawing a request. */
-const paidChance = 0.01;
+const paidChance = 0.02;
 /** Credentials are issued again after as many requests. */
 const requestsPerCredentials = 2_000;
 /** One process: the generator, the checks and the gateway share it, so the bounds leave room for the first two. */
@@ -88,6 +88,10 @@ async function sendAll(gateway: WholeGateway, traffic: Traffic, random: Random):
   await Promise.all(Array.from({ length: clients }, (_, number) => client(random.fork(`client ${number}`))));
   await payer.turn(random);
   await waitAtMost(lastAnswersMs, Promise.all(aside));
+  const unasked = operations.filter(
+    ({ method, template }) => !traffic.counts.has(`${method.toUpperCase()} ${template}`),
+  );
+  expect(unasked).toEqual([]);
   const { db, asOwner } = gateway.database;
   return asOwner(async (owner) => {
     await eventually(async () => {

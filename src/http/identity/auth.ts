@@ -23,6 +23,8 @@ import {
 const timeoutMs = 20_000;
 /** Answers whose timing could reveal whether an account exists are delayed to a multiple of this. */
 const stepMs = 250;
+/** The library repeats what a client sent in its redirects; clients and proxies refuse headers of 16 KiB in all. */
+const maxLocationChars = 8_000;
 const deviceSecs = 34_560_000;
 
 const tokenPaths = ['/reset-password', '/change-password'];
@@ -124,6 +126,8 @@ async function sendResponse(
     else if (response.status !== 400) await recordRefusal(identity, 'password', codeIn(text));
   }
   const location = response.headers.get('location');
+  if (location !== null && location.length > maxLocationChars)
+    return sendRefusal(request, reply, 'invalid_request');
   const refusedBy = location === null ? null : errorIn(location, identity.publicUrl());
   if (authRequest.provider !== undefined && refusedBy !== null) {
     const isOurs = identity.settings.providers.some(({ name }) => name === authRequest.provider);

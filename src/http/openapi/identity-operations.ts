@@ -94,7 +94,7 @@ const ofAuth = {
       description: 'The page that continues the flow; after a failure its query has `error`.',
       headers: ['Location'],
     },
-    ...[400, 401, 403, 404, 422].map((status) => ({
+    ...[400, 401, 403, 404, 405, 422].map((status) => ({
       status,
       description: 'Refused.',
       schema: identity.authRefusal,

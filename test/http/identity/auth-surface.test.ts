@@ -56,3 +56,9 @@ test('only the needed paths of the sign-in library are served', async () => {
   }
   expect(answering).toEqual(served);
 });
+
+test('an answer whose redirect would not fit into the headers that clients accept is refused', async () => {
+  const gateway = await startIdentityGateway();
+  const callback = await gateway.browser().post('/api/auth/callback/x', { state: 'x'.repeat(20_000) });
+  expect(callback).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
+});
