@@ -8,7 +8,9 @@ create table tollbook.account (
   balance bigint not null default 0 check (balance >= 0),
   held bigint not null default 0 check (held >= 0),
   used bigint not null default 0 check (used >= 0),
-  created_at timestamptz not null
+  created_at timestamptz not null,
+  -- an operator has disabled its user: no sign-in, session or key of the account is accepted
+  disabled_at timestamptz
 ) with (fillfactor = 50);
 
 -- A key is stored as its hash only. A revoked key stays for the audit.

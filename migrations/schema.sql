@@ -92,6 +92,7 @@ create table tollbook.account (
   held bigint not null default 0,
   used bigint not null default 0,
   created_at timestamp with time zone not null,
+  disabled_at timestamp with time zone,
   constraint account_balance_check CHECK ((balance >= 0)),
   constraint account_held_check CHECK ((held >= 0)),
   constraint account_name_key UNIQUE (name),
@@ -513,13 +514,13 @@ CREATE INDEX spend_exposure_account ON tollbook.spend_exposure USING btree (comm
 create function identity.user_of_wallet(p_address text, p_chain_id bigint, p_user_id uuid, p_name text, p_email text) returns uuid language plpgsql volatile; -- a1fab175c45cc243
 create function tollbook.activate_projection(p_generation integer) returns integer language plpgsql volatile security definer; -- 19c2ba577732a9e4
 create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first bigint, p_hashes bytea) returns void language plpgsql volatile; -- af904ec54367e5ac
-create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 702dec31d692b105
+create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 8468d90ee74fae13
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
 create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 7abe2e240e658fe1
 create function tollbook.apply_credit(p_generation integer, p_from bigint, p_to bigint, p_accounts json) returns boolean language plpgsql volatile security definer; -- c36f11f9463c06eb
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json) returns boolean language plpgsql volatile security definer; -- bd3844a788200be4
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
-create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- 4665884074885403
+create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- d97d99ec44535906
 create function tollbook.clock() returns timestamp with time zone language sql volatile; -- 4c502774edf949ff
 create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- 65f66d2c6741f041
 create function tollbook.collect_payouts(p_max integer) returns integer language plpgsql volatile security definer; -- 643b8cb4f043e57f
@@ -574,6 +575,7 @@ create function tollbook.revoke_api_key(p_key_id bigint) returns boolean languag
 create function tollbook.revoke_operator_token(p_token_id bigint) returns boolean language sql volatile security definer; -- 9029e9979c3726f3
 create function tollbook.root_of_edge(p_edge bytea) returns bytea language plpgsql immutable; -- bf972522a342c28d
 create function tollbook.schedule_anchor(p_origin text, p_name text, p_ms integer) returns void language sql volatile security definer; -- 924f8fb279b6c825
+create function tollbook.set_account_disabled(p_account_id bigint, p_is_disabled boolean) returns boolean language sql volatile security definer; -- d287ebf2347e4851
 create function tollbook.settle_chat(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 86d00b2886f335fe
 create function tollbook.take_anchor(p_origin text, p_name text, p_every_ms integer) returns TABLE(size bigint, note text) language sql volatile security definer; -- 0b2d413b779d98f5
 create function tollbook.take_final_settlements(p_network text, p_finalized numeric, p_max integer) returns TABLE(seq bigint, stream text, block_number numeric, block_hash text) language sql volatile security definer; -- 1121a5b709e4e1bf
@@ -635,6 +637,7 @@ grant execute on function tollbook.resend_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.revoke_api_key(bigint) to tollbook_writer;
 grant execute on function tollbook.revoke_operator_token(bigint) to tollbook_writer;
 grant execute on function tollbook.schedule_anchor(text,text,integer) to tollbook_writer;
+grant execute on function tollbook.set_account_disabled(bigint,boolean) to tollbook_writer;
 grant execute on function tollbook.take_anchor(text,text,integer) to tollbook_writer;
 grant execute on function tollbook.take_final_settlements(text,numeric,integer) to tollbook_writer;
 grant execute on function tollbook.take_follow_ups(text,text,integer) to tollbook_writer;

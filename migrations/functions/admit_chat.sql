@@ -38,8 +38,8 @@ begin
   today_left_ms := (extract(epoch from (past.today + 1)::timestamp) * 1000)::bigint - now_ms;
 
   if admission.key_id is not null then
-    select * into key_row from api_key where key_id = admission.key_id
-      and revoked_at is null and (expires_at is null or expires_at > p_now);
+    select api_key.* into key_row from api_key join account using (account_id) where key_id = admission.key_id
+      and revoked_at is null and (expires_at is null or expires_at > p_now) and disabled_at is null;
     if not found then refused := 'invalid_api_key'; end if;
   end if;
   remaining := admission.per_minute - cardinality(recent);

@@ -29,4 +29,13 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
     order by key_id for update skip locked)
 $$;
 
-grant execute on function tollbook.next_account_id, tollbook.create_api_key, tollbook.revoke_api_key, tollbook.record_key_uses to tollbook_writer;
+-- Disables the user of an account, or ends that. False where nothing changed.
+create or replace function tollbook.set_account_disabled(p_account_id bigint, p_is_disabled boolean) returns boolean
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  with changed as (
+    update account set disabled_at = case when p_is_disabled then clock() end
+    where account_id = p_account_id and (disabled_at is not null) <> p_is_disabled returning 1)
+  select exists (select from changed)
+$$;
+
+grant execute on function tollbook.set_account_disabled, tollbook.next_account_id, tollbook.create_api_key, tollbook.revoke_api_key, tollbook.record_key_uses to tollbook_writer;

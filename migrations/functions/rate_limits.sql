@@ -41,7 +41,8 @@ begin
   past := open_rate_window(p_subject, null, true);
   if cardinality(past.recent) >= p_per_minute then
     return query select 'limited', rate_retry_ms(past.recent, p_per_minute, past.now_ms);
-  elsif exists (select from api_key where hash = p_hash and revoked_at is null and (expires_at is null or expires_at > clock())) then
+  elsif exists (select from api_key join account using (account_id)
+    where hash = p_hash and revoked_at is null and (expires_at is null or expires_at > clock()) and disabled_at is null) then
     return query select 'known', null::bigint;
   else
     update rate_window set hits = past.recent || past.now_ms, day = past.today where subject = p_subject;

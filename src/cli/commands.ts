@@ -137,6 +137,20 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     usage: 'tollbook tokens revoke ID\n  needs DATABASE_URL',
     load: () => import('./commands/tokens/revoke.ts'),
   },
+  'users disable': {
+    summary: 'disables a user: ends the sessions, and refuses sign-ins and keys',
+    usage:
+      'tollbook users disable ID | EMAIL | WALLET [--by NAME]\n' +
+      '  --by  the operator; default: your account on this machine; needs DATABASE_URL',
+    load: () => import('./commands/users/disable.ts'),
+  },
+  'users enable': {
+    summary: 'lets a disabled user sign in again; the keys are valid again',
+    usage:
+      'tollbook users enable ID | EMAIL | WALLET [--by NAME]\n' +
+      '  --by  the operator; default: your account on this machine; needs DATABASE_URL',
+    load: () => import('./commands/users/enable.ts'),
+  },
   'keys create': {
     summary: 'creates an API key for model chat, and its account if there is none',
     usage:

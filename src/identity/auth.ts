@@ -3,7 +3,8 @@ import { APIError, createAuthMiddleware, getSessionFromCtx } from 'better-auth/a
 import { hashPassword, verifyPassword } from 'better-auth/crypto';
 import { getAdapter } from 'better-auth/db/adapter';
 import type { BetterAuthOptions } from 'better-auth/types';
-import { markEmailProven, openIdentityDatabase } from '../store/identity.ts';
+import { refusals } from '../domain/errors/refusal.ts';
+import { isUserDisabled, markEmailProven, openIdentityDatabase } from '../store/identity.ts';
 import { guardAdapter } from './auth-adapter.ts';
 import { reportNewPassword, sendExistingMail, sendResetMail, sendVerificationMail } from './auth-mails.ts';
 import { tables } from './auth-tables.ts';
@@ -109,7 +110,12 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
     plugins: [openIdPlugin(identity, providers)],
     databaseHooks: {
       user: { create: { after: async ({ id }) => void (await openUser(identity, id)) } },
-      session: { create: { after: (session, context) => recordStart(identity, session, context) } },
+      session: {
+        create: {
+          before: ({ userId }) => refuseDisabled(identity, userId),
+          after: (session, context) => recordStart(identity, session, context),
+        },
+      },
     },
     hooks: {
       before: createAuthMiddleware(async (context) => {
@@ -212,6 +218,14 @@ function checkProfile(path: string, body: unknown): void {
   if (!isShown || image != null)
     throw APIError.fromStatus('BAD_REQUEST', {
       message: 'The name must have 1 to 100 characters on one line, and no picture is accepted.',
+    });
+}
+
+async function refuseDisabled({ pool }: Identity, userId: string): Promise<void> {
+  if (await isUserDisabled(pool, userId))
+    throw APIError.fromStatus('FORBIDDEN', {
+      code: 'USER_DISABLED',
+      message: refusals.user_disabled.sentence,
     });
 }
 

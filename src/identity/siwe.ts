@@ -13,6 +13,7 @@ import { countAuthFailure } from '../store/credit.ts';
 import {
   consumeNonce,
   findUser,
+  isUserDisabled,
   storeNonce,
   countAttempt,
   type User,
@@ -54,6 +55,8 @@ export type WalletAnswer =
   /** `reason` is for the ledger; the client only learns that the message does not match. */
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'limited' }
+  /** An operator has disabled the wallet's user. */
+  | { readonly kind: 'disabled' }
   /** The chain could not be reached to check a contract's signature: repeating the request may succeed. */
   | { readonly kind: 'unavailable' };
 
@@ -154,6 +157,10 @@ function isHex(text: string): text is Hex {
 
 async function startWalletSession(identity: Identity, auth: Auth, wallet: Wallet): Promise<WalletAnswer> {
   const userId = await openWalletUser(identity, wallet);
+  if (await isUserDisabled(identity.pool, userId)) {
+    await recordRefusal(identity, 'wallet', 'user_disabled');
+    return { kind: 'disabled' };
+  }
   const session = await auth.startSession(userId);
   const user = await findUser(identity.pool, userId);
   if (!user) throw new Error('a session was started for an unknown user');

@@ -20,6 +20,8 @@ export interface ApiKey {
   readonly lastUsedAt: Date | undefined;
   /** The user of the account made it, and not an operator. */
   readonly isOfUser: boolean;
+  /** An operator has disabled the user of its account. */
+  readonly isDisabled: boolean;
 }
 
 /** Stores a key by its hash; returns its id. */
@@ -144,7 +146,18 @@ function keys(db: LedgerDatabase) {
       'revoked_at',
       'last_used_at',
       'is_of_user',
-    ]);
+    ])
+    .select((key) =>
+      key
+        .exists(
+          key
+            .selectFrom('tollbook.account as owner')
+            .whereRef('owner.account_id', '=', 'tollbook.api_key.account_id')
+            .where('owner.disabled_at', 'is not', null),
+        )
+        .$castTo<boolean>()
+        .as('is_disabled'),
+    );
 }
 
 function toApiKey(row: Awaited<ReturnType<ReturnType<typeof keys>['execute']>>[number]): ApiKey {
@@ -161,5 +174,6 @@ function toApiKey(row: Awaited<ReturnType<ReturnType<typeof keys>['execute']>>[n
     revokedAt: row.revoked_at ?? undefined,
     lastUsedAt: row.last_used_at ?? undefined,
     isOfUser: row.is_of_user,
+    isDisabled: row.is_disabled,
   };
 }

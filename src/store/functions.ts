@@ -80,6 +80,7 @@ export const functionSignatures = {
   revoke_api_key: { takes: [bigint], returns: boolean },
   revoke_operator_token: { takes: [bigint], returns: boolean },
   schedule_anchor: { takes: [text, text, int], returns: nothing },
+  set_account_disabled: { takes: [bigint, boolean], returns: boolean },
   take_anchor: { takes: [text, text, int], rows: { size: bigint, note: text } },
   take_final_settlements: {
     takes: [text, numeric, int],

@@ -33,6 +33,7 @@ export async function findSession(pool: pg.Pool, tokenHash: string): Promise<Ses
     .select(['session.id', 'session.user_id', 'account.account_id'])
     .where('session.token', '=', tokenHash)
     .where('session.expires_at', '>', sql<Date>`tollbook.clock()`)
+    .where('account.disabled_at', 'is', null)
     .executeTakeFirst();
   return row && { sessionId: row.id, userId: row.user_id, accountId: row.account_id ?? undefined };
 }
@@ -98,6 +99,46 @@ export async function findUser(pool: pg.Pool, userId: string): Promise<User | un
     .select(['id as userId', 'name', 'email', 'email_verified as isEmailVerified', 'created_at as createdAt'])
     .where('id', '=', userId)
     .executeTakeFirst();
+}
+
+/** The ids of the users with this id, email address or wallet; a contract's address may have another user on each chain. */
+export async function findUserIds(pool: pg.Pool, who: string): Promise<string[]> {
+  const text = who.toLowerCase();
+  const db = queriesOn(pool);
+  const rows = await db
+    .selectFrom('identity.user')
+    .select('id')
+    .where(({ or, eb, ref }) => or([eb('email', '=', text), sql<boolean>`${ref('id')}::text = ${text}`]))
+    .union(db.selectFrom('identity.wallet').select('user_id as id').where('address', '=', text))
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+/** The ids of the sessions of a user that have not ended. */
+export async function findSessionsOf(pool: pg.Pool, userId: string): Promise<string[]> {
+  const rows = await queriesOn(pool)
+    .selectFrom('identity.session')
+    .select('id')
+    .where('user_id', '=', userId)
+    .where('ended_reason', 'is', null)
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+/** Whether an operator has disabled this user. */
+export async function isUserDisabled(pool: pg.Pool, userId: string): Promise<boolean> {
+  const row = await queriesOn(pool)
+    .selectFrom('tollbook.account')
+    .select('account_id')
+    .where('name', '=', accountNameOf(userId))
+    .where('disabled_at', 'is not', null)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Disables the user of an account in all processes at once, or ends that. False where nothing changed. */
+export function setAccountDisabled(pool: pg.Pool, accountId: number, isDisabled: boolean): Promise<boolean> {
+  return callFunction(pool, 'set_account_disabled', [accountId, isDisabled]);
 }
 
 /** Who signs in with a wallet: a key, the same on all chains, or the contract of one chain. */

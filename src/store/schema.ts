@@ -30,6 +30,7 @@ export const ledgerTables = {
     held: bigint,
     used: bigint,
     created_at: timestamp,
+    disabled_at: nullable(timestamp),
   },
   'tollbook.account_credit': {
     generation: int,

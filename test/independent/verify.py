@@ -259,6 +259,8 @@ STEPS = {
     "spend_paid_out": ("spend", {"earned"}, "closed"),
     "spend_failed": ("spend", {"earned"}, "closed"),
     "user_created": ("user", {None}, "created"),
+    "user_disabled": ("user", {"created"}, "disabled"),
+    "user_enabled": ("user", {"disabled"}, "created"),
     "session_started": ("session", {None}, "started"),
     "session_ended": ("session", {"started"}, "ended"),
     "ledger_recovered": ("recovery", {None}, "recovered"),

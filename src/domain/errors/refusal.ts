@@ -86,6 +86,10 @@ export const refusals = {
     status: 403,
     sentence: 'The request comes from a page of another origin, which may not act for a visitor.',
   },
+  user_disabled: {
+    status: 403,
+    sentence: 'The operator has disabled this user. Nothing was charged. Ask the operator.',
+  },
   forbidden: { status: 403, sentence: 'The token does not have the required scope or service.' },
   signature_expired: {
     status: 403,

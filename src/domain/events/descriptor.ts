@@ -17,6 +17,7 @@ export type EntityStep =
   | 'opened'
   | 'created'
   | 'revoked'
+  | 'disabled'
   | 'accepted'
   | 'earned'
   | 'released'

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type EventFamily, note, recordOnly } from './descriptor.ts';
-import { count, reason } from './fields.ts';
+import { count, operatorName, reason } from './fields.ts';
 
 const signInMethods = ['password', 'provider', 'wallet'] as const;
 export type SignInMethod = (typeof signInMethods)[number];
@@ -21,6 +21,16 @@ export const identityEvents = {
     ...recordOnly,
     schema: z.strictObject({ user_id: z.uuid() }),
     transition: { of: 'entity', kind: 'user', from: ['none'], to: 'created' },
+  },
+  user_disabled: {
+    ...recordOnly,
+    schema: z.strictObject({ user_id: z.uuid(), operator: operatorName }),
+    transition: { of: 'entity', kind: 'user', from: ['created'], to: 'disabled' },
+  },
+  user_enabled: {
+    ...recordOnly,
+    schema: z.strictObject({ user_id: z.uuid(), operator: operatorName }),
+    transition: { of: 'entity', kind: 'user', from: ['disabled'], to: 'created' },
   },
   session_started: {
     ...recordOnly,

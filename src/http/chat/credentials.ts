@@ -20,7 +20,7 @@ export async function readerOf(context: ChatContext, request: FastifyRequest): P
   if (caller.kind !== 'api_key') return caller;
   const key = await findApiKeyById(context.db, caller.key.keyId);
   const nowMs = Date.now() + context.lane.state.clockOffsetMs;
-  if (!key || key.revokedAt || (key.expiresAt && key.expiresAt.getTime() <= nowMs))
+  if (!key || key.revokedAt || key.isDisabled || (key.expiresAt && key.expiresAt.getTime() <= nowMs))
     return refuseKey(context, caller);
   return { ...caller, key };
 }

@@ -41,6 +41,8 @@ function sendAnswer(
   switch (answer.kind) {
     case 'refused':
       return sendRefusal(request, reply, 'siwe_mismatch');
+    case 'disabled':
+      return sendRefusal(request, reply, 'user_disabled');
     case 'limited':
       return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs: 60 });
     case 'unavailable':

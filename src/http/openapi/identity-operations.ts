@@ -34,7 +34,7 @@ export const siweVerifyOperation: Operation = {
 checked by calling the contract (ERC-1271), which requires that the gateway has an RPC of its chain.`,
   body: { schema: identity.siweVerify },
   answers: [{ status: 200, description: 'Signed in: the cookie is the session.', schema: identity.signedIn }],
-  refusals: [...everyWrite, 'siwe_mismatch', 'too_many_attempts', 'sign_in_unavailable'],
+  refusals: [...everyWrite, 'siwe_mismatch', 'user_disabled', 'too_many_attempts', 'sign_in_unavailable'],
 };
 
 const ofSession = { ...ofPeople, security: 'session' } as const;

@@ -254,6 +254,8 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
   key_created: { key_id: 3, account_id: 7, token_id: 1 },
   key_revoked: { key_id: 3, token_id: 1 },
   user_created: { user_id: userId },
+  user_disabled: { user_id: userId, operator: 'ada' },
+  user_enabled: { user_id: userId, operator: 'ada' },
   session_started: {
     session_id: chatId,
     user_id: userId,

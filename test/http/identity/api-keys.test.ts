@@ -1,6 +1,7 @@
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
 import { issueOperatorToken } from '../../../src/identity/operator-tokens.ts';
+import { setUserDisabled } from '../../../src/identity/users.ts';
 import { grantCredit } from '../../../src/credit/credit.ts';
 import { findAccountId } from '../../../src/store/credit.ts';
 import { expectBooks, laneOn } from '../../support/credit.ts';
@@ -17,6 +18,7 @@ import {
 import { documentOf } from '../../support/documented.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { freeModel, paidModel } from '../../support/chat-gateway.ts';
+import { tollbook } from '../../support/program.ts';
 import { eventually } from '../../support/wait.ts';
 
 async function signedIn(gateway: IdentityGateway): Promise<{ browser: Browser; userId: string }> {
@@ -37,6 +39,59 @@ async function fundUser({ database }: IdentityGateway, userId: string, micros = 
   if (accountId === undefined) throw new Error('the user has no account');
   await grantCredit({ lane: laneOn(database) }, accountId, micros);
 }
+
+test('a disabled user is refused at once with session, key and sign-in, is charged nothing, and goes on once enabled', async () => {
+  const gateway = await startIdentityGateway();
+  const { database } = gateway;
+  const browser = gateway.browser();
+  const account = newWallet();
+  const { json: signed } = await signInByWallet(browser, account);
+  await fundUser(gateway, signed.user.id);
+  const email = 'ada@example.org';
+  const byPassword = gateway.browser();
+  await signUp(gateway, byPassword, email);
+  const { json: made } = await browser.post('/api/keys', { name: 'laptop' });
+  const withKey = (model = paidModel) =>
+    gateway
+      .browser()
+      .post(
+        '/v1/chat/completions',
+        { model, messages: [{ role: 'user', content: 'hello' }], max_tokens: 20 },
+        { authorization: `Bearer ${made.key}` },
+      );
+  expect((await withKey()).status).toBe(200);
+  const ledger = { pool: database.pool, lane: laneOn(database) };
+  const change = async (who: string, isDisabled: boolean) =>
+    (await setUserDisabled(ledger, { who, operator: 'grace', isDisabled })).kind;
+  const command = ['users', 'disable', account.address, '--by', 'grace'];
+  expect((await tollbook(command, { DATABASE_URL: database.url })).stdout).toMatch(
+    / is disabled, and 1 sessions have ended/,
+  );
+  expect(await change(signed.user.id, true)).toBe('unchanged');
+  const refused = [await withKey(), await chat(browser), await browser.get('/api/keys')];
+  expect(refused.map(({ status }) => status)).toEqual([401, 401, 401]);
+  expect(await signInByWallet(browser, account)).toMatchObject({
+    status: 403,
+    json: { error: expect.stringContaining('disabled this user') },
+  });
+  expect(await change(email, true)).toBe('changed');
+  expect(await signIn(byPassword, email)).toMatchObject({ status: 403, json: { code: 'USER_DISABLED' } });
+
+  for (const who of [signed.user.id, email]) expect(await change(who, false)).toBe('changed');
+  const again = [await withKey(), await signInByWallet(browser, account), await signIn(byPassword, email)];
+  expect(again.map(({ status }) => status)).toEqual([200, 200, 200]);
+  expect(await change('stranger@example.org', true)).toBe('unknown');
+  await gateway.stop();
+  const events = await expectBooks(database);
+  expect(events.filter(({ type }) => type === 'chat_admitted')).toHaveLength(2);
+  const changes = events.filter(({ type }) => /^user_(?:dis|en)abled$/.test(type));
+  expect(changes.map(({ type, data }) => [type, 'operator' in data && data.operator])).toEqual([
+    ['user_disabled', 'grace'],
+    ['user_disabled', 'grace'],
+    ['user_enabled', 'grace'],
+    ['user_enabled', 'grace'],
+  ]);
+});
 
 describe('a session', () => {
   test('may request thirty completions a minute, in all processes together', async () => {

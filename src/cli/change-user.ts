@@ -1,0 +1,36 @@
+import { parseArgs } from 'node:util';
+import { setUserDisabled } from '../identity/users.ts';
+import { ArgumentError, exitCodes, readOperator } from './arguments.ts';
+import { withLedger } from './ledger.ts';
+import { fail, say } from './terminal.ts';
+
+/** The commands `users disable` and `users enable`. */
+export async function changeUser(args: readonly string[], verb: 'disable' | 'enable'): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { by: { type: 'string' } },
+  });
+  const [who, ...more] = positionals;
+  if (who === undefined || more.length > 0)
+    throw new ArgumentError(`name one user: tollbook users ${verb} ID | EMAIL | WALLET`);
+  const operator = readOperator(values.by);
+  const isDisabled = verb === 'disable';
+  const change = await withLedger((ledger) => setUserDisabled(ledger, { who, operator, isDisabled }));
+  switch (change.kind) {
+    case 'changed':
+      if (isDisabled)
+        say(`User ${change.userId} is disabled, and ${change.sessionsEnded} sessions have ended.`);
+      else say(`User ${change.userId} can sign in again, and the keys are valid again.`);
+      return exitCodes.done;
+    case 'unchanged':
+      fail(`User ${change.userId} is ${isDisabled ? 'disabled already' : 'not disabled'}.`);
+      return 1;
+    case 'several':
+      fail(`Several users have this wallet: name one by its id, ${change.userIds.join(' or ')}.`);
+      return 1;
+    case 'unknown':
+      fail('There is no user with this id, email address or wallet.');
+      return 1;
+  }
+}

@@ -1,0 +1,3 @@
+import { changeUser } from '../../change-user.ts';
+
+export const run = (args: readonly string[]): Promise<number> => changeUser(args, 'enable');
