@@ -4,9 +4,7 @@ create table tollbook.projection (
   generation int primary key,
   seq bigint not null,
   is_active boolean not null,
-  touched_at timestamptz not null,
-  -- account_credit holds sums, so it has a cursor of its own
-  credit_seq bigint not null default 0
+  touched_at timestamptz not null
 );
 create unique index projection_active on tollbook.projection (is_active) where is_active;
 insert into tollbook.projection values (1, 0, true, now());
@@ -39,13 +37,26 @@ create table tollbook.payment (
   refund_due_since timestamptz,
   primary key (generation, seq)
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
-create index payment_at on tollbook.payment (generation, at, seq);
+-- No index has a column that a payment's usual life changes, once it is completed: most updates stay on their page. The payments
+-- of a time are found by first_payment_since.
+-- of one payer, who may have few among many
 create index payment_payer on tollbook.payment (generation, payer, seq);
-create index payment_state on tollbook.payment (generation, state, seq);
+-- of one job
 create index payment_job on tollbook.payment (generation, service_id, job_index, seq);
+-- of a state; nearly all are completed, so that those are found along the primary key
+create index payment_state on tollbook.payment (generation, state, seq) where state <> 'completed';
 create index payment_refund_due on tollbook.payment (generation, seq) where refund_due is not null;
--- which tokens were ever taken, and to which addresses
-create index payment_pay_to on tollbook.payment (generation, network, asset, pay_to);
+
+-- Which tokens were ever taken, and to which addresses.
+create table tollbook.payee (
+  generation int not null,
+  network text collate "C" not null,
+  asset text collate "C" not null,
+  pay_to text collate "C" not null,
+  symbol text collate "C" not null,
+  decimals int not null,
+  primary key (generation, network, asset, pay_to)
+);
 
 -- A paid call, with the payment that paid for it.
 create table tollbook.paid_call (
@@ -61,7 +72,8 @@ create table tollbook.paid_call (
   ended_at timestamptz,
   primary key (generation, call_id)
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
-create index paid_call_status on tollbook.paid_call (generation, status, call_id);
+-- of a status; completed ones are found along the primary key
+create index paid_call_status on tollbook.paid_call (generation, status, call_id) where status <> 'completed';
 
 -- What each job earned on each day (UTC) of settlement, by token, and the outcome of those calls.
 create table tollbook.job_day (

@@ -385,7 +385,17 @@ create table tollbook.paid_call (
   ended_at timestamp with time zone,
   constraint paid_call_pkey PRIMARY KEY (generation, call_id)
 ) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.02);
-CREATE INDEX paid_call_status ON tollbook.paid_call USING btree (generation, status, call_id);
+CREATE INDEX paid_call_status ON tollbook.paid_call USING btree (generation, status, call_id) WHERE (status <> 'completed'::text);
+
+create table tollbook.payee (
+  generation integer not null,
+  network text collate "C" not null,
+  asset text collate "C" not null,
+  pay_to text collate "C" not null,
+  symbol text collate "C" not null,
+  decimals integer not null,
+  constraint payee_pkey PRIMARY KEY (generation, network, asset, pay_to)
+);
 
 create table tollbook.payment (
   generation integer not null,
@@ -413,12 +423,10 @@ create table tollbook.payment (
   refund_due_since timestamp with time zone,
   constraint payment_pkey PRIMARY KEY (generation, seq)
 ) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.02);
-CREATE INDEX payment_at ON tollbook.payment USING btree (generation, at, seq);
 CREATE INDEX payment_job ON tollbook.payment USING btree (generation, service_id, job_index, seq);
-CREATE INDEX payment_pay_to ON tollbook.payment USING btree (generation, network, asset, pay_to);
 CREATE INDEX payment_payer ON tollbook.payment USING btree (generation, payer, seq);
 CREATE INDEX payment_refund_due ON tollbook.payment USING btree (generation, seq) WHERE (refund_due IS NOT NULL);
-CREATE INDEX payment_state ON tollbook.payment USING btree (generation, state, seq);
+CREATE INDEX payment_state ON tollbook.payment USING btree (generation, state, seq) WHERE (state <> 'completed'::text);
 
 create table tollbook.payout (
   stream text collate "C" not null,
@@ -448,7 +456,6 @@ create table tollbook.projection (
   seq bigint not null,
   is_active boolean not null,
   touched_at timestamp with time zone not null,
-  credit_seq bigint not null default 0,
   constraint projection_pkey PRIMARY KEY (generation)
 );
 CREATE UNIQUE INDEX projection_active ON tollbook.projection USING btree (is_active) WHERE is_active;
@@ -512,13 +519,12 @@ create table tollbook.spend_exposure (
 CREATE INDEX spend_exposure_account ON tollbook.spend_exposure USING btree (commitment, scope);
 
 create function identity.user_of_wallet(p_address text, p_chain_id bigint, p_user_id uuid, p_name text, p_email text) returns uuid language plpgsql volatile; -- a1fab175c45cc243
-create function tollbook.activate_projection(p_generation integer) returns integer language plpgsql volatile security definer; -- 19c2ba577732a9e4
+create function tollbook.activate_projection(p_generation integer) returns integer language plpgsql volatile security definer; -- 66c6428e0b52119b
 create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first bigint, p_hashes bytea) returns void language plpgsql volatile; -- af904ec54367e5ac
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 8468d90ee74fae13
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
 create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 7abe2e240e658fe1
-create function tollbook.apply_credit(p_generation integer, p_from bigint, p_to bigint, p_accounts json) returns boolean language plpgsql volatile security definer; -- c36f11f9463c06eb
-create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json) returns boolean language plpgsql volatile security definer; -- bd3844a788200be4
+create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json) returns boolean language plpgsql volatile security definer; -- a447aaecf4269032
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
 create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- d97d99ec44535906
 create function tollbook.clock() returns timestamp with time zone language sql volatile; -- 4c502774edf949ff
@@ -537,6 +543,7 @@ create function tollbook.end_payout(p_stream text, p_reason text) returns void l
 create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment text, p_nonce numeric, p_amount numeric, p_limit numeric, p_next_nonce numeric, p_balance numeric) returns boolean language plpgsql volatile security definer; -- c708de2d52b0ff86
 create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs integer) returns SETOF timestamp with time zone language sql volatile security definer; -- e807db8beb69bd59
 create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation integer, p_from bigint, p_size bigint, p_root bytea, p_note text) returns boolean language plpgsql volatile security definer; -- 56b3836fdc84c25a
+create function tollbook.first_payment_since(p_generation integer, p_from timestamp with time zone) returns bigint language plpgsql stable; -- 2cf716a2052ecbe3
 create function tollbook.grow_tree(p_lane smallint, p_from bigint, p_size bigint, p_edge bytea) returns bytea language plpgsql volatile; -- d6256804e8468673
 create function tollbook.halt_ledger(p_reason text, p_known_seq bigint, p_found_seq bigint) returns void language sql volatile security definer; -- fb2ae030b369e28d
 create function tollbook.heartbeat(p_process uuid, p_gap_secs double precision) returns void language sql volatile security definer; -- 6fa32d39470d0465
@@ -558,7 +565,7 @@ create function tollbook.prune_exposures(p_max integer) returns integer language
 create function tollbook.prune_follow_ups(p_max integer) returns integer language sql volatile security definer; -- 5f1e2d0cbacf9499
 create function tollbook.prune_identity(p_max integer) returns integer language sql volatile security definer; -- cf7ee47a81ccbf8f
 create function tollbook.prune_lane(p_max integer) returns integer language sql volatile security definer; -- e52c73ad521e1546
-create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- df07d767a5ae1398
+create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- e01b1e6efd44e931
 create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- 490d96ef0ea5331f
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
 create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 68b8dcb8556c3721
@@ -589,8 +596,7 @@ create function tollbook.whole_number(p_text text) returns numeric language sql 
 grant execute on function identity.user_of_wallet(text,bigint,uuid,text,text) to tollbook_writer;
 grant execute on function tollbook.activate_projection(integer) to tollbook_writer;
 grant execute on function tollbook.append(smallint,uuid,bigint,bigint,json) to tollbook_writer;
-grant execute on function tollbook.apply_credit(integer,bigint,bigint,json) to tollbook_writer;
-grant execute on function tollbook.apply_projection(integer,bigint,bigint,json,json) to tollbook_writer;
+grant execute on function tollbook.apply_projection(integer,bigint,bigint,json,json,json) to tollbook_writer;
 grant execute on function tollbook.begin_projection() to tollbook_writer;
 grant execute on function tollbook.check_api_key(text,integer,bytea) to tollbook_writer;
 grant execute on function tollbook.clock() to tollbook_writer;
@@ -607,6 +613,7 @@ grant execute on function tollbook.end_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.expose_spend(text,text,text,numeric,numeric,numeric,numeric,numeric) to tollbook_writer;
 grant execute on function tollbook.extend_lease(bigint,uuid,integer) to tollbook_writer;
 grant execute on function tollbook.extend_log(smallint,text,integer,bigint,bigint,bytea,text) to tollbook_writer;
+grant execute on function tollbook.first_payment_since(integer,timestamp with time zone) to tollbook_writer;
 grant execute on function tollbook.halt_ledger(text,bigint,bigint) to tollbook_writer;
 grant execute on function tollbook.heartbeat(uuid,double precision) to tollbook_writer;
 grant execute on function tollbook.is_halted() to tollbook_writer;
@@ -678,6 +685,7 @@ grant select on table tollbook.log_tile to tollbook_writer;
 grant select on table tollbook.log_tree to tollbook_writer;
 grant select on table tollbook.operator_token to tollbook_writer;
 grant select on table tollbook.paid_call to tollbook_writer;
+grant select on table tollbook.payee to tollbook_writer;
 grant select on table tollbook.payment to tollbook_writer;
 grant select on table tollbook.payout to tollbook_writer;
 grant select on table tollbook.process to tollbook_writer;

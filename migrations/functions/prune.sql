@@ -130,6 +130,8 @@ begin
   ), accounts as (
     delete from account_credit where (generation, account_id) in (
       select generation, account_id from account_credit where generation = any (obsolete) limit p_max) returning 1
+  ), payees as (
+    delete from payee where generation = any (obsolete)
   ), days as (
     delete from job_day where ctid in (
       select ctid from job_day where generation = any (obsolete) limit p_max) returning 1

@@ -32,8 +32,7 @@ export interface Signature {
 /** Signatures of our SQL functions in the schema `tollbook`; a test compares them with the database. */
 export const functionSignatures = {
   activate_projection: { takes: [int], returns: nullable(int) },
-  apply_credit: { takes: [int, bigint, bigint, json], returns: boolean },
-  apply_projection: { takes: [int, bigint, bigint, json, json], returns: boolean },
+  apply_projection: { takes: [int, bigint, bigint, json, json, json], returns: boolean },
   begin_projection: { takes: [], returns: int },
   collect_follow_ups: { takes: [int], returns: int },
   collect_payouts: { takes: [int], returns: int },

@@ -33,20 +33,9 @@ export function activeGeneration(db: LedgerDatabase) {
     .where(({ ref }) => ref('is_active'));
 }
 
-/**
- * The first payment at a time or later. Times never go back in the ledger, so a time is a sequence number: found along an
- * index, where a filter on the time would read all earlier payments.
- */
+/** Before the first payment at a time or later. Times never go back in the ledger, so a time is a sequence number. */
 function firstSince(db: LedgerDatabase, from: Date): RawBuilder<number> {
-  const first = db
-    .selectFrom('tollbook.payment')
-    .select('seq')
-    .where('generation', '=', activeGeneration(db))
-    .where('at', '>=', from)
-    .orderBy('at')
-    .orderBy('seq')
-    .limit(1);
-  return sql`coalesce(${first}, 9223372036854775807)`;
+  return sql`tollbook.first_payment_since(${activeGeneration(db)}, ${from})`;
 }
 
 /** Payments after a place in the ledger, in the order they were started. */
@@ -180,14 +169,10 @@ export async function listJobDays(
 }
 
 /** The rows of a query over the generation that is read, as JSON holds them, and the generation's cursor, from one statement. */
-export async function readPage<Row>(
-  pool: pg.Pool,
-  page: Expression<Row>,
-  cursor: 'seq' | 'credit_seq' = 'seq',
-): Promise<Page<Row>> {
+export async function readPage<Row>(pool: pg.Pool, page: Expression<Row>): Promise<Page<Row>> {
   const row = await queriesOn(pool)
     .selectFrom('tollbook.projection')
-    .select(`${cursor} as seq`)
+    .select('seq')
     .select(jsonArrayFrom(page).$castTo<Row[]>().as('page'))
     .where(({ ref }) => ref('is_active'))
     .executeTakeFirst();

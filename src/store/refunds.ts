@@ -122,21 +122,15 @@ export interface KnownPayee {
 
 /** Every payee of a network, with each of its tokens. */
 export async function listPayees(pool: pg.Pool, network: Caip2): Promise<KnownPayee[]> {
-  // raw SQL: Kysely cannot put a limit on the first part of a union. It steps from one pair to the next along the index:
-  // there are few pairs, and many payments of each
-  const { rows } = await pool.query<KnownPayee>(
-    `with recursive active as (select generation from tollbook.projection where is_active), payee as (
-       (select asset, pay_to, symbol, decimals from tollbook.payment
-        where generation = (select generation from active) and network = $1 order by asset, pay_to limit 1)
-       union all
-       select next.* from payee cross join lateral (
-         select asset, pay_to, symbol, decimals from tollbook.payment
-         where generation = (select generation from active) and network = $1 and (asset, pay_to) > (payee.asset, payee.pay_to)
-         order by asset, pay_to limit 1) next)
-     select * from payee`,
-    [network],
-  );
-  return rows;
+  const db = queriesOn(pool);
+  return db
+    .selectFrom('tollbook.payee')
+    .select(['asset', 'pay_to', 'symbol', 'decimals'])
+    .where('generation', '=', activeGeneration(db))
+    .where('network', '=', network)
+    .orderBy('asset')
+    .orderBy('pay_to')
+    .execute();
 }
 
 /** Recorded sweeps, the newest first. */

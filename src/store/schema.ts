@@ -224,6 +224,14 @@ export const ledgerTables = {
     refund_due: nullable(text),
     refund_due_since: nullable(timestamp),
   },
+  'tollbook.payee': {
+    generation: int,
+    network: text,
+    asset: text,
+    pay_to: text,
+    symbol: text,
+    decimals: int,
+  },
   'tollbook.payout': {
     stream: text,
     status: oneOf('open', 'failed'),
@@ -241,7 +249,6 @@ export const ledgerTables = {
     seq: bigint,
     is_active: boolean,
     touched_at: timestamp,
-    credit_seq: bigint,
   },
   'tollbook.rate_window': { subject: text, hits: bigints, day: date, day_hits: int, refused_at: bigint },
   'tollbook.reconciliation': {

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { projectNext } from '../projections/project.ts';
+import { createStreamMemory } from '../projections/stream-memory.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
 import { type Loop, startLoop } from './loop.ts';
 
@@ -8,7 +9,8 @@ const eventsAtOnce = 5_000;
 
 /** Applies new events to the read models, for all processes. */
 export function startProjector({ pool, log }: { readonly pool: pg.Pool; readonly log: OperatorLog }): Loop {
-  return startLoop(async () => (await projectNext(pool, eventsAtOnce)) === eventsAtOnce, {
+  const memory = createStreamMemory();
+  return startLoop(async () => (await projectNext(pool, eventsAtOnce, { memory })) === eventsAtOnce, {
     pollMs,
     log,
     failureMessage: 'the read models could not be updated',
