@@ -107,7 +107,9 @@ async function callOneAfterAnother(
     );
     const [candidate] = left.splice(at, 1);
     if (!candidate) throw new Error('the chosen upstream is not among the candidates');
-    const answer = await ask(chat, candidate, upstreamSignal, takeSlot(candidate.upstream));
+    // nothing is begun for a client that has left before
+    const until = signal.aborted ? signal : upstreamSignal;
+    const answer = await ask(chat, candidate, until, takeSlot(candidate.upstream));
     attempt.report(healthSign(answer));
     if (answer.kind === 'completed' || answer.kind === 'streaming')
       return { kind: 'begun', upstream: attempt.name, answer, attempt };

@@ -224,6 +224,33 @@ test('a client that leaves while the model works pays, and cannot use the nonce 
   expect(gateway.model.calls).toHaveLength(1);
 });
 
+test('a client that leaves before the model is called does not pay, and its spend buys the answer later', async () => {
+  const gateway = await spends.gateway();
+  const auth = await (await spends.account()).sign();
+  const leaving = new AbortController();
+  const headers = {
+    'content-type': 'application/json',
+    'x-payment-signature': spendHeader(auth),
+    'x-payment-secret': secret,
+  };
+  const url = `${gateway.url}/v1/chat/completions`;
+  const stalled = await spends.stall();
+  try {
+    const body = JSON.stringify(chat());
+    const left = fetch(url, { method: 'POST', headers, body, signal: leaving.signal });
+    await eventually(async () => expect((await node().getTxpoolStatus()).pending).toBe(1));
+    leaving.abort();
+    await expect(left).rejects.toThrow(/abort/i);
+  } finally {
+    await stalled.resume();
+  }
+  const released = ['spend_accepted', 'spend_authorized', 'spend_released'];
+  await eventually(() => expectSpendEvents(gateway, auth, released));
+  expect(gateway.model.calls).toHaveLength(0);
+  expect((await ask(gateway, auth, chat(), secret)).status).toBe(200);
+  await eventually(() => expectSpendEvents(gateway, auth, [...released, ...served]));
+});
+
 test('a spend that expires too early after its wait in the queue is refused', async () => {
   const gateway = await spends.gateway({
     spend: { authorize_timeout_ms: '5_000', nonce_wait_ms: '0', claim_margin_secs: '10' },

@@ -26,6 +26,8 @@ export type UpstreamCause =
   | 'error_object'
   /** By the caller's signal, or `abort`. */
   | 'aborted'
+  /** By the caller's signal, before the request was sent: the upstream has done nothing for it. */
+  | 'not_sent'
   /** This upstream was closed. */
   | 'closed'
   /** The request cannot be sent: the key is not a valid header value. */

@@ -157,7 +157,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Occupant {
     this.#finish(faultOf(causeOf(error, this.#controller !== undefined), error.message));
   }
 
-  readonly #abort = (): void => this.stop('aborted', 'Aborted by the caller');
+  readonly #abort = (): void => this.stop(this.#controller ? 'aborted' : 'not_sent', 'Aborted by the caller');
 
   #stopIn(timeoutMs: number, given: UpstreamCause | (() => UpstreamCause)): NodeJS.Timeout {
     return setTimeout(() => {

@@ -169,7 +169,13 @@ const upstreamCauses: ReadonlySet<UpstreamCause> = new Set([
   'connect_timeout',
   'invalid_request',
 ]);
-const neutralCauses: ReadonlySet<UpstreamCause> = new Set(['aborted', 'slow_reader', 'too_large', 'closed']);
+const neutralCauses: ReadonlySet<UpstreamCause> = new Set([
+  'aborted',
+  'not_sent',
+  'slow_reader',
+  'too_large',
+  'closed',
+]);
 
 /** What an answer, or the ending of a stream, shows about its upstream. */
 export function healthSign(answer: UpstreamAnswer | StreamEnding): HealthSign {

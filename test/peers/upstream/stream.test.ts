@@ -214,7 +214,7 @@ describe('an abort', () => {
     const { model, upstream } = await startModel();
     expect(await ask(upstream, 'hello', AbortSignal.abort())).toMatchObject({
       kind: 'failed',
-      cause: 'aborted',
+      cause: 'not_sent',
     });
     expect(await ask(upstream, 'hello')).toMatchObject({ kind: 'completed' });
     expect(model.calls).toHaveLength(1);
