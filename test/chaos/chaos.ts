@@ -6,7 +6,7 @@ import { createRandom } from './random.ts';
 import { makeRun, type RunReport } from './run.ts';
 import { describeSchedule } from './describe-schedule.ts';
 import type { ScenarioKind } from './schedule.ts';
-import { gatewaySteps } from './steps.ts';
+import { creditSteps, gatewaySteps } from './steps.ts';
 import { startEnvironment } from './environment.ts';
 
 export interface ChaosOptions {
@@ -40,6 +40,7 @@ export async function makeRuns(options: ChaosOptions): Promise<RunReport[]> {
   const { runs, seed, only, say } = options;
   const random = createRandom(seed);
   const rotation = random.fork('rotation').shuffled(gatewaySteps);
+  const creditRotation = random.fork('credit rotation').shuffled(creditSteps);
   const environment = await startEnvironment(random.fork('world'), options.root);
   const reports: RunReport[] = [];
   const onSignal = (): void => void environment.close().finally(() => process.exit(130));
@@ -53,6 +54,7 @@ export async function makeRuns(options: ChaosOptions): Promise<RunReport[]> {
         seed,
         run,
         rotation,
+        creditRotation,
         processes,
         scenarioCount: scenarios,
         loadMs: options.loadMs ?? defaultLoadMs,
@@ -83,17 +85,20 @@ function progressLine(
   processes: number,
   runs: number,
 ): string {
-  const { signed, landed, accepted } = payments;
+  const { signed, landed, accepted, completions } = payments;
   const faults = [...counts.values()].reduce((sum, count) => sum + count, 0);
   const strikes = [...schedule.strikes, ...schedule.databaseFaults].map((one) =>
     'step' in one ? `${one.what} ${one.step}#${one.nth}` : `${one.what} at ${one.atMs} ms`,
   );
   if (schedule.turnover) strikes.push(schedule.turnover.kind);
   if (schedule.isSiege) strikes.push('siege');
+  if (schedule.hasCredit) strikes.push('credit');
   const verdict = violations.length === 0 ? 'sound' : `${violations.length} VIOLATIONS`;
   return (
     `run ${String(run + 1).padStart(2)}/${runs}  ${processes} gateway${processes > 1 ? 's' : ' '}  ${(ms / 1_000).toFixed(1)} s  ` +
-    `${signed} signed, ${landed} landed, ${accepted} accepted, ${faults} faults  ${verdict}  [${strikes.join(', ')}]`
+    `${signed} signed, ${landed} landed, ${accepted} accepted, ` +
+    (completions > 0 ? `${completions} completions, ` : '') +
+    `${faults} faults  ${verdict}  [${strikes.join(', ')}]`
   );
 }
 
@@ -131,6 +136,7 @@ export function summarize(reports: readonly RunReport[]): string[] {
     ...table,
     `Payments: ${total('signed')} signed, ${total('landed')} landed, ${total('accepted')} answers 202, ${total('refused')} refused ` +
       `(${total('excused')} of them before another request of the same client started the payment)`,
+    `Completions: ${total('completions')} answered, ${total('spends')} spends earned`,
     broken.length === 0
       ? `${reports.length} runs, no violation`
       : `${broken.length} of ${reports.length} runs with violations: ${broken.map(({ run }) => run + 1).join(', ')}`,

@@ -10,6 +10,7 @@ export function describeSchedule({
   clockSteps,
   configs,
   scenarios,
+  hasCredit,
 }: Schedule): string[] {
   return [
     ...strikes.map(({ what, step, nth, ms }) => `${what} ${step}#${nth} (${ms} ms)`),
@@ -25,6 +26,7 @@ export function describeSchedule({
       ({ atMs, forMs, bySecs, of }) =>
         `the clock of ${of === 'database' ? of : `gateway ${of + 1}`} is wrong by ${bySecs} s at ${atMs} ms for ${forMs} ms`,
     ),
+    ...(hasCredit ? ['gateways serve chat and sell credit'] : []),
     ...configs.map(
       ({ markupBps, quoteTtlSecs, confirm }, index) =>
         `gateway ${index + 1}: markup ${markupBps}, quotes for ${quoteTtlSecs} s, confirm ${confirm}`,

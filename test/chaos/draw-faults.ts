@@ -4,6 +4,7 @@ import {
   type ClockStep,
   type DatabaseFault,
   type Fate,
+  hasCredit,
   type Outage,
   type Reorg,
   type ScheduleOptions,
@@ -78,7 +79,8 @@ export function makeOutages(random: Random, { loadMs }: ScheduleOptions, isSiege
 }
 
 /** Two kills a run, so that a few runs cover all steps. */
-export function makeStrikes(random: Random, { rotation, run }: ScheduleOptions): Strike[] {
+export function makeStrikes(random: Random, options: ScheduleOptions): Strike[] {
+  const { rotation, run } = options;
   const turn = run - Math.floor((run + 1) / siegeEvery);
   const killed = [0, 1].flatMap((offset) => rotation[(2 * turn + offset) % rotation.length] ?? []);
   const strikes: Strike[] = killed.map((step) => ({
@@ -94,6 +96,7 @@ export function makeStrikes(random: Random, { rotation, run }: ScheduleOptions):
     what,
     ms: random.between(500, 2_500),
   });
+  if (hasCredit(options)) strikes.push(...makeCreditStrikes(random.fork('credit'), options));
   if (random.chance(0.6)) strikes.push(freeze(random.pick(appends), 'freeze_gateway'));
   if (random.chance(0.4)) {
     strikes.push(freeze(random.pick(appends.filter((step) => step.startsWith('during'))), 'freeze_backend'));
@@ -109,6 +112,15 @@ export function makeStrikes(random: Random, { rotation, run }: ScheduleOptions):
     });
   }
   return strikes;
+}
+
+/** Two more kills, at steps of credit and spends. */
+function makeCreditStrikes(random: Random, { creditRotation, run }: ScheduleOptions): Strike[] {
+  return [0, 1].flatMap((offset) => {
+    const step = creditRotation[(2 * run + offset) % creditRotation.length];
+    const [nth, ms] = [random.between(1, 3), random.between(100, 1_500)];
+    return step ? { step, nth, what: 'kill_gateway' as const, ms } : [];
+  });
 }
 
 export function makeDatabaseFaults(random: Random, { loadMs }: ScheduleOptions): DatabaseFault[] {

@@ -1,5 +1,11 @@
 import type { Random } from './random.ts';
-import type { Scenario, ScenarioKind, ScheduleOptions } from './schedule.ts';
+import {
+  creditKinds,
+  hasCredit,
+  type Scenario,
+  type ScenarioKind,
+  type ScheduleOptions,
+} from './schedule.ts';
 
 /** Shares of the scenario kinds, in per cent. The others take long, and are part of some runs only. */
 const kindShares: Partial<Record<ScenarioKind, number>> = {
@@ -18,22 +24,24 @@ const kindShares: Partial<Record<ScenarioKind, number>> = {
 export function makeScenario(random: Random, index: number, options: ScheduleOptions): Scenario {
   const slow = slowKinds(options)[index];
   const picked = pickKind(random);
-  const kind = options.kind ?? slow ?? picked;
+  const kind = options.kind ?? creditKindOf(index, options) ?? slow ?? picked;
   const job =
-    kind === 'nonce_rivals' || kind === 'spent_nonce'
-      ? 'delegated'
-      : random.pick(['pushed', 'pushed', 'leased', 'leased', 'delegated'] as const);
+    kind === 'credit_buyer'
+      ? 'top_up'
+      : kind === 'nonce_rivals' || kind === 'spent_nonce'
+        ? 'delegated'
+        : random.pick(['pushed', 'pushed', 'leased', 'leased', 'delegated'] as const);
   // a version 1 payment names no quote, has no id, and always uses the first token
-  const isVersion2 = kind === 'quote_rivals' || kind === 'spent_id';
+  const isVersion2 = kind === 'quote_rivals' || kind === 'spent_id' || kind === 'credit_buyer';
   const version = !isVersion2 && random.chance(0.15) ? 1 : 2;
   return {
     id: `v${index}`,
     // it takes long, so it starts early
-    atMs: random.between(0, slow ? 300 : options.loadMs),
+    atMs: random.between(0, slow || kind === 'credit_buyer' ? 300 : options.loadMs),
     kind,
     job,
     version,
-    option: version === 2 && random.chance(0.25) ? 1 : 0,
+    option: version === 2 && kind !== 'credit_buyer' && random.chance(0.25) ? 1 : 0,
     frontRun: frontRunOf(random, kind),
     bodyBytes: random.chance(0.08) ? random.between(9_000, 60_000) : random.between(20, 400),
   };
@@ -43,6 +51,12 @@ export function makeScenario(random: Random, index: number, options: ScheduleOpt
 function slowKinds({ run, processes }: ScheduleOptions): readonly ScenarioKind[] {
   const stalled = processes > 1 ? (['stalled_failure'] as const) : [];
   return run % 3 === 2 ? ['poor', 'late_landing', ...stalled] : stalled;
+}
+
+/** In a run with credit, half of the scenarios: each kind in turn, behind the slow ones. */
+function creditKindOf(index: number, options: ScheduleOptions): ScenarioKind | undefined {
+  const isHalf = index % 2 === 1 && index > slowKinds(options).length;
+  return hasCredit(options) && isHalf ? creditKinds[(index >> 1) % creditKinds.length] : undefined;
 }
 
 /** Who attacks in a siege; all others are honest. */

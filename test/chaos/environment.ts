@@ -8,6 +8,8 @@ import { processEnvironment } from '../../src/config/environment.ts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { type Chain, startChain } from '../../src/devnet/chain.ts';
 import { startFacilitator } from '../../src/devnet/facilitator.ts';
+import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
+import { deployPrepaidContract } from '../../src/devnet/prepaid-contract.ts';
 import { deployRegistry } from '../../src/devnet/registry.ts';
 import { deployTokens, mint } from '../../src/devnet/token.ts';
 import type { Address } from '../../src/domain/values/primitives.ts';
@@ -21,6 +23,8 @@ export interface PaymentNetwork {
   readonly tokens: readonly [Address, Address];
   readonly registry: Address;
   readonly facilitatorUrl: string;
+  /** Of the model's server, without a path. */
+  readonly modelUrl: string;
   readonly payers: readonly PrivateKeyAccount[];
 }
 
@@ -80,6 +84,9 @@ export async function startNetwork(
   closing.push(() => chain.stop());
   const { token, secondToken } = await deployTokens(chain);
   const registry = await deployRegistry(chain);
+  await deployPrepaidContract(chain, token);
+  const model = await startModelUpstream({ port: 0 });
+  closing.push(() => model.close());
   const facilitator = await startFacilitator({
     rpcUrl: chain.url,
     chainId: chain.chainId,
@@ -91,7 +98,14 @@ export async function startNetwork(
     [token, secondToken].map((asset) => mint(chain, asset, address, initialAtoms)),
   );
   await Promise.all(mints);
-  return { chain, tokens: [token, secondToken], registry, facilitatorUrl: facilitator.url, payers };
+  return {
+    chain,
+    tokens: [token, secondToken],
+    registry,
+    facilitatorUrl: facilitator.url,
+    modelUrl: new URL(model.url).origin,
+    payers,
+  };
 }
 
 /** Uses the migrations of the program under test: a planted bug may be in them. */

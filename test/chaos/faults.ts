@@ -34,7 +34,13 @@ export type FaultKind =
   /** Half of a message arrives, then the connection closes. */
   | 'half'
   /** The answer is delayed. */
-  | 'hold';
+  | 'hold'
+  /** The answer arrives in pieces, with pauses between them. */
+  | 'pieces'
+  /** The same, and the connection is cut in the middle. */
+  | 'cut_midway'
+  /** The same, and nothing follows in the middle. */
+  | 'hang_midway';
 
 /** The operations that have faults of their own. */
 export type Place =
@@ -46,7 +52,13 @@ export type Place =
   | 'lease'
   | 'report'
   | 'append'
-  | 'query';
+  | 'query'
+  /** A model's server. */
+  | 'upstream'
+  /** The chain of spends. */
+  | 'spend_rpc'
+  /** An append that credits a top-up. */
+  | 'top_up';
 
 /** Probabilities of the faults, per thousand operations. */
 const perMille: Readonly<Record<Place, Partial<Record<FaultKind, number>>>> = {
@@ -113,6 +125,31 @@ const perMille: Readonly<Record<Place, Partial<Record<FaultKind, number>>>> = {
     half: 15,
     hold: 30,
   },
+  upstream: {
+    delay: 60,
+    cut_before: 30,
+    cut_after: 30,
+    error_before: 50,
+    error_after: 20,
+    garbage_after: 30,
+    hang_before: 15,
+    hang_after: 20,
+    pieces: 300,
+    cut_midway: 60,
+    hang_midway: 20,
+  },
+  spend_rpc: {
+    delay: 30,
+    cut_before: 15,
+    cut_after: 20,
+    duplicate: 20,
+    error_before: 10,
+    error_after: 15,
+    garbage_after: 10,
+    hang_after: 5,
+    stale: 20,
+  },
+  top_up: { hold: 400 },
   query: { delay: 10, cut_before: 4, cut_after: 6, error_after: 4, hold: 5 },
 };
 

@@ -1,3 +1,4 @@
+import { type ChatConfigValues, chatTables, chatTop } from './chat-config.ts';
 import type { Address } from '../../src/domain/values/primitives.ts';
 
 export interface GatewayConfigValues {
@@ -12,6 +13,8 @@ export interface GatewayConfigValues {
   readonly variant: ConfigVariant;
   /** Where the log is anchored; undefined for a gateway without a log. */
   readonly logFolder?: string | undefined;
+  /** Undefined for a gateway that serves paid jobs alone. */
+  readonly chat?: Omit<ChatConfigValues, 'token'> | undefined;
 }
 
 /** What may differ between two gateways of one ledger. */
@@ -76,7 +79,7 @@ markup_bps = ${variant.markupBps}
 quote_ttl_secs = ${variant.quoteTtlSecs}
 confirm = "${variant.confirm}"
 default_invocation_mode = "public_paid"
-
+${values.chat === undefined ? '' : chatTop}
 [limits]
 requests_per_minute = ${variant.requestsPerMinute}
 quotes_per_second = 0
@@ -118,5 +121,6 @@ invocation_mode = "restricted_paid"
 auth_mode = "delegated_caller_signature"
 net_rpc_url = "${rpcUrl}"
 net_contract = "${values.registry}"
-${values.logFolder === undefined ? '' : log(values.logFolder)}`;
+${values.logFolder === undefined ? '' : log(values.logFolder)}
+${values.chat === undefined ? '' : chatTables({ ...values.chat, token: values.token })}`;
 }

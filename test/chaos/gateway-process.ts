@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { type GuardedChild, startGuardedChild } from './guarded-child.ts';
 
 /** One place for a gateway: whenever the process in it ends, the next one is started. */
@@ -43,6 +44,7 @@ const clockShift = path.join(import.meta.dirname, 'clock-shift.mjs');
 export const runnerToken = 'a-runner-token-of-the-chaos';
 /** The seed of the log's signing key, in hex. */
 export const logKey = '2a'.repeat(32);
+const identitySecret = 'an identity secret of the chaos, long enough'.replaceAll(' ', '-');
 
 export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
   const faults: string[] = [];
@@ -76,6 +78,8 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
         CHAOS_RUNNER_TOKEN: runnerToken,
         ...(options.clockFile === undefined ? {} : { CHAOS_CLOCK_FILE: options.clockFile }),
         CHAOS_LOG_KEY: logKey,
+        CHAOS_IDENTITY_SECRET: identitySecret,
+        CHAOS_OPERATOR_KEY: devnetKeys.operator,
       },
     });
     child = started;

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import http, { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { boundPort } from '../../src/devnet/ports.ts';
 
 export interface Exchange {
@@ -14,6 +15,14 @@ export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
+  /** The body is sent in pieces with pauses between them; left out, as a whole. */
+  readonly pieces?: Pieces;
+}
+
+export interface Pieces {
+  readonly pauseMs: number;
+  /** Before the second half of the pieces; the connection is cut where it resolves to false. */
+  readonly midway: () => Promise<boolean>;
 }
 
 /** What the asker gets: an answer, or a connection that is cut. */
@@ -43,6 +52,7 @@ export async function startHttpProxy(target: () => string, behave: Behave): Prom
       ...(type && { 'content-type': type }),
       ...(retryAfter && { 'retry-after': retryAfter }),
     });
+    if (reply.pieces) return sendPieces(response, reply.body, reply.pieces);
     response.end(reply.body);
   };
   const server = http.createServer((request, response) => {
@@ -64,6 +74,22 @@ export async function startHttpProxy(target: () => string, behave: Behave): Prom
       await once(server, 'close');
     },
   };
+}
+
+const pieceCount = 6;
+
+async function sendPieces(
+  response: ServerResponse,
+  body: Buffer,
+  { pauseMs, midway }: Pieces,
+): Promise<void> {
+  const bytes = Math.ceil(body.length / pieceCount);
+  for (let piece = 0; piece < pieceCount && !response.destroyed; piece++) {
+    if (piece === pieceCount >> 1 && !(await midway())) return void response.destroy();
+    response.write(body.subarray(piece * bytes, (piece + 1) * bytes));
+    await sleep(pauseMs);
+  }
+  response.end();
 }
 
 const ownHeaders = new Set(['host', 'connection', 'transfer-encoding', 'content-length', 'keep-alive']);

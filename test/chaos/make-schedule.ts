@@ -10,7 +10,7 @@ import {
 import { makeScenario, makeSiegeScenario } from './draw-scenarios.ts';
 import { type ConfigVariant, siegeConfig } from './gateway-config.ts';
 import type { Random } from './random.ts';
-import { siegeEvery, type Schedule, type ScheduleOptions } from './schedule.ts';
+import { hasCredit, siegeEvery, type Schedule, type ScheduleOptions } from './schedule.ts';
 
 /** The schedule of a run: a function of the seed and the options alone. */
 export function makeSchedule(random: Random, options: ScheduleOptions): Schedule {
@@ -20,10 +20,13 @@ export function makeSchedule(random: Random, options: ScheduleOptions): Schedule
 }
 
 function makeUsual(random: Random, options: ScheduleOptions): Schedule {
-  const turnover = makeTurnover(random.fork('turnover'), options);
+  // a lossy turnover may lose credit that was sold: only paid jobs can be recovered from the chain
+  const turnover = hasCredit(options) ? undefined : makeTurnover(random.fork('turnover'), options);
   const loses = turnover !== undefined && turnover.kind !== 'synchronous_failover';
   const strikes = makeStrikes(random.fork('strikes'), options);
-  const reorgs = turnover ? [] : makeReorgs(random.fork('reorgs'), options);
+  const sellsCredit = hasCredit(options);
+  // a spend whose block is replaced is paid by nobody, and its account's later ones have the wrong nonce
+  const reorgs = turnover || sellsCredit ? [] : makeReorgs(random.fork('reorgs'), options);
   const configs = makeConfigs(random.fork('configs'), options);
   return {
     // a gateway that is killed forgets which events were acknowledged
@@ -33,13 +36,14 @@ function makeUsual(random: Random, options: ScheduleOptions): Schedule {
     turnover,
     clockSteps: turnover ? [] : makeClockSteps(random.fork('clocks'), options),
     reorgs,
-    configs: reorgs.length > 0 ? configs.map(followingTheChain) : configs,
+    configs: reorgs.length > 0 || sellsCredit ? configs.map(followingTheChain) : configs,
     scenarios: makeEach(random, options, makeScenario),
     isSiege: false,
+    hasCredit: sellsCredit,
   };
 }
 
-/** A gateway that never looks at the chain does not learn of a reorg. */
+/** A gateway that never looks at the chain does not learn of a reorg, and credits what a facilitator reports falsely. */
 function followingTheChain(config: ConfigVariant): ConfigVariant {
   return config.confirm === 'never' ? { ...config, confirm: 'before' } : config;
 }
@@ -55,6 +59,7 @@ function makeSiege(random: Random, options: ScheduleOptions): Schedule {
     configs: Array.from({ length: options.processes }, () => siegeConfig),
     scenarios: makeEach(random, options, makeSiegeScenario),
     isSiege: true,
+    hasCredit: false,
   };
 }
 

@@ -12,7 +12,9 @@ import { createGatewaySlot, type GatewaySlot, runnerToken } from './gateway-proc
 import type { HttpProxy } from './http-proxy.ts';
 import type { Schedule } from './schedule.ts';
 import type { FaultInjector } from './fault-injector.ts';
+import { startSpendRpcProxy, startUpstreamProxy } from './chat-peers.ts';
 import {
+  type PeerParts,
   startFacilitatorProxy,
   startLeaseProxy,
   startPushProxy,
@@ -46,7 +48,9 @@ export interface ParticipantsOptions {
   readonly ambushes: Ambushes;
   readonly database: string;
   readonly payTo: Address;
-  readonly schedule: Pick<Schedule, 'configs' | 'turnover'>;
+  /** Where payouts of spends go. */
+  readonly recipient: Address;
+  readonly schedule: Pick<Schedule, 'configs' | 'turnover' | 'hasCredit'>;
   readonly clocks: Pick<Clocks, 'fileOf'>;
 }
 
@@ -108,7 +112,8 @@ async function startGatewayWithProxies(
   const wire = await startPostgresProxy(environment.postgres.socketPath, (message) =>
     injectWireFaults({ ...peer, slot, freezer, ambushes, records })(message),
   );
-  proxies.push(facilitator, rpc, push);
+  const chat = parts.schedule.hasCredit ? await startChatProxies(parts, peer) : undefined;
+  proxies.push(facilitator, rpc, push, ...(chat?.proxies ?? []));
   wires.push(wire);
   const port = await freePort();
   const configFile = configFileOf(parts, index);
@@ -120,7 +125,17 @@ async function startGatewayWithProxies(
   const urls = { facilitatorUrl: facilitator.url, rpcUrl: rpc.url, pushUrl: push.url };
   writeFileSync(
     configFile,
-    gatewayConfig({ port, ...urls, token, secondToken, registry, payTo, variant, logFolder }),
+    gatewayConfig({
+      port,
+      ...urls,
+      token,
+      secondToken,
+      registry,
+      payTo,
+      variant,
+      logFolder,
+      chat: chat?.values,
+    }),
   );
   const slot: GatewaySlot = createGatewaySlot({
     name,
@@ -133,6 +148,13 @@ async function startGatewayWithProxies(
     isExcused: () => environment.postgres.isAway() || !faults.over.aborted,
   });
   return slot;
+}
+
+async function startChatProxies({ environment, records, recipient }: ParticipantsOptions, peer: PeerParts) {
+  const upstream = await startUpstreamProxy(environment.modelUrl, peer, records);
+  const spendRpc = await startSpendRpcProxy(environment.chain.url, peer);
+  const values = { upstreamUrl: upstream.url, spendRpcUrl: spendRpc.url, recipient };
+  return { proxies: [upstream, spendRpc], values };
 }
 
 async function strikeGateway(

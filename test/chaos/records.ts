@@ -1,3 +1,5 @@
+import { z } from 'zod';
+import type { SpendAuth } from '../../src/domain/spend/spend-auth.ts';
 import type { Payment } from '../support/payer.ts';
 
 /** One signed authorization; it may be sent many times. */
@@ -34,6 +36,52 @@ export interface Presentation {
   end: 'accepted' | 'refused' | 'left' | 'unanswered';
 }
 
+/** One request for a completion and what came of it. */
+export interface CompletionAttempt {
+  readonly gateway: string;
+  readonly sentAt: number;
+  readonly endedAt: number;
+  /** Undefined when the connection broke before an answer, or the client left. */
+  readonly status: number | undefined;
+  readonly code?: string | undefined;
+  /** The id of the completion, with a 200. */
+  readonly chatId?: string | undefined;
+  /** Whether the client read all of its answer; `left`: the client closed the connection itself. */
+  readonly end: 'whole' | 'broken' | 'left';
+  /** What the answer says it used, where it was no stream and whole. */
+  readonly usage?: { readonly prompt_tokens: number; readonly completion_tokens: number } | undefined;
+}
+
+/** What pays for a completion: the credit of an account, or a spend. */
+export type Means =
+  | { readonly kind: 'credit'; readonly account: CreditAccount }
+  | { readonly kind: 'spend'; readonly spend: SignedSpend; readonly secret: string | undefined };
+
+/** An account with an API key. The id is known where the harness opened it, the wallet where it was topped up. */
+export interface CreditAccount {
+  readonly key: string;
+  readonly accountId?: number;
+  readonly wallet?: string;
+}
+
+/** A signed spend; it may be sent many times, also by a third party to its chain. */
+export interface SignedSpend {
+  readonly auth: SpendAuth;
+  readonly authHash: string;
+  /** A third party has landed it. */
+  isFrontRun: boolean;
+}
+
+/** A client that asks for one completion, and repeats it as long as it makes sense. */
+export interface Completion {
+  readonly scenario: string;
+  readonly means: Means;
+  /** Unique; it is in the request that the model's server gets. */
+  readonly prompt: string;
+  readonly attempts: CompletionAttempt[];
+  end: 'answered' | 'refused' | 'left' | 'unanswered';
+}
+
 /** What clients and peers observed in a run, independent of the gateway. */
 export interface Records {
   readonly presentations: Presentation[];
@@ -54,6 +102,12 @@ export interface Records {
   readonly reorged: Set<string>;
   /** Addresses that waited for the body of a client without credentials. */
   readonly awaitedBodies: string[];
+  readonly completions: Completion[];
+  readonly spends: SignedSpend[];
+  /** What the harness granted, by account, in micros. */
+  readonly grants: Map<number, bigint>;
+  /** By prompt: how often the model's server was asked, and how often it began an answer. */
+  readonly upstream: Map<string, { asked: number; begun: number }>;
   addLie(asset: string, payer: string, nonce: string): void;
   add(payment: Payment): SignedOnce;
 }
@@ -76,6 +130,10 @@ export function createRecords(): Records {
     landedLate: new Set(),
     reorged: new Set(),
     awaitedBodies: [],
+    completions: [],
+    spends: [],
+    grants: new Map(),
+    upstream: new Map(),
     addLie: (asset, payer, nonce) => void lies.add(paymentKey(asset, payer, nonce)),
     add(payment) {
       const { from, nonce } = payment.payload.authorization;
@@ -85,4 +143,15 @@ export function createRecords(): Records {
       return one;
     },
   };
+}
+
+const completionRequest = z.object({ messages: z.array(z.object({ content: z.string() })).min(1) });
+
+/** The prompt of a completion's body; empty where there is none. */
+export function promptIn(body: string): string {
+  try {
+    return completionRequest.parse(JSON.parse(body)).messages.at(-1)?.content ?? '';
+  } catch {
+    return '';
+  }
 }

@@ -14,14 +14,18 @@ import { createChainGate } from './chain-gate.ts';
 import { createFrontRunner } from './front-runner.ts';
 import { createFaultInjector, type FaultInjector } from './fault-injector.ts';
 import { createClocks, stepClock, type Clocks } from './clocks.ts';
+import { endSilence, expireLeases, hurryCredit, openCredit } from './idle-credit.ts';
+import { type Prepared, prepareCredit } from './prepare-credit.ts';
 import { ageCall, hurryWatched, openCalls, openConfirmations, pullDueTimes, waitUntilIdle } from './idle.ts';
 import { createRandom } from './random.ts';
 import { provocations } from './hostile-scenarios.ts';
 import { makeSchedule } from './make-schedule.ts';
-import type { DatabaseFault, Schedule, ScheduleOptions } from './schedule.ts';
+import { type DatabaseFault, isCreditKind, type Schedule, type ScheduleOptions } from './schedule.ts';
+import type { Place } from './faults.ts';
 import { type LedgerRecovery, recoverAgain, recoverLedger } from './recovery.ts';
 import { reorg } from './reorgs.ts';
 import { runScenario } from './scenarios.ts';
+import { withOwner } from './with-owner.ts';
 import { turnOver } from './turnovers.ts';
 import type { Environment } from './environment.ts';
 
@@ -52,12 +56,15 @@ export interface PaymentCounts {
   readonly refused: number;
   /** Refused payments that a later request of the same client started after all. */
   readonly excused: number;
+  /** Completions that were answered with 200. */
+  readonly completions: number;
+  readonly spends: number;
 }
 
 /** Faults continue after the last client has started, for these multiples of the load time: at least, and at most. */
 const faultTail = { min: 0.6, max: 3 };
-/** The tail ends early once this number of settlements per scenario could have failed. */
-const settlesPerScenario = 0.7;
+/** The tail ends early once this number of settlements, or of completions, per scenario could have failed. */
+const eventsPerScenario = 0.7;
 /** Longer than a lease and than the time for which a settle of a dead process is left alone. */
 const clockStepSecs = 9;
 const idleTimeoutMs = 90_000;
@@ -73,6 +80,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
   const faults = createFaultInjector(random.fork('faults'), schedule);
   const database = `run_${run}`;
   const payTo = lowerCase(privateKeyToAddress(random.fork('pay to').hex32()));
+  const recipient = lowerCase(privateKeyToAddress(random.fork('recipient').hex32()));
   // another server may take over
   const url = (): string => environment.postgres.url(database);
   const records = createRecords();
@@ -101,11 +109,15 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     ambushes,
     database,
     payTo,
+    recipient,
     schedule,
     clocks,
   });
   try {
     await Promise.all(participants.gateways.map((gateway) => gateway.untilUp()));
+    const prepared = schedule.hasCredit
+      ? await prepareCredit(environment, url(), schedule.scenarios, random.fork('prepared'), records)
+      : new Map<string, Prepared>();
     faults.beginLoad();
     const urls = participants.gateways.map((gateway) => gateway.url);
     const isStarted = (signed: SignedOnce) => isInLedger(url, signed, deadline.signal);
@@ -118,7 +130,9 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
       ambushes,
       gate,
       isStarted,
+      prepared,
     };
+    if (schedule.hasCredit) void expireLeases(url, AbortSignal.any([faults.over, deadline.signal]));
     let isLoadOver = false;
     const scenarios = Promise.all(
       schedule.scenarios.map((scenario) => runScenario(scenarioParts, scenario, random.fork(scenario.id))),
@@ -127,7 +141,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     scenarios.catch(() => {});
     const [lost] = await Promise.all([
       schedule.turnover && turnOver({ ...turnoverParts, participants }, schedule.turnover),
-      schedule.isSiege ? sleep(options.loadMs) : waitForLoad(faults, options),
+      schedule.isSiege ? sleep(options.loadMs) : waitForLoad(faults, schedule, options),
       ...schedule.databaseFaults.map((databaseFault) =>
         restartDatabase(databaseFault, environment, freezer, faults),
       ),
@@ -155,6 +169,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
       clocks,
       hasClockSteps: schedule.clockSteps.length > 0,
       hasReorgs: schedule.reorgs.length > 0,
+      hasCredit: schedule.hasCredit,
       isLoadOver: () => isLoadOver,
     });
     deadline.abort();
@@ -170,6 +185,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
       participants,
       records,
       payTo,
+      recipient,
       fromBlock,
       left,
       mustSell: schedule.isSiege ? honestOf(schedule) : [],
@@ -183,7 +199,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
       payments: countPayments(records, checked),
       log: [...participants.gateways, ...participants.runners].map(({ log }) => log()).join('\n'),
       ledger: checked.ledger,
-      clients: records.presentations.map((one) => JSON.stringify(one)),
+      clients: [...records.presentations, ...records.completions].map(asJson),
       ms: performance.now() - startedAt,
     };
   } finally {
@@ -208,12 +224,15 @@ function honestOf({ scenarios }: Schedule): string[] {
 
 async function waitForLoad(
   faults: FaultInjector,
-  { loadMs, scenarioCount: scenarios }: ScheduleOptions,
+  { scenarios }: Schedule,
+  { loadMs }: ScheduleOptions,
 ): Promise<void> {
   const startedAt = performance.now();
+  const ofCredit = scenarios.filter(({ kind }) => isCreditKind(kind)).length;
+  const isEnough = (place: Place, count: number): boolean => faults.drawn(place) >= count * eventsPerScenario;
   await sleep(loadMs * (1 + faultTail.min));
   const isTailOver = (): boolean =>
-    faults.drawn('settle') >= scenarios * settlesPerScenario ||
+    (isEnough('settle', scenarios.length - ofCredit) && isEnough('upstream', ofCredit)) ||
     performance.now() - startedAt > loadMs * (1 + faultTail.max);
   while (!isTailOver()) await sleep(50);
 }
@@ -240,6 +259,7 @@ interface SettleParts {
   readonly clocks: Clocks;
   readonly hasClockSteps: boolean;
   readonly hasReorgs: boolean;
+  readonly hasCredit: boolean;
   readonly isLoadOver: () => boolean;
 }
 
@@ -254,6 +274,7 @@ async function waitUntilSettled({
   clocks,
   hasClockSteps,
   hasReorgs,
+  hasCredit,
   isLoadOver,
 }: SettleParts): Promise<string[]> {
   faults.end();
@@ -263,6 +284,7 @@ async function waitUntilSettled({
   const down = await listDown(participants);
   if (down.length > 0) return down;
   const owner = new pg.Client(environment.postgres.url(database));
+  owner.on('error', () => {});
   await owner.connect();
   try {
     // delayed messages arrive before the clock steps forward
@@ -272,21 +294,35 @@ async function waitUntilSettled({
       faults.trace,
     );
     await clocks.setDatabase(clockStepSecs);
+    let isHurrying = false;
     const hurrying = setInterval(() => {
+      if (isHurrying) return;
+      isHurrying = true;
       // the connection ends with the wait
       hurryWatched(owner, landedLate(records))
         .then(() => (hasClockSteps ? pullDueTimes(owner) : undefined))
-        .catch(() => {});
+        .then(() => (hasCredit ? hurryCredit(owner) : undefined))
+        .catch(() => {})
+        .finally(() => (isHurrying = false));
     }, hurryEveryMs);
-    return await waitUntilIdle(
-      async () => [
-        ...(isLoadOver() ? [] : ['clients wait for answers']),
-        ...(await openCalls(owner, landedLate(records))),
-        ...(hasReorgs ? await openConfirmations(owner) : []),
-      ],
-      idleTimeoutMs,
-      faults.trace,
-    ).finally(() => clearInterval(hurrying));
+    const isIdle = new AbortController();
+    const silence = hasCredit ? endSilence(clocks, clockStepSecs, isIdle.signal) : undefined;
+    try {
+      return await waitUntilIdle(
+        async () => [
+          ...(isLoadOver() ? [] : ['clients wait for answers']),
+          ...(await openCalls(owner, landedLate(records))),
+          ...(hasReorgs ? await openConfirmations(owner) : []),
+          ...(hasCredit ? await openCredit(owner) : []),
+        ],
+        idleTimeoutMs,
+        faults.trace,
+      );
+    } finally {
+      clearInterval(hurrying);
+      isIdle.abort();
+      await silence;
+    }
   } finally {
     await owner.end();
   }
@@ -300,17 +336,6 @@ async function listDown({ gateways }: Participants): Promise<string[]> {
 
 function landedLate(records: Records): string[] {
   return [...records.landedLate].flatMap((key) => records.signed.get(key)?.nonce ?? []);
-}
-
-async function withOwner<T>(url: string, use: (owner: pg.Client) => Promise<T>): Promise<T> {
-  const owner = new pg.Client(url);
-  owner.on('error', () => {});
-  try {
-    await owner.connect();
-    return await use(owner);
-  } finally {
-    await owner.end().catch(() => {});
-  }
 }
 
 /** Lets the call of a stalled payment age and be due, until it is settled again. Which gateway takes it is chance. */
@@ -340,7 +365,11 @@ async function isInLedger(url: () => string, { nonce }: SignedOnce, deadline: Ab
   return false;
 }
 
-function countPayments(records: Records, { landed, excused }: Checked): PaymentCounts {
+function asJson(value: object): string {
+  return JSON.stringify(value, (_, one: unknown) => (typeof one === 'bigint' ? String(one) : one));
+}
+
+function countPayments(records: Records, { landed, excused, spends }: Checked): PaymentCounts {
   const ended = (end: string): number => records.presentations.filter((one) => one.end === end).length;
   return {
     signed: records.signed.size,
@@ -348,5 +377,7 @@ function countPayments(records: Records, { landed, excused }: Checked): PaymentC
     accepted: ended('accepted'),
     refused: ended('refused'),
     excused,
+    completions: records.completions.filter((one) => one.end === 'answered').length,
+    spends,
   };
 }

@@ -17,6 +17,7 @@ import {
   timeLimit,
 } from './client.ts';
 import type { FrontRunner } from './front-runner.ts';
+import type { Prepared } from './prepare-credit.ts';
 import type { Random } from './random.ts';
 import type { Scenario } from './schedule.ts';
 import type { Environment } from './environment.ts';
@@ -27,6 +28,8 @@ export interface ScenarioParts extends ClientParts {
   readonly frontRunner: FrontRunner;
   readonly ambushes: Ambushes;
   readonly gate: ChainGate;
+  /** By scenario. */
+  readonly prepared: ReadonlyMap<string, Prepared>;
   /** Whether the ledger holds this payment's claim. */
   readonly isStarted: (signed: SignedOnce) => Promise<boolean>;
 }

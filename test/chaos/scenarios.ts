@@ -1,3 +1,5 @@
+import { askAtOnce, buyCreditAndAsk } from './credit-scenarios.ts';
+import { spendAtOnce, spendForTwo, spendFrontRun, spendOneAfterAnother } from './spend-scenarios.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { privateKeyToAccount } from 'viem/accounts';
 import type { Address } from '../../src/domain/values/primitives.ts';
@@ -113,6 +115,12 @@ const scenarioSteps: Readonly<Record<ScenarioKind, ScenarioStep>> = {
   unfunded: payWithoutMoney,
   provoker: provokeFacilitator,
   flooder: flood,
+  credit_buyer: buyCreditAndAsk,
+  credit_rivals: askAtOnce,
+  spender: spendOneAfterAnother,
+  spend_twins: spendAtOnce,
+  spend_impostor: spendForTwo,
+  spend_front_run: spendFrontRun,
 };
 
 export const scenarioKinds = Object.keys(scenarioSteps) as readonly ScenarioKind[];

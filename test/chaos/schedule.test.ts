@@ -3,13 +3,20 @@ import { drawFault } from './faults.ts';
 import { createRandom } from './random.ts';
 import { describeSchedule } from './describe-schedule.ts';
 import { makeSchedule } from './make-schedule.ts';
-import { gatewaySteps } from './steps.ts';
+import { creditSteps, gatewaySteps } from './steps.ts';
 
 function scheduleOf(seed: string, run: number): string[] {
   const random = createRandom(seed);
   const rotation = random.fork('rotation').shuffled(gatewaySteps);
   return describeSchedule(
-    makeSchedule(random, { rotation, run, scenarioCount: 20, loadMs: 1_000, processes: 2 }),
+    makeSchedule(random, {
+      rotation,
+      creditRotation: [],
+      run,
+      scenarioCount: 20,
+      loadMs: 1_000,
+      processes: 2,
+    }),
   );
 }
 
@@ -27,16 +34,20 @@ test('what is drawn at one place does not move what is drawn at another', () => 
   expect(draws(first)).toEqual(draws(second));
 });
 
-test('every named step is killed at within twenty-five runs', () => {
+test('every named step is killed at within seventy runs, and those of paid jobs within twenty-five', () => {
   const rotation = createRandom('1').shuffled(gatewaySteps);
-  const killed = Array.from({ length: 25 }, (_, run) =>
+  const creditRotation = createRandom('1').shuffled(creditSteps);
+  const killed = Array.from({ length: 70 }, (_, run) =>
     makeSchedule(createRandom(`1/${run}`), {
       rotation,
+      creditRotation,
       run,
       scenarioCount: 0,
       loadMs: 1_000,
       processes: 1,
     }).strikes.flatMap(({ what, step }) => (what === 'kill_gateway' ? step : [])),
   );
-  expect(new Set(killed.flat())).toEqual(new Set(gatewaySteps));
+  expect(new Set(killed.flat())).toEqual(new Set([...gatewaySteps, ...creditSteps]));
+  const first = new Set(killed.slice(0, 25).flat());
+  expect(gatewaySteps.filter((step) => !first.has(step))).toEqual([]);
 });

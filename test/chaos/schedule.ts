@@ -88,15 +88,36 @@ export type ScenarioKind =
   /** A stranger whose payments make the facilitator answer 500. */
   | 'provoker'
   /** A stranger who sends requests to every open route. */
-  | 'flooder';
+  | 'flooder'
+  | CreditKind;
+
+/** Clients of chat, in runs whose gateways serve it. */
+export const creditKinds = [
+  /** Buys credit, signs in with the wallet, and asks for completions one after another. */
+  'credit_buyer',
+  /** Asks for several completions at once, with credit for one. */
+  'credit_rivals',
+  /** Pays for completions by spends, one after another. */
+  'spender',
+  /** Sends one spend several times at once, with the same request. */
+  'spend_twins',
+  /** Sends one spend with two different requests. */
+  'spend_impostor',
+  /** A third party lands the spend before it is sent, or while it is accepted. */
+  'spend_front_run',
+] as const;
+export type CreditKind = (typeof creditKinds)[number];
 
 /** The jobs on sale, by how they are delivered and authorized. */
 export const jobs = {
   pushed: { path: '/x402/jobs/1/0' },
   delegated: { path: '/x402/jobs/1/1' },
   leased: { path: '/x402/jobs/2/0' },
+  /** It sells credit, in runs whose gateways serve chat. */
+  top_up: { path: '/x402/jobs/9/0' },
 } as const;
 export type JobName = keyof typeof jobs;
+export const topUpPath = jobs.top_up.path;
 
 /** What one client, or a few clients together, do. */
 export interface Scenario {
@@ -125,18 +146,25 @@ export interface Schedule {
   readonly scenarios: readonly Scenario[];
   /** No random faults: hostile clients beside honest ones, whose payments must all succeed. */
   readonly isSiege: boolean;
+  /** The gateways sell credit and serve chat as well, which is paid by credit and by spends. */
+  readonly hasCredit: boolean;
 }
 
 /** One run in five is a siege. */
 export const siegeEvery = 5;
 /** In one run in five another database server takes over. */
 export const turnoverEvery = 5;
+/** In two runs of five, but not in the first three, gateways serve chat as well. Sieges and turnovers are in others. */
+const creditEvery = 5;
+const firstCreditRun = 3;
 
 /** The inputs of a schedule besides the seed. */
 export interface ScheduleOptions {
   readonly run: number;
   /** Successive runs kill a gateway at these steps in turn. */
   readonly rotation: readonly Step[];
+  /** The same for the steps of credit, in runs that have it. */
+  readonly creditRotation: readonly Step[];
   readonly scenarioCount: number;
   /** Clients start within this time. */
   readonly loadMs: number;
@@ -144,4 +172,13 @@ export interface ScheduleOptions {
   readonly processes: number;
   /** Every scenario is of this kind. */
   readonly kind?: ScenarioKind | undefined;
+}
+
+export function isCreditKind(kind: ScenarioKind | undefined): kind is CreditKind {
+  return creditKinds.some((one) => one === kind);
+}
+
+export function hasCredit({ run, kind }: Pick<ScheduleOptions, 'run' | 'kind'>): boolean {
+  if (kind !== undefined) return isCreditKind(kind);
+  return run >= firstCreditRun && (run % creditEvery === 0 || run % creditEvery === firstCreditRun);
 }

@@ -22,12 +22,55 @@ export const gatewaySteps = [
   'after_completion_append',
 ] as const;
 
+/** Those of top-ups, completions, spends and payouts, in runs that have them. */
+export const creditSteps = [
+  'before_top_up_append',
+  'during_top_up_append',
+  'after_top_up_append',
+  'before_admission_append',
+  'during_admission_append',
+  'after_admission_append',
+  'before_acceptance_append',
+  'during_acceptance_append',
+  'after_acceptance_append',
+  'before_landing',
+  'after_landing',
+  'before_upstream',
+  'after_upstream',
+  'during_stream',
+  'before_earning_append',
+  'during_earning_append',
+  'after_earning_append',
+  'before_charge_append',
+  'during_charge_append',
+  'after_charge_append',
+  'before_release_append',
+  'during_release_append',
+  'after_release_append',
+  'before_claim',
+  'after_claim',
+  'before_payout_append',
+  'during_payout_append',
+  'after_payout_append',
+] as const;
+
 /** Where a runner has a call and has not answered yet. */
 export type RunnerStep = 'pushed' | 'leased';
 
-export type Step = (typeof gatewaySteps)[number] | RunnerStep;
+export type Step = (typeof gatewaySteps)[number] | (typeof creditSteps)[number] | RunnerStep;
 
-export type Phase = 'start' | 'outcome' | 'handout' | 'completion';
+export type Phase =
+  | 'start'
+  | 'outcome'
+  | 'handout'
+  | 'completion'
+  | 'top_up'
+  | 'admission'
+  | 'acceptance'
+  | 'earning'
+  | 'charge'
+  | 'release'
+  | 'payout';
 
 const phaseOf: Readonly<Record<string, Phase>> = {
   settlement_started: 'start',
@@ -37,6 +80,15 @@ const phaseOf: Readonly<Record<string, Phase>> = {
   completed: 'completion',
   dead_lettered: 'completion',
   delivered: 'handout',
+  credit_topped_up: 'top_up',
+  chat_admitted: 'admission',
+  spend_accepted: 'acceptance',
+  spend_earned: 'earning',
+  chat_completed: 'charge',
+  chat_failed: 'charge',
+  spend_released: 'release',
+  spend_paid_out: 'payout',
+  spend_failed: 'payout',
 };
 
 /** The phases that an append belongs to, by its event types. A pushed call is delivered and completed in one append. */

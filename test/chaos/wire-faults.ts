@@ -26,6 +26,7 @@ export function injectWireFaults(parts: WireParts): Behave {
     const phases = [...phasesOf(message.appends)];
     for (const phase of phases) if (await parts.strike(`before_${phase}_append`)) return message.cut();
     for (const phase of phases) if (await strikeDuring(parts, phase, message)) return;
+    if (phases.includes('top_up')) await delayTopUp(parts.faults);
     const isDone = await injectAppendFault(parts.faults, message);
     if (isDone) return;
     await message.send();
@@ -80,6 +81,14 @@ async function strikeDuring(
   message.pass();
   if (strike.what === 'freeze_backend' && message.backendPid) freezer.freeze(message.backendPid, strike.ms);
   return true;
+}
+
+/** While it is delayed, the lease of its call may expire. */
+async function delayTopUp(faults: FaultInjector): Promise<void> {
+  const fault = faults.draw('top_up');
+  if (fault.kind === 'none') return;
+  faults.count('top-up delayed');
+  await faults.pause(fault.ms);
 }
 
 /** True when a fault has handled the message. */

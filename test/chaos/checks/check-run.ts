@@ -8,6 +8,10 @@ import type { Records } from '../records.ts';
 import type { Loss } from '../turnovers.ts';
 import type { Participants } from '../participants.ts';
 import type { Environment } from '../environment.ts';
+import { listAccounts } from '../../../src/store/credit.ts';
+import { balanceOf } from '../../../src/devnet/token.ts';
+import { type AccountState, creditViolations } from './credit.ts';
+import { countEarned, readChainSpends, spendViolations } from './spends.ts';
 import { answerViolations, countExcused } from './answers.ts';
 import { growthViolations, salesViolations } from './sales.ts';
 import { moneyViolations } from './money.ts';
@@ -26,6 +30,8 @@ export interface CheckParts {
   readonly participants: Pick<Participants, 'gateways' | 'runners'>;
   readonly records: Records;
   readonly payTo: Address;
+  /** Where payouts of spends go. Left out, gateways serve no chat. */
+  readonly recipient?: Address;
   readonly fromBlock: bigint;
   /** Work that was still open after the time-out. */
   readonly left: readonly string[];
@@ -45,6 +51,8 @@ export interface Checked {
   readonly landed: number;
   /** Refusals of payments that another request of the same client started later. */
   readonly excused: number;
+  /** Spends that paid for an answer. */
+  readonly spends: number;
   /** The ledger as text, to examine a violation. */
   readonly ledger: string;
 }
@@ -56,7 +64,7 @@ export async function checkRun(parts: CheckParts): Promise<Checked> {
   const stats = parts.left.length > 0 ? [] : await askForStats(participants);
   // gateways stop first, so that the ledger does not change during the comparison
   await Promise.all(participants.gateways.map((gateway) => gateway.stop()));
-  const { events, faults } = await readLedger(environment.postgres.url(parts.database));
+  const { events, faults, accounts } = await readLedger(environment.postgres.url(parts.database));
   const transfers = await readTransfers(
     environment.chain.url,
     environment.tokens,
@@ -64,6 +72,9 @@ export async function checkRun(parts: CheckParts): Promise<Checked> {
     parts.fromBlock,
   );
   const payments = recordedPayments(events);
+  const [token] = environment.tokens;
+  const received = parts.recipient ? await balanceOf(environment.chain.url, token, parts.recipient) : 0n;
+  const chain = await readChainSpends(environment.chain.url, parts.fromBlock, received);
   const recovered = recoveredPayments(events);
   const known = {
     records,
@@ -79,6 +90,8 @@ export async function checkRun(parts: CheckParts): Promise<Checked> {
     ...offered,
     ...moneyViolations(transfers, payments, records, { recovered, believesLies: parts.believesLies ?? true }),
     ...answerViolations(facts),
+    ...creditViolations({ ...facts, accounts }),
+    ...spendViolations({ records, events, chain }),
     ...salesViolations(records, parts.mustSell),
     ...records.awaitedBodies.map(violation('body_awaited')),
     ...(parts.maxOtherEvents === undefined ? [] : growthViolations(events, payments, parts.maxOtherEvents)),
@@ -93,6 +106,7 @@ export async function checkRun(parts: CheckParts): Promise<Checked> {
     violations,
     landed: transfers.length,
     excused: countExcused(facts),
+    spends: countEarned(events),
     ledger: events.map((event) => JSON.stringify(event)).join('\n'),
   };
 }
@@ -101,12 +115,15 @@ function violation(kind: Violation['kind']): (words: string) => Violation {
   return (words) => ({ kind, words });
 }
 
-async function readLedger(url: string): Promise<{ events: RecordedEvent[]; faults: string[] }> {
+async function readLedger(
+  url: string,
+): Promise<{ events: RecordedEvent[]; faults: string[]; accounts: AccountState[] }> {
   const pool = openPool({ url, maxConnections: 2 });
   const owner = new pg.Client(url);
   await owner.connect();
   try {
-    return await ledgerFaults(openDatabase(pool), owner);
+    const db = openDatabase(pool);
+    return { ...(await ledgerFaults(db, owner)), accounts: await listAccounts(db) };
   } finally {
     await owner.end();
     await pool.end();

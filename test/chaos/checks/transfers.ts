@@ -11,6 +11,8 @@ export interface Landed {
   readonly nonce: string;
   readonly transaction: string;
   readonly logIndex: number;
+  /** Atoms. */
+  readonly amount: bigint;
 }
 
 const [used, transferred] = parseAbi([
@@ -43,6 +45,7 @@ export async function readTransfers(
       nonce,
       transaction: transactionHash,
       logIndex,
+      amount: args.value,
     };
   });
 }

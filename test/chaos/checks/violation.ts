@@ -21,6 +21,14 @@ export type ViolationKind =
   | 'ledger_unsound'
   | 'illegal_transition'
   | 'settlement_left_open'
+  | 'credited_twice'
+  | 'not_credited'
+  | 'credit_wrong'
+  | 'charged_twice'
+  | 'charged_though_refused'
+  | 'answer_not_charged'
+  | 'spend_used_twice'
+  | 'payout_wrong'
   | 'gateway_died';
 
 export interface Violation {

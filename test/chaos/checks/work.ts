@@ -3,7 +3,7 @@ import type { RunnerRun } from '../runner-slot.ts';
 import type { RecordedPayment } from './payments.ts';
 import type { Violation } from './violation.ts';
 
-/** Every call ends, and runners received the bytes that were paid for. */
+/** Every call ends, and runners received the bytes that were paid for. A call that buys credit has no runner. */
 export function* workViolations(
   payments: ReadonlyMap<string, RecordedPayment>,
   events: readonly RecordedEvent[],
@@ -12,12 +12,16 @@ export function* workViolations(
   const ends = new Map<number, string>();
   for (const { type, data } of events)
     if (type === 'completed' || type === 'dead_lettered') ends.set(data.call_id, type);
+  const topUps = new Set(
+    events.flatMap((event) => (event.type === 'credit_topped_up' ? event.data.quote_digest : [])),
+  );
   const ran = new Set(runs.map(({ callId }) => callId));
-  for (const { key, calls } of payments.values()) {
+  for (const { key, calls, stream } of payments.values()) {
+    const isTopUp = topUps.has(stream);
     for (const id of calls) {
       const end = ends.get(id);
       if (!end) yield { kind: 'call_not_finished', words: `call ${id} of ${key}` };
-      if (end === 'completed' && !ran.has(id))
+      if (end === 'completed' && !ran.has(id) && !isTopUp)
         yield { kind: 'wrong_work', words: `call ${id} of ${key} is completed, and no runner had it` };
     }
   }

@@ -1,0 +1,63 @@
+import type { Hex } from 'viem';
+import { fundPrepaidAccount, prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
+import { grantCredit, openCreditAccount } from '../../src/credit/credit.ts';
+import { issueApiKey } from '../../src/identity/api-keys.ts';
+import { openDatabase, openPool } from '../../src/store/database.ts';
+import { openLane } from '../../src/store/lane.ts';
+import type { Environment } from './environment.ts';
+import type { Random } from './random.ts';
+import type { CreditAccount, Records } from './records.ts';
+import type { Scenario } from './schedule.ts';
+
+/** What a scenario has before it starts: an account with granted credit, or a funded account of the prepaid contract. */
+export interface Prepared {
+  readonly account?: CreditAccount;
+  readonly spendKey?: Hex;
+}
+
+/** For one completion at a time: each holds a hundred tokens, its prompt and what a template may add, some 4,100. */
+const grantMicros = 6_000n;
+const fundedAtoms = 1_000_000n;
+
+export async function prepareCredit(
+  environment: Pick<Environment, 'chain' | 'tokens'>,
+  url: string,
+  scenarios: readonly Scenario[],
+  random: Random,
+  records: Pick<Records, 'grants'>,
+): Promise<Map<string, Prepared>> {
+  const pool = openPool({ url, maxConnections: 2 });
+  const lane = openLane({ url });
+  const ledger = { pool, lane, db: openDatabase(pool) };
+  const openAccount = async (name: string): Promise<Prepared> => {
+    const accountId = await openCreditAccount(ledger, name);
+    await grantCredit(ledger, accountId, grantMicros);
+    records.grants.set(accountId, grantMicros);
+    const { key } = await issueApiKey(ledger, { accountId, name });
+    return { account: { key, accountId } };
+  };
+  const fundAccount = async (spendKey: Hex): Promise<Prepared> => {
+    const { chain, tokens } = environment;
+    await fundPrepaidAccount(chain, {
+      prepaidContract: prepaidContractAddress,
+      token: tokens[0],
+      spendingPrivateKey: spendKey,
+      amountAtoms: fundedAtoms,
+    });
+    return { spendKey };
+  };
+  try {
+    const prepared = await Promise.all(
+      scenarios.map(async ({ id, kind }): Promise<[string, Prepared]> => {
+        if (kind === 'credit_rivals') return [id, await openAccount(id)];
+        if (kind.startsWith('spend') && !kind.startsWith('spent'))
+          return [id, await fundAccount(random.fork(id).hex32())];
+        return [id, {}];
+      }),
+    );
+    return new Map(prepared);
+  } finally {
+    await lane.close();
+    await pool.end();
+  }
+}
