@@ -47,6 +47,12 @@ export function isPlainOverNetwork(pushAddress: string): boolean {
   return url.protocol === 'http:' && !isLoopback(hostOf(url));
 }
 
+/** Whether requests to this http(s) URL leave this machine and private networks unencrypted. */
+export function isPlainOverInternet(address: string): boolean {
+  const url = new URL(address);
+  return !isEncryptedOrLocal(url) && !isPrivate(hostOf(url));
+}
+
 /** `host:port` or `[ipv6]:port`; port 0 lets the system choose. */
 export const bindAddress = text((raw): { readonly host: string; readonly port: number } | Wrong => {
   const match = /^(?:\[([^\]%]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(raw);

@@ -1,5 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
+/** Base64url: 132 bits, the least whole number of characters that has 128. */
+const macChars = 22;
+
 /**
  * The cursor of the next page: a place in the list and an HMAC of it with this database's key. The HMAC refuses a cursor of
  * another database, which would point at other rows.
@@ -10,7 +13,7 @@ export function makeCursor(key: Buffer, list: string, place: number): string {
 
 /** The place; undefined for a cursor of another list or another database. */
 export function readCursor(key: Buffer, list: string, cursor: string): number | undefined {
-  const match = /^(0|[1-9]\d{0,15})-([\w-]{16})$/.exec(cursor);
+  const match = /^(0|[1-9]\d{0,15})-([\w-]{22})$/.exec(cursor);
   const place = Number(match?.[1]);
   if (!match || !Number.isSafeInteger(place)) return undefined;
   const [given, own] = [Buffer.from(match[2] ?? ''), Buffer.from(macOf(key, list, place))];
@@ -18,5 +21,5 @@ export function readCursor(key: Buffer, list: string, cursor: string): number | 
 }
 
 function macOf(key: Buffer, list: string, place: number): string {
-  return createHmac('sha256', key).update(`cursor:${list}:${place}`).digest('base64url').slice(0, 16);
+  return createHmac('sha256', key).update(`cursor:${list}:${place}`).digest('base64url').slice(0, macChars);
 }
