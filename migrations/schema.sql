@@ -528,7 +528,7 @@ create function tollbook.apply_projection(p_generation integer, p_from bigint, p
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
 create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- d97d99ec44535906
 create function tollbook.clock() returns timestamp with time zone language sql volatile; -- 4c502774edf949ff
-create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- 65f66d2c6741f041
+create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- c5572c8949bba6f0
 create function tollbook.collect_payouts(p_max integer) returns integer language plpgsql volatile security definer; -- 643b8cb4f043e57f
 create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 23b2b517f2de6a7d
 create function tollbook.count_attempts(p_subjects text[], p_per_minute integer[], OUT retry_ms bigint, OUT is_first_refusal boolean) returns record language plpgsql volatile security definer; -- 08a5bb3eb6d9b7f9
