@@ -36,6 +36,20 @@ const requestsPerCredentials = 2_000;
 const maxBlockMs = 250;
 const maxGrowthMib = 300;
 
+/** A job that sells credit, in place of a runner's call. */
+const sellsCredit = `
+[job_prices.9]
+0 = "1000000000000000"
+[[job_policies]]
+service_id = 9
+job_index = 0
+invocation_mode = "public_paid"
+[[top_ups]]
+service_id = 9
+job_index = 0
+currency_per_token = { USDC = "1", EURC = "1.08" }
+`;
+
 const chain = useChain();
 
 /**
@@ -123,7 +137,7 @@ test(
   `${requests} requests drawn from the document's schemas get documented answers, and leave a sound ledger`,
   async () => {
     const log = createLogCheck();
-    const gateway = await startWholeGateway(chain, { logger: log.logger });
+    const gateway = await startWholeGateway(chain, { logger: log.logger, tables: sellsCredit });
     const traffic = createTraffic(gateway.url, await judgeOf(gateway));
     // caches and compiled schemas fill during the first requests
     let startMib = 0;

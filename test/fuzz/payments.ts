@@ -24,7 +24,7 @@ const accounts = (['payer', 'permittedCaller', 'refusedCaller'] as const).map((r
   privateKeyToAccount(devnetKeys[role]),
 );
 const withoutFunds = privateKeyToAccount(devnetKeys.thirdSpare);
-const jobs = ['/x402/jobs/1/0', '/x402/jobs/1/0', '/x402/jobs/1/0', '/x402/jobs/1/1'];
+const jobs = ['/x402/jobs/1/0', '/x402/jobs/1/0', '/x402/jobs/1/0', '/x402/jobs/1/1', '/x402/jobs/9/0'];
 const keptForReplay = 30;
 
 export function createPayer(traffic: Traffic): Payer {
