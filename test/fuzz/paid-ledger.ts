@@ -27,6 +27,8 @@ interface Landed {
   readonly transaction: string;
 }
 
+/** The service whose jobs sell credit. */
+export const creditService = 9;
 const transferTopic = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 const usedTopic = '0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5';
 
@@ -112,5 +114,18 @@ export async function paymentFaults(
     if (!landed.has(key)) faults.push(`the chain has no transfer of ${key}`);
     if (!isEnqueued) faults.push(`no call of ${key} was enqueued`);
   }
-  return faults;
+  return [...faults, ...topUpFaults(events)];
+}
+
+/** Each settled payment of a job that sells credit is credited once. */
+function topUpFaults(events: readonly RecordedEvent[]): string[] {
+  const selling = new Set<string>();
+  let paid = 0;
+  let credited = 0;
+  for (const { type, data, stream } of events) {
+    if (type === 'quote_issued' && data.service_id === creditService) selling.add(stream);
+    if (type === 'payment_settled' && selling.has(stream)) paid += 1;
+    if (type === 'credit_topped_up') credited += 1;
+  }
+  return paid === credited ? [] : [`${paid} payments for credit were settled, and ${credited} were credited`];
 }
