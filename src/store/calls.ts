@@ -47,7 +47,8 @@ interface LeaseRow {
 }
 
 /**
- * Takes up to `max` calls that are due for these services, in turn and oldest first, for `leaseSecs`.
+ * Takes up to `max` calls that are due for these services, in turn and oldest first, for `leaseSecs`; fewer where their bodies are
+ * large.
  * Raw SQL: the runners' hot path. One simple-protocol message, because it locks rows that the lane may need.
  */
 export async function leaseCalls(

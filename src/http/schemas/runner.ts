@@ -14,7 +14,7 @@ export const leaseBody = z
       .int()
       .min(1)
       .max(100)
-      .meta({ description: 'The most calls to lease.', examples: [10] }),
+      .meta({ description: 'The most calls to lease; fewer once their bodies have 16 MiB.', examples: [10] }),
     lease_secs: leaseSecs,
     wait_secs: z
       .int()
