@@ -1,6 +1,7 @@
--- The only way into the ledger: one call a micro-batch, one implicit transaction. Limits and credit of chats are decided
+-- The deciding path into the ledger: one call a micro-batch, one implicit transaction. Limits and credit of chats are decided
 -- first, then the batch against the committed state. Two commands of one batch that meet on a stream or a claim are not
--- decided against each other: the later one is deferred, and its sender sends it again in the next batch.
+-- decided against each other: the later one is deferred, and its sender sends it again in the next batch. Batches whose
+-- commands meet nothing are written by tollbook.append_uncontended, at a part of the cost.
 create or replace function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint,
   p_acknowledged bigint, p_commands json) returns json
 language plpgsql security definer set search_path = tollbook, pg_temp
@@ -8,46 +9,21 @@ language plpgsql security definer set search_path = tollbook, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 declare
+  opened record;
   head lane;
-  previous lane_batch;
-  sender bytea;
-  content bytea;
+  -- the flusher's id is a secret that no table shows: with it, another process could answer a batch that was never recorded
+  sender constant bytea := sha256(uuid_send(p_flusher));
+  content constant bytea := sha256(convert_to(p_commands::text, 'UTF8'));
   moment timestamptz;
   stamp timestamptz;
   stamp_text text;
   lockable bigint[];
   verdicts json := '[]';
-  is_recovery boolean;
   answer json;
 begin
-  perform from lane_lock where lane_id = p_lane for update;
-  if not found then raise exception 'no lane %', p_lane using errcode = 'no_data_found'; end if;
-  select * into strict head from lane where lane_id = p_lane order by batch desc limit 1;
-
-  -- the flusher's id is a secret that no table shows: with it, another process could answer a batch that was never recorded
-  sender := sha256(uuid_send(p_flusher));
-  content := sha256(convert_to(p_commands::text, 'UTF8'));
-  select * into previous from lane_batch where lane_batch.sender_hash = sender
-    order by batch_no desc limit 1;
-  if previous.batch_no = p_batch_no and previous.content_hash = content then return previous.answer; end if;
-  -- A halt is an answer and no error: it reaches the sender only after its commit, for which a primary that was cut off waits
-  -- in vain. Such a server lacks what the new primary has acknowledged.
-  is_recovery := head.halt_reason is not null and position('"type":"ledger_recovered"' in p_commands::text) > 0;
-  if head.halt_reason is not null and not is_recovery then
-    return json_build_object('halt', json_build_object('seq', head.seq, 'reason', head.halt_reason));
-  end if;
-  if previous.batch_no >= p_batch_no then
-    raise exception 'batch % of this sender was another one', p_batch_no using errcode = 'unique_violation';
-  end if;
-  -- its sender has the answer to a batch that was never recorded here: the database went back in time
-  if coalesce(previous.batch_no, 0) < p_acknowledged then
-    return json_build_object('halt', json_build_object('seq', head.seq, 'reason', null));
-  end if;
-  -- the operator's recovery is the first event after a halt, and ends it
-  if is_recovery then
-    update lane set halt_reason = null, halt_known_seq = null, halt_found_seq = null, halted_at = null
-    where lane_id = p_lane;
-  end if;
+  opened := open_batch(p_lane, sender, p_batch_no, p_acknowledged, content, p_commands::text);
+  if opened.answer is not null then return opened.answer; end if;
+  head := opened.head;
   -- escapes that are no text, as that of NUL: readers of the event could not read it
   if position('\u' in p_commands::text) > 0 then perform p_commands::jsonb; end if;
 
@@ -280,8 +256,7 @@ begin
       left join added on added.stream = decided.stream and decided.op = 'add'), '[]')
   ) into answer;
 
-  insert into lane_batch (sender_hash, batch_no, content_hash, answer, at) values (sender, p_batch_no, content, answer, moment);
-  delete from lane_batch where sender_hash = sender and batch_no = previous.batch_no;
+  perform close_batch(sender, p_batch_no, opened.previous_no, content, answer, moment);
   return answer;
 end $$;
 

@@ -1,86 +1,10 @@
 import pg from 'pg';
 import { encodeEventData, type LedgerEvent } from '../domain/events/event.ts';
+import { encodeBody, encodeCall } from './encode-call.ts';
+import type { Claim, EncodedEvent, LaneCommand } from './lane-command.ts';
+import { type UncontendedParts, uncontendedParts } from './uncontended-parts.ts';
 
-/** A value that may be claimed once; `binding` distinguishes a holder that repeats its claim from another claimant. */
-export interface Claim {
-  readonly kind:
-    | 'payment'
-    | 'quote'
-    | 'caller_nonce'
-    | 'payment_id'
-    | 'transfer'
-    | 'spend_auth'
-    | 'spend_request';
-  readonly owner: string;
-  readonly scope: string;
-  readonly key: string;
-  readonly binding: string;
-}
-
-/** A request's bytes, untouched. */
-export interface CallBody {
-  readonly contentType: string | undefined;
-  readonly bytes: Buffer;
-}
-
-/** What happens to the call that belongs to a stream. Changes of a leased call carry its lease: the fencing token. */
-export type CallChange =
-  | {
-      readonly op: 'add';
-      readonly serviceId: number;
-      readonly jobIndex: number;
-      readonly bodyId: string;
-      /** A small body travels with the command; a large one was stored before, under the same id. */
-      readonly body?: CallBody | undefined;
-      readonly network: string;
-      readonly symbol: string;
-      readonly caller: string | undefined;
-      /** The payment that pays for it, as `paymentKey()` names it. The command's other claims are freed with it. */
-      readonly payment: string;
-      /** When the resolver first checks its settlement, where no outcome was recorded by then. */
-      readonly delayMs: number;
-    }
-  /**
-   * `watch`: its payment failed, but may still land; `remove`: it never will. Its settlement was disproved: `suspend` if no
-   * runner has the call at this moment, `mark_unpaid` if one has.
-   */
-  | {
-      readonly op: 'release' | 'watch' | 'remove' | 'suspend' | 'mark_unpaid' | 'requeue';
-      readonly callId: number;
-    }
-  | { readonly op: 'complete' | 'check'; readonly callId: number; readonly leaseId: string }
-  /** `error` is the runner's message for the operator: stored with the call, never in the ledger. */
-  | {
-      readonly op: 'dead_letter';
-      readonly callId: number;
-      readonly leaseId: string;
-      readonly error?: string | undefined;
-    }
-  | {
-      readonly op: 'retry' | 'return_lease';
-      readonly callId: number;
-      readonly leaseId: string;
-      readonly delayMs: number;
-      readonly error?: string | undefined;
-    };
-
-/** One atomic step: all of it is recorded, or nothing but `lost`. */
-export interface LaneCommand {
-  /** A quote's digest, or a request's id. */
-  readonly stream: string;
-  /** The version that the stream must have; any where left out. */
-  readonly expect?: number | undefined;
-  readonly events: readonly LedgerEvent[];
-  readonly claims?: readonly Claim[];
-  /** Claims of this stream to free. */
-  readonly freed?: readonly Claim[];
-  /** What to append where another stream holds a claim of that kind: in the loser's own stream, never in a payment's. */
-  readonly lost?: {
-    readonly stream: string;
-    readonly events: Readonly<Partial<Record<Claim['kind'], readonly LedgerEvent[]>>>;
-  };
-  readonly call?: CallChange;
-}
+export type { CallChange, Claim, LaneCommand } from './lane-command.ts';
 
 export type AppendOutcome =
   | {
@@ -202,6 +126,14 @@ export interface BatchAnswer {
   readonly results: readonly (AppendOutcome | CreditOutcome | { readonly outcome: 'deferred' })[];
 }
 
+/** The answer to a batch that was written without deciding: every command was recorded, in their order. */
+export interface UncontendedAnswer extends Omit<BatchAnswer, 'results'> {
+  /** Of each command's stream, before it. */
+  readonly versions: readonly number[];
+  /** The ids of the calls that were added. */
+  readonly added: readonly number[];
+}
+
 /** Nothing was recorded: the ledger is halted, for this reason, or must be: it lacks the batch that was answered last. */
 export interface HaltAnswer {
   readonly halt: { readonly seq: number; readonly reason: string | null };
@@ -212,6 +144,8 @@ export interface EncodedCommand {
   readonly text: string;
   /** JSON of the body that travels with it. */
   readonly body: string | undefined;
+  /** The same for the cheap way into the ledger; undefined for a command of a kind that is always decided. */
+  readonly parts: UncontendedParts | undefined;
 }
 
 /**
@@ -219,18 +153,23 @@ export interface EncodedCommand {
  * Throws where an event breaks its schema, so that it cannot fail a whole batch.
  */
 export function encodeCommand(command: LaneCommand): EncodedCommand {
-  const parts = [`"stream":${JSON.stringify(command.stream)}`, `"events":${encodeEvents(command.events)}`];
+  const events = command.events.map(encodeEvent);
+  const parts = [`"stream":${JSON.stringify(command.stream)}`, `"events":${eventsJson(events)}`];
   if (command.expect !== undefined) parts.push(`"expect":${command.expect}`);
-  if (command.claims) parts.push(`"claims":${JSON.stringify(command.claims)}`);
-  if (command.freed) parts.push(`"freed":${JSON.stringify(command.freed)}`);
+  if (command.claims?.length) parts.push(`"claims":${JSON.stringify(command.claims)}`);
+  if (command.freed?.length) parts.push(`"freed":${JSON.stringify(command.freed)}`);
   if (command.lost) {
     const byKind = Object.entries(command.lost.events).map(
-      ([kind, events]) => `"${kind}":${encodeEvents(events)}`,
+      ([kind, instead]) => `"${kind}":${encodeEvents(instead)}`,
     );
     parts.push(`"lost":{${byKind.join(',')}}`, `"lost_stream":${JSON.stringify(command.lost.stream)}`);
   }
   if (command.call) parts.push(`"call":${encodeCall(command.call)}`);
-  return { text: `{${parts.join(',')}}`, body: encodeBody(command.call) };
+  return {
+    text: `{${parts.join(',')}}`,
+    body: encodeBody(command.call),
+    parts: uncontendedParts(command, events),
+  };
 }
 
 /** The same for a step of a chat. Throws where an amount is negative or exceeds 2^53. */
@@ -248,7 +187,7 @@ export function encodeCreditCommand({
     const byCode = Object.entries(refused).map(([code, instead]) => `"${code}":${encodeEvents(instead)}`);
     parts.push(`"lost":{${byCode.join(',')}}`, `"lost_stream":${JSON.stringify(stream)}`);
   }
-  return { text: `{${parts.join(',')}}`, body: undefined };
+  return { text: `{${parts.join(',')}}`, body: undefined, parts: undefined };
 }
 
 function encodeAdmission(admit: Admission): string {
@@ -302,54 +241,16 @@ function wholeMicros(amount: bigint): number {
   return Number(amount);
 }
 
-function encodeBody(call: CallChange | undefined): string | undefined {
-  if (call?.op !== 'add' || !call.body) return undefined;
-  const { contentType, bytes } = call.body;
-  return JSON.stringify({
-    body_id: call.bodyId,
-    content_type: contentType,
-    base64: bytes.toString('base64'),
-  });
+function encodeEvent(event: LedgerEvent): EncodedEvent {
+  return { type: event.type, data: encodeEventData(event) };
 }
 
 function encodeEvents(events: readonly LedgerEvent[]): string {
-  return `[${events.map((event) => `{"type":"${event.type}","data":${encodeEventData(event)}}`).join(',')}]`;
+  return eventsJson(events.map(encodeEvent));
 }
 
-function encodeCall(call: CallChange): string {
-  switch (call.op) {
-    case 'add': {
-      const { op, serviceId, jobIndex, bodyId, network, symbol, caller, payment, delayMs } = call;
-      return JSON.stringify({
-        op,
-        service_id: serviceId,
-        job_index: jobIndex,
-        body_id: bodyId,
-        network,
-        symbol,
-        caller,
-        payment,
-        delay_ms: delayMs,
-      });
-    }
-    case 'release':
-    case 'watch':
-    case 'remove':
-    case 'suspend':
-    case 'mark_unpaid':
-    case 'requeue':
-      return JSON.stringify({ op: call.op, call_id: call.callId });
-    case 'complete':
-    case 'check':
-      return JSON.stringify({ op: call.op, call_id: call.callId, lease_id: call.leaseId });
-    case 'dead_letter':
-      return JSON.stringify({ op: call.op, call_id: call.callId, lease_id: call.leaseId, error: call.error });
-    case 'retry':
-    case 'return_lease': {
-      const { op, callId, leaseId, delayMs, error } = call;
-      return JSON.stringify({ op, call_id: callId, lease_id: leaseId, delay_ms: delayMs, error });
-    }
-  }
+function eventsJson(events: readonly EncodedEvent[]): string {
+  return `[${events.map(({ type, data }) => `{"type":"${type}","data":${data}}`).join(',')}]`;
 }
 
 /**
@@ -368,8 +269,13 @@ export function appendStatement(
   const bodies = commands.flatMap(({ body }) => body ?? []);
   const before =
     bodies.length === 0 ? '' : `select tollbook.put_bodies(${pg.escapeLiteral(`[${bodies.join(',')}]`)});\n`;
-  const batch = pg.escapeLiteral(`[${commands.map(({ text }) => text).join(',')}]`);
+  const batch = pg.escapeLiteral(batchText(commands));
   return `${before}select tollbook.append(${laneId}::smallint, '${flusherId}', ${batchNo}, ${acknowledged}, ${batch}) as answer`;
+}
+
+/** The batch as JSON: its hash tells the database whether a batch that comes again under its number is the same. */
+export function batchText(commands: readonly EncodedCommand[]): string {
+  return `[${commands.map(({ text }) => text).join(',')}]`;
 }
 
 /**

@@ -3,6 +3,7 @@ import { appendStatement, type BatchAnswer, type EncodedCommand, isPoison } from
 import type { DatabaseOptions } from './database.ts';
 import { haltOf, LedgerInconsistentError, wentBack } from './halt.ts';
 import { createLaneConnection, type LaneConnection } from './lane-connection.ts';
+import { fullAnswer, uncontendedStatement } from './uncontended.ts';
 import { backOffMs } from '../domain/values/back-off.ts';
 
 /** Before a batch is sent again. */
@@ -40,10 +41,16 @@ export function createFlusher(laneId: number, options: DatabaseOptions): Flusher
   return {
     async send(commands, onBroken) {
       const number = ++batchNo;
-      const statement = appendStatement(laneId, flusherId, number, acknowledged.batchNo, commands);
+      const write = () => uncontendedStatement(laneId, flusherId, number, acknowledged.batchNo, commands);
+      const decide = () => appendStatement(laneId, flusherId, number, acknowledged.batchNo, commands);
       for (let attempt = 0; ; attempt++) {
         try {
-          const answer = await connection.append(statement);
+          // Either way under the batch's number: an earlier attempt may have been recorded, or may still be, without an answer.
+          const written = write();
+          const recorded =
+            (written && (await connection.append(written))) ?? (await connection.append(decide()));
+          if (!recorded) throw new Error('the append function did not decide a batch');
+          const answer = fullAnswer(recorded, commands);
           if ('halt' in answer) throw new LedgerInconsistentError(haltOf(answer, acknowledged.seq));
           if (answer.seq < acknowledged.seq)
             throw new LedgerInconsistentError(wentBack(acknowledged.seq, answer.seq));

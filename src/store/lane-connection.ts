@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { type BatchAnswer, type HaltAnswer, isPoison } from './append-batch.ts';
+import { type BatchAnswer, type HaltAnswer, isPoison, type UncontendedAnswer } from './append-batch.ts';
 import { type DatabaseOptions, sessionConfig } from './database.ts';
 import { late, within } from '../runtime/within.ts';
 import { pause } from '../runtime/pause.ts';
@@ -7,14 +7,17 @@ import { pause } from '../runtime/pause.ts';
 /** Longer than the server's own statement time-out: past it the network is at fault, not the statement. */
 const answerTimeoutMs = 35_000;
 
+/** Null: nothing was recorded, and the batch has to be decided. */
+type Answer = BatchAnswer | UncontendedAnswer | HaltAnswer | null;
+
 interface AnswerRow {
-  readonly answer: BatchAnswer | HaltAnswer;
+  readonly answer: Answer;
 }
 
 /** One connection that is replaced when it breaks, for statements that may safely be sent again. */
 export interface LaneConnection {
   /** The answer of an append statement. Rejects where the connection or the statement failed. */
-  append(statement: string): Promise<BatchAnswer | HaltAnswer>;
+  append(statement: string): Promise<Answer>;
   /** Waits; false where close() ended the wait. */
   pause(ms: number): Promise<boolean>;
   readonly closed: boolean;

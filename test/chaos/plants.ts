@@ -288,6 +288,11 @@ export const plants: readonly Plant[] = [
       },
       {
         file: 'src/store/flusher.ts',
+        find: `uncontendedStatement(laneId, flusherId, number, acknowledged.batchNo, commands)`,
+        replace: `uncontendedStatement(laneId, flusherId, number, 0, commands)`,
+      },
+      {
+        file: 'src/store/flusher.ts',
         find: `if (answer.seq < acknowledged.seq)`,
         replace: `if (answer.seq < 0)`,
       },
@@ -298,8 +303,8 @@ export const plants: readonly Plant[] = [
     name: 'halt-not-shared',
     edits: [
       {
-        file: 'migrations/functions/append.sql',
-        find: `if head.halt_reason is not null and not is_recovery then`,
+        file: 'migrations/functions/batch.sql',
+        find: `if head.halt_reason is not null and is_recovery is not true then`,
         replace: `if false then`,
       },
     ],

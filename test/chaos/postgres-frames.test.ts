@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { appendStatement, encodeCommand } from '../../src/store/append-batch.ts';
+import { uncontendedStatement } from '../../src/store/uncontended.ts';
 import { quoteIssued, refused } from '../support/events.ts';
 import { appendedTypes, createFrameReader } from './postgres-frames.ts';
 
@@ -36,7 +37,12 @@ test("the ledger's own append statement is recognised, with the types of its eve
       body: JSON.stringify({ base64: Buffer.from('{"type":"completed"}').toString('base64') }),
     },
   ];
-  const bytes = query(appendStatement(1, crypto.randomUUID(), 1, 0, commands));
-  expect(appendedTypes({ type: 'Q', bytes })).toEqual(new Set(['quote_issued', 'request_refused']));
+  for (const statement of [
+    appendStatement(1, crypto.randomUUID(), 1, 0, commands),
+    uncontendedStatement(1, crypto.randomUUID(), 1, 0, commands) ?? '',
+  ]) {
+    const types = appendedTypes({ type: 'Q', bytes: query(statement) });
+    expect(types).toEqual(new Set(['quote_issued', 'request_refused']));
+  }
   expect(appendedTypes({ type: 'Q', bytes: query('select * from tollbook.call') })).toBeUndefined();
 });

@@ -23,10 +23,15 @@ export function createFrameReader(side: 'client' | 'server'): (chunk: Buffer) =>
   };
 }
 
+/** The list of types in a batch that is written without deciding. */
+const writtenTypes = /select tollbook\.append_uncontended\((?:[^,]+,){5}'([^']*)'/;
+
 /** The types of the events that a simple query appends; undefined where it is no append. */
 export function appendedTypes({ type, bytes }: Frame): ReadonlySet<string> | undefined {
   if (type !== 'Q') return undefined;
   const text = bytes.toString('utf8');
+  const [, written] = writtenTypes.exec(text) ?? [];
+  if (written !== undefined) return new Set(written.match(/[a-z_]+/g));
   if (!text.includes('select tollbook.append(')) return undefined;
   return new Set([...text.matchAll(/"type":"([a-z_]+)"/g)].map(([, name = '']) => name));
 }

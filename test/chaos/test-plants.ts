@@ -47,15 +47,15 @@ export const testPlants: readonly TestPlant[] = [
     name: 'appends-pass-all-rows-before',
     edits: [
       {
-        file: 'migrations/functions/append.sql',
+        file: 'migrations/functions/batch.sql',
         find: `from lane where lane_id = p_lane order by batch desc limit 1;`,
         replace: `from lane where lane_id = p_lane order by batch + 0 desc limit 1;`,
       },
       {
-        file: 'migrations/functions/append.sql',
-        find: `where lane_batch.sender_hash = sender
+        file: 'migrations/functions/batch.sql',
+        find: `where lane_batch.sender_hash = p_sender
     order by batch_no desc limit 1;`,
-        replace: `where lane_batch.sender_hash = sender
+        replace: `where lane_batch.sender_hash = p_sender
     order by batch_no + 0 desc limit 1;`,
       },
       {
@@ -63,10 +63,63 @@ export const testPlants: readonly TestPlant[] = [
         find: `counter.type = added.type order by counter.batch desc limit 1`,
         replace: `counter.type = added.type order by counter.batch + 0 desc limit 1`,
       },
+      {
+        file: 'migrations/functions/append_uncontended.sql',
+        find: `counter.type = added.type order by counter.batch desc limit 1`,
+        replace: `counter.type = added.type order by counter.batch + 0 desc limit 1`,
+      },
     ],
     caughtByTest: {
       file: 'test/store/snapshot.test.ts',
       name: 'a snapshot that stays open does not make appends read more, however many there are',
+    },
+  },
+  {
+    name: 'written-over-a-missing-version',
+    edits: [
+      {
+        file: 'migrations/functions/append_uncontended.sql',
+        find: `  if is_stale then return null; end if;`,
+        replace: ``,
+      },
+    ],
+    caughtByTest: {
+      file: 'test/store/uncontended.test.ts',
+      name: 'a stream leaves out no version: a command that expects one that is not there is stale',
+    },
+  },
+  {
+    name: 'failed-write-is-decided',
+    edits: [
+      {
+        file: 'src/store/flusher.ts',
+        find: `(await connection.append(written))`,
+        replace: `(await connection.append(written).catch(() => null))`,
+      },
+    ],
+    caughtByTest: {
+      file: 'test/store/uncontended.test.ts',
+      name: 'an error of the database is not taken for contention: the batch is not decided after it',
+    },
+  },
+  {
+    name: 'batch-sent-again-under-a-new-number',
+    edits: [
+      {
+        file: 'src/store/flusher.ts',
+        find: `const number = ++batchNo;`,
+        replace: `let number = ++batchNo;`,
+      },
+      {
+        file: 'src/store/flusher.ts',
+        find: `await connection.pause(`,
+        replace: `number = ++batchNo;
+          await connection.pause(`,
+      },
+    ],
+    caughtByTest: {
+      file: 'test/store/uncontended.test.ts',
+      name: 'a batch whose answer was lost is sent again under its number, and is recorded once',
     },
   },
   {

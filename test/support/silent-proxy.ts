@@ -63,6 +63,16 @@ export async function startSilentProxy(database: TestDatabase) {
         upstream.resume();
       }
     },
+    /** Ends an open connection instead of passing on the answer to its next message with this text, which has taken effect. */
+    loseAnswerTo(text: string): void {
+      for (const [client, upstream] of open) {
+        client.on('data', (sent: Buffer) => {
+          if (!sent.includes(text)) return;
+          upstream.unpipe(client).once('data', () => client.destroy());
+          upstream.resume();
+        });
+      }
+    },
     close,
   };
 }

@@ -1,0 +1,151 @@
+-- The cheap way into the ledger, for a batch whose commands meet nothing: a few small statements instead of the one large
+-- statement of tollbook.append, whose start and end alone cost more than all that a small batch writes. Returns null where a stream
+-- is not at the version that its command expects, a claim is taken, a call is not in the state that its command needs or is being
+-- leased at this moment: the sender then sends the same batch under the same number to tollbook.append, which decides each
+-- command. All checks come before all writes, and every append holds the lane's lock, so what they found still holds when the rows are
+-- written. No error is caught: what a check should miss, the unique indexes refuse, and the batch fails as a whole.
+--
+-- The sender sees to it that no two commands meet and that all are of the kinds that are written here (src/store/uncontended.ts).
+-- The batch's parts come as joined text, which is several times cheaper to take apart than JSON: items are separated by
+-- U+001F, fields of one item by U+001E; JSON cannot contain either, and the sender lets no other value through that does.
+-- `p_content` is the hash of the batch as tollbook.append takes it: whichever way it was recorded, it is the same batch.
+create or replace function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint,
+  p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text,
+  p_call_ids text, p_call_ops text, p_leases text) returns json
+language plpgsql security definer set search_path = tollbook, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+declare
+  sender constant bytea := sha256(uuid_send(p_flusher));
+  streams constant text[] := string_to_array(p_streams, U&'\001F');
+  opened record;
+  head lane;
+  versions int[];
+  is_stale boolean;
+  claims text[];
+  call_ids constant bigint[] := string_to_array(p_call_ids, U&'\001F');
+  call_ops constant text[] := string_to_array(p_call_ops, U&'\001F');
+  possible int;
+  released bigint[];
+  completed bigint[];
+  added bigint[];
+  recorded bigint := 0;
+  open_calls bigint;
+  unsettled_calls bigint;
+  moment timestamptz;
+  stamp timestamptz;
+  stamp_text text;
+  answer json;
+begin
+  -- before the lock is requested, which so never waits for a body
+  if p_bodies <> '' then
+    insert into call_body (body_id, content_type, body, created_at)
+    select f[1]::uuid, nullif(f[2], ''), decode(f[3], 'base64'), clock()
+    from (select string_to_array(item, U&'\001E') as f from unnest(string_to_array(p_bodies, U&'\001F')) item offset 0) body
+    on conflict (body_id) do nothing;
+  end if;
+
+  opened := open_batch(p_lane, sender, p_batch_no, p_acknowledged, p_content, null);
+  if opened.answer is not null then return opened.answer; end if;
+  head := opened.head;
+  -- tollbook.append looks whether escapes are text, and counts the refusals that an event sums
+  if position('\' in p_data) > 0 or position('refusals_counted' in p_types) > 0 then return null; end if;
+
+  select array_agg(current.version), bool_or(c.expected <> '' and c.expected::int <> current.version) into versions, is_stale
+  from rows from (unnest(streams), unnest(string_to_array(p_expected, U&'\001F'))) as c(stream, expected)
+  cross join lateral (select coalesce(max(event.version), 0) as version from event where event.stream = c.stream) current;
+  if is_stale then return null; end if;
+
+  if p_claims <> '' then
+    claims := string_to_array(p_claims, U&'\001F');
+    perform from (select string_to_array(item, U&'\001E') as f from unnest(claims) item offset 0) wanted
+    cross join lateral (
+      select from claim where claim.kind = f[1] and claim.owner = f[2] and claim.scope = f[3] and claim.key = f[4] limit 1
+    ) holder;
+    if found then return null; end if;
+  end if;
+
+  if p_call_ids <> '' then
+    -- The status is compared outside: beside the id, it would make the planner read the index of all calls of that status.
+    select count(*), array_agg(step.call_id) filter (where step.op = 'release'),
+      array_agg(step.call_id) filter (where step.op = 'complete')
+    into possible, released, completed
+    from rows from (unnest(call_ids), unnest(call_ops), unnest(string_to_array(p_leases, U&'\001F'))) as step(call_id, op, lease_id)
+    cross join lateral (
+      select call.status, call.lease_id from call where call.call_id = step.call_id for update skip locked
+    ) locked
+    where case step.op when 'release' then locked.status = 'pending'
+      else step.op in ('check', 'complete') and locked.status = 'leased' and locked.lease_id = step.lease_id::uuid end;
+    if possible < cardinality(call_ids) then return null; end if;
+  end if;
+
+  -- from here on it writes
+  moment := date_trunc('milliseconds', clock());
+  stamp := greatest(moment, head.at);
+  stamp_text := to_char(stamp at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"');
+
+  insert into event (lane_id, seq, stream, version, type, at, leaf)
+  select p_lane, line.seq, line.stream, line.version, line.type, stamp, convert_to(
+    '{"at":"' || stamp_text || '","data":' || line.data || ',"lane":' || p_lane || ',"schema":1,"seq":' || line.seq
+    || ',"stream":"' || line.stream || '","type":"' || line.type || '","version":' || line.version || '}', 'UTF8')
+  from (
+    -- as JSON, so that the data cannot end early and go on with an event's other members
+    select c.stream, c.version + e.pos as version, e.type, e.data::json::text as data, head.seq + row_number() over () as seq
+    from rows from (unnest(streams), unnest(versions), unnest(string_to_array(p_types, U&'\001F')),
+      unnest(string_to_array(p_data, U&'\001F'))) as c(stream, version, types, data)
+    cross join lateral rows from (unnest(string_to_array(c.types, U&'\001E')), unnest(string_to_array(c.data, U&'\001E')))
+      with ordinality as e(type, data, pos)
+  ) line;
+  get diagnostics recorded = row_count;
+
+  with added as (
+    select added.type, added.n, coalesce(before.count, 0) as count, before.place from (
+      select type, count(*) as n from unnest(string_to_array(replace(p_types, U&'\001F', U&'\001E'), U&'\001E')) as type
+      where type <> '' group by type
+    ) added left join lateral (
+      select counter.count, counter.ctid as place from lane_counter counter
+      where counter.lane_id = p_lane and counter.type = added.type order by counter.batch desc limit 1
+    ) before on true
+  ), uncounted as (
+    -- by its place: a search of the index would pass all that were deleted before
+    delete from lane_counter using added where lane_counter.ctid = added.place
+  )
+  insert into lane_counter (lane_id, type, batch, count)
+  select p_lane, type, head.batch + 1, count + n from added;
+
+  if claims is not null then
+    insert into claim (kind, owner, scope, key, binding, stream)
+    select f[1], f[2], f[3], f[4], f[5], f[6]
+    from (select string_to_array(item, U&'\001E') as f from unnest(claims) item offset 0) wanted;
+  end if;
+  if p_added <> '' then
+    with new_call as (
+      insert into call (stream, service_id, job_index, status, body_id, network, symbol, caller, payment, claims, due_at, created_at)
+      select f[1], f[2]::bigint, f[3]::bigint, 'pending', f[4]::uuid, f[5], f[6], nullif(f[7], ''), f[8], nullif(f[10], '')::json,
+        moment + f[9]::bigint * interval '1 millisecond', moment
+      from (select string_to_array(item, U&'\001E') as f from unnest(string_to_array(p_added, U&'\001F')) item offset 0) wanted
+      returning call_id
+    ) select array_agg(call_id) into added from new_call;
+  end if;
+  if released is not null then
+    update call set status = 'ready', lease_id = null, due_at = moment where call_id = any (released);
+  end if;
+  if completed is not null then
+    delete from call where call_id = any (completed);
+  end if;
+
+  open_calls := head.open_calls + coalesce(cardinality(added), 0) - coalesce(cardinality(completed), 0);
+  unsettled_calls := head.unsettled_calls + coalesce(cardinality(added), 0) - coalesce(cardinality(released), 0);
+  insert into lane (lane_id, batch, seq, at, open_calls, unsettled_calls)
+    values (p_lane, head.batch + 1, head.seq + recorded, stamp, open_calls, unsettled_calls);
+  delete from lane where lane_id = p_lane and batch = head.batch;
+
+  -- the sender knows how many events each command has, and makes the commands' results of this
+  answer := format('{"at":"%s","clock_ms":%s,"seq":%s,"open_calls":%s,"unsettled_calls":%s,"versions":[%s],"added":[%s]}',
+    stamp_text, (extract(epoch from moment) * 1000)::bigint, head.seq + recorded, open_calls, unsettled_calls,
+    array_to_string(versions, ','), array_to_string(added, ','));
+  perform close_batch(sender, p_batch_no, opened.previous_no, p_content, answer, moment);
+  return answer;
+end $$;
+
+grant execute on function tollbook.append_uncontended to tollbook_writer;

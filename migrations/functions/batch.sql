@@ -1,0 +1,53 @@
+-- What every batch goes through, whichever way its commands are written. Only the two append functions call these.
+
+-- Takes the lane's lock, which its transaction keeps to the end. `answer` is what the sender gets without anything being
+-- recorded: the kept answer of a batch that was recorded before, whichever way, or a halt.
+create or replace function tollbook.open_batch(p_lane smallint, p_sender bytea, p_batch_no bigint, p_acknowledged bigint,
+  p_content bytea, p_commands text, out head tollbook.lane, out previous_no bigint, out answer json)
+language plpgsql volatile set search_path = tollbook, pg_temp as $$
+declare
+  previous lane_batch;
+  is_recovery boolean;
+begin
+  perform from lane_lock where lane_id = p_lane for update;
+  if not found then raise exception 'no lane %', p_lane using errcode = 'no_data_found'; end if;
+  select * into strict head from lane where lane_id = p_lane order by batch desc limit 1;
+
+  select * into previous from lane_batch where lane_batch.sender_hash = p_sender
+    order by batch_no desc limit 1;
+  previous_no := previous.batch_no;
+  if previous_no = p_batch_no and previous.content_hash = p_content then
+    answer := previous.answer;
+    return;
+  end if;
+  -- A halt is an answer and no error: it reaches the sender only after its commit, for which a primary that was cut off waits
+  -- in vain. Such a server lacks what the new primary has acknowledged.
+  is_recovery := head.halt_reason is not null and position('"type":"ledger_recovered"' in p_commands) > 0;
+  if head.halt_reason is not null and is_recovery is not true then
+    answer := json_build_object('halt', json_build_object('seq', head.seq, 'reason', head.halt_reason));
+    return;
+  end if;
+  if previous_no >= p_batch_no then
+    raise exception 'batch % of this sender was another one', p_batch_no using errcode = 'unique_violation';
+  end if;
+  -- its sender has the answer to a batch that was never recorded here: the database went back in time
+  if coalesce(previous_no, 0) < p_acknowledged then
+    answer := json_build_object('halt', json_build_object('seq', head.seq, 'reason', null));
+    return;
+  end if;
+  -- the operator's recovery is the first event after a halt, and ends it
+  if is_recovery then
+    update lane set halt_reason = null, halt_known_seq = null, halt_found_seq = null, halted_at = null
+    where lane_id = p_lane;
+  end if;
+end $$;
+
+-- Keeps the batch's answer for a sender that did not get it.
+create or replace function tollbook.close_batch(p_sender bytea, p_batch_no bigint, p_previous_no bigint, p_content bytea,
+  p_answer json, p_moment timestamptz) returns void
+language plpgsql volatile set search_path = tollbook, pg_temp as $$
+begin
+  insert into lane_batch (sender_hash, batch_no, content_hash, answer, at)
+    values (p_sender, p_batch_no, p_content, p_answer, p_moment);
+  delete from lane_batch where sender_hash = p_sender and batch_no = p_previous_no;
+end $$;

@@ -1,0 +1,88 @@
+import type { LedgerEvent } from '../domain/events/event.ts';
+
+/** A value that may be claimed once; `binding` distinguishes a holder that repeats its claim from another claimant. */
+export interface Claim {
+  readonly kind:
+    | 'payment'
+    | 'quote'
+    | 'caller_nonce'
+    | 'payment_id'
+    | 'transfer'
+    | 'spend_auth'
+    | 'spend_request';
+  readonly owner: string;
+  readonly scope: string;
+  readonly key: string;
+  readonly binding: string;
+}
+
+/** A request's bytes, untouched. */
+export interface CallBody {
+  readonly contentType: string | undefined;
+  readonly bytes: Buffer;
+}
+
+/** What happens to the call that belongs to a stream. Changes of a leased call carry its lease: the fencing token. */
+export type CallChange =
+  | {
+      readonly op: 'add';
+      readonly serviceId: number;
+      readonly jobIndex: number;
+      readonly bodyId: string;
+      /** A small body travels with the command; a large one was stored before, under the same id. */
+      readonly body?: CallBody | undefined;
+      readonly network: string;
+      readonly symbol: string;
+      readonly caller: string | undefined;
+      /** The payment that pays for it, as `paymentKey()` names it. The command's other claims are freed with it. */
+      readonly payment: string;
+      /** When the resolver first checks its settlement, where no outcome was recorded by then. */
+      readonly delayMs: number;
+    }
+  /**
+   * `watch`: its payment failed, but may still land; `remove`: it never will. Its settlement was disproved: `suspend` if no
+   * runner has the call at this moment, `mark_unpaid` if one has.
+   */
+  | {
+      readonly op: 'release' | 'watch' | 'remove' | 'suspend' | 'mark_unpaid' | 'requeue';
+      readonly callId: number;
+    }
+  | { readonly op: 'complete' | 'check'; readonly callId: number; readonly leaseId: string }
+  /** `error` is the runner's message for the operator: stored with the call, never in the ledger. */
+  | {
+      readonly op: 'dead_letter';
+      readonly callId: number;
+      readonly leaseId: string;
+      readonly error?: string | undefined;
+    }
+  | {
+      readonly op: 'retry' | 'return_lease';
+      readonly callId: number;
+      readonly leaseId: string;
+      readonly delayMs: number;
+      readonly error?: string | undefined;
+    };
+
+/** One atomic step: all of it is recorded, or nothing but `lost`. */
+export interface LaneCommand {
+  /** A quote's digest, or a request's id. */
+  readonly stream: string;
+  /** The version that the stream must have; any where left out. */
+  readonly expect?: number | undefined;
+  readonly events: readonly LedgerEvent[];
+  readonly claims?: readonly Claim[];
+  /** Claims of this stream to free. */
+  readonly freed?: readonly Claim[];
+  /** What to append where another stream holds a claim of that kind: in the loser's own stream, never in a payment's. */
+  readonly lost?: {
+    readonly stream: string;
+    readonly events: Readonly<Partial<Record<Claim['kind'], readonly LedgerEvent[]>>>;
+  };
+  readonly call?: CallChange;
+}
+
+/** An event as it is sent: its data are canonical text, stored byte for byte. */
+export interface EncodedEvent {
+  readonly type: string;
+  readonly data: string;
+}

@@ -1,0 +1,83 @@
+import type { CallChange, Claim, EncodedEvent, LaneCommand } from './lane-command.ts';
+
+/** Between items, and between the fields of one. Canonical JSON contains neither, and no other text is sent that does. */
+export const separators = { item: '\u001F', field: '\u001E' } as const;
+
+type AddedCall = Extract<CallChange, { readonly op: 'add' }>;
+type ChangedCall = Extract<CallChange, { readonly op: 'release' | 'check' | 'complete' }>;
+
+/** A command's share of each argument of `tollbook.append_uncontended`. */
+export interface UncontendedParts {
+  readonly stream: string;
+  readonly expected: string;
+  readonly types: string;
+  readonly data: string;
+  readonly events: number;
+  readonly claims: readonly string[];
+  readonly added: string | undefined;
+  readonly changed: ChangedCall | undefined;
+  readonly body: string | undefined;
+  /** What no other command of its batch may have: its streams, its claims and its call. */
+  readonly unique: readonly string[];
+}
+
+/**
+ * A command's parts; undefined where its kind is always decided: it frees claims, changes a call otherwise than by adding, releasing,
+ * checking or completing it, sums refusals, ends a halt, or has text that would have to be escaped.
+ */
+export function uncontendedParts(
+  { stream, expect, claims = [], freed = [], lost, call }: LaneCommand,
+  events: readonly EncodedEvent[],
+): UncontendedParts | undefined {
+  if (freed.length > 0 || (call && call.op !== 'add' && !isChange(call))) return undefined;
+  if (events.some(({ type }) => decidedTypes.has(type))) return undefined;
+  const fieldsOfClaims = claims.map((claim) => fieldsOfClaim(claim));
+  const added = call?.op === 'add' ? call : undefined;
+  const changed = call && isChange(call) ? call : undefined;
+  const fieldsOfCall = added ? fieldsOfAdded(added, claims) : [];
+  const data = events.map((event) => event.data).join(separators.field);
+  const contentType = added?.body?.contentType ?? '';
+  const isPlain = !controls.test([stream, contentType, ...fieldsOfCall, ...fieldsOfClaims.flat()].join(''));
+  // an empty content type would be stored as none; the database looks at escapes in the deciding function
+  if (!isPlain || added?.body?.contentType === '' || data.includes('\\')) return undefined;
+  return {
+    stream,
+    expected: expect === undefined ? '' : String(expect),
+    types: events.map(({ type }) => type).join(separators.field),
+    data,
+    events: events.length,
+    claims: fieldsOfClaims.map((fields) => joined([...fields, stream])),
+    added: added && joined([stream, ...fieldsOfCall]),
+    changed,
+    body: added?.body && joined([added.bodyId, contentType, added.body.bytes.toString('base64')]),
+    unique: [
+      stream,
+      ...(lost ? [lost.stream] : []),
+      ...fieldsOfClaims.map((fields) => joined(fields.slice(0, 4))),
+      ...(changed ? [joined(['call', String(changed.callId)])] : []),
+    ],
+  };
+}
+
+/** Events that do more than to be recorded: one counts others, one ends a halt. */
+const decidedTypes: ReadonlySet<string> = new Set(['refusals_counted', 'ledger_recovered']);
+
+const controls = /\p{Cc}/u;
+
+const joined = (fields: readonly string[]): string => fields.join(separators.field);
+
+function isChange(call: CallChange): call is ChangedCall {
+  return call.op === 'release' || call.op === 'check' || call.op === 'complete';
+}
+
+function fieldsOfClaim({ kind, owner, scope, key, binding }: Claim): string[] {
+  return [kind, owner, scope, key, binding];
+}
+
+/** In the order in which the function takes them; the command's claims last, as JSON, for when its payment frees them. */
+function fieldsOfAdded(call: AddedCall, claims: readonly Claim[]): string[] {
+  const { serviceId, jobIndex, bodyId, network, symbol, caller = '', payment, delayMs } = call;
+  const numbers = [String(serviceId), String(jobIndex)];
+  const kept = claims.length > 0 ? JSON.stringify(claims) : '';
+  return [...numbers, bodyId, network, symbol, caller, payment, String(delayMs), kept];
+}
