@@ -1,10 +1,8 @@
 import type { Reading } from './reading.ts';
-import { readSecret, secretKeys } from './secrets.ts';
+import { ownSecretChars, readSecret, secretKeys } from './secrets.ts';
 import { type ConfigOf, readTable } from './table.ts';
 import { webhookUrl } from './urls.ts';
 import { wholeNumber } from './values.ts';
-
-const minSecretChars = 16;
 
 export const alertsShape = {
   /** Where alerts are posted; nowhere where left out. */
@@ -26,6 +24,6 @@ export async function readAlerts(raw: unknown, reading: Reading): Promise<Alerts
     if (table.names(key) && !table.names('webhook'))
       reading.report.mistake([...table.at, key], 'would be ignored: there is no webhook');
   }
-  const secret = await readSecret(table, 'secret', { minChars: minSecretChars }, reading);
+  const secret = await readSecret(table, 'secret', { minChars: ownSecretChars }, reading);
   return table.whole && { ...table.whole, secret };
 }

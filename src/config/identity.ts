@@ -3,12 +3,11 @@ import { z } from 'zod';
 import { besideConfig } from './files.ts';
 import type { Reading } from './reading.ts';
 import type { RootTable } from './root.ts';
-import { readRotatingSecret, readSecret, rotatingKeys, secretKeys } from './secrets.ts';
+import { ownSecretChars, readRotatingSecret, readSecret, rotatingKeys, secretKeys } from './secrets.ts';
 import { type ConfigOf, readTable, readTables } from './table.ts';
 import { isLoopback, rpcUrl, secureBaseUrl, urlOfBind } from './urls.ts';
 import { filePath, matching, oneOf, plainName, wholeNumber } from './values.ts';
 
-const minSecretChars = 32;
 const maxChainId = Number.MAX_SAFE_INTEGER;
 
 export const identityShape = {
@@ -80,7 +79,7 @@ export async function readIdentity(
   if (!root.names('identity')) return undefined;
   const table = readTable(identityShape, root.values.identity, ['identity'], reading.report);
   const missing = 'is missing: a secret signs the sessions';
-  const secrets = await readRotatingSecret(table, 'secret', { minChars: minSecretChars, missing }, reading);
+  const secrets = await readRotatingSecret(table, 'secret', { minChars: ownSecretChars, missing }, reading);
   const providers = await readProviders(table.values.providers, reading);
   checkPublicUrl(root, isOn, reading);
   if (!isOn || table.whole === undefined || secrets === undefined) return undefined;

@@ -11,11 +11,9 @@ import { readPrices } from './prices.ts';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import { jobsShape, type RootTable } from './root.ts';
-import { readRotatingSecret } from './secrets.ts';
+import { ownSecretChars, readRotatingSecret } from './secrets.ts';
 import { type ConfigOf, pick } from './table.ts';
 import { readTokens } from './tokens.ts';
-
-const minKeyChars = 32;
 
 type JobsKeys = Omit<ConfigOf<typeof jobsShape>, keyof FacilitatorAccess>;
 
@@ -50,7 +48,7 @@ export interface JobsTables {
 export async function readJobs(root: RootTable, isOn: boolean, reading: Reading): Promise<JobsTables> {
   const { report } = reading;
   const facilitator = await readFacilitator(root, isOn, reading);
-  const receiptKeys = await readRotatingSecret(root, 'receipt_key', { minChars: minKeyChars }, reading);
+  const receiptKeys = await readRotatingSecret(root, 'receipt_key', { minChars: ownSecretChars }, reading);
   const tokens = readTokens(root, isOn, report);
   const policies = await readPolicies(root.values.jobPolicies, reading);
   const rpcUrls = readNetworks(root.values.networks, report);

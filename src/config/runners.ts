@@ -2,12 +2,10 @@ import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 import { z } from 'zod';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
-import { readRotatingSecret, rotatingKeys } from './secrets.ts';
+import { ownSecretChars, readRotatingSecret, rotatingKeys } from './secrets.ts';
 import { type ConfigOf, readTables, type Table } from './table.ts';
 import { isPlainOverNetwork, pushUrl } from './urls.ts';
 import { oneOf, plainName, serviceId } from './values.ts';
-
-const minTokenChars = 16;
 
 export const runnerShape = {
   name: plainName.optional(),
@@ -42,7 +40,7 @@ export async function readRunners(raw: unknown, reading: Reading): Promise<Runne
     if (earlier === undefined) names.set(name, index);
     else reading.report.mistake([...table.at, 'name'], `"${name}" is the name of runners[${earlier}] too`);
     const missing = 'is missing: name it, or token_file';
-    const tokens = await readRotatingSecret(table, 'token', { minChars: minTokenChars, missing }, reading);
+    const tokens = await readRotatingSecret(table, 'token', { minChars: ownSecretChars, missing }, reading);
     if (table.whole !== undefined && tokens !== undefined) runners.push({ ...table.whole, name, tokens });
   }
   checkTokens(runners, reading.report);

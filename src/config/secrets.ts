@@ -15,6 +15,9 @@ export type SecretName<S extends Shape> = {
   [K in keyof S & string]: K extends `${infer N}_env` ? N : never;
 }[keyof S & string];
 
+/** Of a secret that the operator makes up: 128 bits in hexadecimal, the least dense of the usual alphabets. A peer's own may be shorter. */
+export const ownSecretChars = 32;
+
 interface SecretRules {
   readonly minChars: number;
   /** The message where neither key is named; without it the secret is optional. */

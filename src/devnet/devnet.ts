@@ -53,7 +53,7 @@ export interface Devnet {
 }
 
 const defaultPorts = { chain: 8412, facilitator: 8413, runner: 8414, model: 8415 } as const;
-const runnerToken = 'devnet-runner-token';
+const runnerToken = 'devnet-runner-token-for-development';
 
 /**
  * Starts a chain with two tokens, a caller registry and a prepaid contract, a facilitator, an echo runner and a model

@@ -41,7 +41,7 @@ export interface GatewaySlotOptions {
 /** Far more than a start takes on a busy machine. */
 const longestStartMs = 90_000;
 const clockShift = path.join(import.meta.dirname, 'clock-shift.mjs');
-export const runnerToken = 'a-runner-token-of-the-chaos';
+export const runnerToken = 'a-runner-token-of-the-fault-harness';
 /** The seed of the log's signing key, in hex. */
 export const logKey = '2a'.repeat(32);
 const identitySecret = 'an identity secret of the chaos, long enough'.replaceAll(' ', '-');

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { boundPort } from '../../src/devnet/ports.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
 
-const runnerToken = 'a-runner-token-of-length';
+const runnerToken = 'a-runner-token-of-enough-characters';
 
 function fileOf(text: string): string {
   const file = path.join(temporaryFolder(), 'gateway.toml');

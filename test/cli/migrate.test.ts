@@ -45,7 +45,7 @@ async function migrationsIn(url: string): Promise<unknown[]> {
 function serve(url: string) {
   return startTollbook(['serve', '--config', 'config/dev.toml'], {
     DATABASE_URL: url,
-    TOLLBOOK_RUNNER_TOKEN: 'a-runner-token-of-length',
+    TOLLBOOK_RUNNER_TOKEN: 'a-runner-token-of-enough-characters',
   });
 }
 

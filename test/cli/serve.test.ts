@@ -34,7 +34,7 @@ async function serve(
 ): Promise<Program & { url: string }> {
   const program = startTollbook(['serve', '--config', file], {
     DATABASE_URL: database.url,
-    TOLLBOOK_RUNNER_TOKEN: 'a-runner-token-of-length',
+    TOLLBOOK_RUNNER_TOKEN: 'a-runner-token-of-enough-characters',
   });
   const [, url = ''] = await program.says(/"url":"([^"]+)","msg":"listening"/);
   return { ...program, url };

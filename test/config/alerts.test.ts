@@ -13,17 +13,25 @@ describe('alerts', () => {
 
   it('go to the configured webhook, unsigned or signed with a secret from the environment or a file', async () => {
     const of = async (lines: string, variables = env) =>
-      (await parse(alerts(`webhook = "${url}"\n${lines}`), { 'conf/s': 'a-secret-from-a-file\n' }, variables))
-        .config.alerts;
+      (
+        await parse(
+          alerts(`webhook = "${url}"\n${lines}`),
+          { 'conf/s': 'a-secret-from-a-file-of-enough-length\n' },
+          variables,
+        )
+      ).config.alerts;
     expect(await of('unresolved_after_secs = 86_400')).toEqual({
       webhook: url,
       secretEnv: undefined,
       unresolvedAfterSecs: 86_400,
     });
-    const variables = { ...env, ALERTS_SECRET: 'a-secret-of-length' };
+    const variables = { ...env, ALERTS_SECRET: 'a-secret-of-more-than-enough-length' };
     const byEnv = await of('secret_env = "ALERTS_SECRET"', variables);
-    expect(byEnv).toMatchObject({ webhook: url, secret: 'a-secret-of-length' });
-    expect(await of('secret_file = "s"')).toMatchObject({ webhook: url, secret: 'a-secret-from-a-file' });
+    expect(byEnv).toMatchObject({ webhook: url, secret: 'a-secret-of-more-than-enough-length' });
+    expect(await of('secret_file = "s"')).toMatchObject({
+      webhook: url,
+      secret: 'a-secret-from-a-file-of-enough-length',
+    });
   });
 
   it.each(['http://127.0.0.1:1/hook', 'http://localhost', 'http://[::1]:9/'])(
@@ -59,12 +67,12 @@ describe('alerts', () => {
     expect(await mistakesIn(signed)).toEqual([
       '5 alerts.secret_env: the environment variable ALERTS_SECRET is not set',
     ]);
-    expect(await wrongs(signed, {}, { ALERTS_SECRET: 'fifteen-letters' })).toEqual([
-      'alerts.secret_env: the environment variable ALERTS_SECRET must have at least 16 characters',
+    expect(await wrongs(signed, {}, { ALERTS_SECRET: 'thirty-one-letters-are-too-few-' })).toEqual([
+      'alerts.secret_env: the environment variable ALERTS_SECRET must have at least 32 characters',
     ]);
-    expect(await mistakesIn(alerts('secret_file = "s"'), { 'conf/s': 'a-secret-from-a-file' })).toEqual([
-      '4 alerts.secret_file: would be ignored: there is no webhook',
-    ]);
+    expect(
+      await mistakesIn(alerts('secret_file = "s"'), { 'conf/s': 'a-secret-from-a-file-of-enough-length' }),
+    ).toEqual(['4 alerts.secret_file: would be ignored: there is no webhook']);
   });
 
   it('refuse unknown keys and values that are not tables', async () => {

@@ -6,7 +6,7 @@ import { registryAddress } from '../../src/devnet/registry.ts';
 import { parse } from './support.ts';
 
 const exampleEnv = {
-  RUNNER_TOKEN: 'a-runner-token-of-length',
+  RUNNER_TOKEN: 'a-runner-token-of-enough-characters',
   FACILITATOR_TOKEN: 'x',
   RECEIPT_KEY: 'a-receipt-key-of-thirty-two-chars',
   UPSTREAM_KEY: 'an-upstream-key',
@@ -40,7 +40,7 @@ describe('the configurations in config/', () => {
 
   it('dev.toml loads and holds what the devnet deploys', async () => {
     const { config, warnings } = await loadConfig('config/dev.toml', {
-      TOLLBOOK_RUNNER_TOKEN: 'a-runner-token-of-length',
+      TOLLBOOK_RUNNER_TOKEN: 'a-runner-token-of-enough-characters',
     });
     // `npm start` adds the key that it makes
     expect(warnings).toEqual([expect.stringContaining('receipt_key_env: is missing')]);

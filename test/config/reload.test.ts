@@ -105,7 +105,7 @@ key_file = "log"
     ...next,
     runners: next.runners.map((one) => ({
       ...one,
-      tokens: ['a-new-token-of-length', ...one.tokens] as const,
+      tokens: ['a-new-token-of-enough-characters', ...one.tokens] as const,
     })),
   };
   const { config, requireRestart } = reloadConfig(started, withTokens);
@@ -113,16 +113,16 @@ key_file = "log"
   expect(config.jobs?.facilitatorTokens).toEqual(['second', files['conf/next']]);
   expect(config.identity?.secrets).toEqual([files['conf/session'], files['conf/next']]);
   expect(config.log?.seeds).toEqual([files['conf/next'], files['conf/log']]);
-  expect(config.runners[0]?.tokens).toEqual(['a-new-token-of-length', env.RUNNER_TOKEN]);
+  expect(config.runners[0]?.tokens).toEqual(['a-new-token-of-enough-characters', env.RUNNER_TOKEN]);
 });
 
 test('a secret that no reload can change is reported by its key, and the old secret stays in use', async () => {
   const tables = '[alerts]\nwebhook = "https://alerts.example"\nsecret_file = "secret"';
-  const started = await read('', tables, { 'conf/secret': 'the-first-secret-of-alerts' });
-  const next = await read('', tables, { 'conf/secret': 'the-second-secret-of-alerts' });
+  const started = await read('', tables, { 'conf/secret': 'the-first-secret-of-alerts-long-enough' });
+  const next = await read('', tables, { 'conf/secret': 'the-second-secret-of-alerts-long-enough' });
   const { config, requireRestart } = reloadConfig(started, next);
   expect(requireRestart).toEqual(['alerts.secret_file']);
-  expect(config.alerts.secret).toBe('the-first-secret-of-alerts');
+  expect(config.alerts.secret).toBe('the-first-secret-of-alerts-long-enough');
 });
 
 test('a feature that is switched on requires a restart', async () => {

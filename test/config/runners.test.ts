@@ -9,7 +9,9 @@ describe('runners', () => {
   it('get a name from their position, and their token from the environment or a file', async () => {
     const second =
       '[[runners]]\nname = "b"\nservices = [2, 1]\nmode = "push"\nurl = "https://b.example/x"\ntoken_file = "t"';
-    const { config } = await parse(bare(`${runner}${second}`), { 'conf/t': 'a-token-from-a-file\n' });
+    const { config } = await parse(bare(`${runner}${second}`), {
+      'conf/t': 'a-token-from-a-file-of-enough-characters\n',
+    });
     expect(config.runners).toEqual([
       {
         name: 'runner-1',
@@ -24,7 +26,7 @@ describe('runners', () => {
         mode: 'push',
         url: 'https://b.example/x',
         tokenFile: 't',
-        tokens: ['a-token-from-a-file'],
+        tokens: ['a-token-from-a-file-of-enough-characters'],
       },
     ]);
   });
@@ -80,10 +82,10 @@ describe('runners', () => {
     expect(await wrongs(one, {}, {})).toEqual([
       'runners[0].token_env: the environment variable RUNNER_TOKEN is not set',
     ]);
-    expect(await wrongs(one, {}, { RUNNER_TOKEN: 'fifteen-letters' })).toEqual([
-      'runners[0].token_env: the environment variable RUNNER_TOKEN must have at least 16 characters',
+    expect(await wrongs(one, {}, { RUNNER_TOKEN: 'thirty-one-letters-are-too-few-' })).toEqual([
+      'runners[0].token_env: the environment variable RUNNER_TOKEN must have at least 32 characters',
     ]);
-    expect(await wrongs(one, {}, { RUNNER_TOKEN: 'sixteen letters or more' })).toEqual([
+    expect(await wrongs(one, {}, { RUNNER_TOKEN: 'thirty-two letters or more, with blanks' })).toEqual([
       expect.stringContaining('must have only visible ASCII characters'),
     ]);
   });
@@ -96,7 +98,7 @@ describe('runners', () => {
 
   it('must differ in name, and in token where they lease', async () => {
     const named = `${runner}name = "runner-2"\n`;
-    const other = { ...env, OTHER_TOKEN: 'another-token-of-length' };
+    const other = { ...env, OTHER_TOKEN: 'another-token-of-enough-characters' };
     expect(await mistakesIn(bare(named + runner.replace('RUNNER', 'OTHER')), {}, other)).toEqual([
       '8 runners[1].name: "runner-2" is the name of runners[0] too',
     ]);

@@ -5,7 +5,7 @@ import { ConfigError } from '../../src/config/mistakes.ts';
 /** Files that the injected reader knows, by path. */
 type Files = Readonly<Record<string, string>>;
 
-export const env = { RUNNER_TOKEN: 'a-runner-token-of-length', FACILITATOR_TOKEN: 'secret' };
+export const env = { RUNNER_TOKEN: 'a-runner-token-of-enough-characters', FACILITATOR_TOKEN: 'secret' };
 /** The one secret that every gateway with paid jobs has. */
 const receiptEnv = { RECEIPT_KEY: 'a-receipt-key-of-thirty-two-chars' };
 

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { minimal, networks, parse, runner, wrongs } from './support.ts';
 
-const variables = { RUNNER_TOKEN: 'a-runner-token-of-length', SECRET: 'a-secret-of-thirty-two-characters' };
+const variables = {
+  RUNNER_TOKEN: 'a-runner-token-of-enough-characters',
+  SECRET: 'a-secret-of-thirty-two-characters',
+};
 const identity = '[identity]\nsecret_env = "SECRET"\n';
 const models = `[[upstreams]]
 name = "local"

@@ -25,7 +25,7 @@ export interface TestGatewayOptions {
   readonly files?: Readonly<Record<string, string>>;
 }
 
-export const runnerSecret = 'a-secret-of-the-test-runner';
+export const runnerSecret = 'a-secret-of-the-test-runner-of-length';
 export const receiptKey = 'the-receipt-key-of-the-test-gateway';
 export const payTo = '0x90f79bf6eb2c4f870365e785982e1f101e93b906';
 

@@ -7,8 +7,8 @@ import { logLines } from '../../support/log-lines.ts';
 import { payFor } from '../../support/payer.ts';
 
 const chain = useChain();
-const token = 'a-secret-of-the-test-runner';
-const otherToken = 'a-secret-of-another-runner!';
+const token = 'a-secret-of-the-test-runner-of-length';
+const otherToken = 'a-secret-of-another-runner-of-length!';
 
 /** Two services with one runner, a third with another. */
 const runners = `
@@ -59,7 +59,10 @@ async function pay(gateway: TestGateway, service = 1, body = 'a body'): Promise<
 
 test('a runner leases with either of its two tokens while they are replaced, and the log says when the second one was used', async () => {
   const database = await createDatabase();
-  const [last, next] = ['the-token-before-the-change', 'the-token-after-the-change-'];
+  const [last, next] = [
+    'the-token-of-the-runner-before-the-change',
+    'the-token-of-the-runner-after-the-change-',
+  ];
   const log = logLines();
   const two = (...tokens: readonly [string, string?]) => ({
     database,

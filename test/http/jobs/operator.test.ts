@@ -10,7 +10,7 @@ import { payFor } from '../../support/payer.ts';
 import type { OperatorScope } from '../../../src/domain/identity/operator-scope.ts';
 
 const chain = useChain();
-const runnerToken = 'a-secret-of-the-test-runner';
+const runnerToken = 'a-secret-of-the-test-runner-of-length';
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
 function start(database: TestDatabase): Promise<TestGateway> {

@@ -17,7 +17,7 @@ import { startRpcProxy } from '../../support/rpc-proxy.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
-const runnerToken = 'a-secret-of-the-test-runner';
+const runnerToken = 'a-secret-of-the-test-runner-of-length';
 const leased = {
   tables: '[[runners]]\nservices = [1]\nmode = "lease"\ntoken_env = "RUNNER_TOKEN"',
   env: { RUNNER_TOKEN: runnerToken },
