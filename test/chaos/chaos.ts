@@ -136,7 +136,7 @@ export function summarize(reports: readonly RunReport[]): string[] {
     ...table,
     `Payments: ${total('signed')} signed, ${total('landed')} landed, ${total('accepted')} answers 202, ${total('refused')} refused ` +
       `(${total('excused')} of them before another request of the same client started the payment)`,
-    `Completions: ${total('completions')} answered, ${total('spends')} spends earned`,
+    `Completions: ${total('asked')} asked for, ${total('completions')} answered, ${total('spends')} spends earned`,
     broken.length === 0
       ? `${reports.length} runs, no violation`
       : `${broken.length} of ${reports.length} runs with violations: ${broken.map(({ run }) => run + 1).join(', ')}`,

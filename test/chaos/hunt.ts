@@ -52,11 +52,12 @@ async function huntByRuns(plant: Plant, options: HuntOptions): Promise<Hunt> {
     const reports = await makeRuns({ ...options, runs, root: copy.root, stopsAt: plant.caughtBy });
     const broken = new Set(reports.flatMap(({ violations }) => violations.map(({ kind }) => kind)));
     const signed = reports.reduce((sum, { payments }) => sum + payments.signed, 0);
+    const asked = reports.reduce((sum, { payments }) => sum + payments.asked, 0);
     return {
       isCaught: plant.caughtBy.some((kind) => broken.has(kind)),
       words:
         `${[...broken].join(', ') || 'nothing broke'}; ` +
-        `seed ${options.seed}, run ${(reports.at(-1)?.run ?? -1) + 1}, ${signed} payments`,
+        `seed ${options.seed}, run ${(reports.at(-1)?.run ?? -1) + 1}, ${signed} payments, ${asked} completions`,
     };
   } finally {
     copy.remove();

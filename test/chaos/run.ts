@@ -56,7 +56,8 @@ export interface PaymentCounts {
   readonly refused: number;
   /** Refused payments that a later request of the same client started after all. */
   readonly excused: number;
-  /** Completions that were answered with 200. */
+  /** Completions that clients asked for, and those that were answered with 200. */
+  readonly asked: number;
   readonly completions: number;
   readonly spends: number;
 }
@@ -377,6 +378,7 @@ function countPayments(records: Records, { landed, excused, spends }: Checked): 
     accepted: ended('accepted'),
     refused: ended('refused'),
     excused,
+    asked: records.completions.length,
     completions: records.completions.filter((one) => one.end === 'answered').length,
     spends,
   };

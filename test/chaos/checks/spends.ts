@@ -95,15 +95,24 @@ function* answerFaults(
   if (earned.length > most)
     yield { kind: 'charged_though_refused', words: `${words} is earned, and no request of it got an answer` };
   if (!chain.landed.has(authHash) || earned.length > 0) return;
-  // one that a third party landed before it was accepted belongs to no request; its account gets it back
-  const isAccepted = own.some(({ type }) => type === 'spend_accepted');
-  if (isFrontRun && !isAccepted) return;
+  // one that a third party landed while no request had it belongs to none; its account gets it back
+  if (isFrontRun && !isBound(own)) return;
   const refused = requests.every(({ end }) => end === 'refused');
   if (refused)
     yield { kind: 'refused_though_paid', words: `${words} has landed, and its requests were refused` };
   // it may belong to the request of a client that left, and waits for that one
   else if (requests.every(({ end }) => end === 'refused' || end === 'unanswered'))
     yield { kind: 'never_answered', words: `${words} has landed` };
+}
+
+/** Whether a request has the spend: accepted, and not released before it may have been public. */
+function isBound(own: readonly SpendEvent[]): boolean {
+  const freed = new Set(
+    own.flatMap((one) =>
+      one.type === 'spend_released' && !one.data.may_have_landed ? one.data.chat_id : [],
+    ),
+  );
+  return own.some(({ type, data }) => type === 'spend_accepted' && !freed.has(data.chat_id));
 }
 
 function* payoutFaults(
