@@ -548,7 +548,7 @@ create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation
 create function tollbook.first_payment_since(p_generation integer, p_from timestamp with time zone) returns bigint language plpgsql stable; -- 2cf716a2052ecbe3
 create function tollbook.grow_tree(p_lane smallint, p_from bigint, p_size bigint, p_edge bytea) returns bytea language plpgsql volatile; -- d6256804e8468673
 create function tollbook.halt_ledger(p_reason text, p_known_seq bigint, p_found_seq bigint) returns void language sql volatile security definer; -- fb2ae030b369e28d
-create function tollbook.heartbeat(p_process uuid, p_gap_secs double precision) returns void language sql volatile security definer; -- 6fa32d39470d0465
+create function tollbook.heartbeat(p_process uuid, p_gap_secs double precision) returns void language sql volatile security definer; -- a961941aadde3c58
 create function tollbook.is_halted() returns boolean language sql stable security definer; -- 98eb8d5221fab1ec
 create function tollbook.is_head_needed(p_origin text, p_size bigint, p_at timestamp with time zone) returns boolean language sql volatile; -- e64a892ce05bd1b6
 create function tollbook.is_process_silent(p_process uuid, p_by uuid, p_silent_secs double precision) returns boolean language sql volatile; -- dd6b44b5c27f8f6e

@@ -1,9 +1,15 @@
--- A heartbeat of a process. After a gap longer than p_gap_secs, alive_since starts anew.
+-- A heartbeat of a process. After a gap longer than p_gap_secs, alive_since starts anew. Times of a clock that was ahead become those
+-- of now: a process that ended meanwhile would otherwise count as alive for as long as the clock was ahead.
 create or replace function tollbook.heartbeat(p_process uuid, p_gap_secs float8) returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  update process set heartbeat_at = now, alive_since = least(alive_since, now) from (select clock() as now) as moment
+  where process_id in (
+    select other.process_id from process as other
+    where other.heartbeat_at > clock() and other.process_id <> p_process for update skip locked);
   insert into process (process_id, heartbeat_at, alive_since) select p_process, now, now from clock() as now
   on conflict (process_id) do update set heartbeat_at = excluded.heartbeat_at, alive_since = case
-    when process.heartbeat_at >= excluded.heartbeat_at - p_gap_secs * interval '1 second' then process.alive_since
+    when process.heartbeat_at between excluded.heartbeat_at - p_gap_secs * interval '1 second' and excluded.heartbeat_at
+      then process.alive_since
     else excluded.heartbeat_at end
 $$;
 

@@ -106,7 +106,10 @@ export async function findOrphanedHolds(
     .selectFrom('tollbook.chat_hold')
     .select(['chat_id', 'account_id', 'key_id', 'amount'])
     .select((hold) => hold('started_at', 'is not', null).$castTo<boolean>().as('is_started'))
-    .where('created_at', '<=', sql<Date>`(select tollbook.clock()) - ${silentSecs} * interval '1 second'`)
+    // in the future where the clock was ahead
+    .where(
+      sql<boolean>`created_at not between (select tollbook.clock()) - ${silentSecs} * interval '1 second' and (select tollbook.clock())`,
+    )
     .where((hold) => hold.not(sql<boolean>`${hold.ref('chat_id')} = any (${besides}::uuid[])`))
     .where('process_id', 'in', (hold) =>
       hold

@@ -105,6 +105,22 @@ describe('the hold of a process without heartbeats', () => {
     expect(await recoverer.recover()).toBe(1);
   });
 
+  test('is ended as soon after a clock that stepped forward for a moment, and not before its process can be heard', async () => {
+    const { database, lane, accountId, owner, pass } = await setUp();
+    const recoverer = recovererOn(database);
+    await pass(20, owner, recoverer);
+    await database.moveClock(7_220);
+    await sendHeartbeat(database.pool, owner.processId, silentSecs);
+    await sendHeartbeat(database.pool, recoverer.processId, silentSecs);
+    await hold(lane, accountId, owner.processId);
+    await database.moveClock(20);
+    expect(await recoverer.recover()).toBe(0);
+    await pass(14, recoverer);
+    expect(await recoverer.recover()).toBe(0);
+    await pass(2, recoverer);
+    expect(await recoverer.recover()).toBe(1);
+  });
+
   test('is ended once by concurrent recoveries in three processes', async () => {
     const { database, lane, accountId, owner, pass } = await setUp();
     const recoverers = [recovererOn(database), recovererOn(database), recovererOn(database)];
