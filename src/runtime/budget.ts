@@ -136,7 +136,7 @@ function openCharge({ waitSecs, charge, refund }: Counting, isLimited: boolean):
 
 /** The budget key of a client address: an IPv6 client owns a /64, so it is counted by that. */
 export function addressBudgetKey(address: string): string {
-  return clientOf(address, 64);
+  return clientOf(address);
 }
 
 export function payerBudgetKey(payer: string): string {

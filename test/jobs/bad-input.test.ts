@@ -255,6 +255,18 @@ test('a client over its budget of unpaid requests gets a 429; a client that pays
     headers: { ...from('203.0.113.9'), ...header(await signOffer(offerOf(others))) },
   });
   expect(paid.status).toBe(202);
+  // malformed requests for a receipt's token count like any others
+  const ofReceipts = await Promise.all(
+    ['/x402/receipts/token', `/x402/receipts/0x${'0'.repeat(64)}/token`].flatMap((path) =>
+      Array.from({ length: 4 }, () =>
+        gateway.post(path, {
+          body: '{"payment":1,"signed":1}',
+          headers: { ...from('203.0.113.10'), 'content-type': 'application/json' },
+        }),
+      ),
+    ),
+  );
+  expect(ofReceipts.filter(({ status }) => status === 429)).toHaveLength(3);
 });
 
 test("an unknown path is 404 in the gateway's error format", async () => {

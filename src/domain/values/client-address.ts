@@ -1,12 +1,15 @@
 /** Everything that is no address: a limit's key is never what a client spells. */
 const malformed = 'ip:malformed';
 
+/** The network that a provider gives to one customer at least: for limits in memory, which no configuration changes. */
+const networkBits = 64;
+
 /**
  * A client's key, from its address. A client with an IPv6 address usually has a whole network of them, so addresses with the
  * same first `ipv6Prefix` bits are one client. An IPv4-mapped IPv6 address counts as the IPv4 address. What a proxy forwards
  * as an address need not be one: all requests with such a text are one client.
  */
-export function clientOf(address: string, ipv6Prefix: number): string {
+export function clientOf(address: string, ipv6Prefix = networkBits): string {
   const bare =
     /^\[([^\]]+)\](?::\d{1,5})?$/.exec(address)?.[1] ?? /^([\d.]+):\d{1,5}$/.exec(address)?.[1] ?? address;
   if (isIPv4(bare)) return `ip:${bare}`;

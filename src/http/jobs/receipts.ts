@@ -49,20 +49,20 @@ export function receiptRoutes(current: () => JobsContext) {
         const context = current();
         const digest = request.params.quote_digest.toLowerCase();
         if (!isHex32(digest)) return sendRefusal(request, reply, 'receipt_not_found');
-        const body = receiptTokenBody.safeParse(request.body ?? {});
-        if (!body.success) return sendInvalid(request, reply, body.error);
         const waitSecs = charge(context, request);
         if (waitSecs > 0) return sendRefusal(request, reply, 'rate_limited', { retryAfterSecs: waitSecs });
+        const body = receiptTokenBody.safeParse(request.body ?? {});
+        if (!body.success) return sendInvalid(request, reply, body.error);
         return sendAccess(context, request, reply, await openReceipt(context, digest, signedIn(body.data)));
       },
     );
 
     app.post('/x402/receipts/token', { bodyLimit }, async (request, reply) => {
       const context = current();
-      const body = paymentTokenBody.safeParse(request.body ?? {});
-      if (!body.success) return sendInvalid(request, reply, body.error);
       const waitSecs = charge(context, request);
       if (waitSecs > 0) return sendRefusal(request, reply, 'rate_limited', { retryAfterSecs: waitSecs });
+      const body = paymentTokenBody.safeParse(request.body ?? {});
+      if (!body.success) return sendInvalid(request, reply, body.error);
       const payment = body.data.payment as NamedPayment;
       const access = await openReceiptOfPayment(context, payment, signedIn(body.data));
       return sendAccess(context, request, reply, access);

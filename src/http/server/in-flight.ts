@@ -46,7 +46,7 @@ export function limitInFlight(
     onFree(request);
   };
   app.addHook('onRequest', async (request, reply) => {
-    const client = clientOf(addressOf(request), 64);
+    const client = clientOf(addressOf(request));
     if (countedRequests >= maxRequests || (arriving.get(client) ?? 0) >= maxShare)
       return refuse(request, reply);
     countedRequests++;

@@ -49,7 +49,7 @@ export function createRequestBodies(maxBytes: number): RequestBodies {
       const declaredBytes = Number(request.headers['content-length'] ?? 0);
       return readBody(payload, declaredBytes, limits, (onDrop) => {
         // of a client with an IPv6 address, its /64
-        const place = memory.reserve(clientOf(addressOf(request), 64), onDrop);
+        const place = memory.reserve(clientOf(addressOf(request)), onDrop);
         places.set(request, place);
         return place;
       });
