@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import { ofPayment, paymentToData } from '../domain/payments/payment.ts';
+import { orderedUuid } from '../domain/values/ordered-uuid.ts';
 import type { AppendOutcome, CallChange, Claim, LaneCommand } from '../store/append-batch.ts';
 import { putBody } from '../store/calls.ts';
 import { LaneFullError } from '../store/lane.ts';
@@ -66,7 +66,7 @@ export async function storeBody(
   { pool }: Pick<JobsContext, 'pool'>,
   { body, contentType }: BoundRequest,
 ): Promise<Pick<AddedCall, 'bodyId' | 'body'>> {
-  const bodyId = randomUUID();
+  const bodyId = orderedUuid();
   if (body.length <= smallBodyBytes) return { bodyId, body: { contentType, bytes: body } };
   await putBody(pool, bodyId, contentType, body);
   return { bodyId, body: undefined };
