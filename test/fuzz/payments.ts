@@ -54,10 +54,7 @@ export function createPayer(traffic: Traffic): Payer {
       authorizationKey(payment.accepted.asset, authorization.from, authorization.nonce),
     );
     record?.statuses.push(answer?.status ?? 0);
-    if (answer?.status === 202)
-      record?.accepted.add(
-        `${draft.path.split('?')[0]} ${createHash('sha256').update(draft.body).digest('hex')}`,
-      );
+    if (answer?.status === 202) record?.accepted.add(requestName(draft));
     if (answer?.status === 402 && /payment-response/.test(JSON.stringify([...answer.headers])))
       traffic.note(`${name}: a 402 reports a settlement`, request);
   };
@@ -110,6 +107,12 @@ export function createPayer(traffic: Traffic): Payer {
     changeOnePart(changed, random);
     await pay('earlier payment', { payment, draft: changed }, address);
   }
+}
+
+/** The same for every spelling of one request: a percent-encoded path and a query change nothing. */
+function requestName({ path, body }: PaidDraft): string {
+  const [target = ''] = path.split('?', 1);
+  return `${decodeURIComponent(target)} ${createHash('sha256').update(body).digest('hex')}`;
 }
 
 /** A payment of an offer as it should be, or one whose signed values differ from the offer's. */
