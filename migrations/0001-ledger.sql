@@ -135,13 +135,14 @@ create table tollbook.call_result (
 create index call_result_age on tollbook.call_result using brin (created_at);
 
 -- Keys that every gateway of this database shares and that never enter the ledger: of list cursors, and of receipt tokens where the
--- configuration names no key.
+-- configuration names no key. The ledger's id, by which quotes of another ledger are refused, is no secret.
 create table tollbook.secret (
   name text primary key,
   value bytea not null
 );
 insert into tollbook.secret
   select 'receipt_token', sha256(convert_to(string_agg(gen_random_uuid()::text, ''), 'UTF8')) from generate_series(1, 4);
+insert into tollbook.secret values ('ledger_id', uuid_send(gen_random_uuid()));
 
 -- Bearer tokens of operators and auditors: only their hashes, with their scopes.
 create table tollbook.operator_token (

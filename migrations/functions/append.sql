@@ -50,11 +50,11 @@ begin
 
   with
   command as materialized (
-    select t.ord::int as ord, t.stream, t.expect, t.events, t.claims, t.freed, t.lost, t.lost_stream, c.*
+    select t.ord::int as ord, t.stream, t.expect, t.events, t.claims, t.freed, t.lost, t.lost_stream, t.issued_at, c.*
     from rows from (
       json_to_recordset(p_commands) as (
-        stream text, expect int, events json, claims json, freed json, lost json, lost_stream text, call json)
-    ) with ordinality as t(stream, expect, events, claims, freed, lost, lost_stream, call, ord)
+        stream text, expect int, events json, claims json, freed json, lost json, lost_stream text, issued_at bigint, call json)
+    ) with ordinality as t(stream, expect, events, claims, freed, lost, lost_stream, issued_at, call, ord)
     left join lateral json_to_record(t.call) as c(
       op text, call_id bigint, lease_id uuid, service_id bigint, job_index bigint, body_id uuid, network text,
       symbol text, caller text, payment text, delay_ms bigint, error text
@@ -103,6 +103,11 @@ begin
         when waiting.ord is not null then 'deferred'
         when taken.ord is not null then 'lost'
         when command.expect <> current.version then 'stale'
+        -- the quote that it takes was revoked, perhaps after the gateway had read the last revocation
+        when command.issued_at < (
+          select (convert_from(leaf, 'UTF8')::json->'data'->>'before')::bigint from event
+          where event.stream = 'operator:quotes' order by event.version desc limit 1
+        ) then 'stale'
         when command.call_id is not null and not coalesce(case command.op
           when 'release' then target.status in ('pending', 'watched', 'unpaid')
           when 'remove' then target.status in ('pending', 'watched')

@@ -1,6 +1,6 @@
 -- The cheap way into the ledger, for a batch whose commands meet nothing: a few small statements instead of the one large
 -- statement of tollbook.append, whose start and end alone cost more than all that a small batch writes. Returns null where a stream
--- is not at the version that its command expects, a claim is taken, a call is not in the state that its command needs or is being
+-- is not at the version that its command expects, a claim is taken, a quote is revoked, a call is not in the state that its command needs or is being
 -- leased at this moment: the sender then sends the same batch under the same number to tollbook.append, which decides each
 -- command. All checks come before all writes, and every append holds the lane's lock, so what they found still holds when the rows are
 -- written. No error is caught: what a check should miss, the unique indexes refuse, and the batch fails as a whole.
@@ -11,7 +11,7 @@
 -- `p_content` is the hash of the batch as tollbook.append takes it: whichever way it was recorded, it is the same batch.
 create or replace function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint,
   p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text,
-  p_call_ids text, p_call_ops text, p_leases text) returns json
+  p_call_ids text, p_call_ops text, p_leases text, p_issued text default '') returns json
 language plpgsql security definer set search_path = tollbook, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
@@ -55,6 +55,14 @@ begin
   from rows from (unnest(streams), unnest(string_to_array(p_expected, U&'\001F'))) as c(stream, expected)
   cross join lateral (select coalesce(max(event.version), 0) as version from event where event.stream = c.stream) current;
   if is_stale then return null; end if;
+
+  -- a quote that a command takes was revoked: tollbook.append says which
+  if p_issued <> '' then
+    perform from unnest(string_to_array(p_issued, U&'\001F')::bigint[]) issued where issued < (
+      select (convert_from(leaf, 'UTF8')::json->'data'->>'before')::bigint from event
+      where event.stream = 'operator:quotes' order by event.version desc limit 1);
+    if found then return null; end if;
+  end if;
 
   if p_claims <> '' then
     claims := string_to_array(p_claims, U&'\001F');

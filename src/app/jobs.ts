@@ -1,6 +1,7 @@
 import { EventEmitter, once } from 'node:events';
 import type { RunnerConfig, JobsConfig } from '../config/config.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
+import { quoteKeysOf } from '../domain/payments/quote-echo.ts';
 import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 import { startAlerts } from './alerts.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
@@ -26,7 +27,8 @@ import { createFacilitator, type Facilitator } from '../peers/facilitator/facili
 import { createPermissionChecker } from '../peers/rpc/permission.ts';
 import { pendingMigrations } from '../store/migrations.ts';
 import { createPaymentLookup } from '../store/payment-lookup.ts';
-import { readReceiptKey } from '../store/secrets.ts';
+import { readLogGeneration } from '../store/log.ts';
+import { readLedgerId, readReceiptKey } from '../store/secrets.ts';
 import { readRecentOffers } from '../store/streams.ts';
 import { startConfirmer } from '../workers/confirmer.ts';
 import { startCleaner, startDueTimes } from '../workers/cleaner.ts';
@@ -85,6 +87,15 @@ async function createContext(
     quoteRate: createQuoteRate(config.limits.quotesPerSecond),
     refusalTally: createRefusalTally(),
     receiptKeys: receiptKeysOf(settings.receiptKeys, storedKey),
+    quoteKeys: settings.quoteKeys && quoteKeysOf(settings.quoteKeys),
+    quoteRealm: {
+      ledgerId: await readLedgerId(ledger.db),
+      // gateways are stopped while a recovery begins another one
+      generation: (await readLogGeneration(ledger.pool)).generation,
+      lane: 1,
+      origin: config.publicUrl,
+    },
+    unpaidQuotes: createPromiseTracker(),
     settling: new Map(),
     flows: createPromiseTracker(),
     stopping: parts.isStopping,
@@ -130,6 +141,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
         settings,
         catalog: createCatalog(settings, next.topUps),
         receiptKeys: receiptKeysOf(settings.receiptKeys, storedKey),
+        quoteKeys: settings.quoteKeys && quoteKeysOf(settings.quoteKeys),
         chains: openChains(settings, context.chains),
       };
       return {
@@ -153,6 +165,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
     },
     async finish() {
       await context.flows.drained();
+      await context.unpaidQuotes.drained();
       await Promise.all(loops.map((loop) => loop.stop()));
     },
     // no `cutShort`: a settlement under way is never interrupted, and another process finishes it after a restart

@@ -119,6 +119,13 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     usage: 'tollbook calls requeue CALL_ID\n  needs DATABASE_URL',
     load: () => import('./commands/calls/requeue.ts'),
   },
+  'quotes revoke': {
+    summary: 'ends the quotes that were issued before a time, in every gateway',
+    usage:
+      'tollbook quotes revoke --before 2026-11-20T06:30:00Z [--by NAME]\n' +
+      '  payments that were started go on; needs DATABASE_URL',
+    load: () => import('./commands/quotes/revoke.ts'),
+  },
   'tokens create': {
     summary: "creates an operator's bearer token",
     usage:

@@ -20,6 +20,8 @@ type JobsKeys = Omit<ConfigOf<typeof jobsShape>, keyof FacilitatorAccess>;
 export interface JobsConfig extends JobsKeys, FacilitatorAccess {
   /** Make the receipt tokens; undefined where the database's own key does. */
   readonly receiptKeys: RotatingSecret | undefined;
+  /** Authenticate quotes; undefined where each quote is recorded before its answer. */
+  readonly quoteKeys: RotatingSecret | undefined;
   /** At least one; never two of one (network, asset). */
   readonly acceptedTokens: readonly AcceptedToken[];
   /** By `jobKey()`. A job without one follows `defaultInvocationMode`. */
@@ -49,6 +51,7 @@ export async function readJobs(root: RootTable, isOn: boolean, reading: Reading)
   const { report } = reading;
   const facilitator = await readFacilitator(root, isOn, reading);
   const receiptKeys = await readRotatingSecret(root, 'receipt_key', { minChars: ownSecretChars }, reading);
+  const quoteKeys = await readRotatingSecret(root, 'quote_key', { minChars: ownSecretChars }, reading);
   const tokens = readTokens(root, isOn, report);
   const policies = await readPolicies(root.values.jobPolicies, reading);
   const rpcUrls = readNetworks(root.values.networks, report);
@@ -71,10 +74,16 @@ export async function readJobs(root: RootTable, isOn: boolean, reading: Reading)
       ['receipt_key_env'],
       'is missing: receipt tokens are made with a key that is in the database, so a copy of the database opens every receipt',
     );
+  if (!quoteKeys)
+    report.warning(
+      ['quote_key_env'],
+      'is missing: each quote is recorded before its answer, so every 402 waits for the disk',
+    );
   const whole: JobsConfig = {
     ...pick(jobsShape, root.whole),
     ...facilitator,
     receiptKeys,
+    quoteKeys,
     acceptedTokens: tokens,
     jobPolicies: frozenMap(policies.map((policy) => [jobKey(policy), policy])),
     jobPrices: frozenMap(prices),

@@ -44,6 +44,8 @@ export const jobsShape = {
   ...rotatingKeys('facilitator_token'),
   /** Makes the receipt tokens. The database does not hold it, so that a copy of the database opens no receipt. */
   ...rotatingKeys('receipt_key'),
+  /** Authenticates the prices of quotes that the ledger does not hold. Never in the database: a copy of it could mint cheap quotes. */
+  ...rotatingKeys('quote_key'),
 
   /** The rate of tokens that have none of their own. */
   rate_per_native_unit: reloadable(rate.optional()),

@@ -1,5 +1,6 @@
 import type { JobId } from '../domain/payments/job.ts';
 import type { Hex } from '../domain/values/primitives.ts';
+import type { QuoteEcho } from '../domain/payments/quote-echo.ts';
 import type { SettlementOption } from '../domain/payments/quote.ts';
 import type { RefusalCode } from '../domain/errors/refusal.ts';
 import type { inputJson } from './catalog.ts';
@@ -13,6 +14,8 @@ export interface OfferedQuote extends JobId {
   readonly secret: string;
   readonly expiresAt: number;
   readonly options: readonly SettlementOption[];
+  /** What authenticates the quote, for each option in its order; undefined without a key. */
+  readonly echoes: readonly QuoteEcho[] | undefined;
   /** The content type and schema of the job's requests; undefined if it takes any. */
   readonly input: ReturnType<typeof inputJson>;
 }

@@ -2,7 +2,7 @@ import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import { windowError } from '../domain/payments/payment-window.ts';
 import type { AuthMode } from '../domain/payments/job.ts';
 import { type Address, chainIdOf } from '../domain/values/primitives.ts';
-import type { StreamReading } from '../store/streams.ts';
+import type { KnownPayment } from '../store/payment-lookup.ts';
 import {
   type CallerRefusalCode,
   checkCaller,
@@ -49,9 +49,9 @@ export async function checkPayment(
   request: BoundRequest,
   job: Job,
   decoded: DecodedPayment,
-  quote: StreamReading,
+  lookUp: KnownPayment,
 ): Promise<CheckedPayment | JobRefusal> {
-  const matched = matchQuote(context, request, job, decoded, quote);
+  const matched = matchQuote(context, request, job, decoded, lookUp);
   if (matched.kind === 'refusal') {
     const charged = 'job' in matched ? await findCharged(context, job, decoded) : undefined;
     return charged === undefined ? matched : refusal(request, charged);

@@ -4,6 +4,7 @@ import type { Chain } from '../peers/chain/chain.ts';
 import type { ContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
 import type { Facilitator } from '../peers/facilitator/facilitator.ts';
 import type { PermissionChecker } from '../peers/rpc/permission.ts';
+import type { QuoteKeys, QuoteRealm } from '../domain/payments/quote-echo.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
@@ -49,6 +50,11 @@ export interface JobsContext {
   readonly refusalTally: RefusalTally;
   /** Make and open the receipt tokens. */
   readonly receiptKeys: ReceiptKeys;
+  /** Authenticate the prices of quotes; undefined where each quote is recorded before its answer. */
+  readonly quoteKeys: QuoteKeys | undefined;
+  readonly quoteRealm: QuoteRealm;
+  /** Quotes that are being recorded behind their answers. */
+  readonly unpaidQuotes: PromiseTracker;
   /** Payments that this process is settling now, by stream: a repeated request waits for the same outcome. */
   readonly settling: Map<string, Promise<unknown>>;
   /** Requests in the paid flow, whether or not their clients are still connected: a shutdown waits for them. */

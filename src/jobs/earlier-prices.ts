@@ -1,5 +1,5 @@
 import type { JobId } from '../domain/payments/job.ts';
-import { optionFromJson, type SettlementOption } from '../domain/payments/quote.ts';
+import { fullOptions, optionFromJson, type SettlementOption } from '../domain/payments/quote.ts';
 import type { RecentOffer } from '../store/streams.ts';
 import type { Catalog } from './catalog.ts';
 
@@ -7,8 +7,9 @@ interface EarlierPrice {
   readonly priceWei: bigint;
   /** What it bought, where the job sold credit. */
   readonly creditMicros: bigint | undefined;
-  /** Unix seconds. */
+  /** Unix seconds: when its last quote expires, and when that was issued. */
   readonly untilSecs: number;
+  readonly issuedSecs: number;
 }
 
 /**
@@ -20,9 +21,14 @@ export type EarlierPrices = ReadonlyMap<string, EarlierPrice>;
 /** Those that the ledger's quotes show. A quote whose price is in force does no harm here. */
 export function earlierPricesOf(offers: readonly RecentOffer[]): EarlierPrices {
   const prices = new Map<string, EarlierPrice>();
-  for (const { priceWei, options, untilSecs, ...job } of offers) {
-    for (const option of options.map(optionFromJson))
-      add(prices, termsKey(job, option), { priceWei, creditMicros: option.creditMicros, untilSecs });
+  for (const { priceWei, untilSecs, issuedSecs, ...job } of offers) {
+    for (const option of fullOptions(job).map(optionFromJson))
+      add(prices, termsKey(job, option), {
+        priceWei,
+        creditMicros: option.creditMicros,
+        untilSecs,
+        issuedSecs,
+      });
   }
   return prices;
 }
@@ -36,22 +42,23 @@ export function withReplaced(
 ): EarlierPrices {
   const next = new Map([...prices].filter(([, { untilSecs }]) => untilSecs > nowSecs));
   for (const job of replaced.values()) {
-    const price = { priceWei: job.priceWei, untilSecs: nowSecs + ttlSecs };
+    const price = { priceWei: job.priceWei, untilSecs: nowSecs + ttlSecs, issuedSecs: nowSecs };
     for (const option of job.options)
       add(next, termsKey(job, option), { ...price, creditMicros: option.creditMicros });
   }
   return next;
 }
 
-/** The price of a job whose quotes with these terms have not all expired. */
+/** The price of a job whose quotes with these terms have neither all expired nor all been revoked. */
 export function findEarlierPrice(
   prices: EarlierPrices,
   job: JobId,
   option: SettlementOption,
   nowSecs: number,
-): Pick<EarlierPrice, 'priceWei' | 'creditMicros'> | undefined {
+  revokedBefore: number,
+): EarlierPrice | undefined {
   const price = prices.get(termsKey(job, option));
-  return price && price.untilSecs > nowSecs ? price : undefined;
+  return price && price.untilSecs > nowSecs && price.issuedSecs >= revokedBefore ? price : undefined;
 }
 
 function add(prices: Map<string, EarlierPrice>, key: string, price: EarlierPrice): void {

@@ -8,10 +8,18 @@ import {
 } from '../domain/payments/payment.ts';
 import type { PaymentWindow } from '../domain/payments/payment-window.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import { optionFromJson, quoteDigest, quoteToData, type SettlementOption } from '../domain/payments/quote.ts';
+import {
+  fullOptions,
+  optionFromJson,
+  quoteDigest,
+  quoteToData,
+  type SettlementOption,
+} from '../domain/payments/quote.ts';
 import { emptyQuoteState, foldQuote, isOpen, type QuoteState } from '../domain/payments/quote-state.ts';
+import { authenticQuote } from '../domain/payments/quote-echo.ts';
 import { facilitatorMarginSecs } from '../domain/payments/facilitator-margin.ts';
-import type { StreamReading } from '../store/streams.ts';
+import { logSecondSecret } from '../runtime/second-secret.ts';
+import type { KnownPayment } from '../store/payment-lookup.ts';
 import { type Job, sellsCredit } from './catalog.ts';
 import { type JobsContext, nowSecs } from './context.ts';
 import { findEarlierPrice } from './earlier-prices.ts';
@@ -27,8 +35,10 @@ export interface MatchedPayment {
   readonly payment: SignedPayment;
   /** The payer's own id for it. */
   readonly paymentId: string | undefined;
-  /** Events that open the stream: a version 1 payment gets its own quote in the append that starts it. */
+  /** Events that open the stream, in the append that starts the payment: its quote, where the ledger does not have it yet. */
   readonly opening: readonly LedgerEvent[];
+  /** When its price was quoted, in Unix seconds; undefined for a price that is in force. */
+  readonly pricedAt: number | undefined;
   /** How to refuse it if it has not landed: it fits, but it comes too late to be settled. */
   readonly late?: JobRefusal | undefined;
 }
@@ -41,7 +51,7 @@ export function matchQuote(
   request: BoundRequest,
   job: Job,
   decoded: DecodedPayment,
-  quote: StreamReading,
+  lookUp: KnownPayment,
 ): MatchedPayment | JobRefusal {
   const { identifier, terms } = decoded;
   if (identifier === 'malformed') return refusal(request, 'invalid_payment_identifier');
@@ -50,8 +60,8 @@ export function matchQuote(
     return refusal(request, 'missing_payment_identifier');
   }
   const matched = terms
-    ? matchNamedQuote(context, request, job, decoded, { digest: terms.quoteDigest, ...quote })
-    : matchOwnQuote(context, job, decoded);
+    ? matchNamedQuote(context, request, job, decoded, lookUp)
+    : matchOwnQuote(context, job, decoded, lookUp.revokedBefore);
   return matched.kind === 'refusal' ? matched : { ...matched, paymentId: identifier?.id };
 }
 
@@ -61,16 +71,21 @@ function matchNamedQuote(
   request: BoundRequest,
   job: Job,
   decoded: DecodedPayment,
-  { digest, events, nowSecs: readAt }: StreamReading & { readonly digest: Hex | undefined },
+  lookUp: KnownPayment,
 ): Matched | JobRefusal {
+  const { revokedBefore } = lookUp;
+  const readAt = lookUp.quote.nowSecs;
+  const digest = decoded.terms?.quoteDigest;
   if (digest === undefined) return rejectedPayment(job, { stage: 'match', reason: 'names_no_quote' });
   const named = { stage: 'match', quote_digest: digest } as const;
-  const state = foldQuote(events);
+  const { state, opening } = readNamedQuote(context, job, decoded, lookUp.quote);
   const { quote } = state;
   if (!quote || quote.service_id !== job.serviceId || quote.job_index !== job.jobIndex) {
     return rejectedPayment(job, { ...named, reason: 'unknown_quote' });
   }
-  const option = matchOption(decoded, quote.options.map(optionFromJson));
+  if (quote.issued_at < revokedBefore)
+    return rejectedPayment(job, { ...named, reason: 'quote_revoked' }, 'quote_expired');
+  const option = matchOption(decoded, fullOptions(quote).map(optionFromJson));
   // a quote from before the job sold credit, or from when it did
   if (!option || sellsCredit(job) !== (option.creditMicros !== undefined))
     return rejectedPayment(job, { ...named, reason: 'matches_no_option' });
@@ -84,7 +99,26 @@ function matchNamedQuote(
   if ('invalid' in checked) return refuse(checked.invalid);
   const { payment, lateBecause } = checked;
   const late = isExpired || lateBecause !== undefined ? refuse(lateBecause ?? 'quote_expired') : undefined;
-  return { kind: 'matched', digest, state, payment, opening: [], ...(late ? { late } : {}) };
+  const pricedAt = quote.issued_at;
+  return { kind: 'matched', digest, state, payment, opening, pricedAt, ...(late ? { late } : {}) };
+}
+
+/** A quote that no event names yet is the one that the payment echoes, if that authenticates itself: its start records it. */
+function readNamedQuote(
+  { quoteKeys, quoteRealm, log }: JobsContext,
+  job: Job,
+  { network, transferMethod, terms }: DecodedPayment,
+  { events }: KnownPayment['quote'],
+): Pick<MatchedPayment, 'state' | 'opening'> {
+  if (events.length > 0 || !quoteKeys || !terms?.quoteDigest || !terms.echo)
+    return { state: foldQuote(events), opening: [] };
+  const { quoteDigest: named, echo } = terms;
+  const echoed = { ...terms, network, transferMethod, quoteDigest: named, echo };
+  const authentic = authenticQuote(quoteKeys, quoteRealm, job, echoed);
+  if (!authentic) return { state: emptyQuoteState, opening: [] };
+  const { data, keyId } = authentic;
+  if (keyId !== quoteKeys[0].id) logSecondSecret(log, 'second_quote_key');
+  return { state: { ...emptyQuoteState, quote: data }, opening: [{ type: 'quote_issued', data }] };
 }
 
 type TimelyCheck =
@@ -114,16 +148,22 @@ function checkTimely(
  * Version 1: the payment names no quote. The present price, or that of any quote that has not expired, only fixes the amount;
  * the payment gets a quote of its own, which no other payment can name or take.
  */
-function matchOwnQuote(context: JobsContext, job: Job, decoded: DecodedPayment): Matched | JobRefusal {
+function matchOwnQuote(
+  context: JobsContext,
+  job: Job,
+  decoded: DecodedPayment,
+  revokedBefore: number,
+): Matched | JobRefusal {
   const offered = matchOption(decoded, job.options);
   if (!offered) return rejectedPayment(job, { stage: 'match', reason: 'matches_no_option' });
   const now = nowSecs(context);
   let [option, priceWei]: [SettlementOption, bigint] = [offered, job.priceWei];
+  let pricedAt: number | undefined;
   let checked = checkTimely(context, decoded, option, now);
   if ('invalid' in checked && checked.invalid === 'authorization_value_mismatch') {
-    const earlier = earlierTerms(context, job, offered, decoded.payload.value);
+    const earlier = earlierTerms(context, job, offered, decoded.payload.value, revokedBefore);
     if (earlier) {
-      ({ option, priceWei } = earlier);
+      ({ option, priceWei, pricedAt } = earlier);
       checked = checkTimely(context, decoded, option, now);
     }
   }
@@ -133,7 +173,8 @@ function matchOwnQuote(context: JobsContext, job: Job, decoded: DecodedPayment):
   const quote = newQuote({ ...job, priceWei, options: [option] }, now, context.settings.quoteTtlSecs);
   const opening: LedgerEvent[] = [{ type: 'quote_issued', data: quoteToData(quote) }];
   const digest = quoteDigest(quote);
-  return { kind: 'matched', digest, state: emptyQuoteState, payment, opening, ...(late ? { late } : {}) };
+  const matched = { kind: 'matched', digest, state: emptyQuoteState, payment, opening, pricedAt } as const;
+  return { ...matched, ...(late ? { late } : {}) };
 }
 
 /** The terms of unexpired quotes from before the price changed. */
@@ -142,12 +183,13 @@ function earlierTerms(
   job: Job,
   offered: SettlementOption,
   value: string,
-): { option: SettlementOption; priceWei: bigint } | undefined {
+  revokedBefore: number,
+): { option: SettlementOption; priceWei: bigint; pricedAt: number } | undefined {
   const { creditMicros: _, ...option } = { ...offered, amount: BigInt(value) };
-  const earlier = findEarlierPrice(context.earlierPrices, job, option, nowSecs(context));
+  const earlier = findEarlierPrice(context.earlierPrices, job, option, nowSecs(context), revokedBefore);
   if (!earlier || sellsCredit(job) !== (earlier.creditMicros !== undefined)) return undefined;
-  const { priceWei, creditMicros } = earlier;
-  return { option: creditMicros === undefined ? option : { ...option, creditMicros }, priceWei };
+  const { priceWei, creditMicros, issuedSecs: pricedAt } = earlier;
+  return { option: creditMicros === undefined ? option : { ...option, creditMicros }, priceWei, pricedAt };
 }
 
 /** The times a payment must fit into now, settling included. */

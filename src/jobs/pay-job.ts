@@ -105,7 +105,7 @@ async function takePayment(
 ): Promise<PaymentAnswer | JobRefusal> {
   let lookUp = firstLookUp;
   for (let tries = 1; ; tries++) {
-    const checked = await checkPayment(context, request, job, decoded, lookUp.quote);
+    const checked = await checkPayment(context, request, job, decoded, lookUp);
     if (checked.kind === 'checked') {
       const start = await startPayment(context, request, job, checked);
       if (start.kind === 'started') {

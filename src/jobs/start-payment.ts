@@ -110,12 +110,13 @@ function startCommand(
   checked: CheckedPayment,
   stored: Pick<AddedCall, 'bodyId' | 'body'>,
 ): LaneCommand {
-  const { digest, state, payment, caller } = checked;
+  const { digest, state, payment, pricedAt, caller } = checked;
   const { serviceId, jobIndex } = job;
   const { network, symbol } = payment;
   return {
     stream: digest,
     expect: state.version,
+    issuedAt: pricedAt,
     events: startEvents(request, checked),
     claims: startClaims(request, job, checked),
     lost: {

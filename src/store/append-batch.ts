@@ -156,6 +156,7 @@ export function encodeCommand(command: LaneCommand): EncodedCommand {
   const events = command.events.map(encodeEvent);
   const parts = [`"stream":${JSON.stringify(command.stream)}`, `"events":${eventsJson(events)}`];
   if (command.expect !== undefined) parts.push(`"expect":${command.expect}`);
+  if (command.issuedAt !== undefined) parts.push(`"issued_at":${command.issuedAt}`);
   if (command.claims?.length) parts.push(`"claims":${JSON.stringify(command.claims)}`);
   if (command.freed?.length) parts.push(`"freed":${JSON.stringify(command.freed)}`);
   if (command.lost) {

@@ -69,6 +69,8 @@ export interface LaneCommand {
   readonly stream: string;
   /** The version that the stream must have; any where left out. */
   readonly expect?: number | undefined;
+  /** When the quote that it takes was issued, in Unix seconds: the append is stale where quotes of that time are revoked. */
+  readonly issuedAt?: number | undefined;
   readonly events: readonly LedgerEvent[];
   readonly claims?: readonly Claim[];
   /** Claims of this stream to free. */

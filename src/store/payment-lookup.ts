@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { decodeLeaf } from '../domain/events/event.ts';
 import type { PaymentName } from '../domain/payments/payment.ts';
+import { revocationStream } from './quote-revocations.ts';
 import { paymentScopes, type StreamReading } from './streams.ts';
 
 /** What the ledger knows about a payment as it arrives. */
@@ -9,6 +10,8 @@ export interface KnownPayment {
   readonly streams: readonly string[];
   /** The quote it names; without events where it names none, or one that was never issued. */
   readonly quote: StreamReading;
+  /** Quotes issued before this time, in Unix seconds, are revoked; 0 for none. */
+  readonly revokedBefore: number;
 }
 
 /** Looks up payments as they arrive, those that arrive together in one statement. */
@@ -28,6 +31,7 @@ interface Row {
   readonly claimed: string | null;
   readonly leaf: Buffer | null;
   readonly now: number;
+  readonly revoked: number | null;
 }
 
 const maxTogether = 64;
@@ -39,8 +43,11 @@ const maxTogether = 64;
  * payments of its payer, whom any stranger can name.
  */
 const lookUpPayments = `
-  select found.ord, found.claimed, found.leaf, clock.now
-  from (select extract(epoch from tollbook.clock())::float8 as now) clock
+  select found.ord, found.claimed, found.leaf, clock.now, clock.revoked
+  from (
+    select extract(epoch from tollbook.clock())::float8 as now, (
+      select (convert_from(event.leaf, 'UTF8')::json->'data'->>'before')::float8 from tollbook.event
+      where event.stream = '${revocationStream}' order by event.version desc limit 1) as revoked) clock
   left join lateral (
     select asked.ord::int as ord, holder.stream as claimed, null::bytea as leaf, 0 as version
     from unnest($1::text[], $2::text[], $3::text[]) with ordinality as asked(payer, nonce, scope, ord)
@@ -109,6 +116,7 @@ async function answer(pool: pg.Pool, asked: readonly Asked[]): Promise<void> {
       ],
     });
     const nowSecs = Math.floor(rows[0]?.now ?? 0);
+    const revokedBefore = rows[0]?.revoked ?? 0;
     const found = asked.map(() => ({ streams: [] as string[], leaves: [] as Buffer[] }));
     for (const { ord, claimed, leaf } of rows) {
       const mine = ord === null ? undefined : found[ord - 1];
@@ -117,7 +125,8 @@ async function answer(pool: pg.Pool, asked: readonly Asked[]): Promise<void> {
     }
     for (const [index, { streams, leaves }] of found.entries()) {
       const one = asked[index];
-      if (one) settle(one, () => ({ streams, quote: { events: leaves.map(decodeLeaf), nowSecs } }));
+      if (one)
+        settle(one, () => ({ streams, quote: { events: leaves.map(decodeLeaf), nowSecs }, revokedBefore }));
     }
   } catch (error) {
     for (const { reject } of asked) reject(error);

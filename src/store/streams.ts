@@ -168,6 +168,8 @@ export interface RecentOffer extends JobId {
   readonly priceWei: bigint;
   readonly options: EventData<'quote_issued'>['options'];
   readonly untilSecs: number;
+  /** When the last of them was issued, in Unix seconds. */
+  readonly issuedSecs: number;
 }
 
 /** How far back, in events, and how many quotes are read at most: a start must not read a whole ledger. */
@@ -179,7 +181,7 @@ const recent = { events: 200_000, quotes: 20_000 };
  */
 const recentOffers = `
   select data->>'service_id' as service_id, data->>'job_index' as job_index, data->>'price_wei' as price_wei,
-    data->'options' as options, max((data->>'expires_at')::float8) as until
+    data->'options' as options, max((data->>'expires_at')::float8) as until, max((data->>'issued_at')::float8) as issued
   from (
     select convert_from(leaf, 'UTF8')::jsonb->'data' as data from tollbook.event
     where lane_id = 1 and seq > $1 and at > $2 and type = 'quote_issued'
@@ -199,12 +201,14 @@ export async function readRecentOffers(pool: pg.Pool, withinSecs: number): Promi
     price_wei: string;
     options: RecentOffer['options'];
     until: number;
+    issued: number;
   }>(recentOffers, [now.rows[0]?.after_seq, now.rows[0]?.after]);
-  return rows.map(({ service_id, job_index, price_wei, options, until }) => ({
+  return rows.map(({ service_id, job_index, price_wei, options, until, issued }) => ({
     serviceId: Number(service_id),
     jobIndex: Number(job_index),
     priceWei: BigInt(price_wei),
     options,
     untilSecs: until,
+    issuedSecs: issued,
   }));
 }

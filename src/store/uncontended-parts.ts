@@ -10,6 +10,8 @@ type ChangedCall = Extract<CallChange, { readonly op: 'release' | 'check' | 'com
 export interface UncontendedParts {
   readonly stream: string;
   readonly expected: string;
+  /** When the quote that it takes was issued; empty for a command that takes none. */
+  readonly issuedAt: string;
   readonly types: string;
   readonly data: string;
   readonly events: number;
@@ -26,7 +28,7 @@ export interface UncontendedParts {
  * checking or completing it, sums refusals, ends a halt, or has text that would have to be escaped.
  */
 export function uncontendedParts(
-  { stream, expect, claims = [], freed = [], lost, call }: LaneCommand,
+  { stream, expect, issuedAt, claims = [], freed = [], lost, call }: LaneCommand,
   events: readonly EncodedEvent[],
 ): UncontendedParts | undefined {
   if (freed.length > 0 || (call && call.op !== 'add' && !isChange(call))) return undefined;
@@ -43,6 +45,7 @@ export function uncontendedParts(
   return {
     stream,
     expected: expect === undefined ? '' : String(expect),
+    issuedAt: issuedAt === undefined ? '' : String(issuedAt),
     types: events.map(({ type }) => type).join(separators.field),
     data,
     events: events.length,

@@ -34,6 +34,7 @@ export function uncontendedStatement(
     changed.map(({ callId }) => String(callId)),
     changed.map(({ op }) => op),
     changed.map((one) => ('leaseId' in one ? one.leaseId : '')),
+    all.flatMap(({ issuedAt }) => (issuedAt === '' ? [] : [issuedAt])),
   ];
   const content = createHash('sha256').update(batchText(commands)).digest('hex');
   const joined = lists.map((list) => pg.escapeLiteral(list.join(separators.item))).join(',');

@@ -49,18 +49,20 @@ const badPlaces: readonly (readonly [number, string, string])[] = [
   [21, 'job_prices.1.0', 'wei'],
 ];
 
-const noReceiptKey =
+const noKeys =
   'warning: config/dev.toml  receipt_key_env: is missing: receipt tokens are made with a key that is in the database, so a copy of ' +
-  'the database opens every receipt\n';
+  'the database opens every receipt\n' +
+  'warning: config/dev.toml  quote_key_env: is missing: each quote is recorded before its answer, so every 402 waits for the disk\n';
 
 test.each([
-  ['config/dev.toml', noReceiptKey, { TOLLBOOK_RUNNER_TOKEN: runnerToken }],
+  ['config/dev.toml', noKeys, { TOLLBOOK_RUNNER_TOKEN: runnerToken }],
   [
     'config/example.toml',
     '',
     {
       RUNNER_TOKEN: runnerToken,
       RECEIPT_KEY: 'a-receipt-key-of-thirty-two-chars',
+      QUOTE_KEY: 'a-key-of-quotes-of-thirty-two-chars',
       FACILITATOR_TOKEN: 'x',
       UPSTREAM_KEY: 'x',
       IDENTITY_SECRET: 'a-secret-of-thirty-two-characters',

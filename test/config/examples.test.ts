@@ -9,6 +9,7 @@ const exampleEnv = {
   RUNNER_TOKEN: 'a-runner-token-of-enough-characters',
   FACILITATOR_TOKEN: 'x',
   RECEIPT_KEY: 'a-receipt-key-of-thirty-two-chars',
+  QUOTE_KEY: 'a-key-of-quotes-of-thirty-two-chars',
   UPSTREAM_KEY: 'an-upstream-key',
   IDENTITY_SECRET: 'a-secret-of-thirty-two-characters',
   GOOGLE_SECRET: 'a-client-secret',
@@ -42,8 +43,11 @@ describe('the configurations in config/', () => {
     const { config, warnings } = await loadConfig('config/dev.toml', {
       TOLLBOOK_RUNNER_TOKEN: 'a-runner-token-of-enough-characters',
     });
-    // `npm start` adds the key that it makes
-    expect(warnings).toEqual([expect.stringContaining('receipt_key_env: is missing')]);
+    // `npm start` adds the keys that it makes
+    expect(warnings).toEqual([
+      expect.stringContaining('receipt_key_env: is missing'),
+      expect.stringContaining('quote_key_env: is missing'),
+    ]);
     expect(config.limits.requestsPerMinute).toBe(0);
     expect(config.runners).toMatchObject([
       { services: [1], mode: 'push', url: 'http://127.0.0.1:8414/calls' },

@@ -72,7 +72,7 @@ describe('accepted tokens', () => {
       '0x833589FCD6EDB6E08F4C7C32D4F71B54BDA02913',
     );
     expect(await mistakesIn(minimal() + again)).toEqual([
-      '15 accepted_tokens[1].asset: repeats the network and asset of accepted_tokens[0]',
+      '16 accepted_tokens[1].asset: repeats the network and asset of accepted_tokens[0]',
     ]);
   });
 
@@ -153,7 +153,7 @@ describe('policies', () => {
       minimal() + networks + policy('1/0', 'public_paid') + policy('1/1', 'disabled'),
     );
     expect(warnings).toContain(
-      'conf/gateway.toml:16  job_policies[0]: job 1/0 has no price, so it is unknown to clients',
+      'conf/gateway.toml:17  job_policies[0]: job 1/0 has no price, so it is unknown to clients',
     );
     expect(warnings.join()).not.toContain('job 1/1');
   });
@@ -199,7 +199,7 @@ describe('prices', () => {
     });
     await expect(failure).rejects.toThrow(
       'The configuration has 3 mistakes:\n' +
-        '  conf/gateway.toml:18  limits.max_body_bytes: must be a whole number from 1 to 67108864\n' +
+        '  conf/gateway.toml:19  limits.max_body_bytes: must be a whole number from 1 to 67108864\n' +
         '  conf/prices.toml:3  1.0: must be wei as a string of digits, such as "1000000000000000"\n' +
         '  conf/prices.toml:4  1.x: is not a job index',
     );

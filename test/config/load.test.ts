@@ -44,6 +44,7 @@ invocation_mode = "public_paid"
       expect.stringContaining(
         'receipt_key_env: is missing: receipt tokens are made with a key that is in the database',
       ),
+      expect.stringContaining('quote_key_env: is missing: each quote is recorded before its answer'),
       expect.stringContaining('none for eip155:8453, so the public RPC'),
       expect.stringContaining('clients get the address http://127.0.0.1:8402'),
       expect.stringContaining('none serves service 1'),

@@ -6,8 +6,11 @@ import { ConfigError } from '../../src/config/mistakes.ts';
 type Files = Readonly<Record<string, string>>;
 
 export const env = { RUNNER_TOKEN: 'a-runner-token-of-enough-characters', FACILITATOR_TOKEN: 'secret' };
-/** The one secret that every gateway with paid jobs has. */
-const receiptEnv = { RECEIPT_KEY: 'a-receipt-key-of-thirty-two-chars' };
+/** The secrets that every gateway with paid jobs has. */
+const keysEnv = {
+  RECEIPT_KEY: 'a-receipt-key-of-thirty-two-chars',
+  QUOTE_KEY: 'a-key-of-quotes-of-thirty-two-chars',
+};
 
 export const token = `[[accepted_tokens]]
 network = "eip155:8453"
@@ -36,6 +39,7 @@ export function minimal(extra = ''): string {
 facilitator_url = "https://facilitator.example/x402/"
 rate_per_native_unit = "3200.00"
 ${extra}${extra === '' ? '' : '\n'}receipt_key_env = "RECEIPT_KEY"
+quote_key_env = "QUOTE_KEY"
 ${token}`;
 }
 
@@ -47,7 +51,7 @@ export function bare(lines: string): string {
 export async function parse(text: string, files: Files = {}, variables: Files = env): Promise<LoadedConfig> {
   return parseConfig(text, {
     file: 'conf/gateway.toml',
-    env: { ...receiptEnv, ...variables },
+    env: { ...keysEnv, ...variables },
     readFile: (path) => {
       const found = files[path];
       if (found !== undefined) return Promise.resolve(found);

@@ -137,7 +137,7 @@ OPTION_HASHES = {}
 
 
 def option_hash(option):
-    return cached_hash(canonical(option))
+    return bytes.fromhex(option[2:]) if isinstance(option, str) else cached_hash(canonical(option))
 
 
 def cached_hash(data):
@@ -283,7 +283,7 @@ NOTES = {
     "payment_rejected", "request_refused", "auth_denied", "refusals_counted", "payment_replay_denied",
     "nonce_replay_denied", "enqueue_failed", "dry_run_allowed",
     "dry_run_denied", "dry_run_error", "operator_token_created", "operator_token_revoked", "operator_config_loaded",
-    "operator_config_refused", "operator_runner_paused", "operator_runner_resumed", "operator_models_loaded",
+    "operator_config_refused", "operator_runner_paused", "operator_runner_resumed", "operator_quotes_revoked", "operator_models_loaded",
     "operator_usage_implausible", "operator_payouts_postponed",
     "sign_in_refused",
 }
@@ -413,7 +413,7 @@ class Ledger:
             self.pending_nonce[stream] = None
             self.jobs[stream] = (data["service_id"], data["job_index"])
             for o in data["options"]:
-                if "credit_micros" in o:
+                if isinstance(o, dict) and "credit_micros" in o:
                     self.selling.add((stream, o["network"], o["asset"], o["amount"], o["credit_micros"]))
         elif kind == "auth_passed" and "caller_nonce" in data:
             self.pending_nonce[stream] = (data["caller"], self.jobs[stream], data["caller_nonce"])

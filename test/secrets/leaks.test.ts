@@ -29,6 +29,7 @@ interface Issued {
   readonly apiKey: string;
   readonly operatorToken: string;
   readonly offerSecret: string;
+  readonly quoteMac: string;
   readonly receiptToken: string;
   readonly receiptPath: string;
   readonly digest: Hex;
@@ -72,6 +73,8 @@ async function useAll(
   const payment = await quoteAndSign(gateway, job, 'a body');
   const offerSecret = payment.accepted.extra['offerSecret'] ?? '';
   expect(offerSecret).toMatch(/^[\w-]{43}$/);
+  const { mac: quoteMac } = payment.accepted.extra['quote'] as unknown as { mac: string };
+  expect(quoteMac).toMatch(/^[\w-]{43}$/);
   const paid = await gateway.post(job, { body: 'a body', headers: header(payment) });
   const receiptToken = String(paid.json.receipt_token);
   const digest = paid.json.quote_digest as Hex;
@@ -129,7 +132,17 @@ async function useAll(
   ])
     await get(where);
   await lane.close();
-  return { apiKey, operatorToken, offerSecret, receiptToken, receiptPath, digest, session, links: mails() };
+  return {
+    apiKey,
+    operatorToken,
+    offerSecret,
+    quoteMac,
+    receiptToken,
+    receiptPath,
+    digest,
+    session,
+    links: mails(),
+  };
 }
 
 /** A secret in the forms in which a program could have written it. */
@@ -177,6 +190,7 @@ test('no secret appears in a log line, an answer, an error or the database of a 
     operatorToken: issued.operatorToken,
     receiptToken: issued.receiptToken,
     offerSecret: issued.offerSecret,
+    quoteMac: issued.quoteMac,
     sessionToken: issued.session.split('.')[0] ?? '',
     password: goodPassword,
     ...Object.fromEntries(tokensInMails.map((token, index) => [`mail ${index}`, token])),

@@ -55,7 +55,7 @@ test('what the latest quotes offered is read at a start by an index and not from
       `insert into tollbook.event (lane_id, seq, version, stream, type, at, leaf)
        select 1, n, 1, 'quote' || n, 'quote_issued', now() - (${quotes} - n) * interval '1 minute',
          convert_to(json_build_object('data', json_build_object('service_id', 1, 'job_index', n % 2,
-           'price_wei', (n / 6000)::text, 'options', '[]'::json, 'expires_at', n))::text, 'UTF8')
+           'price_wei', (n / 6000)::text, 'options', '[]'::json, 'issued_at', n - 300, 'expires_at', n))::text, 'UTF8')
        from generate_series(1, ${quotes}) n`,
     );
     await owner.query('update tollbook.lane set seq = 250000');
@@ -69,8 +69,15 @@ test('what the latest quotes offered is read at a start by an index and not from
     const found = await readRecentOffers(explained, 300);
     expect(plans.at(-1)).not.toContain('Seq Scan on event');
     expect(found.toSorted((a, b) => a.jobIndex - b.jobIndex)).toEqual([
-      { serviceId: 1, jobIndex: 0, priceWei: 3n, options: [], untilSecs: quotes },
-      { serviceId: 1, jobIndex: 1, priceWei: 3n, options: [], untilSecs: quotes - 1 },
+      { serviceId: 1, jobIndex: 0, priceWei: 3n, options: [], untilSecs: quotes, issuedSecs: quotes - 300 },
+      {
+        serviceId: 1,
+        jobIndex: 1,
+        priceWei: 3n,
+        options: [],
+        untilSecs: quotes - 1,
+        issuedSecs: quotes - 301,
+      },
     ]);
   });
 });

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { encodeEventData, type LedgerEvent } from '../../src/domain/events/event.ts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
-import { quoteDigest, quoteFromData } from '../../src/domain/payments/quote.ts';
+import { recordedDigest } from '../../src/domain/payments/quote.ts';
 
 const network = 'eip155:84532';
 const asset = `0x${'5f'.repeat(20)}`;
@@ -43,7 +43,11 @@ export function paidJob(
       service_id: 1,
       job_index: job,
       price_wei: '1000000000000000',
-      options: [{ ...terms, amount, ...(creditMicros && { credit_micros: creditMicros }) }],
+      // every third quote was recorded by its payment, which knew its other option by the hash alone
+      options: [
+        { ...terms, amount, ...(creditMicros && { credit_micros: creditMicros }) },
+        ...(n % 3 === 0 ? [hex32Of(`another option ${n}`)] : []),
+      ],
       requester: `0x${'0'.repeat(40)}`,
       inputs_hash: `0x${'0'.repeat(64)}`,
       issued_at: issuedAt,
@@ -51,7 +55,7 @@ export function paidJob(
       salt: hex32Of(`salt ${n}`),
     },
   };
-  const stream = quoteDigest(quoteFromData(quote.data));
+  const stream = recordedDigest(quote.data);
   const nonce = hex32Of(`nonce ${n}`);
   const payer = hex32Of(`payer ${n % 50}`).slice(0, 42);
   const named = { network, asset, payer, payment_nonce: nonce };

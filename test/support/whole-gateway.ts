@@ -14,6 +14,8 @@ export const configuredSecrets = {
   SECOND_RUNNER_TOKEN: 'canary-of-the-second-token-of-the-runner-1c5e',
   RECEIPT_KEY: 'canary-of-the-key-of-receipt-tokens-91d2',
   SECOND_RECEIPT_KEY: 'canary-of-the-second-key-of-receipt-tokens-40be',
+  QUOTE_KEY: 'canary-of-the-key-of-quotes-2d7b',
+  SECOND_QUOTE_KEY: 'canary-of-the-second-key-of-quotes-a3c0',
   FACILITATOR_TOKEN: 'canary-of-the-token-for-the-facilitator-b86c',
   SESSION_SECRET: 'canary-of-the-secret-of-the-sessions-33f9',
   SECOND_SESSION_SECRET: 'canary-of-the-second-secret-of-the-sessions-e04d',
@@ -50,6 +52,8 @@ export async function startWholeGateway(
     top: `features = ["jobs", "chat"]
 receipt_key_env = "RECEIPT_KEY"
 second_receipt_key_env = "SECOND_RECEIPT_KEY"
+quote_key_env = "QUOTE_KEY"
+second_quote_key_env = "SECOND_QUOTE_KEY"
 facilitator_token_env = "FACILITATOR_TOKEN"
 ${options.top ?? ''}`,
     tables: `

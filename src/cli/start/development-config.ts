@@ -17,13 +17,19 @@ const identitySecretFile = 'identity.secret';
 const operatorKeyFile = 'operator.key';
 const logKeyFile = 'log.key';
 const receiptKeyFile = 'receipt.key';
+const quoteKeyFile = 'quote.key';
 
 /** Writes the development configuration with this devnet's addresses to a file, which a second gateway can use too. */
 export async function developmentGateway(dir: string, port: string, devnet: DevnetFacts): Promise<Config> {
   const template = await readFile(developmentConfig, 'utf8');
   // absolute paths, since the configuration may be copied to another folder
   const text = template
-    .replace(/^(?=rate_per)/m, `receipt_key_file = ${JSON.stringify(path.resolve(dir, receiptKeyFile))}\n`)
+    .replace(
+      /^(?=rate_per)/m,
+      `receipt_key_file = ${JSON.stringify(path.resolve(dir, receiptKeyFile))}
+quote_key_file = ${JSON.stringify(path.resolve(dir, quoteKeyFile))}
+`,
+    )
     .replaceAll(`127.0.0.1:${defaultPort}`, `127.0.0.1:${port}`)
     .replaceAll('http://127.0.0.1:8412', devnet.rpcUrl)
     .replaceAll('http://127.0.0.1:8413', devnet.facilitatorUrl)
@@ -33,6 +39,7 @@ export async function developmentGateway(dir: string, port: string, devnet: Devn
   await keepSecret(dir, identitySecretFile);
   await keepSecret(dir, logKeyFile);
   await keepSecret(dir, receiptKeyFile);
+  await keepSecret(dir, quoteKeyFile);
   const keyFile = path.resolve(dir, operatorKeyFile);
   await writeFile(keyFile, devnet.prepaid.operatorPrivateKey, { mode: 0o600 });
   const spend = spendTable(devnet, devnet.prepaid, keyFile);
@@ -87,6 +94,7 @@ const stateFiles = [
   operatorKeyFile,
   logKeyFile,
   receiptKeyFile,
+  quoteKeyFile,
   'mail',
 ];
 

@@ -114,7 +114,10 @@ export const refusals = {
     status: 404,
     sentence: 'No signed tree head covers this: the event does not exist, or it is not sealed yet.',
   },
-  receipt_not_found: { status: 404, sentence: 'There is no quote with this digest.' },
+  receipt_not_found: {
+    status: 404,
+    sentence: 'There is no quote with this digest, or it was not paid: an unpaid quote may not be recorded.',
+  },
   request_timeout: { status: 408, sentence: 'The request did not arrive in time. Send it again.' },
   payment_replay: {
     status: 409,

@@ -74,6 +74,12 @@ export const operatorEvents = {
     transition: note,
     followUps: ['alert'],
   },
+  /** No payment starts on a quote that was issued before this time, in Unix seconds. It never goes back. */
+  operator_quotes_revoked: {
+    ...recordOnly,
+    schema: z.strictObject({ before: count, operator: operatorName }),
+    transition: note,
+  },
   operator_runner_paused: {
     ...recordOnly,
     schema: z.strictObject({ runner, reason }),

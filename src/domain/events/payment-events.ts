@@ -34,6 +34,10 @@ const signedPayment = z.strictObject({
 });
 export type SignedPaymentData = z.infer<typeof signedPayment>;
 
+/** A way to pay a quote; where the job sells credit, with what it buys. */
+const settlementOption = z.strictObject({ ...settlementTerms, credit_micros: micros.optional() });
+export type OptionData = z.infer<typeof settlementOption>;
+
 /** Free text of a caller, limited to visible ASCII without a colon. */
 const callerNonce = z.string().regex(/^[!-9;-~]{1,128}$/);
 
@@ -55,8 +59,11 @@ export const paymentEvents = {
     schema: z.strictObject({
       ...ofJob,
       price_wei: uint256,
-      /** Where the job sells credit, what each option buys. */
-      options: z.array(z.strictObject({ ...settlementTerms, credit_micros: micros.optional() })).min(1),
+      /**
+       * In their order. An option that is only a hash was not known to the gateway: the quote was recorded when it was paid by
+       * another one, from the offer that its payer echoed.
+       */
+      options: z.array(z.union([settlementOption, hex32])).min(1),
       requester: address,
       inputs_hash: hex32,
       issued_at: count,

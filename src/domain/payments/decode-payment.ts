@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type PaymentIdentifier, paymentIdentifierKey, readIdentifier } from './payment-identifier.ts';
-import { readOfferExtra } from './offer-extra.ts';
+import { type EchoedExtra, readOfferExtra } from './offer-extra.ts';
 import { type Address, type Caip2, chainIdOf, type Hex, parseAddress } from '../values/primitives.ts';
 import type { ParsedPayload } from './schemes/scheme.ts';
 import { schemes, type TransferMethod, transferMethods } from './schemes/schemes.ts';
@@ -27,13 +27,13 @@ export interface DecodedPayment {
 }
 
 /** What a version 2 payment repeats of the offer it accepts. */
-export interface PaymentTerms {
+export interface PaymentTerms extends EchoedExtra {
   readonly asset: Address;
   readonly payTo: string;
   readonly amount: string;
   /** The quote it names, where it names one. */
   readonly quoteDigest: Hex | undefined;
-  /** Passed to nothing and recorded nowhere. */
+  /** Passed to nothing and recorded nowhere, like the MAC of `echo`. */
   readonly offerSecret: string | undefined;
 }
 

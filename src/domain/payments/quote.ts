@@ -1,7 +1,7 @@
 import { concatBytes, stringToBytes } from 'viem/utils';
 import { canonicalJson } from '../values/canonical-json.ts';
 import type { EventData } from '../events/event.ts';
-import type { SignedPaymentData } from '../events/payment-events.ts';
+import type { OptionData, SignedPaymentData } from '../events/payment-events.ts';
 import type { JobId } from './job.ts';
 import { keccak256 } from '../values/keccak.ts';
 import type { TransferMethod } from './schemes/schemes.ts';
@@ -81,10 +81,19 @@ const signedBytes = Buffer.concat([Buffer.of(0x19, 0x01), domainSeparator, Buffe
  * viem's encoder.
  */
 export function quoteDigest(quote: Quote): Hex {
+  return digestWith(quote, optionsHash(quote.options));
+}
+
+/** The digest of a quote whose options are known by their hashes, in their order. */
+export function quoteDigestOf(quote: Omit<Quote, 'options'>, optionHashes: readonly Hex[]): Hex {
+  return digestWith(quote, hashOptions(optionHashes));
+}
+
+function digestWith(quote: Omit<Quote, 'options'>, hashOfOptions: Uint8Array): Hex {
   writeWord(1, quote.serviceId.toString(16));
   writeWord(2, quote.jobIndex.toString(16));
   writeWord(3, quote.priceWei.toString(16));
-  structBytes.set(optionsHash(quote.options), 4 * wordBytes);
+  structBytes.set(hashOfOptions, 4 * wordBytes);
   writeWord(5, quote.requester.slice(2));
   writeWord(6, quote.inputsHash.slice(2));
   writeWord(7, quote.issuedAt.toString(16));
@@ -111,13 +120,20 @@ function optionsHash(options: readonly SettlementOption[]): Uint8Array {
 }
 
 /** keccak256 of the ordered hashes of a quote's options: one option proves its place with the other options' hashes alone. */
-function hashOptions(hashes: readonly Uint8Array[]): Uint8Array {
-  return keccak256(concatBytes([...hashes]));
+function hashOptions(hashes: readonly Hex[]): Uint8Array {
+  return keccak256(Buffer.from(hashes.map((hash) => hash.slice(2)).join(''), 'hex'));
 }
 
-/** keccak256 of an option's canonical JSON. */
-function optionHash(option: SettlementOption): Uint8Array {
-  return keccak256(stringToBytes(canonicalJson(optionJson(option))));
+const optionHashes = new WeakMap<SettlementOption, Hex>();
+
+/** keccak256 of an option's canonical JSON. Cached by the option. */
+export function optionHash(option: SettlementOption): Hex {
+  let hash = optionHashes.get(option);
+  if (!hash) {
+    hash = `0x${Buffer.from(keccak256(stringToBytes(canonicalJson(optionJson(option))))).toString('hex')}`;
+    optionHashes.set(option, hash);
+  }
+  return hash;
 }
 
 /** A settlement option as JSON: amounts as decimal strings, keys in snake case. */
@@ -136,8 +152,13 @@ export function optionJson(option: SettlementOption) {
   };
 }
 
+/** The options of a recorded quote that are on record in full. */
+export function fullOptions({ options }: Pick<EventData<'quote_issued'>, 'options'>): readonly OptionData[] {
+  return options.filter((option) => typeof option !== 'string');
+}
+
 /** The inverse of {@link optionJson}, for options read back from the ledger. */
-export function optionFromJson(json: EventData<'quote_issued'>['options'][number]): SettlementOption {
+export function optionFromJson(json: OptionData): SettlementOption {
   return {
     network: json.network as Caip2,
     transferMethod: json.transfer_method,
@@ -154,11 +175,11 @@ export function optionFromJson(json: EventData<'quote_issued'>['options'][number
 
 /** The credit that a payment of a quote buys, in micros; undefined where that option of the quote sells none. */
 export function creditOf(
-  { options }: Pick<EventData<'quote_issued'>, 'options'>,
+  quote: Pick<EventData<'quote_issued'>, 'options'>,
   payment: Pick<SignedPaymentData, 'network' | 'transfer_method' | 'asset' | 'pay_to' | 'amount'>,
 ): bigint | undefined {
   const { network, transfer_method: method, asset, pay_to: payTo, amount } = payment;
-  const paid = options.find(
+  const paid = fullOptions(quote).find(
     (option) =>
       option.network === network &&
       option.transfer_method === method &&
@@ -171,11 +192,25 @@ export function creditOf(
 
 /** The quote as `quote_issued` stores it: its digest can be computed from this alone. */
 export function quoteToData(quote: Quote): EventData<'quote_issued'> {
+  return { ...termsToData(quote), options: quote.options.map(optionJson) };
+}
+
+/** The same for a quote of which only one option is known in full, and the others by their hashes. */
+export function provenQuoteToData(
+  quote: Omit<Quote, 'options'>,
+  option: SettlementOption,
+  hashes: readonly Hex[],
+): EventData<'quote_issued'> {
+  const own = optionHash(option);
+  const options = hashes.map((hash) => (hash === own ? optionJson(option) : hash));
+  return { ...termsToData(quote), options };
+}
+
+function termsToData(quote: Omit<Quote, 'options'>) {
   return {
     service_id: quote.serviceId,
     job_index: quote.jobIndex,
     price_wei: String(quote.priceWei),
-    options: quote.options.map(optionJson),
     requester: quote.requester,
     inputs_hash: quote.inputsHash,
     issued_at: quote.issuedAt,
@@ -184,17 +219,38 @@ export function quoteToData(quote: Quote): EventData<'quote_issued'> {
   };
 }
 
-/** The inverse of {@link quoteToData}, for quotes read back from the ledger. */
-export function quoteFromData(data: EventData<'quote_issued'>): Quote {
-  return {
-    serviceId: data.service_id,
-    jobIndex: data.job_index,
-    priceWei: BigInt(data.price_wei),
-    options: data.options.map(optionFromJson),
-    requester: data.requester as Address,
-    inputsHash: data.inputs_hash as Hex,
-    issuedAt: data.issued_at,
-    expiresAt: data.expires_at,
-    salt: data.salt as Hex,
-  };
+/** The digest of a quote read back from the ledger, whether or not all of its options are on record in full. */
+export function recordedDigest(data: EventData<'quote_issued'>): Hex {
+  return digestWith(
+    {
+      serviceId: data.service_id,
+      jobIndex: data.job_index,
+      priceWei: BigInt(data.price_wei),
+      requester: data.requester as Address,
+      inputsHash: data.inputs_hash as Hex,
+      issuedAt: data.issued_at,
+      expiresAt: data.expires_at,
+      salt: data.salt as Hex,
+    },
+    recordedOptionsHash(data.options),
+  );
+}
+
+const recordedHashes = new Map<string, Uint8Array>();
+const mostRecordedHashes = 1_000;
+
+/** Cached by the options' text: a job's options are the same in nearly all its quotes. */
+function recordedOptionsHash(options: EventData<'quote_issued'>['options']): Uint8Array {
+  const text = JSON.stringify(options);
+  let hash = recordedHashes.get(text);
+  if (!hash) {
+    if (recordedHashes.size >= mostRecordedHashes) recordedHashes.clear();
+    hash = hashOptions(
+      options.map((option) =>
+        typeof option === 'string' ? (option as Hex) : optionHash(optionFromJson(option)),
+      ),
+    );
+    recordedHashes.set(text, hash);
+  }
+  return hash;
 }

@@ -12,7 +12,7 @@ export type RequirementV2 = {
   readonly asset: string;
   readonly payTo: string;
   readonly maxTimeoutSeconds: number;
-  readonly extra: Readonly<Record<string, string>>;
+  readonly extra: Readonly<Record<string, unknown>>;
 };
 
 /** The offer of an option, as its recipient gets it. Clients echo `extra`: so a payment names its quote. */
@@ -22,7 +22,7 @@ export function offerV2(option: SettlementOption, extra: OfferExtra, maxTimeoutS
 
 function requirementV2(
   option: Omit<SettlementOption, 'symbol' | 'decimals'>,
-  extra: Readonly<Record<string, string>>,
+  extra: Readonly<Record<string, unknown>>,
   maxTimeoutSecs: number,
 ): RequirementV2 {
   const scheme = schemes[option.transferMethod];

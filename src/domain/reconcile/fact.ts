@@ -1,6 +1,7 @@
 import type { EventData } from '../events/event.ts';
 import type { Account } from './reconcile.ts';
 import type { NamedProgress, TransferProof } from '../payments/payment-progress.ts';
+import { fullOptions } from '../payments/quote.ts';
 
 /** One payment by the ledger: its progress, and what only reconciliation needs. */
 export interface PaymentFact extends Account, NamedProgress {
@@ -58,6 +59,8 @@ export function termsDiffer(
   payment: EventData<'settlement_started'>['payment'],
 ): string | undefined {
   if (!quote) return 'quote';
-  const differing = quote.options.map((option) => termNames.filter((name) => option[name] !== payment[name]));
+  const differing = fullOptions(quote).map((option) =>
+    termNames.filter((name) => option[name] !== payment[name]),
+  );
   return differing.toSorted((a, b) => a.length - b.length)[0]?.[0];
 }

@@ -13,6 +13,7 @@ import {
   recoveredProgress,
   startedProgress,
 } from '../payments/payment-progress.ts';
+import { fullOptions } from '../payments/quote.ts';
 import {
   amountOf,
   type OutFact,
@@ -154,7 +155,7 @@ export class LedgerFacts {
 
   #quote({ stream, data }: EventOf<'quote_issued'>): void {
     this.#streams.set(stream, { quote: data, payments: [], touchedMs: 0 });
-    for (const option of data.options) this.#addToken(option);
+    for (const option of fullOptions(data)) this.#addToken(option);
   }
 
   #addToken(terms: {

@@ -8,13 +8,7 @@ import {
   type EventType,
   type LedgerEvent,
 } from '../events/event.ts';
-import {
-  optionFromJson,
-  type Quote,
-  quoteDigest,
-  quoteFromData,
-  type SettlementOption,
-} from '../payments/quote.ts';
+import { recordedDigest } from '../payments/quote.ts';
 import { type Credential, CredentialCheck } from './credential-check.ts';
 import { spendOf, EntityCheck } from './entity-check.ts';
 import { SpendRequestCheck } from './spend-request-check.ts';
@@ -40,7 +34,6 @@ interface Leaf {
 }
 
 const leafKeys = 'at,data,lane,schema,seq,stream,type,version';
-const mostOptions = 1_000;
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /**
@@ -58,7 +51,6 @@ export class LedgerCheck {
   readonly #entities = new Map<string, EntityCheck>();
   readonly #credit = new CreditCheck();
   readonly #topUps = new TopUpCheck();
-  readonly #options = new Map<string, readonly SettlementOption[]>();
   readonly #payments = new Set<string>();
   readonly #credentials = new CredentialCheck();
   readonly #transfers = new Map<string, string>();
@@ -114,7 +106,7 @@ export class LedgerCheck {
     }
     if (event.type === 'quote_issued') {
       if (version !== 1) return 'a quote must be the first event of its stream';
-      if (quoteDigest(this.#quoteOf(event.data)) !== stream) return 'its terms do not match its digest';
+      if (recordedDigest(event.data) !== stream) return 'its terms do not match its digest';
       this.#streams.set(stream, new QuoteCheck(event.data));
       return undefined;
     }
@@ -181,18 +173,6 @@ export class LedgerCheck {
     if (this.#spends.has(spend)) return 'this spend was claimed before: one nonce pays once';
     this.#spends.add(spend);
     return this.#spendRequests.accept(stream, event.data);
-  }
-
-  /** A job's options are the same in all its quotes until a price changes, so they are parsed and hashed once. */
-  #quoteOf(data: EventData<'quote_issued'>): Quote {
-    const text = JSON.stringify(data.options);
-    let options = this.#options.get(text);
-    if (!options) {
-      if (this.#options.size >= mostOptions) this.#options.clear();
-      options = data.options.map(optionFromJson);
-      this.#options.set(text, options);
-    }
-    return { ...quoteFromData({ ...data, options: [] }), options };
   }
 
   #claim(event: LedgerEvent, stream: string, known: QuoteCheck): string | undefined {

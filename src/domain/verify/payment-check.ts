@@ -1,5 +1,7 @@
 import type { CallStatus, EventDescriptor, PaymentStatus, Transition } from '../events/descriptor.ts';
 import { type EventData, eventDescriptors, type LedgerEvent } from '../events/event.ts';
+import type { OptionData } from '../events/payment-events.ts';
+import { fullOptions } from '../payments/quote.ts';
 
 interface Payment {
   readonly name: string;
@@ -32,14 +34,14 @@ export class QuoteCheck {
   enqueued = '';
   #verified = '';
   /** The options that sell credit; most quotes have none. */
-  readonly #selling: EventData<'quote_issued'>['options'] | undefined;
+  readonly #selling: readonly OptionData[] | undefined;
   /** Most streams have none or one, so the array is made when it is needed. */
   #payments: Payment[] | undefined = undefined;
 
   constructor(quote?: EventData<'quote_issued'>) {
     if (!quote) return;
     this.job = `${quote.service_id}/${quote.job_index}`;
-    const selling = quote.options.filter(({ credit_micros: micros }) => micros !== undefined);
+    const selling = fullOptions(quote).filter(({ credit_micros: micros }) => micros !== undefined);
     if (selling.length > 0) this.#selling = selling;
   }
 

@@ -235,7 +235,7 @@ function sendPaymentRequired(
   reply: FastifyReply,
   { code, reason, quote }: PaymentRequired,
 ) {
-  const { digest, secret, expiresAt, options, input } = quote;
+  const { digest, secret, expiresAt, options, echoes, input } = quote;
   const { maxTimeoutSecs, paymentIdentifier } = context.settings;
   noteFacts(request, { quote_digest: digest, code });
   const error = reason === undefined ? refusals[code].sentence : `${refusals[code].sentence} (${reason})`;
@@ -244,7 +244,9 @@ function sendPaymentRequired(
     description: `Job ${quote.serviceId}/${quote.jobIndex}`,
     mimeType: 'application/json',
   };
-  const accepts = options.map((option) => offerV2(option, { digest, secret }, maxTimeoutSecs));
+  const accepts = options.map((option, index) =>
+    offerV2(option, { digest, secret, echo: echoes?.[index] }, maxTimeoutSecs),
+  );
   return reply
     .code(402)
     .header(

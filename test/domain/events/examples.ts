@@ -203,6 +203,7 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
   operator_requeued: { call_id: 1 },
   operator_runner_paused: { runner: 'echo', reason: 'http_410' },
   operator_runner_resumed: { runner: 'echo' },
+  operator_quotes_revoked: { before: 1_800_000_000, operator: 'ada' },
   chat_admitted: { caller: 'api_key', key_id: 3, account_id: 7, model: 'vendor/large', streaming: true },
   chat_refused: {
     caller: 'api_key',

@@ -45,7 +45,10 @@ describe('a payment', () => {
     const account = privateKeyToAccount(bytesOf('01', 32));
     const digest = bytesOf('e5', 32);
     const secret = 'known to its recipient alone';
-    const accepted = { ...offerV2(option, { digest, secret }, 300), network: option.network };
+    const accepted = {
+      ...offerV2(option, { digest, secret, echo: undefined }, 300),
+      network: option.network,
+    };
     const signed = await new ExactEvmScheme(account).createPaymentPayload(2, accepted);
     const payment = decoded({ ...signed, accepted });
     expect(payment.terms).toMatchObject({ quoteDigest: digest, offerSecret: secret });

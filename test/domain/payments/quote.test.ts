@@ -2,19 +2,28 @@ import fc from 'fast-check';
 import { concat, hashTypedData, keccak256, stringToBytes } from 'viem';
 import { describe, expect, test } from 'vitest';
 import { encodeEventData, type EventData } from '../../../src/domain/events/event.ts';
-import type { Address, Hex } from '../../../src/domain/values/primitives.ts';
+import type { Hex } from '../../../src/domain/values/primitives.ts';
 import {
+  fullOptions,
   optionFromJson,
+  optionHash,
   optionJson,
+  provenQuoteToData,
   type Quote,
   quoteDigest,
+  quoteDigestOf,
   quoteToData,
   quoteTypedData,
+  recordedDigest,
   type SettlementOption,
   zeroAddress,
   zeroHash,
 } from '../../../src/domain/payments/quote.ts';
 import { anyOption, anyQuote, bytesOf, nowSecs, option } from './support.ts';
+
+/** As it is read back from the ledger. */
+const recorded = (data: EventData<'quote_issued'>): EventData<'quote_issued'> =>
+  JSON.parse(encodeEventData({ type: 'quote_issued', data })) as EventData<'quote_issued'>;
 
 const quote: Quote = {
   serviceId: 1,
@@ -135,10 +144,20 @@ describe('a quote on record', () => {
   test('has a digest that can be computed from the record alone', () => {
     fc.assert(
       fc.property(anyQuote, (any) => {
-        const data = JSON.parse(
-          encodeEventData({ type: 'quote_issued', data: quoteToData(any) }),
-        ) as QuoteRecord;
-        expect(quoteDigest(quoteFromData(data))).toBe(quoteDigest(any));
+        expect(recordedDigest(recorded(quoteToData(any)))).toBe(quoteDigest(any));
+      }),
+    );
+  });
+
+  test('has the same digest where only one of its options is on record in full, whichever that is', () => {
+    fc.assert(
+      fc.property(anyQuote, fc.nat(), (any, at) => {
+        const one = any.options[at % any.options.length] ?? option;
+        const hashes = any.options.map(optionHash);
+        const data = recorded(provenQuoteToData(any, one, hashes));
+        expect(recordedDigest(data)).toBe(quoteDigest(any));
+        expect(quoteDigestOf(any, hashes)).toBe(quoteDigest(any));
+        expect(fullOptions(data)).toContainEqual(optionJson(one));
       }),
     );
   });
@@ -151,19 +170,3 @@ describe('a quote on record', () => {
     );
   });
 });
-
-type QuoteRecord = EventData<'quote_issued'>;
-
-function quoteFromData(data: QuoteRecord): Quote {
-  return {
-    serviceId: data.service_id,
-    jobIndex: data.job_index,
-    priceWei: BigInt(data.price_wei),
-    options: data.options.map(optionFromJson),
-    requester: data.requester as Address,
-    inputsHash: data.inputs_hash as Hex,
-    issuedAt: data.issued_at,
-    expiresAt: data.expires_at,
-    salt: data.salt as Hex,
-  };
-}

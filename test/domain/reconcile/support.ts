@@ -1,4 +1,5 @@
 import { hex32Of } from '../../support/synthetic-ledger.ts';
+import { fullOptions } from '../../../src/domain/payments/quote.ts';
 import {
   otherAsset,
   payTo,
@@ -199,7 +200,7 @@ export const kinds = {
     const job = jobOf(n);
     const { quote } = job;
     if (quote.type !== 'quote_issued') throw new Error('no quote');
-    const options = quote.data.options.map((option) => ({ ...option, amount: '1' }));
+    const options = fullOptions(quote.data).map((option) => ({ ...option, amount: '1' }));
     const cheaper = { ...quote, data: { ...quote.data, options } };
     const jobEvents = [cheaper, job.verified, ...completedWith(job)];
     const events = jobEvents.map((event) => ({ stream: job.stream, event, phase: 1 as const }));
