@@ -20,7 +20,7 @@ const env = processEnvironment();
 const seed = env['FUZZ_SEED'] ?? 'short form';
 const requests = Number(env['FUZZ_REQUESTS'] ?? 300);
 /** The clients that ask at the same time. */
-const clients = 24;
+const clients = 8;
 /** A request that takes longer, such as one that waits for a call, is awaited beside the next ones. */
 const patienceMs = 100;
 const maxAside = 100;
