@@ -92,6 +92,13 @@ async function mint(database: TestDatabase, minted: Minted = {}): Promise<Offer 
   };
 }
 
+/** When the quote of an offer was issued, in Unix seconds. */
+function offerIssuedAt({ accepts: [first] }: Offer): number {
+  const echo = first?.extra['quote'] as unknown as { readonly issuedAt: number } | undefined;
+  if (!echo) throw new Error('the offer has no quote');
+  return echo.issuedAt;
+}
+
 const eventsOf = async (database: TestDatabase, digest: string) =>
   (await allEvents(database.db)).filter(({ stream }) => stream === digest).map(({ type }) => type);
 
@@ -233,7 +240,8 @@ test('a quote that is revoked buys nothing in any gateway, even while its paymen
   await new Promise((resolve) => setTimeout(resolve, 1_100));
   const later = offerOf(await gateway.post(job, { body: 'x' }));
   const revoke = (beforeSecs: number) => revokeQuotes({ ...database, lane }, { beforeSecs, operator: 'ada' });
-  const revokedAt = nowSecs();
+  // the clock may have ticked since it was issued
+  const revokedAt = offerIssuedAt(later);
   // after the look-up of the payment and before its start
   proxy.faults.verify = {
     change: async (answer) => {
