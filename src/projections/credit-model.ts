@@ -1,6 +1,6 @@
 import { type CreditBalance, foldCredit, noCredit, postingOf } from '../domain/credit/postings.ts';
 import type { RecordedEvent } from '../domain/events/event.ts';
-import type { AccountCredit } from '../store/credit-projection.ts';
+import type { AccountCredit } from '../store/account-credit.ts';
 
 /** How these events change the credit of each account that they name. */
 export function accountCreditOf(events: readonly RecordedEvent[]): AccountCredit[] {

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
-import type { AccountCredit } from './credit-projection.ts';
+import type { AccountCredit } from './account-credit.ts';
 import { queriesOn } from './database.ts';
 import { callFunction } from './functions.ts';
 
