@@ -29,6 +29,12 @@ create table tollbook.follow_up (
 create index follow_up_in_block on tollbook.follow_up (network, block_number) where block_number is not null;
 create index follow_up_due on tollbook.follow_up (topic, due_at) where block_number is null;
 
+-- The processes that run the workers. Without one, nothing here is done: gateways say so.
+create table tollbook.worker_process (
+  process_id uuid primary key,
+  heartbeat_at timestamptz not null
+);
+
 -- Spends that an operator has earned and not yet been paid. The events define them; here is when each is tried next.
 create table tollbook.payout (
   -- of the spend

@@ -518,6 +518,12 @@ create table tollbook.spend_exposure (
 );
 CREATE INDEX spend_exposure_account ON tollbook.spend_exposure USING btree (commitment, scope);
 
+create table tollbook.worker_process (
+  process_id uuid not null,
+  heartbeat_at timestamp with time zone not null,
+  constraint worker_process_pkey PRIMARY KEY (process_id)
+);
+
 create function identity.user_of_wallet(p_address text, p_chain_id bigint, p_user_id uuid, p_name text, p_email text) returns uuid language plpgsql volatile; -- a1fab175c45cc243
 create function tollbook.activate_projection(p_generation integer) returns integer language plpgsql volatile security definer; -- 66c6428e0b52119b
 create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first bigint, p_hashes bytea) returns void language plpgsql volatile; -- af904ec54367e5ac
@@ -595,6 +601,7 @@ create function tollbook.take_sent_payouts(p_max integer, p_lease_secs integer) 
 create function tollbook.take_unsettled(p_max integer) returns TABLE(call_id bigint, stream text, status text, payment text, attempt integer, age_secs double precision) language sql volatile security definer; -- ac1452df7ba5509a
 create function tollbook.watch_payout(p_stream text, p_transaction text, p_delay_ms integer) returns void language sql volatile security definer; -- 523d1e25bc633d89
 create function tollbook.whole_number(p_text text) returns numeric language sql immutable; -- 932315e00f19ea07
+create function tollbook.worker_heartbeat(p_process uuid) returns void language sql volatile security definer; -- bb7c6b59113e9890
 
 grant execute on function identity.user_of_wallet(text,bigint,uuid,text,text) to tollbook_writer;
 grant execute on function tollbook.activate_projection(integer) to tollbook_writer;
@@ -656,6 +663,7 @@ grant execute on function tollbook.take_new_payouts(integer,integer) to tollbook
 grant execute on function tollbook.take_sent_payouts(integer,integer) to tollbook_writer;
 grant execute on function tollbook.take_unsettled(integer) to tollbook_writer;
 grant execute on function tollbook.watch_payout(text,text,integer) to tollbook_writer;
+grant execute on function tollbook.worker_heartbeat(uuid) to tollbook_writer;
 grant usage on schema identity to tollbook_writer;
 grant usage on schema tollbook to tollbook_writer;
 grant delete, insert, select, update on table identity."user" to tollbook_writer;
@@ -699,3 +707,4 @@ grant select on table tollbook.reconciliation to tollbook_writer;
 grant select on table tollbook.recovered_chat to tollbook_writer;
 grant select on table tollbook.secret to tollbook_writer;
 grant select on table tollbook.spend_exposure to tollbook_writer;
+grant select on table tollbook.worker_process to tollbook_writer;

@@ -1,5 +1,11 @@
 /** What the package `tollbook` exports to programs that embed a gateway. */
-export { createLogger, type GatewayOptions, type RunningGateway, startGateway } from './app/start.ts';
+export {
+  createLogger,
+  type GatewayOptions,
+  type RunningGateway,
+  startGateway,
+  type WorkersMode,
+} from './app/start.ts';
 export { loadConfig } from './config/load.ts';
 export { ConfigError } from './config/mistakes.ts';
 export type { AuthorizeCall, FacilitatorCall } from './peers/facilitator/facilitator-auth.ts';

@@ -24,4 +24,12 @@ language sql volatile set search_path = tollbook, pg_temp as $$
     from (select clock() as now, p_silent_secs * interval '1 second' as silence) moment) past
 $$;
 
-grant execute on function tollbook.heartbeat, tollbook.is_process_silent to tollbook_writer;
+-- A heartbeat of a process that runs the workers. Those that ended long ago are forgotten.
+create or replace function tollbook.worker_heartbeat(p_process uuid) returns void
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  insert into worker_process (process_id, heartbeat_at) values (p_process, clock())
+  on conflict (process_id) do update set heartbeat_at = excluded.heartbeat_at;
+  delete from worker_process where heartbeat_at < clock() - interval '1 day'
+$$;
+
+grant execute on function tollbook.worker_heartbeat, tollbook.heartbeat, tollbook.is_process_silent to tollbook_writer;

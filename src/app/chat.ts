@@ -5,6 +5,7 @@ import { presence } from '../domain/values/presence.ts';
 import { startAlerts } from './alerts.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { operatorCreditRoutes } from '../http/credit/operator-credit.ts';
+import { readyRoutes } from '../http/chat/ready.ts';
 import { chatRoutes } from '../http/chat/routes.ts';
 import { createPrepaidContract } from '../peers/prepaid/prepaid-contract.ts';
 import { createUpstream, type Upstream } from '../peers/upstream/upstream.ts';
@@ -27,7 +28,7 @@ import { pruneLane } from '../store/calls.ts';
 import { pruneChat } from '../store/credit.ts';
 import { sendHeartbeat } from '../store/processes.ts';
 import { pruneExposures } from '../store/exposure.ts';
-import { startChatRecoverer } from '../workers/chat-recoverer.ts';
+import { startChatRecoverer, startHeartbeats } from '../workers/chat-recoverer.ts';
 import { startOperatorBalanceChecker } from '../workers/operator-balance-checker.ts';
 import { startCleaner, startDueTimes } from '../workers/cleaner.ts';
 import { type Loop, startLoop } from '../workers/loop.ts';
@@ -64,19 +65,25 @@ export async function composeChat(
 
   return {
     current,
+    async registerHealth(app) {
+      await app.register(readyRoutes(current), { prefix: '/v1' });
+    },
     async register(app) {
       await app.register(chatRoutes(current, parts.bodies, cutShort.signal));
       // credit that it grants must clear the refusals that this context remembers
       await app.register(operatorCreditRoutes(context));
     },
-    startWorkers() {
-      loops.push(startChatRecoverer(context), startLaneWatch(context));
+    startOwnLoops() {
+      loops.push(startHeartbeats(context), startLaneWatch(context));
       const { keyUses, log } = context;
       const failureMessage = 'the last uses of API keys could not be recorded';
       const onStopped = (): Promise<void> => keyUses.write();
       loops.push(startLoop(() => keyUses.write(), { pollMs: writeUsesMs, log, failureMessage, onStopped }));
-      const { spending } = context;
-      if (spending) loops.push(startSpendPayouts(spending), startOperatorBalanceChecker(spending));
+      if (context.spending) loops.push(startOperatorBalanceChecker(context.spending));
+    },
+    startWorkers() {
+      loops.push(startChatRecoverer(context));
+      if (context.spending) loops.push(startSpendPayouts(context.spending));
       const prunings = [pruneChat, pruneExposures];
       // without paid jobs, chat has to do what they do for both
       loops.push(startCleaner(context, parts.config.jobs ? prunings : [...prunings, pruneLane]));

@@ -34,6 +34,11 @@ export interface FeatureCheck {
 /** A composed part of the gateway. A part leaves out the members that it does not need. */
 export interface RunningFeature {
   register?(app: FastifyInstance): Promise<void>;
+  /** Those routes alone by which others see whether it works: for a process that runs the workers only. */
+  registerHealth?(app: FastifyInstance): Promise<void>;
+  /** Starts the loops that the requests of this very process need. */
+  startOwnLoops?(): void;
+  /** Starts the workers, which do the work of all processes on the ledger. Left out in a process without workers. */
   startWorkers?(): void;
   /** Prepares a new configuration, in which only reloadable keys differ; nothing changes yet. */
   prepareReload?(next: Config): Reload;

@@ -63,13 +63,15 @@ export function composeIdentity(
         },
       };
     },
-    startWorkers() {
+    startOwnLoops() {
       // reads the providers' metadata before the first user signs in
       auth
         .load(false)
         .catch((err: unknown) =>
           log.error({ err }, 'sign-in could not be set up; the next sign-in tries again'),
         );
+    },
+    startWorkers() {
       loops.push(
         startLoop(
           async () => {

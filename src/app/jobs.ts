@@ -20,7 +20,7 @@ import { operatorRoutes } from '../http/jobs/operator.ts';
 import { paidJobRoutes } from '../http/jobs/jobs.ts';
 import { priceRoutes } from '../http/jobs/prices.ts';
 import { receiptRoutes } from '../http/jobs/receipts.ts';
-import { statusRoutes } from '../http/jobs/status.ts';
+import { healthRoutes, statsRoutes } from '../http/jobs/status.ts';
 import { type Chain, createChain } from '../peers/chain/chain.ts';
 import { createContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
 import { createFacilitator, type Facilitator } from '../peers/facilitator/facilitator.ts';
@@ -117,19 +117,27 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
   const pending = (): Promise<readonly string[]> => pendingMigrations(databaseUrl);
   const monitor = (): Loop => startReadinessChecker(current, pending, (next) => (readiness = next));
 
+  const ready = () => ({ ...presentReadiness(context, readiness), ...otherChecks?.() });
+
   return {
+    async registerHealth(app) {
+      await app.register(healthRoutes(ready));
+    },
     async register(app) {
       await app.register(paidJobRoutes(current, parts.bodies));
       await app.register(leaseRoutes(current));
       await app.register(priceRoutes(current));
       await app.register(receiptRoutes(current));
       await app.register(operatorRoutes(current));
-      const ready = () => ({ ...presentReadiness(context, readiness), ...otherChecks?.() });
-      await app.register(statusRoutes(context, ready));
+      await app.register(healthRoutes(ready));
+      await app.register(statsRoutes(context));
+    },
+    startOwnLoops() {
+      loops.push(monitor(), startRefusalCounter(context));
     },
     startWorkers() {
       relays.push(...config.runners.filter(isPushed).map((runner) => startRelay(context, runner, current)));
-      loops.push(monitor(), startCleaner(context), startDueTimes(context), startRefusalCounter(context));
+      loops.push(startCleaner(context), startDueTimes(context));
       loops.push(...relays);
       loops.push(startResolver(current), startConfirmer(current), ...startAlerts(context, config));
     },

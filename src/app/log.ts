@@ -49,6 +49,7 @@ export async function composeLog(parts: Parts, settings: LogConfig): Promise<Run
   const { pool, lane } = ledger;
   const known = createKnownHead();
   const loops: Loop[] = [];
+  let isSealing = false;
   let keys = signerOf(settings);
   const signer = signerInForce(() => keys);
   const storedKey = await readReceiptKey(ledger.db);
@@ -77,18 +78,21 @@ export async function composeLog(parts: Parts, settings: LogConfig): Promise<Run
         },
       };
     },
+    startOwnLoops() {
+      loops.push(startHistoryChecker({ pool, lane, log }, signer, known, anchors));
+    },
     startWorkers() {
+      isSealing = true;
       const anchorer = startAnchorer({ pool, lane, log }, signer, anchors, known);
       const options = { everyMs: settings.sealEveryMs, everyEvents: settings.sealEveryEvents };
       loops.push(
         startSealer({ pool, log }, signer, options, known, async () => anchorer.wake()),
         anchorer,
-        startHistoryChecker({ pool, lane, log }, signer, known, anchors),
       );
     },
     async finish() {
       await Promise.all(loops.map((loop) => loop.stop()));
-      if (loops.length > 0) await flush(parts, signer, settings, anchors);
+      if (isSealing) await flush(parts, signer, settings, anchors);
     },
     async stop() {
       await Promise.all(anchors.map((anchor) => anchor.close()));

@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net';
+import type { FastifyInstance } from 'fastify';
 import { type Logger, pino } from 'pino';
 import type { Config } from '../config/config.ts';
 import { gatewaySessions, openDatabase, openPool } from '../store/database.ts';
@@ -18,6 +19,8 @@ import type { Part } from '../http/openapi/document.ts';
 import { gatewayStatusRoutes } from '../http/server/gateway-status.ts';
 import { referenceRoutes } from '../http/server/reference.ts';
 import { recordRefusedReload, reloadFeatures } from './reload.ts';
+import type { Loop } from '../workers/loop.ts';
+import { createWorkerWatch } from '../workers/worker-watch.ts';
 import { within } from '../runtime/within.ts';
 
 /** A running gateway. */
@@ -47,7 +50,15 @@ export interface GatewayOptions {
   readonly facilitatorAuth?: AuthorizeCall;
   /** Sends the mails of user accounts, instead of the configured mailer. */
   readonly mailer?: Mailer;
+  /** Default `all`. */
+  readonly workers?: WorkersMode;
 }
+
+/**
+ * Whether a process runs the workers, which do the work of all processes on its ledger. `none`: it serves requests and leaves
+ * them to others. `only`: it runs them, and serves nothing but its health.
+ */
+export type WorkersMode = 'all' | 'none' | 'only';
 
 /** The fields of an error that are logged. Drivers attach objects with statements and settings: those are left out. */
 function plainError(error: unknown): object {
@@ -71,16 +82,25 @@ export function createLogger(level: Config['logLevel'], file?: string): Logger {
 }
 
 /**
- * Composes a gateway from its configuration and starts to listen.
- * Throws where the database cannot be reached, lacks migrations, is halted, or the address is taken.
+ * Returns the role that the gateway's connections take; undefined, with a warning, where the database's user may not take it.
+ * @throws where migrations are pending
  */
-export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
-  const { config, databaseUrl, facilitatorAuth, mailer } = options;
-  const logger = options.logger ?? createLogger(config.logLevel);
+async function checkDatabase(databaseUrl: string, logger: Logger): Promise<string | undefined> {
   await refusePendingMigrations(databaseUrl);
   const role = await grantedWriterRole(databaseUrl);
   if (!role)
     logger.warn("this database user may not use the writer role: the gateway works with the owner's rights");
+  return role;
+}
+
+/**
+ * Composes a gateway from its configuration and starts to listen.
+ * Throws where the database cannot be reached, lacks migrations, is halted, or the address is taken.
+ */
+export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
+  const { config, databaseUrl, facilitatorAuth, mailer, workers = 'all' } = options;
+  const logger = options.logger ?? createLogger(config.logLevel);
+  const role = await checkDatabase(databaseUrl, logger);
 
   let stopping = false;
   const isStopping = (): boolean => stopping;
@@ -106,7 +126,10 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   const publicUrl = (): string =>
     config.bindAddress.port === 0 ? listeningUrl(app.server.address(), config) : config.publicUrl;
   let features: readonly RunningFeature[] = [];
-  const otherChecks = () => Object.assign({}, ...features.map((feature) => feature.checks?.()));
+  const workerWatch = createWorkerWatch({ pool, log: logger }, workers !== 'none');
+  let watching: Loop | undefined;
+  const otherChecks = () =>
+    Object.assign({ workers: workerWatch.check() }, ...features.map((feature) => feature.checks?.()));
   /** Finished after the features, so that their last events are sealed and projected. */
   let recorders: readonly RunningFeature[] = [];
 
@@ -118,6 +141,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       await app.close();
       await Promise.all(features.map(async (feature) => feature.finish?.()));
       await Promise.all(recorders.map(async (recorder) => recorder.finish?.()));
+      await watching?.stop();
     })().catch((err: unknown) => logger.error({ err }, 'the shutdown had an error'));
     const finishedWithin = (ms: number) => within(ms, finished);
     await finishedWithin(graceMs - lastMomentMs(graceMs));
@@ -150,11 +174,12 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     });
     for await (const feature of composed) features = [...features, feature];
     const parts = [...features, ...recorders];
-    for (const part of parts) await part.register?.(app);
-    await app.register(gatewayStatusRoutes(lane));
-    await app.register(referenceRoutes(publicUrl, partsOf(config)));
+    await registerRoutes(app, parts, workers);
+    await app.register(gatewayStatusRoutes(lane, () => workerWatch.check()));
+    if (workers !== 'only') await app.register(referenceRoutes(publicUrl, partsOf(config)));
     await app.listen({ host: config.bindAddress.host, port: config.bindAddress.port });
-    for (const part of parts) part.startWorkers?.();
+    watching = workerWatch.start();
+    startLoops(parts, workers);
   } catch (error) {
     await shutDown();
     throw error;
@@ -166,6 +191,21 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     refuseReload: (mistakes) => recordRefusedReload(lane, mistakes),
     stop: () => (stopped ??= shutDown()),
   };
+}
+
+async function registerRoutes(
+  app: FastifyInstance,
+  parts: readonly RunningFeature[],
+  workers: WorkersMode,
+): Promise<void> {
+  for (const part of parts) await (workers === 'only' ? part.registerHealth?.(app) : part.register?.(app));
+}
+
+function startLoops(parts: readonly RunningFeature[], workers: WorkersMode): void {
+  for (const part of parts) {
+    part.startOwnLoops?.();
+    if (workers !== 'none') part.startWorkers?.();
+  }
 }
 
 /** The parts that the OpenAPI document describes. */

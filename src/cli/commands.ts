@@ -33,7 +33,7 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
   serve: {
     summary: 'runs a gateway',
     usage:
-      'tollbook serve --config FILE\n  needs DATABASE_URL; exit code 78 if the file has mistakes\n' +
+      'tollbook serve --config FILE [--workers all|none|only]\n  needs DATABASE_URL; exit code 78 if the file has mistakes\n' +
       '  SIGHUP reloads prices, rates, policies, tokens and models; SIGTERM finishes accepted requests and stops',
     load: () => import('./commands/serve.ts'),
   },

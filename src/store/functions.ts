@@ -106,6 +106,7 @@ export const functionSignatures = {
     },
   },
   watch_payout: { takes: [text, text, int], returns: nothing },
+  worker_heartbeat: { takes: [uuid], returns: nothing },
 } as const satisfies Record<string, Signature>;
 
 type Signatures = typeof functionSignatures;

@@ -1,4 +1,6 @@
 import type pg from 'pg';
+import { sql } from 'kysely';
+import { queriesOn } from './database.ts';
 import { callFunction } from './functions.ts';
 
 /** A heartbeat: to be sent several times in `silentSecs`, and before the first hold. */
@@ -19,4 +21,20 @@ export function isProcessSilent(
   }: { readonly processId: string; readonly by: string; readonly silentSecs: number },
 ): Promise<boolean> {
   return callFunction(pool, 'is_process_silent', [processId, by, silentSecs]);
+}
+
+/** A heartbeat of a process that runs the workers. */
+export function sendWorkerHeartbeat(pool: pg.Pool, processId: string): Promise<void> {
+  return callFunction(pool, 'worker_heartbeat', [processId]);
+}
+
+/** Whether any process ran the workers within the last seconds. */
+export async function areWorkersAlive(pool: pg.Pool, silentSecs: number): Promise<boolean> {
+  const row = await queriesOn(pool)
+    .selectFrom('tollbook.worker_process')
+    .select('process_id')
+    .where('heartbeat_at', '>', sql<Date>`tollbook.clock() - ${silentSecs} * interval '1 second'`)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
 }

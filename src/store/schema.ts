@@ -281,6 +281,7 @@ export const ledgerTables = {
     status: oneOf('open', 'failed'),
     created_at: timestamp,
   },
+  'tollbook.worker_process': { process_id: uuid, heartbeat_at: timestamp },
 } as const satisfies Record<string, Table>;
 
 /** The tables that better-auth defines; a test compares them with the database. */

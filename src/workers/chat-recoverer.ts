@@ -6,32 +6,34 @@ import { sendHeartbeat } from '../store/processes.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 /**
- * Records this process's heartbeats, and ends the holds of processes whose heartbeats are missing. Stopped last: the
- * heartbeats of this process must continue while its own completions are being finished.
+ * Records this process's heartbeats. Stopped last: they must continue while its own completions are being finished, and while
+ * it judges other processes.
  */
-export function startChatRecoverer(
-  context: Pick<ChatContext, 'pool' | 'lane' | 'processId' | 'log'>,
+export function startHeartbeats(
+  context: Pick<ChatContext, 'pool' | 'processId' | 'log'>,
   { silentSecs, heartbeatMs }: Presence = presence,
 ): Loop {
   // a loop and a connection pool of its own, so that no other work delays a heartbeat; its statement time-out lets the next
   // heartbeat, on another connection, still be in time when one is not answered
   const own = openBeside(context.pool, silentSecs * 250);
-  const heartbeats = startLoop(() => sendHeartbeat(own, context.processId, silentSecs), {
+  return startLoop(() => sendHeartbeat(own, context.processId, silentSecs), {
     pollMs: heartbeatMs,
     log: context.log,
     failureMessage: 'the heartbeat could not be written',
+    async onStopped() {
+      if (!own.ending) await own.end();
+    },
   });
-  const recoverer = startLoop(async () => void (await recoverChats(context, silentSecs)), {
+}
+
+/** Ends the holds of processes whose heartbeats are missing. This process must send its own: without them it judges none. */
+export function startChatRecoverer(
+  context: Pick<ChatContext, 'pool' | 'lane' | 'processId' | 'log'>,
+  { silentSecs, heartbeatMs }: Presence = presence,
+): Loop {
+  return startLoop(async () => void (await recoverChats(context, silentSecs)), {
     pollMs: heartbeatMs,
     log: context.log,
     failureMessage: 'the holds of dead processes could not be read',
   });
-  return {
-    wake: () => recoverer.wake(),
-    async stop() {
-      await recoverer.stop();
-      await heartbeats.stop();
-      if (!own.ending) await own.end();
-    },
-  };
 }

@@ -31,8 +31,9 @@ async function serve(
   database: TestDatabase,
   runner: TestRunner,
   file = configFile(runner),
+  workers: readonly string[] = [],
 ): Promise<Program & { url: string }> {
-  const program = startTollbook(['serve', '--config', file], {
+  const program = startTollbook(['serve', '--config', file, ...workers], {
     DATABASE_URL: database.url,
     TOLLBOOK_RUNNER_TOKEN: 'a-runner-token-of-enough-characters',
   });
@@ -75,6 +76,48 @@ test('a call whose gateway was killed during its delivery is delivered again by 
   expect(runner.deliveries).toHaveLength(2);
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   expect(events.filter(({ type }) => type === 'payment_settled' || type === 'completed')).toHaveLength(2);
+});
+
+async function readAt(url: string, route: string): Promise<{ status: number; text: string }> {
+  const response = await fetch(url + route);
+  return { status: response.status, text: await response.text() };
+}
+
+test('a gateway without workers sells and says that none run; a process with workers alone delivers, and serves no client', async () => {
+  const database = await createDatabase();
+  const runner = await startTestRunner(() => done);
+  const file = configFile(runner);
+  const gateway = await serve(database, runner, file, ['--workers', 'none']);
+  const stateOf = async (): Promise<unknown> => JSON.parse((await readAt(gateway.url, '/status')).text);
+  const { digest } = await pay(gateway);
+  await eventually(async () =>
+    expect(await stateOf()).toMatchObject({ status: 'degraded', workers: { status: 'degraded' } }),
+  );
+  await eventually(async () =>
+    expect(await readAt(gateway.url, '/x402/ready')).toMatchObject({
+      status: 200,
+      text: expect.stringContaining('no process runs the workers') as unknown,
+    }),
+  );
+  expect(await typesOf(database, digest)).not.toContain('delivered');
+
+  const workers = await serve(database, runner, file, ['--workers', 'only']);
+  await eventually(async () => expect(await typesOf(database, digest)).toContain('completed'));
+  await eventually(async () => expect(await stateOf()).toMatchObject({ status: 'ok' }));
+  expect(await readAt(workers.url, '/x402/health')).toEqual({ status: 200, text: 'ok' });
+  await eventually(async () =>
+    expect(await readAt(workers.url, '/x402/ready')).toMatchObject({ status: 200 }),
+  );
+  for (const route of ['/x402/stats', '/x402/prices', `/x402/receipts/${digest}`, '/openapi.json', '/docs'])
+    expect(await readAt(workers.url, route)).toMatchObject({ status: 404 });
+  const sold = await fetch(`${workers.url}/x402/jobs/1/0`, { method: 'POST', body: 'x' });
+  expect(sold.status).toBe(404);
+});
+
+test('serve names the three answers of --workers', async () => {
+  const refused = await tollbook(['serve', '--config', 'config/dev.toml', '--workers', 'some'], {});
+  expect(refused.code).not.toBe(0);
+  expect(refused.stderr).toContain('--workers is one of all, none, only');
 });
 
 test('a call whose gateway was killed between its settlement and its answer is enqueued within 15 seconds by the next gateway', async () => {

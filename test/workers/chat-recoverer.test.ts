@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { findAccount } from '../../src/store/credit.ts';
 import { openPool, writerRole } from '../../src/store/database.ts';
 import type { Lane } from '../../src/store/lane.ts';
-import { startChatRecoverer } from '../../src/workers/chat-recoverer.ts';
+import { startChatRecoverer, startHeartbeats } from '../../src/workers/chat-recoverer.ts';
 import { admission, expectBooks, fund, laneOn } from '../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { startSilentProxy } from '../support/silent-proxy.ts';
@@ -36,9 +36,14 @@ async function startHolder(database: TestDatabase, accountId: number) {
 
 function startWorker(database: Pick<TestDatabase, 'pool'>, lane: Lane) {
   const context = { pool: database.pool, lane, processId: randomUUID(), log: pino({ level: 'silent' }) };
-  const worker = startChatRecoverer(context, presence);
-  onTestFinished(() => worker.stop());
-  return { ...worker, processId: context.processId };
+  const heartbeats = startHeartbeats(context, presence);
+  const recoverer = startChatRecoverer(context, presence);
+  const stop = async (): Promise<void> => {
+    await recoverer.stop();
+    await heartbeats.stop();
+  };
+  onTestFinished(stop);
+  return { stop, processId: context.processId };
 }
 
 const isHeld = async ({ pool }: TestDatabase) =>

@@ -4,14 +4,21 @@ import { readDatabaseUrl } from '../../config/database-url.ts';
 import { processEnvironment } from '../../config/environment.ts';
 import { loadConfig } from '../../config/load.ts';
 import { ConfigError } from '../../config/mistakes.ts';
-import { createLogger, type RunningGateway, startGateway } from '../../app/start.ts';
+import { createLogger, type RunningGateway, startGateway, type WorkersMode } from '../../app/start.ts';
 import { ArgumentError } from '../arguments.ts';
 import { untilSignal } from '../terminal.ts';
 
+const workersModes = ['all', 'none', 'only'] as const satisfies readonly WorkersMode[];
+
 export async function run(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({ args: [...args], options: { config: { type: 'string' } } });
+  const { values } = parseArgs({
+    args: [...args],
+    options: { config: { type: 'string' }, workers: { type: 'string', default: 'all' } },
+  });
   if (values.config === undefined)
     throw new ArgumentError('name the configuration: tollbook serve --config FILE');
+  const workers = workersModes.find((mode) => mode === values.workers);
+  if (!workers) throw new ArgumentError(`--workers is one of ${workersModes.join(', ')}`);
   const signal = untilSignal();
   // a SIGHUP during the start must not end the process; the configuration was read just now
   process.on('SIGHUP', () => {});
@@ -19,7 +26,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const { config, warnings } = await loadConfig(values.config, env);
   const logger = createLogger(config.logLevel);
   for (const warning of warnings) logger.warn(warning);
-  const gateway = await startGateway({ config, databaseUrl: readDatabaseUrl(env), logger });
+  const gateway = await startGateway({ config, databaseUrl: readDatabaseUrl(env), logger, workers });
   const onSignal = reloader(gateway, values.config, logger);
   process.on('SIGHUP', onSignal);
   logger.info({ url: gateway.url }, 'listening');

@@ -3,8 +3,8 @@ import type { JobsContext } from '../../jobs/context.ts';
 import { readCounters } from '../../store/counters.ts';
 import type { ReadinessJson, Stats } from '../schemas/status.ts';
 
-/** Health, readiness and the public counters. */
-export function statusRoutes(context: JobsContext, readiness: () => ReadinessJson) {
+/** Health and readiness. */
+export function healthRoutes(readiness: () => ReadinessJson) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/x402/health', async (_request, reply) => reply.type('text/plain; charset=utf-8').send('ok'));
 
@@ -15,7 +15,12 @@ export function statusRoutes(context: JobsContext, readiness: () => ReadinessJso
         .header('cache-control', 'no-store')
         .send(state);
     });
+  };
+}
 
+/** The public counters. */
+export function statsRoutes(context: JobsContext) {
+  return async (app: FastifyInstance): Promise<void> => {
     app.get('/x402/stats', async (_request, reply) => {
       const { asOfSeq, counters } = await readCounters(context.db);
       const stats: Stats = { status: 'ok', as_of_seq: asOfSeq, counters };

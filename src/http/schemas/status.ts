@@ -23,6 +23,10 @@ export const readiness = z
       open_calls: count,
       oldest_due_ms: count.meta({ description: 'How long the oldest due call has been waiting.' }),
     }),
+    workers: readinessCheck.optional().meta({
+      description:
+        'Whether any process on the ledger runs the workers. Not part of `status`: payments are taken and settled without them.',
+    }),
     chat: readinessCheck.optional().meta({
       description: 'If the gateway also serves models. Not part of `status`, which is about payments.',
     }),
@@ -32,9 +36,9 @@ export const readiness = z
   });
 export type ReadinessJson = z.infer<typeof readiness>;
 
-const condition = z
-  .enum(['ok', 'degraded', 'critical'])
-  .meta({ description: '`critical`: nothing is sold until the operator acts.' });
+const condition = z.enum(['ok', 'degraded', 'critical']).meta({
+  description: '`critical`: nothing is sold until the operator acts. `degraded`: some work waits.',
+});
 
 export const gatewayStatus = z.strictObject({
   status: condition,
@@ -43,6 +47,9 @@ export const gatewayStatus = z.strictObject({
     detail: checkShape.detail,
     since: time.optional(),
   }),
+  workers: z
+    .strictObject({ status: condition, detail: checkShape.detail })
+    .meta({ description: 'Whether any process on the ledger runs the workers.' }),
 });
 export type GatewayStatus = z.infer<typeof gatewayStatus>;
 
