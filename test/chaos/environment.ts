@@ -4,7 +4,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts';
-import { processEnvironment } from '../../src/config/environment.ts';
+import { childEnvironment } from '../support/child-environment.ts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { type Chain, startChain } from '../../src/devnet/chain.ts';
 import { startFacilitator } from '../../src/devnet/facilitator.ts';
@@ -112,7 +112,7 @@ export async function startNetwork(
 export async function migrate(root: string, url: string): Promise<void> {
   const child = spawn(process.execPath, ['src/cli/tollbook.ts', 'migrate'], {
     cwd: root,
-    env: { PATH: processEnvironment()['PATH'] ?? '', DATABASE_URL: url },
+    env: { ...childEnvironment(), DATABASE_URL: url },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const [code] = (await once(child, 'exit')) as [number | null];

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
-import { processEnvironment } from '../../src/config/environment.ts';
+import { childEnvironment } from '../support/child-environment.ts';
 
 export interface GuardedChild {
   /** Of the command itself, not of its guard. */
@@ -40,17 +40,11 @@ exit "$code"
 
 const logChars = 200_000;
 
-/** A compile cache saves half of what a start costs. A process that is killed writes none: it must exist before. */
-function passedOn(): Record<string, string> {
-  const { PATH = '', NODE_COMPILE_CACHE } = processEnvironment();
-  return { PATH, ...(NODE_COMPILE_CACHE !== undefined && { NODE_COMPILE_CACHE }) };
-}
-
 /** Starts a Node program that cannot outlive this process. */
 export async function startGuardedChild({ args, cwd, env = {} }: GuardedChildOptions): Promise<GuardedChild> {
   const child = spawn('/bin/sh', ['-c', guard, 'guard', process.execPath, ...args], {
     cwd,
-    env: { ...passedOn(), ...env },
+    env: { ...childEnvironment(), ...env },
     stdio: ['pipe', 'pipe', 'pipe', 'ignore', 'pipe'],
     detached: true,
   }) as ChildProcessWithoutNullStreams;

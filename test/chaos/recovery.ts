@@ -2,13 +2,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { processEnvironment } from '../../src/config/environment.ts';
 import type { RecordedEvent } from '../../src/domain/events/event.ts';
+import { childEnvironment } from '../support/child-environment.ts';
 import { gatewaySessions } from '../../src/store/database.ts';
 import type { Violation } from './checks/violation.ts';
 import type { Environment } from './environment.ts';
 import type { FaultInjector } from './fault-injector.ts';
-import { logKey, runnerToken } from './gateway-process.ts';
+import { logKey, quoteKey, runnerToken } from './gateway-process.ts';
 import type { Participants } from './participants.ts';
 import type { Records } from './records.ts';
 import { type Loss, readAll } from './turnovers.ts';
@@ -162,10 +162,11 @@ async function recover(
   const child = spawn(process.execPath, command, {
     cwd: root,
     env: {
-      PATH: processEnvironment()['PATH'] ?? '',
+      ...childEnvironment(),
       DATABASE_URL: url,
       CHAOS_RUNNER_TOKEN: runnerToken,
       CHAOS_LOG_KEY: logKey,
+      CHAOS_QUOTE_KEY: quoteKey,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

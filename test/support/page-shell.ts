@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
-import { processEnvironment } from '../../src/config/environment.ts';
+import { childEnvironment } from './child-environment.ts';
 import { type Block, root } from './pages.ts';
 import { patternOf } from './shown-output.ts';
 
@@ -23,7 +23,7 @@ export function linkRepository(folder: string): void {
  */
 export async function runSteps(steps: readonly Step[], cwd: string): Promise<string[]> {
   const script = steps.map((step) => `${step.text}printf '\\n${mark} %s\\n' $?\n`).join('');
-  const env = { PATH: processEnvironment()['PATH'] ?? '', HOME: cwd, LC_ALL: 'C.UTF-8' };
+  const env = { ...childEnvironment(), HOME: cwd, LC_ALL: 'C.UTF-8' };
   const shell = spawn('bash', ['-c', `exec 2>&1\n${script}`], {
     cwd,
     env,

@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
-import { processEnvironment } from '../../src/config/environment.ts';
+import { childEnvironment } from './child-environment.ts';
 import { eventually } from './wait.ts';
 
 export interface Ended {
@@ -35,7 +35,7 @@ export function spawnTollbook(args: readonly string[], env: Variables = {}): Pro
   const child = spawn(process.execPath, argv, {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: processEnvironment()['PATH'] ?? '', ...env },
+    env: { ...childEnvironment(), ...env },
   });
   const { pid } = child;
   if (pid === undefined) throw new Error('node does not start');
