@@ -28,8 +28,9 @@ export function describeSchedule({
     ),
     ...(hasCredit ? ['gateways serve chat and sell credit'] : []),
     ...configs.map(
-      ({ markupBps, quoteTtlSecs, confirm }, index) =>
-        `gateway ${index + 1}: markup ${markupBps}, quotes for ${quoteTtlSecs} s, confirm ${confirm}`,
+      ({ markupBps, quoteTtlSecs, confirm, hasQuoteKey }, index) =>
+        `gateway ${index + 1}: markup ${markupBps}, quotes for ${quoteTtlSecs} s, confirm ${confirm}` +
+        (hasQuoteKey ? ', with a quote key' : ''),
     ),
     ...scenarios.map(
       ({ id, atMs, kind, job, version, option, frontRun, bodyBytes }) =>

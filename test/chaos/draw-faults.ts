@@ -19,15 +19,17 @@ import { gatewaySteps, type Step } from './steps.ts';
 export function makeConfigs(random: Random, { processes }: ScheduleOptions): ConfigVariant[] {
   const isUsual = random.chance(0.4);
   const isRequired = random.chance(0.25);
+  const hasQuoteKey = random.chance(0.7);
   return Array.from({ length: processes }, () => {
     const variant: ConfigVariant = {
       ...usualConfig,
+      hasQuoteKey,
       markupBps: random.pick([0, 200, 5_000]),
       quoteTtlSecs: random.pick([10, 30, 300]),
       // with one gateway that believes the facilitator, a false report may be believed
       confirm: isRequired ? 'required' : random.pick(['before', 'before', 'after', 'never'] as const),
     };
-    return isUsual ? usualConfig : variant;
+    return isUsual ? { ...usualConfig, hasQuoteKey } : variant;
   });
 }
 

@@ -26,6 +26,8 @@ export interface ConfigVariant {
   readonly timeoutMs: number;
   /** Of a client address, without a settlement; 0 for no limit. */
   readonly requestsPerMinute: number;
+  /** Quotes authenticate themselves and are recorded behind the answer; otherwise each is recorded before it. */
+  readonly hasQuoteKey: boolean;
 }
 
 export const usualConfig: ConfigVariant = {
@@ -34,6 +36,7 @@ export const usualConfig: ConfigVariant = {
   confirm: 'before',
   timeoutMs: 1_500,
   requestsPerMinute: 0,
+  hasQuoteKey: true,
 };
 /** Nothing but a hostile client may delay a payment. */
 export const siegeConfig: ConfigVariant = { ...usualConfig, timeoutMs: 15_000, requestsPerMinute: 150 };
@@ -64,6 +67,12 @@ folder = "${folder}"
 every_ms = 20
 `;
 
+/** Quotes hold for every gateway of one public address. */
+const quoteKey = `
+public_url = "https://chaos.example"
+quote_key_env = "CHAOS_QUOTE_KEY"
+`;
+
 /** A configuration with short time-outs, so that settlements become unknown within seconds. */
 export function gatewayConfig(values: GatewayConfigValues): string {
   const { port, facilitatorUrl, rpcUrl, pushUrl, payTo, variant } = values;
@@ -79,6 +88,7 @@ markup_bps = ${variant.markupBps}
 quote_ttl_secs = ${variant.quoteTtlSecs}
 confirm = "${variant.confirm}"
 default_invocation_mode = "public_paid"
+${variant.hasQuoteKey ? quoteKey : ''}
 ${values.chat === undefined ? '' : chatTop}
 [limits]
 requests_per_minute = ${variant.requestsPerMinute}

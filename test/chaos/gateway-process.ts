@@ -42,6 +42,7 @@ export interface GatewaySlotOptions {
 const longestStartMs = 90_000;
 const clockShift = path.join(import.meta.dirname, 'clock-shift.mjs');
 export const runnerToken = 'a-runner-token-of-the-fault-harness';
+export const quoteKey = 'a-quote-key-of-the-fault-harness-only';
 /** The seed of the log's signing key, in hex. */
 export const logKey = '2a'.repeat(32);
 const identitySecret = 'an identity secret of the chaos, long enough'.replaceAll(' ', '-');
@@ -78,6 +79,7 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
         CHAOS_RUNNER_TOKEN: runnerToken,
         ...(options.clockFile === undefined ? {} : { CHAOS_CLOCK_FILE: options.clockFile }),
         CHAOS_LOG_KEY: logKey,
+        CHAOS_QUOTE_KEY: quoteKey,
         CHAOS_IDENTITY_SECRET: identitySecret,
         CHAOS_OPERATOR_KEY: devnetKeys.operator,
       },
