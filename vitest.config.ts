@@ -5,8 +5,9 @@ export default defineConfig({
   test: {
     globalSetup: ['test/support/postgres-server.ts'],
     include: ['test/**/*.test.ts'],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // the longest test takes half a minute on a quiet machine, and a busy one takes four times as long
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
     // most tests wait more than they work: two cores take four
     maxWorkers: 4,
     pool: 'forks',
