@@ -45,7 +45,7 @@ interface LoopDelay {
 interface Scenario {
   readonly title: string;
   /** How long the attack lasts before honest clients begin. */
-  readonly leadMs: number;
+  readonly aheadMs: number;
   readonly concurrency: number;
   readonly secs: number;
 }
@@ -121,12 +121,12 @@ export const attackPart = {
       signed: true,
       from: honestAddresses,
     };
-    const compare = (targets: readonly Load[], leadMs: number, { rounds, warmSecs, runSecs }: Bench) =>
+    const compare = (targets: readonly Load[], aheadMs: number, { rounds, warmSecs, runSecs }: Bench) =>
       interleave(
         { ...bench, rounds, warmSecs },
         {
           targets,
-          scenarios: [{ title: 'Paid request, 32 at a time', concurrency: 32, secs: runSecs, leadMs }],
+          scenarios: [{ title: 'Paid request, 32 at a time', concurrency: 32, secs: runSecs, aheadMs }],
           isOf: () => true,
           measure: ({ attack }, scenario: Scenario, count) =>
             measureBeside(stage, gateway, { attacker, loopPort }, { attack, scenario, count }),
@@ -175,7 +175,7 @@ async function measureBeside(
     await sleep(aloneMs);
     aloneCpuSecs = cpu() - before;
     await readLoopDelay(loopPort);
-    await sleep(scenario.leadMs);
+    await sleep(scenario.aheadMs);
   };
   const { concurrency } = scenario;
   const measured = await measure(stage, gateway, { what: 'payments', concurrency }, count, beside);
@@ -200,7 +200,7 @@ function tableOf(findings: readonly Findings<Load, Scenario, Honest>[]): string 
       const of = (key: keyof Measurement | 'hostileCpuUs'): number => median(measured.map((one) => one[key]));
       lines.push(
         row([
-          scenario.leadMs === 0 ? name : `${name}, for a minute`,
+          scenario.aheadMs === 0 ? name : `${name}, for a minute`,
           spread(measured.map(({ perSec }) => perSec)),
           median(ratios).toFixed(2),
           of('p50Ms').toFixed(1),
