@@ -9,7 +9,7 @@ import {
   zeroAddress,
   zeroHash,
 } from '../domain/payments/quote.ts';
-import { offerV2 } from '../domain/payments/x402.ts';
+import { offersV2 } from '../domain/payments/x402.ts';
 import type { PaymentRequired, Refused } from './answer.ts';
 import { inputJson, type Job } from './catalog.ts';
 import { type JobsContext, nowSecs } from './context.ts';
@@ -54,11 +54,8 @@ export async function quoteJob(
   const quoteOf = (options: readonly SettlementOption[]): Quote =>
     newQuote({ ...job, options }, nowSecs(context), quoteTtlSecs);
   const fitting = fitOptions(available, (options) => {
-    const { digest, secret, echoes } = offerOf(context, quoteOf(options));
-    const offers = options.map((option, at) =>
-      offerV2(option, { digest, secret, echo: echoes?.[at] }, maxTimeoutSecs),
-    );
-    return JSON.stringify(offers);
+    const offer = offerOf(context, quoteOf(options));
+    return JSON.stringify(offersV2({ options, ...offer }, maxTimeoutSecs));
   });
   const quote = quoteOf(fitting);
   const offer = offerOf(context, quote);

@@ -1,6 +1,7 @@
 import type { Hex } from '../values/primitives.ts';
 import { type OfferExtra, publicExtra, writeOfferExtra } from './offer-extra.ts';
 import type { SettlementOption } from './quote.ts';
+import type { QuoteEcho } from './quote-echo.ts';
 import type { SignedPayment } from './payment.ts';
 import { schemes } from './schemes/schemes.ts';
 
@@ -14,6 +15,24 @@ export type RequirementV2 = {
   readonly maxTimeoutSeconds: number;
   readonly extra: Readonly<Record<string, unknown>>;
 };
+
+/** The offers of a quote's options, in their order; `echoes` are in the same order. */
+export function offersV2(
+  {
+    options,
+    digest,
+    secret,
+    echoes,
+  }: Omit<OfferExtra, 'echo'> & {
+    readonly options: readonly SettlementOption[];
+    readonly echoes: readonly QuoteEcho[] | undefined;
+  },
+  maxTimeoutSecs: number,
+): RequirementV2[] {
+  return options.map((option, index) =>
+    offerV2(option, { digest, secret, echo: echoes?.[index] }, maxTimeoutSecs),
+  );
+}
 
 /** The offer of an option, as its recipient gets it. Clients echo `extra`: so a payment names its quote. */
 export function offerV2(option: SettlementOption, extra: OfferExtra, maxTimeoutSecs: number): RequirementV2 {

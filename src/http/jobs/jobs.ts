@@ -3,7 +3,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { parseJobId } from '../../domain/payments/job.ts';
 import type { Caip2 } from '../../domain/values/primitives.ts';
 import { offeredExtensions } from '../../domain/payments/payment-identifier.ts';
-import { encodeHeader, offerV2 } from '../../domain/payments/x402.ts';
+import { encodeHeader, offersV2 } from '../../domain/payments/x402.ts';
 import { requirementsV1, v1NameOf } from '../../domain/payments/x402-v1.ts';
 import { refusals } from '../../domain/errors/refusal.ts';
 import type { JobAnswer, PaymentRequired, Refused } from '../../jobs/answer.ts';
@@ -235,7 +235,7 @@ function sendPaymentRequired(
   reply: FastifyReply,
   { code, reason, quote }: PaymentRequired,
 ) {
-  const { digest, secret, expiresAt, options, echoes, input } = quote;
+  const { digest, expiresAt, options, input } = quote;
   const { maxTimeoutSecs, paymentIdentifier } = context.settings;
   noteFacts(request, { quote_digest: digest, code });
   const error = reason === undefined ? refusals[code].sentence : `${refusals[code].sentence} (${reason})`;
@@ -244,9 +244,7 @@ function sendPaymentRequired(
     description: `Job ${quote.serviceId}/${quote.jobIndex}`,
     mimeType: 'application/json',
   };
-  const accepts = options.map((option, index) =>
-    offerV2(option, { digest, secret, echo: echoes?.[index] }, maxTimeoutSecs),
-  );
+  const accepts = offersV2(quote, maxTimeoutSecs);
   return reply
     .code(402)
     .header(
