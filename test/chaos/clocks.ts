@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import type { FaultInjector } from './fault-injector.ts';
 import type { ClockStep } from './schedule.ts';
+import { withOwner } from './with-owner.ts';
 
 /** The clocks of a run that can be set. */
 export interface Clocks {
@@ -20,16 +20,8 @@ export interface Clocks {
 }
 
 export function createClocks(url: () => string, fileOf: Clocks['fileOf']): Clocks {
-  const run = async (statement: string): Promise<void> => {
-    const owner = new pg.Client(url());
-    owner.on('error', () => {});
-    try {
-      await owner.connect();
-      await owner.query(statement);
-    } finally {
-      await owner.end().catch(() => {});
-    }
-  };
+  const run = (statement: string): Promise<void> =>
+    withOwner(url(), async (owner) => void (await owner.query(statement)));
   return {
     fileOf,
     setDatabase: (aheadSecs) =>

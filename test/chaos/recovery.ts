@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import type { RecordedEvent } from '../../src/domain/events/event.ts';
 import { childEnvironment } from '../support/child-environment.ts';
 import { gatewaySessions } from '../../src/store/database.ts';
@@ -12,6 +11,7 @@ import { logKey, quoteKey, runnerToken } from './gateway-process.ts';
 import type { Participants } from './participants.ts';
 import type { Records } from './records.ts';
 import { type Loss, readAll } from './turnovers.ts';
+import { withOwner } from './with-owner.ts';
 
 /** Gateways notice a loss within 5 seconds, also without a request. */
 const noticeMs = 15_000;
@@ -118,10 +118,8 @@ function untilHalted(url: string): Promise<number | undefined> {
 }
 
 /** The time at which the condition held; undefined where it does not hold in time. */
-async function untilTrue(url: string, query: string, withinMs: number): Promise<number | undefined> {
-  const owner = new pg.Client(url);
-  await owner.connect();
-  try {
+function untilTrue(url: string, query: string, withinMs: number): Promise<number | undefined> {
+  return withOwner(url, async (owner) => {
     const deadline = Date.now() + withinMs;
     while (Date.now() < deadline) {
       const { rows } = await owner.query<{ holds: boolean }>(query);
@@ -129,9 +127,7 @@ async function untilTrue(url: string, query: string, withinMs: number): Promise<
       await sleep(pollMs);
     }
     return undefined;
-  } finally {
-    await owner.end();
-  }
+  });
 }
 
 interface Ended {

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import type { RecordedEvent } from '../../src/domain/events/event.ts';
 import { openDatabase, openPool } from '../../src/store/database.ts';
 import { allEvents } from '../support/ledger-faults.ts';
@@ -7,6 +6,7 @@ import type { FaultInjector } from './fault-injector.ts';
 import type { Participants } from './participants.ts';
 import type { PostgresServer } from './postgres-server.ts';
 import type { Turnover } from './schedule.ts';
+import { withOwner } from './with-owner.ts';
 
 /** Events that a turnover lost, and the last one that it kept. */
 export interface Loss {
@@ -75,19 +75,15 @@ async function replaceLossily(
 
 /** A restored dump continues with the next call id; a copy of files skips up to 32, which hides that ids come twice. */
 async function restoreSequence(url: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    await client.query(
+  await withOwner(url, (owner) =>
+    owner.query(
       `select setval(pg_get_serial_sequence('tollbook.call', 'call_id'),
          1 + greatest(
            (select coalesce(max(call_id), 0) from tollbook.call),
            (select coalesce(max((convert_from(leaf, 'UTF8')::json -> 'data' ->> 'call_id')::bigint), 0) from tollbook.event)
          ), false)`,
-    );
-  } finally {
-    await client.end();
-  }
+    ),
+  );
 }
 
 /** The events of a ledger, in their order. */

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { processEnvironment } from '../../src/config/environment.ts';
+import { childEnvironment } from '../support/child-environment.ts';
 import { migrate, repositoryRoot } from '../chaos/environment.ts';
 import type { Cluster } from './cluster.ts';
 import { ports } from './page-files.ts';
@@ -54,7 +54,7 @@ export async function ask<Row extends pg.QueryResultRow>(
 /** What `tollbook verify` objects to: every event, and every checkpoint that was anchored. */
 export async function faultsOfLog(url: string, anchors: string, verifierKey: string): Promise<string[]> {
   const args = ['src/cli/tollbook.ts', 'verify', '--checkpoint', anchors, '--pubkey', verifierKey];
-  const env = { PATH: processEnvironment()['PATH'] ?? '', DATABASE_URL: url };
+  const env = { ...childEnvironment(), DATABASE_URL: url };
   return new Promise((resolve) => {
     execFile(process.execPath, args, { cwd: repositoryRoot, env }, (error, stdout, stderr) =>
       resolve(error ? [`tollbook verify: ${stdout}${stderr}`] : []),
