@@ -25,12 +25,12 @@ export async function changeUser(args: readonly string[], verb: 'disable' | 'ena
       return exitCodes.done;
     case 'unchanged':
       fail(`User ${change.userId} is ${isDisabled ? 'disabled already' : 'not disabled'}.`);
-      return 1;
+      return exitCodes.refused;
     case 'several':
       fail(`Several users have this wallet: name one by its id, ${change.userIds.join(' or ')}.`);
-      return 1;
+      return exitCodes.refused;
     case 'unknown':
       fail('There is no user with this id, email address or wallet.');
-      return 1;
+      return exitCodes.refused;
   }
 }

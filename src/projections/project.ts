@@ -8,8 +8,8 @@ import {
   applyProjection,
   beginProjection,
   type Projection,
-  readLastOf,
   readNext,
+  readNextSeq,
   readProjection,
   pruneProjections,
 } from '../store/projection.ts';
@@ -76,7 +76,7 @@ async function project(
 
 /** Leaves out the next event, which cannot be read. */
 async function passOver(pool: pg.Pool, projection: Projection): Promise<number> {
-  const last = await readLastOf(pool, projection.seq, 1);
+  const last = await readNextSeq(pool, projection.seq);
   if (last === undefined) return 0;
   await noteUnreadable(pool, last);
   const isOurs = await applyProjection(pool, projection, last, { payments: [], calls: [], accounts: [] });

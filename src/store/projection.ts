@@ -102,17 +102,17 @@ export async function readNext(
   return { last, leaves: rows.flatMap(({ leaf }) => leaf ?? []) };
 }
 
-/** The last of the next `max` events; undefined where there are none. */
-export async function readLastOf(pool: pg.Pool, afterSeq: number, max: number): Promise<number | undefined> {
-  const next = queriesOn(pool)
+/** The place of the next event; undefined where there is none. */
+export async function readNextSeq(pool: pg.Pool, afterSeq: number): Promise<number | undefined> {
+  const row = await queriesOn(pool)
     .selectFrom('tollbook.event')
     .select('seq')
     .where('lane_id', '=', 1)
     .where('seq', '>', afterSeq)
     .orderBy('seq')
-    .limit(max);
-  const rows = await next.execute();
-  return rows.at(-1)?.seq;
+    .limit(1)
+    .executeTakeFirst();
+  return row?.seq;
 }
 
 /** Whole streams up to a place in the ledger. */

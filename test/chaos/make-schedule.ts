@@ -25,7 +25,7 @@ function makeUsual(random: Random, options: ScheduleOptions): Schedule {
   const loses = turnover !== undefined && turnover.kind !== 'synchronous_failover';
   const strikes = makeStrikes(random.fork('strikes'), options);
   const sellsCredit = hasCredit(options);
-  // a spend whose block is replaced is paid by nobody, and its account's later ones have the wrong nonce
+  // a spend whose block is replaced is never paid, and its account's later ones have the wrong nonce
   const reorgs = turnover || sellsCredit ? [] : makeReorgs(random.fork('reorgs'), options);
   const configs = makeConfigs(random.fork('configs'), options);
   return {

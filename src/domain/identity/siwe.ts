@@ -1,5 +1,4 @@
-import { getAddress, isAddress } from 'viem/utils';
-import { stringToBytes } from 'viem/utils';
+import { getAddress, isAddress, stringToBytes } from 'viem/utils';
 import { personalSignDigest } from '../payments/caller-signature.ts';
 import type { Address } from '../values/primitives.ts';
 import { parseSignature, recoverSigner } from '../values/ethereum-signature.ts';

@@ -1,5 +1,4 @@
-import { isAddress } from 'viem/utils';
-import { bytesToHex, stringToBytes } from 'viem/utils';
+import { bytesToHex, isAddress, stringToBytes } from 'viem/utils';
 import type { JobId } from './job.ts';
 import { keccak256 } from '../values/keccak.ts';
 import type { Address, Hex } from '../values/primitives.ts';

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { revokeQuotes } from '../../../jobs/revoke-quotes.ts';
 import { parseInstant } from '../../../domain/values/period.ts';
-import { ArgumentError, readOperator } from '../../arguments.ts';
+import { ArgumentError, exitCodes, readOperator } from '../../arguments.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
@@ -20,16 +20,16 @@ export async function run(args: readonly string[]): Promise<number> {
   switch (result.kind) {
     case 'revoked':
       say(`No payment is started any more on a quote that was issued before ${values.before}.`);
-      return 0;
+      return exitCodes.done;
     case 'revoked_before':
       fail(
         `Quotes were revoked up to ${new Date(result.beforeSecs * 1_000).toISOString()} already: nothing changes.`,
       );
-      return 1;
+      return exitCodes.refused;
     case 'in_future':
       fail(
         'That time is in the future: quotes that do not exist yet cannot be revoked. Nothing was changed.',
       );
-      return 1;
+      return exitCodes.refused;
   }
 }
