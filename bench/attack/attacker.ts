@@ -15,7 +15,13 @@ export const attacks = ['health', 'signatures', 'unfunded', 'v1', 'quotes', 'bod
 export type Attack = (typeof attacks)[number];
 
 export type AttackOrder =
-  | { readonly op: 'start'; readonly url: string; readonly attack: Attack }
+  | {
+      readonly op: 'start';
+      readonly url: string;
+      readonly attack: Attack;
+      /** The same bytes and connections, but every request asks for `/x402/health`. */
+      readonly isForHealth: boolean;
+    }
   | { readonly op: 'stop' };
 
 export interface Attacked {
@@ -107,13 +113,18 @@ const requestsOf: Readonly<Record<Attack, (url: string) => readonly Buffer[]>> =
   },
 };
 
+/** A request of the same headers and body for `/x402/health`. */
+const forHealth = (request: Buffer): Buffer =>
+  Buffer.concat([Buffer.from('GET /x402/health HTTP/1.1'), request.subarray(request.indexOf('\r\n'))]);
+
 interface Running {
   stop(): Attacked;
 }
 
-function start(url: string, attack: Attack): Running {
+function start({ url, attack, isForHealth }: AttackOrder & { readonly op: 'start' }): Running {
   const { hostname, port } = new URL(url);
-  const requests = requestsOf[attack](url);
+  const aimed = (request: Buffer): Buffer => (isForHealth ? forHealth(request) : request);
+  const requests = requestsOf[attack](url).map(aimed);
   const byStatus: Record<string, number> = {};
   const idle: Socket[] = [];
   const sockets = new Set<Socket>();
@@ -146,9 +157,8 @@ function start(url: string, attack: Attack): Running {
   const slowSockets = Array.from({ length: slow }, (_, at) => {
     const socket = connect({ host: hostname, port: Number(port), localAddress: addressOf(at) });
     socket.on('error', () => {});
-    socket.write(
-      `${head(terms.path, url, `X-PAYMENT: ${v1('0x', authorizationOf(newWallet(), terms.amount))}\r\n`, 1_000_000)}x`,
-    );
+    const payment = v1('0x', authorizationOf(newWallet(), terms.amount));
+    socket.write(aimed(Buffer.from(`${head(terms.path, url, `X-PAYMENT: ${payment}\r\n`, 1_000_000)}x`)));
     return socket;
   });
 
@@ -179,7 +189,7 @@ function start(url: string, attack: Attack): Running {
 let running: Running | undefined;
 process.on('disconnect', () => process.exit());
 process.on('message', (order: AttackOrder) => {
-  if (order.op === 'start') running = start(order.url, order.attack);
+  if (order.op === 'start') running = start(order);
   process.send?.(order.op === 'stop' ? { attacked: running?.stop() } : {});
 });
 process.send?.({ url: '' });

@@ -16,17 +16,35 @@ import type { Attack, Attacked } from './attacker.ts';
 interface Load {
   readonly name: string;
   readonly attack: Attack;
+  /** The same bytes for `/x402/health`, which the rate of honest payments is compared with; undefined for such a load itself. */
+  readonly base?: Load;
 }
 
+const health: Load = { name: '`/x402/health`', attack: 'health' };
+const bodiesToHealth: Load = {
+  name: '`/x402/health`, with bodies of 64 KiB, 300 slow connections',
+  attack: 'bodies',
+};
+const chatToHealth: Load = { name: '`/x402/health`, with the bodies of the chat requests', attack: 'chat' };
+const allToHealth: Load = { name: '`/x402/health`, with the bytes of all attacks together', attack: 'all' };
+const all: Load = { name: 'all of these attacks together', attack: 'all', base: allToHealth };
+
 const loads: readonly Load[] = [
-  { name: '`/x402/health`', attack: 'health' },
-  { name: 'payments with signatures that are none, or wrapped', attack: 'signatures' },
-  { name: 'signed payments of wallets without money, no RPC', attack: 'unfunded' },
-  { name: 'version 1 payments of amounts never offered', attack: 'v1' },
-  { name: 'requests without a payment', attack: 'quotes' },
-  { name: 'bodies of 64 KiB without credentials or payment, 300 slow connections', attack: 'bodies' },
-  { name: 'chat bodies of 64 KiB to 2.5 MiB without credentials', attack: 'chat' },
-  { name: 'all of these together', attack: 'all' },
+  health,
+  { name: 'payments with signatures that are none, or wrapped', attack: 'signatures', base: health },
+  { name: 'signed payments of wallets without money, no RPC', attack: 'unfunded', base: health },
+  { name: 'version 1 payments of amounts never offered', attack: 'v1', base: health },
+  { name: 'requests without a payment', attack: 'quotes', base: health },
+  bodiesToHealth,
+  {
+    name: 'bodies of 64 KiB without credentials or payment, 300 slow connections',
+    attack: 'bodies',
+    base: bodiesToHealth,
+  },
+  chatToHealth,
+  { name: 'chat bodies of 64 KiB to 2.5 MiB without credentials', attack: 'chat', base: chatToHealth },
+  allToHealth,
+  all,
 ];
 
 interface Honest extends Measurement {
@@ -44,8 +62,8 @@ interface LoopDelay {
 
 interface Scenario {
   readonly title: string;
-  /** How long the attack lasts before honest clients begin. */
-  readonly aheadMs: number;
+  /** How long the attack lasts before honest clients begin, as a multiple of the time for which they pay. */
+  readonly ahead: number;
   readonly concurrency: number;
   readonly secs: number;
 }
@@ -82,7 +100,7 @@ const aloneMs = 1_000;
 const columns = [
   'Eight attackers send 1,000 a second',
   'paid requests/s (min–max)',
-  '× beside health',
+  '× beside the same bytes for health',
   'p50 ms',
   'p99 ms',
   'server CPU µs/request',
@@ -121,25 +139,25 @@ export const attackPart = {
       signed: true,
       from: honestAddresses,
     };
-    const compare = (targets: readonly Load[], aheadMs: number, { rounds, warmSecs, runSecs }: Bench) =>
+    const compare = (targets: readonly Load[], ahead: number, { rounds, warmSecs, runSecs }: Bench) =>
       interleave(
         { ...bench, rounds, warmSecs },
         {
           targets,
-          scenarios: [{ title: 'Paid request, 32 at a time', concurrency: 32, secs: runSecs, aheadMs }],
+          scenarios: [{ title: 'Paid request, 32 at a time', concurrency: 32, secs: runSecs, ahead }],
           isOf: () => true,
-          measure: ({ attack }, scenario: Scenario, count) =>
-            measureBeside(stage, gateway, { attacker, loopPort }, { attack, scenario, count }),
+          measure: (target, scenario: Scenario, count) =>
+            measureBeside(stage, gateway, { attacker, loopPort }, { load: target, scenario, count }),
         },
       );
     const findings = [
       ...(await compare(loads, 0, bench)),
       // in all a minute, so that budgets refill while the attack lasts
-      ...(await compare(
-        loads.filter(({ attack }) => attack === 'health' || attack === 'all'),
-        11_000 * bench.runSecs,
-        { ...bench, runSecs: 4 * bench.runSecs, rounds: 1, warmSecs: bench.warmSecs.slice(-1) },
-      )),
+      ...(await compare([allToHealth, all], 2.75, {
+        ...bench,
+        runSecs: 4 * bench.runSecs,
+        warmSecs: bench.warmSecs.slice(-1),
+      })),
     ];
     return [
       tableOf(findings),
@@ -159,23 +177,24 @@ async function measureBeside(
   stage: Stage,
   gateway: Target,
   { attacker, loopPort }: { readonly attacker: Program; readonly loopPort: number },
-  {
-    attack,
-    scenario,
-    count,
-  }: { readonly attack: Attack; readonly scenario: Scenario; readonly count: number },
+  { load, scenario, count }: { readonly load: Load; readonly scenario: Scenario; readonly count: number },
 ): Promise<Honest> {
   const { ledger } = stage;
   const cpu = (): number => cpuSecs(gateway.pid) + cpuSecs(ledger.postmasterPid, true);
   let aloneCpuSecs = 0;
   const beside = async (): Promise<void> => {
-    await attacker.ask({ op: 'start', url: gateway.url, attack });
+    await attacker.ask({
+      op: 'start',
+      url: gateway.url,
+      attack: load.attack,
+      isForHealth: load.base === undefined,
+    });
     await sleep(leadMs);
     const before = cpu();
     await sleep(aloneMs);
     aloneCpuSecs = cpu() - before;
     await readLoopDelay(loopPort);
-    await sleep(scenario.aheadMs);
+    await sleep(scenario.ahead * scenario.secs * 1_000);
   };
   const { concurrency } = scenario;
   const measured = await measure(stage, gateway, { what: 'payments', concurrency }, count, beside);
@@ -193,14 +212,16 @@ async function readLoopDelay(port: number): Promise<LoopDelay> {
 function tableOf(findings: readonly Findings<Load, Scenario, Honest>[]): string {
   const lines = [row(columns), ruler(columns)];
   for (const { scenario, rounds } of findings) {
-    const [health = []] = rounds.values();
-    for (const [{ name }, measured] of rounds) {
+    for (const [load, measured] of rounds) {
+      const { name, base = load } = load;
       // by round: the machine's speed changes between rounds
-      const ratios = measured.map(({ perSec }, round) => perSec / (health[round]?.perSec ?? Number.NaN));
+      const ratios = measured.map(
+        ({ perSec }, round) => perSec / (rounds.get(base)?.[round]?.perSec ?? Number.NaN),
+      );
       const of = (key: keyof Measurement | 'hostileCpuUs'): number => median(measured.map((one) => one[key]));
       lines.push(
         row([
-          scenario.aheadMs === 0 ? name : `${name}, for a minute`,
+          scenario.ahead === 0 ? name : `${name}, for a minute`,
           spread(measured.map(({ perSec }) => perSec)),
           median(ratios).toFixed(2),
           of('p50Ms').toFixed(1),
