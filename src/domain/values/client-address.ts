@@ -10,6 +10,8 @@ const networkBits = 64;
  * as an address need not be one: all requests with such a text are one client.
  */
 export function clientOf(address: string, ipv6Prefix = networkBits): string {
+  // the form of nearly every address, several times a request
+  if (isIPv4(address)) return `ip:${address}`;
   const bare =
     /^\[([^\]]+)\](?::\d{1,5})?$/.exec(address)?.[1] ?? /^([\d.]+):\d{1,5}$/.exec(address)?.[1] ?? address;
   if (isIPv4(bare)) return `ip:${bare}`;
@@ -22,9 +24,11 @@ export function clientOf(address: string, ipv6Prefix = networkBits): string {
   return `ip:${masked.map((group) => group.toString(16)).join(':')}/${ipv6Prefix}`;
 }
 
+const byte = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
+const ipv4 = new RegExp(`^${byte}(?:\\.${byte}){3}$`);
+
 function isIPv4(text: string): boolean {
-  const bytes = text.split('.');
-  return bytes.length === 4 && bytes.every((byte) => /^(?:0|[1-9]\d{0,2})$/.test(byte) && Number(byte) < 256);
+  return ipv4.test(text);
 }
 
 function isIPv6(text: string): boolean {

@@ -39,8 +39,9 @@ export function completionRoutes(current: () => ChatContext, bodies: RequestBodi
     const { lane, log, config } = current();
     const waitLimit = createWaitLimit({ lane, log, refused: ledgerUnavailable });
     app.addHook('onClose', async () => waitLimit.end());
-    app.addHook('onRequest', async (request, reply) => {
-      if (lane.state.halt) return sendOpenAiError(request, reply, openAiError('ledger_inconsistent'), halted);
+    app.addHook('onRequest', (request, reply, done) => {
+      if (lane.state.halt) sendOpenAiError(request, reply, openAiError('ledger_inconsistent'), halted);
+      else done();
     });
     const inFlight = limitInFlight(
       app,

@@ -35,7 +35,7 @@ function offerHeaders({ amount, token, recipient, network }: PaymentOffer): Read
 export function sendThrown(thrown: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const error = openAiErrorOf(thrown);
   if (error.status >= 500 && !(thrown instanceof RefusedBodyError))
-    request.log.error({ err: thrown }, 'request failed');
+    request.log.error({ reqId: request.id, err: thrown }, 'request failed');
   return sendOpenAiError(request, reply, error);
 }
 

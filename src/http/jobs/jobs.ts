@@ -37,6 +37,12 @@ interface Opened {
   readonly request: OpenedRequest;
 }
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    openedJob: Opened | undefined;
+  }
+}
+
 /**
  * POST /x402/jobs/{service_id}/{job_index}: the paid flow, and its dry run. Bodies are taken as bytes, of any content type. What
  * the headers alone refuse is answered before the body is read.
@@ -51,8 +57,9 @@ export function paidJobRoutes(current: () => JobsContext, bodies: RequestBodies)
     const waitLimit = createWaitLimit({ lane, log, refused: ledgerUnavailable });
     app.addHook('onClose', async () => waitLimit.end());
     // first of all: neither a peer nor the ledger is asked
-    app.addHook('onRequest', async (request, reply) => {
-      if (lane.state.halt) return sendRefusal(request, reply, 'ledger_inconsistent');
+    app.addHook('onRequest', (request, reply, done) => {
+      if (lane.state.halt) sendRefusal(request, reply, 'ledger_inconsistent');
+      else done();
     });
     const inFlight = limitInFlight(
       app,
@@ -60,16 +67,11 @@ export function paidJobRoutes(current: () => JobsContext, bodies: RequestBodies)
       (request, reply) => sendRefusal(request, reply, 'overloaded'),
       bodies.release,
     );
-    const opened = new WeakMap<FastifyRequest, Opened>();
-    const openedOf = (request: FastifyRequest): Opened => {
-      const found = opened.get(request);
-      if (!found) throw new Error('a job request was not opened');
-      return found;
-    };
+    app.decorateRequest('openedJob', undefined);
     const open = (request: PaidRequest): Opened => {
       const context = current();
       const both = { context, request: openRequest(context, jobHead(request)) };
-      opened.set(request, both);
+      request.openedJob = both;
       return both;
     };
     const answerFlow = async (request: PaidRequest, reply: FastifyReply, flow: Promise<JobAnswer>) => {
@@ -95,10 +97,11 @@ export function paidJobRoutes(current: () => JobsContext, bodies: RequestBodies)
       '/x402/jobs/:service_id/:job_index',
       {
         errorHandler: (error, request, reply) => void refuseUnread(error, request, reply),
-        onRequest: async (request, reply) => {
+        onRequest: (request, reply, done) => {
           const { context, request: head } = open(request);
           const refused = refuseByHead(context, head);
           if (refused) return answerFlow(request, reply, refused);
+          done();
         },
       },
       (request, reply) => {
@@ -121,6 +124,11 @@ export function paidJobRoutes(current: () => JobsContext, bodies: RequestBodies)
       },
     );
   };
+}
+
+function openedOf({ openedJob }: FastifyRequest): Opened {
+  if (!openedJob) throw new Error('a job request was not opened');
+  return openedJob;
 }
 
 type PaidRequest = FastifyRequest<{ Params: JobParams }>;

@@ -31,6 +31,8 @@ export function createApp({ config, logger, bodies, stopping }: AppOptions): Fas
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     requestIdHeader: false,
+    // a child for each request would serialise its id twice: the few lines of a request name it themselves
+    childLoggerFactory: (parent) => parent,
     rewriteUrl: ({ url = '' }) => pathOf(url),
     trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
     bodyLimit: config.limits.maxBodyBytes,
@@ -56,13 +58,16 @@ export function createApp({ config, logger, bodies, stopping }: AppOptions): Fas
   cors.watch(app);
   handleErrors(app);
   parseWithin(app, bodies);
-  app.addHook('onSend', async (_request, reply) => {
+  // the hooks of every request call back: an async one would cost a promise each
+  app.addHook('onSend', (_request, reply, _payload, done) => {
     reply.header('x-content-type-options', 'nosniff');
     if (stopping()) reply.header('connection', 'close');
+    done();
   });
-  app.addHook('onResponse', async () => {
+  app.addHook('onResponse', (_request, _reply, done) => {
     // an answer that began before the shutdown may have promised keep-alive
     if (stopping()) setImmediate(() => app.server.closeIdleConnections());
+    done();
   });
   return app;
 }

@@ -66,21 +66,24 @@ export function createCors(isChatPath: (url: string) => boolean): Cors {
     if (url.startsWith('/x402/')) return x402;
     return isChatPath(url) ? chat : undefined;
   };
-  const allowOrigin = (request: FastifyRequest, reply: FastifyReply): void => {
-    const policy = policyOf(request);
-    if (!policy) return;
-    reply.header('access-control-allow-origin', '*').header('access-control-expose-headers', policy.exposed);
-  };
   return {
-    allowOrigin,
+    allowOrigin(request, reply) {
+      const policy = policyOf(request);
+      if (policy) allow(reply, policy);
+    },
     watch(app) {
-      app.addHook('onRequest', async (request, reply) => {
-        allowOrigin(request, reply);
+      app.addHook('onRequest', (request, reply, done) => {
         const policy = policyOf(request);
-        if (policy && isPreflight(request)) return sendPreflight(reply, policy);
+        if (policy) allow(reply, policy);
+        if (policy && isPreflight(request)) sendPreflight(reply, policy);
+        else done();
       });
     },
   };
+}
+
+function allow(reply: FastifyReply, { exposed }: CorsPolicy): void {
+  reply.header('access-control-allow-origin', '*').header('access-control-expose-headers', exposed);
 }
 
 function isPreflight({ method, headers }: FastifyRequest): boolean {

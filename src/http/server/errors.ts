@@ -31,7 +31,8 @@ export function sendError(error: Error, request: FastifyRequest, reply: FastifyR
   const code = refusalOf(error);
   const { status } = refusals[code];
   // a halted ledger was logged once already
-  if (status >= 500 && code !== 'ledger_inconsistent') request.log.error({ err: error }, 'request failed');
+  if (status >= 500 && code !== 'ledger_inconsistent')
+    request.log.error({ reqId: request.id, err: error }, 'request failed');
   return sendRefusal(request, reply, code);
 }
 

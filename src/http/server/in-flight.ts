@@ -8,6 +8,20 @@ export interface InFlight {
   keep(request: FastifyRequest, flow: Promise<unknown>): void;
 }
 
+/** The place of one request. */
+interface Place {
+  readonly client: string;
+  /** Its body has been read, or its client has left. */
+  hasArrived: boolean;
+  flow: Promise<unknown> | undefined;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    inFlight: Place | undefined;
+  }
+}
+
 /** The least that any client may send at the same time. */
 const leastShare = 16;
 
@@ -23,41 +37,49 @@ export function limitInFlight(
   refuse: (request: FastifyRequest, reply: FastifyReply) => FastifyReply,
   onFree: (request: FastifyRequest) => void = () => {},
 ): InFlight {
-  const flowOf = new WeakMap<FastifyRequest, Promise<unknown>>();
   let countedRequests = 0;
   const arriving = new Map<string, number>();
   const maxShare = Math.max(leastShare, Math.floor(maxRequests / 4));
-  /** Ends the arrival of a request, once. */
-  const arrivals = new WeakMap<FastifyRequest, () => void>();
-  const beginArrival = (client: string): (() => void) => {
-    arriving.set(client, (arriving.get(client) ?? 0) + 1);
-    let hasEnded = false;
-    return () => {
-      if (hasEnded) return;
-      hasEnded = true;
-      const left = (arriving.get(client) ?? 1) - 1;
-      if (left > 0) arriving.set(client, left);
-      else arriving.delete(client);
-    };
+  app.decorateRequest('inFlight', undefined);
+
+  const endArrival = (place: Place): void => {
+    if (place.hasArrived) return;
+    place.hasArrived = true;
+    const left = (arriving.get(place.client) ?? 1) - 1;
+    if (left > 0) arriving.set(place.client, left);
+    else arriving.delete(place.client);
   };
-  const release = async (request: FastifyRequest): Promise<void> => {
-    await flowOf.get(request)?.catch(() => {});
+  const free = (request: FastifyRequest): void => {
     countedRequests--;
     onFree(request);
   };
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     const client = clientOf(addressOf(request));
-    if (countedRequests >= maxRequests || (arriving.get(client) ?? 0) >= maxShare)
-      return refuse(request, reply);
+    const ofClient = arriving.get(client) ?? 0;
+    if (countedRequests >= maxRequests || ofClient >= maxShare) return void refuse(request, reply);
     countedRequests++;
-    const endArrival = beginArrival(client);
-    arrivals.set(request, endArrival);
+    arriving.set(client, ofClient + 1);
+    const place: Place = { client, hasArrived: false, flow: undefined };
+    request.inFlight = place;
     reply.raw.once('close', () => {
-      endArrival();
-      void release(request);
+      endArrival(place);
+      if (place.flow)
+        place.flow.then(
+          () => free(request),
+          () => free(request),
+        );
+      else free(request);
     });
+    done();
   });
   // the body has been read
-  app.addHook('preHandler', async (request) => arrivals.get(request)?.());
-  return { keep: (request, flow) => void flowOf.set(request, flow) };
+  app.addHook('preHandler', (request, _reply, done) => {
+    if (request.inFlight) endArrival(request.inFlight);
+    done();
+  });
+  return {
+    keep(request, flow) {
+      if (request.inFlight) request.inFlight.flow = flow;
+    },
+  };
 }

@@ -28,8 +28,9 @@ export function createParserErrors(isChatPath: (url: string) => boolean, isChatO
   const lastOf = new WeakMap<Socket, { readonly url: string; readonly response: ServerResponse }>();
   return {
     watch(app) {
-      app.addHook('onRequest', async ({ raw }, reply) => {
+      app.addHook('onRequest', ({ raw }, reply, done) => {
         lastOf.set(raw.socket, { url: raw.url ?? '', response: reply.raw });
+        done();
       });
     },
     answer(error, socket) {

@@ -26,6 +26,14 @@ export interface BodyLimits {
   readonly workFactor: number;
 }
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    bodyPlace: BodyReservation | undefined;
+    /** Its parser keeps no bytes: its memory is free once its answer is made. */
+    isBodyParsed: boolean;
+  }
+}
+
 /** The bodies of all requests of this process, within one bound. */
 export interface RequestBodies {
   /**
@@ -43,28 +51,28 @@ export interface RequestBodies {
 /** @param maxBytes for all bodies together: a quarter of it for bodies that arrive, the rest for those that are processed */
 export function createRequestBodies(maxBytes: number): RequestBodies {
   const memory = createBodyMemory({ arrivingBytes: maxBytes / 4, workingBytes: (maxBytes * 3) / 4 });
-  const places = new WeakMap<FastifyRequest, BodyReservation>();
   return {
     read(request, payload, limits) {
       const declaredBytes = Number(request.headers['content-length'] ?? 0);
       return readBody(payload, declaredBytes, limits, (onDrop) => {
         // of a client with an IPv6 address, its /64
         const place = memory.reserve(clientOf(addressOf(request)), onDrop);
-        places.set(request, place);
+        request.bodyPlace = place;
         return place;
       });
     },
-    shrink: (request, bytes) => places.get(request)?.shrink(bytes),
-    release: (request) => places.get(request)?.release(),
+    shrink: (request, bytes) => request.bodyPlace?.shrink(bytes),
+    release: (request) => request.bodyPlace?.release(),
   };
 }
 
 /** Parses JSON and text bodies within the bound, up to the limit of their route, until they are answered. */
 export function parseWithin(app: FastifyInstance, bodies: RequestBodies): void {
   const parseJson = app.getDefaultJsonParser('error', 'error');
-  const parsed = new WeakSet<FastifyRequest>();
+  app.decorateRequest('bodyPlace', undefined);
+  app.decorateRequest('isBodyParsed', false);
   const readText = async (request: FastifyRequest, payload: Readable): Promise<string> => {
-    parsed.add(request);
+    request.isBodyParsed = true;
     const limits = { maxBytes: request.routeOptions.bodyLimit, workFactor: jsonFactor };
     return (await bodies.read(request, payload, limits)).toString('utf8');
   };
@@ -73,38 +81,49 @@ export function parseWithin(app: FastifyInstance, bodies: RequestBodies): void {
   });
   app.addContentTypeParser('text/plain', readText);
   // once its handler has answered: an answer that its client did not wait for is never sent
-  app.addHook('onSend', async (request) => {
-    if (parsed.has(request)) bodies.release(request);
+  app.addHook('onSend', (request, _reply, _payload, done) => {
+    if (request.isBodyParsed) bodies.release(request);
+    done();
   });
 }
 
-async function readBody(
+/** By events: an async iterator makes several promises for a body of a few bytes, which most bodies are. */
+function readBody(
   payload: Readable,
   declaredBytes: number,
   { maxBytes, workFactor }: BodyLimits,
   enter: (onDrop: () => void) => BodyReservation,
 ): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  let sizeBytes = 0;
-  let refused: 'body_too_large' | 'overloaded' | undefined;
-  const refuse = (why: typeof refused): void => {
-    refused = why;
-    pieces.length = 0;
-    place.release();
-  };
-  const place = enter(() => refuse('overloaded'));
-  if (declaredBytes > maxBytes) refuse('body_too_large');
-  try {
-    for await (const piece of payload as AsyncIterable<Buffer>) {
+  return new Promise((resolve, reject) => {
+    const pieces: Buffer[] = [];
+    let sizeBytes = 0;
+    let refused: 'body_too_large' | 'overloaded' | undefined;
+    const refuse = (why: typeof refused): void => {
+      refused = why;
+      pieces.length = 0;
+      place.release();
+    };
+    const place = enter(() => refuse('overloaded'));
+    let hasEnded = false;
+    const onCut = (): void => {
+      if (hasEnded) return;
+      place.release();
+      reject(new RefusedBodyError('invalid_request'));
+    };
+    // one whose client has left tells nothing any more
+    if (payload.destroyed) return onCut();
+    if (declaredBytes > maxBytes) refuse('body_too_large');
+    payload.on('data', (piece: Buffer) => {
       sizeBytes += piece.length;
       if (sizeBytes > maxBytes) refuse('body_too_large');
       else if (refused === undefined && place.grow(piece.length + pieceBytes)) pieces.push(piece);
-    }
-  } catch {
-    place.release();
-    throw new RefusedBodyError('invalid_request');
-  }
-  if (refused === undefined && !place.startWork(sizeBytes * workFactor)) refuse('overloaded');
-  if (refused !== undefined) throw new RefusedBodyError(refused);
-  return Buffer.concat(pieces, sizeBytes);
+    });
+    payload.once('end', () => {
+      hasEnded = true;
+      if (refused === undefined && !place.startWork(sizeBytes * workFactor)) refuse('overloaded');
+      if (refused !== undefined) return reject(new RefusedBodyError(refused));
+      resolve(pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces, sizeBytes));
+    });
+    payload.once('error', onCut).once('close', onCut);
+  });
 }
