@@ -444,6 +444,29 @@ create table tollbook.payout (
 CREATE INDEX payout_new ON tollbook.payout USING btree (expiry NULLS FIRST) WHERE ((status = 'open'::text) AND (transaction IS NULL));
 CREATE INDEX payout_sent ON tollbook.payout USING btree (due_at) WHERE ((status = 'open'::text) AND (transaction IS NOT NULL));
 
+create table tollbook.price_list (
+  list_id bytea not null,
+  offered_at timestamp with time zone not null,
+  valid_until timestamp with time zone not null,
+  constraint price_list_pkey PRIMARY KEY (list_id)
+) with (fillfactor=50);
+
+create table tollbook.price_window (
+  list_id bytea not null,
+  service_id bigint not null,
+  job_index bigint not null,
+  network text collate "C" not null,
+  transfer_method text collate "C" not null,
+  asset text collate "C" not null,
+  pay_to text collate "C" not null,
+  amount numeric not null,
+  price_wei numeric not null,
+  credit_micros numeric,
+  constraint price_window_list_id_fkey FOREIGN KEY (list_id) REFERENCES tollbook.price_list(list_id) ON DELETE CASCADE,
+  constraint price_window_pkey PRIMARY KEY (service_id, job_index, network, asset, transfer_method, pay_to, amount, list_id)
+);
+CREATE INDEX price_window_list ON tollbook.price_window USING btree (list_id, service_id, job_index);
+
 create table tollbook.process (
   process_id uuid not null,
   heartbeat_at timestamp with time zone not null,
@@ -551,6 +574,7 @@ create function tollbook.end_payout(p_stream text, p_reason text) returns void l
 create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment text, p_nonce numeric, p_amount numeric, p_limit numeric, p_next_nonce numeric, p_balance numeric) returns boolean language plpgsql volatile security definer; -- c708de2d52b0ff86
 create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs integer) returns SETOF timestamp with time zone language sql volatile security definer; -- e807db8beb69bd59
 create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation integer, p_from bigint, p_size bigint, p_root bytea, p_note text) returns boolean language plpgsql volatile security definer; -- 56b3836fdc84c25a
+create function tollbook.extend_prices(p_list bytea, p_valid_secs integer) returns boolean language sql volatile security definer; -- 69f35f18456c37ca
 create function tollbook.first_payment_since(p_generation integer, p_from timestamp with time zone) returns bigint language plpgsql stable; -- 2cf716a2052ecbe3
 create function tollbook.grow_tree(p_lane smallint, p_from bigint, p_size bigint, p_edge bytea) returns bytea language plpgsql volatile; -- d6256804e8468673
 create function tollbook.halt_ledger(p_reason text, p_known_seq bigint, p_found_seq bigint) returns void language sql volatile security definer; -- fb2ae030b369e28d
@@ -565,6 +589,7 @@ create function tollbook.move_credit(p_move json, p_now timestamp with time zone
 create function tollbook.next_account_id() returns bigint language sql volatile security definer; -- ea19fa8d466fbc1a
 create function tollbook.note_first_search_block(p_seq bigint, p_block numeric) returns void language sql volatile security definer; -- f46cf0b1f1b067f8
 create function tollbook.note_unreadable(p_seq bigint) returns void language sql volatile security definer; -- 711dc130fa973485
+create function tollbook.offer_prices(p_list bytea, p_valid_secs integer, p_prices json) returns void language sql volatile security definer; -- c90a9001587ee72c
 create function tollbook.open_batch(p_lane smallint, p_sender bytea, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_commands text, OUT head tollbook.lane, OUT previous_no bigint, OUT answer json) returns record language plpgsql volatile; -- 6b8a51db6e6f5c95
 create function tollbook.open_rate_window(p_subject text, p_now timestamp with time zone, p_create boolean, OUT recent bigint[], OUT today_hits integer, OUT refused_at bigint, OUT today date, OUT now_ms bigint) returns record language plpgsql volatile; -- e82559ffbd4f402a
 create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_reason text) returns void language sql volatile security definer; -- ddc702a6ef61c149
@@ -624,6 +649,7 @@ grant execute on function tollbook.end_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.expose_spend(text,text,text,numeric,numeric,numeric,numeric,numeric) to tollbook_writer;
 grant execute on function tollbook.extend_lease(bigint,uuid,integer) to tollbook_writer;
 grant execute on function tollbook.extend_log(smallint,text,integer,bigint,bigint,bytea,text) to tollbook_writer;
+grant execute on function tollbook.extend_prices(bytea,integer) to tollbook_writer;
 grant execute on function tollbook.first_payment_since(integer,timestamp with time zone) to tollbook_writer;
 grant execute on function tollbook.halt_ledger(text,bigint,bigint) to tollbook_writer;
 grant execute on function tollbook.heartbeat(uuid,double precision) to tollbook_writer;
@@ -635,6 +661,7 @@ grant execute on function tollbook.mark_holds_started(uuid[]) to tollbook_writer
 grant execute on function tollbook.next_account_id() to tollbook_writer;
 grant execute on function tollbook.note_first_search_block(bigint,numeric) to tollbook_writer;
 grant execute on function tollbook.note_unreadable(bigint) to tollbook_writer;
+grant execute on function tollbook.offer_prices(bytea,integer,json) to tollbook_writer;
 grant execute on function tollbook.postpone_payout(text,integer,text) to tollbook_writer;
 grant execute on function tollbook.postpone_unsettled(bigint,integer) to tollbook_writer;
 grant execute on function tollbook.prune_chat(integer) to tollbook_writer;
@@ -700,6 +727,8 @@ grant select on table tollbook.paid_call to tollbook_writer;
 grant select on table tollbook.payee to tollbook_writer;
 grant select on table tollbook.payment to tollbook_writer;
 grant select on table tollbook.payout to tollbook_writer;
+grant select on table tollbook.price_list to tollbook_writer;
+grant select on table tollbook.price_window to tollbook_writer;
 grant select on table tollbook.process to tollbook_writer;
 grant select on table tollbook.projection to tollbook_writer;
 grant select on table tollbook.rate_window to tollbook_writer;

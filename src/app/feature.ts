@@ -54,6 +54,8 @@ export interface RunningFeature {
 
 /** A configuration that is ready to be put in force. */
 export interface Reload {
+  /** Records what must be known before the configuration comes into force; first of all. */
+  record?(): Promise<void>;
   /** Recorded before the configuration comes into force. */
   readonly events?: readonly LedgerEvent[];
   /** Takes effect at once; requests under way keep the configuration that they began with. */

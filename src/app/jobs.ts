@@ -1,13 +1,13 @@
 import { EventEmitter, once } from 'node:events';
-import type { RunnerConfig, JobsConfig } from '../config/config.ts';
+import type { Config, JobsConfig, RunnerConfig } from '../config/config.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
 import { quoteKeysOf } from '../domain/payments/quote-echo.ts';
 import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 import { startAlerts } from './alerts.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { createCatalog } from '../jobs/catalog.ts';
-import { type JobsContext, nowSecs } from '../jobs/context.ts';
-import { earlierPricesOf, withReplaced } from '../jobs/earlier-prices.ts';
+import type { JobsContext } from '../jobs/context.ts';
+import { priceListOf } from '../jobs/price-list.ts';
 import { reloadEvent } from '../jobs/reload.ts';
 import { createRefusalTally } from '../jobs/refusal-tally.ts';
 import { createLostPayments } from '../jobs/lost-payments.ts';
@@ -29,10 +29,11 @@ import { pendingMigrations } from '../store/migrations.ts';
 import { createPaymentLookup } from '../store/payment-lookup.ts';
 import { readLogGeneration } from '../store/log.ts';
 import { readLedgerId, readReceiptKey } from '../store/secrets.ts';
-import { readRecentOffers } from '../store/streams.ts';
+import { offerPrices } from '../store/price-windows.ts';
 import { startConfirmer } from '../workers/confirmer.ts';
 import { startCleaner, startDueTimes } from '../workers/cleaner.ts';
 import type { Loop } from '../workers/loop.ts';
+import { startPriceExtender } from '../workers/price-extender.ts';
 import { startReadinessChecker } from '../workers/readiness-checker.ts';
 import { startRefusalCounter } from '../workers/refusal-counter.ts';
 import { startRelay } from '../workers/relay.ts';
@@ -60,6 +61,11 @@ function createReleases(relays: readonly Loop[]): Releases {
   };
 }
 
+function pricesOf({ topUps }: Config, settings: JobsConfig): Pick<JobsContext, 'catalog' | 'priceList'> {
+  const catalog = createCatalog(settings, topUps);
+  return { catalog, priceList: priceListOf(catalog, settings.quoteTtlSecs) };
+}
+
 /** The context of the use cases, from one configuration. */
 async function createContext(
   parts: Parts,
@@ -73,8 +79,7 @@ async function createContext(
     ...releases,
     config,
     settings,
-    catalog: createCatalog(settings, config.topUps),
-    earlierPrices: earlierPricesOf(await readRecentOffers(ledger.pool, settings.quoteTtlSecs)),
+    ...pricesOf(config, settings),
     publicUrl,
     lookup: createPaymentLookup(ledger.pool),
     facilitator: openFacilitator(parts, tokens),
@@ -124,6 +129,9 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       await app.register(healthRoutes(ready));
     },
     async register(app) {
+      // before the first answer
+      await offerPrices(context.pool, context.priceList);
+      loops.push(startPriceExtender(current));
       await app.register(paidJobRoutes(current, parts.bodies));
       await app.register(leaseRoutes(current));
       await app.register(priceRoutes(current));
@@ -147,25 +155,19 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
         ...context,
         config: next,
         settings,
-        catalog: createCatalog(settings, next.topUps),
+        ...pricesOf(next, settings),
         receiptKeys: receiptKeysOf(settings.receiptKeys, storedKey),
         quoteKeys: settings.quoteKeys && quoteKeysOf(settings.quoteKeys),
         chains: openChains(settings, context.chains),
       };
       return {
+        record: () => offerPrices(renewed.pool, renewed.priceList),
         events: [reloadEvent(renewed.catalog)],
         putInForce() {
           const replaced = [...context.chains].filter(
             ([network, chain]) => renewed.chains.get(network) !== chain,
           );
-          const { catalog, settings: old } = context;
-          const earlierPrices = withReplaced(
-            context.earlierPrices,
-            catalog,
-            nowSecs(context),
-            old.quoteTtlSecs,
-          );
-          context = { ...renewed, earlierPrices };
+          context = renewed;
           tokens = settings.facilitatorTokens;
           for (const [, chain] of replaced) void chain.close();
         },

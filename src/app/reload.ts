@@ -19,6 +19,7 @@ export async function reloadFeatures(
 ): Promise<readonly string[]> {
   const { config, requireRestart } = reloadConfig(started, next);
   const reloads = features.flatMap((feature) => feature.prepareReload?.(config) ?? []);
+  for (const reload of reloads) await reload.record?.();
   // recorded first: a configuration that cannot be recorded does not come into force
   const recorded = reloads.flatMap(({ events = [] }) => events);
   if (recorded.length > 0) await lane.append({ stream, events: recorded });

@@ -51,7 +51,7 @@ export async function checkPayment(
   decoded: DecodedPayment,
   lookUp: KnownPayment,
 ): Promise<CheckedPayment | JobRefusal> {
-  const matched = matchQuote(context, request, job, decoded, lookUp);
+  const matched = await matchQuote(context, request, job, decoded, lookUp);
   if (matched.kind === 'refusal') {
     const charged = 'job' in matched ? await findCharged(context, job, decoded) : undefined;
     return charged === undefined ? matched : refusal(request, charged);

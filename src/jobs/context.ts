@@ -9,11 +9,11 @@ import type { OperatorLog } from '../domain/values/operator-log.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 import type { PaymentLookup } from '../store/payment-lookup.ts';
+import type { PriceList } from '../store/price-windows.ts';
 import type pg from 'pg';
 import type { PromiseTracker } from '../runtime/promise-tracker.ts';
 import type { Budget } from '../runtime/budget.ts';
 import type { Catalog } from './catalog.ts';
-import type { EarlierPrices } from './earlier-prices.ts';
 import type { LostPayments } from './lost-payments.ts';
 import type { Offers } from './offers.ts';
 import type { ReceiptKeys } from './receipt-keys.ts';
@@ -25,8 +25,8 @@ export interface JobsContext {
   readonly config: Config;
   readonly settings: JobsConfig;
   readonly catalog: Catalog;
-  /** The prices before this catalog's that may still be paid. */
-  readonly earlierPrices: EarlierPrices;
+  /** What the catalog offers to version 1 clients. */
+  readonly priceList: PriceList;
   /** The address that clients get. If the system chooses the port, it is known once the gateway listens. */
   readonly publicUrl: () => string;
   readonly lane: Lane;

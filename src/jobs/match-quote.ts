@@ -20,9 +20,9 @@ import { authenticQuote } from '../domain/payments/quote-echo.ts';
 import { facilitatorMarginSecs } from '../domain/payments/facilitator-margin.ts';
 import { logSecondSecret } from '../runtime/second-secret.ts';
 import type { KnownPayment } from '../store/payment-lookup.ts';
+import { findPriceWindow } from '../store/price-windows.ts';
 import { type Job, sellsCredit } from './catalog.ts';
 import { type JobsContext, nowSecs } from './context.ts';
-import { findEarlierPrice } from './earlier-prices.ts';
 import type { BoundRequest } from './job-request.ts';
 import { newQuote } from './quote-job.ts';
 import { type JobRefusal, refusal, rejectedPayment } from './refusal.ts';
@@ -45,14 +45,14 @@ export interface MatchedPayment {
 
 type Matched = Omit<MatchedPayment, 'paymentId'>;
 
-/** Steps 2 and 3: the quote, the option and the payment's spelling. Reads no ledger and asks no peer. */
-export function matchQuote(
+/** Steps 2 and 3: the quote, the option and the payment's spelling. Asks no peer. */
+export async function matchQuote(
   context: JobsContext,
   request: BoundRequest,
   job: Job,
   decoded: DecodedPayment,
   lookUp: KnownPayment,
-): MatchedPayment | JobRefusal {
+): Promise<MatchedPayment | JobRefusal> {
   const { identifier, terms } = decoded;
   if (identifier === 'malformed') return refusal(request, 'invalid_payment_identifier');
   // version 1 has no extensions: a required id would shut out its clients
@@ -61,7 +61,7 @@ export function matchQuote(
   }
   const matched = terms
     ? matchNamedQuote(context, request, job, decoded, lookUp)
-    : matchOwnQuote(context, job, decoded, lookUp.revokedBefore);
+    : await matchOwnQuote(context, job, decoded, lookUp.revokedBefore);
   return matched.kind === 'refusal' ? matched : { ...matched, paymentId: identifier?.id };
 }
 
@@ -145,15 +145,15 @@ function checkTimely(
 }
 
 /**
- * Version 1: the payment names no quote. The present price, or that of any quote that has not expired, only fixes the amount;
- * the payment gets a quote of its own, which no other payment can name or take.
+ * Version 1: the payment names no quote. The present price, or one that some gateway offered and that has not ended, only
+ * fixes the amount; the payment gets a quote of its own, which no other payment can name or take.
  */
-function matchOwnQuote(
+async function matchOwnQuote(
   context: JobsContext,
   job: Job,
   decoded: DecodedPayment,
   revokedBefore: number,
-): Matched | JobRefusal {
+): Promise<Matched | JobRefusal> {
   const offered = matchOption(decoded, job.options);
   if (!offered) return rejectedPayment(job, { stage: 'match', reason: 'matches_no_option' });
   const now = nowSecs(context);
@@ -161,7 +161,7 @@ function matchOwnQuote(
   let pricedAt: number | undefined;
   let checked = checkTimely(context, decoded, option, now);
   if ('invalid' in checked && checked.invalid === 'authorization_value_mismatch') {
-    const earlier = earlierTerms(context, job, offered, decoded.payload.value, revokedBefore);
+    const earlier = await earlierTerms(context, job, offered, decoded.payload.value, revokedBefore);
     if (earlier) {
       ({ option, priceWei, pricedAt } = earlier);
       checked = checkTimely(context, decoded, option, now);
@@ -177,18 +177,18 @@ function matchOwnQuote(
   return { ...matched, ...(late ? { late } : {}) };
 }
 
-/** The terms of unexpired quotes from before the price changed. */
-function earlierTerms(
-  context: JobsContext,
+/** The terms that another gateway offers, or that were offered before the price changed. */
+async function earlierTerms(
+  { pool }: JobsContext,
   job: Job,
   offered: SettlementOption,
   value: string,
   revokedBefore: number,
-): { option: SettlementOption; priceWei: bigint; pricedAt: number } | undefined {
+): Promise<{ option: SettlementOption; priceWei: bigint; pricedAt: number } | undefined> {
   const { creditMicros: _, ...option } = { ...offered, amount: BigInt(value) };
-  const earlier = findEarlierPrice(context.earlierPrices, job, option, nowSecs(context), revokedBefore);
-  if (!earlier || sellsCredit(job) !== (earlier.creditMicros !== undefined)) return undefined;
-  const { priceWei, creditMicros, issuedSecs: pricedAt } = earlier;
+  const window = await findPriceWindow(pool, job, option, revokedBefore);
+  if (!window || sellsCredit(job) !== (window.creditMicros !== undefined)) return undefined;
+  const { priceWei, creditMicros, offeredAt: pricedAt } = window;
   return { option: creditMicros === undefined ? option : { ...option, creditMicros }, priceWei, pricedAt };
 }
 

@@ -282,6 +282,19 @@ export const ledgerTables = {
     created_at: timestamp,
   },
   'tollbook.worker_process': { process_id: uuid, heartbeat_at: timestamp },
+  'tollbook.price_list': { list_id: bytea, offered_at: timestamp, valid_until: timestamp },
+  'tollbook.price_window': {
+    list_id: bytea,
+    service_id: bigint,
+    job_index: bigint,
+    network: text,
+    transfer_method: text,
+    asset: text,
+    pay_to: text,
+    amount: numeric,
+    price_wei: numeric,
+    credit_micros: nullable(numeric),
+  },
 } as const satisfies Record<string, Table>;
 
 /** The tables that better-auth defines; a test compares them with the database. */

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { decodeLeaf, type EventData, type RecordedEvent } from '../domain/events/event.ts';
+import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
 import { type JobId, jobKey } from '../domain/payments/job.ts';
 import { type Fingerprint, nonceScope, type PaymentName, sha256 } from '../domain/payments/payment.ts';
 import type { Caip2, Hex } from '../domain/values/primitives.ts';
@@ -161,54 +161,4 @@ export async function findClaim(
     .where('key', '=', key)
     .executeTakeFirst();
   return holder?.stream;
-}
-
-/** What some quotes offered, and when the last of them expires, in Unix seconds. */
-export interface RecentOffer extends JobId {
-  readonly priceWei: bigint;
-  readonly options: EventData<'quote_issued'>['options'];
-  readonly untilSecs: number;
-  /** When the last of them was issued, in Unix seconds. */
-  readonly issuedSecs: number;
-}
-
-/** How far back, in events, and how many quotes are read at most: a start must not read a whole ledger. */
-const recent = { events: 200_000, quotes: 20_000 };
-
-/**
- * Raw SQL: nearly all of it reads JSON inside the leaf, which has no typed columns. The times are parameters, since an index
- * cannot find rows by a volatile expression.
- */
-const recentOffers = `
-  select data->>'service_id' as service_id, data->>'job_index' as job_index, data->>'price_wei' as price_wei,
-    data->'options' as options, max((data->>'expires_at')::float8) as until, max((data->>'issued_at')::float8) as issued
-  from (
-    select convert_from(leaf, 'UTF8')::jsonb->'data' as data from tollbook.event
-    where lane_id = 1 and seq > $1 and at > $2 and type = 'quote_issued'
-    order by seq desc limit ${recent.quotes}) quotes
-  group by 1, 2, 3, 4`;
-
-/** What the quotes of the last seconds offered, each offer once. Of a very busy ledger only the latest quotes are read. */
-export async function readRecentOffers(pool: pg.Pool, withinSecs: number): Promise<RecentOffer[]> {
-  const now = await pool.query<{ after_seq: string; after: Date }>(
-    `select seq - $1 as after_seq, tollbook.clock() - $2 * interval '1 second' as after
-     from tollbook.lane where lane_id = 1`,
-    [recent.events, withinSecs],
-  );
-  const { rows } = await pool.query<{
-    service_id: string;
-    job_index: string;
-    price_wei: string;
-    options: RecentOffer['options'];
-    until: number;
-    issued: number;
-  }>(recentOffers, [now.rows[0]?.after_seq, now.rows[0]?.after]);
-  return rows.map(({ service_id, job_index, price_wei, options, until, issued }) => ({
-    serviceId: Number(service_id),
-    jobIndex: Number(job_index),
-    priceWei: BigInt(price_wei),
-    options,
-    untilSecs: until,
-    issuedSecs: issued,
-  }));
 }

@@ -2,8 +2,10 @@ import { decodePaymentResponseHeader } from '@x402/core/http';
 import { ExactEvmSchemeV1 } from '@x402/evm/exact/v1/client';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { smartWallet } from '../../src/devnet/contracts.ts';
+import { revokeQuotes } from '../../src/jobs/revoke-quotes.ts';
+import { laneOn } from '../support/credit.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { deployContract } from '../support/contracts.ts';
@@ -227,12 +229,43 @@ test.each(['a restart', 'a reload'])(
     expect(events.findLast(({ type }) => type === 'quote_issued')?.data).toMatchObject({
       price_wei: '1000000000000000',
     });
-    await database.moveClock(301);
+    await database.moveClock(311);
     await gateway.post(job, { body: 'x' });
     const over = await gateway.post(job, { body: 'x', headers: v1Header(late.v1) });
     expect(over.status).toBe(402);
   },
 );
+
+test('a version 1 payment keeps the price of another gateway, until its token is withdrawn or its quotes are revoked', async () => {
+  const database = await createDatabase();
+  const dear = { database, chain, jobs: dearJob };
+  const changed = await startTestGateway(dear);
+  const gateway = await startTestGateway({ database, chain });
+  const pay = ({ v1 }: Awaited<ReturnType<typeof signV1>>) =>
+    changed.post(job, { body: 'x', headers: v1Header(v1) });
+  const [early, late, again] = [await signV1(gateway), await signV1(gateway), await signV1(gateway)];
+  expect(await pay(early)).toMatchObject({ status: 202, json: { payment: { amount: String(price) } } });
+
+  // the token is not offered to version 1 clients for a moment: its earlier prices end, in the other gateway as well
+  const withoutToken = { ...chain, token: chain.secondToken, secondToken: chain.token };
+  await gateway.reload(await testConfig({ database, chain: withoutToken }));
+  await gateway.reload(await testConfig(dear));
+  const mismatch = { status: 402, json: { reason: 'authorization_value_mismatch' } };
+  expect(await pay(late)).toMatchObject(mismatch);
+
+  // offered again, it can be paid again; a revocation ends it
+  await gateway.reload(await testConfig({ database, chain }));
+  await gateway.reload(await testConfig(dear));
+  expect((await pay(again)).status).toBe(202);
+  const lane = laneOn(database);
+  onTestFinished(() => lane.close());
+  await new Promise((resolve) => setTimeout(resolve, 1_100));
+  const beforeSecs = Math.floor(Date.now() / 1_000);
+  expect(await revokeQuotes({ ...database, lane }, { beforeSecs, operator: 'ada' })).toEqual({
+    kind: 'revoked',
+  });
+  expect(await pay(late)).toMatchObject(mismatch);
+});
 
 test.each([
   ['a version 1 payload under the version 2 header', (v1: unknown) => header(v1), 'undecodable_payment'],

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { expect, test } from 'vitest';
 import { createPaymentLookup } from '../../src/store/payment-lookup.ts';
-import { readRecentOffers } from '../../src/store/streams.ts';
+import { extendPrices, findPriceWindow, offerPrices, type PriceList } from '../../src/store/price-windows.ts';
 import { createDatabase } from '../support/database.ts';
 
 /** A pool that keeps the plan of each statement, as it was executed. */
@@ -45,39 +45,56 @@ test('a payment that leaves its asset open is found without reading all payments
   });
 });
 
-/** Enough for a plan that reads all of them to be the dearer one. */
-const quotes = 20_000;
+const listOf = (id: string, prices: PriceList['prices']): PriceList => ({
+  id: Buffer.from(id),
+  validSecs: 300,
+  prices,
+});
 
-test('what the latest quotes offered is read at a start by an index and not from the whole ledger', async () => {
+test("a version 1 payment's price is found without reading the windows of other jobs and amounts", async () => {
   const database = await createDatabase();
-  await database.asOwner(async (owner) => {
-    await owner.query(
-      `insert into tollbook.event (lane_id, seq, version, stream, type, at, leaf)
-       select 1, n, 1, 'quote' || n, 'quote_issued', now() - (${quotes} - n) * interval '1 minute',
-         convert_to(json_build_object('data', json_build_object('service_id', 1, 'job_index', n % 2,
-           'price_wei', (n / 6000)::text, 'options', '[]'::json, 'issued_at', n - 300, 'expires_at', n))::text, 'UTF8')
-       from generate_series(1, ${quotes}) n`,
-    );
-    await owner.query('update tollbook.lane set seq = 250000');
-    await owner.query('analyze tollbook.event');
-    const plans: string[] = [];
-    const explained = explaining(owner, plans);
-    const offers = await readRecentOffers(explained, 300);
-    expect(plans.at(-1)).not.toContain('Seq Scan on event');
-    expect(offers).toEqual([]);
-    await owner.query(`update tollbook.lane set seq = ${quotes}`);
-    const found = await readRecentOffers(explained, 300);
-    expect(plans.at(-1)).not.toContain('Seq Scan on event');
-    expect(found.toSorted((a, b) => a.jobIndex - b.jobIndex)).toEqual([
-      { serviceId: 1, jobIndex: 0, priceWei: 3n, options: [], untilSecs: quotes, issuedSecs: quotes - 300 },
-      {
-        serviceId: 1,
-        jobIndex: 1,
-        priceWei: 3n,
-        options: [],
-        untilSecs: quotes - 1,
-        issuedSecs: quotes - 301,
-      },
-    ]);
+  const terms = { network: 'eip155:1', transferMethod: 'eip3009', asset: '0x1', payTo: '0x2' } as const;
+  const priceOf = (jobIndex: number, amount: number) => ({
+    service_id: 1,
+    job_index: jobIndex,
+    network: terms.network,
+    transfer_method: terms.transferMethod,
+    asset: terms.asset,
+    pay_to: terms.payTo,
+    amount,
+    price_wei: amount * 2,
+    credit_micros: null,
   });
+  const jobs = Array.from({ length: 3_000 }, (_, index) => priceOf(index, 5));
+  const [one, two] = [listOf('one', jobs), listOf('two', [...jobs.slice(1), priceOf(1, 7)])];
+  await offerPrices(database.pool, one);
+  await offerPrices(database.pool, two);
+  const plans: string[] = [];
+  const find = (jobIndex: number, amount: bigint, revokedBefore = 0) =>
+    database.asOwner(async (owner) => {
+      await owner.query('analyze tollbook.price_window');
+      const job = { serviceId: 1, jobIndex };
+      const option = { ...terms, amount, symbol: '', decimals: 6, eip712Name: '', eip712Version: '' };
+      return findPriceWindow(explaining(owner, plans), job, option, revokedBefore);
+    });
+  const nowSecs = Math.floor(Date.now() / 1_000);
+  // job 0 is not in the second list: its price of the first one is withdrawn
+  expect(await find(0, 5n)).toBeUndefined();
+  expect(await find(1, 5n)).toMatchObject({ priceWei: 10n, creditMicros: undefined });
+  expect(await find(1, 7n)).toMatchObject({ priceWei: 14n });
+  expect(await find(1, 6n)).toBeUndefined();
+  expect(await find(1, 5n, nowSecs + 60)).toBeUndefined();
+  for (const plan of plans) expect(plan).not.toMatch(/Seq Scan on price_window|Rows Removed by Filter: \d\d/);
+
+  // a list ends when no gateway extends it, and can be offered again
+  await database.moveClock(200);
+  await extendPrices(database.pool, two);
+  await database.moveClock(400);
+  expect(await find(1, 5n)).toMatchObject({ priceWei: 10n });
+  await database.moveClock(701);
+  expect(await find(1, 5n)).toBeUndefined();
+  await offerPrices(database.pool, one);
+  await extendPrices(database.pool, two);
+  expect(await find(0, 5n)).toBeUndefined();
+  expect(await find(1, 7n)).toMatchObject({ priceWei: 14n });
 });
