@@ -100,8 +100,10 @@ create table tollbook.call (
   attempt int not null default 0,
   failures int not null default 0,
   lease_id uuid,
-  -- a runner's message about its last failure: for the operator, never in the ledger
+  -- the last failure: its runner's words (never in the ledger), the reason that the ledger has, and the runner's name
   last_error text,
+  last_reason text,
+  last_runner text,
   -- when it may be taken (again): for a leased or unpaid call, the end of its lease
   due_at timestamptz not null,
   created_at timestamptz not null,

@@ -151,6 +151,8 @@ create table tollbook.call (
   failures integer not null default 0,
   lease_id uuid,
   last_error text,
+  last_reason text,
+  last_runner text,
   due_at timestamp with time zone not null,
   created_at timestamp with time zone not null,
   payment text collate "C" not null,
@@ -552,7 +554,7 @@ create function tollbook.activate_projection(p_generation integer) returns integ
 create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first bigint, p_hashes bytea) returns void language plpgsql volatile; -- af904ec54367e5ac
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 8468d90ee74fae13
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
-create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- c0a7b73abb2a939e
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 4c309762908bbc19
 create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- d21bb5a970905509
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json) returns boolean language plpgsql volatile security definer; -- a447aaecf4269032
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5

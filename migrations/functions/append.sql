@@ -57,7 +57,7 @@ begin
     ) with ordinality as t(stream, expect, events, claims, freed, lost, lost_stream, issued_at, call, ord)
     left join lateral json_to_record(t.call) as c(
       op text, call_id bigint, lease_id uuid, service_id bigint, job_index bigint, body_id uuid, network text,
-      symbol text, caller text, payment text, delay_ms bigint, error text
+      symbol text, caller text, payment text, delay_ms bigint, error text, reason text, runner text
     ) on t.call is not null
   ),
   wanted as materialized (
@@ -215,6 +215,8 @@ begin
       lease_id = case when keeps_lease then call.lease_id end,
       failures = case decided.op when 'retry' then call.failures + 1 when 'requeue' then 0 else call.failures end,
       last_error = coalesce(decided.error, call.last_error),
+      last_reason = coalesce(decided.reason, call.last_reason),
+      last_runner = coalesce(decided.runner, call.last_runner),
       due_at = case when keeps_lease then call.due_at else moment + coalesce(decided.delay_ms, 0) * interval '1 millisecond' end
     from decided cross join lateral (
       select decided.op = 'mark_unpaid' or decided.op = 'release' and decided.call_status = 'unpaid' as keeps_lease

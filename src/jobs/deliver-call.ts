@@ -1,10 +1,11 @@
 import type { RunnerConfig } from '../config/config.ts';
 import { signCall } from '../domain/payments/call-signature.ts';
 import { sha256 } from '../domain/payments/payment.ts';
+import { lastWords } from '../domain/values/last-words.ts';
 import type { PushAnswer, PushRunner } from '../peers/runner/push-runner.ts';
 import type { LeasedCall } from '../store/calls.ts';
 import { type JobsContext, nowSecs } from './context.ts';
-import { isExhausted, recordAttempt } from './record-attempt.ts';
+import { logAttempt, recordAttempt, undeliverable } from './record-attempt.ts';
 
 /**
  * The runner's key against duplicates: a hash of the payment's fingerprint. Unlike a call id, which a database that was
@@ -40,18 +41,9 @@ export async function deliverCall(
   call: LeasedCall,
 ): Promise<PushAnswer['kind']> {
   const answer = await attempt(context, runner, peer, call);
-  const recorded = await recordAttempt(context, call, answer, true);
-  const facts = {
-    quote_digest: call.quoteDigest,
-    call_id: call.callId,
-    attempt: call.attempt,
-    runner: runner.name,
-  };
-  const reason = 'reason' in answer ? answer.reason : undefined;
-  if (recorded.kind === 'lease_lost')
-    context.log.warn(facts, 'lease lost: the attempt of its new holder counts');
-  else if (answer.kind === 'completed') context.log.info(facts, 'call completed');
-  else context.log.warn({ ...facts, reason }, `call not delivered: ${answer.kind}`);
+  const outcome = 'error' in answer ? { ...answer, error: lastWords(answer.error, runner.tokens) } : answer;
+  const recorded = await recordAttempt(context, call, outcome, { isFirstNews: true, runner: runner.name });
+  logAttempt(context.log, call, outcome, runner.name, recorded);
   return answer.kind;
 }
 
@@ -61,9 +53,8 @@ async function attempt(
   peer: PushRunner,
   call: LeasedCall,
 ): Promise<PushAnswer> {
-  if (isExhausted(context, call)) return { kind: 'dead', reason: 'attempts_exhausted' };
-  if (!call.body) return { kind: 'dead', reason: 'body_missing' };
-  return push(context, runner, peer, call, call.body);
+  const dead = undeliverable(context, call);
+  return dead ?? push(context, runner, peer, call);
 }
 
 function push(
@@ -71,8 +62,8 @@ function push(
   runner: RunnerConfig,
   peer: PushRunner,
   call: LeasedCall,
-  body: Buffer,
 ): Promise<PushAnswer> {
+  const { body = Buffer.alloc(0) } = call;
   const metadata = callMetadata(call);
   const id = idempotencyKey(call);
   const signature = signCall({ secret: runner.tokens, id, timestampSecs: nowSecs(context), body, metadata });

@@ -1,14 +1,29 @@
 import type { RunnerConfig } from '../config/config.ts';
-import { extendLease, findLeasedCall, isCompletedBy, leaseCalls, type LeasedCall } from '../store/calls.ts';
+import {
+  type CallLease,
+  extendLease,
+  findLeasedCall,
+  isCompletedBy,
+  leaseCalls,
+  type LeasedCall,
+} from '../store/calls.ts';
 import { pause } from '../runtime/pause.ts';
 import type { JobsContext } from './context.ts';
-import { type AttemptOutcome, isExhausted, type LeaseResult, recordAttempt } from './record-attempt.ts';
+import {
+  type AttemptOutcome,
+  type LeaseResult,
+  logAttempt,
+  recordAttempt,
+  undeliverable,
+} from './record-attempt.ts';
 
 export interface LeaseRequest {
   readonly max: number;
   readonly leaseSecs: number;
   readonly waitSecs: number;
   readonly services: readonly number[];
+  /** The runner's name. */
+  readonly runner: string;
 }
 
 /** How often calls that other processes released are looked for; those of this process are found at once. */
@@ -20,17 +35,17 @@ const pollMs = 1_000;
  */
 export async function leaseForRunner(
   context: JobsContext,
-  { max, leaseSecs, waitSecs, services }: LeaseRequest,
+  { max, leaseSecs, waitSecs, services, runner }: LeaseRequest,
   signal: AbortSignal,
 ): Promise<LeasedCall[]> {
   const deadline = Date.now() + waitSecs * 1_000;
   while (!signal.aborted && !context.stopping()) {
     const leased = await leaseCalls(context.pool, services, max, leaseSecs);
-    const handedOut = (await Promise.all(leased.map((call) => handOut(context, call)))).filter(
+    const handedOut = (await Promise.all(leased.map((call) => handOut(context, runner, call)))).filter(
       (call) => call !== undefined,
     );
     // the runner disconnected: the calls go back at once and lose no attempt
-    if (signal.aborted) await Promise.all(handedOut.map((call) => returnLease(context, call)));
+    if (signal.aborted) await Promise.all(handedOut.map((call) => returnLease(context, runner, call)));
     if (signal.aborted) return [];
     const leftMs = deadline - Date.now();
     if (handedOut.length > 0 || (leftMs <= 0 && leased.length === 0)) return handedOut;
@@ -40,14 +55,14 @@ export async function leaseForRunner(
 }
 
 /** Records that the runner gets this call; undefined if the call cannot be delivered any more. */
-async function handOut(context: JobsContext, call: LeasedCall): Promise<LeasedCall | undefined> {
-  const undeliverable = isExhausted(context, call)
-    ? 'attempts_exhausted'
-    : call.body
-      ? undefined
-      : 'body_missing';
-  if (undeliverable) {
-    await recordAttempt(context, call, { kind: 'dead', reason: undeliverable }, false);
+async function handOut(
+  context: JobsContext,
+  runner: string,
+  call: LeasedCall,
+): Promise<LeasedCall | undefined> {
+  const dead = undeliverable(context, call);
+  if (dead) {
+    logAttempt(context.log, call, dead, runner, await record(context, call, dead, runner));
     return undefined;
   }
   const { callId, leaseId, attempt } = call;
@@ -62,9 +77,19 @@ async function handOut(context: JobsContext, call: LeasedCall): Promise<LeasedCa
   return outcome === 'ok' ? call : undefined;
 }
 
-async function returnLease(context: JobsContext, call: LeasedCall): Promise<void> {
-  await recordAttempt(context, call, { kind: 'unavailable', reason: 'runner_left' }, false);
+async function returnLease(context: JobsContext, runner: string, call: LeasedCall): Promise<void> {
+  await record(context, call, { kind: 'unavailable', reason: 'runner_left' }, runner);
   context.onCallReleased();
+}
+
+/** The ledger has the `delivered` of a leased call already, or does not need it. */
+function record(
+  context: JobsContext,
+  call: CallLease,
+  outcome: AttemptOutcome,
+  runner: string,
+): Promise<LeaseResult> {
+  return recordAttempt(context, call, outcome, { isFirstNews: false, runner });
 }
 
 async function waitForCall(context: JobsContext, ms: number, signal: AbortSignal): Promise<void> {
@@ -105,18 +130,12 @@ export async function finishLease(
 ): Promise<LeaseResult> {
   const call = await findLeasedCall(context.db, callId, leaseId);
   if (call && runner.services.includes(call.serviceId)) {
-    const recorded = await recordAttempt(context, call, outcome, false);
-    const facts = {
-      quote_digest: call.quoteDigest,
-      call_id: callId,
-      attempt: call.attempt,
-      runner: runner.name,
-    };
+    const recorded = await record(context, call, outcome, runner.name);
     if (recorded.kind === 'recorded') {
-      context.log.info(facts, `call ${outcome.kind}`);
+      logAttempt(context.log, call, outcome, runner.name, recorded);
       return recorded;
     }
   }
   const isRepeated = outcome.kind === 'completed' && (await isCompletedBy(context.db, callId, leaseId));
-  return { kind: isRepeated ? 'recorded' : 'lease_lost' };
+  return isRepeated ? { kind: 'recorded', deadReason: undefined } : { kind: 'lease_lost' };
 }

@@ -2,8 +2,13 @@ import type { EventData, LedgerEvent } from '../domain/events/event.ts';
 import { sha256 } from '../domain/payments/payment.ts';
 import { backOffMs, withJitterMs } from '../domain/values/back-off.ts';
 import type { CallChange } from '../store/append-batch.ts';
-import { type CallLease, putResult } from '../store/calls.ts';
+import { type CallLease, type LeasedCall, putResult } from '../store/calls.ts';
+import type { OperatorLog } from '../domain/values/operator-log.ts';
 import { type JobsContext, nowSecs } from './context.ts';
+
+type EndedAttempt =
+  | Extract<CallChange, { readonly op: 'dead_letter' | 'retry' | 'return_lease' }>
+  | { readonly op: 'complete'; readonly callId: number; readonly leaseId: string };
 
 type Recording = Pick<JobsContext, 'pool' | 'lane' | 'config' | 'onCallReleased'>;
 
@@ -26,31 +31,76 @@ export type AttemptOutcome =
   | { readonly kind: 'unavailable'; readonly reason?: 'runner_left' };
 
 /** The lease is the fencing token: if it was lost meanwhile, nothing is recorded. */
-export type LeaseResult = { readonly kind: 'recorded' } | { readonly kind: 'lease_lost' };
+export type LeaseResult =
+  | {
+      readonly kind: 'recorded';
+      /** Why the call is a dead letter now; undefined where it is none. */
+      readonly deadReason: string | undefined;
+    }
+  | { readonly kind: 'lease_lost' };
 
-/**
- * Records one attempt and moves its call, in one append.
- * @param isFirstNews the ledger has no `delivered` of this attempt yet
- */
+export interface Attempt {
+  /** The ledger has no `delivered` of this attempt yet. */
+  readonly isFirstNews: boolean;
+  /** The runner's name; undefined for a call that sells credit. */
+  readonly runner: string | undefined;
+}
+
+/** The reason of a dead letter that has used all its attempts. */
+const exhausted = 'attempts_exhausted';
+
+/** Records one attempt and moves its call, in one append. */
 export async function recordAttempt(
   context: Recording,
   call: CallLease,
   outcome: AttemptOutcome,
-  isFirstNews: boolean,
+  { isFirstNews, runner }: Attempt,
 ): Promise<LeaseResult> {
   if (outcome.kind === 'completed' && !outcome.resultOmitted) {
     await putResult(context.pool, call, outcome.contentType, outcome.result);
   }
   const step = attemptStep(context, call, outcome, isFirstNews);
-  const recorded = await context.lane.append({ stream: call.quoteDigest, ...step }, { urgent: true });
+  const change = step.call.op === 'complete' ? step.call : { ...step.call, runner };
+  const { events } = step;
+  const command = { stream: call.quoteDigest, events, call: change };
+  const recorded = await context.lane.append(command, { urgent: true });
   if (recorded.outcome !== 'ok') return { kind: 'lease_lost' };
   if (step.call.op === 'retry') context.onCallReleased();
-  return { kind: 'recorded' };
+  return { kind: 'recorded', deadReason: step.call.op === 'dead_letter' ? step.call.reason : undefined };
+}
+
+/** Logs what became of an attempt; a dead letter with what the operator needs to know about it. */
+export function logAttempt(
+  log: OperatorLog,
+  call: CallLease,
+  outcome: AttemptOutcome,
+  runner: string,
+  recorded: LeaseResult,
+): void {
+  const { quoteDigest, callId, attempt } = call;
+  const facts = { quote_digest: quoteDigest, call_id: callId, attempt, runner };
+  if (recorded.kind === 'lease_lost')
+    return log.warn(facts, 'lease lost: the attempt of its new holder counts');
+  if (outcome.kind === 'completed') return log.info(facts, 'call completed');
+  const { reason, error } = { reason: undefined, error: undefined, ...outcome };
+  if (recorded.deadReason === undefined)
+    return log.warn({ ...facts, reason, error }, 'call not delivered: it is delivered again');
+  const dead = { ...facts, reason: recorded.deadReason, error };
+  log.error(dead, 'dead letter: the call is not delivered any more, and its refund is due');
 }
 
 /** Whether a call has used all its attempts, so that it is dead-lettered instead of delivered again. */
 export function isExhausted(context: Recording, call: CallLease): boolean {
   return call.failures >= context.config.delivery.maxAttempts;
+}
+
+/** Why a call that was just leased cannot be delivered; undefined where it can. */
+export function undeliverable(context: Recording, call: LeasedCall) {
+  // an attempt that fails for the last time is recorded as such at once: this one was never reported
+  const silent = 'the last lease ended without an outcome';
+  if (isExhausted(context, call)) return { kind: 'dead', reason: exhausted, error: silent } as const;
+  const missing = 'the stored body is missing';
+  return call.body ? undefined : ({ kind: 'dead', reason: 'body_missing', error: missing } as const);
 }
 
 /** The events of one attempt, and the change of its call. */
@@ -59,7 +109,7 @@ function attemptStep(
   call: CallLease,
   outcome: AttemptOutcome,
   isFirstNews: boolean,
-): { events: LedgerEvent[]; call: CallChange } {
+): { events: LedgerEvent[]; call: EndedAttempt } {
   const { callId, leaseId } = call;
   const attempt = { call_id: callId, attempt: call.attempt };
   switch (outcome.kind) {
@@ -73,7 +123,7 @@ function attemptStep(
     case 'dead': {
       const { reason, error } = outcome;
       const events: LedgerEvent[] = [{ type: 'dead_lettered', data: { ...attempt, reason } }];
-      return { events, call: { op: 'dead_letter', callId, leaseId, error } };
+      return { events, call: { op: 'dead_letter', callId, leaseId, reason, error } };
     }
     case 'unavailable':
       // the runner's fault: it costs the call no attempt
@@ -98,9 +148,9 @@ function exhaustedStep(call: CallLease, { reason, error }: { reason: string; err
   const attempt = { call_id: callId, attempt: call.attempt };
   const events: LedgerEvent[] = [
     { type: 'delivery_failed', data: { ...attempt, reason } },
-    { type: 'dead_lettered', data: { ...attempt, reason: 'attempts_exhausted' } },
+    { type: 'dead_lettered', data: { ...attempt, reason: exhausted } },
   ];
-  return { events, call: { op: 'dead_letter', callId, leaseId, error } as const };
+  return { events, call: { op: 'dead_letter', callId, leaseId, reason: exhausted, error } as const };
 }
 
 function failedStep(
@@ -118,7 +168,7 @@ function failedStep(
     retry_at: nowSecs(context) + Math.ceil(delayMs / 1_000),
   };
   const events: LedgerEvent[] = [{ type: 'delivery_failed', data }];
-  return { events, call: { op, callId, leaseId, delayMs, error } as const };
+  return { events, call: { op, callId, leaseId, delayMs, reason, error } as const };
 }
 
 /** Full jitter, so that calls that failed together are not retried together; never sooner than a runner's Retry-After. */

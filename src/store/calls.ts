@@ -198,6 +198,8 @@ export async function listDeadCalls(db: LedgerDatabase, limit: number, afterCall
       'due_at',
       'created_at',
       'last_error',
+      'last_reason',
+      'last_runner',
     ])
     .where('status', '=', 'dead')
     .where('call_id', '>', afterCallId)

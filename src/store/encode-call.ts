@@ -38,12 +38,15 @@ export function encodeCall(call: CallChange): string {
     case 'complete':
     case 'check':
       return JSON.stringify({ op: call.op, call_id: call.callId, lease_id: call.leaseId });
-    case 'dead_letter':
-      return JSON.stringify({ op: call.op, call_id: call.callId, lease_id: call.leaseId, error: call.error });
+    case 'dead_letter': {
+      const { op, callId, leaseId, reason, runner, error } = call;
+      return JSON.stringify({ op, call_id: callId, lease_id: leaseId, reason, runner, error });
+    }
     case 'retry':
     case 'return_lease': {
-      const { op, callId, leaseId, delayMs, error } = call;
-      return JSON.stringify({ op, call_id: callId, lease_id: leaseId, delay_ms: delayMs, error });
+      const { op, callId, leaseId, delayMs, reason, runner, error } = call;
+      const failure = { reason, runner, error };
+      return JSON.stringify({ op, call_id: callId, lease_id: leaseId, delay_ms: delayMs, ...failure });
     }
   }
 }

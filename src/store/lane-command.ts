@@ -48,20 +48,23 @@ export type CallChange =
       readonly callId: number;
     }
   | { readonly op: 'complete' | 'check'; readonly callId: number; readonly leaseId: string }
-  /** `error` is the runner's message for the operator: stored with the call, never in the ledger. */
-  | {
-      readonly op: 'dead_letter';
-      readonly callId: number;
-      readonly leaseId: string;
-      readonly error?: string | undefined;
-    }
-  | {
+  | (Failure & { readonly op: 'dead_letter'; readonly callId: number; readonly leaseId: string })
+  | (Failure & {
       readonly op: 'retry' | 'return_lease';
       readonly callId: number;
       readonly leaseId: string;
       readonly delayMs: number;
-      readonly error?: string | undefined;
-    };
+    });
+
+/** For the operator: stored with the call, where it stays until another failure replaces it. */
+interface Failure {
+  /** The event's reason. */
+  readonly reason?: string | undefined;
+  /** The runner's name. */
+  readonly runner?: string | undefined;
+  /** What the runner said: never in the ledger. */
+  readonly error?: string | undefined;
+}
 
 /** One atomic step: all of it is recorded, or nothing but `lost`. */
 export interface LaneCommand {

@@ -73,6 +73,8 @@ export const ledgerTables = {
     failures: int,
     lease_id: nullable(uuid),
     last_error: nullable(text),
+    last_reason: nullable(text),
+    last_runner: nullable(text),
     due_at: timestamp,
     created_at: timestamp,
     payment: text,

@@ -72,7 +72,7 @@ async function serveGuarded(work: TopUps, call: CallLease): Promise<void> {
 /** A call whose credit was given never becomes a dead letter: its payment would be due as a refund too. */
 async function retry(work: TopUps, call: CallLease): Promise<void> {
   if (await hasToppedUp(work, call.callId)) return giveBack(work, call);
-  await recordAttempt(work, call, { kind: 'retry', reason: 'credit_unavailable' }, true);
+  return end(work, call, { kind: 'retry', reason: 'credit_unavailable' });
 }
 
 /** Its sequence number when it is done; a follow-up that failed is due again when its lease expires. */
@@ -170,12 +170,13 @@ async function endUnpaid(work: TopUps, call: CallLease, reason = 'settlement_fai
 }
 
 async function end(work: TopUps, call: CallLease, outcome: AttemptOutcome): Promise<void> {
-  const recorded = await recordAttempt(work, call, outcome, true);
+  const recorded = await recordAttempt(work, call, outcome, { isFirstNews: true, runner: undefined });
   const facts = { quote_digest: call.quoteDigest, call_id: call.callId, attempt: call.attempt };
   if (recorded.kind === 'lease_lost')
     work.log.warn(facts, 'lease lost: the attempt of its new holder counts');
   else if (outcome.kind === 'completed') work.log.info(facts, 'credit topped up');
-  else work.log.error({ ...facts, outcome: outcome.kind }, 'a top-up became a dead letter');
+  else if (recorded.deadReason !== undefined)
+    work.log.error({ ...facts, reason: recorded.deadReason }, 'dead letter: a top-up gave no credit');
 }
 
 /** Costs no attempt and records no event. */

@@ -1,3 +1,4 @@
+import { pino } from 'pino';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../src/devnet/ports.ts';
@@ -14,6 +15,7 @@ import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { type Answer, runnerSecret, startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
+import { logLines } from '../support/log-lines.ts';
 import { payFor } from '../support/payer.ts';
 import { type Delivery, type Reaction, startTestRunner } from '../support/runner.ts';
 import { eventually } from '../support/wait.ts';
@@ -25,8 +27,14 @@ const done: Reaction = { status: 200, body: 'done' };
 /** Whether retries come is tested here, not when: so they come at once. */
 const eager = 'backoff_base_ms = 1\nbackoff_cap_ms = 1';
 
-function gatewayOn(database: TestDatabase, runner: { readonly url: string }, delivery = eager) {
-  return startTestGateway({ database, chain, runnerUrl: runner.url, tables: `[delivery]\n${delivery}` });
+function gatewayOn(
+  database: TestDatabase,
+  runner: { readonly url: string },
+  delivery = eager,
+  logger = pino({ level: 'silent' }),
+) {
+  const tables = `[delivery]\n${delivery}`;
+  return startTestGateway({ database, chain, runnerUrl: runner.url, tables, logger });
 }
 
 interface PaidCall {
@@ -245,10 +253,28 @@ describe('a call that its runner does not accept', () => {
 
   test('becomes a dead letter when its attempts are used up, and a new call with all of them by the operator', async () => {
     const database = await createDatabase();
-    const runner = await startTestRunner(({ attempt }) => (attempt <= 5 ? { status: 503 } : done));
-    const gateway = await gatewayOn(database, runner, `${eager}\nmax_attempts = 3`);
+    const words = `out of\nmemory: token=abc123, postgres://u:pw@db/x, ${runnerSecret}${' and more'.repeat(200)}`;
+    const runner = await startTestRunner(({ attempt }) =>
+      attempt <= 5 ? { status: 503, headers: { 'content-type': 'text/plain' }, body: words } : done,
+    );
+    const { lines, logger } = logLines();
+    const gateway = await gatewayOn(database, runner, `${eager}\nmax_attempts = 3`, logger);
     const call = await pay(gateway);
     await reachesState(call, 'dead_lettered');
+    // the reason, the runner and its last words: one line, bounded, without secrets
+    const said =
+      'status 503: out of memory: token=[hidden], postgres://[hidden]@db/x, [hidden] and more and more';
+    const [dead] = await listDeadCalls(database.db, 10);
+    expect(dead).toMatchObject({ last_reason: 'attempts_exhausted', last_runner: 'runner-1' });
+    expect(dead?.last_error?.startsWith(said)).toBe(true);
+    expect(dead?.last_error).toHaveLength(500);
+    const facts = { call_id: call.callId, attempt: 3, runner: 'runner-1', reason: 'attempts_exhausted' };
+    const logged = await eventually(() => {
+      const line = lines.find(({ msg }) => msg.startsWith('dead letter'));
+      expect(line).toMatchObject({ level: 50, ...facts, error: dead?.last_error });
+      return lines.filter(({ runner: name }) => name === 'runner-1');
+    });
+    expect(logged.map(({ level }) => level)).toEqual([40, 40, 50]);
     expect((await spendEventsOf(database, call)).slice(2)).toEqual([
       { type: 'delivery_failed', data: { call_id: call.callId, attempt: 3, reason: 'status_503' } },
       { type: 'dead_lettered', data: { call_id: call.callId, attempt: 3, reason: 'attempts_exhausted' } },

@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { flattenError, type ZodType } from 'zod';
 import type { Config, RunnerConfig } from '../../config/config.ts';
+import { lastWords } from '../../domain/values/last-words.ts';
 import { callMetadata } from '../../jobs/deliver-call.ts';
 import type { JobsContext } from '../../jobs/context.ts';
 import { extendRunnerLease, finishLease, leaseForRunner } from '../../jobs/lease-calls.ts';
@@ -73,7 +74,13 @@ export function leaseRoutes(current: () => JobsContext) {
       reply.raw.once('close', () => disconnected.abort());
       const calls = await leaseForRunner(
         context,
-        { max: body.max, leaseSecs: body.lease_secs, waitSecs: body.wait_secs, services },
+        {
+          max: body.max,
+          leaseSecs: body.lease_secs,
+          waitSecs: body.wait_secs,
+          services,
+          runner: runner.name,
+        },
         disconnected.signal,
       );
       return reply.send({ calls: calls.map(leasedCallJson) });
@@ -103,7 +110,7 @@ export function leaseRoutes(current: () => JobsContext) {
     );
 
     route('/runner/calls/:call_id/fail', failBody, async ({ runner, body, request, reply, callId }) => {
-      const error = printable(body.error);
+      const error = lastWords(body.error, runner.tokens);
       const outcome = { kind: body.retry ? 'retry' : 'dead', reason: 'runner_failed', error } as const;
       const done = await finishLease(context, runner, { callId, leaseId: body.lease_id }, outcome);
       return done.kind === 'recorded'
@@ -123,11 +130,6 @@ type RunnerHandler<T> = (call: {
 
 function hash(token: string): Buffer {
   return createHash('sha256').update(token).digest();
-}
-
-/** A runner's text for the operator's terminal: no control characters. */
-function printable(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}]+/gu, ' ');
 }
 
 function leasedCallJson(call: LeasedCall): LeasedCallJson {

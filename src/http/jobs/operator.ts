@@ -45,6 +45,8 @@ function deadLetterJson(call: Awaited<ReturnType<typeof listDeadCalls>>[number])
     service_id: call.service_id,
     job_index: call.job_index,
     attempts: call.attempt,
+    reason: call.last_reason,
+    runner: call.last_runner,
     last_error: call.last_error,
     dead_since: call.due_at.toISOString(),
     created_at: call.created_at.toISOString(),

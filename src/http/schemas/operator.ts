@@ -22,10 +22,15 @@ export const deadLetter = z.strictObject({
   quote_digest: quoteDigest,
   ...jobName,
   attempts: count.meta({ description: 'How often the call was delivered or leased.' }),
-  last_error: z
+  reason: z.string().nullable().meta({ description: 'Why the call is a dead letter, as in the ledger.' }),
+  runner: z
     .string()
     .nullable()
-    .meta({ description: 'The error of the last attempt, without control characters.' }),
+    .meta({ description: 'The runner of the last attempt; null for a call that sells credit.' }),
+  last_error: z.string().nullable().meta({
+    description:
+      "The runner's last words, with its status: at most 500 characters, without control characters and credentials.",
+  }),
   dead_since: time,
   created_at: time,
 });

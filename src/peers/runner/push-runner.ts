@@ -1,4 +1,4 @@
-import { createHttpPool, isSuccess, type HttpAnswer, type HttpHead } from '../http/http.ts';
+import { createHttpPool, isSuccess, type HttpAnswer, type HttpHead, type HttpHeaders } from '../http/http.ts';
 import { readRetryAfterMs } from '../http/retry-after.ts';
 
 /** One delivery: the headers are the caller's, signatures and metadata included. */
@@ -18,8 +18,14 @@ export type PushAnswer =
       /** The runner did the work, but its result was over the cap: `result` is empty, not truncated. */
       readonly resultOmitted: boolean;
     }
-  | { readonly kind: 'retry'; readonly reason: string; readonly retryAfterMs?: number }
-  | { readonly kind: 'dead'; readonly reason: string }
+  | {
+      readonly kind: 'retry';
+      readonly reason: string;
+      readonly retryAfterMs?: number;
+      /** What was said, as it came. */
+      readonly error: string;
+    }
+  | { readonly kind: 'dead'; readonly reason: string; readonly error: string }
   /** 410: the runner accepts no more calls. */
   | { readonly kind: 'unavailable' };
 
@@ -36,6 +42,9 @@ export interface PushRunnerOptions {
   readonly timeoutMs: number;
   readonly maxResultBytes: number;
 }
+
+/** Of a refusal's body: more than an operator is shown. */
+const maxWordBytes = 4_000;
 
 /**
  * A client of one runner's push endpoint.
@@ -61,15 +70,16 @@ export function createPushRunner(options: PushRunnerOptions): PushRunner {
 
 function judge(answer: HttpAnswer): PushAnswer {
   if (answer.kind === 'response') {
-    return isSuccess(answer.status) ? completed(answer, answer.body) : refused(answer);
+    return isSuccess(answer.status) ? completed(answer, answer.body) : refused(answer, answer.body);
   }
   const { head, cause } = answer;
   // the status of a refusal decides alone; a result also requires its complete body
-  if (head && !isSuccess(head.status)) return refused(head);
+  if (head && !isSuccess(head.status)) return refused(head, undefined);
   if (head && cause === 'too_large') return completed(head, undefined);
+  const error = answer.error.message;
   // the HTTP client refused the gateway's headers: a retry would be refused too
-  if (cause === 'invalid_request') return { kind: 'dead', reason: cause };
-  return { kind: 'retry', reason: cause };
+  if (cause === 'invalid_request') return { kind: 'dead', reason: cause, error };
+  return { kind: 'retry', reason: cause, error };
 }
 
 function completed(head: HttpHead, result: Buffer | undefined): PushAnswer {
@@ -82,11 +92,19 @@ function completed(head: HttpHead, result: Buffer | undefined): PushAnswer {
   };
 }
 
-function refused({ status, headers }: HttpHead): PushAnswer {
+function refused({ status, headers }: HttpHead, body: Buffer | undefined): PushAnswer {
   if (status === 410) return { kind: 'unavailable' };
   const reason = `status_${status}`;
-  if (status !== 429 && status < 500) return { kind: 'dead', reason };
-  return { kind: 'retry', reason, ...retryAfter(headers['retry-after']) };
+  const error = words(status, headers, body);
+  if (status !== 429 && status < 500) return { kind: 'dead', reason, error };
+  return { kind: 'retry', reason, ...retryAfter(headers['retry-after']), error };
+}
+
+/** The status, with the beginning of a body that is text. */
+function words(status: number, { 'content-type': type }: HttpHeaders, body: Buffer | undefined): string {
+  const isText = type === undefined || /^(?:text\/|application\/(?:[\w.+-]*\+)?json\b)/i.test(String(type));
+  if (!isText || !body?.length) return `status ${status}`;
+  return `status ${status}: ${body.subarray(0, maxWordBytes).toString('utf8')}`;
 }
 
 function contentTypeOf({ headers }: HttpHead): { readonly contentType?: string } {

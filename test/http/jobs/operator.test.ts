@@ -59,7 +59,13 @@ test("an operator lists dead letters with the runner's error, and enqueues them 
   await withToken(database, ['calls:read', 'calls:write'], async ({ token, tokenId }) => {
     const listed = await gateway.get('/operator/dead-letters', bearer(token));
     expect(listed.json.calls).toMatchObject([
-      { call_id: callId, last_error: 'the model is missing', attempts: 1 },
+      {
+        call_id: callId,
+        reason: 'runner_failed',
+        runner: 'runner-1',
+        last_error: 'the model is missing',
+        attempts: 1,
+      },
     ]);
     const requeue = () =>
       gateway.post(`/operator/dead-letters/${callId}/requeue`, { headers: bearer(token) });

@@ -106,14 +106,14 @@ describe('a call', () => {
 
 describe('an answer of', () => {
   test.each([
-    [429, { kind: 'retry', reason: 'status_429' }],
-    [500, { kind: 'retry', reason: 'status_500' }],
-    [503, { kind: 'retry', reason: 'status_503' }],
-    [599, { kind: 'retry', reason: 'status_599' }],
+    [429, { kind: 'retry', reason: 'status_429', error: 'status 429: why' }],
+    [500, { kind: 'retry', reason: 'status_500', error: 'status 500: why' }],
+    [503, { kind: 'retry', reason: 'status_503', error: 'status 503: why' }],
+    [599, { kind: 'retry', reason: 'status_599', error: 'status 599: why' }],
     [410, { kind: 'unavailable' }],
-    [400, { kind: 'dead', reason: 'status_400' }],
-    [404, { kind: 'dead', reason: 'status_404' }],
-    [302, { kind: 'dead', reason: 'status_302' }],
+    [400, { kind: 'dead', reason: 'status_400', error: 'status 400: why' }],
+    [404, { kind: 'dead', reason: 'status_404', error: 'status 404: why' }],
+    [302, { kind: 'dead', reason: 'status_302', error: 'status 302: why' }],
   ])('%i', async (status, expected) => {
     const runner = await serve((_, response) => response.writeHead(status, { location: '/' }).end('why'));
     expect(await runner.push(call)).toEqual(expected);
@@ -121,7 +121,7 @@ describe('an answer of', () => {
 
   test('a refusal is decided by its status alone, even if its body is incomplete', async () => {
     const endless = await serve((_, response) => response.writeHead(400).end(Buffer.alloc(5000)));
-    expect(await endless.push(call)).toEqual({ kind: 'dead', reason: 'status_400' });
+    expect(await endless.push(call)).toEqual({ kind: 'dead', reason: 'status_400', error: 'status 400' });
     const stuck = await serve((_, response) => response.writeHead(410).write('x'), {
       timeoutMs: 500,
     });
@@ -134,6 +134,7 @@ describe('an answer of', () => {
       kind: 'retry',
       reason: 'status_503',
       retryAfterMs: 2000,
+      error: 'status 503',
     });
   });
 });
@@ -158,7 +159,7 @@ describe('Retry-After', () => {
   ])('%s', async (header, retryAfterMs) => {
     const runner = await serve((_, response) => response.writeHead(429, { 'retry-after': header }).end());
     const wait = retryAfterMs === undefined ? {} : { retryAfterMs };
-    expect(await runner.push(call)).toEqual({ kind: 'retry', reason: 'status_429', ...wait });
+    expect(await runner.push(call)).toMatchObject({ kind: 'retry', reason: 'status_429', ...wait });
   });
 
   test('as a date is counted from now', async () => {
@@ -174,18 +175,38 @@ describe('Retry-After', () => {
 describe('a runner that', () => {
   test('hangs is tried again', async () => {
     const silent = await serve(() => undefined, { timeoutMs: 30 });
-    expect(await silent.push(call)).toEqual({ kind: 'retry', reason: 'timeout' });
+    expect(await silent.push(call)).toMatchObject({
+      kind: 'retry',
+      reason: 'timeout',
+      error: expect.any(String),
+    });
     const stuck = await serve((_, response) => response.write('half'), { timeoutMs: 50 });
-    expect(await stuck.push(call)).toEqual({ kind: 'retry', reason: 'timeout' });
+    expect(await stuck.push(call)).toMatchObject({
+      kind: 'retry',
+      reason: 'timeout',
+      error: expect.any(String),
+    });
     const hinting = await serve((_, response) => response.writeProcessing(), { timeoutMs: 500 });
-    expect(await hinting.push(call)).toEqual({ kind: 'retry', reason: 'timeout' });
+    expect(await hinting.push(call)).toMatchObject({
+      kind: 'retry',
+      reason: 'timeout',
+      error: expect.any(String),
+    });
   });
 
   test('hangs up, even within its result, is tried again', async () => {
     const closing = await serve((request) => request.socket.destroy());
-    expect(await closing.push(call)).toEqual({ kind: 'retry', reason: 'connection' });
+    expect(await closing.push(call)).toMatchObject({
+      kind: 'retry',
+      reason: 'connection',
+      error: expect.any(String),
+    });
     const cut = await serve((_, response) => response.write('half', () => response.destroy()));
-    expect(await cut.push(call)).toEqual({ kind: 'retry', reason: 'connection' });
+    expect(await cut.push(call)).toMatchObject({
+      kind: 'retry',
+      reason: 'connection',
+      error: expect.any(String),
+    });
   });
 
   test('is not there is tried again', async () => {
@@ -194,12 +215,16 @@ describe('a runner that', () => {
     const address = server.address();
     const port = typeof address === 'object' ? address?.port : undefined;
     await once(server.close(), 'close');
-    expect(await connect(port).push(call)).toEqual({ kind: 'retry', reason: 'connection' });
+    expect(await connect(port).push(call)).toMatchObject({
+      kind: 'retry',
+      reason: 'connection',
+      error: expect.any(String),
+    });
   });
 
   test('cannot be sent our own headers gets no second try', async () => {
     const runner = await serve((_, response) => response.end());
     const answer = await runner.push({ ...call, headers: { 'x-net-caller': 'a\nb' } });
-    expect(answer).toEqual({ kind: 'dead', reason: 'invalid_request' });
+    expect(answer).toMatchObject({ kind: 'dead', reason: 'invalid_request' });
   });
 });

@@ -10,7 +10,8 @@ export async function run(): Promise<number> {
   for (const call of calls) {
     say(
       `call ${call.call_id}  job ${call.service_id}/${call.job_index}  attempts ${call.attempt}  ` +
-        `since ${call.due_at.toISOString()}  quote ${call.stream}${call.last_error ? `\n  ${call.last_error}` : ''}`,
+        `since ${call.due_at.toISOString()}  quote ${call.stream}\n` +
+        `  ${call.last_reason ?? 'unknown'}  runner ${call.last_runner ?? 'none'}  ${call.last_error ?? ''}`.trimEnd(),
     );
   }
   return 0;
