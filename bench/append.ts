@@ -13,6 +13,7 @@ import {
   type EncodedCommand,
   type LaneCommand,
 } from '../src/store/append-batch.ts';
+import { encodeClaim } from '../src/store/claim-key.ts';
 import { orderedUuid } from '../src/domain/values/ordered-uuid.ts';
 import { sessionConfig } from '../src/store/database.ts';
 import { fullAnswer, uncontendedStatement } from '../src/store/uncontended.ts';
@@ -89,7 +90,7 @@ function payment() {
       },
     ],
     claims: [
-      { kind: 'payment', owner: payer, scope: `${network}/eip3009/${asset}`, key: nonce, binding },
+      { kind: 'payment', owner: payer, scope: `${network}/eip3009`, key: nonce, part: asset, binding },
       { kind: 'quote', owner: '', scope: '', key: stream, binding: key },
     ],
     call: {
@@ -116,7 +117,7 @@ function payment() {
       },
       { type: 'enqueued', data: { call_id: callId, payment_nonce: nonce } },
     ],
-    claims: [{ kind: 'transfer', owner: '', scope: network, key: `${transaction}/1`, binding: nonce }],
+    claims: [{ kind: 'transfer', owner: '', scope: network, key: transaction, part: '1', binding: nonce }],
     call: { op: 'release', callId },
   });
   return { quote, start, settle };
@@ -163,10 +164,10 @@ async function insertRaw(client: pg.Client, commands: readonly LaneCommand[]): P
     ),
   );
   const claims = commands.flatMap(({ stream, claims: list = [] }) =>
-    list.map(
-      ({ kind, owner, scope, key, binding }) =>
-        `(${q(kind)}, ${q(owner)}, ${q(scope)}, ${q(key)}, ${q(binding)}, ${q(stream)})`,
-    ),
+    list.map((claim) => {
+      const { key, binding } = encodeClaim(claim);
+      return `('\\x${key}', '\\x${binding}', ${q(stream)})`;
+    }),
   );
   const statements = [`insert into tollbook.event values ${events.join()}`];
   if (claims.length > 0) statements.push(`insert into tollbook.claim values ${claims.join()}`);

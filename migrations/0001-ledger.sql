@@ -75,14 +75,13 @@ create index event_at on tollbook.event using brin (at);
 
 -- What may be used once: a payment's authorization, a quote, a caller's nonce, a transfer's log entry.
 -- Never partitioned by time: a unique index must cover every row, and consumed nonces are never deleted.
+-- Hashes alone, which src/store/claim-key.ts makes: the values are in the events, and spelled out here they would take four
+-- times the space for ever.
 create table tollbook.claim (
-  kind text collate "C" not null,
-  owner text collate "C" not null,
-  scope text collate "C" not null,
-  key text collate "C" not null,
-  binding text collate "C" not null,
-  stream text collate "C" not null,
-  primary key (kind, owner, scope, key)
+  key bytea primary key,
+  -- what distinguishes a holder that repeats its claim from another claimant
+  binding bytea not null,
+  stream text collate "C" not null
 );
 
 create table tollbook.call (
@@ -107,7 +106,7 @@ create table tollbook.call (
   -- when it may be taken (again): for a leased or unpaid call, the end of its lease
   due_at timestamptz not null,
   created_at timestamptz not null,
-  -- the payment of its stream that pays for it, and the claims that its command made beside the payment's own
+  -- the payment of its stream that pays for it, and the claims, in hex, that its command made beside the payment's own
   payment text collate "C" not null,
   claims json
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);

@@ -50,31 +50,29 @@ begin
 
   with
   command as materialized (
-    select t.ord::int as ord, t.stream, t.expect, t.events, t.claims, t.freed, t.lost, t.lost_stream, t.issued_at, c.*
+    select t.ord::int as ord, t.stream, t.expect, t.events, t.claims as wanted_claims, t.freed, t.lost, t.lost_stream, t.issued_at, c.*
     from rows from (
       json_to_recordset(p_commands) as (
         stream text, expect int, events json, claims json, freed json, lost json, lost_stream text, issued_at bigint, call json)
     ) with ordinality as t(stream, expect, events, claims, freed, lost, lost_stream, issued_at, call, ord)
     left join lateral json_to_record(t.call) as c(
       op text, call_id bigint, lease_id uuid, service_id bigint, job_index bigint, body_id uuid, network text,
-      symbol text, caller text, payment text, delay_ms bigint, error text, reason text, runner text
+      symbol text, caller text, payment text, delay_ms bigint, error text, reason text, runner text, claims json
     ) on t.call is not null
   ),
   wanted as materialized (
-    select command.ord, k.pos, k.kind, k.owner, k.scope, k.key, k.binding,
-      row_number() over (partition by k.kind, k.owner, k.scope, k.key order by command.ord) as turn
+    select command.ord, k.pos, k.kind, decode(k.key, 'hex') as key, decode(k.binding, 'hex') as binding,
+      row_number() over (partition by k.key order by command.ord) as turn
     from command cross join lateral rows from (
-      json_to_recordset(command.claims) as (kind text, owner text, scope text, key text, binding text)
-    ) with ordinality as k(kind, owner, scope, key, binding, pos)
-    where command.claims is not null
+      json_to_recordset(command.wanted_claims) as (kind text, key text, binding text)
+    ) with ordinality as k(kind, key, binding, pos)
+    where command.wanted_claims is not null
   ),
   -- the first of a command's claims that is taken already decides its answer
   taken as (
     select distinct on (wanted.ord) wanted.ord, wanted.kind, holder.stream, holder.binding = wanted.binding as same
     from wanted cross join lateral (
-      select claim.stream, claim.binding from claim
-      where claim.kind = wanted.kind and claim.owner = wanted.owner and claim.scope = wanted.scope and claim.key = wanted.key
-      limit 1
+      select claim.stream, claim.binding from claim where claim.key = wanted.key limit 1
     ) holder
     order by wanted.ord, wanted.pos
   ),
@@ -177,26 +175,24 @@ begin
     delete from lane_counter using counted_before before where lane_counter.ctid = before.place
   ),
   claimed as (
-    insert into claim (kind, owner, scope, key, binding, stream)
-    select wanted.kind, wanted.owner, wanted.scope, wanted.key, wanted.binding, decided.stream
+    insert into claim (key, binding, stream)
+    select wanted.key, wanted.binding, decided.stream
     from wanted join decided using (ord) where decided.outcome = 'ok'
   ),
   -- The claims that a command frees. A payment that can never land frees all that it claimed except its own nonce. One that
   -- failed and may still land frees its quote alone, for its payer's next payment: each of the two that lands buys a call.
   freed as (
     delete from claim using (
-      select decided.stream, f.kind, f.owner, f.scope, f.key, f.binding
-      from decided cross join lateral json_to_recordset(decided.freed)
-        as f(kind text, owner text, scope text, key text, binding text)
+      select decided.stream, f.key, f.binding
+      from decided cross join lateral json_to_recordset(decided.freed) as f(key text, binding text)
       where decided.outcome = 'ok' and decided.freed is not null
       union all
-      select decided.stream, f.kind, f.owner, f.scope, f.key, f.binding
-      from decided cross join lateral json_to_recordset(decided.call_claims)
-        as f(kind text, owner text, scope text, key text, binding text)
-      where decided.outcome = 'ok' and (decided.op = 'remove' and f.kind <> 'payment' or decided.op = 'watch' and f.kind = 'quote')
+      select decided.stream, f.key, f.binding
+      from decided cross join lateral json_to_recordset(decided.call_claims) as f(kind text, key text, binding text)
+      where decided.outcome = 'ok' and (decided.op = 'remove' or decided.op = 'watch' and f.kind = 'quote')
     ) freed_claim
-    where claim.kind = freed_claim.kind and claim.owner = freed_claim.owner and claim.scope = freed_claim.scope
-      and claim.key = freed_claim.key and claim.stream = freed_claim.stream and claim.binding = freed_claim.binding
+    where claim.key = decode(freed_claim.key, 'hex') and claim.binding = decode(freed_claim.binding, 'hex')
+      and claim.stream = freed_claim.stream
   ),
   added as (
     insert into call (stream, service_id, job_index, status, body_id, network, symbol, caller, payment, claims, due_at, created_at)

@@ -68,7 +68,7 @@ begin
     claims := string_to_array(p_claims, U&'\001F');
     perform from (select string_to_array(item, U&'\001E') as f from unnest(claims) item offset 0) wanted
     cross join lateral (
-      select from claim where claim.kind = f[1] and claim.owner = f[2] and claim.scope = f[3] and claim.key = f[4] limit 1
+      select from claim where claim.key = decode(f[1], 'hex') limit 1
     ) holder;
     if found then return null; end if;
   end if;
@@ -122,8 +122,8 @@ begin
   select p_lane, type, head.batch + 1, count + n from added;
 
   if claims is not null then
-    insert into claim (kind, owner, scope, key, binding, stream)
-    select f[1], f[2], f[3], f[4], f[5], f[6]
+    insert into claim (key, binding, stream)
+    select decode(f[1], 'hex'), decode(f[2], 'hex'), f[3]
     from (select string_to_array(item, U&'\001E') as f from unnest(claims) item offset 0) wanted;
   end if;
   if p_added <> '' then

@@ -90,7 +90,7 @@ async function withoutClaim(
   const free: ChainTransfer[] = [];
   for (const [transaction, all] of byTransaction) {
     const holders = await readTransferHolders(pool, network, transaction);
-    free.push(...all.filter(({ logIndex }) => !holders.has(logIndex)));
+    free.push(...all.filter(({ logIndex }) => holders(logIndex) === undefined));
   }
   return free;
 }

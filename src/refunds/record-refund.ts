@@ -208,7 +208,7 @@ async function appendRefund(
     if (outcome !== 'lost') return 'again';
   }
   const holders = await readTransferHolders(pool, network, order.transaction);
-  return refused('transfer_claimed', transfers.map(({ logIndex }) => holders.get(logIndex)).join(' '));
+  return refused('transfer_claimed', transfers.map(({ logIndex }) => holders(logIndex)).join(' '));
 }
 
 function refundedData(

@@ -75,7 +75,7 @@ export async function recordSweep(
   const notFinal = await requireFinal(chains, network, mined);
   if (notFinal) return notFinal;
   const holders = await readTransferHolders(ledger.pool, network, transaction);
-  const free = sweeps.filter(({ log_index }) => !holders.has(log_index));
+  const free = sweeps.filter(({ log_index }) => holders(log_index) === undefined);
   const due = order.isNoRefund ? undefined : await findDue(ledger, network, free);
   return due ?? appendAll(ledger, sweeps, holders);
 }
@@ -118,14 +118,14 @@ async function findDue(
 async function appendAll(
   { lane }: Ledger,
   sweeps: readonly Sweep[],
-  holders: ReadonlyMap<number, string>,
+  holders: (logIndex: number) => string | undefined,
 ): Promise<SweepsRecorded | Refused<SweepRefusal>> {
   const recorded: Sweep[] = [];
   const repeated: Sweep[] = [];
   const skipped: { sweep: Sweep; stream: string }[] = [];
   for (const sweep of sweeps) {
     const stream = streamOf(sweep);
-    const holder = holders.get(sweep.log_index) ?? (await appendOne(lane, sweep));
+    const holder = holders(sweep.log_index) ?? (await appendOne(lane, sweep));
     if (holder === undefined) recorded.push(sweep);
     else if (holder === stream) repeated.push(sweep);
     else skipped.push({ sweep, stream: holder });

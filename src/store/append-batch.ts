@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { encodeEventData, type LedgerEvent } from '../domain/events/event.ts';
-import { encodeBody, encodeCall } from './encode-call.ts';
+import { encodeClaim } from './claim-key.ts';
+import { encodeBody, encodeCall, keptClaims } from './encode-call.ts';
 import type { Claim, EncodedEvent, LaneCommand } from './lane-command.ts';
 import { type UncontendedParts, uncontendedParts } from './uncontended-parts.ts';
 
@@ -157,19 +158,20 @@ export function encodeCommand(command: LaneCommand): EncodedCommand {
   const parts = [`"stream":${JSON.stringify(command.stream)}`, `"events":${eventsJson(events)}`];
   if (command.expect !== undefined) parts.push(`"expect":${command.expect}`);
   if (command.issuedAt !== undefined) parts.push(`"issued_at":${command.issuedAt}`);
-  if (command.claims?.length) parts.push(`"claims":${JSON.stringify(command.claims)}`);
-  if (command.freed?.length) parts.push(`"freed":${JSON.stringify(command.freed)}`);
+  const claims = command.claims?.map(encodeClaim) ?? [];
+  if (claims.length > 0) parts.push(`"claims":${JSON.stringify(claims)}`);
+  if (command.freed?.length) parts.push(`"freed":${JSON.stringify(command.freed.map(encodeClaim))}`);
   if (command.lost) {
     const byKind = Object.entries(command.lost.events).map(
       ([kind, instead]) => `"${kind}":${encodeEvents(instead)}`,
     );
     parts.push(`"lost":{${byKind.join(',')}}`, `"lost_stream":${JSON.stringify(command.lost.stream)}`);
   }
-  if (command.call) parts.push(`"call":${encodeCall(command.call)}`);
+  if (command.call) parts.push(`"call":${encodeCall(command.call, keptClaims(claims))}`);
   return {
     text: `{${parts.join(',')}}`,
     body: encodeBody(command.call),
-    parts: uncontendedParts(command, events),
+    parts: uncontendedParts(command, events, claims),
   };
 }
 

@@ -1,3 +1,4 @@
+import type { EncodedClaim } from './claim-key.ts';
 import type { CallChange } from './lane-command.ts';
 
 /** JSON of the body that travels with a call; undefined for none. */
@@ -11,11 +12,20 @@ export function encodeBody(call: CallChange | undefined): string | undefined {
   });
 }
 
-/** A change of a call as the JSON that the append function reads. */
-export function encodeCall(call: CallChange): string {
+/** The claims that a call keeps, for when its payment frees them: a payment never frees its own nonce. */
+export function keptClaims(claims: readonly EncodedClaim[]): EncodedClaim[] {
+  return claims.filter(({ kind }) => kind !== 'payment');
+}
+
+/**
+ * A change of a call as the JSON that the append function reads.
+ * @param kept the claims that an added call keeps, as `keptClaims()` chooses them
+ */
+export function encodeCall(call: CallChange, kept: readonly EncodedClaim[]): string {
   switch (call.op) {
     case 'add': {
       const { op, serviceId, jobIndex, bodyId, network, symbol, caller, payment, delayMs } = call;
+      const claims = kept.length > 0 ? kept : undefined;
       return JSON.stringify({
         op,
         service_id: serviceId,
@@ -26,6 +36,7 @@ export function encodeCall(call: CallChange): string {
         caller,
         payment,
         delay_ms: delayMs,
+        claims,
       });
     }
     case 'release':

@@ -13,6 +13,8 @@ export interface Claim {
   readonly owner: string;
   readonly scope: string;
   readonly key: string;
+  /** Distinguishes claims that are looked up together: the asset of a payment, the log entry of a transfer. */
+  readonly part?: string;
   readonly binding: string;
 }
 

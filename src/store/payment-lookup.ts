@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { decodeLeaf } from '../domain/events/event.ts';
 import type { PaymentName } from '../domain/payments/payment.ts';
 import { revocationStream } from './quote-revocations.ts';
-import { paymentScopes, type StreamReading } from './streams.ts';
+import { paymentClaimKeys, type StreamReading } from './streams.ts';
 
 /** What the ledger knows about a payment as it arrives. */
 export interface KnownPayment {
@@ -38,9 +38,7 @@ const maxTogether = 64;
 
 /**
  * One statement for many payments: one by one, these two look-ups were a fifth of the database's work for a payment. Raw SQL,
- * prepared: it is on the path of every payment, and Kysely cannot join an unnest of several arrays. The claims of a payment
- * that leaves its asset open are looked up asset by asset, from one scope to the next: a range of scopes would read all
- * payments of its payer, whom any stranger can name.
+ * prepared: it is on the path of every payment, and Kysely cannot join an unnest of several arrays.
  */
 const lookUpPayments = `
   select found.ord, found.claimed, found.leaf, clock.now, clock.revoked
@@ -50,33 +48,14 @@ const lookUpPayments = `
       where event.stream = '${revocationStream}' order by event.version desc limit 1) as revoked) clock
   left join lateral (
     select asked.ord::int as ord, holder.stream as claimed, null::bytea as leaf, 0 as version
-    from unnest($1::text[], $2::text[], $3::text[]) with ordinality as asked(payer, nonce, scope, ord)
+    from unnest($1::bytea[], $2::bytea[]) with ordinality as asked(lowest, highest, ord)
     cross join lateral (
       select claim.stream from tollbook.claim
-      where claim.kind = 'payment' and claim.owner = asked.payer and claim.scope = asked.scope and claim.key = asked.nonce
+      where claim.key >= asked.lowest and claim.key <= asked.highest
       offset 0) holder
-    union all
-    select asked.ord::int, holder.stream, null, 0
-    from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality as asked(payer, nonce, low, high, ord)
-    cross join lateral (
-      with recursive own(scope) as (
-        (select claim.scope from tollbook.claim
-         where claim.kind = 'payment' and claim.owner = asked.payer
-           and claim.scope > asked.low and claim.scope < asked.high
-         order by claim.scope limit 1)
-        union all
-        select (select claim.scope from tollbook.claim
-                where claim.kind = 'payment' and claim.owner = asked.payer
-                  and claim.scope > own.scope and claim.scope < asked.high
-                order by claim.scope limit 1)
-        from own where own.scope is not null)
-      select claim.stream from own join tollbook.claim
-        on claim.kind = 'payment' and claim.owner = asked.payer and claim.scope = own.scope and claim.key = asked.nonce
-      offset 0) holder
-    where asked.low < asked.high
     union all
     select named.ord::int, null, quoted.leaf, quoted.version
-    from unnest($5::text[]) with ordinality as named(stream, ord)
+    from unnest($3::text[]) with ordinality as named(stream, ord)
     cross join lateral (
       select event.leaf, event.version from tollbook.event where event.stream = named.stream offset 0) quoted
   ) found on true
@@ -103,15 +82,13 @@ export function createPaymentLookup(pool: pg.Pool): PaymentLookup {
 
 async function answer(pool: pg.Pool, asked: readonly Asked[]): Promise<void> {
   try {
-    const scopes = asked.map(({ payment }) => paymentScopes(payment));
+    const keys = asked.map(({ payment }) => paymentClaimKeys(payment));
     const { rows } = await pool.query<Row>({
       name: 'look_up_payments',
       text: lookUpPayments,
       values: [
-        asked.map(({ payment }) => payment.payer),
-        asked.map(({ payment }) => payment.nonce),
-        scopes.map(([low]) => low),
-        scopes.map(([, high]) => high),
+        keys.map(([lowest]) => lowest),
+        keys.map(([, highest]) => highest),
         asked.map(({ quoteDigest }) => quoteDigest),
       ],
     });

@@ -98,7 +98,7 @@ export const ledgerTables = {
     started_at: nullable(timestamp),
     created_at: timestamp,
   },
-  'tollbook.claim': { kind: text, owner: text, scope: text, key: text, binding: text, stream: text },
+  'tollbook.claim': { key: bytea, binding: bytea, stream: text },
   'tollbook.credit_request': {
     request_id: text,
     op: text,

@@ -1,9 +1,10 @@
 import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
 import { type JobId, jobKey } from '../domain/payments/job.ts';
-import { type Fingerprint, nonceScope, type PaymentName, sha256 } from '../domain/payments/payment.ts';
+import { type Fingerprint, noncePart, type PaymentName, sha256 } from '../domain/payments/payment.ts';
 import type { Caip2, Hex } from '../domain/values/primitives.ts';
 import type { Claim } from './append-batch.ts';
+import { claimKey, claimKeys } from './claim-key.ts';
 import { type LedgerDatabase, queriesOn } from './database.ts';
 
 export interface StreamReading {
@@ -61,22 +62,24 @@ export async function readEvents(
   return rows.map(({ leaf }) => decodeLeaf(leaf));
 }
 
-/** The claim of a payment: the scope is chain, method and asset; the owner is the payer and the key the nonce. */
+/** The claim of a payment: the owner is the payer, the key the nonce. Its payer can leave the asset open. */
 export function paymentClaim(payment: Fingerprint, binding: string): Claim {
-  const { asset, payer, nonce } = payment;
-  return {
-    kind: 'payment',
-    owner: payer,
-    scope: nonceScope(payment, asset),
-    key: nonce,
-    binding,
-  };
+  return { ...namedPayment(payment), part: noncePart(payment, payment.asset), binding };
+}
+
+function namedPayment({
+  network,
+  transferMethod,
+  payer,
+  nonce,
+}: PaymentName): Omit<Claim, 'binding' | 'part'> {
+  return { kind: 'payment', owner: payer, scope: `${network}/${transferMethod}`, key: nonce };
 }
 
 /** A payment's fingerprint as one text; its other claims and its call are bound to it. */
 export function paymentKey(payment: Fingerprint): string {
-  const { owner, scope, key } = paymentClaim(payment, '');
-  return `${scope}/${owner}/${key}`;
+  const { network, transferMethod, asset, payer, nonce } = payment;
+  return `${network}/${transferMethod}/${noncePart(payment, asset)}/${payer}/${nonce}`;
 }
 
 /** The stream of a recovered payment, which has no quote: the hash of its fingerprint. */
@@ -89,9 +92,12 @@ export function quoteClaim(digest: string, payment: Fingerprint): Claim {
   return { kind: 'quote', owner: '', scope: '', key: digest, binding: paymentKey(payment) };
 }
 
-/** The lowest and the highest scope of claims that a payment of this name can have made. */
-export function paymentScopes(name: PaymentName): [low: string, high: string] {
-  return [nonceScope(name, name.asset ?? '0x'), nonceScope(name, name.asset ?? '0y')];
+/** The range of the keys of the claims that a payment of this name can have made: one key, unless it leaves its asset open. */
+export function paymentClaimKeys(name: PaymentName): [lowest: Buffer, highest: Buffer] {
+  const named = namedPayment(name);
+  if (name.asset === undefined) return claimKeys(named);
+  const key = claimKey({ ...named, part: noncePart(name, name.asset) });
+  return [key, key];
 }
 
 /** The claim of a caller nonce: unique within a caller and a job, and never deleted. */
@@ -114,27 +120,25 @@ export function transferClaim(
   logIndex: number | 'unseen',
   binding: string,
 ): Claim {
-  return { kind: 'transfer', owner: '', scope: network, key: `${transaction}/${logIndex}`, binding };
+  return { kind: 'transfer', owner: '', scope: network, key: transaction, part: String(logIndex), binding };
 }
 
-/** The streams that hold a transaction's transfers, by the places of their logs. */
+/** Which streams hold a transaction's transfers: a look-up by the places of their logs. */
 export async function readTransferHolders(
   pool: pg.Pool,
   network: Caip2,
   transaction: string,
-): Promise<ReadonlyMap<number, string>> {
-  const { kind, owner, scope } = transferClaim(network, transaction, 'unseen', '');
-  // 0 is the character after the slash
+): Promise<(logIndex: number) => string | undefined> {
+  const [lowest, highest] = claimKeys(transferClaim(network, transaction, 'unseen', ''));
   const rows = await queriesOn(pool)
     .selectFrom('tollbook.claim')
     .select(['key', 'stream'])
-    .where('kind', '=', kind)
-    .where('owner', '=', owner)
-    .where('scope', '=', scope)
-    .where('key', '>', `${transaction}/`)
-    .where('key', '<', `${transaction}0`)
+    .where('key', '>=', lowest)
+    .where('key', '<=', highest)
     .execute();
-  return new Map(rows.map(({ key, stream }) => [Number(key.slice(transaction.length + 1)), stream]));
+  const streams = new Map(rows.map(({ key, stream }) => [key.toString('hex'), stream]));
+  return (logIndex) =>
+    streams.get(claimKey(transferClaim(network, transaction, logIndex, '')).toString('hex'));
 }
 
 /** Whether a payment has used a caller's nonce on a job. */
@@ -148,17 +152,11 @@ export async function isNonceUsed(
 }
 
 /** The stream that holds a claim, whatever it is bound to; undefined where none does. */
-export async function findClaim(
-  pool: pg.Pool,
-  { kind, owner, scope, key }: Claim,
-): Promise<string | undefined> {
+export async function findClaim(pool: pg.Pool, claim: Claim): Promise<string | undefined> {
   const holder = await queriesOn(pool)
     .selectFrom('tollbook.claim')
     .select('stream')
-    .where('kind', '=', kind)
-    .where('owner', '=', owner)
-    .where('scope', '=', scope)
-    .where('key', '=', key)
+    .where('key', '=', claimKey(claim))
     .executeTakeFirst();
   return holder?.stream;
 }

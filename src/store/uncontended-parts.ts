@@ -1,4 +1,6 @@
-import type { CallChange, Claim, EncodedEvent, LaneCommand } from './lane-command.ts';
+import type { EncodedClaim } from './claim-key.ts';
+import { keptClaims } from './encode-call.ts';
+import type { CallChange, EncodedEvent, LaneCommand } from './lane-command.ts';
 
 /** Between items, and between the fields of one. Canonical JSON contains neither, and no other text is sent that does. */
 export const separators = { item: '\u001F', field: '\u001E' } as const;
@@ -28,18 +30,18 @@ export interface UncontendedParts {
  * checking or completing it, sums refusals, ends a halt, or has text that would have to be escaped.
  */
 export function uncontendedParts(
-  { stream, expect, issuedAt, claims = [], freed = [], lost, call }: LaneCommand,
+  { stream, expect, issuedAt, freed = [], lost, call }: LaneCommand,
   events: readonly EncodedEvent[],
+  claims: readonly EncodedClaim[],
 ): UncontendedParts | undefined {
   if (freed.length > 0 || (call && call.op !== 'add' && !isChange(call))) return undefined;
   if (events.some(({ type }) => decidedTypes.has(type))) return undefined;
-  const fieldsOfClaims = claims.map((claim) => fieldsOfClaim(claim));
   const added = call?.op === 'add' ? call : undefined;
   const changed = call && isChange(call) ? call : undefined;
   const fieldsOfCall = added ? fieldsOfAdded(added, claims) : [];
   const data = events.map((event) => event.data).join(separators.field);
   const contentType = added?.body?.contentType ?? '';
-  const isPlain = !controls.test([stream, contentType, ...fieldsOfCall, ...fieldsOfClaims.flat()].join(''));
+  const isPlain = !controls.test([stream, contentType, ...fieldsOfCall].join(''));
   // an empty content type would be stored as none; the database looks at escapes in the deciding function
   if (!isPlain || added?.body?.contentType === '' || data.includes('\\')) return undefined;
   return {
@@ -49,14 +51,14 @@ export function uncontendedParts(
     types: events.map(({ type }) => type).join(separators.field),
     data,
     events: events.length,
-    claims: fieldsOfClaims.map((fields) => joined([...fields, stream])),
+    claims: claims.map(({ key, binding }) => joined([key, binding, stream])),
     added: added && joined([stream, ...fieldsOfCall]),
     changed,
     body: added?.body && joined([added.bodyId, contentType, added.body.bytes.toString('base64')]),
     unique: [
       stream,
       ...(lost ? [lost.stream] : []),
-      ...fieldsOfClaims.map((fields) => joined(fields.slice(0, 4))),
+      ...claims.map(({ key }) => joined(['claim', key])),
       ...(changed ? [joined(['call', String(changed.callId)])] : []),
     ],
   };
@@ -73,14 +75,11 @@ function isChange(call: CallChange): call is ChangedCall {
   return call.op === 'release' || call.op === 'check' || call.op === 'complete';
 }
 
-function fieldsOfClaim({ kind, owner, scope, key, binding }: Claim): string[] {
-  return [kind, owner, scope, key, binding];
-}
-
-/** In the order in which the function takes them; the command's claims last, as JSON, for when its payment frees them. */
-function fieldsOfAdded(call: AddedCall, claims: readonly Claim[]): string[] {
+/** In the order in which the function takes them; the claims that the call keeps last, as JSON. */
+function fieldsOfAdded(call: AddedCall, claims: readonly EncodedClaim[]): string[] {
   const { serviceId, jobIndex, bodyId, network, symbol, caller = '', payment, delayMs } = call;
   const numbers = [String(serviceId), String(jobIndex)];
-  const kept = claims.length > 0 ? JSON.stringify(claims) : '';
-  return [...numbers, bodyId, network, symbol, caller, payment, String(delayMs), kept];
+  const kept = keptClaims(claims);
+  const keptText = kept.length > 0 ? JSON.stringify(kept) : '';
+  return [...numbers, bodyId, network, symbol, caller, payment, String(delayMs), keptText];
 }

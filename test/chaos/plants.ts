@@ -22,8 +22,8 @@ export interface Plant extends Bug {
 /** A payment that may still land frees its caller nonce and its payment id. */
 const freedAtWatch: Edit = {
   file: 'migrations/functions/append.sql',
-  find: `(decided.op = 'remove' and f.kind <> 'payment' or decided.op = 'watch' and f.kind = 'quote')`,
-  replace: `decided.op in ('watch', 'remove') and f.kind <> 'payment'`,
+  find: `(decided.op = 'remove' or decided.op = 'watch' and f.kind = 'quote')`,
+  replace: `decided.op in ('watch', 'remove')`,
 };
 
 export const plants: readonly Plant[] = [

@@ -348,13 +348,14 @@ async function ageWhile(url: () => string, nonce: string, isOver: () => boolean)
   }
 }
 
-/** Whether the payment's claim exists. Repeats the query while the database is down. */
+/** Whether the payment was started. Repeats the query while the database is down. */
 async function isInLedger(url: () => string, { nonce }: SignedOnce, deadline: AbortSignal): Promise<boolean> {
   while (!deadline.aborted) {
     try {
       return await withOwner(url(), async (owner) => {
         const { rows } = await owner.query<{ is_started: boolean }>(
-          `select exists (select from tollbook.claim where kind = 'payment' and key = $1) as is_started`,
+          `select exists (select from tollbook.event where type = 'settlement_started'
+             and position($1 in convert_from(leaf, 'UTF8')) > 0) as is_started`,
           [nonce],
         );
         return rows[0]?.is_started ?? false;

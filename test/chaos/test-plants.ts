@@ -13,20 +13,17 @@ export interface TestPlant extends Bug {
 
 export const testPlants: readonly TestPlant[] = [
   {
-    name: 'all-payments-of-a-payer-are-read',
+    name: 'all-claims-are-read',
     edits: [
       {
         file: 'src/store/payment-lookup.ts',
-        find: `      select claim.stream from own join tollbook.claim
-        on claim.kind = 'payment' and claim.owner = asked.payer and claim.scope = own.scope and claim.key = asked.nonce`,
-        replace: `      select claim.stream from tollbook.claim
-      where claim.kind = 'payment' and claim.owner = asked.payer
-        and claim.scope > asked.low and claim.scope < asked.high and claim.key = asked.nonce`,
+        find: `      where claim.key >= asked.lowest and claim.key <= asked.highest`,
+        replace: `      where substr(claim.key, 1, 16) = substr(asked.lowest, 1, 16) and claim.key <= asked.highest`,
       },
     ],
     caughtByTest: {
       file: 'test/store/streams.test.ts',
-      name: 'a payment that leaves its asset open is found without reading all payments of its payer',
+      name: 'a payment that leaves its asset open is found without reading other claims',
     },
   },
   {

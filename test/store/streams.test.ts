@@ -1,7 +1,9 @@
 import type pg from 'pg';
 import { expect, test } from 'vitest';
+import { claimKey } from '../../src/store/claim-key.ts';
 import { createPaymentLookup } from '../../src/store/payment-lookup.ts';
 import { extendPrices, findPriceWindow, offerPrices, type PriceList } from '../../src/store/price-windows.ts';
+import { paymentClaim } from '../../src/store/streams.ts';
 import { createDatabase } from '../support/database.ts';
 
 /** A pool that keeps the plan of each statement, as it was executed. */
@@ -18,27 +20,28 @@ function explaining(owner: pg.ClientBase, plans: string[]): pg.Pool {
 
 const nonce = (n: number) => `0x${String(n).padStart(64, '0')}` as const;
 
-test('a payment that leaves its asset open is found without reading all payments of its payer', async () => {
+test('a payment that leaves its asset open is found without reading other claims', async () => {
   const database = await createDatabase();
   await database.asOwner(async (owner) => {
     const payer = `0x${'a'.repeat(40)}` as const;
+    const named = { network: 'eip155:1', transferMethod: 'eip3009', payer } as const;
+    const claims = Array.from({ length: 10_000 }, (_, n) =>
+      claimKey(paymentClaim({ ...named, asset: `0x${n % 3}`, nonce: nonce(n) }, '')).toString('hex'),
+    );
     await owner.query(
-      `insert into tollbook.claim (kind, owner, scope, key, binding, stream)
-       select 'payment', case when n <= 30000 then $1 else '0x' || n end, 'eip155:1/eip3009/0x' || n % 3,
-         '0x' || lpad(n::text, 64, '0'), 'b', 'quote' || n
-       from generate_series(1, 40000) n`,
-      [payer],
+      `insert into tollbook.claim (key, binding, stream)
+       select decode(key, 'hex'), '', 'quote' || n - 1 from unnest($1::text[]) with ordinality as c(key, n)`,
+      [claims],
     );
     await owner.query('analyze tollbook.claim');
     const plans: string[] = [];
     const lookup = createPaymentLookup(explaining(owner, plans));
-    const named = { network: 'eip155:1', transferMethod: 'eip3009', payer } as const;
     const find = (n: number, asset?: `0x${string}`) =>
       lookup.find({ ...named, asset, nonce: nonce(n) }, undefined);
-    const found = await Promise.all([find(4), find(5), find(40_000), find(4, '0x1'), find(4, '0x2')]);
+    const found = await Promise.all([find(4), find(5), find(10_000), find(4, '0x1'), find(4, '0x2')]);
     expect(found.map(({ streams }) => streams)).toEqual([['quote4'], ['quote5'], [], ['quote4'], []]);
     const rows = [...(plans[0] ?? '').matchAll(/ on claim.*actual .*rows=([\d.]+) loops=(\d+)/g)];
-    expect(rows.length).toBeGreaterThan(2);
+    expect(rows.length).toBeGreaterThan(0);
     for (const [, each, loops] of rows) expect(Number(each) * Number(loops)).toBeLessThan(50);
     expect(plans[0]).not.toContain('Rows Removed by Filter: 1');
     expect(plans[0]).not.toContain('Seq Scan on claim');

@@ -138,7 +138,7 @@ function callOf(
 
 const tables = {
   event: 'select * from tollbook.event order by seq',
-  claim: 'select * from tollbook.claim order by kind, owner, scope, key',
+  claim: 'select * from tollbook.claim order by key',
   call: 'select * from tollbook.call order by call_id',
   call_body: 'select * from tollbook.call_body order by body_id',
   lane: 'select * from tollbook.lane',

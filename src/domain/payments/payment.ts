@@ -117,12 +117,9 @@ export function expectedTransfer(payment: SignedPayment): ExpectedTransfer {
   return { transferMethod, ...schemes[transferMethod].expectedTransfer(payment) };
 }
 
-/** The scope within which a payer's nonce is unique: network, transfer method and, where the scheme says so, the asset. */
-export function nonceScope(
-  { network, transferMethod }: Pick<Fingerprint, 'network' | 'transferMethod'>,
-  asset: string,
-): string {
-  return `${network}/${transferMethod}/${schemes[transferMethod].nonceScope(asset)}`;
+/** A payer's nonce is unique within its network, its transfer method and, where the scheme says so, its asset: that part. */
+export function noncePart({ transferMethod }: Pick<Fingerprint, 'transferMethod'>, asset: string): string {
+  return schemes[transferMethod].nonceScope(asset);
 }
 
 /** The request that a payment pays for. A signature binds money, not a request: the hash of this does. */

@@ -1,0 +1,46 @@
+import { hash } from 'node:crypto';
+import type { Claim } from './lane-command.ts';
+
+/** A claim as the ledger keeps it, in hex. Its kind is not stored: the key contains it. */
+export interface EncodedClaim {
+  readonly kind: Claim['kind'];
+  readonly key: string;
+  readonly binding: string;
+}
+
+/**
+ * 128 bits of SHA-256. Two values never meet by chance; a value that meets one that another party chose takes 2^128 attempts.
+ * Who chooses both can find a pair in 2^64, of its own two payments, and only has the second one refused as a replay.
+ */
+const nameBytes = 16;
+/** Among the few parts of one name. */
+const partBytes = 8;
+
+export function encodeClaim(claim: Claim): EncodedClaim {
+  return {
+    kind: claim.kind,
+    key: claimKey(claim).toString('hex'),
+    binding: digest(claim.binding, nameBytes).toString('hex'),
+  };
+}
+
+/** What is unique: the hash of the claim's name, then that of its part, so that one range holds all parts of a name. */
+export function claimKey({ kind, owner, scope, key, part }: Omit<Claim, 'binding'>): Buffer {
+  const name = digest(JSON.stringify([kind, owner, scope, key]), nameBytes);
+  return part === undefined ? name : Buffer.concat([name, digest(part, partBytes)]);
+}
+
+/** The range of the keys of a claim's name, whatever their part. */
+export function claimKeys({
+  kind,
+  owner,
+  scope,
+  key,
+}: Omit<Claim, 'binding'>): [lowest: Buffer, highest: Buffer] {
+  const name = claimKey({ kind, owner, scope, key });
+  return [name, Buffer.concat([name, Buffer.alloc(partBytes, 0xff)])];
+}
+
+function digest(text: string, bytes: number): Buffer {
+  return hash('sha256', text, 'buffer').subarray(0, bytes);
+}
