@@ -21,6 +21,7 @@ import { referenceRoutes } from '../http/server/reference.ts';
 import { recordRefusedReload, reloadFeatures } from './reload.ts';
 import type { Loop } from '../workers/loop.ts';
 import { createWorkerWatch } from '../workers/worker-watch.ts';
+import { linesByTurn } from '../runtime/turn-lines.ts';
 import { within } from '../runtime/within.ts';
 
 /** A running gateway. */
@@ -77,7 +78,7 @@ export function createLogger(level: Config['logLevel'], file?: string): Logger {
       timestamp: pino.stdTimeFunctions.isoTime,
       serializers: { err: plainError },
     },
-    pino.destination(file ?? 1),
+    linesByTurn(pino.destination(file ?? 1)),
   );
 }
 

@@ -1,13 +1,13 @@
 import { isCarriable, mediaTypeOf } from '../domain/payments/job-input.ts';
 import { findJob, isSold, type Job } from './catalog.ts';
 import type { JobsContext } from './context.ts';
-import type { BoundRequest, OpenedRequest } from './job-request.ts';
+import type { OpenedRequest, WholeRequest } from './job-request.ts';
 import { type ErrorRefusal, rateLimited, refusal } from './refusal.ts';
 
 export type RequestCheck = { readonly kind: 'fit'; readonly job: Job } | ErrorRefusal;
 
 /** Step 1: the job, the input and the budget. No peer is asked, and the payment is not looked at. */
-export function checkRequest(context: JobsContext, request: BoundRequest): RequestCheck {
+export function checkRequest(context: JobsContext, request: WholeRequest): RequestCheck {
   const fit = checkHead(context, request);
   return fit.kind === 'refusal' ? fit : checkInput(request, fit.job);
 }
@@ -35,7 +35,7 @@ export function findSoldJob(context: JobsContext, request: OpenedRequest): Reque
 }
 
 /** A client must not pay for a body that the runner has to reject. */
-function checkInput(request: BoundRequest, job: Job): RequestCheck {
+function checkInput(request: WholeRequest, job: Job): RequestCheck {
   const details = job.input?.check?.(request.body) ?? [];
   return details.length > 0 ? refusal(request, 'input_invalid', { details }) : { kind: 'fit', job };
 }

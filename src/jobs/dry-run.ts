@@ -36,7 +36,7 @@ export interface DryRun {
 export async function dryRun(context: JobsContext, opened: OpenedRequest, body: Buffer): Promise<DryRun> {
   const job = opened.job && findJob(context.catalog, opened.job);
   if (!job) return summed(context, withoutChecks(refused('job_not_found'), undefined));
-  const request = bindRequest(opened, body);
+  const request = bindRequest({ ...opened, body });
   const run = await runChecks(context, request, job);
   const event = {
     type: eventOf(run.verdict),

@@ -39,9 +39,13 @@ export interface OpenedRequest extends JobHead {
   readonly charge: Charge;
 }
 
-/** A whole request, with what was computed from it once. */
-export interface BoundRequest extends OpenedRequest {
+/** A request with its body. */
+export interface WholeRequest extends OpenedRequest {
   readonly body: Buffer;
+}
+
+/** A whole request, with the hashes that several steps need. */
+export interface BoundRequest extends WholeRequest {
   readonly bodySha256: Hex;
   readonly binding: Hex;
 }
@@ -62,9 +66,9 @@ function sentPayment({ payment }: JobHead): SentPayment {
     : { kind: 'undecodable', reason: decoded };
 }
 
-/** Computes the hashes that several steps need. */
-export function bindRequest(request: OpenedRequest, body: Buffer): BoundRequest {
-  const bodySha256 = sha256(body);
+/** Computes the hashes, once. A request without a payment needs none. */
+export function bindRequest(request: WholeRequest): BoundRequest {
+  const bodySha256 = sha256(request.body);
   const { method, path } = request;
   const { caller, nonce } = request.callerHeaders;
   const binding = bindingHash({
@@ -74,7 +78,7 @@ export function bindRequest(request: OpenedRequest, body: Buffer): BoundRequest 
     caller: caller === undefined ? undefined : parseCaller(caller),
     callerNonce: nonce === undefined ? undefined : parseNonce(nonce),
   });
-  return { ...request, body, bodySha256, binding };
+  return { ...request, bodySha256, binding };
 }
 
 /** The stream of one request: refusals and dry runs that belong to no payment are recorded here. */

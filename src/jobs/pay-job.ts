@@ -7,7 +7,7 @@ import { checkPayment } from './check-payment.ts';
 import { checkHead, checkRequest, findSoldJob } from './check-request.ts';
 import type { JobsContext } from './context.ts';
 import { finishPayment } from './finish-payment.ts';
-import { bindRequest, type BoundRequest, type OpenedRequest } from './job-request.ts';
+import { bindRequest, type BoundRequest, type OpenedRequest, type WholeRequest } from './job-request.ts';
 import { answerKnownPayment, type KnownPaymentResult, lookUpPayment } from './known-payment.ts';
 import { type JobRefusal, offerRefusal, paymentReplay, refusal, rejectedPayment } from './refusal.ts';
 import { redeliver } from './redeliver.ts';
@@ -22,7 +22,7 @@ const maxTries = 3;
  * happens. Never throws for anything a client or a peer did; throws if the ledger cannot be reached.
  */
 export function payForJob(context: JobsContext, request: OpenedRequest, body: Buffer): Promise<JobAnswer> {
-  return context.flows.add(answerRequest(context, bindRequest(request, body)));
+  return context.flows.add(answerRequest(context, { ...request, body }));
 }
 
 /**
@@ -41,31 +41,35 @@ export function refuseUnreadBody(context: JobsContext, request: OpenedRequest): 
   return answerRefusal(context, request, sold.kind === 'refusal' ? sold : refusal(request, 'body_too_large'));
 }
 
-async function answerRequest(context: JobsContext, request: BoundRequest): Promise<JobAnswer> {
-  const result = await runFlow(context, request);
+async function answerRequest(context: JobsContext, request: WholeRequest): Promise<JobAnswer> {
+  const { sent } = request;
+  const paid = sent.kind === 'decoded' ? { ...bindRequest(request), decoded: sent.decoded } : undefined;
+  const result = await (paid ? runFlow(context, paid) : refuseUnpaid(context, request));
   // a payment of unknown outcome holds a call, which must not be free
   if (result.kind === 'refusal' || (result.kind === 'pending' && !result.replayed))
     request.charge.chargeAgain();
   else request.charge.refund();
-  if (result.kind !== 'refusal') return result;
-  const { sent } = request;
-  const paid = sent.kind === 'decoded' ? { ...request, decoded: sent.decoded } : undefined;
-  return answerRefusal(context, request, result, paid);
+  return result.kind === 'refusal' ? answerRefusal(context, request, result, paid) : result;
 }
 
-/** Steps 0 and 1, then the payment, if there is one. */
-async function runFlow(context: JobsContext, request: BoundRequest): Promise<PaymentAnswer | JobRefusal> {
+/** Step 1 of a request without a payment that can be read: its refusal is the offer. */
+function refuseUnpaid(context: JobsContext, request: WholeRequest): JobRefusal {
+  const checked = checkRequest(context, request);
+  if (checked.kind === 'refusal') return checked;
   const { sent } = request;
-  if (sent.kind !== 'decoded') {
-    const checked = checkRequest(context, request);
-    if (checked.kind === 'refusal') return checked;
-    return sent.kind === 'none'
-      ? offerRefusal(checked.job, 'payment_required')
-      : rejectedPayment(checked.job, { stage: 'decode', reason: sent.reason });
-  }
-  const { decoded } = sent;
+  return sent.kind === 'undecodable'
+    ? rejectedPayment(checked.job, { stage: 'decode', reason: sent.reason })
+    : offerRefusal(checked.job, 'payment_required');
+}
+
+/** Steps 0 and 1 of a request with a payment, then the payment. */
+async function runFlow(
+  context: JobsContext,
+  request: BoundRequest & { readonly decoded: DecodedPayment },
+): Promise<PaymentAnswer | JobRefusal> {
+  const { decoded } = request;
   const lookUp = await lookUpPayment(context, decoded);
-  const known = await answerKnownPayment(context, { ...request, decoded }, lookUp);
+  const known = await answerKnownPayment(context, request, lookUp);
   if (known.kind === 'answered') return known.answer;
   if (known.kind === 'replay') return paymentReplay(decoded);
   const checked = checkRequest(context, request);

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import type { JobId } from '../domain/payments/job.ts';
 import { writeQuoteEcho } from '../domain/payments/quote-echo.ts';
 import {
@@ -9,12 +8,13 @@ import {
   zeroAddress,
   zeroHash,
 } from '../domain/payments/quote.ts';
-import { offersV2 } from '../domain/payments/x402.ts';
+import { offersV2Text, offerTextsV2 } from '../domain/payments/x402.ts';
 import type { PaymentRequired, Refused } from './answer.ts';
 import { inputJson, type Job } from './catalog.ts';
 import { type JobsContext, nowSecs } from './context.ts';
 import { fitOptions } from './fit-offer.ts';
 import { offerSecret } from './receipt-keys.ts';
+import { randomHex32 } from '../runtime/random-hex.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { OfferRefusal } from './refusal.ts';
 
@@ -36,7 +36,7 @@ export function newQuote(
     inputsHash: zeroHash,
     issuedAt,
     expiresAt: issuedAt + ttlSecs,
-    salt: `0x${randomBytes(32).toString('hex')}`,
+    salt: randomHex32(),
   };
 }
 
@@ -55,7 +55,7 @@ export async function quoteJob(
     newQuote({ ...job, options }, nowSecs(context), quoteTtlSecs);
   const fitting = fitOptions(available, (options) => {
     const offer = offerOf(context, quoteOf(options));
-    return JSON.stringify(offersV2({ options, ...offer }, maxTimeoutSecs));
+    return offersV2Text(offerTextsV2(options, maxTimeoutSecs), offer);
   });
   const quote = quoteOf(fitting);
   const offer = offerOf(context, quote);

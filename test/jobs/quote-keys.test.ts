@@ -8,7 +8,7 @@ import {
   zeroAddress,
   zeroHash,
 } from '../../src/domain/payments/quote.ts';
-import { offerV2 } from '../../src/domain/payments/x402.ts';
+import { offersV2Text, offerTextsV2 } from '../../src/domain/payments/x402.ts';
 import { offerSecret, receiptKeysOf } from '../../src/jobs/receipt-keys.ts';
 import { revokeQuotes } from '../../src/jobs/revoke-quotes.ts';
 import { readLedgerId } from '../../src/store/secrets.ts';
@@ -80,14 +80,13 @@ async function mint(database: TestDatabase, minted: Minted = {}): Promise<Offer 
   const keys = quoteKeysOf([minted.key ?? key]);
   const digest = quoteDigest(quote);
   const secret = offerSecret(receiptKeysOf([receiptKey], Buffer.alloc(0)), digest);
-  const accepts = options.map((option) =>
-    offerV2(option, { digest, secret, echo: writeQuoteEcho(keys, realm, quote, digest, option) }, 300),
-  );
+  const echoes = options.map((option) => writeQuoteEcho(keys, realm, quote, digest, option));
+  const accepts = offersV2Text(offerTextsV2(options, 300), { digest, secret, echoes });
   return {
     x402Version: 2,
     error: '',
     resource: { url: '' },
-    accepts: accepts as unknown as Offer['accepts'],
+    accepts: JSON.parse(accepts) as Offer['accepts'],
     digest,
   };
 }

@@ -90,21 +90,28 @@ export function quoteDigestOf(quote: Omit<Quote, 'options'>, optionHashes: reado
 }
 
 function digestWith(quote: Omit<Quote, 'options'>, hashOfOptions: Uint8Array): Hex {
-  writeWord(1, quote.serviceId.toString(16));
-  writeWord(2, quote.jobIndex.toString(16));
-  writeWord(3, quote.priceWei.toString(16));
+  writeNumber(1, quote.serviceId);
+  writeNumber(2, quote.jobIndex);
+  writeHex(3, quote.priceWei.toString(16));
   structBytes.set(hashOfOptions, 4 * wordBytes);
-  writeWord(5, quote.requester.slice(2));
-  writeWord(6, quote.inputsHash.slice(2));
-  writeWord(7, quote.issuedAt.toString(16));
-  writeWord(8, quote.expiresAt.toString(16));
-  writeWord(9, quote.salt.slice(2));
+  writeHex(5, quote.requester.slice(2));
+  writeHex(6, quote.inputsHash.slice(2));
+  writeNumber(7, quote.issuedAt);
+  writeNumber(8, quote.expiresAt);
+  writeHex(9, quote.salt.slice(2));
   signedBytes.set(keccak256(structBytes), 2 + wordBytes);
   return `0x${Buffer.from(keccak256(signedBytes)).toString('hex')}`;
 }
 
-function writeWord(index: number, hex: string): void {
+function writeHex(index: number, hex: string): void {
   structBytes.write(hex.padStart(2 * wordBytes, '0'), index * wordBytes, 'hex');
+}
+
+/** The bytes of the word before the last eight are always zero. */
+function writeNumber(index: number, value: number): void {
+  const end = (index + 1) * wordBytes;
+  structBytes.writeUInt32BE(Math.floor(value / 2 ** 32), end - 8);
+  structBytes.writeUInt32BE(value % 2 ** 32, end - 4);
 }
 
 const optionsHashes = new WeakMap<readonly SettlementOption[], Uint8Array>();

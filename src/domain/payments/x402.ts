@@ -16,27 +16,33 @@ export type RequirementV2 = {
   readonly extra: Readonly<Record<string, unknown>>;
 };
 
-/** The offers of a quote's options, in their order; `echoes` are in the same order. */
-export function offersV2(
-  {
-    options,
-    digest,
-    secret,
-    echoes,
-  }: Omit<OfferExtra, 'echo'> & {
-    readonly options: readonly SettlementOption[];
-    readonly echoes: readonly QuoteEcho[] | undefined;
-  },
+/** What a quote adds to its offers; `echoes` are in the order of its options. */
+export type QuoteOfferExtra = Omit<OfferExtra, 'echo'> & {
+  readonly echoes: readonly QuoteEcho[] | undefined;
+};
+
+/**
+ * The offers of options as JSON, each as far as it is the same for every quote of them: it lacks the rest of `extra` and its two closing
+ * brackets. Clients echo `extra`: so a payment names its quote.
+ */
+export function offerTextsV2(
+  options: readonly SettlementOption[],
   maxTimeoutSecs: number,
-): RequirementV2[] {
-  return options.map((option, index) =>
-    offerV2(option, { digest, secret, echo: echoes?.[index] }, maxTimeoutSecs),
-  );
+): readonly string[] {
+  return options.map((option) => {
+    const text = JSON.stringify(requirementV2(option, {}, maxTimeoutSecs));
+    const isFirst = text.endsWith('{}}');
+    return `${text.slice(0, -2)}${isFirst ? '' : ','}`;
+  });
 }
 
-/** The offer of an option, as its recipient gets it. Clients echo `extra`: so a payment names its quote. */
-export function offerV2(option: SettlementOption, extra: OfferExtra, maxTimeoutSecs: number): RequirementV2 {
-  return requirementV2(option, writeOfferExtra(extra), maxTimeoutSecs);
+/** The offers of a quote, as their recipient gets them: a JSON list. */
+export function offersV2Text(texts: readonly string[], { digest, secret, echoes }: QuoteOfferExtra): string {
+  const offers = texts.map((text, index) => {
+    const extra = writeOfferExtra({ digest, secret, echo: echoes?.[index] });
+    return `${text}${JSON.stringify(extra).slice(1)}}`;
+  });
+  return `[${offers.join(',')}]`;
 }
 
 function requirementV2(

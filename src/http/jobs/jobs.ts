@@ -2,16 +2,14 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { parseJobId } from '../../domain/payments/job.ts';
 import type { Caip2 } from '../../domain/values/primitives.ts';
-import { offeredExtensions } from '../../domain/payments/payment-identifier.ts';
-import { encodeHeader, offersV2 } from '../../domain/payments/x402.ts';
-import { requirementsV1, v1NameOf } from '../../domain/payments/x402-v1.ts';
-import { refusals } from '../../domain/errors/refusal.ts';
-import type { JobAnswer, PaymentRequired, Refused } from '../../jobs/answer.ts';
-import { jobUrl } from '../../jobs/catalog.ts';
+import { encodeHeader } from '../../domain/payments/x402.ts';
+import { v1NameOf } from '../../domain/payments/x402-v1.ts';
+import type { JobAnswer, Refused } from '../../jobs/answer.ts';
 import type { JobsContext } from '../../jobs/context.ts';
 import { dryRun, refuseDryRunByHead } from '../../jobs/dry-run.ts';
 import { type JobHead, type OpenedRequest, openRequest } from '../../jobs/job-request.ts';
 import { sendDryRun } from './dry-run.ts';
+import { sendPaymentRequired } from './payment-required.ts';
 import { payForJob, refuseByHead, refuseUnreadBody } from '../../jobs/pay-job.ts';
 import { addressOf } from '../server/request-values.ts';
 import { refusalOf, sendError, sendRefusal } from '../server/errors.ts';
@@ -234,48 +232,6 @@ function sendAccepted(
       encodeHeader({ success: true, transaction, network, payer }),
     )
     .send(body);
-}
-
-/** The 402: version 2 in the header, version 1 in the body, where their clients look for them. */
-function sendPaymentRequired(
-  context: JobsContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { code, reason, quote }: PaymentRequired,
-) {
-  const { digest, expiresAt, options, input } = quote;
-  const { maxTimeoutSecs, paymentIdentifier } = context.settings;
-  noteFacts(request, { quote_digest: digest, code });
-  const error = reason === undefined ? refusals[code].sentence : `${refusals[code].sentence} (${reason})`;
-  const resource = {
-    url: jobUrl(context.publicUrl(), quote),
-    description: `Job ${quote.serviceId}/${quote.jobIndex}`,
-    mimeType: 'application/json',
-  };
-  const accepts = offersV2(quote, maxTimeoutSecs);
-  return reply
-    .code(402)
-    .header(
-      'payment-required',
-      encodeHeader({
-        x402Version: 2,
-        error,
-        resource,
-        accepts,
-        extensions: offeredExtensions(paymentIdentifier),
-      }),
-    )
-    .header('cache-control', 'no-store')
-    .send({
-      x402Version: 1,
-      error,
-      accepts: requirementsV1(options, resource, maxTimeoutSecs),
-      code,
-      ...(reason === undefined ? {} : { reason }),
-      quote_digest: digest,
-      quote_expires_at: new Date(expiresAt * 1_000).toISOString(),
-      ...(input ? { input } : {}),
-    });
 }
 
 function receiptUrl(context: JobsContext, digest: string): string {

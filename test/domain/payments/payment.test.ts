@@ -15,7 +15,7 @@ import {
   type SignedPayment,
 } from '../../../src/domain/payments/payment.ts';
 import type { SettlementOption } from '../../../src/domain/payments/quote.ts';
-import { facilitatorRequest, offerV2 } from '../../../src/domain/payments/x402.ts';
+import { facilitatorRequest, offersV2Text, offerTextsV2 } from '../../../src/domain/payments/x402.ts';
 import { decoded, payload, signedPayment, window, withAccepted, withPayload } from './payment-support.ts';
 import { anyAddress, anyHash, anyId, anyOption, anyUint256, bytesOf, option, payee } from './support.ts';
 
@@ -45,10 +45,8 @@ describe('a payment', () => {
     const account = privateKeyToAccount(bytesOf('01', 32));
     const digest = bytesOf('e5', 32);
     const secret = 'known to its recipient alone';
-    const accepted = {
-      ...offerV2(option, { digest, secret, echo: undefined }, 300),
-      network: option.network,
-    };
+    const offers = offersV2Text(offerTextsV2([option], 300), { digest, secret, echoes: undefined });
+    const [accepted] = JSON.parse(offers) as [Parameters<ExactEvmScheme['createPaymentPayload']>[1]];
     const signed = await new ExactEvmScheme(account).createPaymentPayload(2, accepted);
     const payment = decoded({ ...signed, accepted });
     expect(payment.terms).toMatchObject({ quoteDigest: digest, offerSecret: secret });

@@ -1,0 +1,90 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { JobsConfig } from '../../config/config.ts';
+import { refusals } from '../../domain/errors/refusal.ts';
+import type { JobId } from '../../domain/payments/job.ts';
+import { offeredExtensions } from '../../domain/payments/payment-identifier.ts';
+import type { SettlementOption } from '../../domain/payments/quote.ts';
+import { offersV2Text, offerTextsV2 } from '../../domain/payments/x402.ts';
+import { requirementsV1 } from '../../domain/payments/x402-v1.ts';
+import type { PaymentRequired } from '../../jobs/answer.ts';
+import { jobUrl } from '../../jobs/catalog.ts';
+import { noteFacts } from '../server/request-log.ts';
+
+/** What an offer takes from the configuration. */
+interface OfferContext {
+  readonly settings: Pick<JobsConfig, 'maxTimeoutSecs' | 'paymentIdentifier'>;
+  readonly publicUrl: () => string;
+}
+
+/** The 402: version 2 in the header, version 1 in the body, where their clients look for them. */
+export function sendPaymentRequired(
+  context: OfferContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  answer: PaymentRequired,
+): FastifyReply {
+  noteFacts(request, { quote_digest: answer.quote.digest, code: answer.code });
+  const { header, body } = paymentRequiredText(context, answer);
+  return reply
+    .code(402)
+    .header('payment-required', Buffer.from(header, 'utf8').toString('base64'))
+    .header('cache-control', 'no-store')
+    .type('application/json; charset=utf-8')
+    .send(body);
+}
+
+/** The JSON of a 402: what `PAYMENT-REQUIRED` encodes, and the body. */
+export function paymentRequiredText(
+  context: OfferContext,
+  { code, reason, quote }: PaymentRequired,
+): { readonly header: string; readonly body: string } {
+  const { resource, extensions, offers, acceptsV1 } = fixedParts(context, quote);
+  const { digest, expiresAt, input } = quote;
+  const { sentence } = refusals[code];
+  const error = JSON.stringify(reason === undefined ? sentence : `${sentence} (${reason})`);
+  const accepts = offersV2Text(offers, quote);
+  const why = reason === undefined ? '' : `,"reason":${JSON.stringify(reason)}`;
+  const until = new Date(expiresAt * 1_000).toISOString();
+  const takes = input ? `,"input":${JSON.stringify(input)}` : '';
+  return {
+    header: `{"x402Version":2,"error":${error},"resource":${resource},"accepts":${accepts},"extensions":${extensions}}`,
+    body:
+      `{"x402Version":1,"error":${error},"accepts":${acceptsV1},"code":"${code}"${why},` +
+      `"quote_digest":"${digest}","quote_expires_at":"${until}"${takes}}`,
+  };
+}
+
+/** The parts of a 402 that are the same in every offer of a job, as JSON. */
+interface FixedParts {
+  readonly settings: OfferContext['settings'];
+  readonly url: string;
+  readonly resource: string;
+  readonly extensions: string;
+  readonly offers: readonly string[];
+  readonly acceptsV1: string;
+}
+
+const known = new WeakMap<readonly SettlementOption[], FixedParts>();
+
+/** Made once for a job's list of options, which is another one after a reload or where the facilitator settles others. */
+function fixedParts(
+  { settings, publicUrl }: OfferContext,
+  quote: JobId & Pick<PaymentRequired['quote'], 'options'>,
+): FixedParts {
+  const url = jobUrl(publicUrl(), quote);
+  const found = known.get(quote.options);
+  if (found?.settings === settings && found.url === url) return found;
+  const { maxTimeoutSecs, paymentIdentifier } = settings;
+  const description = `Job ${quote.serviceId}/${quote.jobIndex}`;
+  const resource = { url, description, mimeType: 'application/json' };
+  const parts = {
+    settings,
+    url,
+    resource: JSON.stringify(resource),
+    extensions: JSON.stringify(offeredExtensions(paymentIdentifier)),
+    offers: offerTextsV2(quote.options, maxTimeoutSecs),
+    acceptsV1: JSON.stringify(requirementsV1(quote.options, resource, maxTimeoutSecs)),
+  };
+  known.set(quote.options, parts);
+  return parts;
+}

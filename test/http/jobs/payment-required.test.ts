@@ -1,0 +1,94 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { refusals } from '../../../src/domain/errors/refusal.ts';
+import { offeredExtensions } from '../../../src/domain/payments/payment-identifier.ts';
+import type { SettlementOption } from '../../../src/domain/payments/quote.ts';
+import { paymentRequiredText } from '../../../src/http/jobs/payment-required.ts';
+import type { PaymentRequired } from '../../../src/jobs/answer.ts';
+import { anyHash, anyOption } from '../../domain/payments/support.ts';
+
+const settings = { maxTimeoutSecs: 300, paymentIdentifier: 'optional' } as const;
+const origin = 'https://gateway.example';
+const context = { settings, publicUrl: () => origin };
+
+const anyText = fc.string({ unit: 'grapheme', maxLength: 30 });
+const anyAnswer: fc.Arbitrary<PaymentRequired> = fc.record({
+  kind: fc.constant('payment_required' as const),
+  code: fc.constantFrom('payment_required' as const, 'payment_invalid' as const),
+  reason: fc.option(anyText, { nil: undefined }),
+  quote: fc.record({
+    serviceId: fc.nat(),
+    jobIndex: fc.nat(0xffff_ffff),
+    digest: anyHash,
+    secret: fc.base64String({ maxLength: 43 }),
+    expiresAt: fc.integer({ min: 1_700_000_000, max: 4_000_000_000 }),
+    options: fc.array(
+      fc.tuple(anyOption, anyText).map(([option, name]) => ({ ...option, eip712Name: name })),
+      { minLength: 1, maxLength: 3 },
+    ),
+    echoes: fc.constant(undefined),
+    input: fc.option(fc.record({ content_type: anyText }), { nil: undefined }),
+  }),
+});
+
+const offerOf = (option: SettlementOption, { digest, secret }: PaymentRequired['quote']) => ({
+  scheme: 'exact',
+  network: option.network,
+  amount: String(option.amount),
+  asset: option.asset,
+  payTo: option.payTo,
+  maxTimeoutSeconds: settings.maxTimeoutSecs,
+  extra: {
+    name: option.eip712Name,
+    version: option.eip712Version,
+    assetTransferMethod: option.transferMethod,
+    quoteDigest: digest,
+    offerSecret: secret,
+  },
+});
+
+test('a 402 is made of fixed and new parts, and is the JSON of the whole', () => {
+  fc.assert(
+    fc.property(anyAnswer, (answer) => {
+      const { code, reason, quote } = answer;
+      const { sentence } = refusals[code];
+      const error = reason === undefined ? sentence : `${sentence} (${reason})`;
+      const header = {
+        x402Version: 2,
+        error,
+        resource: {
+          url: `${origin}/x402/jobs/${quote.serviceId}/${quote.jobIndex}`,
+          description: `Job ${quote.serviceId}/${quote.jobIndex}`,
+          mimeType: 'application/json',
+        },
+        accepts: quote.options.map((option) => offerOf(option, quote)),
+        extensions: offeredExtensions(settings.paymentIdentifier),
+      };
+      // the second answer has the same options, whose parts were kept
+      for (const text of [paymentRequiredText(context, answer), paymentRequiredText(context, answer)]) {
+        expect(text.header).toBe(JSON.stringify(header));
+        expect(JSON.stringify(JSON.parse(text.body))).toBe(text.body);
+        expect(JSON.parse(text.body)).toMatchObject({
+          x402Version: 1,
+          error,
+          code,
+          ...(reason === undefined ? {} : { reason }),
+          quote_digest: quote.digest,
+          quote_expires_at: new Date(quote.expiresAt * 1_000).toISOString(),
+          ...(quote.input ? { input: quote.input } : {}),
+        });
+      }
+    }),
+  );
+});
+
+test('another configuration or public address is not answered with the parts of the one before', () => {
+  const [answer] = fc.sample(anyAnswer, 1);
+  if (!answer) throw new Error('no sample');
+  paymentRequiredText(context, answer);
+  const moved = paymentRequiredText({ ...context, publicUrl: () => 'https://moved.example' }, answer);
+  expect(moved.header).toContain('https://moved.example/');
+  const slower = { ...settings, maxTimeoutSecs: settings.maxTimeoutSecs + 1 };
+  const later = paymentRequiredText({ ...context, settings: slower }, answer);
+  expect(later.header).toContain(`"maxTimeoutSeconds":${slower.maxTimeoutSecs}`);
+});
