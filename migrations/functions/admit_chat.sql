@@ -3,7 +3,7 @@ create or replace function tollbook.count_hit(p_subjects text[], p_today date, p
 language sql volatile set search_path = tollbook, pg_temp as $$
   update rate_window set day = p_today,
     day_hits = case when day = p_today then day_hits else 0 end + case when p_admitted then 1 else 0 end,
-    hits = array(select hit from unnest(hits) as hit where abs(hit - p_now_ms) < 60000 order by hit) || p_now_ms
+    hits = array(select hit from unnest(hits || p_now_ms) as hit where abs(hit - p_now_ms) < 60000 order by hit)
     where subject = any (p_subjects)
 $$;
 
@@ -107,7 +107,8 @@ begin
     and (admission.hold > 0 or key_row.last_used_at is null or key_row.last_used_at < p_now - interval '1 minute') then
     update api_key set spent = spent + admission.hold, last_used_at = p_now where key_id = admission.key_id;
   end if;
-  update rate_window set hits = recent || now_ms, day = past.today, day_hits = past.today_hits + 1
+  -- in order also where the clock was set back: tollbook.admit_uncontended searches it
+  update rate_window set hits = array(select hit from unnest(recent || now_ms) as hit order by hit), day = past.today, day_hits = past.today_hits + 1
     where subject = admission.subject;
   if admission.others is not null then
     perform count_hit(array(select o.subject from json_to_recordset(admission.others) as o(subject text)), past.today, now_ms, true);

@@ -1,8 +1,8 @@
 -- The cheap way into the ledger, for a batch whose commands meet nothing: a few small statements instead of the one large
 -- statement of tollbook.append, whose start and end alone cost more than all that a small batch writes. Returns null where a stream
--- is not at the version that its command expects, a claim is taken, a quote is revoked, a call is not in the state that its command needs or is being
--- leased at this moment: the sender then sends the same batch under the same number to tollbook.append, which decides each
--- command. All checks come before all writes, and every append holds the lane's lock, so what they found still holds when the rows are
+-- is not at the version that its command expects, a claim is taken, a quote is revoked, a call is not in the state that its command
+-- needs or is being leased at this moment, a completion does not fit its limits or credit, or a hold is gone: the sender then sends the
+-- same batch under the same number to tollbook.append, which decides each command. All checks come before all writes, and every append holds the lane's lock, so what they found still holds when the rows are
 -- written. No error is caught: what a check should miss, the unique indexes refuse, and the batch fails as a whole.
 --
 -- The sender sees to it that no two commands meet and that all are of the kinds that are written here (src/store/uncontended.ts).
@@ -11,7 +11,8 @@
 -- `p_content` is the hash of the batch as tollbook.append takes it: whichever way it was recorded, it is the same batch.
 create or replace function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint,
   p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text,
-  p_call_ids text, p_call_ops text, p_leases text, p_issued text default '') returns json
+  p_call_ids text, p_call_ops text, p_leases text, p_issued text default '',
+  p_admitted text default '', p_settled text default '') returns json
 language plpgsql security definer set search_path = tollbook, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
@@ -30,6 +31,7 @@ declare
   completed bigint[];
   added bigint[];
   recorded bigint := 0;
+  limits text;
   open_calls bigint;
   unsettled_calls bigint;
   moment timestamptz;
@@ -87,8 +89,15 @@ begin
     if possible < cardinality(call_ids) then return null; end if;
   end if;
 
-  -- from here on it writes
   moment := date_trunc('milliseconds', clock());
+  if p_settled <> '' and not are_held(p_settled) then return null; end if;
+  -- the last check, because it writes where all admissions fit
+  if p_admitted <> '' then
+    limits := admit_uncontended(p_admitted, moment);
+    if limits is null then return null; end if;
+  end if;
+
+  -- from here on it writes
   stamp := greatest(moment, head.at);
   stamp_text := to_char(stamp at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"');
 
@@ -142,6 +151,8 @@ begin
     delete from call where call_id = any (completed);
   end if;
 
+  if p_settled <> '' then perform settle_uncontended(p_settled); end if;
+
   open_calls := head.open_calls + coalesce(cardinality(added), 0) - coalesce(cardinality(completed), 0);
   unsettled_calls := head.unsettled_calls + coalesce(cardinality(added), 0) - coalesce(cardinality(released), 0);
   insert into lane (lane_id, batch, seq, at, open_calls, unsettled_calls)
@@ -149,9 +160,9 @@ begin
   delete from lane where lane_id = p_lane and batch = head.batch;
 
   -- the sender knows how many events each command has, and makes the commands' results of this
-  answer := format('{"at":"%s","clock_ms":%s,"seq":%s,"open_calls":%s,"unsettled_calls":%s,"versions":[%s],"added":[%s]}',
+  answer := format('{"at":"%s","clock_ms":%s,"seq":%s,"open_calls":%s,"unsettled_calls":%s,"versions":[%s],"added":[%s],"limits":[%s]}',
     stamp_text, (extract(epoch from moment) * 1000)::bigint, head.seq + recorded, open_calls, unsettled_calls,
-    array_to_string(versions, ','), array_to_string(added, ','));
+    array_to_string(versions, ','), array_to_string(added, ','), limits);
   perform close_batch(sender, p_batch_no, opened.previous_no, p_content, answer, moment);
   return answer;
 end $$;

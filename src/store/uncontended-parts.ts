@@ -21,7 +21,11 @@ export interface UncontendedParts {
   readonly added: string | undefined;
   readonly changed: ChangedCall | undefined;
   readonly body: string | undefined;
-  /** What no other command of its batch may have: its streams, its claims and its call. */
+  /** A completion to be admitted. */
+  readonly admitted?: string | undefined;
+  /** A hold to be ended. */
+  readonly settled?: string | undefined;
+  /** What no other command of its batch may have: its streams, its claims, its call and its chat. */
   readonly unique: readonly string[];
 }
 
@@ -41,9 +45,13 @@ export function uncontendedParts(
   const fieldsOfCall = added ? fieldsOfAdded(added, claims) : [];
   const data = events.map((event) => event.data).join(separators.field);
   const contentType = added?.body?.contentType ?? '';
-  const isPlain = !controls.test([stream, contentType, ...fieldsOfCall].join(''));
   // an empty content type would be stored as none; the database looks at escapes in the deciding function
-  if (!isPlain || added?.body?.contentType === '' || data.includes('\\')) return undefined;
+  if (
+    !isPlain([stream, contentType, ...fieldsOfCall]) ||
+    added?.body?.contentType === '' ||
+    data.includes('\\')
+  )
+    return undefined;
   return {
     stream,
     expected: expect === undefined ? '' : String(expect),
@@ -69,7 +77,12 @@ const decidedTypes: ReadonlySet<string> = new Set(['refusals_counted', 'ledger_r
 
 const controls = /\p{Cc}/u;
 
-const joined = (fields: readonly string[]): string => fields.join(separators.field);
+/** Whether texts can be sent as items and fields. */
+export function isPlain(texts: readonly string[]): boolean {
+  return !controls.test(texts.join(''));
+}
+
+export const joined = (fields: readonly string[]): string => fields.join(separators.field);
 
 function isChange(call: CallChange): call is ChangedCall {
   return call.op === 'release' || call.op === 'check' || call.op === 'complete';

@@ -7,6 +7,7 @@ import {
   type HaltAnswer,
   type UncontendedAnswer,
 } from './append-batch.ts';
+import { detailOf } from './uncontended-credit.ts';
 import { separators, type UncontendedParts } from './uncontended-parts.ts';
 
 /**
@@ -35,6 +36,8 @@ export function uncontendedStatement(
     changed.map(({ op }) => op),
     changed.map((one) => ('leaseId' in one ? one.leaseId : '')),
     all.flatMap(({ issuedAt }) => (issuedAt === '' ? [] : [issuedAt])),
+    all.flatMap(({ admitted }) => admitted ?? []),
+    all.flatMap(({ settled }) => settled ?? []),
   ];
   const content = createHash('sha256').update(batchText(commands)).digest('hex');
   const joined = lists.map((list) => pg.escapeLiteral(list.join(separators.item))).join(',');
@@ -58,18 +61,20 @@ export function fullAnswer(
   commands: readonly EncodedCommand[],
 ): BatchAnswer | HaltAnswer {
   if (!('versions' in answer)) return answer;
-  const { versions, added, ...head } = answer;
+  const { versions, added, limits, ...head } = answer;
   const all = partsOf(commands) ?? [];
   let seq = answer.seq - all.reduce((sum, { events }) => sum + events, 0);
-  let calls = 0;
+  let [calls, admissions] = [0, 0];
   const results = all.map((parts, index) => {
     seq += parts.events;
+    const left = parts.admitted === undefined ? undefined : limits[admissions++];
     return {
       outcome: 'ok' as const,
       version: (versions[index] ?? 0) + parts.events,
       seq: parts.events === 0 ? null : seq,
       call_id: parts.added === undefined ? null : (added[calls++] ?? null),
       at: answer.at,
+      detail: left ? detailOf(left) : {},
     };
   });
   return { ...head, results };

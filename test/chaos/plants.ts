@@ -344,6 +344,17 @@ export const plants: readonly Plant[] = [
     caughtBy: ['answer_not_charged'],
   },
   {
+    name: 'captured-credit-is-also-given-back',
+    edits: [
+      {
+        file: 'migrations/functions/chats_uncontended.sql',
+        find: `balance = balance + each.released, used`,
+        replace: `balance = balance + each.released + each.captured, used`,
+      },
+    ],
+    caughtBy: ['credit_wrong'],
+  },
+  {
     name: 'spend-freed-though-it-may-land',
     edits: [
       {

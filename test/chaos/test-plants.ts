@@ -86,6 +86,48 @@ export const testPlants: readonly TestPlant[] = [
     },
   },
   {
+    name: 'key-admits-after-its-revocation',
+    edits: [
+      {
+        file: 'migrations/functions/chats_uncontended.sql',
+        find: `      and api_key.revoked_at is null and`,
+        replace: `      and`,
+      },
+    ],
+    caughtByTest: {
+      file: 'test/store/uncontended-chats.test.ts',
+      name: 'a completion that does not fit its limits or credit, alone or with others of its batch, is not written',
+    },
+  },
+  {
+    name: 'cap-counts-one-hold-of-a-batch',
+    edits: [
+      {
+        file: 'migrations/functions/chats_uncontended.sql',
+        find: `sum(f[5]::bigint) over (partition by f[4]) as of_key`,
+        replace: `f[5]::bigint as of_key`,
+      },
+    ],
+    caughtByTest: {
+      file: 'test/store/uncontended-chats.test.ts',
+      name: 'a completion that does not fit its limits or credit, alone or with others of its batch, is not written',
+    },
+  },
+  {
+    name: 'limit-counts-one-request-of-a-batch',
+    edits: [
+      {
+        file: 'migrations/functions/chats_uncontended.sql',
+        find: `row_number() over (partition by f[pos] order by n) - 1 as before`,
+        replace: `0 as before`,
+      },
+    ],
+    caughtByTest: {
+      file: 'test/store/uncontended-chats.test.ts',
+      name: 'a completion that does not fit its limits or credit, alone or with others of its batch, is not written',
+    },
+  },
+  {
     name: 'failed-write-is-decided',
     edits: [
       {

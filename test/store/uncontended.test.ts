@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import {
-  appendStatement,
   type BatchAnswer,
   type CallChange,
   type Claim,
@@ -12,33 +11,16 @@ import {
   encodeCommand,
   type HaltAnswer,
   type LaneCommand,
-  type UncontendedAnswer,
 } from '../../src/store/append-batch.ts';
 import { sessionConfig, writerRole } from '../../src/store/database.ts';
 import { openLane } from '../../src/store/lane.ts';
 import { fullAnswer, uncontendedStatement } from '../../src/store/uncontended.ts';
+import { idOf, rowsOf, senderOn, stoppedDatabase } from '../support/append-ways.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { newStream, quoteIssued, refused, replayDenied } from '../support/events.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { startSilentProxy } from '../support/silent-proxy.ts';
 import { eventually } from '../support/wait.ts';
-
-type Answer = BatchAnswer | UncontendedAnswer | HaltAnswer | null;
-
-/** A sender of batches that decides nothing itself: the two ways into the ledger, one number each. */
-function senderOn({ pool }: TestDatabase) {
-  const flusher = randomUUID();
-  const run = async (text: string): Promise<Answer> => {
-    const result: pg.QueryResult<{ answer: Answer }> | pg.QueryResult<{ answer: Answer }>[] =
-      await pool.query(text);
-    return (Array.isArray(result) ? result.at(-1) : result)?.rows[0]?.answer ?? null;
-  };
-  return {
-    write: (no: number, batch: readonly EncodedCommand[]) =>
-      run(uncontendedStatement(1, flusher, no, 0, batch) ?? 'select null as answer'),
-    decide: (no: number, batch: readonly EncodedCommand[]) => run(appendStatement(1, flusher, no, 0, batch)),
-  };
-}
 
 const encoded = (...commands: LaneCommand[]): EncodedCommand[] => commands.map(encodeCommand);
 const one = (): EncodedCommand[] => encoded({ stream: newStream(), events: [refused()] });
@@ -90,9 +72,6 @@ const claimOf = (run: string, key: number, binding: number): Claim => ({
   key: `${run}:${key}`,
   binding: `b${binding}`,
 });
-
-/** The same in every database. */
-const idOf = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
 
 interface Model {
   readonly run: string;
@@ -146,22 +125,6 @@ const tables = {
   lane_batch: 'select batch_no, content_hash, at from tollbook.lane_batch',
 };
 
-async function rowsOf({ pool }: TestDatabase): Promise<Record<string, unknown>> {
-  const names = Object.entries(tables);
-  const rows = await Promise.all(names.map(async ([name, query]) => [name, (await pool.query(query)).rows]));
-  return Object.fromEntries(rows) as Record<string, unknown>;
-}
-
-/** A database whose clock stands still. */
-async function stoppedDatabase(): Promise<TestDatabase> {
-  const database = await createDatabase();
-  await database.asOwner((owner) =>
-    owner.query(`create or replace function tollbook.clock() returns timestamptz language sql volatile
-      as $$ select '2026-11-22T12:00:00.123Z'::timestamptz $$`),
-  );
-  return database;
-}
-
 /** A runner's leases, with ids that are the same in every database. */
 async function leaserOn({ url }: TestDatabase): Promise<(max: number) => Promise<unknown>> {
   const owner = new pg.Client(url);
@@ -210,7 +173,7 @@ test('a batch that is written leaves the same rows, leaves and answers as one th
     ),
     { numRuns: 15 },
   );
-  expect(await rowsOf(written)).toEqual(await rowsOf(decided));
+  expect(await rowsOf(written, tables)).toEqual(await rowsOf(decided, tables));
   expect(Math.min(ways.written, ways.contended)).toBeGreaterThan(10);
   await written.asOwner((owner) => expectSoundLedger(written.db, owner));
 });

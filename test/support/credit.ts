@@ -65,12 +65,7 @@ export async function fund(database: TestDatabase, lane: Lane, micros: bigint): 
  * Ends the hold of an admission as its own process would: part of it is captured, the rest released. Where all of it was
  * captured for this process, the rest comes back as a correction.
  */
-export async function settle(
-  lane: Lane,
-  admit: Admission,
-  captured: bigint,
-  released: bigint,
-): Promise<CreditOutcome> {
+export function settlement(admit: Admission, captured: bigint, released: bigint) {
   const { chatId } = admit;
   const of = ofChat(admit);
   const taken: LedgerEvent = {
@@ -78,12 +73,21 @@ export async function settle(
     data: { ...of, amount_micros: String(captured), is_estimate: false },
   };
   const rest = { ...of, amount_micros: String(released) };
-  return lane.appendCredit({
+  return {
     stream: `chat:${chatId}`,
     events: [taken, { type: 'credit_released', data: rest }],
     credit: { op: 'settle', chatId, capturedMicros: captured, releasedMicros: released },
     refused: { gone: [{ type: 'credit_corrected', data: rest }] },
-  });
+  } satisfies CreditCommand;
+}
+
+export function settle(
+  lane: Lane,
+  admit: Admission,
+  captured: bigint,
+  released: bigint,
+): Promise<CreditOutcome> {
+  return lane.appendCredit(settlement(admit, captured, released));
 }
 
 function ofChat({ accountId = 0, chatId, keyId }: Admission) {

@@ -1,0 +1,125 @@
+-- The chats' part of tollbook.append_uncontended, which calls these under the lane's lock: admissions that fit all their limits and their
+-- credit, and settlements of holds that are there. Every rule about limits and credit is also in admit_chat and settle_chat, which
+-- decide what these leave: a test sends the same batches both ways.
+
+-- Admits completions, or returns null, with nothing changed, where one does not fit its limits or credit, its key is not valid, or a
+-- window has to be created or repaired first. Several admissions of a batch may share a window, an account or a key. Else
+-- returns for each, in order, what is left of its limits: [remaining, reset_ms, remaining_today, reset_today_ms].
+-- An item has the chat, the process, the account, the key, the hold, and for each window, its own first: subject, per_minute, per_day.
+create or replace function tollbook.admit_uncontended(p_admitted text, p_moment timestamptz) returns text
+language plpgsql volatile set search_path = tollbook, pg_temp as $$
+declare
+  items constant text[] := string_to_array(p_admitted, U&'\001F');
+  today constant date := (p_moment at time zone 'UTC')::date;
+  now_ms constant bigint := (extract(epoch from p_moment) * 1000)::bigint;
+  today_left_ms constant bigint := (extract(epoch from (today + 1)::timestamp) * 1000)::bigint - now_ms;
+  subjects text[];
+  are_admitted boolean;
+  limits text;
+begin
+  -- Hits are in order, so a search finds how many of them have left the minute. Where the clock was set back, the last one is ahead
+  -- of it. A window of yesterday or today is not pruned before it is written below.
+  select bool_and(one.fits), string_agg(format('[%s,%s,%s,%s]', one.remaining, one.reset_ms,
+    coalesce(one.remaining_today::text, 'null'), today_left_ms), ',' order by one.n)
+  into are_admitted, limits
+  from (
+    select n, bool_and(coalesce(left_now > 0, false) and coalesce(left_today > 0, true)) as fits, min(left_now) - 1 as remaining,
+      max(reset_ms) filter (where pos = 6) as reset_ms, max(left_today) filter (where pos = 6) - 1 as remaining_today
+    from (
+      select wanted.n, wanted.pos,
+        wanted.per_minute - cardinality(known.hits) + known.gone - wanted.before as left_now,
+        wanted.per_day - case when known.day = today then known.day_hits else 0 end - wanted.before as left_today,
+        coalesce(known.hits[known.gone + 1], now_ms) + 60000 - now_ms as reset_ms
+      from (
+        select n, pos, f[pos] as subject, f[pos + 1]::int as per_minute, nullif(f[pos + 2], '')::int as per_day,
+          row_number() over (partition by f[pos] order by n) - 1 as before
+        from (
+          select n, string_to_array(item, U&'\001E') as f from unnest(items) with ordinality as i(item, n) offset 0
+        ) item cross join lateral generate_series(6, cardinality(f), 3) as pos
+      ) wanted
+      left join lateral (
+        select hits, day, day_hits, width_bucket(now_ms - 60000, hits) as gone from rate_window
+        where rate_window.subject = wanted.subject and day between today - 1 and today
+          and coalesce(hits[cardinality(hits)] <= now_ms, true)
+      ) known on true
+    ) left_of group by n
+  ) one;
+  if are_admitted is not true then return null; end if;
+
+  perform from (
+    select f[3]::bigint as account_id, f[4]::bigint as key_id, f[5]::bigint as hold,
+      sum(f[5]::bigint) over (partition by f[3]) as of_account, sum(f[5]::bigint) over (partition by f[4]) as of_key
+    from (
+      select array_replace(string_to_array(item, U&'\001E'), '', null) as f from unnest(items) as item offset 0
+    ) item
+  ) wanted
+  left join account using (account_id) left join api_key on api_key.key_id = wanted.key_id
+  where wanted.hold > 0 and (account.balance >= wanted.of_account) is not true
+    or wanted.key_id is not null and (api_key.account_id = wanted.account_id and account.disabled_at is null
+      and api_key.revoked_at is null and (api_key.expires_at is null or api_key.expires_at > p_moment)
+      and (api_key.cap is null or wanted.hold = 0 or api_key.spent + wanted.of_key <= api_key.cap)) is not true;
+  if found then return null; end if;
+
+  -- from here on it writes
+  with wanted as materialized (
+    select f[1]::uuid as chat_id, f[2]::uuid as process_id, f[3]::bigint as account_id, f[4]::bigint as key_id, f[5]::bigint as hold
+    from (
+      select array_replace(string_to_array(item, U&'\001E'), '', null) as f from unnest(items) as item offset 0
+    ) item
+  ), held as (
+    insert into chat_hold (chat_id, account_id, key_id, amount, process_id, created_at)
+    select chat_id, account_id, key_id, hold, process_id, p_moment from wanted where hold > 0
+  ), used as (
+    update api_key set spent = spent + each.hold, last_used_at = p_moment
+    from (select key_id, sum(hold) as hold from wanted where key_id is not null group by key_id) each
+    where api_key.key_id = each.key_id
+      and (each.hold > 0 or last_used_at is null or last_used_at < p_moment - interval '1 minute')
+  )
+  update account set balance = balance - each.hold, held = held + each.hold
+  from (select account_id, sum(hold) as hold from wanted where hold > 0 group by account_id) each
+  where account.account_id = each.account_id;
+
+  update rate_window set
+    hits = hits[width_bucket(now_ms - 60000, hits) + 1:] || array_fill(now_ms, array[each.n]),
+    day = today, day_hits = case when day = today then day_hits else 0 end + each.n
+  from (
+    select f[pos] as subject, count(*)::int as n
+    from (select string_to_array(item, U&'\001E') as f from unnest(items) as item offset 0) item
+    cross join lateral generate_series(6, cardinality(f), 3) as pos group by f[pos]
+  ) each where rate_window.subject = each.subject;
+  return limits;
+end $$;
+
+-- Whether the holds that these settlements end are there, with their amounts. Under the lane's lock they stay until they are ended. An
+-- item has the chat, what is captured, and what is released.
+create or replace function tollbook.are_held(p_settled text) returns boolean
+language plpgsql volatile set search_path = tollbook, pg_temp as $$
+begin
+  perform from (
+    select string_to_array(item, U&'\001E') as f from unnest(string_to_array(p_settled, U&'\001F')) as item offset 0
+  ) wanted left join chat_hold on chat_hold.chat_id = f[1]::uuid
+  where (chat_hold.amount = f[2]::bigint + f[3]::bigint) is not true;
+  return not found;
+end $$;
+
+-- Ends holds that are there, as their own processes do.
+create or replace function tollbook.settle_uncontended(p_settled text) returns void
+language plpgsql volatile set search_path = tollbook, pg_temp as $$
+begin
+  with ended as (
+    delete from chat_hold using (
+      select f[1]::uuid as chat_id, f[2]::bigint as captured, f[3]::bigint as released
+      from (
+        select string_to_array(item, U&'\001E') as f from unnest(string_to_array(p_settled, U&'\001F')) as item offset 0
+      ) item
+    ) wanted where chat_hold.chat_id = wanted.chat_id
+    returning chat_hold.account_id, chat_hold.key_id, wanted.captured, wanted.released
+  ), given_back as (
+    update api_key set spent = spent - each.released
+    from (select key_id, sum(released) as released from ended group by key_id) each
+    where api_key.key_id = each.key_id and each.released > 0
+  )
+  update account set held = held - each.captured - each.released, balance = balance + each.released, used = used + each.captured
+  from (select account_id, sum(captured) as captured, sum(released) as released from ended group by account_id) each
+  where account.account_id = each.account_id;
+end $$;
