@@ -21,7 +21,7 @@ const useCases = {
   recovery: [...base, 'log', 'projections', 'reconcile'],
   books: [...base, 'log'],
 };
-const below = [...base, ...Object.keys(useCases)];
+const below = [...base, 'metrics', ...Object.keys(useCases)];
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   domain: [],
   // polling, time limits, promise tracking and background work: every layer above needs them and none owns them
@@ -29,6 +29,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   config: ['domain'],
   store: ['domain', 'runtime'],
   peers: ['domain', 'runtime', 'config'],
+  // what the process measures about itself
+  metrics: [...base],
   ...useCases,
   workers: below,
   http: below,

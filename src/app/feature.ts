@@ -8,6 +8,7 @@ import type { AuthorizeCall } from '../peers/facilitator/facilitator-auth.ts';
 import type { Mailer } from '../peers/mail/mailer.ts';
 import type { Budget } from '../runtime/budget.ts';
 import type { LedgerDatabase } from '../store/database.ts';
+import type { Figure, Metrics } from '../metrics/metrics.ts';
 import type { Lane } from '../store/lane.ts';
 
 /** What every feature is composed from. */
@@ -22,6 +23,8 @@ export interface FeatureParts {
   readonly publicUrl: () => string;
   readonly facilitatorAuth?: AuthorizeCall | undefined;
   readonly mailer?: Mailer | undefined;
+  /** Undefined where nothing is measured. */
+  readonly metrics?: Metrics | undefined;
   /** The state of the other features, for `/x402/ready`. */
   readonly otherChecks?: () => Readonly<Record<string, FeatureCheck>>;
 }
@@ -44,6 +47,8 @@ export interface RunningFeature {
   prepareReload?(next: Config): Reload;
   /** Its state for `/x402/ready`, by its own name. */
   checks?(): Readonly<Record<string, FeatureCheck>>;
+  /** Its values for Prometheus. */
+  figures?(): readonly Figure[];
   /** Finishes the accepted requests, also for clients that have disconnected, then stops the workers. */
   finish?(): Promise<void>;
   /** Ends requests that would not finish in time, while that can still be recorded. */

@@ -3,8 +3,10 @@ import type { Config, JobsConfig, RunnerConfig } from '../config/config.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
 import { quoteKeysOf } from '../domain/payments/quote-echo.ts';
 import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
+import type { Metrics } from '../metrics/metrics.ts';
 import { startAlerts } from './alerts.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
+import { timedChain, timedFacilitator } from './timed-peers.ts';
 import { createCatalog } from '../jobs/catalog.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import { priceListOf } from '../jobs/price-list.ts';
@@ -84,7 +86,7 @@ async function createContext(
     lookup: createPaymentLookup(ledger.pool),
     facilitator: openFacilitator(parts, tokens),
     offers: createOffers(parts.logger),
-    chains: openChains(settings, new Map()),
+    chains: openChains(settings, new Map(), parts.metrics),
     permissions: createPermissionChecker({ timeoutMs: 3_000, maxConcurrent: 64, cacheSecs }),
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
     lostPayments: createLostPayments(ledger.pool),
@@ -140,6 +142,13 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       await app.register(healthRoutes(ready));
       await app.register(statsRoutes(context));
     },
+    figures: () => [
+      {
+        name: 'tollbook_facilitator_circuit_open',
+        help: '1 while the circuit breaker is open: no payment is started',
+        read: () => [{ value: context.facilitator.isCircuitOpen() ? 1 : 0 }],
+      },
+    ],
     startOwnLoops() {
       loops.push(monitor(), startRefusalCounter(context));
     },
@@ -158,7 +167,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
         ...pricesOf(next, settings),
         receiptKeys: receiptKeysOf(settings.receiptKeys, storedKey),
         quoteKeys: settings.quoteKeys && quoteKeysOf(settings.quoteKeys),
-        chains: openChains(settings, context.chains),
+        chains: openChains(settings, context.chains, parts.metrics),
       };
       return {
         record: () => offerPrices(renewed.pool, renewed.priceList),
@@ -188,10 +197,10 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
 }
 
 function openFacilitator(
-  { settings, facilitatorAuth, logger }: Parts,
+  { settings, facilitatorAuth, logger, metrics }: Parts,
   tokens: () => RotatingSecret | undefined,
 ): Facilitator {
-  return createFacilitator({
+  const facilitator = createFacilitator({
     url: settings.facilitatorUrl,
     verifyTimeoutMs: settings.facilitatorVerifyTimeoutMs,
     settleTimeoutMs: settings.facilitatorSettleTimeoutMs,
@@ -207,6 +216,7 @@ function openFacilitator(
         );
     },
   });
+  return timedFacilitator(facilitator, metrics);
 }
 
 /** Asks the facilitator which tokens it settles. A facilitator that does not answer does not stop the start. */
@@ -225,14 +235,16 @@ function isPushed(runner: RunnerConfig): runner is RunnerConfig & { readonly url
 }
 
 /** The chains of a configuration. A chain that is open already is reused if its RPC is the same. */
-function openChains(settings: JobsConfig, open: ReadonlyMap<Caip2, Chain>): ReadonlyMap<Caip2, Chain> {
+function openChains(
+  settings: JobsConfig,
+  open: ReadonlyMap<Caip2, Chain>,
+  metrics: Metrics | undefined,
+): ReadonlyMap<Caip2, Chain> {
   const networks = [...settings.networks].map(([network, { rpcUrl }]): [Caip2, Chain] => {
     const known = open.get(network);
     if (known?.rpcUrl === rpcUrl) return [network, known];
-    return [
-      network,
-      createChain({ chainId: Number(network.slice('eip155:'.length)), rpcUrl, timeoutMs: 5_000 }),
-    ];
+    const chainId = Number(network.slice('eip155:'.length));
+    return [network, timedChain(createChain({ chainId, rpcUrl, timeoutMs: 5_000 }), metrics)];
   });
   // an older quote may still be paid on a network that is no longer in the configuration
   return new Map([...open, ...networks]);

@@ -5,16 +5,17 @@ import type { Config } from '../config/config.ts';
 import { gatewaySessions, openDatabase, openPool } from '../store/database.ts';
 import { grantedWriterRole } from '../store/writer-role.ts';
 import { LedgerInconsistentError } from '../store/halt.ts';
-import { openLane } from '../store/lane.ts';
+import { type LaneObserver, openLane } from '../store/lane.ts';
 import { pendingMigrations } from '../store/migrations.ts';
 import { createHaltAlert } from './halt.ts';
+import { ledgerFigures, openMetrics } from './metrics.ts';
 import { composeFeatures, composeRecorders } from './features.ts';
 import { createApp } from '../http/server/app.ts';
 import { createRequestBodies } from '../http/server/request-bodies.ts';
 import { createBudget } from '../runtime/budget.ts';
 import type { AuthorizeCall } from '../peers/facilitator/facilitator-auth.ts';
 import type { Mailer } from '../peers/mail/mailer.ts';
-import type { RunningFeature } from './feature.ts';
+import type { FeatureParts, RunningFeature } from './feature.ts';
 import type { Part } from '../http/openapi/document.ts';
 import { gatewayStatusRoutes } from '../http/server/gateway-status.ts';
 import { referenceRoutes } from '../http/server/reference.ts';
@@ -61,6 +62,15 @@ export interface GatewayOptions {
  */
 export type WorkersMode = 'all' | 'none' | 'only';
 
+type Ledger = FeatureParts['ledger'];
+
+interface LedgerOptions extends Pick<GatewayOptions, 'databaseUrl'> {
+  readonly role: string | undefined;
+  readonly logger: Logger;
+  readonly observer: LaneObserver | undefined;
+  readonly haltAlert: ReturnType<typeof createHaltAlert>;
+}
+
 /** The fields of an error that are logged. Drivers attach objects with statements and settings: those are left out. */
 function plainError(error: unknown): object {
   if (!(error instanceof Error)) return { message: String(error) };
@@ -105,25 +115,13 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
 
   let stopping = false;
   const isStopping = (): boolean => stopping;
-  const onError = (err: Error): void => logger.warn({ err }, 'a database connection broke');
-  const pool = openPool({
-    url: databaseUrl,
-    role,
-    onError,
-    maxConnections: 20,
-    applicationName: gatewaySessions,
-  });
   const haltAlert = createHaltAlert(config, logger);
-  const lane = openLane({
-    url: databaseUrl,
-    role,
-    onError,
-    applicationName: gatewaySessions,
-    onHalt: (halt) => haltAlert.send(halt),
-  });
-  const ledger = { pool, db: openDatabase(pool), lane };
+  const measured = await openMetrics(config.metrics);
+  const ledger = openLedger({ databaseUrl, role, logger, observer: measured?.metrics.lane, haltAlert });
+  const { lane, pool } = ledger;
   const bodies = createRequestBodies(config.limits.maxBodyMemoryBytes);
   const app = createApp({ config, logger, bodies, stopping: isStopping });
+  await measured?.serve(app);
   const publicUrl = (): string =>
     config.bindAddress.port === 0 ? listeningUrl(app.server.address(), config) : config.publicUrl;
   let features: readonly RunningFeature[] = [];
@@ -154,6 +152,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     app.server.closeAllConnections();
     await Promise.all([...features, ...recorders].map(async (part) => part.stop?.()));
     await pool.end();
+    await measured?.close();
   };
 
   try {
@@ -171,6 +170,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       publicUrl,
       facilitatorAuth,
       mailer,
+      metrics: measured?.metrics,
       otherChecks,
     });
     for await (const feature of composed) features = [...features, feature];
@@ -178,6 +178,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     await registerRoutes(app, parts, workers);
     await app.register(gatewayStatusRoutes(lane, () => workerWatch.check()));
     if (workers !== 'only') await app.register(referenceRoutes(publicUrl, partsOf(config)));
+    await measured?.listen([...ledgerFigures(ledger), ...parts.flatMap((part) => part.figures?.() ?? [])]);
     await app.listen({ host: config.bindAddress.host, port: config.bindAddress.port });
     watching = workerWatch.start();
     startLoops(parts, workers);
@@ -192,6 +193,15 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     refuseReload: (mistakes) => recordRefusedReload(lane, mistakes),
     stop: () => (stopped ??= shutDown()),
   };
+}
+
+/** This process's connections to the ledger. */
+function openLedger({ databaseUrl: url, role, logger, observer, haltAlert }: LedgerOptions): Ledger {
+  const onError = (err: Error): void => logger.warn({ err }, 'a database connection broke');
+  const common = { url, role, onError, applicationName: gatewaySessions };
+  const pool = openPool({ ...common, maxConnections: 20 });
+  const lane = openLane({ ...common, observer, onHalt: (halt) => haltAlert.send(halt) });
+  return { pool, db: openDatabase(pool), lane };
 }
 
 async function registerRoutes(

@@ -5,6 +5,7 @@ import type { IdentityConfig } from './identity.ts';
 import type { JobsConfig } from './jobs.ts';
 import type { LimitsConfig } from './limits.ts';
 import type { LogConfig } from './log.ts';
+import type { MetricsConfig } from './metrics.ts';
 import type { gatewayShape } from './root.ts';
 import type { RunnerConfig } from './runners.ts';
 import type { SpendConfig } from './spend.ts';
@@ -16,6 +17,7 @@ export type { IdentityConfig, ProviderConfig } from './identity.ts';
 export type { JobsConfig } from './jobs.ts';
 export type { AnchorConfig, LogConfig } from './log.ts';
 export type { ModelConfig, ModelTarget } from './models.ts';
+export type { MetricsConfig } from './metrics.ts';
 export type { JobInput, JobPolicy } from './policies.ts';
 export type { Feature } from './root.ts';
 export type { RunnerConfig } from './runners.ts';
@@ -46,6 +48,8 @@ export interface Config extends ConfigOf<typeof gatewayShape> {
   readonly limits: LimitsConfig;
   readonly delivery: DeliveryConfig;
   readonly alerts: AlertsConfig;
+  /** Undefined where nothing is measured. */
+  readonly metrics: MetricsConfig | undefined;
   /** Undefined where the ledger is not sealed. */
   readonly log: LogConfig | undefined;
 }

@@ -10,6 +10,7 @@ import { readIdentity } from './identity.ts';
 import { ConfigError } from './mistakes.ts';
 import { readLimits } from './limits.ts';
 import { readLog } from './log.ts';
+import { readMetrics } from './metrics.ts';
 import type { ReadFile, Reading } from './reading.ts';
 import { createReport, type Findings } from './report.ts';
 import { readChat } from './chat.ts';
@@ -63,6 +64,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const limits = readLimits(values.limits, reading.report);
   const delivery = readDelivery(values.delivery, reading.report);
   const alerts = await readAlerts(values.alerts, reading);
+  const metrics = await readMetrics(values.metrics, reading);
   const log = await readLog(values.log, reading);
   const runners = await readRunners(values.runners, reading);
   const jobs = await readJobs(root, isJobsOn, reading);
@@ -84,6 +86,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
     limits,
     delivery,
     alerts,
+    metrics,
     log,
   };
   warnOfPublicUrl(root, config, reading);

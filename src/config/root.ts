@@ -84,6 +84,7 @@ export const tables = {
   limits: z.unknown(),
   delivery: z.unknown(),
   alerts: z.unknown(),
+  metrics: z.unknown(),
   log: z.unknown(),
   chat: z.unknown(),
   spend: z.unknown(),

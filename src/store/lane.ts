@@ -12,11 +12,20 @@ import {
 import type { DatabaseOptions } from './database.ts';
 import { createFlusher, type Flusher, LaneClosedError } from './flusher.ts';
 import { type LedgerHalt, LedgerInconsistentError, recordHalt } from './halt.ts';
+import type { LedgerEvent } from '../domain/events/event.ts';
 import { within } from '../runtime/within.ts';
 
 /** The lane's queue is full: the command was not recorded and will not be. */
 export class LaneFullError extends Error {
   override readonly name = 'LaneFullError';
+}
+
+/** Is told what the lane does, to measure it. Its methods must not throw. */
+export interface LaneObserver {
+  /** A batch was answered: how long each of its commands had waited, and how long the batch took. */
+  batchAnswered(waitedMs: readonly number[], ms: number): void;
+  /** An event of this type was recorded. */
+  eventAppended(type: string): void;
 }
 
 export interface LaneOptions extends DatabaseOptions {
@@ -27,6 +36,7 @@ export interface LaneOptions extends DatabaseOptions {
   readonly flushers?: number;
   /** Called once, when the ledger is halted. */
   readonly onHalt?: (halt: LedgerHalt) => void;
+  readonly observer?: LaneObserver | undefined;
 }
 
 export interface LaneState {
@@ -47,7 +57,10 @@ export interface LaneState {
 }
 
 interface Waiting {
+  readonly source: LaneCommand | CreditCommand;
   readonly command: EncodedCommand;
+  /** By the process's monotonic clock. */
+  readonly sinceMs: number;
   readonly urgent: boolean;
   readonly resolve: (outcome: AppendOutcome | CreditOutcome) => void;
   readonly reject: (error: unknown) => void;
@@ -116,21 +129,26 @@ class FlushedLane implements Lane {
   }
 
   async append(command: LaneCommand, { urgent = false } = {}): Promise<AppendOutcome> {
-    return (await this.#enqueue(() => encodeCommand(command), urgent)) as AppendOutcome;
+    return (await this.#enqueue(command, () => encodeCommand(command), urgent)) as AppendOutcome;
   }
 
   async appendCredit(command: CreditCommand, { urgent = false } = {}): Promise<CreditOutcome> {
-    return (await this.#enqueue(() => encodeCreditCommand(command), urgent)) as CreditOutcome;
+    return (await this.#enqueue(command, () => encodeCreditCommand(command), urgent)) as CreditOutcome;
   }
 
-  async #enqueue(encode: () => EncodedCommand, urgent: boolean): Promise<AppendOutcome | CreditOutcome> {
+  async #enqueue(
+    source: LaneCommand | CreditCommand,
+    encode: () => EncodedCommand,
+    urgent: boolean,
+  ): Promise<AppendOutcome | CreditOutcome> {
     if (this.#halt) throw new LedgerInconsistentError(this.#halt);
     if (this.#closed || (this.#closing && !urgent)) throw new LaneClosedError('the ledger is closing');
     if (!urgent && this.#first.length >= this.#maxQueued)
       throw new LaneFullError('too many appends are waiting');
     const encoded = encode();
+    const sinceMs = performance.now();
     return new Promise((resolve, reject) => {
-      this.#queueOf(urgent).push({ command: encoded, urgent, resolve, reject });
+      this.#queueOf(urgent).push({ source, command: encoded, sinceMs, urgent, resolve, reject });
       this.#schedule();
     });
   }
@@ -199,6 +217,7 @@ class FlushedLane implements Lane {
 
   async #deliver(flusher: Flusher, batch: readonly Waiting[]): Promise<void> {
     try {
+      const sentMs = performance.now();
       const { answer, atOnce } = await flusher.send(
         batch.map(({ command }) => command),
         () => {
@@ -208,6 +227,7 @@ class FlushedLane implements Lane {
       if (this.#brokenSince.delete(flusher)) this.#interruptions++;
       this.#observe(answer, atOnce);
       this.#settle(batch, answer);
+      if (batch.length > 0) this.#measure(batch, answer, sentMs);
       // what this answer deferred
       if (this.#halt) this.#rejectWaiting(this.#halt);
     } catch (error) {
@@ -230,6 +250,19 @@ class FlushedLane implements Lane {
     this.#latest = { seq, openCalls, unsettledCalls, clockOffsetMs };
   }
 
+  #measure(batch: readonly Waiting[], { results }: BatchAnswer, sentMs: number): void {
+    const { observer } = this.#options;
+    if (!observer) return;
+    observer.batchAnswered(
+      batch.map(({ sinceMs }) => Math.max(0, sentMs - sinceMs)),
+      performance.now() - sentMs,
+    );
+    for (const [index, { source }] of batch.entries()) {
+      const result = results[index];
+      if (result) for (const { type } of recordedEvents(source, result)) observer.eventAppended(type);
+    }
+  }
+
   #settle(batch: readonly Waiting[], answer: BatchAnswer): void {
     // deferred commands go first in the next batch, in their old order
     for (let i = batch.length - 1; i >= 0; i--) {
@@ -240,6 +273,16 @@ class FlushedLane implements Lane {
       else waiting.resolve(result.outcome === 'ok' ? { ...result, at: answer.at } : result);
     }
   }
+}
+
+function recordedEvents(
+  source: LaneCommand | CreditCommand,
+  result: BatchAnswer['results'][number],
+): readonly LedgerEvent[] {
+  if (result.outcome === 'ok') return source.events;
+  if (result.outcome === 'refused') return ('refused' in source && source.refused?.[result.code]) || [];
+  if (result.outcome === 'lost') return ('lost' in source && source.lost?.events[result.claim]) || [];
+  return [];
 }
 
 function takeBatch(urgent: Waiting[], first: Waiting[], maxBatch: number): Waiting[] {

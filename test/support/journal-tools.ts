@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { processEnvironment } from '../../src/config/environment.ts';
+import { isInstalled, packageEnvironment } from './installed.ts';
 
 /** The command by which each tool checks a journal, including its balance assertions. */
 const checks = {
@@ -13,7 +13,7 @@ export type JournalTool = keyof typeof checks;
 export async function complaintsOf(tool: JournalTool, file: string): Promise<string> {
   const [command = '', ...args] = checks[tool](file);
   return new Promise((resolve) => {
-    execFile(command, args, { env: environment() }, (error, stdout, stderr) =>
+    execFile(command, args, { env: packageEnvironment() }, (error, stdout, stderr) =>
       resolve(error ? `${error.message}\n${stdout}${stderr}` : ''),
     );
   });
@@ -23,11 +23,12 @@ export async function complaintsOf(tool: JournalTool, file: string): Promise<str
 export function hledgerBalances(file: string): string {
   const args = ['-f', file, 'balance', '--flat', '--no-total', '--layout=bare', '-O', 'csv'];
   const [command = ''] = checks.hledger(file);
-  return execFileSync(command, args, { encoding: 'utf8', env: environment() });
+  return execFileSync(command, args, { encoding: 'utf8', env: packageEnvironment() });
 }
 
 const absent = new Set<JournalTool>();
-for (const tool of ['beancount', 'hledger'] as const) if (!isInstalled(tool)) absent.add(tool);
+for (const tool of ['beancount', 'hledger'] as const)
+  if (!isInstalled(checks[tool]('')[0] ?? '')) absent.add(tool);
 for (const tool of absent)
   process.stderr.write(`\n*** NOT CHECKED: ${tool} IS NOT INSTALLED (apt-get install ${tool})\n\n`);
 
@@ -38,18 +39,4 @@ export function isAbsent(tool: JournalTool): boolean {
 /** A suffix for the name of a test that needs the tool: it says that the check was skipped where the tool is missing. */
 export function absence(tool: JournalTool): string {
   return absent.has(tool) ? `: NOT CHECKED, ${tool.toUpperCase()} IS NOT INSTALLED` : '';
-}
-
-function isInstalled(tool: JournalTool): boolean {
-  try {
-    const [command = ''] = checks[tool]('');
-    execFileSync(command, ['--version'], { stdio: 'ignore', env: environment() });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function environment() {
-  return { PATH: processEnvironment()['PATH'] ?? '', LC_ALL: 'C.UTF-8' };
 }

@@ -1,8 +1,18 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 
 /** The bearer token of a request; undefined where it has none. */
 export function bearerToken(request: FastifyRequest): string | undefined {
   return /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
+}
+
+/** Whether a request's bearer token is this one. In constant time: by hash, so that lengths may differ. */
+export function hasBearer(request: FastifyRequest, token: string): boolean {
+  return timingSafeEqual(sha256(bearerToken(request) ?? ''), sha256(token));
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
 }
 
 /** The id in a path; 0, which is never assigned, for a malformed one. */

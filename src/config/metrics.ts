@@ -1,0 +1,36 @@
+import type { z } from 'zod';
+import type { Reading } from './reading.ts';
+import { ownSecretChars, readSecret, secretKeys } from './secrets.ts';
+import { readTable } from './table.ts';
+import { bindAddress, isLoopback } from './urls.ts';
+
+export const metricsShape = {
+  /** A port of its own for `/metrics`, which needs no token; left out, the gateway's own port has it, for a token. */
+  bind_address: bindAddress.optional(),
+  ...secretKeys('token'),
+} as const;
+
+/** Who may read the metrics: whoever reaches the port, whoever has the token, or both are required. */
+export interface MetricsConfig {
+  /** Undefined where the gateway's own port serves them. */
+  readonly bindAddress: z.infer<typeof bindAddress> | undefined;
+  /** The bearer token that a scrape needs; always there on the gateway's own port. */
+  readonly token: string | undefined;
+}
+
+/** Reads `[metrics]`; undefined where the table is missing, or after a report. */
+export async function readMetrics(raw: unknown, reading: Reading): Promise<MetricsConfig | undefined> {
+  if (raw === undefined) return undefined;
+  const table = readTable(metricsShape, raw, ['metrics'], reading.report);
+  const needsToken = !table.names('bind_address');
+  const missing = 'is missing: on the port of the clients metrics need a token; or name a bind_address';
+  const rules = { minChars: ownSecretChars, ...(needsToken ? { missing } : {}) };
+  const token = await readSecret(table, 'token', rules, reading);
+  const { host } = table.values.bindAddress ?? {};
+  if (host !== undefined && !isLoopback(host) && token === undefined)
+    reading.report.warning(
+      ['metrics', 'bind_address'],
+      'serves the metrics to everyone who reaches it: name a token',
+    );
+  return table.whole && { bindAddress: table.whole.bindAddress, token };
+}
