@@ -15,6 +15,7 @@ import { createRefusalTally } from '../jobs/refusal-tally.ts';
 import { createLostPayments } from '../jobs/lost-payments.ts';
 import { createOffers, refreshOffers } from '../jobs/offers.ts';
 import { createQuoteRate } from '../jobs/quote-rate.ts';
+import { createSeenQuotes } from '../jobs/seen-quotes.ts';
 import { receiptKeysOf } from '../jobs/receipt-keys.ts';
 import { notReadyYet, presentReadiness } from '../jobs/readiness.ts';
 import { leaseRoutes } from '../http/jobs/leases.ts';
@@ -102,6 +103,7 @@ async function createContext(
       lane: 1,
       origin: config.publicUrl,
     },
+    seenQuotes: createSeenQuotes(),
     unpaidQuotes: createPromiseTracker(),
     settling: new Map(),
     flows: createPromiseTracker(),

@@ -2,7 +2,6 @@ import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import { windowError } from '../domain/payments/payment-window.ts';
 import type { AuthMode } from '../domain/payments/job.ts';
 import { type Address, chainIdOf } from '../domain/values/primitives.ts';
-import type { KnownPayment } from '../store/payment-lookup.ts';
 import {
   type CallerRefusalCode,
   checkCaller,
@@ -17,7 +16,7 @@ import { checkSignature, type SignatureCheck } from './check-signature.ts';
 import { type JobsContext, nowSecs } from './context.ts';
 import { findCharged } from './find-charged.ts';
 import type { BoundRequest } from './job-request.ts';
-import { type MatchedPayment, matchQuote, paymentWindow } from './match-quote.ts';
+import { type MatchedPayment, paymentWindow } from './match-quote.ts';
 import {
   callerDenied,
   callerNonceReplay,
@@ -43,15 +42,14 @@ export interface AuthorizedCaller {
   readonly nonce: string | undefined;
 }
 
-/** Steps 2 to 6: every check before the payment is claimed, local checks first. */
+/** Steps 4 to 6: every check of a matched payment before it is claimed, local checks first. */
 export async function checkPayment(
   context: JobsContext,
   request: BoundRequest,
   job: Job,
   decoded: DecodedPayment,
-  lookUp: KnownPayment,
+  matched: MatchedPayment | JobRefusal,
 ): Promise<CheckedPayment | JobRefusal> {
-  const matched = await matchQuote(context, request, job, decoded, lookUp);
   if (matched.kind === 'refusal') {
     const charged = 'job' in matched ? await findCharged(context, job, decoded) : undefined;
     return charged === undefined ? matched : refusal(request, charged);

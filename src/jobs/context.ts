@@ -19,6 +19,7 @@ import type { Offers } from './offers.ts';
 import type { ReceiptKeys } from './receipt-keys.ts';
 import type { QuoteRate } from './quote-rate.ts';
 import type { RefusalTally } from './refusal-tally.ts';
+import type { SeenQuotes } from './seen-quotes.ts';
 
 /** The dependencies of the use cases of paid jobs. */
 export interface JobsContext {
@@ -53,6 +54,7 @@ export interface JobsContext {
   /** Authenticate the prices of quotes; undefined where each quote is recorded before its answer. */
   readonly quoteKeys: QuoteKeys | undefined;
   readonly quoteRealm: QuoteRealm;
+  readonly seenQuotes: SeenQuotes;
   /** Quotes that are being recorded behind their answers. */
   readonly unpaidQuotes: PromiseTracker;
   /** Payments that this process is settling now, by stream: a repeated request waits for the same outcome. */

@@ -39,6 +39,8 @@ export interface MatchedPayment {
   readonly opening: readonly LedgerEvent[];
   /** When its price was quoted, in Unix seconds; undefined for a price that is in force. */
   readonly pricedAt: number | undefined;
+  /** Nothing was read about the payment: it may be known. */
+  readonly isUnread?: boolean;
   /** How to refuse it if it has not landed: it fits, but it comes too late to be settled. */
   readonly late?: JobRefusal | undefined;
 }

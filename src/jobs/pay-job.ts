@@ -3,15 +3,19 @@ import type { KnownPayment } from '../store/payment-lookup.ts';
 import type { JobAnswer, PaymentAnswer } from './answer.ts';
 import { answerRefusal } from './answer-refusal.ts';
 import type { Job } from './catalog.ts';
-import { checkPayment } from './check-payment.ts';
+import { type CheckedPayment, checkPayment } from './check-payment.ts';
 import { checkHead, checkRequest, findSoldJob } from './check-request.ts';
 import type { JobsContext } from './context.ts';
 import { finishPayment } from './finish-payment.ts';
 import { bindRequest, type BoundRequest, type OpenedRequest, type WholeRequest } from './job-request.ts';
 import { answerKnownPayment, type KnownPaymentResult, lookUpPayment } from './known-payment.ts';
+import { matchQuote } from './match-quote.ts';
 import { type JobRefusal, offerRefusal, paymentReplay, refusal, rejectedPayment } from './refusal.ts';
 import { redeliver } from './redeliver.ts';
-import { startPayment } from './start-payment.ts';
+import { type PaymentStart, startPayment } from './start-payment.ts';
+import { startUnread } from './start-unread.ts';
+
+type Started = Extract<PaymentStart, { kind: 'started' }>['started'];
 
 /** How often other appends may move the quote's stream under a payment before the answer is `quote_in_use`. */
 const maxTries = 3;
@@ -68,6 +72,8 @@ async function runFlow(
   request: BoundRequest & { readonly decoded: DecodedPayment },
 ): Promise<PaymentAnswer | JobRefusal> {
   const { decoded } = request;
+  const unread = await startUnread(context, request, decoded);
+  if (unread.kind === 'started') return finishStarted(context, request, unread.job, unread);
   const lookUp = await lookUpPayment(context, decoded);
   const known = await answerKnownPayment(context, request, lookUp);
   if (known.kind === 'answered') return known.answer;
@@ -75,9 +81,20 @@ async function runFlow(
   const checked = checkRequest(context, request);
   if (checked.kind === 'refusal') return checked;
   if (known.kind === 'recovered') return redeliver(context, request, checked.job, decoded, known.digest);
-  return known.kind === 'failed'
-    ? resultOf(known, checked.job, decoded)
-    : takePayment(context, request, checked.job, decoded, lookUp);
+  if (known.kind === 'failed') return resultOf(known, checked.job, decoded);
+  return unread.kind === 'refusal' ? unread : takePayment(context, request, checked.job, decoded, lookUp);
+}
+
+/** Steps 8 and 9. */
+function finishStarted(
+  context: JobsContext,
+  request: BoundRequest,
+  job: Job,
+  { started, checked }: { readonly started: Started; readonly checked: CheckedPayment },
+): Promise<PaymentAnswer | JobRefusal> {
+  // while its settlement is waited for it takes nothing from the budget
+  request.charge.refund();
+  return finishPayment(context, request, job, started, checked.landing);
 }
 
 function resultOf(
@@ -109,14 +126,11 @@ async function takePayment(
 ): Promise<PaymentAnswer | JobRefusal> {
   let lookUp = firstLookUp;
   for (let tries = 1; ; tries++) {
-    const checked = await checkPayment(context, request, job, decoded, lookUp);
+    const matched = await matchQuote(context, request, job, decoded, lookUp);
+    const checked = await checkPayment(context, request, job, decoded, matched);
     if (checked.kind === 'checked') {
       const start = await startPayment(context, request, job, checked);
-      if (start.kind === 'started') {
-        // while its settlement is waited for it takes nothing from the budget
-        request.charge.refund();
-        return finishPayment(context, request, job, start.started, checked.landing);
-      }
+      if (start.kind === 'started') return finishStarted(context, request, job, { ...start, checked });
       if (start.kind === 'refusal') return start;
     }
     lookUp = await lookUpPayment(context, decoded);

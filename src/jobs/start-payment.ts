@@ -50,10 +50,11 @@ export async function startPayment(
     case 'full':
       return enqueueFailed(job, digest, 'lane_full');
     case 'lost':
-      // the append itself recorded the refusal of a used payment or nonce; a taken quote is looked at again
-      return outcome.claim === 'quote' || outcome.claim === 'spend_auth' || outcome.claim === 'spend_request'
-        ? { kind: 'stream_moved' }
-        : unrecordedRefusal(replayCodes[outcome.claim]);
+      // the append itself recorded the refusal of a used payment, id or nonce; a taken quote is looked at again
+      if (outcome.claim === 'quote' || outcome.claim === 'spend_auth' || outcome.claim === 'spend_request')
+        return { kind: 'stream_moved' };
+      if (outcome.claim === 'payment' && checked.isUnread) return { kind: 'stream_moved' };
+      return unrecordedRefusal(replayCodes[outcome.claim]);
     case 'same':
     case 'stale':
     case 'lease_lost':
@@ -110,7 +111,7 @@ function startCommand(
   checked: CheckedPayment,
   stored: Pick<AddedCall, 'bodyId' | 'body'>,
 ): LaneCommand {
-  const { digest, state, payment, pricedAt, caller } = checked;
+  const { digest, state, payment, pricedAt, caller, isUnread } = checked;
   const { serviceId, jobIndex } = job;
   const { network, symbol } = payment;
   return {
@@ -122,7 +123,8 @@ function startCommand(
     lost: {
       stream: requestStream(request),
       events: {
-        payment: [paymentReplayDenied('payment', digest, payment)],
+        // the look-up says first whether it is this very request's
+        ...(isUnread ? {} : { payment: [paymentReplayDenied('payment', digest, payment)] }),
         caller_nonce: [nonceReplayDenied(digest, payment)],
         payment_id: [paymentReplayDenied('payment_identifier', digest, payment)],
       },

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { type QuoteRealm, quoteKeysOf, writeQuoteEcho } from '../../src/domain/payments/quote-echo.ts';
 import {
   type Quote,
@@ -11,11 +11,12 @@ import {
 import { offersV2Text, offerTextsV2 } from '../../src/domain/payments/x402.ts';
 import { offerSecret, receiptKeysOf } from '../../src/jobs/receipt-keys.ts';
 import { revokeQuotes } from '../../src/jobs/revoke-quotes.ts';
+import { writerRole } from '../../src/store/database.ts';
 import { readLedgerId } from '../../src/store/secrets.ts';
 import { laneOn } from '../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
-import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
+import { failsBeforeBroadcast, startFacilitatorProxy } from '../support/facilitator-proxy.ts';
 import {
   payTo,
   receiptKey,
@@ -258,6 +259,77 @@ test('a quote that is revoked buys nothing in any gateway, even while its paymen
   expect(await revoke(revokedAt + 3_600)).toEqual({ kind: 'in_future' });
   const paid = await gateway.post(job, { body: 'x', headers: header(await signOffer(later)) });
   expect(paid.status).toBe(202);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+async function mayReadClaims(database: TestDatabase, isAllowed: boolean): Promise<void> {
+  const change = isAllowed ? 'grant select on tollbook.claim to' : 'revoke select on tollbook.claim from';
+  await database.asOwner((owner) => owner.query(`${change} ${writerRole}`));
+}
+
+test('a payment whose quote authenticates itself starts unread; a repetition reaches the facilitator once for each gateway', async () => {
+  const database = await createDatabase();
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  onTestFinished(() => proxy.close());
+  const otherProxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  onTestFinished(() => otherProxy.close());
+  const gateway = await keyed(database, { facilitatorUrl: proxy.url });
+  const other = await keyed(database, { facilitatorUrl: otherProxy.url });
+  const before = await chain.balance(payTo);
+  const offer = offerOf(await gateway.post(job, { body: 'x' }));
+  const headers = header(await signOffer(offer));
+  await vi.waitFor(async () => expect(await allEvents(database.db)).toHaveLength(1));
+  // the gateway itself cannot read claims; its appends can
+  await mayReadClaims(database, false);
+  const paid = await gateway.post(job, { body: 'x', headers });
+  await mayReadClaims(database, true);
+  expect(paid.status).toBe(202);
+
+  // the other gateway has not seen it: its start loses, and the winner's stream answers
+  for (let i = 0; i < 5; i++)
+    expect(await other.post(job, { body: 'x', headers })).toMatchObject({
+      status: 202,
+      json: { call_id: paid.json.call_id, receipt_token: paid.json.receipt_token },
+    });
+  expect(await other.post(job, { body: 'y', headers })).toMatchObject({ status: 409 });
+  await gateway.post(job, { body: 'x', headers });
+  const asked = (to: typeof proxy) => to.seen.filter((operation) => operation !== 'supported');
+  expect(asked(proxy)).toEqual(['verify', 'settle']);
+  expect(asked(otherProxy)).toEqual(['verify']);
+
+  // a gateway that can ask no facilitator answers a known payment first as well
+  const cutOff = await keyed(database, { facilitatorUrl: 'http://127.0.0.1:9' });
+  expect((await cutOff.post(job, { body: 'x', headers })).status).toBe(202);
+  const third = await keyed(database, { tables: '[limits]\nrequests_per_minute = 1' });
+  await third.post(job, { body: 'x' });
+  expect((await third.post(job, { body: 'x' })).status).toBe(429);
+  expect((await third.post(job, { body: 'x', headers })).status).toBe(202);
+  const fourth = await keyed(database);
+  expect((await fourth.post(job, { body: 'y', headers })).json.code).toBe('payment_replay');
+
+  expect((await chain.balance(payTo)) - before).toBe(3_264_000n);
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  expect(events.filter(({ type }) => type === 'payment_replay_denied')).toHaveLength(2);
+  expect(events.filter(({ type }) => type === 'settlement_started')).toHaveLength(1);
+});
+
+test('a second payment on a quote whose first payment failed is decided as before', async () => {
+  const database = await createDatabase();
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  onTestFinished(() => proxy.close());
+  const gateway = await keyed(database, { facilitatorUrl: proxy.url });
+  const other = await keyed(database);
+  const before = await chain.balance(payTo);
+  for (const second of [gateway, other]) {
+    const offer = offerOf(await gateway.post(job, { body: 'x' }));
+    proxy.faults.settle = failsBeforeBroadcast;
+    const failed = await gateway.post(job, { body: 'x', headers: header(await signOffer(offer)) });
+    expect(failed).toMatchObject({ status: 402, json: { code: 'payment_invalid' } });
+    delete proxy.faults.settle;
+    const paid = await second.post(job, { body: 'x', headers: header(await signOffer(offer)) });
+    expect(paid.status).toBe(202);
+  }
+  expect((await chain.balance(payTo)) - before).toBe(2n * 3_264_000n);
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
