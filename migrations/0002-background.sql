@@ -29,6 +29,14 @@ create table tollbook.follow_up (
 create index follow_up_in_block on tollbook.follow_up (network, block_number) where block_number is not null;
 create index follow_up_due on tollbook.follow_up (topic, due_at) where block_number is null;
 
+-- The calls that a runner answered with 410, each once: several in a row pause it.
+create table tollbook.runner_gone (
+  runner text collate "C" not null,
+  call_id bigint not null,
+  at timestamptz not null,
+  primary key (runner, call_id)
+);
+
 -- The processes that run the workers. Without one, nothing here is done: gateways say so.
 create table tollbook.worker_process (
   process_id uuid primary key,

@@ -521,6 +521,13 @@ create table tollbook.recovered_chat (
   constraint recovered_chat_pkey PRIMARY KEY (chat_id)
 );
 
+create table tollbook.runner_gone (
+  runner text collate "C" not null,
+  call_id bigint not null,
+  at timestamp with time zone not null,
+  constraint runner_gone_pkey PRIMARY KEY (runner, call_id)
+);
+
 create table tollbook.secret (
   name text not null,
   value bytea not null,
@@ -552,7 +559,7 @@ create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first 
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 8ca2ff11b2e3b8a3
 create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp with time zone) returns text language plpgsql volatile; -- 4ca8cc2d9fe8bff3
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
-create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 243d8825b3ca5412
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 7349605de2cc5d5c
 create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- da9ab3ecf7fe317e
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json) returns boolean language plpgsql volatile security definer; -- a447aaecf4269032
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
@@ -589,6 +596,7 @@ create function tollbook.mark_holds_started(p_chats uuid[]) returns SETOF uuid l
 create function tollbook.move_credit(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 3a31af6c95cb738d
 create function tollbook.next_account_id() returns bigint language sql volatile security definer; -- ea19fa8d466fbc1a
 create function tollbook.note_first_search_block(p_seq bigint, p_block numeric) returns void language sql volatile security definer; -- f46cf0b1f1b067f8
+create function tollbook.note_runner_gone(p_runner text, p_call_id bigint, p_since timestamp with time zone, p_within_secs integer) returns integer language plpgsql volatile security definer; -- 535bd1fe07de64b9
 create function tollbook.note_unreadable(p_seq bigint) returns void language sql volatile security definer; -- 711dc130fa973485
 create function tollbook.offer_prices(p_list bytea, p_valid_secs integer, p_prices json) returns void language sql volatile security definer; -- c90a9001587ee72c
 create function tollbook.open_batch(p_lane smallint, p_sender bytea, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_commands text, OUT head tollbook.lane, OUT previous_no bigint, OUT answer json) returns record language plpgsql volatile; -- 6b8a51db6e6f5c95
@@ -599,7 +607,7 @@ create function tollbook.prune_chat(p_max integer) returns integer language sql 
 create function tollbook.prune_exposures(p_max integer) returns integer language sql volatile security definer; -- 005eb170055c6349
 create function tollbook.prune_follow_ups(p_max integer) returns integer language sql volatile security definer; -- 5f1e2d0cbacf9499
 create function tollbook.prune_identity(p_max integer) returns integer language sql volatile security definer; -- cf7ee47a81ccbf8f
-create function tollbook.prune_lane(p_max integer) returns integer language sql volatile security definer; -- e52c73ad521e1546
+create function tollbook.prune_lane(p_max integer) returns integer language sql volatile security definer; -- 452a3efff58ac1ae
 create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- e01b1e6efd44e931
 create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- 490d96ef0ea5331f
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
@@ -662,6 +670,7 @@ grant execute on function tollbook.lease_top_ups(json,integer,integer,boolean) t
 grant execute on function tollbook.mark_holds_started(uuid[]) to tollbook_writer;
 grant execute on function tollbook.next_account_id() to tollbook_writer;
 grant execute on function tollbook.note_first_search_block(bigint,numeric) to tollbook_writer;
+grant execute on function tollbook.note_runner_gone(text,bigint,timestamp with time zone,integer) to tollbook_writer;
 grant execute on function tollbook.note_unreadable(bigint) to tollbook_writer;
 grant execute on function tollbook.offer_prices(bytea,integer,json) to tollbook_writer;
 grant execute on function tollbook.postpone_payout(text,integer,text) to tollbook_writer;
@@ -736,6 +745,7 @@ grant select on table tollbook.projection to tollbook_writer;
 grant select on table tollbook.rate_window to tollbook_writer;
 grant select on table tollbook.reconciliation to tollbook_writer;
 grant select on table tollbook.recovered_chat to tollbook_writer;
+grant select on table tollbook.runner_gone to tollbook_writer;
 grant select on table tollbook.secret to tollbook_writer;
 grant select on table tollbook.spend_exposure to tollbook_writer;
 grant select on table tollbook.worker_process to tollbook_writer;

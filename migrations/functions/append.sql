@@ -113,6 +113,7 @@ begin
           when 'suspend' then target.status = 'ready'
           when 'mark_unpaid' then target.status = 'leased'
           when 'requeue' then target.status = 'dead'
+          when 'discard' then target.status in ('ready', 'dead') or target.status = 'leased' and target.due_at <= moment
           when 'check' then target.status = 'leased' and target.lease_id = command.lease_id
           else target.status in ('leased', 'unpaid') and target.lease_id = command.lease_id end, false
         ) then 'lease_lost'
@@ -222,13 +223,14 @@ begin
   ),
   finished as (
     delete from call using decided
-    where decided.outcome = 'ok' and decided.op in ('complete', 'remove') and call.call_id = decided.call_id
+    where decided.outcome = 'ok' and decided.op in ('complete', 'remove', 'discard') and call.call_id = decided.call_id
   ),
   advanced as (
     insert into lane (lane_id, batch, seq, at, open_calls, unsettled_calls)
     select p_lane, head.batch + 1, head.seq + (select count(*) from line), stamp,
       head.open_calls + count(*) filter (where op in ('add', 'requeue') or op = 'release' and call_status = 'watched')
-        - count(*) filter (where op in ('complete', 'watch', 'dead_letter') or op = 'remove' and call_status = 'pending'),
+        - count(*) filter (where op in ('complete', 'watch', 'dead_letter') or op = 'remove' and call_status = 'pending'
+          or op = 'discard' and call_status <> 'dead'),
       head.unsettled_calls + count(*) filter (where op in ('add', 'suspend', 'mark_unpaid'))
         - count(*) filter (where op in ('release', 'watch', 'remove') and call_status = 'pending'
           or op in ('release', 'complete', 'dead_letter') and call_status = 'unpaid')

@@ -26,9 +26,13 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
       select origin, size from log_head where at < clock() - interval '30 days'
         and not is_head_needed(origin, size, at) limit p_max)
     returning 1
+  ), old_gone as (
+    delete from runner_gone where (runner, call_id) in (
+      select runner, call_id from runner_gone where at < clock() - interval '30 days' limit p_max)
+    returning 1
   )
   select (select count(*) from old_body)::int + (select count(*) from old_batch)::int
-    + (select count(*) from old_result)::int + (select count(*) from old_head)::int
+    + (select count(*) from old_result)::int + (select count(*) from old_head)::int + (select count(*) from old_gone)::int
 $$;
 
 -- Follow-ups that could not be completed within 30 days.

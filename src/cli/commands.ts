@@ -115,9 +115,20 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     load: () => import('./commands/calls/dead.ts'),
   },
   'calls requeue': {
-    summary: 'queues a dead-lettered call for delivery again',
-    usage: 'tollbook calls requeue CALL_ID\n  needs DATABASE_URL',
+    summary: 'queues dead-lettered calls for delivery again',
+    usage:
+      'tollbook calls requeue CALL_ID\n' +
+      'tollbook calls requeue (--service ID | --reason REASON | --runner NAME | --since TIME | --before TIME)… | --all [--dry-run]\n' +
+      '  those that match every option; calls whose payment was refunded are skipped, with a line each\n' +
+      '  --dry-run  prints how many and changes nothing; needs DATABASE_URL',
     load: () => import('./commands/calls/requeue.ts'),
+  },
+  'calls discard': {
+    summary: 'gives a call up: it is not delivered any more, and its refund is due',
+    usage:
+      "tollbook calls discard CALL_ID --why 'TEXT' [--by NAME]\n" +
+      '  a dead letter, or a call that waits; who and why are on record; needs DATABASE_URL',
+    load: () => import('./commands/calls/discard.ts'),
   },
   'quotes revoke': {
     summary: 'ends the quotes that were issued before a time, in every gateway',
@@ -251,9 +262,14 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     usage: 'tollbook projections rebuild\n  needs DATABASE_URL',
     load: () => import('./commands/projections/rebuild.ts'),
   },
+  'runners pause': {
+    summary: 'keeps calls back from a runner until it is resumed',
+    usage: 'tollbook runners pause NAME [--by NAME]\n  NAME as in the configuration; needs DATABASE_URL',
+    load: () => import('./commands/runners/pause.ts'),
+  },
   'runners resume': {
-    summary: 'resumes a runner that was paused because it answered 410',
-    usage: 'tollbook runners resume NAME\n  needs DATABASE_URL',
+    summary: 'lets calls go to a paused runner again',
+    usage: 'tollbook runners resume NAME [--by NAME]\n  NAME as in the configuration; needs DATABASE_URL',
     load: () => import('./commands/runners/resume.ts'),
   },
 };

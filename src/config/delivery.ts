@@ -5,9 +5,9 @@ import { wholeNumber } from './values.ts';
 const mebibyte = 1_048_576;
 
 export const deliveryShape = {
-  max_attempts: wholeNumber(1, 1_000).default(12),
+  max_attempts: wholeNumber(1, 1_000).default(60),
   backoff_base_ms: wholeNumber(1, 3_600_000).default(1_000),
-  backoff_cap_ms: wholeNumber(1, 86_400_000).default(300_000),
+  backoff_cap_ms: wholeNumber(1, 86_400_000).default(1_800_000),
   timeout_ms: wholeNumber(1, 3_600_000).default(30_000),
   lease_secs: wholeNumber(1, 86_400).default(60),
   concurrency_per_runner: wholeNumber(1, 10_000).default(32),

@@ -31,20 +31,18 @@ export function callMetadata(call: LeasedCall): Record<string, string> {
   };
 }
 
-/**
- * Pushes one leased call to its runner and records the outcome. Returns `unavailable` if the runner takes no more calls.
- */
+/** Pushes one leased call to its runner and records the outcome. */
 export async function deliverCall(
   context: JobsContext,
   runner: RunnerConfig,
   peer: PushRunner,
   call: LeasedCall,
-): Promise<PushAnswer['kind']> {
+): Promise<PushAnswer> {
   const answer = await attempt(context, runner, peer, call);
   const outcome = 'error' in answer ? { ...answer, error: lastWords(answer.error, runner.tokens) } : answer;
   const recorded = await recordAttempt(context, call, outcome, { isFirstNews: true, runner: runner.name });
   logAttempt(context.log, call, outcome, runner.name, recorded);
-  return answer.kind;
+  return answer;
 }
 
 async function attempt(

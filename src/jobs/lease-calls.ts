@@ -9,6 +9,7 @@ import {
 } from '../store/calls.ts';
 import { pause } from '../runtime/pause.ts';
 import type { JobsContext } from './context.ts';
+import { isRunnerPaused } from './pause-runner.ts';
 import {
   type AttemptOutcome,
   type LeaseResult,
@@ -40,7 +41,8 @@ export async function leaseForRunner(
 ): Promise<LeasedCall[]> {
   const deadline = Date.now() + waitSecs * 1_000;
   while (!signal.aborted && !context.stopping()) {
-    const leased = await leaseCalls(context.pool, services, max, leaseSecs);
+    const isPaused = await isRunnerPaused(context, { name: runner });
+    const leased = isPaused ? [] : await leaseCalls(context.pool, services, max, leaseSecs);
     const handedOut = (await Promise.all(leased.map((call) => handOut(context, runner, call)))).filter(
       (call) => call !== undefined,
     );
@@ -78,7 +80,7 @@ async function handOut(
 }
 
 async function returnLease(context: JobsContext, runner: string, call: LeasedCall): Promise<void> {
-  await record(context, call, { kind: 'unavailable', reason: 'runner_left' }, runner);
+  await record(context, call, { kind: 'runner_left' }, runner);
   context.onCallReleased();
 }
 

@@ -1,56 +1,88 @@
-import type { LedgerEvent } from '../domain/events/event.ts';
-import { readStream } from '../store/streams.ts';
+import type { EventData, LedgerEvent } from '../domain/events/event.ts';
+import { noteGone } from '../store/runners.ts';
+import { readLastEvent } from '../store/streams.ts';
 import type { JobsContext } from './context.ts';
 
 interface NamedRunner {
   readonly name: string;
 }
 
+/** Who pauses or resumes a runner; `token_id` is that of the operator's token. */
+export type RunnerOperator = Pick<EventData<'operator_runner_resumed'>, 'operator' | 'token_id'>;
+
+type Ledger = Pick<JobsContext, 'pool' | 'lane'>;
+
+/** So many different calls, answered with 410 in a row, pause a runner. */
+const goneCalls = 3;
+/** A 410 counts for so long. */
+const goneSecs = 3_600;
+
 /**
- * A runner that answers 410 takes no more calls. That is an event in the runner's own stream, so that it holds for every
- * process and after a restart, until the operator resumes it.
+ * A runner that answers 410 to several different calls in a row takes no more calls, and is paused. A call counts once for ever, so
+ * that one that is delivered again cannot pause its runner again; a completed call, and a change by the operator, begin the count
+ * anew.
+ * @param completedSecs when this process last saw the runner complete a call, in Unix seconds
  */
-export async function pauseRunner(context: JobsContext, runner: NamedRunner): Promise<void> {
+export async function countGone(
+  context: JobsContext,
+  runner: NamedRunner,
+  callId: number,
+  completedSecs: number,
+): Promise<void> {
+  const { changedAt } = await readState(context, runner);
+  const since = new Date(Math.max(completedSecs * 1_000, changedAt));
+  if (
+    (await noteGone(context.pool, { runner: runner.name, callId, since, withinSecs: goneSecs })) < goneCalls
+  )
+    return;
   const data = { runner: runner.name, reason: 'status_410' };
   const { kind } = await change(context, runner, { type: 'operator_runner_paused', data });
   if (kind === 'unchanged') return;
   context.log.error(
     { runner: runner.name },
-    'runner paused: it answered 410; resume it with `tollbook runners resume`',
+    `runner paused: it answered 410 to ${goneCalls} calls in a row; resume it with \`tollbook runners resume\``,
   );
+}
+
+/** Keeps calls back from a runner, on the operator's word. */
+export function pauseRunner(
+  context: Ledger,
+  { name: runner }: NamedRunner,
+  by: RunnerOperator,
+): Promise<RunnerChange> {
+  const data = { runner, reason: 'operator', ...by };
+  return change(context, { name: runner }, { type: 'operator_runner_paused', data });
 }
 
 /** Lets calls go to a paused runner again. */
 export function resumeRunner(
-  context: Pick<JobsContext, 'pool' | 'lane'>,
-  runner: NamedRunner,
+  context: Ledger,
+  { name: runner }: NamedRunner,
+  by: RunnerOperator,
 ): Promise<RunnerChange> {
-  return change(context, runner, { type: 'operator_runner_resumed', data: { runner: runner.name } });
+  return change(context, { name: runner }, { type: 'operator_runner_resumed', data: { runner, ...by } });
 }
 
 export async function isRunnerPaused(
   context: Pick<JobsContext, 'pool'>,
   runner: NamedRunner,
 ): Promise<boolean> {
-  return (await readState(context, runner)).paused;
+  return (await readState(context, runner)).paused !== undefined;
 }
 
+/** The pause that is in force, the version of the runner's stream, and when it changed last, in Unix milliseconds. */
 async function readState(context: Pick<JobsContext, 'pool'>, runner: NamedRunner) {
-  const { events } = await readStream(context.pool, runnerStream(runner));
-  const last = events.at(-1);
-  return { paused: last?.type === 'operator_runner_paused', version: last?.version ?? 0 };
+  const last = await readLastEvent(context.pool, runnerStream(runner));
+  const paused = last?.type === 'operator_runner_paused' ? last : undefined;
+  return { paused, version: last?.version ?? 0, changedAt: last ? Date.parse(last.at) : 0 };
 }
 
 /** `unchanged`: the runner has this state already, or another process was faster. */
 export type RunnerChange = { readonly kind: 'changed' } | { readonly kind: 'unchanged' };
 
-async function change(
-  context: Pick<JobsContext, 'pool' | 'lane'>,
-  runner: NamedRunner,
-  event: LedgerEvent,
-): Promise<RunnerChange> {
+async function change(context: Ledger, runner: NamedRunner, event: LedgerEvent): Promise<RunnerChange> {
   const { paused, version } = await readState(context, runner);
-  if (paused === (event.type === 'operator_runner_paused')) return { kind: 'unchanged' };
+  if ((paused !== undefined) === (event.type === 'operator_runner_paused')) return { kind: 'unchanged' };
   const command = { stream: runnerStream(runner), expect: version, events: [event] };
   const { outcome } = await context.lane.append(command, { urgent: true });
   return { kind: outcome === 'ok' ? 'changed' : 'unchanged' };

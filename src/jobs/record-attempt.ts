@@ -1,3 +1,4 @@
+import type { DeliveryConfig } from '../config/delivery.ts';
 import type { EventData, LedgerEvent } from '../domain/events/event.ts';
 import { sha256 } from '../domain/payments/payment.ts';
 import { backOffMs, withJitterMs } from '../domain/values/back-off.ts';
@@ -27,8 +28,8 @@ export type AttemptOutcome =
       readonly error?: string;
     }
   | { readonly kind: 'dead'; readonly reason: string; readonly error?: string }
-  /** The runner takes no more calls, or disconnected before it got this one. */
-  | { readonly kind: 'unavailable'; readonly reason?: 'runner_left' };
+  /** The runner disconnected before it got the call. */
+  | { readonly kind: 'runner_left' };
 
 /** The lease is the fencing token: if it was lost meanwhile, nothing is recorded. */
 export type LeaseResult =
@@ -82,7 +83,7 @@ export function logAttempt(
   if (recorded.kind === 'lease_lost')
     return log.warn(facts, 'lease lost: the attempt of its new holder counts');
   if (outcome.kind === 'completed') return log.info(facts, 'call completed');
-  const { reason, error } = { reason: undefined, error: undefined, ...outcome };
+  const { reason, error } = { reason: outcome.kind, error: undefined, ...outcome };
   if (recorded.deadReason === undefined)
     return log.warn({ ...facts, reason, error }, 'call not delivered: it is delivered again');
   const dead = { ...facts, reason: recorded.deadReason, error };
@@ -125,21 +126,15 @@ function attemptStep(
       const events: LedgerEvent[] = [{ type: 'dead_lettered', data: { ...attempt, reason } }];
       return { events, call: { op: 'dead_letter', callId, leaseId, reason, error } };
     }
-    case 'unavailable':
-      // the runner's fault: it costs the call no attempt
-      return outcome.reason
-        ? failedStep(context, call, { reason: outcome.reason }, 'return_lease', 0)
-        : failedStep(context, call, { reason: 'runner_gone' }, 'return_lease', 1_000);
-    case 'retry':
-      return call.failures + 1 >= context.config.delivery.maxAttempts
-        ? exhaustedStep(call, outcome)
-        : failedStep(
-            context,
-            call,
-            outcome,
-            'retry',
-            retryDelayMs(context, call.failures, outcome.retryAfterMs),
-          );
+    case 'runner_left':
+      // it costs the call no attempt
+      return failedStep(context, call, { reason: outcome.kind }, 'return_lease', 0);
+    case 'retry': {
+      const { delivery } = context.config;
+      if (call.failures + 1 >= delivery.maxAttempts) return exhaustedStep(call, outcome);
+      const waitMs = retryDelayMs(delivery, call.failures, Math.random());
+      return failedStep(context, call, outcome, 'retry', Math.max(outcome.retryAfterMs ?? 0, waitMs));
+    }
   }
 }
 
@@ -171,11 +166,19 @@ function failedStep(
   return { events, call: { op, callId, leaseId, delayMs, reason, error } as const };
 }
 
-/** Full jitter, so that calls that failed together are not retried together; never sooner than a runner's Retry-After. */
-function retryDelayMs(context: Recording, failures: number, retryAfterMs = 0): number {
-  const { backoffBaseMs, backoffCapMs } = context.config.delivery;
+/**
+ * Half of the wait is random, so that calls that failed together are not retried together, and a runner's absence of a known length
+ * loses none.
+ * @param failures of the call before this one
+ * @param random from 0 to below 1
+ */
+export function retryDelayMs(
+  { backoffBaseMs, backoffCapMs }: Pick<DeliveryConfig, 'backoffBaseMs' | 'backoffCapMs'>,
+  failures: number,
+  random: number,
+): number {
   const waitMs = backOffMs({ firstMs: backoffBaseMs, longestMs: backoffCapMs }, failures);
-  return Math.max(retryAfterMs, Math.round(withJitterMs(waitMs, Math.random())));
+  return Math.round(withJitterMs(waitMs, random, 0.5));
 }
 
 function resultFacts(outcome: Extract<AttemptOutcome, { kind: 'completed' }>) {

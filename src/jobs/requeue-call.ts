@@ -3,38 +3,46 @@ import { findCall } from '../store/calls.ts';
 import { readStream } from '../store/streams.ts';
 import type { JobsContext } from './context.ts';
 
-export type RequeueResult =
-  | { readonly kind: 'requeued' }
+type Ledger = Pick<JobsContext, 'db' | 'lane' | 'pool'>;
+
+/** Why a call is not put back in the queue. */
+export type RequeueRefusal =
   | { readonly kind: 'not_dead' }
   /** Its payment was refunded. */
   | { readonly kind: 'refunded' }
   /** The settlement of its payment was taken back, and it is not settled again. */
   | { readonly kind: 'unpaid' };
 
+export type RequeueResult = { readonly kind: 'requeued' } | RequeueRefusal;
+
 /** Puts a dead-lettered call back in the queue, for the operator. */
-export async function requeueCall(
-  context: Pick<JobsContext, 'db' | 'lane' | 'pool'>,
+export async function requeueCall(context: Ledger, callId: number, tokenId?: number): Promise<RequeueResult> {
+  const found = await checkRequeue(context, callId);
+  if (found.kind !== 'possible') return found;
+  const data = { call_id: callId, ...(tokenId === undefined ? {} : { token_id: tokenId }) };
+  const { outcome } = await context.lane.append({
+    stream: found.stream,
+    // a refund recorded meanwhile moves the stream
+    expect: found.version,
+    events: [{ type: 'operator_requeued', data }],
+    call: { op: 'requeue', callId },
+  });
+  if (outcome === 'stale') return requeueCall(context, callId, tokenId);
+  return { kind: outcome === 'ok' ? 'requeued' : 'not_dead' };
+}
+
+/** Whether a call could be put back in the queue at this moment. */
+export async function checkRequeue(
+  context: Ledger,
   callId: number,
-  tokenId?: number,
-): Promise<RequeueResult> {
+): Promise<
+  { readonly kind: 'possible'; readonly stream: string; readonly version: number } | RequeueRefusal
+> {
   const call = await findCall(context.db, callId);
   if (call?.status !== 'dead') return { kind: 'not_dead' };
   const quote = foldQuote((await readStream(context.pool, call.stream)).events);
   const payment = quote.payments.find((paid) => paid.call?.callId === callId);
   if (payment?.refunded) return { kind: 'refunded' };
   if (payment?.status !== 'settled') return { kind: 'unpaid' };
-  const { outcome } = await context.lane.append({
-    stream: call.stream,
-    // a refund recorded meanwhile moves the stream
-    expect: quote.version,
-    events: [
-      {
-        type: 'operator_requeued',
-        data: { call_id: callId, ...(tokenId === undefined ? {} : { token_id: tokenId }) },
-      },
-    ],
-    call: { op: 'requeue', callId },
-  });
-  if (outcome === 'stale') return requeueCall(context, callId, tokenId);
-  return { kind: outcome === 'ok' ? 'requeued' : 'not_dead' };
+  return { kind: 'possible', stream: call.stream, version: quote.version };
 }

@@ -208,6 +208,41 @@ export async function listDeadCalls(db: LedgerDatabase, limit: number, afterCall
     .execute();
 }
 
+/** Which dead letters are meant: those that match every member that is set. */
+export interface DeadLetterFilter {
+  readonly serviceId?: number | undefined;
+  /** As the ledger has it. */
+  readonly reason?: string | undefined;
+  readonly runner?: string | undefined;
+  /** Dead since then or later. */
+  readonly since?: Date | undefined;
+  /** Dead before that. */
+  readonly before?: Date | undefined;
+}
+
+/** The ids of up to `max` dead letters behind a call id, in order. */
+export async function findDeadCalls(
+  db: LedgerDatabase,
+  { serviceId, reason, runner, since, before }: DeadLetterFilter,
+  afterCallId: number,
+  max: number,
+): Promise<number[]> {
+  const rows = await db
+    .selectFrom('tollbook.call')
+    .select('call_id')
+    .where('status', '=', 'dead')
+    .where('call_id', '>', afterCallId)
+    .$if(serviceId !== undefined, (calls) => calls.where('service_id', '=', serviceId ?? 0))
+    .$if(reason !== undefined, (calls) => calls.where('last_reason', '=', reason ?? ''))
+    .$if(runner !== undefined, (calls) => calls.where('last_runner', '=', runner ?? ''))
+    .$if(since !== undefined, (calls) => calls.where('due_at', '>=', since ?? new Date(0)))
+    .$if(before !== undefined, (calls) => calls.where('due_at', '<', before ?? new Date(0)))
+    .orderBy('call_id')
+    .limit(max)
+    .execute();
+  return rows.map(({ call_id: callId }) => callId);
+}
+
 /** The call of a quote while it is not completed. */
 export async function findCall(db: LedgerDatabase, callId: number) {
   return db

@@ -45,6 +45,7 @@ export function encodeCall(call: CallChange, kept: readonly EncodedClaim[]): str
     case 'suspend':
     case 'mark_unpaid':
     case 'requeue':
+    case 'discard':
       return JSON.stringify({ op: call.op, call_id: call.callId });
     case 'complete':
     case 'check':

@@ -62,6 +62,7 @@ export const functionSignatures = {
   },
   next_account_id: { takes: [], returns: bigint },
   note_first_search_block: { takes: [bigint, numeric], returns: nothing },
+  note_runner_gone: { takes: [text, bigint, timestamp, int], returns: int },
   note_unreadable: { takes: [bigint], returns: nothing },
   offer_prices: { takes: [bytea, int, json], returns: nothing },
   postpone_payout: { takes: [text, int, text], returns: nothing },

@@ -43,10 +43,10 @@ export type CallChange =
     }
   /**
    * `watch`: its payment failed, but may still land; `remove`: it never will. Its settlement was disproved: `suspend` if no
-   * runner has the call at this moment, `mark_unpaid` if one has.
+   * runner has the call at this moment, `mark_unpaid` if one has. `discard`: it is given up; refused while a runner has it.
    */
   | {
-      readonly op: 'release' | 'watch' | 'remove' | 'suspend' | 'mark_unpaid' | 'requeue';
+      readonly op: 'release' | 'watch' | 'remove' | 'suspend' | 'mark_unpaid' | 'requeue' | 'discard';
       readonly callId: number;
     }
   | { readonly op: 'complete' | 'check'; readonly callId: number; readonly leaseId: string }

@@ -274,6 +274,7 @@ export const ledgerTables = {
     recovered_at: timestamp,
   },
   'tollbook.secret': { name: text, value: bytea },
+  'tollbook.runner_gone': { runner: text, call_id: bigint, at: timestamp },
   'tollbook.spend_exposure': {
     stream: text,
     scope: text,

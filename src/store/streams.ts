@@ -30,6 +30,18 @@ export async function readStream(pool: pg.Pool, stream: string): Promise<StreamR
   };
 }
 
+/** A stream's last event; undefined for an unknown stream. */
+export async function readLastEvent(pool: pg.Pool, stream: string): Promise<RecordedEvent | undefined> {
+  const row = await queriesOn(pool)
+    .selectFrom('tollbook.event')
+    .select('leaf')
+    .where('stream', '=', stream)
+    .orderBy('version', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row && decodeLeaf(row.leaf);
+}
+
 /** A stream's leaf bytes with their places, in order, and the database's time in Unix seconds. */
 export async function readStreamLeaves(
   pool: pg.Pool,

@@ -1,8 +1,8 @@
 import type { RunnerConfig } from '../config/config.ts';
 import { deliverCall } from '../jobs/deliver-call.ts';
-import type { JobsContext } from '../jobs/context.ts';
-import { isRunnerPaused, pauseRunner } from '../jobs/pause-runner.ts';
-import { createPushRunner } from '../peers/runner/push-runner.ts';
+import { type JobsContext, nowSecs } from '../jobs/context.ts';
+import { countGone, isRunnerPaused } from '../jobs/pause-runner.ts';
+import { createPushRunner, goneReason } from '../peers/runner/push-runner.ts';
 import { leaseCalls } from '../store/calls.ts';
 import { type Loop, startLoop } from './loop.ts';
 import { createPromiseTracker } from '../runtime/promise-tracker.ts';
@@ -19,6 +19,8 @@ export function startRelay(
   const { timeoutMs, maxResultBytes, leaseSecs, concurrencyPerRunner } = context.config.delivery;
   const peer = createPushRunner({ url: runner.url, timeoutMs, maxResultBytes });
   const running = createPromiseTracker();
+  /** When the runner last completed a call of this process. */
+  let completedSecs = 0;
 
   /** A reload may have changed the tokens. */
   const inForce = (): RunnerConfig =>
@@ -26,8 +28,9 @@ export function startRelay(
 
   const deliver = async (call: Parameters<typeof deliverCall>[3]): Promise<void> => {
     try {
-      const kind = await deliverCall(context, inForce(), peer, call);
-      if (kind === 'unavailable') await pauseRunner(context, runner);
+      const answer = await deliverCall(context, inForce(), peer, call);
+      if (answer.kind === 'completed') completedSecs = nowSecs(context);
+      else if (answer.reason === goneReason) await countGone(context, runner, call.callId, completedSecs);
     } catch (error) {
       // the call is due again when its lease expires
       context.log.error({ err: error, call_id: call.callId }, 'a delivery could not be recorded');

@@ -202,18 +202,17 @@ test('the operator lists a dead letter and puts it back in the queue', async () 
   });
 });
 
-test('the operator resumes a runner that answered 410 to a call', async () => {
+test('the operator pauses a runner, and no call goes to it until it is resumed', async () => {
   const database = await createDatabase();
   const env = { DATABASE_URL: database.url };
-  let isAccepting = false;
-  const runner = await startTestRunner(() => (isAccepting ? done : { status: 410 }));
-  expect(await tollbook(['runners', 'resume', 'runner-1'], env)).toMatchObject({ code: 1 });
+  const runner = await startTestRunner(() => done);
+  const change = (verb: string) => tollbook(['runners', verb, 'runner-1', '--by', 'ada'], env);
+  expect(await change('resume')).toMatchObject({ code: 1 });
+  expect(await change('pause')).toMatchObject({ code: 0, stderr: '' });
   const { digest } = await pay(await serve(database, runner));
-  await eventually(async () =>
-    expect(await typesOf(database, 'runner:runner-1')).toEqual(['operator_runner_paused']),
-  );
-  isAccepting = true;
-  expect(await tollbook(['runners', 'resume', 'runner-1'], env)).toMatchObject({ code: 0, stderr: '' });
+  expect(await change('pause')).toMatchObject({ code: 1 });
+  expect(runner.deliveries).toEqual([]);
+  expect(await change('resume')).toMatchObject({ code: 0, stderr: '' });
   await eventually(async () => expect(await typesOf(database, digest)).toContain('completed'));
 });
 

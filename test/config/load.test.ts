@@ -70,9 +70,9 @@ invocation_mode = "public_paid"
         maxInFlightRequests: 2_000,
       },
       delivery: {
-        maxAttempts: 12,
+        maxAttempts: 60,
         backoffBaseMs: 1_000,
-        backoffCapMs: 300_000,
+        backoffCapMs: 1_800_000,
         timeoutMs: 30_000,
         leaseSecs: 60,
         concurrencyPerRunner: 32,

@@ -234,6 +234,7 @@ CALL_MOVES = {
     "completed": ({"enqueued", "delivered"}, "completed"),
     "dead_lettered": ({"enqueued", "delivered"}, "dead_lettered"),
     "operator_requeued": ({"dead_lettered"}, "enqueued"),
+    "operator_discarded": ({"dead_lettered"}, None),
 }
 # for each type: the entity of its stream, the steps it may follow, and the step it leads to
 STEPS = {

@@ -1,27 +1,23 @@
 import { pino } from 'pino';
 import { Webhook } from 'standardwebhooks';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { freePort } from '../../src/devnet/ports.ts';
 import { verifyCall } from '../../src/domain/payments/call-signature.ts';
-import type { LedgerEvent } from '../../src/domain/events/event.ts';
 import { sha256 } from '../../src/domain/payments/payment.ts';
 import { resumeRunner } from '../../src/jobs/pause-runner.ts';
 import { requeueCall } from '../../src/jobs/requeue-call.ts';
 import { listDeadCalls } from '../../src/store/calls.ts';
-import { writerRole } from '../../src/store/database.ts';
-import { openLane } from '../../src/store/lane.ts';
 import { readStream } from '../../src/store/streams.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
-import { type Answer, runnerSecret, startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { runnerSecret, startTestGateway } from '../support/gateway.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { logLines } from '../support/log-lines.ts';
-import { payFor } from '../support/payer.ts';
 import { type Delivery, type Reaction, startTestRunner } from '../support/runner.ts';
 import { eventually } from '../support/wait.ts';
+import { operatorOf, pay, reachesState, spendEventsOf, typesOf } from './relay-support.ts';
 
 const chain = useChain();
-const job = '/x402/jobs/1/0';
 const done: Reaction = { status: 200, body: 'done' };
 
 /** Whether retries come is tested here, not when: so they come at once. */
@@ -37,50 +33,8 @@ function gatewayOn(
   return startTestGateway({ database, chain, runnerUrl: runner.url, tables, logger });
 }
 
-interface PaidCall {
-  readonly digest: string;
-  readonly callId: number;
-  receipt(at?: TestGateway): Promise<Answer['json']>;
-}
-
-async function pay(gateway: TestGateway, body = 'a body'): Promise<PaidCall> {
-  const { status, json } = await payFor(gateway, job, body);
-  expect(status).toBe(202);
-  const { quote_digest: digest, call_id: callId, receipt_token: token } = json;
-  const receipt = async (at = gateway) =>
-    (await at.get(`/x402/receipts/${digest}`, { authorization: `Bearer ${token}` })).json;
-  return { digest, callId, receipt };
-}
-
-function reachesState(call: PaidCall, state: string, at?: TestGateway): Promise<Answer['json']> {
-  return eventually(async () => {
-    const receipt = await call.receipt(at);
-    expect(receipt.state).toBe(state);
-    return receipt;
-  });
-}
-
-/** What happened to a call since it was enqueued. */
-async function spendEventsOf(database: TestDatabase, { digest }: PaidCall): Promise<LedgerEvent[]> {
-  const { events } = await readStream(database.pool, digest);
-  return events
-    .slice(events.findIndex(({ type }) => type === 'enqueued') + 1)
-    .map(({ type, data }) => ({ type, data }) as LedgerEvent);
-}
-
-async function typesOf(database: TestDatabase, call: PaidCall): Promise<string[]> {
-  return (await spendEventsOf(database, call)).map(({ type }) => type);
-}
-
 function expectSound(database: TestDatabase) {
   return database.asOwner((owner) => expectSoundLedger(database.db, owner));
-}
-
-/** What the operator's commands work with. */
-function operatorOf(database: TestDatabase) {
-  const lane = openLane({ url: database.url, role: writerRole, flushers: 1 });
-  onTestFinished(() => lane.close(1_000));
-  return { pool: database.pool, db: database.db, lane };
 }
 
 function onlyOne(deliveries: readonly Delivery[]): Delivery {
@@ -327,27 +281,46 @@ describe('a call that its runner does not accept', () => {
 describe('a runner that answers 410', () => {
   const paused = { type: 'operator_runner_paused' };
 
-  test('gets no more calls, from any process and after a restart, until it is resumed', async () => {
+  test('to three different calls gets no more calls, from any process and after a restart, until it is resumed', async () => {
     const database = await createDatabase();
     let wanted = false;
     const runner = await startTestRunner(() => (wanted ? done : { status: 410 }));
-    // to be unwanted is no fault of the call: it costs none of its attempts
-    const start = () => gatewayOn(database, runner, 'max_attempts = 1');
+    // what has failed is due again at once, so that only a pause keeps it back
+    const start = () => gatewayOn(database, runner, `${eager}\nmax_attempts = 1000`);
     const [one, two] = [await start(), await start()];
-    const first = await pay(one);
+    const first = [await pay(one), await pay(two), await pay(one)];
     await eventually(async () => expect(await runnerEvents(database)).toMatchObject([paused]));
+    await eventually(() => expect(callsOf(runner.deliveries).size).toBe(3));
     // each payment makes its relay look at once, and stop() lets it look to the end
     const later = [await pay(one), await pay(two)];
     await Promise.all([one.stop(), two.stop()]);
     await (await start()).stop();
-    expect(callsOf(runner.deliveries)).toEqual(new Set([first.callId]));
+    expect(callsOf(runner.deliveries)).toEqual(new Set(first.map(({ callId }) => callId)));
 
     wanted = true;
     const restarted = await start();
     const operator = operatorOf(database);
-    expect(await resumeRunner(operator, { name: 'runner-1' })).toEqual({ kind: 'changed' });
-    expect(await resumeRunner(operator, { name: 'runner-1' })).toEqual({ kind: 'unchanged' });
-    for (const call of [first, ...later]) await reachesState(call, 'completed', restarted);
+    expect(await resumeRunner(operator, { name: 'runner-1' }, { operator: 'ada' })).toEqual({
+      kind: 'changed',
+    });
+    expect(await resumeRunner(operator, { name: 'runner-1' }, { operator: 'ada' })).toEqual({
+      kind: 'unchanged',
+    });
+    for (const call of [...first, ...later]) await reachesState(call, 'completed', restarted);
+    await expectSound(database);
+  });
+
+  test('to one call, however often, does not keep its other calls waiting', async () => {
+    const database = await createDatabase();
+    const runner = await startTestRunner((call) => (carries('poison', call) ? { status: 410 } : done));
+    const gateway = await gatewayOn(database, runner, `${eager}\nmax_attempts = 5`);
+    const poison = await pay(gateway, 'poison');
+    await reachesState(poison, 'dead_lettered');
+    const operator = operatorOf(database);
+    expect(await requeueCall(operator, poison.callId)).toEqual({ kind: 'requeued' });
+    await reachesState(await pay(gateway), 'completed');
+    await eventually(async () => expect((await listDeadCalls(database.db, 9))[0]?.attempt).toBe(10));
+    expect(await runnerEvents(database)).toEqual([]);
     await expectSound(database);
   });
 

@@ -108,6 +108,7 @@ export const refusals = {
   account_not_found: { status: 404, sentence: 'There is no such account.' },
   key_not_found: { status: 404, sentence: 'There is no API key with this id.' },
   call_not_found: { status: 404, sentence: 'There is no dead-lettered call with this id.' },
+  runner_not_found: { status: 404, sentence: 'The configuration has no runner of this name.' },
   payment_not_found: { status: 404, sentence: 'The ledger has no quote with this digest.' },
   reconciliation_not_found: { status: 404, sentence: 'There is no reconciliation with this number.' },
   proof_not_found: {
@@ -151,6 +152,11 @@ export const refusals = {
   call_refunded: {
     status: 409,
     sentence: 'The payment for this call was refunded, so the call cannot be queued again.',
+  },
+  call_leased: {
+    status: 409,
+    sentence:
+      'A runner has this call under a lease and may still complete it. Pause the runner and try again later.',
   },
   idempotency_conflict: {
     status: 409,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { EventFamily } from './descriptor.ts';
-import { count, hex32, reason } from './fields.ts';
+import { type EventFamily, recordOnly } from './descriptor.ts';
+import { count, hex32, operatorName, operatorText, reason } from './fields.ts';
 
 const call = { call_id: count };
 const attempt = { ...call, attempt: count };
@@ -103,5 +103,16 @@ export const callEvents = {
     readModels: ['payments'],
     counters: 'none',
     followUps: 'none',
+  },
+  /** The operator gave a dead letter up: it is not delivered any more, and its refund stays due. */
+  operator_discarded: {
+    ...recordOnly,
+    schema: z.strictObject({
+      ...call,
+      why: operatorText,
+      operator: operatorName,
+      token_id: count.optional(),
+    }),
+    transition: { of: 'call', from: ['dead_lettered'] },
   },
 } as const satisfies EventFamily;

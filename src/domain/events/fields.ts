@@ -20,6 +20,8 @@ export const micros = z.string().regex(/^(?:0|[1-9]\d{0,15})$/);
 /** A machine-readable code: Tollbook's own, or a peer's that passed the same test. */
 export const reason = z.string().regex(/^[a-z0-9_]{1,100}$/);
 export const runner = z.string().regex(runnerName);
+/** Why an operator decided so: printable ASCII. */
+export const operatorText = z.string().regex(/^[ -~]{1,200}$/);
 export const operatorName = z.string().regex(/^[A-Za-z0-9._@-]{1,64}$/);
 /** A client may name a model: visible ASCII only. */
 export const modelNamePattern = /^[!-~]{1,200}$/;

@@ -82,12 +82,13 @@ export const operatorEvents = {
   },
   operator_runner_paused: {
     ...recordOnly,
-    schema: z.strictObject({ runner, reason }),
+    /** `operator` is the reason of a pause by an operator, who is named then. */
+    schema: z.strictObject({ runner, reason, operator: operatorName.optional(), token_id: count.optional() }),
     transition: note,
   },
   operator_runner_resumed: {
     ...recordOnly,
-    schema: z.strictObject({ runner }),
+    schema: z.strictObject({ runner, operator: operatorName.optional(), token_id: count.optional() }),
     transition: note,
   },
   /** A transfer from a payee to another account of the operator. */

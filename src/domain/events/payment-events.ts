@@ -11,6 +11,7 @@ import {
   ofJob,
   ofPayment,
   ofTransfer,
+  operatorText,
   operatorName,
   reason,
   settlementTerms,
@@ -42,7 +43,6 @@ export type OptionData = z.infer<typeof settlementOption>;
 const callerNonce = z.string().regex(/^[!-9;-~]{1,128}$/);
 
 /** Free text of an operator, for auditors: visible ASCII and spaces. */
-const evidenceText = z.string().regex(/^[ -~]{1,200}$/);
 
 /** The call of a settlement that did not stand: withdrawn, or kept because a runner has it already. */
 const callOutcome = z.enum(['withdrawn', 'kept']);
@@ -252,7 +252,7 @@ export const paymentEvents = {
       ...ofPayment,
       paid: z.boolean(),
       transaction: hex32.optional(),
-      evidence: evidenceText,
+      evidence: operatorText,
       operator: operatorName,
     }),
     transition: { of: 'payment', from: undecided },

@@ -1,11 +1,21 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { flattenError, type z } from 'zod';
 import type { JobsContext } from '../../jobs/context.ts';
+import { discardCall } from '../../jobs/discard-call.ts';
+import { isRunnerPaused, pauseRunner, resumeRunner } from '../../jobs/pause-runner.ts';
+import { requeueCalls, type RequeueReport } from '../../jobs/requeue-calls.ts';
 import { requeueCall } from '../../jobs/requeue-call.ts';
 import { listDeadCalls } from '../../store/calls.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { authorizeOperator, operatorsOf } from '../identity/operator-access.ts';
 import { idOf } from '../server/request-values.ts';
-import { type DeadLetter, deadLettersQuery } from '../schemas/operator.ts';
+import {
+  type DeadLetter,
+  deadLettersQuery,
+  discardRequest,
+  type RequeueReportJson,
+  requeueRequest,
+} from '../schemas/operator.ts';
 
 /** The operator's routes: each requires a token with the scope it names. */
 export function operatorRoutes(current: () => JobsContext) {
@@ -35,7 +45,72 @@ export function operatorRoutes(current: () => JobsContext) {
         return reply.send({ call_id: callId, status: 'enqueued' });
       },
     );
+
+    const guard = { onRequest: operators.require('calls:write') };
+    app.post('/operator/dead-letters/requeue', guard, async (request, reply) => {
+      const context = current();
+      const body = requeueRequest.safeParse(request.body ?? {});
+      if (!body.success) return sendInvalid(request, reply, body.error);
+      const { service_id: serviceId, reason, runner, since, before, after, limit: max } = body.data;
+      const times = { since: timeOf(since), before: timeOf(before) };
+      const report = await requeueCalls(context, {
+        filter: { serviceId, reason, runner, ...times },
+        after,
+        max,
+        isDryRun: body.data.dry_run,
+        tokenId: operators.of(request).tokenId,
+      });
+      context.onCallReleased();
+      return reply.send(requeueReportJson(report));
+    });
+
+    app.post<{ Params: { call_id: string } }>(
+      '/operator/dead-letters/:call_id/discard',
+      guard,
+      async (request, reply) => {
+        const body = discardRequest.safeParse(request.body);
+        if (!body.success) return sendInvalid(request, reply, body.error);
+        const callId = idOf(request.params.call_id);
+        const { name: operator, tokenId: token_id } = operators.of(request);
+        const { kind } = await discardCall(current(), callId, { ...body.data, operator, token_id });
+        if (kind === 'not_found') return sendRefusal(request, reply, 'call_not_found');
+        if (kind === 'with_runner') return sendRefusal(request, reply, 'call_leased');
+        return reply.send({ call_id: callId, status: 'discarded' });
+      },
+    );
+
+    for (const [verb, change] of [
+      ['pause', pauseRunner],
+      ['resume', resumeRunner],
+    ] as const) {
+      app.post<{ Params: { runner: string } }>(
+        `/operator/runners/:runner/${verb}`,
+        guard,
+        async (request, reply) => {
+          const context = current();
+          const runner = context.config.runners.find(({ name }) => name === request.params.runner);
+          if (!runner) return sendRefusal(request, reply, 'runner_not_found');
+          const { name: operator, tokenId: token_id } = operators.of(request);
+          await change(context, runner, { operator, token_id });
+          context.onCallReleased();
+          return reply.send({ runner: runner.name, paused: await isRunnerPaused(context, runner) });
+        },
+      );
+    }
   };
+}
+
+function sendInvalid(request: FastifyRequest, reply: FastifyReply, error: z.ZodError): FastifyReply {
+  return sendRefusal(request, reply, 'invalid_request', { context: { details: flattenError(error) } });
+}
+
+function timeOf(text: string | undefined): Date | undefined {
+  return text === undefined ? undefined : new Date(text);
+}
+
+function requeueReportJson({ requeued, skipped, next }: RequeueReport): RequeueReportJson {
+  const skips = skipped.map(({ callId, why }) => ({ call_id: callId, why }));
+  return { requeued, skipped: skips, next: next ?? null };
 }
 
 function deadLetterJson(call: Awaited<ReturnType<typeof listDeadCalls>>[number]): DeadLetter {

@@ -42,6 +42,10 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
     runner.failOperation,
     operator.deadLettersOperation,
     operator.requeueOperation,
+    operator.requeueManyOperation,
+    operator.discardOperation,
+    operator.pauseOperation,
+    operator.resumeOperation,
   ],
   chat: [
     chat.chatOperation,

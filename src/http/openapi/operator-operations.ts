@@ -1,4 +1,13 @@
-import { deadLetters, deadLettersQuery, requeued } from '../schemas/operator.ts';
+import {
+  changedRunner,
+  deadLetters,
+  deadLettersQuery,
+  discarded,
+  discardRequest,
+  requeued,
+  requeueReport,
+  requeueRequest,
+} from '../schemas/operator.ts';
 import { listOperation, operatorRefusals } from './list-operation.ts';
 import type { Operation } from './operation.ts';
 
@@ -31,3 +40,57 @@ export const requeueOperation: Operation = {
     ...operatorRefusals,
   ],
 };
+
+export const requeueManyOperation: Operation = {
+  method: 'post',
+  path: '/operator/dead-letters/requeue',
+  id: 'requeueDeadLetters',
+  tag: 'Operator',
+  summary: 'Enqueue many dead letters again',
+  description:
+    'Requires the scope `calls:write`. One batch: repeat it with `after` until `next` is null. Calls whose payment was refunded or is ' +
+    'not settled are skipped.',
+  security: 'operatorToken',
+  body: { schema: requeueRequest },
+  answers: [{ status: 200, description: 'What was done, or would be.', schema: requeueReport }],
+  refusals: ['invalid_request', 'body_too_large', ...operatorRefusals],
+};
+
+export const discardOperation: Operation = {
+  method: 'post',
+  path: '/operator/dead-letters/{call_id}/discard',
+  id: 'discardCall',
+  tag: 'Operator',
+  summary: 'Give a call up',
+  description:
+    'Requires the scope `calls:write`. The call, a dead letter or one that waits, leaves the queue for good; its refund is due.',
+  security: 'operatorToken',
+  body: { schema: discardRequest },
+  answers: [{ status: 200, description: 'The call is given up.', schema: discarded }],
+  refusals: ['invalid_request', 'call_not_found', 'call_leased', 'body_too_large', ...operatorRefusals],
+};
+
+function runnerOperation(verb: 'pause' | 'resume', summary: string, description: string): Operation {
+  return {
+    method: 'post',
+    path: `/operator/runners/{runner}/${verb}`,
+    id: `${verb}Runner`,
+    tag: 'Operator',
+    summary,
+    description: `Requires the scope \`calls:write\`. ${description} May be repeated. A request body is ignored.`,
+    security: 'operatorToken',
+    answers: [{ status: 200, description: 'The state of the runner.', schema: changedRunner }],
+    refusals: ['invalid_request', 'runner_not_found', 'body_too_large', ...operatorRefusals],
+  };
+}
+
+export const pauseOperation = runnerOperation(
+  'pause',
+  'Pause a runner',
+  'No process pushes or leases calls to it until it is resumed.',
+);
+export const resumeOperation = runnerOperation(
+  'resume',
+  'Resume a paused runner',
+  'Its calls are delivered again.',
+);

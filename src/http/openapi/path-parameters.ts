@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { accountName, keyId } from '../schemas/operator-credit.ts';
+import { runnerParameter } from '../schemas/operator.ts';
 import { reconciliationId } from '../schemas/reconcile.ts';
 import { callId, jobIndex, serviceId } from '../schemas/values.ts';
 
@@ -9,6 +10,7 @@ export const pathParameters: ReadonlyMap<string, z.ZodType> = new Map<string, z.
   ['job_index', jobIndex],
   ['call_id', callId],
   ['key_id', keyId],
+  ['runner', runnerParameter],
   ['account', accountName],
   ['reconciliation_id', reconciliationId],
   ['action', z.string().meta({ description: 'The path of the action. Slashes are not encoded.' })],

@@ -25,9 +25,10 @@ export type PushAnswer =
       /** What was said, as it came. */
       readonly error: string;
     }
-  | { readonly kind: 'dead'; readonly reason: string; readonly error: string }
-  /** 410: the runner accepts no more calls. */
-  | { readonly kind: 'unavailable' };
+  | { readonly kind: 'dead'; readonly reason: string; readonly error: string };
+
+/** The reason of a refusal by which a runner says that it accepts no more calls. */
+export const goneReason = 'status_410';
 
 export interface PushRunner {
   /** Delivers once. Delivery is at least once: a retry may repeat work that was done. */
@@ -93,10 +94,9 @@ function completed(head: HttpHead, result: Buffer | undefined): PushAnswer {
 }
 
 function refused({ status, headers }: HttpHead, body: Buffer | undefined): PushAnswer {
-  if (status === 410) return { kind: 'unavailable' };
   const reason = `status_${status}`;
   const error = words(status, headers, body);
-  if (status !== 429 && status < 500) return { kind: 'dead', reason, error };
+  if (status !== 429 && status < 500 && reason !== goneReason) return { kind: 'dead', reason, error };
   return { kind: 'retry', reason, ...retryAfter(headers['retry-after']), error };
 }
 

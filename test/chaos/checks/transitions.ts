@@ -31,6 +31,7 @@ const callSteps: Partial<Record<EventType, { from: readonly CallState[]; to: Cal
   completed: { from: ['delivered'], to: 'completed' },
   dead_lettered: { from: ['enqueued', 'delivered', 'failed'], to: 'dead' },
   operator_requeued: { from: ['dead'], to: 'enqueued' },
+  operator_discarded: { from: ['dead'], to: 'dead' },
 };
 
 /** What a request that came to nothing leaves in a stream of its own. */

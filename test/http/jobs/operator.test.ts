@@ -78,6 +78,63 @@ test("an operator lists dead letters with the runner's error, and enqueues them 
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
+test('an operator requeues many dead letters by service, reason and time, gives others up, and pauses their runner', async () => {
+  const database = await createDatabase();
+  const gateway = await start(database);
+  const calls = [await deadLetter(gateway), await deadLetter(gateway), await deadLetter(gateway)] as const;
+  await withToken(database, ['calls:read', 'calls:write'], async ({ token, tokenId }) => {
+    const headers = { 'content-type': 'application/json', ...bearer(token) };
+    const post = async (path: string, body: object = {}) =>
+      (await gateway.post(`/operator/${path}`, { body: JSON.stringify(body), headers })).json;
+    const requeue = (body: object) => post('dead-letters/requeue', body);
+    const dead = async () =>
+      (await gateway.get('/operator/dead-letters', bearer(token))).json.calls.map(
+        ({ call_id: id }: { call_id: number }) => id,
+      );
+    expect(await post('runners/nobody/pause')).toMatchObject({ code: 'runner_not_found' });
+    expect(await post('runners/runner-1/pause')).toEqual({ runner: 'runner-1', paused: true });
+
+    const none = { requeued: 0, skipped: [], next: null };
+    expect(await requeue({ service_id: 7 })).toEqual(none);
+    expect(await requeue({ reason: 'status_400' })).toEqual(none);
+    expect(await requeue({ before: '2020-01-01T00:00:00Z' })).toEqual(none);
+    expect(await requeue({ days: 1 })).toMatchObject({ code: 'invalid_request' });
+    expect(await requeue({ service_id: 1, reason: 'runner_failed', dry_run: true })).toEqual({
+      ...none,
+      requeued: 3,
+    });
+    expect(await dead()).toEqual(calls);
+    expect(await requeue({ runner: 'runner-1', since: '2020-01-01T00:00:00Z', limit: 1 })).toEqual({
+      ...none,
+      requeued: 1,
+      next: calls[0],
+    });
+
+    const why = { why: 'the model is gone' };
+    // one that waits for its paused runner, and a dead letter
+    for (const id of calls.slice(0, 2))
+      expect(await post(`dead-letters/${id}/discard`, why)).toEqual({ call_id: id, status: 'discarded' });
+    expect(await post(`dead-letters/${calls[0]}/discard`, why)).toMatchObject({ code: 'call_not_found' });
+    expect(await dead()).toEqual([calls[2]]);
+    expect(await requeue({})).toEqual({ ...none, requeued: 1 });
+    const lease = { body: '{"max":9,"lease_secs":60}', headers: { ...headers, ...bearer(runnerToken) } };
+    expect((await gateway.post('/runner/leases', lease)).json.calls).toEqual([]);
+    expect(await post('runners/runner-1/resume')).toEqual({ runner: 'runner-1', paused: false });
+    const leased = (await gateway.post('/runner/leases', lease)).json.calls;
+    expect(leased).toMatchObject([{ call_id: calls[2] }]);
+    expect(await post(`dead-letters/${calls[2]}/discard`, why)).toMatchObject({ code: 'call_leased' });
+    const events = await allEvents(database.db);
+    expect(events.filter(({ type }) => type === 'operator_discarded').map(({ data }) => data)).toEqual(
+      calls.slice(0, 2).map((id) => ({ call_id: id, ...why, operator: 'ops', token_id: tokenId })),
+    );
+    expect(events.filter(({ type }) => type === 'dead_lettered').at(-1)?.data).toMatchObject({
+      call_id: calls[0],
+      reason: 'discarded',
+    });
+  });
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
 test('a token allows only its scopes, and nothing once it is revoked or expired', async () => {
   const database = await createDatabase();
   const gateway = await start(database);

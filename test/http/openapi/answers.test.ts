@@ -138,6 +138,14 @@ test('dead letters are listed and sent again as the document says', async () => 
   const requeue = `/operator/dead-letters/${call_id}/requeue`;
   expect((await gateway.post(requeue, { headers: operator })).status).toBe(200);
   expect(seen(await gateway.post(requeue, { headers: operator }))).toEqual([404, 'call_not_found']);
+  const headers = { 'content-type': 'application/json', ...operator };
+  const post = (path: string, body: string) => gateway.post(`/operator/${path}`, { body, headers });
+  expect((await post('dead-letters/requeue', '{"service_id":7}')).status).toBe(200);
+  expect(seen(await post('dead-letters/requeue', '{"service":7}'))).toEqual([400, 'invalid_request']);
+  expect((await post(`dead-letters/${call_id}/discard`, '{"why":"gone"}')).status).toBe(200);
+  expect(seen(await post('dead-letters/77/discard', '{"why":"gone"}'))).toEqual([404, 'call_not_found']);
+  expect((await post('runners/runner-1/pause', '{}')).status).toBe(200);
+  expect(seen(await post('runners/other/resume', '{}'))).toEqual([404, 'runner_not_found']);
 });
 
 test('every refusal of a paid request is as the document says', async () => {

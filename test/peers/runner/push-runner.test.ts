@@ -110,7 +110,7 @@ describe('an answer of', () => {
     [500, { kind: 'retry', reason: 'status_500', error: 'status 500: why' }],
     [503, { kind: 'retry', reason: 'status_503', error: 'status 503: why' }],
     [599, { kind: 'retry', reason: 'status_599', error: 'status 599: why' }],
-    [410, { kind: 'unavailable' }],
+    [410, { kind: 'retry', reason: 'status_410', error: 'status 410: why' }],
     [400, { kind: 'dead', reason: 'status_400', error: 'status 400: why' }],
     [404, { kind: 'dead', reason: 'status_404', error: 'status 404: why' }],
     [302, { kind: 'dead', reason: 'status_302', error: 'status 302: why' }],
@@ -125,7 +125,7 @@ describe('an answer of', () => {
     const stuck = await serve((_, response) => response.writeHead(410).write('x'), {
       timeoutMs: 500,
     });
-    expect(await stuck.push(call)).toEqual({ kind: 'unavailable' });
+    expect(await stuck.push(call)).toEqual({ kind: 'retry', reason: 'status_410', error: 'status 410' });
     const cut = await serve((_, response) => {
       response.writeHead(503, { 'retry-after': '2', 'content-length': 9 });
       response.write('x', () => response.destroy());

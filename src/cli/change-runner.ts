@@ -1,0 +1,29 @@
+import { parseArgs } from 'node:util';
+import { runnerName } from '../domain/values/runner-name.ts';
+import { pauseRunner, resumeRunner } from '../jobs/pause-runner.ts';
+import { ArgumentError, exitCodes, readOperator } from './arguments.ts';
+import { withLedger } from './ledger.ts';
+import { fail, say } from './terminal.ts';
+
+const verbs = {
+  pause: { change: pauseRunner, done: 'gets no calls until it is resumed', unchanged: 'is paused already' },
+  resume: { change: resumeRunner, done: 'gets calls again', unchanged: 'is not paused' },
+} as const;
+
+/** The commands `runners pause` and `runners resume`. */
+export async function changeRunner(args: readonly string[], verb: keyof typeof verbs): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { by: { type: 'string' } },
+  });
+  const [name, ...more] = positionals;
+  if (name === undefined || !runnerName.test(name) || more.length > 0)
+    throw new ArgumentError(`name the runner: tollbook runners ${verb} NAME`);
+  const operator = readOperator(values.by);
+  const { change, done, unchanged } = verbs[verb];
+  const { kind } = await withLedger((ledger) => change(ledger, { name }, { operator }));
+  if (kind === 'changed') say(`Runner ${name} ${done}.`);
+  else fail(`Runner ${name} ${unchanged}.`);
+  return kind === 'changed' ? exitCodes.done : exitCodes.refused;
+}
