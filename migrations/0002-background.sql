@@ -43,6 +43,12 @@ create table tollbook.worker_process (
   heartbeat_at timestamptz not null
 );
 
+-- One row of each gateway, written every second: a gateway that cannot write it is not ready.
+create table tollbook.gateway_process (
+  process_id uuid primary key,
+  heartbeat_at timestamptz not null
+);
+
 -- Spends that an operator has earned and not yet been paid. The events define them; here is when each is tried next.
 create table tollbook.payout (
   -- of the spend

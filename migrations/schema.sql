@@ -254,6 +254,12 @@ create table tollbook.function_file (
   constraint function_file_pkey PRIMARY KEY (name)
 );
 
+create table tollbook.gateway_process (
+  process_id uuid not null,
+  heartbeat_at timestamp with time zone not null,
+  constraint gateway_process_pkey PRIMARY KEY (process_id)
+);
+
 create table tollbook.job_day (
   generation integer not null,
   day date not null,
@@ -584,6 +590,7 @@ create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease
 create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation integer, p_from bigint, p_size bigint, p_root bytea, p_note text) returns boolean language plpgsql volatile security definer; -- 56b3836fdc84c25a
 create function tollbook.extend_prices(p_list bytea, p_valid_secs integer) returns boolean language sql volatile security definer; -- 69f35f18456c37ca
 create function tollbook.first_payment_since(p_generation integer, p_from timestamp with time zone) returns bigint language plpgsql stable; -- 2cf716a2052ecbe3
+create function tollbook.gateway_heartbeat(p_process uuid) returns void language sql volatile security definer; -- b0cc7c3ee1b3a15a
 create function tollbook.grow_tree(p_lane smallint, p_from bigint, p_size bigint, p_edge bytea) returns bytea language plpgsql volatile; -- d6256804e8468673
 create function tollbook.halt_ledger(p_reason text, p_known_seq bigint, p_found_seq bigint) returns void language sql volatile security definer; -- fb2ae030b369e28d
 create function tollbook.heartbeat(p_process uuid, p_gap_secs double precision) returns void language sql volatile security definer; -- a961941aadde3c58
@@ -661,6 +668,7 @@ grant execute on function tollbook.extend_lease(bigint,uuid,integer) to tollbook
 grant execute on function tollbook.extend_log(smallint,text,integer,bigint,bigint,bytea,text) to tollbook_writer;
 grant execute on function tollbook.extend_prices(bytea,integer) to tollbook_writer;
 grant execute on function tollbook.first_payment_since(integer,timestamp with time zone) to tollbook_writer;
+grant execute on function tollbook.gateway_heartbeat(uuid) to tollbook_writer;
 grant execute on function tollbook.halt_ledger(text,bigint,bigint) to tollbook_writer;
 grant execute on function tollbook.heartbeat(uuid,double precision) to tollbook_writer;
 grant execute on function tollbook.is_halted() to tollbook_writer;
@@ -722,6 +730,7 @@ grant select on table tollbook.credit_request to tollbook_writer;
 grant select on table tollbook.event to tollbook_writer;
 grant select on table tollbook.follow_up to tollbook_writer;
 grant select on table tollbook.function_file to tollbook_writer;
+grant select on table tollbook.gateway_process to tollbook_writer;
 grant select on table tollbook.job_day to tollbook_writer;
 grant select on table tollbook.lane to tollbook_writer;
 grant select on table tollbook.lane_batch to tollbook_writer;

@@ -32,4 +32,12 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   delete from worker_process where heartbeat_at < clock() - interval '1 day'
 $$;
 
-grant execute on function tollbook.worker_heartbeat, tollbook.heartbeat, tollbook.is_process_silent to tollbook_writer;
+-- A heartbeat of a gateway, which shows that the database takes writes. Those that ended long ago are forgotten.
+create or replace function tollbook.gateway_heartbeat(p_process uuid) returns void
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  insert into gateway_process (process_id, heartbeat_at) values (p_process, clock())
+  on conflict (process_id) do update set heartbeat_at = excluded.heartbeat_at;
+  delete from gateway_process where heartbeat_at < clock() - interval '1 day'
+$$;
+
+grant execute on function tollbook.worker_heartbeat, tollbook.gateway_heartbeat, tollbook.heartbeat, tollbook.is_process_silent to tollbook_writer;

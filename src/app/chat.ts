@@ -5,7 +5,7 @@ import { presence } from '../domain/values/presence.ts';
 import { startAlerts } from './alerts.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { operatorCreditRoutes } from '../http/credit/operator-credit.ts';
-import { readyRoutes } from '../http/chat/ready.ts';
+import { readyRoutes } from '../http/server/ready.ts';
 import { chatRoutes } from '../http/chat/routes.ts';
 import { createPrepaidContract } from '../peers/prepaid/prepaid-contract.ts';
 import { createUpstream, type Upstream } from '../peers/upstream/upstream.ts';
@@ -16,7 +16,7 @@ import { createKeyUses } from '../chat/key-uses.ts';
 import { createHoldMarker } from '../chat/hold-marker.ts';
 import { createOperatorBalance } from '../spend/operator-balance.ts';
 import { createPayoutAlert } from '../spend/payout-alert.ts';
-import { chatCheck } from '../chat/readiness.ts';
+import { chatStatus } from '../chat/chat-status.ts';
 import { reloadEvent } from '../chat/reload.ts';
 import { cacheRefusals } from '../chat/refusal-cache.ts';
 import { createUsageAlert } from '../chat/usage-alert.ts';
@@ -33,6 +33,7 @@ import { startOperatorBalanceChecker } from '../workers/operator-balance-checker
 import { startCleaner, startDueTimes } from '../workers/cleaner.ts';
 import { type Loop, startLoop } from '../workers/loop.ts';
 import { startSpendPayouts } from '../workers/spend-payouts.ts';
+import { createSince } from '../runtime/since.ts';
 import { createPromiseTracker } from '../runtime/promise-tracker.ts';
 
 interface Parts extends FeatureParts {
@@ -56,6 +57,7 @@ export async function composeChat(
   const { ledger } = parts;
   let context = createContext(parts, identity);
   const current = (): ChatContext => context;
+  const since = createSince();
   const cutShort = new AbortController();
   const loops: Loop[] = [];
   /** Upstreams that are no longer configured, until their last answer has ended. */
@@ -66,10 +68,10 @@ export async function composeChat(
   return {
     current,
     async registerHealth(app) {
-      await app.register(readyRoutes(current), { prefix: '/v1' });
+      await app.register(readyRoutes(parts.readiness), { prefix: '/v1' });
     },
     async register(app) {
-      await app.register(chatRoutes(current, parts.bodies, cutShort.signal));
+      await app.register(chatRoutes(current, parts, cutShort.signal));
       // credit that it grants must clear the refusals that this context remembers
       await app.register(operatorCreditRoutes(context));
     },
@@ -103,7 +105,7 @@ export async function composeChat(
         },
       };
     },
-    checks: () => ({ chat: chatCheck(context) }),
+    status: () => ({ chat: chatStatus(context, since) }),
     async finish() {
       await context.running.drained();
       await Promise.all(loops.map((loop) => loop.stop()));

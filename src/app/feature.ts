@@ -6,6 +6,8 @@ import type { RequestBodies } from '../http/server/request-bodies.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import type { AuthorizeCall } from '../peers/facilitator/facilitator-auth.ts';
 import type { Mailer } from '../peers/mail/mailer.ts';
+import type { FeatureStatus } from '../http/schemas/status.ts';
+import type { Readiness } from '../workers/readiness-checker.ts';
 import type { Budget } from '../runtime/budget.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Figure, Metrics } from '../metrics/metrics.ts';
@@ -14,7 +16,6 @@ import type { Lane } from '../store/lane.ts';
 /** What every feature is composed from. */
 export interface FeatureParts {
   readonly config: Config;
-  readonly databaseUrl: string;
   readonly ledger: { readonly pool: pg.Pool; readonly db: LedgerDatabase; readonly lane: Lane };
   readonly logger: Logger;
   readonly bodies: RequestBodies;
@@ -25,13 +26,8 @@ export interface FeatureParts {
   readonly mailer?: Mailer | undefined;
   /** Undefined where nothing is measured. */
   readonly metrics?: Metrics | undefined;
-  /** The state of the other features, for `/x402/ready`. */
-  readonly otherChecks?: () => Readonly<Record<string, FeatureCheck>>;
-}
-
-export interface FeatureCheck {
-  readonly ok: boolean;
-  readonly detail?: string;
+  /** The same for every feature: whether a load balancer should send requests to this process. */
+  readonly readiness: () => Readiness;
 }
 
 /** A composed part of the gateway. A part leaves out the members that it does not need. */
@@ -45,10 +41,10 @@ export interface RunningFeature {
   startWorkers?(): void;
   /** Prepares a new configuration, in which only reloadable keys differ; nothing changes yet. */
   prepareReload?(next: Config): Reload;
-  /** Its state for `/x402/ready`, by its own name. */
-  checks?(): Readonly<Record<string, FeatureCheck>>;
   /** Its values for Prometheus. */
   figures?(): readonly Figure[];
+  /** Its state for `/status`, by its own name. Asks no peer and does not read the database. */
+  status?(): FeatureStatus;
   /** Finishes the accepted requests, also for clients that have disconnected, then stops the workers. */
   finish?(): Promise<void>;
   /** Ends requests that would not finish in time, while that can still be recorded. */

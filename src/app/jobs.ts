@@ -17,7 +17,7 @@ import { createOffers, refreshOffers } from '../jobs/offers.ts';
 import { createQuoteRate } from '../jobs/quote-rate.ts';
 import { createSeenQuotes } from '../jobs/seen-quotes.ts';
 import { receiptKeysOf } from '../jobs/receipt-keys.ts';
-import { notReadyYet, presentReadiness } from '../jobs/readiness.ts';
+import { notCheckedYet, presentJobs } from '../jobs/jobs-status.ts';
 import { leaseRoutes } from '../http/jobs/leases.ts';
 import { operatorRoutes } from '../http/jobs/operator.ts';
 import { paidJobRoutes } from '../http/jobs/jobs.ts';
@@ -28,7 +28,6 @@ import { type Chain, createChain } from '../peers/chain/chain.ts';
 import { createContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
 import { createFacilitator, type Facilitator } from '../peers/facilitator/facilitator.ts';
 import { createPermissionChecker } from '../peers/rpc/permission.ts';
-import { pendingMigrations } from '../store/migrations.ts';
 import { createPaymentLookup } from '../store/payment-lookup.ts';
 import { readLogGeneration } from '../store/log.ts';
 import { readLedgerId, readReceiptKey } from '../store/secrets.ts';
@@ -37,10 +36,11 @@ import { startConfirmer } from '../workers/confirmer.ts';
 import { startCleaner, startDueTimes } from '../workers/cleaner.ts';
 import type { Loop } from '../workers/loop.ts';
 import { startPriceExtender } from '../workers/price-extender.ts';
-import { startReadinessChecker } from '../workers/readiness-checker.ts';
+import { startJobsStatusChecker } from '../workers/jobs-status-checker.ts';
 import { startRefusalCounter } from '../workers/refusal-counter.ts';
 import { startRelay } from '../workers/relay.ts';
 import { startResolver } from '../workers/resolver.ts';
+import { createSince } from '../runtime/since.ts';
 import { logSecondSecret } from '../runtime/second-secret.ts';
 import { createPromiseTracker } from '../runtime/promise-tracker.ts';
 
@@ -114,23 +114,21 @@ async function createContext(
 
 /** The feature `jobs`: paid jobs, from the request to the runner. */
 export async function composeJobs(parts: Parts): Promise<RunningFeature> {
-  const { config, databaseUrl, otherChecks } = parts;
+  const { config, readiness } = parts;
   const relays: Loop[] = [];
   let tokens = parts.settings.facilitatorTokens;
   const storedKey = await readReceiptKey(parts.ledger.db);
   let context = await createContext(parts, createReleases(relays), { tokens: () => tokens, storedKey });
   await checkOffers(context);
-  let readiness = notReadyYet;
+  let checked = notCheckedYet;
+  const since = createSince();
   const current = (): JobsContext => context;
   const loops: Loop[] = [];
-  const pending = (): Promise<readonly string[]> => pendingMigrations(databaseUrl);
-  const monitor = (): Loop => startReadinessChecker(current, pending, (next) => (readiness = next));
-
-  const ready = () => ({ ...presentReadiness(context, readiness), ...otherChecks?.() });
+  const monitor = (): Loop => startJobsStatusChecker(current, (next) => (checked = next));
 
   return {
     async registerHealth(app) {
-      await app.register(healthRoutes(ready));
+      await app.register(healthRoutes(readiness));
     },
     async register(app) {
       // before the first answer
@@ -141,7 +139,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       await app.register(priceRoutes(current));
       await app.register(receiptRoutes(current));
       await app.register(operatorRoutes(current));
-      await app.register(healthRoutes(ready));
+      await app.register(healthRoutes(readiness));
       await app.register(statsRoutes(context));
     },
     figures: () => [
@@ -184,6 +182,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
         },
       };
     },
+    status: () => ({ jobs: presentJobs(context, checked, since) }),
     async finish() {
       await context.flows.drained();
       await context.unpaidQuotes.drained();

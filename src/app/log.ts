@@ -13,6 +13,9 @@ import { readReceiptKey } from '../store/secrets.ts';
 import { startAnchorer } from '../workers/anchorer.ts';
 import type { Loop } from '../workers/loop.ts';
 import { startHistoryChecker } from '../workers/history-checker.ts';
+import { logStatus, startAnchorWatch } from '../workers/anchor-watch.ts';
+import { createSince } from '../runtime/since.ts';
+import type { AnchorState } from '../store/log.ts';
 import { startSealer } from '../workers/sealer.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 
@@ -55,6 +58,8 @@ export async function composeLog(parts: Parts, settings: LogConfig): Promise<Run
   const storedKey = await readReceiptKey(ledger.db);
   let receiptKeys = receiptKeysOf(parts.config.jobs?.receiptKeys, storedKey);
   const anchors = settings.anchors.map(createAnchor);
+  const since = createSince();
+  let anchorStates: readonly AnchorState[] = [];
   try {
     await refuseForgotten(parts, signer, anchors);
   } catch (error) {
@@ -80,7 +85,10 @@ export async function composeLog(parts: Parts, settings: LogConfig): Promise<Run
     },
     startOwnLoops() {
       loops.push(startHistoryChecker({ pool, lane, log }, signer, known, anchors));
+      if (anchors.length > 0)
+        loops.push(startAnchorWatch({ pool, log }, signer, (next) => (anchorStates = next)));
     },
+    status: () => ({ log: logStatus(anchors, anchorStates, since) }),
     startWorkers() {
       isSealing = true;
       const anchorer = startAnchorer({ pool, lane, log }, signer, anchors, known);

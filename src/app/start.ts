@@ -20,7 +20,9 @@ import type { Part } from '../http/openapi/document.ts';
 import { gatewayStatusRoutes } from '../http/server/gateway-status.ts';
 import { referenceRoutes } from '../http/server/reference.ts';
 import { recordRefusedReload, reloadFeatures } from './reload.ts';
+import type { FeatureStatus } from '../http/schemas/status.ts';
 import type { Loop } from '../workers/loop.ts';
+import { createReadinessChecker } from '../workers/readiness-checker.ts';
 import { createWorkerWatch } from '../workers/worker-watch.ts';
 import { linesByTurn } from '../runtime/turn-lines.ts';
 import { within } from '../runtime/within.ts';
@@ -126,9 +128,8 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     config.bindAddress.port === 0 ? listeningUrl(app.server.address(), config) : config.publicUrl;
   let features: readonly RunningFeature[] = [];
   const workerWatch = createWorkerWatch({ pool, log: logger }, workers !== 'none');
-  let watching: Loop | undefined;
-  const otherChecks = () =>
-    Object.assign({ workers: workerWatch.check() }, ...features.map((feature) => feature.checks?.()));
+  const watching: Loop[] = [];
+  const readiness = createReadinessChecker({ pool, lane, log: logger, isDraining: isStopping });
   /** Finished after the features, so that their last events are sealed and projected. */
   let recorders: readonly RunningFeature[] = [];
 
@@ -140,7 +141,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       await app.close();
       await Promise.all(features.map(async (feature) => feature.finish?.()));
       await Promise.all(recorders.map(async (recorder) => recorder.finish?.()));
-      await watching?.stop();
+      await Promise.all(watching.map((loop) => loop.stop()));
     })().catch((err: unknown) => logger.error({ err }, 'the shutdown had an error'));
     const finishedWithin = (ms: number) => within(ms, finished);
     await finishedWithin(graceMs - lastMomentMs(graceMs));
@@ -161,7 +162,6 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     recorders = await composeRecorders({ config, ledger, logger });
     const composed = composeFeatures({
       config,
-      databaseUrl,
       ledger,
       logger,
       bodies,
@@ -171,16 +171,17 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       facilitatorAuth,
       mailer,
       metrics: measured?.metrics,
-      otherChecks,
+      readiness: readiness.present,
     });
     for await (const feature of composed) features = [...features, feature];
     const parts = [...features, ...recorders];
     await registerRoutes(app, parts, workers);
-    await app.register(gatewayStatusRoutes(lane, () => workerWatch.check()));
+    const featureStatus = (): FeatureStatus => Object.assign({}, ...parts.map((part) => part.status?.()));
+    await app.register(gatewayStatusRoutes({ ledger, workers: workerWatch.check, features: featureStatus }));
     if (workers !== 'only') await app.register(referenceRoutes(publicUrl, partsOf(config)));
     await measured?.listen([...ledgerFigures(ledger), ...parts.flatMap((part) => part.figures?.() ?? [])]);
     await app.listen({ host: config.bindAddress.host, port: config.bindAddress.port });
-    watching = workerWatch.start();
+    watching.push(workerWatch.start(), readiness.start());
     startLoops(parts, workers);
   } catch (error) {
     await shutDown();

@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import type pg from 'pg';
 import { type LedgerDatabase, queriesOn } from './database.ts';
 import { callFunction } from './functions.ts';
@@ -252,17 +251,65 @@ export async function findCall(db: LedgerDatabase, callId: number) {
     .executeTakeFirst();
 }
 
-/** How long the oldest call that could be taken has been waiting, in milliseconds; 0 where none waits. */
-export async function oldestDueMs(pool: pg.Pool): Promise<number> {
-  const row = await queriesOn(pool)
+/** The calls of a service that a runner could take: due, and not leased or with a lease that has expired. */
+export interface WaitingCalls {
+  readonly serviceId: number;
+  /** At most 10,000. */
+  readonly calls: number;
+  /** The one that has been waiting longest. */
+  readonly oldestCallId: number;
+  readonly oldestMs: number;
+  /** Whether a runner has another call of the service now. */
+  readonly isLeased: boolean;
+}
+
+/** By service, only those where a call waits. */
+export async function readWaitingCalls(pool: pg.Pool): Promise<WaitingCalls[]> {
+  // raw SQL: jumps from service to service in the index, so that a long queue is not read to its end
+  const { rows } = await pool.query<WaitingRow>(`
+    with recursive service as (
+      select min(service_id) as id from tollbook.call where status in ('ready', 'leased')
+      union all
+      select (select min(call.service_id) from tollbook.call where call.status in ('ready', 'leased') and call.service_id > service.id)
+      from service where service.id is not null)
+    select service.id as service_id, oldest.call_id, oldest.waiting_ms,
+      (select count(*) from (
+        select from tollbook.call where status in ('ready', 'leased') and service_id = service.id and due_at <= now limit 10000) few) as calls,
+      exists (select from tollbook.call where status = 'leased' and service_id = service.id and due_at > now) as is_leased
+    from (select tollbook.clock() as now) moment, service cross join lateral (
+      select call_id, extract(epoch from now - due_at)::float8 * 1000 as waiting_ms
+      from tollbook.call where status in ('ready', 'leased') and service_id = service.id and due_at <= now
+      order by due_at limit 1) oldest
+    order by service.id`);
+  return rows.map((row) => ({
+    serviceId: row.service_id,
+    calls: row.calls,
+    oldestCallId: row.call_id,
+    oldestMs: Math.round(row.waiting_ms),
+    isLeased: row.is_leased,
+  }));
+}
+
+interface WaitingRow {
+  readonly service_id: number;
+  readonly call_id: number;
+  readonly waiting_ms: number;
+  readonly calls: number;
+  readonly is_leased: boolean;
+}
+
+/** Dead letters; at most 10,000 are counted. */
+export async function countDeadCalls(pool: pg.Pool): Promise<number> {
+  const dead = queriesOn(pool)
     .selectFrom('tollbook.call')
-    .select(({ fn }) =>
-      sql<number | null>`extract(epoch from tollbook.clock() - ${fn.min('due_at')})::float8 * 1000`.as('ms'),
-    )
-    .where('status', '=', 'ready')
-    .where('due_at', '<=', sql<Date>`tollbook.clock()`)
-    .executeTakeFirst();
-  return Math.round(row?.ms ?? 0);
+    .select('call_id')
+    .where('status', '=', 'dead')
+    .limit(10_000);
+  const row = await queriesOn(pool)
+    .selectFrom(dead.as('dead'))
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow();
+  return row.count;
 }
 
 /** Deletes up to `max` bodies without a call, and old answers to appends. Returns how many. */

@@ -150,6 +150,14 @@ export function isDatabaseLoss(error: Error & { readonly code?: string | undefin
   );
 }
 
+const diskFull = '53100';
+
+/** The SQLSTATE with which the database refuses every write: its disk is full, or it is a standby. Undefined for other errors. */
+export function writeRefusal(error: unknown): string | undefined {
+  const code = error instanceof pg.DatabaseError ? error.code : undefined;
+  return code === diskFull || code === readOnly ? code : undefined;
+}
+
 /** Whether the database refused a value: out of range, malformed, or against a constraint. */
 export function isDataError(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^2[23]/.test(error.code ?? '');

@@ -22,7 +22,7 @@ export interface Flusher {
    */
   send(
     commands: readonly EncodedCommand[],
-    onBroken: () => void,
+    onBroken: (error: unknown) => void,
   ): Promise<{ answer: BatchAnswer; atOnce: boolean }>;
   close(): Promise<void>;
 }
@@ -60,7 +60,7 @@ export function createFlusher(laneId: number, options: DatabaseOptions): Flusher
           if (error instanceof LedgerInconsistentError) throw error;
           if (isPoison(error) || connection.closed)
             throw connection.closed ? new LaneClosedError('the ledger closed') : error;
-          onBroken();
+          onBroken(error);
           options.onError?.(error instanceof Error ? error : new Error(String(error)));
           await connection.pause(backOffMs(pauses, attempt));
         }

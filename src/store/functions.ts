@@ -52,6 +52,7 @@ export const functionSignatures = {
   expose_spend: { takes: [text, text, text, numeric, numeric, numeric, numeric, numeric], returns: boolean },
   extend_log: { takes: [smallint, text, int, bigint, bigint, bytea, text], returns: boolean },
   extend_prices: { takes: [bytea, int], returns: boolean },
+  gateway_heartbeat: { takes: [uuid], returns: nothing },
   halt_ledger: { takes: [text, nullable(bigint), nullable(bigint)], returns: nothing },
   heartbeat: { takes: [uuid, float], returns: nothing },
   is_halted: { takes: [], returns: boolean },

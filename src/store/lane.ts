@@ -9,7 +9,7 @@ import {
   isPoison,
   type LaneCommand,
 } from './append-batch.ts';
-import type { DatabaseOptions } from './database.ts';
+import { type DatabaseOptions, writeRefusal } from './database.ts';
 import { createFlusher, type Flusher, LaneClosedError } from './flusher.ts';
 import { type LedgerHalt, LedgerInconsistentError, recordHalt } from './halt.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
@@ -50,6 +50,8 @@ export interface LaneState {
   readonly clockOffsetMs: number;
   /** Since when batches fail; undefined while the lane works. */
   readonly brokenSince: number | undefined;
+  /** The SQLSTATE with which the database refuses every write, now that batches fail. */
+  readonly writesRefused: string | undefined;
   /** How often batches failed and then went on: the database may be another one each time. */
   readonly interruptions: number;
   /** Why this process records nothing any more; undefined while the ledger is the one that it knows. */
@@ -104,7 +106,10 @@ class FlushedLane implements Lane {
   readonly #maxBatch: number;
   readonly #options: LaneOptions;
   readonly #recordsHalt = new AbortController();
-  readonly #brokenSince = new Map<Flusher, number>();
+  readonly #broken = new Map<
+    Flusher,
+    { readonly sinceMs: number; readonly writesRefused: string | undefined }
+  >();
   #latest = { seq: 0, openCalls: 0, unsettledCalls: 0, clockOffsetMs: 0 };
   #scheduled = false;
   #closing = false;
@@ -124,8 +129,21 @@ class FlushedLane implements Lane {
   }
 
   get state(): LaneState {
-    const brokenSince = this.#brokenSince.size === 0 ? undefined : Math.min(...this.#brokenSince.values());
-    return { ...this.#latest, brokenSince, interruptions: this.#interruptions, halt: this.#halt };
+    const { brokenSince, writesRefused } = this.#trouble();
+    return {
+      ...this.#latest,
+      brokenSince,
+      writesRefused,
+      interruptions: this.#interruptions,
+      halt: this.#halt,
+    };
+  }
+
+  #trouble(): Pick<LaneState, 'brokenSince' | 'writesRefused'> {
+    if (this.#broken.size === 0) return { brokenSince: undefined, writesRefused: undefined };
+    const all = [...this.#broken.values()];
+    const writesRefused = all.find((each) => each.writesRefused !== undefined)?.writesRefused;
+    return { brokenSince: Math.min(...all.map(({ sinceMs }) => sinceMs)), writesRefused };
   }
 
   async append(command: LaneCommand, { urgent = false } = {}): Promise<AppendOutcome> {
@@ -220,11 +238,12 @@ class FlushedLane implements Lane {
       const sentMs = performance.now();
       const { answer, atOnce } = await flusher.send(
         batch.map(({ command }) => command),
-        () => {
-          if (!this.#brokenSince.has(flusher)) this.#brokenSince.set(flusher, Date.now());
+        (error) => {
+          const { sinceMs = Date.now() } = this.#broken.get(flusher) ?? {};
+          this.#broken.set(flusher, { sinceMs, writesRefused: writeRefusal(error) });
         },
       );
-      if (this.#brokenSince.delete(flusher)) this.#interruptions++;
+      if (this.#broken.delete(flusher)) this.#interruptions++;
       this.#observe(answer, atOnce);
       this.#settle(batch, answer);
       if (batch.length > 0) this.#measure(batch, answer, sentMs);

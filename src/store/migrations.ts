@@ -3,7 +3,7 @@ import { Kysely, PostgresDialect, sql } from 'kysely';
 import pg from 'pg';
 import { backOffMs } from '../domain/values/back-off.ts';
 import { pause } from '../runtime/pause.ts';
-import { openPool } from './database.ts';
+import { openPool, queriesOn } from './database.ts';
 import { applyFunctionFiles, changedFunctionFiles, writerNamed } from './function-files.ts';
 import { createWriterRole, revokeAll, writerRolesOf } from './writer-role.ts';
 
@@ -56,6 +56,12 @@ export async function pendingMigrations(url: string): Promise<string[]> {
     ...(await missingMigrations(db, migrationFolder)),
     ...(await changedFunctionFiles(db)),
   ]);
+}
+
+/** The migrations of this program that the database lacks; fewer than {@link pendingMigrations} while another version works on it. */
+export async function lackedMigrations(pool: pg.Pool): Promise<string[]> {
+  const db = queriesOn(pool) as unknown as Kysely<unknown>;
+  return missingMigrations(db, migrationFolder);
 }
 
 /** Held until the connection ends. Asked for again and again: a statement that waits would hold back vacuum and indexes. */

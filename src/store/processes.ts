@@ -23,6 +23,11 @@ export function isProcessSilent(
   return callFunction(pool, 'is_process_silent', [processId, by, silentSecs]);
 }
 
+/** A heartbeat of a gateway: fails where the database takes no writes. */
+export function sendGatewayHeartbeat(pool: pg.Pool, processId: string): Promise<void> {
+  return callFunction(pool, 'gateway_heartbeat', [processId]);
+}
+
 /** A heartbeat of a process that runs the workers. */
 export function sendWorkerHeartbeat(pool: pg.Pool, processId: string): Promise<void> {
   return callFunction(pool, 'worker_heartbeat', [processId]);

@@ -129,6 +129,7 @@ export const ledgerTables = {
     due_at: timestamp,
   },
   'tollbook.function_file': { name: text, sha256: bytea },
+  'tollbook.gateway_process': { process_id: uuid, heartbeat_at: timestamp },
   'tollbook.job_day': {
     generation: int,
     day: date,

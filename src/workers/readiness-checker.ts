@@ -1,28 +1,129 @@
-import type { JobsContext } from '../jobs/context.ts';
-import { checkReadiness, notReadyYet, type Readiness } from '../jobs/readiness.ts';
+import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
+import type { OperatorLog } from '../domain/values/operator-log.ts';
+import { isDatabaseLoss, openBeside, writeRefusal } from '../store/database.ts';
+import type { Lane } from '../store/lane.ts';
+import { lackedMigrations } from '../store/migrations.ts';
+import { sendGatewayHeartbeat } from '../store/processes.ts';
 import { type Loop, startLoop } from './loop.ts';
 
-const pollMs = 5_000;
+const heartbeatMs = 1_000;
+const timeoutMs = 5_000;
+
+interface Check {
+  readonly ok: boolean;
+  /** What is wrong. */
+  readonly detail?: string;
+}
 
 /**
- * Checks the readiness that `/x402/ready` answers with, so that a request for it is free, and refreshes the process's reading of
- * the database's clock.
+ * Whether a load balancer should send requests to this process: the database takes writes, has this program's migrations, and
+ * the process is not about to stop. No peer, no runner and no client can change it.
  */
-export function startReadinessChecker(
-  current: () => JobsContext,
-  pendingMigrations: () => Promise<readonly string[]>,
-  onReadiness: (readiness: Readiness) => void,
-): Loop {
-  let last = notReadyYet;
-  return startLoop(
-    async () => {
-      const context = current();
-      void context.lane.refresh();
-      const next = await checkReadiness(context, pendingMigrations);
-      if (next.status !== last.status) context.log.warn({ readiness: next }, `gateway is ${next.status}`);
-      last = next;
-      onReadiness(next);
+export interface Readiness {
+  readonly status: 'ready' | 'not_ready';
+  /** RFC 3339: of the last heartbeat, successful or not. */
+  readonly checked_at: string;
+  readonly database: Check;
+  readonly migrations: Check;
+  /** The process will stop, and still serves what arrives. */
+  readonly draining: boolean;
+}
+
+export interface ReadinessChecker {
+  /** From the results of the background checks. */
+  present(): Readiness;
+  start(): Loop;
+}
+
+interface Parts {
+  readonly pool: pg.Pool;
+  readonly lane: Lane;
+  readonly log: OperatorLog;
+  readonly isDraining: () => boolean;
+  /** Called after every heartbeat that the database has taken. */
+  readonly onHeartbeat?: () => void;
+}
+
+/**
+ * Writes one row a second, over a connection of its own: neither a full pool nor a halted or waiting ledger delays it. A newer
+ * database stays fit for this program, so that `tollbook migrate` does not take the gateways of the version before out of service.
+ */
+export function createReadinessChecker({
+  pool,
+  lane,
+  log,
+  isDraining,
+  onHeartbeat,
+}: Parts): ReadinessChecker {
+  const processId = randomUUID();
+  const unchecked: Check = { ok: false, detail: 'not checked yet' };
+  let checks = { checkedAt: new Date(0), database: unchecked, migrations: unchecked };
+  let wasReady: boolean | undefined;
+
+  const present = (): Readiness => {
+    // an append notices a full disk first: the heartbeat's row needs no further space
+    const { writesRefused } = lane.state;
+    const database = writesRefused === undefined ? checks.database : takesNoWrites(writesRefused);
+    const { migrations, checkedAt } = checks;
+    const draining = isDraining();
+    return {
+      status: database.ok && migrations.ok && !draining ? 'ready' : 'not_ready',
+      checked_at: checkedAt.toISOString(),
+      database,
+      migrations,
+      draining,
+    };
+  };
+
+  const check = async (beside: pg.Pool): Promise<void> => {
+    const database = await checkDatabase(beside, processId);
+    const migrations = database.ok ? await checkMigrations(beside) : checks.migrations;
+    checks = { checkedAt: new Date(), database, migrations };
+    if (database.ok) onHeartbeat?.();
+    const readiness = present();
+    const isReady = readiness.status === 'ready';
+    if (isReady === wasReady || readiness.draining) return;
+    wasReady = isReady;
+    if (isReady) log.info({}, 'the gateway is ready');
+    else log.warn({ readiness }, 'the gateway is not ready');
+  };
+
+  return {
+    present,
+    start() {
+      const beside = openBeside(pool, timeoutMs);
+      return startLoop(() => check(beside), {
+        pollMs: heartbeatMs,
+        log,
+        failureMessage: 'the readiness could not be checked',
+        onStopped: () => beside.end(),
+      });
     },
-    { pollMs, log: current().log, failureMessage: 'readiness could not be checked' },
-  );
+  };
+}
+
+function takesNoWrites(code: string): Check {
+  return { ok: false, detail: `it takes no writes (${code})` };
+}
+
+async function checkMigrations(beside: pg.Pool): Promise<Check> {
+  const lacked = await lackedMigrations(beside);
+  return lacked.length === 0 ? { ok: true } : { ok: false, detail: `pending: ${lacked.join(', ')}` };
+}
+
+async function checkDatabase(beside: pg.Pool, processId: string): Promise<Check> {
+  const heartbeat = (): Promise<void> => sendGatewayHeartbeat(beside, processId);
+  try {
+    // a connection that was closed while idle is found broken once
+    await heartbeat().catch(async (error: unknown) => {
+      if (!(error instanceof Error && isDatabaseLoss(error)) || writeRefusal(error) !== undefined)
+        throw error;
+      await heartbeat();
+    });
+    return { ok: true };
+  } catch (error) {
+    const code = writeRefusal(error);
+    return code === undefined ? { ok: false, detail: 'it cannot be reached' } : takesNoWrites(code);
+  }
 }

@@ -43,17 +43,17 @@ test('a gateway with both features has one ledger and one OpenAPI document', asy
   });
 });
 
-test('/x402/ready reports chat separately, and payments do not depend on it', async () => {
+test('the status reports chat separately from paid jobs, and both stay ready', async () => {
   const { gateway } = await startBoth(nowhere);
-  const check = await documentOf(gateway);
-  await eventually(async () =>
-    expect(await gateway.get('/x402/ready')).toMatchObject({ status: 200, json: { chat: { ok: true } } }),
-  );
   const body = JSON.stringify(ask('x', freeModel));
   for (let failures = 0; failures < 5; failures++) await gateway.post(chat, { body, headers: json });
-  const ready = await gateway.get('/x402/ready');
-  expect(ready).toMatchObject({ status: 200, json: { status: 'ready', chat: { ok: false } } });
-  expect(check('GET', '/x402/ready', ready)).toEqual([]);
+  expect((await gateway.get('/status')).json).toMatchObject({
+    status: 'degraded',
+    jobs: { status: 'ok' },
+    chat: { status: 'degraded' },
+  });
+  for (const path of ['/x402/ready', '/v1/ready'])
+    await eventually(async () => expect((await gateway.get(path)).status).toBe(200));
 });
 
 test('a reload of both features changes both or neither', async () => {

@@ -11,6 +11,7 @@ import { payTo, startTestGateway, type TestGatewayOptions } from '../support/gat
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { logLines } from '../support/log-lines.ts';
 import { header, offerOf, payer, payFor, quoteAndSign, signOffer } from '../support/payer.ts';
+import { operatorOf } from '../support/operator.ts';
 import { eventually } from '../support/wait.ts';
 
 const chain = useChain();
@@ -37,7 +38,7 @@ async function breakDown({ proxy, gateway }: Setup, operation: 'verify' | 'settl
     expect((await payFor(gateway, job)).status).toBe(503);
   }
   // one payer and one client: a probe confirms it
-  await eventually(async () => expect((await gateway.get('/x402/ready')).status).toBe(503));
+  await eventually(async () => expect((await gateway.get('/status')).json.status).toBe('degraded'));
 }
 
 async function started({ db }: Setup['database']): Promise<number> {
@@ -57,9 +58,9 @@ test('the circuit breaker opens after repeated failures: payments are 503 at onc
   expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
   expect(count('verify')).toBe(asked);
   expect(await chain.balance(payTo)).toBe(before);
-  const ready = await gateway.get('/x402/ready');
-  expect(ready).toMatchObject({ status: 503, json: { status: 'not_ready', facilitator: { ok: false } } });
-  expect(ready.json.facilitator.detail).toContain('circuit breaker open');
+  const status = await gateway.get('/status', await operatorOf(database, ['status:read']));
+  expect(status.json.jobs.facilitator.detail).toContain('circuit breaker open');
+  expect((await gateway.get('/x402/ready')).status).toBe(200);
   expect(circuitLogs()).toMatchObject([{ level: 40, cause: 'status_502' }]);
 
   for (const each of ['supported', 'verify', 'settle'] as const) proxy.faults[each] = 'pass';
@@ -67,7 +68,7 @@ test('the circuit breaker opens after repeated failures: payments are 503 at onc
     const paid = await gateway.post(job, { body: 'x', headers: header(payment) });
     expect(paid.status).toBe(202);
   });
-  await eventually(async () => expect((await gateway.get('/x402/ready')).status).toBe(200));
+  await eventually(async () => expect((await gateway.get('/status')).json.status).toBe('ok'));
   expect(circuitLogs()).toMatchObject([{ level: 40 }, { level: 30 }]);
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });

@@ -7,6 +7,7 @@ import { type Answer, payTo, startTestGateway } from '../support/gateway.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { logLines } from '../support/log-lines.ts';
 import { header, offerOf, payFor, signOffer } from '../support/payer.ts';
+import { operatorOf } from '../support/operator.ts';
 import { eventually } from '../support/wait.ts';
 
 const chain = useChain();
@@ -75,8 +76,9 @@ test('a token leaves the offers and returns to them: each is logged once, and th
   proxy.faults.supported = 'server_error';
   const asked = proxy.seen.length;
   await eventually(() => expect(proxy.seen.slice(asked)).toContain('supported'));
+  const operator = await operatorOf(database, ['status:read']);
   await eventually(async () =>
-    expect((await gateway.get('/x402/ready')).json.facilitator.detail).toContain('status_502'),
+    expect((await gateway.get('/status', operator)).json.jobs.facilitator.detail).toContain('status_502'),
   );
   expect(priced(await price())).toEqual([home, home]);
 

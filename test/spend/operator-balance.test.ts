@@ -8,6 +8,7 @@ import { documentOf } from '../support/documented.ts';
 import { logLines } from '../support/log-lines.ts';
 import { operator } from '../support/spend.ts';
 import { useSpendChain } from '../support/spend-gateway.ts';
+import { operatorOf } from '../support/operator.ts';
 import { eventually } from '../support/wait.ts';
 
 const spends = useSpendChain();
@@ -49,19 +50,21 @@ test('an unreachable chain does not change the known balance', async () => {
   expect([await funds.refresh(), funds.isLow()]).toEqual([false, false]);
 });
 
-test('a gateway whose operator has no ether reports that in its readiness and once in its log, and is ready', async () => {
+test('a gateway whose operator has no ether reports that in its status and once in its log, and is ready', async () => {
   await setBalance(0n);
   const { lines, logger } = logLines();
   const gateway = await spends.gateway({ logger });
   const check = await documentOf(gateway);
   const detail = 'the operator has too little ether to land and pay out spends';
+  const { authorization } = await operatorOf(gateway.database, ['status:read']);
   const answer = await eventually(async () => {
-    const response = await gateway.get('/v1/ready');
+    const response = await gateway.get('/status', authorization.slice('Bearer '.length));
     const text = await response.text();
-    expect(JSON.parse(text)).toMatchObject({ status: 'ready', spend_auth: { ok: false, detail } });
+    expect(JSON.parse(text).chat).toMatchObject({ status: 'degraded', spend_auth: { ok: false, detail } });
     return { status: response.status, headers: response.headers, text };
   });
-  expect([answer.status, check('GET', '/v1/ready', answer)]).toEqual([200, []]);
+  expect([answer.status, check('GET', '/status', answer)]).toEqual([200, []]);
+  await eventually(async () => expect((await gateway.get('/v1/ready')).status).toBe(200));
   expect(lines.filter(({ msg }) => msg === detail)).toEqual([
     expect.objectContaining({ level: 40, operator }),
   ]);

@@ -7,6 +7,7 @@ export const operatorScopes = [
   'keys:write',
   'credit:read',
   'credit:write',
+  'status:read',
 ] as const;
 /** The scopes that can be limited to credit accounts. */
 export const accountScopes: readonly OperatorScope[] = [

@@ -6,13 +6,18 @@ import { creditRoutes } from '../credit/credits.ts';
 import { modelRoutes } from './models.ts';
 import { sendOpenAiError, sendThrown } from './openai-errors.ts';
 import type { RequestBodies } from '../server/request-bodies.ts';
-import { readyRoutes } from './ready.ts';
+import { readyRoutes } from '../server/ready.ts';
+import type { ReadinessJson } from '../schemas/status.ts';
 
 /**
  * The chat API: everything below `/v1`, where every answer has an `x-request-id` and every error OpenAI's format.
  * @param cutShort its abort ends all running completions
  */
-export function chatRoutes(current: () => ChatContext, bodies: RequestBodies, cutShort: AbortSignal) {
+export function chatRoutes(
+  current: () => ChatContext,
+  { bodies, readiness }: { readonly bodies: RequestBodies; readonly readiness: () => ReadinessJson },
+  cutShort: AbortSignal,
+) {
   const below = async (app: FastifyInstance): Promise<void> => {
     app.removeAllContentTypeParsers();
     app.addHook('onRequest', async (request, reply) => {
@@ -23,7 +28,7 @@ export function chatRoutes(current: () => ChatContext, bodies: RequestBodies, cu
     await app.register(completionRoutes(current, bodies, cutShort));
     await app.register(modelRoutes(current));
     await app.register(creditRoutes(current));
-    await app.register(readyRoutes(current));
+    await app.register(readyRoutes(readiness));
   };
   return async (app: FastifyInstance): Promise<void> => {
     await app.register(below, { prefix: '/v1' });

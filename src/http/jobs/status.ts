@@ -1,20 +1,14 @@
 import type { FastifyInstance } from 'fastify';
 import type { JobsContext } from '../../jobs/context.ts';
 import { readCounters } from '../../store/counters.ts';
+import { readyRoutes } from '../server/ready.ts';
 import type { ReadinessJson, Stats } from '../schemas/status.ts';
 
 /** Health and readiness. */
 export function healthRoutes(readiness: () => ReadinessJson) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/x402/health', async (_request, reply) => reply.type('text/plain; charset=utf-8').send('ok'));
-
-    app.get('/x402/ready', async (_request, reply) => {
-      const state = readiness();
-      return reply
-        .code(state.status === 'ready' ? 200 : 503)
-        .header('cache-control', 'no-store')
-        .send(state);
-    });
+    await app.register(readyRoutes(readiness), { prefix: '/x402' });
   };
 }
 

@@ -2,7 +2,6 @@ import type { OpenAiErrorName } from '../../domain/errors/openai-error.ts';
 import { credits, generation, generationQuery, keyState } from '../schemas/credit.ts';
 import { model, modelList } from '../schemas/model.ts';
 import { chatCompletion, chatRequest } from '../schemas/openai.ts';
-import { chatReadiness } from '../schemas/status.ts';
 import type { Operation } from './operation.ts';
 
 const everyRoute = [
@@ -160,26 +159,4 @@ export const generationOperation: Operation = {
   query: generationQuery,
   answers: [{ status: 200, description: 'The completion.', schema: generation }],
   errors: [...ofKey.errors, 'not_found'],
-};
-
-export const chatReadyOperation: Operation = {
-  ...ofChat,
-  method: 'get',
-  path: '/v1/ready',
-  id: 'getChatReadiness',
-  tag: 'Status',
-  summary: 'Readiness: whether the gateway can serve completions',
-  description: 'The body of the 503 names the parts that are not ready.',
-  answers: [
-    {
-      status: 200,
-      description: 'The ledger answers, and at least one model has a healthy upstream.',
-      schema: chatReadiness,
-    },
-    {
-      status: 503,
-      description: 'Some part is not ready, or the gateway is shutting down.',
-      schema: chatReadiness,
-    },
-  ],
 };

@@ -54,7 +54,7 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
     chat.creditsOperation,
     chat.keyOperation,
     chat.generationOperation,
-    chat.chatReadyOperation,
+    status.chatReadyOperation,
     operatorCredit.listKeysOperation,
     operatorCredit.createKeyOperation,
     operatorCredit.revokeKeyOperation,
@@ -208,17 +208,18 @@ function operationJson(operation: Operation): JsonObject {
   };
 }
 
-type SchemeName = Exclude<Security, 'optionalApiKey'>;
+type SchemeName = Exclude<Security, 'optionalApiKey' | 'optionalOperatorToken'>;
 
 function schemeOf(security: Security | undefined): SchemeName | undefined {
-  return security === 'optionalApiKey' ? 'apiKey' : security;
+  if (security === 'optionalApiKey') return 'apiKey';
+  return security === 'optionalOperatorToken' ? 'operatorToken' : security;
 }
 
 /** The receipt and free models can be read without a token; every other scheme is required. */
 function securityJson(security: Security | undefined): readonly JsonObject[] {
   const scheme = schemeOf(security);
   if (!scheme) return [];
-  const isOptional = security === 'receiptToken' || security === 'optionalApiKey';
+  const isOptional = security === 'receiptToken' || security?.startsWith('optional');
   return isOptional ? [{}, { [scheme]: [] }] : [{ [scheme]: [] }];
 }
 

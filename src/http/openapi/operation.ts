@@ -41,13 +41,14 @@ export const tags = {
 } as const;
 export type Tag = keyof typeof tags;
 
-/** One of the security schemes. `receiptToken` and `optionalApiKey` are not required. */
+/** One of the security schemes. `receiptToken` and those that begin with `optional` are not required. */
 export type Security =
   | 'receiptToken'
   | 'runnerToken'
   | 'operatorToken'
   | 'apiKey'
   | 'optionalApiKey'
+  | 'optionalOperatorToken'
   | 'session';
 
 export interface RequestHeader {

@@ -18,27 +18,35 @@ export const gatewayStatusOperation: Operation = {
   id: 'getStatus',
   tag: 'Status',
   summary: 'What works and what does not',
-  description: 'For people and monitors. Answers without reading the database or any peer.',
-  answers: [{ status: 200, description: 'The state of the ledger.', schema: gatewayStatus }],
-  refusals: [],
+  description:
+    'For people and monitors. Answers from the results of background checks. With an operator token of the scope `status:read` it ' +
+    'also tells what is wrong, and with which peer, runner or anchor.',
+  security: 'optionalOperatorToken',
+  answers: [{ status: 200, description: 'The state of each part.', schema: gatewayStatus }],
+  refusals: ['unauthorized', 'forbidden', 'internal_error', 'ledger_unavailable'],
 };
 
-export const readyOperation: Operation = {
+/** The same below the paths of each feature, so that a load balancer needs no other path. */
+const ready = {
   method: 'get',
-  path: '/x402/ready',
-  id: 'getReadiness',
   tag: 'Status',
-  summary: 'Readiness: whether the gateway can take payments',
-  description: 'The body of the 503 names the parts that are not ready.',
+  summary: 'Readiness: whether a load balancer should send requests to this process',
+  description:
+    'The database takes writes and has the migrations, and the process is not about to stop. What else may be wrong is in `/status`.',
   answers: [
-    { status: 200, description: 'Every part is ready.', schema: readiness },
-    {
-      status: 503,
-      description: 'Some part is not ready, or the gateway is shutting down.',
-      schema: readiness,
-    },
+    { status: 200, description: 'The process is ready.', schema: readiness },
+    { status: 503, description: 'The process is not ready; the body says why.', schema: readiness },
   ],
   refusals: [],
+} as const satisfies Partial<Operation>;
+
+export const readyOperation: Operation = { ...ready, path: '/x402/ready', id: 'getReadiness' };
+
+export const chatReadyOperation: Operation = {
+  ...ready,
+  path: '/v1/ready',
+  id: 'getChatReadiness',
+  headers: ['X-Request-Id'],
 };
 
 export const statsOperation: Operation = {

@@ -2,56 +2,124 @@ import { z } from 'zod';
 import type { Counters } from '../../domain/events/counters.ts';
 import { count, time } from './values.ts';
 
-const checkShape = {
-  ok: z.boolean(),
-  detail: z.string().optional().meta({ description: 'The problem, or a remark.' }),
-};
-export const readinessCheck = z.strictObject(checkShape);
+const detail = z.string().optional().meta({ description: 'What is wrong, or a remark.' });
+const since = time.optional().meta({ description: 'When this state began.' });
+const readinessCheck = z.strictObject({ ok: z.boolean(), detail });
+const check = z.strictObject({ ok: z.boolean(), detail, since });
 
 export const readiness = z
   .strictObject({
     status: z.enum(['ready', 'not_ready']),
     checked_at: time,
-    database: readinessCheck,
-    migrations: readinessCheck,
-    facilitator: readinessCheck.meta({
-      description: 'The facilitator is reachable and settles on every accepted network.',
+    database: readinessCheck.meta({
+      description: 'Whether the database takes writes: a row is written every second.',
     }),
-    chains: z.record(z.string(), readinessCheck).meta({ description: 'By CAIP-2 name.' }),
-    outbox: z.strictObject({
-      ...checkShape,
-      open_calls: count,
-      oldest_due_ms: count.meta({ description: 'How long the oldest due call has been waiting.' }),
+    migrations: readinessCheck.meta({
+      description: "Whether the database has all of this program's migrations.",
     }),
-    workers: readinessCheck.optional().meta({
-      description:
-        'Whether any process on the ledger runs the workers. Not part of `status`: payments are taken and settled without them.',
-    }),
-    chat: readinessCheck.optional().meta({
-      description: 'If the gateway also serves models. Not part of `status`, which is about payments.',
-    }),
+    draining: z.boolean().meta({ description: 'The process will stop soon. It still serves what arrives.' }),
   })
   .meta({
-    description: 'Read from the results of background checks: a request makes no call to any peer.',
+    description: 'Read from the results of background checks. No peer, runner or client can change it.',
   });
 export type ReadinessJson = z.infer<typeof readiness>;
 
 const condition = z.enum(['ok', 'degraded', 'critical']).meta({
-  description: '`critical`: nothing is sold until the operator acts. `degraded`: some work waits.',
+  description:
+    '`critical`: nothing is sold until the operator acts. `degraded`: some of it does not work, or some work waits.',
 });
+const part = { status: condition, detail, since };
 
-export const gatewayStatus = z.strictObject({
-  status: condition,
-  ledger: z.strictObject({
+export const jobsStatus = z
+  .strictObject({
+    ...part,
+    facilitator: check.optional().meta({
+      description: 'The facilitator is reachable and settles on every accepted network.',
+    }),
+    chains: z.record(z.string(), check).optional().meta({ description: 'By CAIP-2 name.' }),
+    outbox: z
+      .strictObject({
+        ...check.shape,
+        open_calls: count.meta({ description: 'Calls that have not ended.' }),
+        unsettled_calls: count.meta({ description: 'Those of them whose payment has no known outcome.' }),
+        dead_calls: count.meta({ description: 'Dead letters, at most 10,000.' }),
+        services: z
+          .array(
+            z.strictObject({
+              service_id: count,
+              waiting_calls: count.meta({
+                description:
+                  'Due calls that no runner has, those with expired leases included; at most 10,000.',
+              }),
+              oldest_waiting_ms: count,
+            }),
+          )
+          .readonly(),
+      })
+      .optional(),
+    runners: z
+      .array(
+        z.strictObject({
+          name: z.string(),
+          mode: z.enum(['push', 'lease']),
+          services: z.array(count).readonly(),
+          is_paused: z.boolean().optional(),
+        }),
+      )
+      .readonly()
+      .optional(),
+  })
+  .meta({ description: 'If the gateway sells paid jobs.' });
+
+export const chatStatus = z
+  .strictObject({
+    ...part,
+    models: z
+      .record(z.string(), check)
+      .optional()
+      .meta({ description: 'By name: whether the model has a healthy upstream.' }),
+    spend_auth: check.optional().meta({
+      description:
+        'If spend authorizations are accepted: whether the operator has the ether to pay out spends.',
+    }),
+  })
+  .meta({ description: 'If the gateway serves models.' });
+
+export const logStatus = z
+  .strictObject({
+    ...part,
+    anchors: z
+      .record(
+        z.string(),
+        z.strictObject({
+          ...check.shape,
+          size: count.meta({ description: 'Of the last checkpoint that it has taken.' }),
+          behind_events: count,
+        }),
+      )
+      .optional()
+      .meta({ description: 'By name: whether the anchor has taken a recent checkpoint.' }),
+  })
+  .meta({ description: 'If the ledger is sealed.' });
+
+const featureStatus = {
+  jobs: jobsStatus.optional(),
+  chat: chatStatus.optional(),
+  log: logStatus.optional(),
+};
+
+export const gatewayStatus = z
+  .strictObject({
     status: condition,
-    detail: checkShape.detail,
-    since: time.optional(),
-  }),
-  workers: z
-    .strictObject({ status: condition, detail: checkShape.detail })
-    .meta({ description: 'Whether any process on the ledger runs the workers.' }),
-});
+    ledger: z.strictObject(part),
+    workers: z
+      .strictObject(part)
+      .meta({ description: 'Whether any process on the ledger runs the workers.' }),
+    ...featureStatus,
+  })
+  .meta({ description: 'Without an operator token every part has `status` alone.' });
 export type GatewayStatus = z.infer<typeof gatewayStatus>;
+export type FeatureStatus = Pick<GatewayStatus, keyof typeof featureStatus>;
 
 const counter = (description: string) => count.meta({ description });
 const counters = {
@@ -88,17 +156,3 @@ export const stats = z
   })
   .meta({ description: 'Counts of the events of paid jobs since the ledger began.' });
 export type Stats = z.infer<typeof stats>;
-
-export const chatReadiness = z
-  .strictObject({
-    status: z.enum(['ready', 'not_ready']),
-    database: readinessCheck,
-    models: z
-      .record(z.string(), readinessCheck)
-      .meta({ description: 'By name: whether the model has a healthy upstream.' }),
-    spend_auth: readinessCheck.optional().meta({
-      description:
-        'If spend authorizations are accepted: whether the operator has the ether to pay out spends.',
-    }),
-  })
-  .meta({ description: 'Read from the results of background checks: a request makes no call to any peer.' });

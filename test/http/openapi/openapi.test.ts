@@ -22,6 +22,7 @@ import { startTestGateway, testConfig } from '../../support/gateway.ts';
 import { identitySecret } from '../../support/identity.ts';
 import { testSeed } from '../../support/log.ts';
 import { oneModel } from '../../support/chat-gateway.ts';
+import { createReadinessChecker } from '../../../src/workers/readiness-checker.ts';
 
 const chain = useChain();
 const all: Part[] = ['jobs', 'chat', 'identity', 'audit', 'log'];
@@ -42,13 +43,14 @@ async function registeredRoutes(names: readonly Part[]): Promise<string[]> {
   const app = createApp({ config, logger, bodies, stopping: () => false });
   const parts = {
     config,
-    databaseUrl: database.url,
     ledger: { ...database, lane },
     logger,
     bodies,
     budget: createBudget(0),
     isStopping: () => false,
     publicUrl: () => config.publicUrl,
+    readiness: createReadinessChecker({ pool: database.pool, lane, log: logger, isDraining: () => false })
+      .present,
   };
   const composed = [...(await Array.fromAsync(composeFeatures(parts))), ...(await composeRecorders(parts))];
   onTestFinished(async () => {
@@ -67,7 +69,9 @@ async function registeredRoutes(names: readonly Part[]): Promise<string[]> {
     routes.push(...methods.map((name) => `${name} ${written}`));
   });
   for (const feature of composed) await feature.register?.(app);
-  await app.register(gatewayStatusRoutes(lane));
+  await app.register(
+    gatewayStatusRoutes({ ledger: parts.ledger, workers: () => ({ ok: true }), features: () => ({}) }),
+  );
   await app.register(referenceRoutes(() => config.publicUrl, names));
   await app.ready();
   return routes;

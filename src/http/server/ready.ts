@@ -1,12 +1,11 @@
 import type { FastifyInstance } from 'fastify';
-import { chatReadiness } from '../../chat/readiness.ts';
-import type { ChatContext } from '../../chat/context.ts';
+import type { ReadinessJson } from '../schemas/status.ts';
 
-/** GET /v1/ready: for load balancers. */
-export function readyRoutes(current: () => ChatContext) {
+/** GET PREFIX/ready: for load balancers. */
+export function readyRoutes(readiness: () => ReadinessJson) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/ready', async (_request, reply) => {
-      const state = chatReadiness(current());
+      const state = readiness();
       return reply
         .code(state.status === 'ready' ? 200 : 503)
         .header('cache-control', 'no-store')

@@ -1,0 +1,176 @@
+import { schemes } from '../domain/payments/schemes/schemes.ts';
+import type { Chain } from '../peers/chain/chain.ts';
+import type { Since } from '../runtime/since.ts';
+import { countDeadCalls, readWaitingCalls, type WaitingCalls } from '../store/calls.ts';
+import type { JobsContext } from './context.ts';
+import { refreshOffers } from './offers.ts';
+import { isRunnerPaused } from './pause-runner.ts';
+
+interface Check {
+  readonly ok: boolean;
+  /** What is wrong or worth knowing. */
+  readonly detail?: string;
+  /** RFC 3339: when it began to be so. */
+  readonly since?: string;
+}
+
+/** What of the paid jobs works, for the operator. A payment is refused by itself where its own way is broken. */
+export interface JobsStatus {
+  readonly status: 'ok' | 'degraded';
+  readonly since: string;
+  readonly facilitator: Check;
+  readonly chains: Readonly<Record<string, Check>>;
+  readonly outbox: Check & Outbox;
+  readonly runners: readonly RunnerStatus[];
+}
+
+interface Outbox {
+  readonly open_calls: number;
+  readonly unsettled_calls: number;
+  readonly dead_calls: number;
+  readonly services: readonly {
+    readonly service_id: number;
+    readonly waiting_calls: number;
+    readonly oldest_waiting_ms: number;
+  }[];
+}
+
+interface RunnerStatus {
+  readonly name: string;
+  readonly mode: 'push' | 'lease';
+  readonly services: readonly number[];
+  /** Undefined while the database cannot be read. */
+  readonly is_paused?: boolean;
+}
+
+/** What the background check found, without what is known at every moment. */
+export interface CheckedJobs {
+  readonly facilitator: Check;
+  readonly chains: Readonly<Record<string, Check>>;
+  /** Undefined while the database cannot be read. */
+  readonly waiting: readonly WaitingCalls[] | undefined;
+  readonly deadCalls: number;
+  readonly runners: readonly RunnerStatus[];
+}
+
+export const notCheckedYet: CheckedJobs = {
+  facilitator: { ok: true },
+  chains: {},
+  waiting: [],
+  deadCalls: 0,
+  runners: [],
+};
+
+/** A call that waits longer than this shows that deliveries fail. */
+const lateMs = 300_000;
+
+/** Asks every peer and reads the outbox once. Never throws. */
+export async function checkJobs(context: JobsContext): Promise<CheckedJobs> {
+  const [calls, runners, facilitator, chains] = await Promise.all([
+    readCalls(context),
+    checkRunners(context),
+    checkFacilitator(context),
+    checkChains(context),
+  ]);
+  return { ...calls, runners, facilitator, chains };
+}
+
+async function readCalls({ pool, log }: JobsContext): Promise<Pick<CheckedJobs, 'waiting' | 'deadCalls'>> {
+  try {
+    const [waiting, deadCalls] = await Promise.all([readWaitingCalls(pool), countDeadCalls(pool)]);
+    return { waiting, deadCalls };
+  } catch (err) {
+    log.warn({ err }, 'the waiting calls could not be read');
+    return { waiting: undefined, deadCalls: 0 };
+  }
+}
+
+/** The last check, with the present state of the ledger and of the circuit breaker. */
+export function presentJobs(context: JobsContext, checked: CheckedJobs, since: Since): JobsStatus {
+  const found = context.facilitator.isCircuitOpen() ? circuitOpen(checked.facilitator) : checked.facilitator;
+  const facilitator = { ...found, since: since.of('facilitator', found.ok) };
+  const chains = Object.fromEntries(
+    Object.entries(checked.chains).map(([name, chain]) => [
+      name,
+      { ...chain, since: since.of(name, chain.ok) },
+    ]),
+  );
+  const { runners } = checked;
+  const outbox = outboxOf(context, checked, since);
+  const isPaused = runners.some((runner) => runner.is_paused);
+  const ok = [facilitator, outbox, ...Object.values(chains)].every((part) => part.ok) && !isPaused;
+  return {
+    status: ok ? 'ok' : 'degraded',
+    since: since.of('jobs', ok),
+    facilitator,
+    chains,
+    outbox,
+    runners,
+  };
+}
+
+function circuitOpen({ detail: text }: Check): Check {
+  const details = [text, 'circuit breaker open: no payments are started'];
+  return { ok: false, detail: details.filter((part) => part !== undefined).join('; ') };
+}
+
+function outboxOf(context: JobsContext, { waiting, deadCalls }: CheckedJobs, since: Since): Check & Outbox {
+  const { openCalls, unsettledCalls } = context.lane.state;
+  const { maxOutstandingCalls, maxUnsettledCalls } = context.config.limits;
+  const late = waiting?.filter(({ oldestMs }) => oldestMs > lateMs) ?? [];
+  const details = [
+    ...(openCalls >= maxOutstandingCalls ? [`full: ${openCalls} calls`] : []),
+    ...(unsettledCalls >= maxUnsettledCalls ? [`full: ${unsettledCalls} payments without an outcome`] : []),
+    ...late.map(({ serviceId }) => `the calls of service ${serviceId} are not taken by runners`),
+    ...(waiting ? [] : ['unknown']),
+  ];
+  const ok = details.length === 0;
+  return {
+    ok,
+    ...(ok ? {} : { detail: details.join('; ') }),
+    since: since.of('outbox', ok),
+    open_calls: openCalls,
+    unsettled_calls: unsettledCalls,
+    dead_calls: deadCalls,
+    services: (waiting ?? []).map(({ serviceId, calls, oldestMs }) => ({
+      service_id: serviceId,
+      waiting_calls: calls,
+      oldest_waiting_ms: oldestMs,
+    })),
+  };
+}
+
+async function checkRunners(context: JobsContext): Promise<readonly RunnerStatus[]> {
+  return Promise.all(
+    context.config.runners.map(async ({ name, mode, services }): Promise<RunnerStatus> => {
+      const isPaused = await isRunnerPaused(context, { name }).catch(() => undefined);
+      return { name, mode, services, ...(isPaused === undefined ? {} : { is_paused: isPaused }) };
+    }),
+  );
+}
+
+async function checkFacilitator(context: JobsContext): Promise<Check> {
+  const answer = await refreshOffers(context);
+  if (answer.kind === 'unavailable') return { ok: false, detail: `unavailable: ${answer.cause}` };
+  const missing = context.settings.acceptedTokens
+    .filter((token) => !context.offers.isSettled(token))
+    .map(({ network, transferMethod }) => `${schemes[transferMethod].x402Scheme} payments on ${network}`);
+  return missing.length === 0
+    ? { ok: true }
+    : { ok: false, detail: `does not settle ${[...new Set(missing)].join(', ')}` };
+}
+
+async function checkChains(context: JobsContext): Promise<Record<string, Check>> {
+  const networks = [...new Set(context.settings.acceptedTokens.map(({ network }) => network))];
+  const checks = networks.map(
+    async (network) => [network, await checkChain(context.chains.get(network))] as const,
+  );
+  return Object.fromEntries(await Promise.all(checks));
+}
+
+async function checkChain(chain: Chain | undefined): Promise<Check> {
+  if (!chain) return { ok: true, detail: 'no RPC: settlements are not confirmed on this chain' };
+  const answer = await chain.checkChainId();
+  if (answer.kind === 'unavailable') return { ok: false, detail: `unavailable: ${answer.cause}` };
+  return answer.matches ? { ok: true } : { ok: false, detail: 'the RPC serves another chain' };
+}

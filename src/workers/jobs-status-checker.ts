@@ -1,0 +1,23 @@
+import type { JobsContext } from '../jobs/context.ts';
+import { type CheckedJobs, checkJobs } from '../jobs/jobs-status.ts';
+import { type Loop, startLoop } from './loop.ts';
+
+const pollMs = 5_000;
+
+/**
+ * Checks what `/status` tells about paid jobs, so that a request for it asks no peer, and refreshes the process's reading of the
+ * database's clock.
+ */
+export function startJobsStatusChecker(
+  current: () => JobsContext,
+  onChecked: (checked: CheckedJobs) => void,
+): Loop {
+  return startLoop(
+    async () => {
+      const context = current();
+      void context.lane.refresh();
+      onChecked(await checkJobs(context));
+    },
+    { pollMs, log: current().log, failureMessage: 'the state of the paid jobs could not be checked' },
+  );
+}

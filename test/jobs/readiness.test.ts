@@ -1,0 +1,171 @@
+import { expect, onTestFinished, test } from 'vitest';
+import pg from 'pg';
+import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
+import { ask, freeModel, oneModel } from '../support/chat-gateway.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { useChain } from '../support/devnet.ts';
+import { documentOf } from '../support/documented.ts';
+import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
+import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { operatorOf } from '../support/operator.ts';
+import { logLines } from '../support/log-lines.ts';
+import { payFor } from '../support/payer.ts';
+import { eventually } from '../support/wait.ts';
+
+const chain = useChain();
+const token = 'a-secret-of-the-test-runner-of-length';
+const json = { 'content-type': 'application/json' };
+
+const leased = `
+[[runners]]
+name = "poller"
+services = [1]
+mode = "lease"
+token_env = "RUNNER_TOKEN"
+`;
+
+/** Makes the open calls look as if they had been waiting for so long. */
+function age(database: TestDatabase, seconds: number): Promise<unknown> {
+  return database.asOwner((owner) =>
+    owner.query(`update tollbook.call set due_at = due_at - interval '${seconds} seconds'`),
+  );
+}
+
+/** New connections can only read, as on a standby; the present ones end. */
+function readOnly(database: TestDatabase, isReadOnly: boolean): Promise<unknown> {
+  return database.asOwner(async (owner) => {
+    const name = pg.escapeIdentifier(owner.database ?? '');
+    await owner.query('set default_transaction_read_only = off');
+    await owner.query(`alter database ${name} set default_transaction_read_only = ${isReadOnly}`);
+    await owner.query(`select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid()`);
+  });
+}
+
+const isReady = async (gateway: TestGateway): Promise<boolean> =>
+  (await gateway.get('/x402/ready')).status === 200;
+
+test("one customer's stale call and an absent facilitator leave two gateways ready, and the returning runner drains the call", async () => {
+  const database = await createDatabase();
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  onTestFinished(() => proxy.close());
+  const model = await startModelUpstream({ port: 0 });
+  onTestFinished(() => model.close());
+  const options = {
+    database,
+    chain,
+    facilitatorUrl: proxy.url,
+    top: 'features = ["jobs", "chat"]',
+    tables: `${leased}\n${oneModel(model.url)}`,
+    env: { RUNNER_TOKEN: token },
+  };
+  const gateways = [await startTestGateway(options), await startTestGateway(options)];
+  const [one] = gateways as [TestGateway];
+  const operator = await operatorOf(database, ['calls:read', 'status:read']);
+  await eventually(async () => expect(await isReady(one)).toBe(true));
+  const paid = await payFor(one, '/x402/jobs/1/0', 'x');
+  await age(database, 3_600);
+  for (const each of ['supported', 'verify', 'settle'] as const) proxy.faults[each] = 'server_error';
+
+  for (const gateway of gateways) {
+    const check = await documentOf(gateway);
+    const told = await eventually(async () => {
+      const answer = await gateway.get('/status', operator);
+      expect(answer.json.jobs).toMatchObject({
+        status: 'degraded',
+        since: expect.any(String),
+        facilitator: { ok: false, detail: 'unavailable: status_502', since: expect.any(String) },
+        outbox: { ok: false, open_calls: 1, services: [{ service_id: 1, waiting_calls: 1 }] },
+        runners: [{ name: 'poller', mode: 'lease', services: [1], is_paused: false }],
+      });
+      return answer;
+    });
+    expect(told.json.jobs.outbox.services[0].oldest_waiting_ms).toBeGreaterThan(3_600_000);
+    const state = await gateway.get('/status');
+    expect(state.json).toEqual({
+      status: 'degraded',
+      ledger: { status: 'ok' },
+      workers: { status: 'ok' },
+      jobs: { status: 'degraded' },
+      chat: { status: 'ok' },
+    });
+    for (const answer of [told, state]) expect(check('GET', '/status', answer)).toEqual([]);
+    for (const path of ['/x402/ready', '/v1/ready']) {
+      const ready = await gateway.get(path);
+      expect(ready).toMatchObject({
+        status: 200,
+        json: { status: 'ready', draining: false, database: { ok: true }, migrations: { ok: true } },
+      });
+      expect(check('GET', path, ready)).toEqual([]);
+    }
+    expect((await gateway.get(`/x402/receipts/${paid.json.quote_digest}`)).json.state).toBe('enqueued');
+    expect((await gateway.get('/operator/dead-letters', operator)).status).toBe(200);
+    const body = JSON.stringify(ask('hello', freeModel));
+    expect((await gateway.post('/v1/chat/completions', { body, headers: json })).status).toBe(200);
+  }
+  const headers = { ...json, authorization: `Bearer ${token}` };
+  const taken = await one.post('/runner/leases', { body: '{"max":1,"lease_secs":60}', headers });
+  const { call_id, lease_id } = taken.json.calls[0];
+  const body = JSON.stringify({ lease_id });
+  expect((await one.post(`/runner/calls/${call_id}/complete`, { body, headers })).status).toBe(200);
+  expect((await one.get(`/x402/receipts/${paid.json.quote_digest}`)).json.state).toBe('completed');
+  expect((await one.get('/status', await operatorOf(database, ['calls:read']))).status).toBe(403);
+});
+
+test('a gateway is not ready while its database can only be read, and is ready again afterwards, with one log line for each', async () => {
+  const database = await createDatabase();
+  const { lines, logger } = logLines();
+  const gateway = await startTestGateway({ database, chain, logger });
+  await eventually(async () => expect(await isReady(gateway)).toBe(true));
+  await readOnly(database, true);
+  await eventually(async () =>
+    expect(await gateway.get('/x402/ready')).toMatchObject({
+      status: 503,
+      json: { status: 'not_ready', database: { ok: false, detail: 'it takes no writes (25006)' } },
+    }),
+  );
+  await readOnly(database, false);
+  await eventually(async () => expect(await isReady(gateway)).toBe(true));
+  expect(
+    lines.filter(({ msg }) => /^the gateway is (not )?ready/.test(msg)).map(({ level }) => level),
+  ).toEqual([30, 40, 30]);
+});
+
+test('a full disk, which an append or the heartbeat meets first, makes a gateway not ready', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain });
+  await eventually(async () => expect(await isReady(gateway)).toBe(true));
+  for (const table of ['event', 'gateway_process']) {
+    await database.asOwner((owner) =>
+      owner.query(`
+        create or replace function tollbook.disk_full() returns trigger language plpgsql as
+          $$ begin raise exception 'No space left on device' using errcode = '53100'; end $$;
+        create trigger disk_full before insert or update on tollbook.${table} execute function tollbook.disk_full()`),
+    );
+    const asked = gateway.post('/x402/jobs/1/0', { body: 'x' });
+    await eventually(async () =>
+      expect(await gateway.get('/x402/ready')).toMatchObject({
+        status: 503,
+        json: { database: { ok: false, detail: 'it takes no writes (53100)' } },
+      }),
+    );
+    await database.asOwner((owner) => owner.query(`drop trigger disk_full on tollbook.${table}`));
+    expect((await asked).status).toBe(402);
+    await eventually(async () => expect(await isReady(gateway)).toBe(true));
+  }
+});
+
+test('a database that lacks a migration of this program makes the gateway not ready; a newer one does not', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain });
+  const change = (text: string) => database.asOwner((owner) => owner.query(text));
+  await change(`insert into tollbook.migration values ('9999-of-the-next-version', now())`);
+  await eventually(async () => expect(await isReady(gateway)).toBe(true));
+  await change(`update tollbook.migration set name = '9998-other' where name = '0001-ledger'`);
+  await eventually(async () =>
+    expect((await gateway.get('/x402/ready')).json).toMatchObject({
+      status: 'not_ready',
+      migrations: { ok: false, detail: 'pending: 0001-ledger' },
+    }),
+  );
+});
