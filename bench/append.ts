@@ -67,6 +67,7 @@ function payment() {
   const start: LaneCommand = {
     stream,
     expect: 1,
+    issuedAt: 1_795_000_000,
     events: [
       { type: 'payment_verified', data: { ...named, by: 'facilitator' } },
       {

@@ -102,10 +102,7 @@ begin
         when taken.ord is not null then 'lost'
         when command.expect <> current.version then 'stale'
         -- the quote that it takes was revoked, perhaps after the gateway had read the last revocation
-        when command.issued_at < (
-          select (convert_from(leaf, 'UTF8')::json->'data'->>'before')::bigint from event
-          where event.stream = 'operator:quotes' order by event.version desc limit 1
-        ) then 'stale'
+        when command.issued_at < (select quotes_revoked_before()) then 'stale'
         when command.call_id is not null and not coalesce(case command.op
           when 'release' then target.status in ('pending', 'watched', 'unpaid')
           when 'remove' then target.status in ('pending', 'watched')

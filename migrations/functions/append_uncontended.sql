@@ -53,16 +53,15 @@ begin
   -- tollbook.append looks whether escapes are text, and counts the refusals that an event sums
   if position('\' in p_data) > 0 or position('refusals_counted' in p_types) > 0 then return null; end if;
 
-  select array_agg(current.version), bool_or(c.expected <> '' and c.expected::int <> current.version) into versions, is_stale
-  from rows from (unnest(streams), unnest(string_to_array(p_expected, U&'\001F'))) as c(stream, expected)
+  select array_agg(current.version order by c.ord), bool_or(c.expected <> '' and c.expected::int <> current.version)
+  into versions, is_stale
+  from rows from (unnest(streams), unnest(string_to_array(p_expected, U&'\001F'))) with ordinality as c(stream, expected, ord)
   cross join lateral (select coalesce(max(event.version), 0) as version from event where event.stream = c.stream) current;
   if is_stale then return null; end if;
 
   -- a quote that a command takes was revoked: tollbook.append says which
   if p_issued <> '' then
-    perform from unnest(string_to_array(p_issued, U&'\001F')::bigint[]) issued where issued < (
-      select (convert_from(leaf, 'UTF8')::json->'data'->>'before')::bigint from event
-      where event.stream = 'operator:quotes' order by event.version desc limit 1);
+    perform from unnest(string_to_array(p_issued, U&'\001F')::bigint[]) issued where issued < (select quotes_revoked_before());
     if found then return null; end if;
   end if;
 
@@ -107,9 +106,10 @@ begin
     || ',"stream":"' || line.stream || '","type":"' || line.type || '","version":' || line.version || '}', 'UTF8')
   from (
     -- as JSON, so that the data cannot end early and go on with an event's other members
-    select c.stream, c.version + e.pos as version, e.type, e.data::json::text as data, head.seq + row_number() over () as seq
+    select c.stream, c.version + e.pos as version, e.type, e.data::json::text as data,
+      head.seq + row_number() over (order by c.ord, e.pos) as seq
     from rows from (unnest(streams), unnest(versions), unnest(string_to_array(p_types, U&'\001F')),
-      unnest(string_to_array(p_data, U&'\001F'))) as c(stream, version, types, data)
+      unnest(string_to_array(p_data, U&'\001F'))) with ordinality as c(stream, version, types, data, ord)
     cross join lateral rows from (unnest(string_to_array(c.types, U&'\001E')), unnest(string_to_array(c.data, U&'\001E')))
       with ordinality as e(type, data, pos)
   ) line;
@@ -140,9 +140,11 @@ begin
       insert into call (stream, service_id, job_index, status, body_id, network, symbol, caller, payment, claims, due_at, created_at)
       select f[1], f[2]::bigint, f[3]::bigint, 'pending', f[4]::uuid, f[5], f[6], nullif(f[7], ''), f[8], nullif(f[10], '')::json,
         moment + f[9]::bigint * interval '1 millisecond', moment
-      from (select string_to_array(item, U&'\001E') as f from unnest(string_to_array(p_added, U&'\001F')) item offset 0) wanted
+      from (select string_to_array(item, U&'\001E') as f, ord
+        from unnest(string_to_array(p_added, U&'\001F')) with ordinality as wanted(item, ord) offset 0) wanted
+      order by ord
       returning call_id
-    ) select array_agg(call_id) into added from new_call;
+    ) select array_agg(call_id order by call_id) into added from new_call;
   end if;
   if released is not null then
     update call set status = 'ready', lease_id = null, due_at = moment where call_id = any (released);

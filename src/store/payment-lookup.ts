@@ -1,7 +1,6 @@
 import type pg from 'pg';
 import { decodeLeaf } from '../domain/events/event.ts';
 import type { PaymentName } from '../domain/payments/payment.ts';
-import { revocationStream } from './quote-revocations.ts';
 import { paymentClaimKeys, type StreamReading } from './streams.ts';
 
 /** What the ledger knows about a payment as it arrives. */
@@ -43,9 +42,7 @@ const maxTogether = 64;
 const lookUpPayments = `
   select found.ord, found.claimed, found.leaf, clock.now, clock.revoked
   from (
-    select extract(epoch from tollbook.clock())::float8 as now, (
-      select (convert_from(event.leaf, 'UTF8')::json->'data'->>'before')::float8 from tollbook.event
-      where event.stream = '${revocationStream}' order by event.version desc limit 1) as revoked) clock
+    select extract(epoch from tollbook.clock())::float8 as now, tollbook.quotes_revoked_before()::float8 as revoked) clock
   left join lateral (
     select asked.ord::int as ord, holder.stream as claimed, null::bytea as leaf, 0 as version
     from unnest($1::bytea[], $2::bytea[]) with ordinality as asked(lowest, highest, ord)

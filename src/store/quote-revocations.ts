@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { readStream } from './streams.ts';
 
-/** Also in `append` and in the look-up of payments: the last event's time decides, and it never goes back. */
+/** Also in `tollbook.quotes_revoked_before`: the last event's time decides, and it never goes back. */
 export const revocationStream = 'operator:quotes';
 
 /** Until when quotes are revoked, 0 for none, with the version of the stream that says so and the database's time: Unix seconds. */
