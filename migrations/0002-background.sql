@@ -110,3 +110,11 @@ create table tollbook.price_window (
   primary key (service_id, job_index, network, asset, transfer_method, pay_to, amount, list_id)
 );
 create index price_window_list on tollbook.price_window (list_id, service_id, job_index);
+
+-- How many events of each kind strangers may still leave in the ledger, over all gateways: refilled by time, as they are taken.
+create table tollbook.event_allowance (
+  kind text collate "C" primary key,
+  available float8 not null,
+  filled_at timestamptz not null
+);
+insert into tollbook.event_allowance values ('quote', 0, 'epoch'), ('rejected_payment', 0, 'epoch');

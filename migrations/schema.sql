@@ -231,6 +231,13 @@ create table tollbook.event (
 CREATE INDEX event_at ON tollbook.event USING brin (at);
 CREATE TRIGGER event_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON tollbook.event FOR EACH STATEMENT EXECUTE FUNCTION tollbook.refuse_change();
 
+create table tollbook.event_allowance (
+  kind text collate "C" not null,
+  available double precision not null,
+  filled_at timestamp with time zone not null,
+  constraint event_allowance_pkey PRIMARY KEY (kind)
+);
+
 create table tollbook.follow_up (
   topic text collate "C" not null,
   seq bigint not null,
@@ -565,8 +572,8 @@ create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first 
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 8ca2ff11b2e3b8a3
 create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp with time zone) returns text language plpgsql volatile; -- 4ca8cc2d9fe8bff3
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
-create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 24b10410ae3abc3d
-create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- 5e46c9fe342886b5
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- ab0b877659be8d61
+create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- 310f6ef9ac7b4074
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json) returns boolean language plpgsql volatile security definer; -- a447aaecf4269032
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
@@ -637,6 +644,7 @@ create function tollbook.set_account_disabled(p_account_id bigint, p_is_disabled
 create function tollbook.settle_chat(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 86d00b2886f335fe
 create function tollbook.settle_uncontended(p_settled text) returns void language plpgsql volatile; -- 28363b5540adc9dd
 create function tollbook.take_anchor(p_origin text, p_name text, p_every_ms integer) returns TABLE(size bigint, note text) language sql volatile security definer; -- 0b2d413b779d98f5
+create function tollbook.take_event_allowance(p_kind text, p_wanted integer, p_per_sec integer, p_most integer) returns integer language plpgsql volatile security definer; -- 419e18db892e9cd1
 create function tollbook.take_final_settlements(p_network text, p_finalized numeric, p_max integer) returns TABLE(seq bigint, stream text, block_number numeric, block_hash text) language sql volatile security definer; -- 1121a5b709e4e1bf
 create function tollbook.take_follow_ups(p_topic text, p_network text, p_max integer) returns TABLE(seq bigint, stream text, tries integer, first_search_block numeric, age_secs double precision) language sql volatile security definer; -- 8897b1c791025c71
 create function tollbook.take_new_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer) language sql volatile security definer; -- 129719c290b8c243
@@ -705,6 +713,7 @@ grant execute on function tollbook.revoke_operator_token(bigint) to tollbook_wri
 grant execute on function tollbook.schedule_anchor(text,text,integer) to tollbook_writer;
 grant execute on function tollbook.set_account_disabled(bigint,boolean) to tollbook_writer;
 grant execute on function tollbook.take_anchor(text,text,integer) to tollbook_writer;
+grant execute on function tollbook.take_event_allowance(text,integer,integer,integer) to tollbook_writer;
 grant execute on function tollbook.take_final_settlements(text,numeric,integer) to tollbook_writer;
 grant execute on function tollbook.take_follow_ups(text,text,integer) to tollbook_writer;
 grant execute on function tollbook.take_new_payouts(integer,integer) to tollbook_writer;
@@ -730,6 +739,7 @@ grant select on table tollbook.chat_hold to tollbook_writer;
 grant select on table tollbook.claim to tollbook_writer;
 grant select on table tollbook.credit_request to tollbook_writer;
 grant select on table tollbook.event to tollbook_writer;
+grant select on table tollbook.event_allowance to tollbook_writer;
 grant select on table tollbook.follow_up to tollbook_writer;
 grant select on table tollbook.function_file to tollbook_writer;
 grant select on table tollbook.gateway_process to tollbook_writer;

@@ -152,12 +152,17 @@ begin
   counted_before as materialized (
     select added.type, added.n, coalesce(before.count, 0) as count, before.place from (
       select type, sum(n)::bigint as n from (
-        select type, 1 as n from line
+        -- a summarised quote was counted by its summary
+        select type, 1 as n from line where type <> 'quote_issued' or (line.data->'summarised') is null
         union all
         -- an event that sums refusals counts each as an event of its type
         select summed.key, summed.value::bigint
         from line cross join lateral json_each_text(line.data->'counts') summed
         where line.type = 'refusals_counted'
+        union all
+        select 'quote_issued', summed.count
+        from line cross join lateral json_to_recordset(line.data->'quotes') as summed(count bigint)
+        where line.type = 'quotes_issued'
       ) each_event group by type
     ) added left join lateral (
       select counter.count, counter.ctid as place from lane_counter counter

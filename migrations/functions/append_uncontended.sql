@@ -32,6 +32,7 @@ declare
   added bigint[];
   recorded bigint := 0;
   limits text;
+  summarised int;
   open_calls bigint;
   unsettled_calls bigint;
   moment timestamptz;
@@ -50,8 +51,8 @@ begin
   opened := open_batch(p_lane, sender, p_batch_no, p_acknowledged, p_content, null);
   if opened.answer is not null then return opened.answer; end if;
   head := opened.head;
-  -- tollbook.append looks whether escapes are text, and counts the refusals that an event sums
-  if position('\' in p_data) > 0 or position('refusals_counted' in p_types) > 0 then return null; end if;
+  -- tollbook.append looks whether escapes are text, and counts the refusals and quotes that an event sums
+  if position('\' in p_data) > 0 or p_types ~ 'refusals_counted|quotes_issued' then return null; end if;
 
   select array_agg(current.version order by c.ord), bool_or(c.expected <> '' and c.expected::int <> current.version)
   into versions, is_stale
@@ -115,10 +116,13 @@ begin
   ) line;
   get diagnostics recorded = row_count;
 
+  -- Quotes that their summaries have counted. No other event has this member, and within a text its quotes would be escaped.
+  summarised := (length(p_data) - length(replace(p_data, '"summarised":true', ''))) / length('"summarised":true');
   with added as (
     select added.type, added.n, coalesce(before.count, 0) as count, before.place from (
-      select type, count(*) as n from unnest(string_to_array(replace(p_types, U&'\001F', U&'\001E'), U&'\001E')) as type
-      where type <> '' group by type
+      select type, count(*) - case type when 'quote_issued' then summarised else 0 end as n
+      from unnest(string_to_array(replace(p_types, U&'\001F', U&'\001E'), U&'\001E')) as type
+      where type <> '' group by type having type <> 'quote_issued' or count(*) > summarised
     ) added left join lateral (
       select counter.count, counter.ctid as place from lane_counter counter
       where counter.lane_id = p_lane and counter.type = added.type order by counter.batch desc limit 1

@@ -9,9 +9,10 @@ import type { FeatureParts, RunningFeature } from './feature.ts';
 import { timedChain, timedFacilitator } from './timed-peers.ts';
 import { createCatalog } from '../jobs/catalog.ts';
 import type { JobsContext } from '../jobs/context.ts';
+import { createEventAllowance } from '../jobs/event-allowance.ts';
 import { priceListOf } from '../jobs/price-list.ts';
 import { reloadEvent } from '../jobs/reload.ts';
-import { createRefusalTally } from '../jobs/refusal-tally.ts';
+import { createRequestTally } from '../jobs/request-tally.ts';
 import { createLostPayments } from '../jobs/lost-payments.ts';
 import { createOffers, refreshOffers } from '../jobs/offers.ts';
 import { createQuoteRate } from '../jobs/quote-rate.ts';
@@ -37,7 +38,7 @@ import { startCleaner, startDueTimes } from '../workers/cleaner.ts';
 import type { Loop } from '../workers/loop.ts';
 import { startPriceExtender } from '../workers/price-extender.ts';
 import { startJobsStatusChecker } from '../workers/jobs-status-checker.ts';
-import { startRefusalCounter } from '../workers/refusal-counter.ts';
+import { startRequestCounter } from '../workers/request-counter.ts';
 import { startRelay } from '../workers/relay.ts';
 import { startResolver } from '../workers/resolver.ts';
 import { createSince } from '../runtime/since.ts';
@@ -77,6 +78,8 @@ async function createContext(
 ): Promise<JobsContext> {
   const { config, settings, ledger, publicUrl } = parts;
   const { parityCacheSecs: cacheSecs } = settings;
+  const { quotesPerSecond, quoteEventsPerSec } = config.limits;
+  const asking = { pool: ledger.pool, log: parts.logger };
   return {
     ...ledger,
     ...releases,
@@ -92,8 +95,10 @@ async function createContext(
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
     lostPayments: createLostPayments(ledger.pool),
     budget: parts.budget,
-    quoteRate: createQuoteRate(config.limits.quotesPerSecond),
-    refusalTally: createRefusalTally(),
+    quoteRate: createQuoteRate(quotesPerSecond),
+    quoteEvents: await createEventAllowance(asking, 'quote', quoteEventsPerSec),
+    rejectionEvents: await createEventAllowance(asking, 'rejected_payment', quoteEventsPerSec),
+    requestTally: createRequestTally(),
     receiptKeys: receiptKeysOf(settings.receiptKeys, storedKey),
     quoteKeys: settings.quoteKeys && quoteKeysOf(settings.quoteKeys),
     quoteRealm: {
@@ -150,7 +155,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       },
     ],
     startOwnLoops() {
-      loops.push(monitor(), startRefusalCounter(context));
+      loops.push(monitor(), startRequestCounter(context));
     },
     startWorkers() {
       relays.push(...config.runners.filter(isPushed).map((runner) => startRelay(context, runner, current)));

@@ -10,7 +10,9 @@ export const limitsShape = {
   max_body_memory_bytes: wholeNumber(mebibyte, 1024 * 1024 * mebibyte).default(512 * mebibyte),
   /** 0 switches the limit off. */
   requests_per_minute: wholeNumber(0, 1_000_000).default(600),
-  /** Of one gateway to all clients together; 0 switches the limit off. */
+  /** Unpaid quotes that all gateways of the ledger record one by one, where a key authenticates quotes; 0: all are recorded. */
+  quote_events_per_sec: wholeNumber(0, 1_000_000).default(5),
+  /** Of one gateway to all clients together, where no key authenticates quotes; 0 switches the limit off. */
   quotes_per_second: wholeNumber(0, 1_000_000).default(200),
   max_outstanding_calls: wholeNumber(1, 100_000_000).default(10_000),
   max_unsettled_calls: wholeNumber(1, 100_000_000).default(5_000),

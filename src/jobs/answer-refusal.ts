@@ -7,8 +7,8 @@ import { quoteJob } from './quote-job.ts';
 import type { ErrorRefusal, JobRefusal, RefusalRecord } from './refusal.ts';
 
 /**
- * The only place that records a refusal and answers. A quote beyond the gateway's own limit is not issued, and the refusal is
- * only counted. Writing a new quote takes time: if another request with the same payment has started it meanwhile, the answer
+ * The only place that records a refusal and answers. What strangers leave in the ledger is bounded: without a key for quotes, one
+ * beyond the gateway's own limit is not issued; with a key it is summarised. Their refusals are then only counted. Writing a new quote takes time: if another request with the same payment has started it meanwhile, the answer
  * is that payment's own, since a payer who gets a 402 signs again and pays twice.
  */
 export async function answerRefusal(
@@ -17,13 +17,16 @@ export async function answerRefusal(
   refusal: JobRefusal,
   paid?: SentRequest,
 ): Promise<JobAnswer> {
-  if ('job' in refusal && !context.quoteRate.take()) {
-    if (refusal.record.kind !== 'none') sum(context, refusal.record);
+  const hasKey = context.quoteKeys !== undefined;
+  if ('job' in refusal && !hasKey && !context.quoteRate.take()) {
+    sum(context, refusal.record);
     return { kind: 'refused', code: 'overloaded' };
   }
+  const isOnlyCounted =
+    'job' in refusal && hasKey && refusal.record.kind !== 'none' && !context.rejectionEvents.take();
   const [answer] = await Promise.all([
     'job' in refusal ? quoteJob(context, refusal) : errorAnswer(refusal),
-    recordRefusal(context, request, refusal),
+    isOnlyCounted ? sum(context, refusal.record) : recordRefusal(context, request, refusal),
   ]);
   if (answer.kind === 'payment_required' && paid) {
     const lookUp = await lookUpPayment(context, paid.decoded);
@@ -39,7 +42,7 @@ export async function answerRefusal(
  * caller is recorded in the quote's own stream only while nothing else has happened to that quote.
  */
 export async function recordRefusal(
-  context: Pick<JobsContext, 'lane' | 'refusalTally'>,
+  context: Pick<JobsContext, 'lane' | 'requestTally'>,
   request: Pick<OpenedRequest, 'requestId' | 'charge'>,
   { record }: Pick<JobRefusal, 'record'>,
 ): Promise<void> {
@@ -59,11 +62,9 @@ export async function recordRefusal(
   }
 }
 
-function sum(
-  { refusalTally }: Pick<JobsContext, 'refusalTally'>,
-  record: Exclude<RefusalRecord, { kind: 'none' }>,
-): void {
-  refusalTally.add(record.kind === 'summed' ? record.type : record.event.type);
+function sum({ requestTally }: Pick<JobsContext, 'requestTally'>, record: RefusalRecord): void {
+  if (record.kind !== 'none')
+    requestTally.addRefusal(record.kind === 'summed' ? record.type : record.event.type);
 }
 
 function errorAnswer({ code, retryAfterSecs, details }: ErrorRefusal): Refused {

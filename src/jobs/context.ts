@@ -14,11 +14,12 @@ import type pg from 'pg';
 import type { PromiseTracker } from '../runtime/promise-tracker.ts';
 import type { Budget } from '../runtime/budget.ts';
 import type { Catalog } from './catalog.ts';
+import type { EventAllowance } from './event-allowance.ts';
 import type { LostPayments } from './lost-payments.ts';
 import type { Offers } from './offers.ts';
 import type { ReceiptKeys } from './receipt-keys.ts';
 import type { QuoteRate } from './quote-rate.ts';
-import type { RefusalTally } from './refusal-tally.ts';
+import type { RequestTally } from './request-tally.ts';
 import type { SeenQuotes } from './seen-quotes.ts';
 
 /** The dependencies of the use cases of paid jobs. */
@@ -46,9 +47,14 @@ export interface JobsContext {
   /** Lost payments that a recovery still searches. */
   readonly lostPayments: LostPayments;
   readonly budget: Budget;
+  /** How many quotes are issued without a key. */
   readonly quoteRate: QuoteRate;
-  /** Counts the refusals that are not recorded one by one. */
-  readonly refusalTally: RefusalTally;
+  /** How many unpaid quotes are recorded with a key. */
+  readonly quoteEvents: EventAllowance;
+  /** How many rejected payments are recorded with a key. */
+  readonly rejectionEvents: EventAllowance;
+  /** Sums refusals and quotes that are not recorded one by one. */
+  readonly requestTally: RequestTally;
   /** Make and open the receipt tokens. */
   readonly receiptKeys: ReceiptKeys;
   /** Authenticate the prices of quotes; undefined where each quote is recorded before its answer. */

@@ -68,7 +68,7 @@ export function refuseDryRunByHead(context: JobsContext, request: OpenedRequest)
 
 /** Counted without an event of its own: a full lane takes none, and clients must not fill the ledger with trials. */
 function summed(context: JobsContext, run: DryRun): DryRun {
-  context.refusalTally.add(eventOf(run.verdict));
+  context.requestTally.addRefusal(eventOf(run.verdict));
   return run;
 }
 

@@ -1,3 +1,4 @@
+import type { JobsConfig } from '../config/config.ts';
 import type { JobId } from '../domain/payments/job.ts';
 import { writeQuoteEcho } from '../domain/payments/quote-echo.ts';
 import {
@@ -18,12 +19,25 @@ import { randomHex32 } from '../runtime/random-hex.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { OfferRefusal } from './refusal.ts';
 
+type QuoteContext = Pick<
+  JobsContext,
+  | 'lane'
+  | 'log'
+  | 'offers'
+  | 'quoteEvents'
+  | 'quoteKeys'
+  | 'quoteRealm'
+  | 'receiptKeys'
+  | 'requestTally'
+  | 'unpaidQuotes'
+> & { readonly settings: Pick<JobsConfig, 'maxTimeoutSecs' | 'quoteTtlSecs'> };
+
 /** How many quotes may be recorded behind their answers at once: what a crash can lose. A quote beyond it is recorded before. */
 const mostBehind = 256;
 
 /** A quote for these terms that anyone may pay. Its random salt makes its digest unique. */
 export function newQuote(
-  terms: JobId & Pick<Job, 'priceWei' | 'options'>,
+  terms: JobId & Pick<Job, 'priceWei' | 'options'> & Partial<Pick<Quote, 'isSummarised'>>,
   issuedAt: number,
   ttlSecs: number,
 ): Quote {
@@ -37,32 +51,35 @@ export function newQuote(
     issuedAt,
     expiresAt: issuedAt + ttlSecs,
     salt: randomHex32(),
+    isSummarised: terms.isSummarised ?? false,
   };
 }
 
 /**
- * Issues a quote and answers with it. Without a key that authenticates it, the quote is in the ledger before the client gets it. If
- * the facilitator settles none of the accepted tokens, there is nothing to offer and no quote is issued.
+ * Issues a quote and answers with it. Without a key that authenticates it, the quote is in the ledger before the client gets it.
+ * With one it is recorded behind the answer or, beyond the ledger's allowance, summarised: its offer says which. If the facilitator
+ * settles none of the accepted tokens, there is nothing to offer and no quote is issued.
  */
 export async function quoteJob(
-  context: JobsContext,
+  context: QuoteContext,
   { job, code, reason }: Pick<OfferRefusal, 'job' | 'code' | 'reason'>,
 ): Promise<PaymentRequired | Refused> {
   const available = context.offers.of(job.options);
   if (available.length === 0) return { kind: 'refused', code: 'facilitator_unavailable' };
   const { quoteTtlSecs, maxTimeoutSecs } = context.settings;
-  const quoteOf = (options: readonly SettlementOption[]): Quote =>
-    newQuote({ ...job, options }, nowSecs(context), quoteTtlSecs);
+  const quoteOf = (options: readonly SettlementOption[], isSummarised: boolean): Quote =>
+    newQuote({ ...job, options, isSummarised }, nowSecs(context), quoteTtlSecs);
   const fitting = fitOptions(available, (options) => {
-    const offer = offerOf(context, quoteOf(options));
+    // the longer of the two
+    const offer = offerOf(context, quoteOf(options, true));
     return offersV2Text(offerTextsV2(options, maxTimeoutSecs), offer);
   });
-  const quote = quoteOf(fitting);
+  const quote = quoteOf(fitting, context.quoteKeys !== undefined && !context.quoteEvents.take());
   const offer = offerOf(context, quote);
-  const recorded = recordQuote(context, quote, offer.digest);
-  if (offer.echoes && context.unpaidQuotes.size < mostBehind)
-    void context.unpaidQuotes.add(behind(context, recorded));
-  else await recorded;
+  if (quote.isSummarised) context.requestTally.addQuote(quote, offer.digest);
+  else if (offer.echoes && context.unpaidQuotes.size < mostBehind)
+    void context.unpaidQuotes.add(recordBehind(context, quote, offer.digest));
+  else await recordQuote(context, quote, offer.digest);
   const { serviceId, jobIndex, expiresAt, options } = quote;
   return {
     kind: 'payment_required',
@@ -73,26 +90,32 @@ export async function quoteJob(
 }
 
 /** What the offers of a quote's options carry: the echoes in the order of the options. */
-function offerOf({ quoteKeys: keys, quoteRealm: realm, receiptKeys }: JobsContext, quote: Quote) {
+function offerOf({ quoteKeys: keys, quoteRealm: realm, receiptKeys }: QuoteContext, quote: Quote) {
   const digest = quoteDigest(quote);
   const echoes = keys && quote.options.map((option) => writeQuoteEcho(keys, realm, quote, digest, option));
   return { digest, secret: offerSecret(receiptKeys, digest), echoes };
 }
 
 /** Where the start of its payment was faster, the quote is recorded already. */
-async function recordQuote({ lane }: JobsContext, quote: Quote, digest: Hex): Promise<void> {
-  await lane.append({
-    stream: digest,
-    expect: 0,
-    events: [{ type: 'quote_issued', data: quoteToData(quote) }],
-  });
+async function recordQuote(
+  { lane }: QuoteContext,
+  quote: Quote,
+  digest: Hex,
+  options: { readonly urgent?: boolean } = {},
+): Promise<void> {
+  const events = [{ type: 'quote_issued', data: quoteToData(quote) }] as const;
+  await lane.append({ stream: digest, expect: 0, events }, options);
 }
 
-/** The client has its answer: a failure is logged. The quote is recorded when it is paid. */
-async function behind({ log }: JobsContext, recorded: Promise<void>): Promise<void> {
+/**
+ * The client has its answer, so that a full lane cannot refuse the quote any more: a quote that is neither recorded nor summarised
+ * would not be counted. Any other failure is logged, and the quote is recorded when it is paid.
+ */
+async function recordBehind(context: QuoteContext, quote: Quote, digest: Hex): Promise<void> {
   try {
-    await recorded;
+    await recordQuote(context, quote, digest, { urgent: true });
   } catch (error) {
+    const { log } = context;
     log.warn({ err: error }, 'an unpaid quote was not recorded');
   }
 }

@@ -1,4 +1,4 @@
-/** Limits the quotes of one process to all clients together: each is an event that the ledger keeps for good. */
+/** Limits the quotes of one process to all clients together, where each is an event that the ledger keeps for good. */
 export interface QuoteRate {
   /** Whether one more quote may be issued now; counts it if so. */
   take(): boolean;

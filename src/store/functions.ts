@@ -85,6 +85,7 @@ export const functionSignatures = {
   schedule_anchor: { takes: [text, text, int], returns: nothing },
   set_account_disabled: { takes: [bigint, boolean], returns: boolean },
   take_anchor: { takes: [text, text, int], rows: { size: bigint, note: text } },
+  take_event_allowance: { takes: [text, int, int, int], returns: int },
   take_final_settlements: {
     takes: [text, numeric, int],
     rows: { seq: bigint, stream: text, block_number: numeric, block_hash: text },

@@ -6,6 +6,7 @@ import {
   bytea,
   type Column,
   date,
+  float,
   int,
   json,
   nullable,
@@ -116,6 +117,7 @@ export const ledgerTables = {
     at: timestamp,
     leaf: bytea,
   },
+  'tollbook.event_allowance': { kind: text, available: float, filled_at: timestamp },
   'tollbook.follow_up': {
     topic: oneOf('confirm', 'resolve', 'alert', 'reverse_top_up', 'unreadable'),
     seq: bigint,

@@ -31,7 +31,7 @@ export interface UncontendedParts {
 
 /**
  * A command's parts; undefined where its kind is always decided: it frees claims, changes a call otherwise than by adding, releasing,
- * checking or completing it, sums refusals, ends a halt, or has text that would have to be escaped.
+ * checking or completing it, sums refusals or quotes, ends a halt, or has text that would have to be escaped.
  */
 export function uncontendedParts(
   { stream, expect, issuedAt, freed = [], lost, call }: LaneCommand,
@@ -72,8 +72,8 @@ export function uncontendedParts(
   };
 }
 
-/** Events that do more than to be recorded: one counts others, one ends a halt. */
-const decidedTypes: ReadonlySet<string> = new Set(['refusals_counted', 'ledger_recovered']);
+/** Events that do more than to be recorded: two count others, one ends a halt. */
+const decidedTypes: ReadonlySet<string> = new Set(['refusals_counted', 'quotes_issued', 'ledger_recovered']);
 
 const controls = /\p{Cc}/u;
 

@@ -63,6 +63,7 @@ invocation_mode = "public_paid"
       limits: {
         maxBodyBytes: 1_048_576,
         maxBodyMemoryBytes: 536_870_912,
+        quoteEventsPerSec: 5,
         quotesPerSecond: 200,
         requestsPerMinute: 600,
         maxOutstandingCalls: 10_000,

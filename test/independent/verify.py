@@ -281,7 +281,7 @@ POSTINGS = {
 }
 SOLID = {"available", "held", "used"}
 NOTES = {
-    "payment_rejected", "request_refused", "auth_denied", "refusals_counted", "payment_replay_denied",
+    "payment_rejected", "request_refused", "auth_denied", "refusals_counted", "quotes_issued", "payment_replay_denied",
     "nonce_replay_denied", "enqueue_failed", "dry_run_allowed",
     "dry_run_denied", "dry_run_error", "operator_token_created", "operator_token_revoked", "operator_config_loaded",
     "operator_config_refused", "operator_runner_paused", "operator_runner_resumed", "operator_quotes_revoked", "operator_models_loaded",
@@ -291,6 +291,17 @@ NOTES = {
 OPENINGS = {"payment_recovered", "redelivery_requested", "quote_issued", "payment_verified", "auth_passed", "settlement_started", "enqueued", "enqueued_again", "operator_sweep_recorded"}
 KNOWN = NOTES | OPENINGS | set(STEPS) | set(PAYMENT_MOVES) | set(CALL_MOVES)
 FIELDS = ["at", "data", "lane", "schema", "seq", "stream", "type", "version"]
+
+
+def counts_of(kind, data):
+    """What an event adds to the counters: a summarised quote was counted by its summary."""
+    if kind == "quote_issued" and data.get("summarised"):
+        return []
+    if kind == "refusals_counted":
+        return [(kind, 1), *data["counts"].items()]
+    if kind == "quotes_issued":
+        return [(kind, 1), ("quote_issued", sum(job["count"] for job in data["quotes"]))]
+    return [(kind, 1)]
 
 
 class Ledger:
@@ -327,10 +338,8 @@ class Ledger:
         if event["at"] < self.at:
             raise Wrong(f"{kind} is older than the event before it")
         self.versions[stream], self.at = version, event["at"]
-        self.counts[kind] = self.counts.get(kind, 0) + 1
-        if kind == "refusals_counted":
-            for summed, count in event["data"]["counts"].items():
-                self.counts[summed] = self.counts.get(summed, 0) + count
+        for counted, count in counts_of(kind, event["data"]):
+            self.counts[counted] = self.counts.get(counted, 0) + count
         self.apply_to_entity(stream, kind, event["data"])
         self.apply(stream, kind, event["data"], version)
 

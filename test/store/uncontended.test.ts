@@ -29,6 +29,8 @@ interface Step {
   readonly stream: number;
   readonly expect: 'right' | 'wrong' | 'any';
   readonly events: number;
+  /** Whether its quote was counted by a sum before. */
+  readonly isSummarised: boolean;
   readonly claims: readonly number[];
   readonly binding: number;
   readonly frees: boolean;
@@ -45,6 +47,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   stream: fc.integer({ min: 0, max: 20 }),
   expect: fc.constantFrom('right', 'right', 'right', 'right', 'any', 'any', 'wrong'),
   events: fc.integer({ min: 0, max: 3 }),
+  isSummarised: fc.boolean(),
   claims: fc.uniqueArray(fc.integer({ min: 0, max: 60 }), { maxLength: 3 }),
   binding: fc.integer({ min: 0, max: 1 }),
   frees: rarely,
@@ -89,7 +92,7 @@ function commandOf({ run, versions, calls }: Model, given: Step): LaneCommand {
   return {
     stream,
     expect: expected,
-    events: Array.from({ length: given.events }, (_, i) => (i === 0 ? quoteIssued() : refused())),
+    events: Array.from({ length: given.events }, (_, i) => (i === 0 ? quoteIssued(given) : refused())),
     ...(given.frees ? { freed: claims } : { claims }),
     ...(given.recordsLoss ? { lost: { stream: `${run}:lost`, events: { payment: [replayDenied()] } } } : {}),
     ...(call ? { call } : {}),

@@ -5,7 +5,7 @@ import type { Hex } from '../../src/domain/values/primitives.ts';
 export const randomHex32 = (): Hex => `0x${randomBytes(32).toString('hex')}`;
 const randomAddress = (): Hex => `0x${randomBytes(20).toString('hex')}`;
 
-export function quoteIssued(): LedgerEvent {
+export function quoteIssued({ isSummarised = false } = {}): LedgerEvent {
   return {
     type: 'quote_issued',
     data: {
@@ -30,6 +30,7 @@ export function quoteIssued(): LedgerEvent {
       issued_at: 1_800_000_000,
       expires_at: 1_800_000_300,
       salt: randomHex32(),
+      ...(isSummarised ? { summarised: true } : {}),
     },
   };
 }

@@ -117,7 +117,8 @@ export const refusals = {
   },
   receipt_not_found: {
     status: 404,
-    sentence: 'There is no quote with this digest, or it was not paid: an unpaid quote may not be recorded.',
+    sentence:
+      'There is no receipt of a quote with this digest. An unpaid quote may be summarised and not stored by itself. Nothing was charged.',
   },
   request_timeout: { status: 408, sentence: 'The request did not arrive in time. Send it again.' },
   payment_replay: {

@@ -14,10 +14,16 @@ export function countersFrom(countOf: ReadonlyMap<string, number>): Counters {
   return Object.fromEntries(entries) as Counters;
 }
 
-/** What an event adds to the numbers of events by type: one of its own, and the refusals that it sums. */
+/**
+ * What an event adds to the numbers of events by type: one of its own, and the refusals or quotes that it sums. A quote that was
+ * summarised and then paid was counted by its sum.
+ */
 export function* countsOf(event: LedgerEvent): Generator<readonly [type: string, count: number]> {
+  if (event.type === 'quote_issued' && event.data.summarised) return;
   yield [event.type, 1];
   if (event.type === 'refusals_counted') yield* Object.entries(event.data.counts);
+  if (event.type === 'quotes_issued')
+    yield ['quote_issued', event.data.quotes.reduce((sum, { count }) => sum + count, 0)];
 }
 
 /** The numbers of events by type. */

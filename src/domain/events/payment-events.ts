@@ -69,6 +69,8 @@ export const paymentEvents = {
       issued_at: count,
       expires_at: count,
       salt: hex32,
+      /** A `quotes_issued` counted it: the quote was summarised, and recorded when it was paid. */
+      summarised: z.literal(true).optional(),
     }),
     transition: { of: 'quote' },
     quoteState: 'changes',

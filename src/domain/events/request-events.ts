@@ -33,6 +33,18 @@ export const requestEvents = {
     schema: z.strictObject({ counts: z.partialRecord(z.enum(summedRefusals), count.min(1)) }),
     transition: note,
   },
+  /**
+   * Unpaid quotes of about one second and one gateway that have no event of their own; each counts as a `quote_issued`. The root
+   * is that of the RFC 6962 tree over their digests (32 bytes each) in the order in which they were issued.
+   */
+  quotes_issued: {
+    ...recordOnly,
+    schema: z.strictObject({
+      quotes: z.array(z.strictObject({ ...ofJob, count: count.min(1) })).min(1),
+      root: hex32,
+    }),
+    transition: note,
+  },
   /** A payment was refused before any uniqueness claim was taken. */
   payment_rejected: {
     ...recordOnly,

@@ -50,6 +50,7 @@ export const quoteEcho = z.strictObject({
   decimals: z.int().min(0).max(255),
   creditMicros: micros.optional(),
   optionHashes: z.array(hex32).min(1).max(32),
+  summarised: z.literal(true).optional(),
   mac: z.string().max(43),
 });
 export type QuoteEcho = z.infer<typeof quoteEcho>;
@@ -95,6 +96,7 @@ export function writeQuoteEcho(
     decimals: option.decimals,
     ...(option.creditMicros === undefined ? {} : { creditMicros: String(option.creditMicros) }),
     optionHashes: quote.options.map(optionHash),
+    ...(quote.isSummarised ? { summarised: true } : {}),
     mac: macOf(key, realm, quote, digest, optionHash(option)).toString('base64url'),
   };
 }
@@ -127,6 +129,7 @@ export function authenticQuote(
     issuedAt: echo.issuedAt,
     expiresAt: echo.expiresAt,
     salt: echo.salt as Hex,
+    isSummarised: echo.summarised === true,
   };
   if (!hashes.includes(hash) || quoteDigestOf(quote, hashes) !== quoteDigest) return undefined;
   const given = Buffer.from(echo.mac, 'base64url');
@@ -163,12 +166,30 @@ function optionOf({ echo, ...terms }: EchoedTerms): SettlementOption | undefined
 function macOf(
   { id, key }: QuoteKey,
   { ledgerId, generation, lane, origin }: QuoteRealm,
-  { serviceId, jobIndex, priceWei, requester, inputsHash, issuedAt, expiresAt }: Omit<Quote, 'options'>,
+  {
+    serviceId,
+    jobIndex,
+    priceWei,
+    requester,
+    inputsHash,
+    issuedAt,
+    expiresAt,
+    isSummarised,
+  }: Omit<Quote, 'options'>,
   digest: Hex,
   hashOfOption: Hex,
 ): Buffer {
   const where = ['tollbook quote', id, ledgerId, generation, lane, origin];
-  const what = [serviceId, jobIndex, String(priceWei), requester, inputsHash, issuedAt, expiresAt];
+  const what = [
+    serviceId,
+    jobIndex,
+    String(priceWei),
+    requester,
+    inputsHash,
+    issuedAt,
+    expiresAt,
+    isSummarised,
+  ];
   const text = JSON.stringify([...where, ...what, digest, hashOfOption]);
   return createHmac('sha256', key).update(text).digest();
 }

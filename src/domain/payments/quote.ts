@@ -34,6 +34,8 @@ export interface Quote extends JobId {
   readonly issuedAt: number;
   readonly expiresAt: number;
   readonly salt: Hex;
+  /** Counted by a sum of quotes, and recorded by itself only if it is paid. Decided as it is issued; not part of its digest. */
+  readonly isSummarised: boolean;
 }
 
 export const zeroAddress: Address = `0x${'0'.repeat(40)}`;
@@ -223,6 +225,7 @@ function termsToData(quote: Omit<Quote, 'options'>) {
     issued_at: quote.issuedAt,
     expires_at: quote.expiresAt,
     salt: quote.salt,
+    ...(quote.isSummarised ? { summarised: true as const } : {}),
   };
 }
 
@@ -238,6 +241,7 @@ export function recordedDigest(data: EventData<'quote_issued'>): Hex {
       issuedAt: data.issued_at,
       expiresAt: data.expires_at,
       salt: data.salt as Hex,
+      isSummarised: data.summarised === true,
     },
     recordedOptionsHash(data.options),
   );

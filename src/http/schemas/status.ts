@@ -130,7 +130,7 @@ const counters = {
   nonce_replay_denied: counter("Those whose caller's nonce was used before."),
   enqueue_failed: counter('Requests refused before any money moved because the outbox was full.'),
   dry_run: counter('Dry runs, with any result.'),
-  quoted: counter('Quotes issued.'),
+  quoted: counter('Quotes issued: recorded or summarised, each counted once.'),
   settled: counter('Payments settled.'),
   settlement_unknown: counter('Settlements whose outcome was unknown at first.'),
   settlement_failed: counter(

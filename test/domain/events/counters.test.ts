@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { countersFrom } from '../../../src/domain/events/counters.ts';
+import { countByType, countersFrom } from '../../../src/domain/events/counters.ts';
+import type { LedgerEvent } from '../../../src/domain/events/event.ts';
+import { eventExamples } from './examples.ts';
 
 /** The events that the contract counts under each name. */
 const contract = {
@@ -48,6 +50,15 @@ describe('the public counters', () => {
       ]),
     );
     expect(counters).toMatchObject({ dry_run: 7, denied: 0, accepted: 0 });
+  });
+
+  test('count each quote once: by its event, or by the sum that it is in', () => {
+    const { summarised, ...terms } = eventExamples.quote_issued;
+    const recorded: LedgerEvent = { type: 'quote_issued', data: terms };
+    const paid: LedgerEvent = { type: 'quote_issued', data: { ...terms, summarised } };
+    const sum: LedgerEvent = { type: 'quotes_issued', data: eventExamples.quotes_issued };
+    const counters = countersFrom(countByType([recorded, paid, sum, paid]));
+    expect(counters.quoted).toBe(4);
   });
 
   test('are the numbers of events in any ledger', () => {

@@ -27,6 +27,7 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   credit_granted: ['token_id'],
   credit_expired: ['token_id'],
   credit_held: ['key_id'],
+  quote_issued: ['summarised'],
   credit_captured: ['key_id'],
   credit_released: ['key_id'],
   credit_corrected: ['key_id'],

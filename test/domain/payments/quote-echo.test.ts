@@ -55,6 +55,7 @@ describe('a quote that a payment echoes', () => {
           keyId: keys[0].id,
           data: { price_wei: String(quote.priceWei), expires_at: quote.expiresAt },
         });
+        expect(found?.data.summarised).toBe(quote.isSummarised ? true : undefined);
       }),
     );
   });
@@ -99,6 +100,7 @@ describe('a quote that a payment echoes', () => {
     ['credit', { creditMicros: '1000000' }],
     ['list of options', { optionHashes: [...terms.echo.optionHashes, bytesOf('99', 32)] }],
     ['order of options', { optionHashes: terms.echo.optionHashes.toReversed() }],
+    ['way of being counted', { summarised: true }],
     ['key id', { keyId: otherKeys[0].id }],
     ['MAC', { mac: echoed(quoted, option, otherKeys).echo.mac }],
     ['MAC, cut short', { mac: terms.echo.mac.slice(0, 20) }],
@@ -158,6 +160,7 @@ function sample(): Quote {
   return {
     ...quote,
     priceWei: 10n ** 15n,
+    isSummarised: false,
     issuedAt: 1_800_000_000,
     expiresAt: 1_800_000_300,
     options: [option, other],

@@ -35,6 +35,7 @@ const quote: Quote = {
   issuedAt: nowSecs,
   expiresAt: nowSecs + 300,
   salt: bytesOf('5a', 32),
+  isSummarised: false,
 };
 
 /** The digest as any EIP-712 tool computes it, given the type and the documented `optionsHash`. */
@@ -87,7 +88,7 @@ describe("a quote's digest", () => {
     expect(quoteTypedData.domain).toEqual({ name: 'Tollbook', version: '1' });
   });
 
-  const otherValues: Omit<Quote, 'options'> = {
+  const otherValues: Omit<Quote, 'options' | 'isSummarised'> = {
     serviceId: 2,
     jobIndex: 1,
     priceWei: 10n ** 15n + 1n,
@@ -97,6 +98,10 @@ describe("a quote's digest", () => {
     expiresAt: nowSecs + 301,
     salt: bytesOf('5b', 32),
   };
+  test('is the same whether the quote is recorded by itself or summarised', () => {
+    expect(quoteDigest({ ...quote, isSummarised: true })).toBe(quoteDigest(quote));
+  });
+
   test.each(Object.entries(otherValues))('changes with %s', (name, value) => {
     expect(quoteDigest({ ...quote, [name]: value })).not.toBe(quoteDigest(quote));
   });

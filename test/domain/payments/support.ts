@@ -61,4 +61,5 @@ export const anyQuote: fc.Arbitrary<Quote> = fc.record({
   issuedAt: anyId,
   expiresAt: anyId,
   salt: anyHash,
+  isSummarised: fc.boolean(),
 });

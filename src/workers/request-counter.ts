@@ -1,0 +1,22 @@
+import type { JobsContext } from '../jobs/context.ts';
+import { type Loop, startLoop } from './loop.ts';
+
+const pollMs = 1_000;
+
+/**
+ * Records the sums of refusals and summarised quotes once a second, and once more when it stops. A crash loses at most one second
+ * of them.
+ */
+export function startRequestCounter({
+  lane,
+  log,
+  requestTally,
+}: Pick<JobsContext, 'lane' | 'log' | 'requestTally'>): Loop {
+  return startLoop(() => requestTally.record(lane), {
+    pollMs,
+    log,
+    failureMessage:
+      'the sums of refusals and quotes could not be recorded: they are kept for the next attempt',
+    onStopped: () => requestTally.record(lane),
+  });
+}
