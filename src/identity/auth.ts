@@ -19,8 +19,13 @@ import { isUnreachable } from './wallet-user.ts';
 export interface Auth {
   /** Answers a request below `/api/auth`. */
   handler(request: Request, sender: PasswordSender): Promise<Response>;
-  /** Starts a session of a user; its token is returned only here. */
-  startSession(userId: string): Promise<{ readonly token: string; readonly expiresAt: Date }>;
+  /** Starts a session of a user; its token is returned only here. Undefined where an operator has disabled the user. */
+  startSession(userId: string): Promise<StartedSession | undefined>;
+}
+
+export interface StartedSession {
+  readonly token: string;
+  readonly expiresAt: Date;
 }
 
 const minPasswordChars = 10;
@@ -66,8 +71,13 @@ export async function createAuth(identity: Identity, providers: readonly Reached
   return {
     handler: (request, sender) => identity.passwords.as(sender, () => auth.handler(request)),
     async startSession(userId) {
-      const { token, expiresAt } = await context.internalAdapter.createSession(userId);
-      return { token, expiresAt };
+      try {
+        const { token, expiresAt } = await context.internalAdapter.createSession(userId);
+        return { token, expiresAt };
+      } catch (error) {
+        if (error instanceof APIError && error.body?.code === userDisabled) return undefined;
+        throw error;
+      }
     },
   };
 }
@@ -221,10 +231,13 @@ function checkProfile(path: string, body: unknown): void {
     });
 }
 
+const userDisabled = 'USER_DISABLED';
+
+/** Every way to sign in creates a session, and asks here. */
 async function refuseDisabled({ pool }: Identity, userId: string): Promise<void> {
   if (await isUserDisabled(pool, userId))
     throw APIError.fromStatus('FORBIDDEN', {
-      code: 'USER_DISABLED',
+      code: userDisabled,
       message: refusals.user_disabled.sentence,
     });
 }

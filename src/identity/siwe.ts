@@ -13,13 +13,12 @@ import { countAuthFailure } from '../store/credit.ts';
 import {
   consumeNonce,
   findUser,
-  isUserDisabled,
   storeNonce,
   countAttempt,
   type User,
   type Wallet,
 } from '../store/identity.ts';
-import type { Auth } from './auth.ts';
+import type { Auth, StartedSession } from './auth.ts';
 import type { Identity } from './context.ts';
 import { recordRefusal } from './sign-in-limits.ts';
 import { openWalletUser } from './wallet-user.ts';
@@ -50,7 +49,7 @@ export type WalletAnswer =
   | {
       readonly kind: 'signed_in';
       readonly user: User;
-      readonly session: Awaited<ReturnType<Auth['startSession']>>;
+      readonly session: StartedSession;
     }
   /** `reason` is for the ledger; the client only learns that the message does not match. */
   | { readonly kind: 'refused'; readonly reason: string }
@@ -157,11 +156,11 @@ function isHex(text: string): text is Hex {
 
 async function startWalletSession(identity: Identity, auth: Auth, wallet: Wallet): Promise<WalletAnswer> {
   const userId = await openWalletUser(identity, wallet);
-  if (await isUserDisabled(identity.pool, userId)) {
+  const session = await auth.startSession(userId);
+  if (!session) {
     await recordRefusal(identity, 'wallet', 'user_disabled');
     return { kind: 'disabled' };
   }
-  const session = await auth.startSession(userId);
   const user = await findUser(identity.pool, userId);
   if (!user) throw new Error('a session was started for an unknown user');
   return { kind: 'signed_in', user, session };
