@@ -6,7 +6,7 @@ import type {
   CreditOutcome,
   RateLimit,
 } from '../store/append-batch.ts';
-import type { Lane } from '../store/lane.ts';
+import type { AppendOptions, Lane } from '../store/lane.ts';
 import { type BoundedCache, createBoundedCache } from '../domain/values/bounded-cache.ts';
 
 type Refusal = Extract<CreditOutcome, { outcome: 'refused' }>;
@@ -72,11 +72,7 @@ export function cacheRefusals(lane: Lane, nowMs: () => number): RefusalCachingLa
       : undefined;
   };
 
-  const admit = async (
-    command: CreditCommand,
-    request: Admission,
-    options?: { readonly urgent?: boolean },
-  ) => {
+  const admit = async (command: CreditCommand, request: Admission, options?: AppendOptions) => {
     const requestedMs = nowMs();
     const ofAccount = request.accountId === undefined ? undefined : shortOf(request.accountId);
     const outcome = await lane.appendCredit(command, options);

@@ -77,6 +77,12 @@ export function releaseChat(
   );
 }
 
+/**
+ * Short beside an answer, and long beside the way of a client's next request: its admission and this settlement are one batch.
+ * Until then the hold covers the cost, and the rest of it cannot be spent.
+ */
+const mayWaitMs = 3;
+
 type Step = Pick<CreditCommand, 'events' | 'credit' | 'refused'>;
 
 interface Tokens {
@@ -162,7 +168,10 @@ function moveStep(
 }
 
 async function record(context: ChatContext, { chatId }: LedgerChat, step: Step): Promise<void> {
-  const outcome = await context.lane.appendCredit({ stream: `chat:${chatId}`, ...step }, { urgent: true });
+  const outcome = await context.lane.appendCredit(
+    { stream: `chat:${chatId}`, ...step },
+    { urgent: true, mayWaitMs },
+  );
   // this process's heartbeats were missing, and another process has ended the hold
   if (outcome.outcome === 'refused')
     context.log.warn(

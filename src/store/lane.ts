@@ -68,7 +68,18 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** The only way for this process to append. Batches form by themselves while a flusher is busy: there is no timer. */
+/** How an append is queued. */
+export interface AppendOptions {
+  /** Money has already moved: it is never refused because too many wait. */
+  readonly urgent?: boolean;
+  /** No answer depends on it: it may wait so long for another append, to share its batch, commit and lock. */
+  readonly mayWaitMs?: number;
+}
+
+/**
+ * The only way for this process to append. Batches form by themselves while a flusher is busy: there is no timer, but for appends
+ * that may wait.
+ */
 export interface Lane {
   /**
    * Records a command and returns the outcome. Waits while the database is unreachable: an append that was sent may still
@@ -76,9 +87,9 @@ export interface Lane {
    * Throws LaneFullError at once when too many wait (never for `urgent`: money has already moved), ZodError for an event
    * that breaks its schema, LaneClosedError when the lane closes first, LedgerInconsistentError once the ledger is halted.
    */
-  append(command: LaneCommand, options?: { readonly urgent?: boolean }): Promise<AppendOutcome>;
+  append(command: LaneCommand, options?: AppendOptions): Promise<AppendOutcome>;
   /** The same for a step of a chat. */
-  appendCredit(command: CreditCommand, options?: { readonly urgent?: boolean }): Promise<CreditOutcome>;
+  appendCredit(command: CreditCommand, options?: AppendOptions): Promise<CreditOutcome>;
   /** Brings `state` up to date without appending anything. */
   refresh(): Promise<void>;
   readonly state: LaneState;
@@ -112,6 +123,8 @@ class FlushedLane implements Lane {
   >();
   #latest = { seq: 0, openCalls: 0, unsettledCalls: 0, clockOffsetMs: 0 };
   #scheduled = false;
+  /** Of the appends that wait for another one. */
+  #timer: NodeJS.Timeout | undefined;
   #closing = false;
   #closed = false;
   #interruptions = 0;
@@ -146,18 +159,18 @@ class FlushedLane implements Lane {
     return { brokenSince: Math.min(...all.map(({ sinceMs }) => sinceMs)), writesRefused };
   }
 
-  async append(command: LaneCommand, { urgent = false } = {}): Promise<AppendOutcome> {
-    return (await this.#enqueue(command, () => encodeCommand(command), urgent)) as AppendOutcome;
+  async append(command: LaneCommand, options: AppendOptions = {}): Promise<AppendOutcome> {
+    return (await this.#enqueue(command, () => encodeCommand(command), options)) as AppendOutcome;
   }
 
-  async appendCredit(command: CreditCommand, { urgent = false } = {}): Promise<CreditOutcome> {
-    return (await this.#enqueue(command, () => encodeCreditCommand(command), urgent)) as CreditOutcome;
+  async appendCredit(command: CreditCommand, options: AppendOptions = {}): Promise<CreditOutcome> {
+    return (await this.#enqueue(command, () => encodeCreditCommand(command), options)) as CreditOutcome;
   }
 
   async #enqueue(
     source: LaneCommand | CreditCommand,
     encode: () => EncodedCommand,
-    urgent: boolean,
+    { urgent = false, mayWaitMs = 0 }: AppendOptions,
   ): Promise<AppendOutcome | CreditOutcome> {
     if (this.#halt) throw new LedgerInconsistentError(this.#halt);
     if (this.#closed || (this.#closing && !urgent)) throw new LaneClosedError('the ledger is closing');
@@ -167,7 +180,8 @@ class FlushedLane implements Lane {
     const sinceMs = performance.now();
     return new Promise((resolve, reject) => {
       this.#queueOf(urgent).push({ source, command: encoded, sinceMs, urgent, resolve, reject });
-      this.#schedule();
+      if (mayWaitMs > 0 && !this.#closing) this.#timer ??= setTimeout(() => this.#schedule(), mayWaitMs);
+      else this.#schedule();
     });
   }
 
@@ -219,6 +233,8 @@ class FlushedLane implements Lane {
 
   #flush(): void {
     this.#scheduled = false;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
     while (this.#queued > 0) {
       const flusher = this.#idle.pop();
       if (!flusher) break;

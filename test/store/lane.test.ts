@@ -7,6 +7,7 @@ import { appendStatement, encodeCommand } from '../../src/store/append-batch.ts'
 import { leaseCalls, putBody } from '../../src/store/calls.ts';
 import { sessionConfig, writerRole } from '../../src/store/database.ts';
 import { LaneClosedError } from '../../src/store/flusher.ts';
+import { pause } from '../../src/runtime/pause.ts';
 import { LaneFullError, openLane, type LaneOptions } from '../../src/store/lane.ts';
 import { readStream } from '../../src/store/streams.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
@@ -47,6 +48,27 @@ test('a command is recorded in its stream, and its leaf is canonical JSON that h
   const parsed = JSON.parse(text) as Record<string, unknown>;
   expect(Object.keys(parsed)).toEqual(['at', 'data', 'lane', 'schema', 'seq', 'stream', 'type', 'version']);
   expect(JSON.stringify(parsed)).toBe(text);
+});
+
+test('an append that may wait shares the batch of the next one, and is recorded soon where none comes', async () => {
+  const database = await createDatabase();
+  const lane = laneOn(database);
+  const append = (mayWaitMs = 0) => lane.append({ stream: newStream(), events: [refused()] }, { mayWaitMs });
+  const batches = async (): Promise<number> =>
+    (await database.pool.query<{ batch: number }>('select batch from tollbook.lane')).rows[0]?.batch ?? 0;
+  await append();
+  const waiting = append(60_000);
+  await pause(20);
+  expect(await batches()).toBe(1);
+  await Promise.all([waiting, append()]);
+  expect(await batches()).toBe(2);
+  await append(5);
+  expect(await batches()).toBe(3);
+  // closing waits for nothing
+  const last = append(60_000);
+  await lane.close(5_000);
+  expect(await last).toMatchObject({ outcome: 'ok' });
+  expect(await database.asOwner((owner) => expectSoundLedger(database.db, owner))).toHaveLength(5);
 });
 
 test('a command that expects another version is stale and records nothing', async () => {
