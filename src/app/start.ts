@@ -24,7 +24,7 @@ import type { FeatureStatus } from '../http/schemas/status.ts';
 import type { Loop } from '../workers/loop.ts';
 import { createReadinessChecker } from '../workers/readiness-checker.ts';
 import { createWorkerWatch } from '../workers/worker-watch.ts';
-import { linesByTurn } from '../runtime/turn-lines.ts';
+import { gatherLines } from '../runtime/gather-lines.ts';
 import { within } from '../runtime/within.ts';
 
 /** A running gateway. */
@@ -90,7 +90,7 @@ export function createLogger(level: Config['logLevel'], file?: string): Logger {
       timestamp: pino.stdTimeFunctions.isoTime,
       serializers: { err: plainError },
     },
-    linesByTurn(pino.destination(file ?? 1)),
+    gatherLines(pino.destination(file ?? 1)),
   );
 }
 

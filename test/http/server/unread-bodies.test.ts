@@ -105,6 +105,31 @@ content_type = "application/json"`;
   });
 });
 
+test('a client that sends its whole body before it reads still gets its refusal, and keeps its connection', async () => {
+  const gateway = await start({
+    ...everything,
+    tables: `${everything.tables}\n[limits]\nrequests_per_minute = 1`,
+  });
+  await gateway.post(soldJob, { body: 'x' });
+  const bodyBytes = 900_000;
+  for (const [path, refusal] of [
+    [soldJob, 429],
+    ['/v1/chat/completions', 429],
+    ['/runner/leases', 401],
+  ] as const) {
+    const request = await headOf(gateway.url, path, { ...json, 'content-length': bodyBytes });
+    request.socket.pause();
+    for (let sent = 0; sent < bodyBytes; sent += 100_000) {
+      request.socket.write(Buffer.alloc(100_000, 'x'));
+      await sleep(5);
+    }
+    request.socket.resume();
+    expect([path, await request.status()]).toEqual([path, refusal]);
+    request.socket.write('GET /x402/health HTTP/1.1\r\nHost: x\r\n\r\n');
+    await eventually(async () => expect(request.text()).toContain('HTTP/1.1 200 OK'));
+  }
+});
+
 const mebibyte = 1_048_576;
 /** Of four mebibytes one is for bodies that arrive: half of it for one client. */
 const little = `[limits]\nmax_body_memory_bytes = ${4 * mebibyte}\nrequests_per_minute = 0\nmax_in_flight_requests = 80`;

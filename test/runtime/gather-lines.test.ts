@@ -1,20 +1,21 @@
-import { setImmediate as turn } from 'node:timers/promises';
-import { expect, test } from 'vitest';
-import { linesByTurn } from '../../src/runtime/turn-lines.ts';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { gatherLines } from '../../src/runtime/gather-lines.ts';
 
-test('the log lines of one turn are written at once, in order, and those of an ending process with it', async () => {
+test('the log lines of 10 ms are written together, in order, and those of an ending process with it', () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
   const written: string[] = [];
   const before = process.listeners('exit');
-  const lines = linesByTurn({ write: (text) => void written.push(text) });
+  const lines = gatherLines({ write: (text) => void written.push(text) });
   lines.write('a\n');
   lines.write('b\n');
-  await Promise.resolve();
+  vi.advanceTimersByTime(9);
   expect(written).toEqual([]);
-  await turn();
+  vi.advanceTimersByTime(10);
   expect(written).toEqual(['a\nb\n']);
   lines.write('c\n');
   lines.flushSync();
-  await turn();
+  vi.advanceTimersByTime(10);
   expect(written).toEqual(['a\nb\n', 'c\n']);
   lines.write('d\n');
   for (const listener of process.listeners('exit')) {
