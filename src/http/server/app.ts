@@ -74,5 +74,6 @@ export function createApp({ config, logger, bodies, stopping }: AppOptions): Fas
 
 /** A request target may name an origin before its path. Routes, limits and logs all see the path alone. */
 function pathOf(target: string): string {
+  if (target.startsWith('/')) return target;
   return /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*(\/.*)$/i.exec(target)?.[1] ?? target;
 }
