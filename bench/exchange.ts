@@ -42,7 +42,7 @@ const jsonType = { 'content-type': 'application/json' };
 interface Way {
   readonly name: string;
   ask(): Promise<boolean>;
-  close(): Promise<void> | void;
+  close(): Promise<void>;
 }
 
 function bareSockets(url: string): Way {
@@ -69,7 +69,7 @@ function bareSockets(url: string): Way {
         socket.write(bytes);
       });
     },
-    close() {
+    async close() {
       for (const socket of idle) socket.destroy();
     },
   };
