@@ -1,6 +1,6 @@
 /**
  * `npm run bench` compares Tollbook with the official x402 middlewares and with Portkey's gateway, measures the log, and
- * prints a Markdown table of each; `-- --only payments`, `chat`, `log`, `attack` or `bytes` one of them; `-- --quick` takes half a minute each; `-- --profile`
+ * prints a Markdown table of each; `-- --only payments`, `chat`, `log`, `attack`, `bytes` or `flood` one of them; `-- --quick` takes half a minute each; `-- --profile`
  * writes CPU profiles of Tollbook alone instead. Everything it starts it ends.
  */
 import { mkdirSync, rmSync } from 'node:fs';
@@ -11,6 +11,7 @@ import type { Bench } from './bench.ts';
 import { attackPart } from './attack/part.ts';
 import { bytesPart } from './bytes/part.ts';
 import { chatPart } from './chat/part.ts';
+import { floodPart } from './flood-part.ts';
 import { logPart } from './log-part.ts';
 import { paymentPart } from './payment-part.ts';
 
@@ -21,7 +22,14 @@ const { values: flags } = parseArgs({
     only: { type: 'string' },
   },
 });
-const parts = { payments: paymentPart, chat: chatPart, log: logPart, attack: attackPart, bytes: bytesPart };
+const parts = {
+  payments: paymentPart,
+  chat: chatPart,
+  log: logPart,
+  attack: attackPart,
+  bytes: bytesPart,
+  flood: floodPart,
+};
 const mostSecs = 900;
 
 /** Started programs; they are stopped in reverse order. */

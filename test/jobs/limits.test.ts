@@ -5,11 +5,15 @@ import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
 import { payTo, startTestGateway } from '../support/gateway.ts';
-import { allEvents } from '../support/invariants.ts';
-import { header, offerOf, payFor, quoteAndSign, signOffer } from '../support/payer.ts';
+import { allEvents, expectSoundLedger } from '../support/invariants.ts';
+import { header, type Offer, offerOf, payFor, quoteAndSign, signOffer } from '../support/payer.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
+const keyed = {
+  top: 'quote_key_env = "QUOTE_KEY"\npublic_url = "http://jobs.example"',
+  env: { QUOTE_KEY: 'the-key-of-quotes-of-the-test-gateway' },
+};
 const tight = '[limits]\nrequests_per_minute = 5\nmax_body_bytes = 1000';
 
 test('oversized bodies and used payments are recorded only within the budget', async () => {
@@ -125,6 +129,65 @@ test('all clients together get no more quotes than the gateway may record: the o
   expect(quoted).toBeGreaterThanOrEqual(5);
   expect(quoted).toBeLessThanOrEqual(15);
   expect(await allEvents(database.db)).toHaveLength(quoted);
+});
+
+test('a summarised quote is paid as it was offered, counted once, and has no receipt before; a stopping gateway records the last sum', async () => {
+  const database = await createDatabase();
+  // nothing is left of what may be recorded
+  await database.pool.query(`select tollbook.take_event_allowance('quote', 1000, 5, 1000)`);
+  const gateway = await startTestGateway({ database, chain, ...keyed });
+  const asked = await Promise.all(Array.from({ length: 100 }, () => gateway.post(job, { body: 'x' })));
+  const offers = asked.map(offerOf);
+  const [paid, unpaid] = offers.filter(isSummarised);
+  const receipt = await gateway.get(`/x402/receipts/${digestOf(paid)}`);
+  expect(receipt).toMatchObject({ status: 404, json: { code: 'receipt_not_found' } });
+  expect(receipt.json.error).toMatch(/summarised.* Nothing was charged/);
+  const recordable = { ...paid!, accepts: paid!.accepts.map((accept) => withoutSummary(accept)) };
+  const forged = await gateway.post(job, { body: 'x', headers: header(await signOffer(recordable)) });
+  expect(forged).toMatchObject({ status: 402, json: { reason: 'unknown_quote' } });
+  const headers = header(await signOffer(paid!));
+  const answers = await Promise.all([1, 2].map(() => gateway.post(job, { body: 'x', headers })));
+  for (const answer of answers)
+    expect(answer).toMatchObject({ status: 202, json: { receipt: digestOf(paid) } });
+  expect((await gateway.get(`/x402/receipts/${digestOf(paid)}`)).status).toBe(200);
+  await gateway.stop();
+  const { counters } = await readCounters(database.db);
+  expect(counters).toMatchObject({ quoted: 101, accepted: 1, settled: 1 });
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  expect(events.filter(({ stream }) => stream === digestOf(unpaid))).toEqual([]);
+  const own = events.find(({ stream, version }) => stream === digestOf(paid) && version === 1);
+  expect(own).toMatchObject({ type: 'quote_issued', data: { summarised: true } });
+  expect(events.filter(({ type }) => type === 'quote_issued').length).toBeLessThan(50);
+});
+
+function isSummarised({ accepts: [first] }: Offer): boolean {
+  return Object.hasOwn((first?.extra['quote'] ?? {}) as object, 'summarised');
+}
+
+function digestOf(offer: Offer | undefined): string {
+  return offer?.accepts[0]?.extra['quoteDigest'] ?? '';
+}
+
+function withoutSummary(accept: Offer['accepts'][number]): Offer['accepts'][number] {
+  const { summarised: _, ...quote } = accept.extra['quote'] as unknown as Record<string, unknown>;
+  return { ...accept, extra: { ...accept.extra, quote: quote as never } };
+}
+
+test('a flood of payments that are rejected is counted, and fills the ledger no more than unpaid quotes do', async () => {
+  const database = await createDatabase();
+  await database.pool.query(`select tollbook.take_event_allowance('rejected_payment', 1000, 5, 1000)`);
+  const gateway = await startTestGateway({ database, chain, ...keyed });
+  const send = () => gateway.post(job, { body: 'x', headers: { 'payment-signature': 'AAAA' } });
+  const answers = await Promise.all(Array.from({ length: 100 }, send));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([402]));
+  await gateway.stop();
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  const counted = events.reduce(
+    (sum, { type, data }) => sum + (type === 'refusals_counted' ? (data.counts.payment_rejected ?? 0) : 0),
+    0,
+  );
+  expect(counted + events.filter(({ type }) => type === 'payment_rejected').length).toBe(100);
+  expect(counted).toBeGreaterThan(50);
 });
 
 test('a job that does not exist is 404 on each of its endpoints, whatever else is wrong', async () => {

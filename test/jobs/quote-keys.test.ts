@@ -12,7 +12,6 @@ import { offersV2Text, offerTextsV2 } from '../../src/domain/payments/x402.ts';
 import { offerSecret, receiptKeysOf } from '../../src/jobs/receipt-keys.ts';
 import { revokeQuotes } from '../../src/jobs/revoke-quotes.ts';
 import { writerRole } from '../../src/store/database.ts';
-import { readCounters } from '../../src/store/counters.ts';
 import { readLedgerId } from '../../src/store/secrets.ts';
 import { laneOn } from '../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
@@ -227,65 +226,6 @@ test('an offer is paid as it was made, and its quote is recorded once whether or
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 202));
   expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ quoted: 12, accepted: 12 });
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-});
-
-test('a summarised quote is paid as it was offered, counted once, and has no receipt before; a stopping gateway records the last sum', async () => {
-  const database = await createDatabase();
-  // nothing is left of what may be recorded
-  await database.pool.query(`select tollbook.take_event_allowance('quote', 1000, 5, 1000)`);
-  const gateway = await keyed(database);
-  const asked = await Promise.all(Array.from({ length: 100 }, () => gateway.post(job, { body: 'x' })));
-  const offers = asked.map(offerOf);
-  const [paid, unpaid] = offers.filter(isSummarised);
-  const receipt = await gateway.get(`/x402/receipts/${digestOf(paid)}`);
-  expect(receipt).toMatchObject({ status: 404, json: { code: 'receipt_not_found' } });
-  expect(receipt.json.error).toMatch(/summarised.* Nothing was charged/);
-  const recordable = { ...paid!, accepts: paid!.accepts.map((accept) => withoutSummary(accept)) };
-  const forged = await gateway.post(job, { body: 'x', headers: header(await signOffer(recordable)) });
-  expect(forged).toMatchObject({ status: 402, json: { reason: 'unknown_quote' } });
-  const headers = header(await signOffer(paid!));
-  const answers = await Promise.all([1, 2].map(() => gateway.post(job, { body: 'x', headers })));
-  for (const answer of answers)
-    expect(answer).toMatchObject({ status: 202, json: { receipt: digestOf(paid) } });
-  expect((await gateway.get(`/x402/receipts/${digestOf(paid)}`)).status).toBe(200);
-  await gateway.stop();
-  expect(await eventsOf(database, digestOf(unpaid))).toEqual([]);
-  const { counters } = await readCounters(database.db);
-  expect(counters).toMatchObject({ quoted: 101, accepted: 1, settled: 1 });
-  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  const own = events.find(({ stream, version }) => stream === digestOf(paid) && version === 1);
-  expect(own).toMatchObject({ type: 'quote_issued', data: { summarised: true } });
-  expect(events.filter(({ type }) => type === 'quote_issued').length).toBeLessThan(50);
-});
-
-function isSummarised({ accepts: [first] }: Offer): boolean {
-  return Object.hasOwn((first?.extra['quote'] ?? {}) as object, 'summarised');
-}
-
-function digestOf(offer: Offer | undefined): string {
-  return offer?.accepts[0]?.extra['quoteDigest'] ?? '';
-}
-
-function withoutSummary(accept: Offer['accepts'][number]): Offer['accepts'][number] {
-  const { summarised: _, ...quote } = accept.extra['quote'] as unknown as Record<string, unknown>;
-  return { ...accept, extra: { ...accept.extra, quote: quote as never } };
-}
-
-test('a flood of payments that are rejected is counted, and fills the ledger no more than unpaid quotes do', async () => {
-  const database = await createDatabase();
-  await database.pool.query(`select tollbook.take_event_allowance('rejected_payment', 1000, 5, 1000)`);
-  const gateway = await keyed(database);
-  const send = () => gateway.post(job, { body: 'x', headers: { 'payment-signature': 'AAAA' } });
-  const answers = await Promise.all(Array.from({ length: 100 }, send));
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([402]));
-  await gateway.stop();
-  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  const counted = events.reduce(
-    (sum, { type, data }) => sum + (type === 'refusals_counted' ? (data.counts.payment_rejected ?? 0) : 0),
-    0,
-  );
-  expect(counted + events.filter(({ type }) => type === 'payment_rejected').length).toBe(100);
-  expect(counted).toBeGreaterThan(50);
 });
 
 test('a quote that is revoked buys nothing in any gateway, even while its payment is being verified', async () => {

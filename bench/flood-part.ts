@@ -1,0 +1,100 @@
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readCounters } from '../src/store/counters.ts';
+import { openDatabase } from '../src/store/database.ts';
+import type { Bench } from './bench.ts';
+import { readSizes, total } from './bytes/relations.ts';
+import { type Ledger, readSettings, startLedger } from './ledger.ts';
+import { expectGrowth, order } from './measure.ts';
+import { paymentGateway } from './payment-targets.ts';
+import { type Program, startProgram } from './processes.ts';
+import { row, ruler, whole } from './report.ts';
+import { startTollbook } from './tollbook.ts';
+
+/**
+ * Each has a budget of its own, by the defaults 600 requests a minute: 512 of them may ask 5,120 times a second. An address has one
+ * connection, so this is also how many requests are in flight.
+ */
+const addresses = Array.from({ length: 512 }, (_, at) => `127.0.${2 + (at >> 7)}.${1 + (at & 127)}`);
+/** How many requests are sent before the clock is looked at. */
+const chunk = 4_096;
+/** The sums of the last second are recorded by then. */
+const sumsMs = 2_500;
+
+interface Flood {
+  readonly name: string;
+  readonly limits: string;
+}
+
+const floods: readonly Flood[] = [
+  { name: 'Tollbook, with its defaults', limits: 'requests_per_minute = 600' },
+  {
+    name: 'each quote recorded (`quote_events_per_sec = 0`)',
+    limits: 'requests_per_minute = 600\nquote_events_per_sec = 0',
+  },
+];
+
+const columns = ['A flood of 402s', 'seconds', 'quotes', 'quotes/s', 'events', 'bytes kept', 'bytes/s'];
+
+/** What requests without a payment leave in the ledger, at the highest rate that one machine sends and answers. */
+export const floodPart = {
+  async compare(bench: Bench): Promise<string> {
+    const secs = bench.rounds === 1 ? 3 : 60;
+    const stub = await bench.keep(startProgram('facilitator.ts'));
+    const load = await bench.keep(startProgram('load.ts'));
+    const lines = [row(columns), ruler(columns)];
+    let settings = '';
+    for (const [at, flood] of floods.entries()) {
+      const ledger = await bench.keep(startLedger(path.join(bench.dir, `pg-${at}`), {}));
+      settings = await readSettings(ledger);
+      lines.push(await measureFlood(bench, { ledger, stub, load }, flood, secs));
+    }
+    return [
+      ...lines,
+      '',
+      `- ${addresses.length} client addresses with one connection each and the default budget; unsealed, with read models. ` +
+        `Bytes are those of all tables and indexes of the ledger, vacuumed. ${settings}`,
+    ].join('\n');
+  },
+
+  profile: async (): Promise<string> => 'The flood has no profile.',
+};
+
+async function measureFlood(
+  { keep, dir }: Bench,
+  stage: { readonly ledger: Ledger; readonly stub: Program; readonly load: Program },
+  { name, limits }: Flood,
+  secs: number,
+): Promise<string> {
+  const { ledger, load } = stage;
+  const secret = path.join(dir, 'quote-key');
+  writeFileSync(secret, randomBytes(32).toString('hex'), { mode: 0o600 });
+  const gateway = paymentGateway(stage, true, dir, limits);
+  const configText = (port: number): string => `quote_key_file = "${secret}"\n${gateway.configText(port)}`;
+  const server = await keep(startTollbook({ ...gateway, configText }));
+  const before = total(await readSizes(ledger.pool));
+  const startedAt = performance.now();
+  const elapsedSecs = (): number => (performance.now() - startedAt) / 1_000;
+  let count = 0;
+  let took = 0;
+  for (; took < secs; took = elapsedSecs()) {
+    await order(load, {
+      op: 'send',
+      url: server.url,
+      what: 'unpaid',
+      count: chunk,
+      concurrency: addresses.length,
+      from: addresses,
+      status: 402,
+    });
+    count += chunk;
+  }
+  await sleep(sumsMs);
+  const { asOfSeq, counters } = await readCounters(openDatabase(ledger.pool));
+  expectGrowth('quotes', counters.quoted, count);
+  const kept = total(await readSizes(ledger.pool)) - before;
+  await server.stop();
+  return row([name, ...[took, count, count / took, asOfSeq, kept, kept / took].map((value) => whole(value))]);
+}
