@@ -1,0 +1,63 @@
+import pg from 'pg';
+import type { LaneCommand } from '../../src/store/append-batch.ts';
+import { encodeClaim } from '../../src/store/claim-key.ts';
+import { network } from './payment.ts';
+
+let rawSeq = 0;
+const q = (text: string): string => pg.escapeLiteral(text);
+
+/** The limit: the same rows in one transaction, without lock, checks, order or answer, in a lane of their own. */
+export async function insertRaw(client: pg.Client, commands: readonly LaneCommand[]): Promise<number[]> {
+  const events = commands.flatMap(({ stream, expect = 0, events: list }) =>
+    list.map(
+      ({ type, data }, i) =>
+        `(2, ${++rawSeq}, ${expect + i + 1}, ${q(stream)}, ${q(type)}, now(), convert_to(${q(
+          leafOf(stream, { type, data }, rawSeq, expect + i + 1),
+        )}, 'UTF8'))`,
+    ),
+  );
+  const claims = commands.flatMap(({ stream, claims: list = [] }) =>
+    list.map((claim) => {
+      const { key, binding } = encodeClaim(claim);
+      return `('\\x${key}', '\\x${binding}', ${q(stream)})`;
+    }),
+  );
+  const statements = [`insert into tollbook.event values ${events.join()}`];
+  if (claims.length > 0) statements.push(`insert into tollbook.claim values ${claims.join()}`);
+  const added = commands.flatMap(({ stream, call, claims: list }) =>
+    call?.op === 'add' ? [{ stream, call, list }] : [],
+  );
+  const released = commands.flatMap(({ call }) => (call?.op === 'release' ? [call.callId] : []));
+  if (released.length > 0)
+    statements.push(
+      `update tollbook.call set status = 'ready', due_at = now() where call_id in (${released.join()})`,
+    );
+  if (added.length > 0) {
+    const bodies = added.map(
+      ({ call: { bodyId, body } }) =>
+        `(${q(bodyId)}, ${q(body?.contentType ?? '')}, '\\x${body?.bytes.toString('hex')}', now())`,
+    );
+    statements.push(`insert into tollbook.call_body values ${bodies.join()}`);
+    const calls = added.map(
+      ({ stream, list, call: { bodyId, payment: paidBy } }) =>
+        `(${q(stream)}, 1, 0, 'pending', ${q(bodyId)}, ${q(network)}, 'USDC', ${q(paidBy)}, ${q(JSON.stringify(list))}, now(), now())`,
+    );
+    statements.push(
+      `insert into tollbook.call (stream, service_id, job_index, status, body_id, network, symbol, payment, claims, due_at, created_at)
+       values ${calls.join()} returning call_id`,
+    );
+  }
+  const result: pg.QueryResult | pg.QueryResult[] = await client.query(statements.join(';'));
+  const rows: { call_id: number }[] = (Array.isArray(result) ? result.at(-1) : result)?.rows ?? [];
+  return rows.map(({ call_id }) => call_id);
+}
+
+/** The leaf of an event as the append functions make it, in a lane that no reader knows. */
+export function leafOf(
+  stream: string,
+  { type, data }: Pick<LaneCommand['events'][number], 'type' | 'data'>,
+  seq: number,
+  version: number,
+): string {
+  return `{"at":"2026-11-22T12:00:00.000Z","data":${JSON.stringify(data)},"lane":2,"schema":1,"seq":${seq},"stream":"${stream}","type":"${type}","version":${version}}`;
+}
