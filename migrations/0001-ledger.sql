@@ -59,13 +59,14 @@ create table tollbook.lane_batch (
 
 -- leaf is the event: canonical JSON (RFC 8785), the bytes that the Merkle tree hashes. The other columns only find it.
 create table tollbook.event (
-  lane_id smallint not null,
+  -- in an order that needs no padding
   seq bigint not null,
+  at timestamptz not null,
   version int not null,
+  lane_id smallint not null,
   -- no counted repetition: `{1,128}` becomes an automaton that took a third of every append
   stream text collate "C" not null check (octet_length(stream) between 1 and 128 and stream !~ '[^A-Za-z0-9:_.-]'),
   type text collate "C" not null check (octet_length(type) between 1 and 64 and type !~ '[^a-z_]'),
-  at timestamptz not null,
   leaf bytea not null,
   primary key (lane_id, seq),
   unique (stream, version)

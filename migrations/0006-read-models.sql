@@ -9,32 +9,31 @@ create table tollbook.projection (
 create unique index projection_active on tollbook.projection (is_active) where is_active;
 insert into tollbook.projection values (1, 0, true, now());
 
--- A payment, identified by the event that started or recovered it. A recovered payment has no job before its payer names one.
+-- A payment, identified by the event that started or recovered it, whose stream is its quote. In an order that needs no padding. A recovered payment has no job before its payer names one.
 create table tollbook.payment (
   generation int not null,
+  decimals int not null,
   seq bigint not null,
-  quote_digest text collate "C" not null,
+  last_seq bigint not null,
   at timestamptz not null,
   service_id bigint,
   job_index bigint,
+  call_id bigint,
+  settled_at timestamptz,
+  refunded_at timestamptz,
+  -- why its money is owed back, and since when
+  refund_due_since timestamptz,
+  refund_due text collate "C",
+  refund_transaction text collate "C",
   network text collate "C" not null,
   asset text collate "C" not null,
   symbol text collate "C" not null,
-  decimals int not null,
   amount numeric not null,
   payer text collate "C" not null,
   pay_to text collate "C" not null,
   state text collate "C" not null,
   transaction text collate "C",
   block_number numeric,
-  call_id bigint,
-  settled_at timestamptz,
-  last_seq bigint not null,
-  refunded_at timestamptz,
-  refund_transaction text collate "C",
-  -- why its money is owed back, and since when
-  refund_due text collate "C",
-  refund_due_since timestamptz,
   primary key (generation, seq)
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 -- No index has a column that a payment's usual life changes, once it is completed: most updates stay on their page. The payments
@@ -61,15 +60,14 @@ create table tollbook.payee (
 -- A paid call, with the payment that paid for it.
 create table tollbook.paid_call (
   generation int not null,
+  attempts int not null,
   call_id bigint not null,
   seq bigint not null,
-  quote_digest text collate "C" not null,
   service_id bigint not null,
   job_index bigint not null,
-  status text collate "C" not null,
-  attempts int not null,
   enqueued_at timestamptz not null,
   ended_at timestamptz,
+  status text collate "C" not null,
   primary key (generation, call_id)
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 -- of a status; completed ones are found along the primary key

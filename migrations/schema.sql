@@ -216,12 +216,12 @@ create table tollbook.credit_request (
 CREATE INDEX credit_request_age ON tollbook.credit_request USING brin (created_at);
 
 create table tollbook.event (
-  lane_id smallint not null,
   seq bigint not null,
+  at timestamp with time zone not null,
   version integer not null,
+  lane_id smallint not null,
   stream text collate "C" not null,
   type text collate "C" not null,
-  at timestamp with time zone not null,
   leaf bytea not null,
   constraint event_pkey PRIMARY KEY (lane_id, seq),
   constraint event_stream_check CHECK ((((octet_length(stream) >= 1) AND (octet_length(stream) <= 128)) AND (stream !~ '[^A-Za-z0-9:_.-]'::text))),
@@ -386,15 +386,14 @@ create table tollbook.operator_token (
 
 create table tollbook.paid_call (
   generation integer not null,
+  attempts integer not null,
   call_id bigint not null,
   seq bigint not null,
-  quote_digest text collate "C" not null,
   service_id bigint not null,
   job_index bigint not null,
-  status text collate "C" not null,
-  attempts integer not null,
   enqueued_at timestamp with time zone not null,
   ended_at timestamp with time zone,
+  status text collate "C" not null,
   constraint paid_call_pkey PRIMARY KEY (generation, call_id)
 ) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.02);
 CREATE INDEX paid_call_status ON tollbook.paid_call USING btree (generation, status, call_id) WHERE (status <> 'completed'::text);
@@ -411,28 +410,27 @@ create table tollbook.payee (
 
 create table tollbook.payment (
   generation integer not null,
+  decimals integer not null,
   seq bigint not null,
-  quote_digest text collate "C" not null,
+  last_seq bigint not null,
   at timestamp with time zone not null,
   service_id bigint,
   job_index bigint,
+  call_id bigint,
+  settled_at timestamp with time zone,
+  refunded_at timestamp with time zone,
+  refund_due_since timestamp with time zone,
+  refund_due text collate "C",
+  refund_transaction text collate "C",
   network text collate "C" not null,
   asset text collate "C" not null,
   symbol text collate "C" not null,
-  decimals integer not null,
   amount numeric not null,
   payer text collate "C" not null,
   pay_to text collate "C" not null,
   state text collate "C" not null,
   transaction text collate "C",
   block_number numeric,
-  call_id bigint,
-  settled_at timestamp with time zone,
-  last_seq bigint not null,
-  refunded_at timestamp with time zone,
-  refund_transaction text collate "C",
-  refund_due text collate "C",
-  refund_due_since timestamp with time zone,
   constraint payment_pkey PRIMARY KEY (generation, seq)
 ) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.02);
 CREATE INDEX payment_job ON tollbook.payment USING btree (generation, service_id, job_index, seq);
@@ -574,7 +572,7 @@ create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp w
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
 create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- ab0b877659be8d61
 create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- 310f6ef9ac7b4074
-create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json) returns boolean language plpgsql volatile security definer; -- a447aaecf4269032
+create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json) returns boolean language plpgsql volatile security definer; -- a342b06178209373
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
 create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- d97d99ec44535906

@@ -21,8 +21,7 @@ const terms = {
 export function payment() {
   const [stream, payer, nonce] = [hex(32), hex(20), hex(32)];
   const named = { network, asset, payer, payment_nonce: nonce };
-  const key = `${network}/eip3009/${asset}/${payer}/${nonce}`;
-  const binding = hex(32);
+  const [key, binding] = [hex(32), hex(32)];
   const quote: LaneCommand = {
     stream,
     expect: 0,

@@ -27,20 +27,22 @@ function leaves(): readonly string[] {
   );
 }
 
+const random = (salt: number): string =>
+  `lpad(to_hex(hashint8extended(n::bigint, :seed::bigint + ${salt})), 16, '0')`;
+
+const events = (all: readonly string[]): string =>
+  `insert into pgbench.event (lane_id, seq, version, stream, type, at, leaf) ${all.join(' union all ')};`;
+
 /**
  * The rows of a payment's three appends, for `size` payments in three transactions. The values are as long as real ones and
  * as random where an index holds them: made by a hash that costs next to nothing.
  */
 function script(size: number): string {
-  const random = (salt: number): string =>
-    `lpad(to_hex(hashint8extended(n::bigint, :seed::bigint + ${salt})), 16, '0')`;
   const stream = `'0x' || ${random(0)} || :tail::text`;
   const key = (salt: number, rest: string): string => `decode(${random(salt)} || '${rest}', 'hex')`;
   const payments = `from generate_series(1, ${size}) n`;
   const event = (place: number, version: number, type: string): string =>
     `select 2, :base::bigint + ${place * size} + n, ${version}, ${stream}, '${type}', now(), convert_to(:leaf${version}, 'UTF8') ${payments}`;
-  const events = (all: readonly string[]): string =>
-    `insert into pgbench.event (lane_id, seq, version, stream, type, at, leaf) ${all.join(' union all ')};`;
   const half = '0123456789abcdef';
   const claim = (salt: number, rest: string): string =>
     `select ${key(salt, rest)}, ${key(salt + 10, half)}, ${stream} ${payments}`;
@@ -82,13 +84,15 @@ export async function runPgbench(
     // calls and events of other runs stay below
     i: String(size * 1_000_000_000),
     tail: 'ab'.repeat(24),
-    payment: 'x'.repeat(174),
+    payment: 'x'.repeat(66),
     claims: JSON.stringify([{ kind: 'quote', key: 'ab'.repeat(16), binding: 'ab'.repeat(16) }]),
     ...Object.fromEntries(leaves().map((leaf, at) => [`leaf${at + 1}`, leaf])),
   };
   const defined = Object.entries(variables).flatMap(([name, value]) => ['-D', `${name}=${value}`]);
   const { stdout } = await promisify(execFile)(program, [
-    ...['-n', '-M', 'prepared', '-c', '1', '-T', String(Math.ceil(seconds)), '-f', file],
+    '-nMprepared',
+    `-T${Math.ceil(seconds)}`,
+    `-f${file}`,
     ...defined,
     url,
   ]);

@@ -22,7 +22,9 @@ export async function insertRaw(client: pg.Client, commands: readonly LaneComman
       return `('\\x${key}', '\\x${binding}', ${q(stream)})`;
     }),
   );
-  const statements = [`insert into tollbook.event values ${events.join()}`];
+  const statements = [
+    `insert into tollbook.event (lane_id, seq, version, stream, type, at, leaf) values ${events.join()}`,
+  ];
   if (claims.length > 0) statements.push(`insert into tollbook.claim values ${claims.join()}`);
   const added = commands.flatMap(({ stream, call, claims: list }) =>
     call?.op === 'add' ? [{ stream, call, list }] : [],

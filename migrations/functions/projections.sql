@@ -11,7 +11,7 @@ begin
   if not found then return false; end if;
   with incoming as materialized (
     select r.* from json_to_recordset(p_payments) as r(
-      seq bigint, quote_digest text, at timestamptz, service_id bigint, job_index bigint, network text, asset text,
+      seq bigint, at timestamptz, service_id bigint, job_index bigint, network text, asset text,
       symbol text, decimals int, amount numeric, payer text, pay_to text, state text, transaction text,
       block_number numeric, call_id bigint, settled_at timestamptz, refunded_at timestamptz, refund_transaction text,
       refund_due text, refund_due_since timestamptz, last_seq bigint)
@@ -39,18 +39,18 @@ begin
       completed = job_day.completed + excluded.completed, dead_lettered = job_day.dead_lettered + excluded.dead_lettered,
       refunded = job_day.refunded + excluded.refunded, refunded_amount = job_day.refunded_amount + excluded.refunded_amount
   ), calls as (
-    insert into paid_call
+    insert into paid_call (generation, call_id, seq, service_id, job_index, status, attempts, enqueued_at, ended_at)
     select p_generation, c.* from json_to_recordset(p_calls) as c(
-      call_id bigint, seq bigint, quote_digest text, service_id bigint, job_index bigint, status text, attempts int,
+      call_id bigint, seq bigint, service_id bigint, job_index bigint, status text, attempts int,
       enqueued_at timestamptz, ended_at timestamptz)
     on conflict (generation, call_id) do update set
-      seq = excluded.seq, quote_digest = excluded.quote_digest, status = excluded.status, attempts = excluded.attempts,
+      seq = excluded.seq, status = excluded.status, attempts = excluded.attempts,
       enqueued_at = excluded.enqueued_at, ended_at = excluded.ended_at
   )
-  insert into payment (generation, seq, quote_digest, at, service_id, job_index, network, asset, symbol, decimals, amount,
+  insert into payment (generation, seq, at, service_id, job_index, network, asset, symbol, decimals, amount,
     payer, pay_to, state, transaction, block_number, call_id, settled_at, last_seq, refunded_at, refund_transaction,
     refund_due, refund_due_since)
-  select p_generation, i.seq, i.quote_digest, i.at, i.service_id, i.job_index, i.network, i.asset, i.symbol, i.decimals,
+  select p_generation, i.seq, i.at, i.service_id, i.job_index, i.network, i.asset, i.symbol, i.decimals,
     i.amount, i.payer, i.pay_to, i.state, i.transaction, i.block_number, i.call_id, i.settled_at, i.last_seq,
     i.refunded_at, i.refund_transaction, i.refund_due, i.refund_due_since
   from incoming i

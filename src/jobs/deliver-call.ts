@@ -1,6 +1,5 @@
 import type { RunnerConfig } from '../config/config.ts';
 import { signCall } from '../domain/payments/call-signature.ts';
-import { sha256 } from '../domain/payments/payment.ts';
 import { lastWords } from '../domain/values/last-words.ts';
 import type { PushAnswer, PushRunner } from '../peers/runner/push-runner.ts';
 import type { LeasedCall } from '../store/calls.ts';
@@ -8,11 +7,11 @@ import { type JobsContext, nowSecs } from './context.ts';
 import { logAttempt, recordAttempt, undeliverable } from './record-attempt.ts';
 
 /**
- * The runner's key against duplicates: a hash of the payment's fingerprint. Unlike a call id, which a database that was
+ * The runner's key against duplicates: the hash of the payment's fingerprint. Unlike a call id, which a database that was
  * restored gives out again, it can never name two payments.
  */
 function idempotencyKey({ payment }: LeasedCall): string {
-  return sha256(payment);
+  return payment;
 }
 
 /** A call's metadata for its runner: header names in lower case. */

@@ -23,7 +23,6 @@ export function paymentRowsOf(events: readonly RecordedEvent[]): {
     const call = callRow(payment, events, start.seq);
     payments.push({
       seq: start.seq,
-      quote_digest: start.stream,
       at: start.at,
       service_id: job?.serviceId ?? null,
       job_index: job?.jobIndex ?? null,
@@ -80,7 +79,6 @@ function callRow(
   return {
     call_id: call.callId,
     seq,
-    quote_digest: enqueued.stream,
     status: call.status,
     attempts: Math.max(0, ...attempts),
     enqueued_at: enqueued.at,

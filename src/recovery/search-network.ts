@@ -10,7 +10,7 @@ import { answered, ReconcileError } from '../reconcile/reconcile-error.ts';
 import { scanTransfers } from '../reconcile/scan-transfers.ts';
 import type { Lane } from '../store/lane.ts';
 import { createPaymentLookup } from '../store/payment-lookup.ts';
-import { paymentClaim, readTransferHolders, recoveredStream, transferClaim } from '../store/streams.ts';
+import { paymentClaim, paymentKey, readTransferHolders, transferClaim } from '../store/streams.ts';
 
 /** A token at a payee. */
 export interface SearchedAccount {
@@ -139,7 +139,8 @@ export async function recordLostPayment(lane: Lane, lost: LostPayment, generatio
   const { transaction, logIndex } = transfer;
   const { outcome } = await lane.append(
     {
-      stream: recoveredStream(lost),
+      // without a quote, the payment's own key names its stream
+      stream: paymentKey(lost),
       expect: 0,
       events: [
         {

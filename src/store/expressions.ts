@@ -7,6 +7,14 @@ export function time<Time extends Date | null>(
   return sql`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 }
 
+/**
+ * The quote of the payment that an event started or recovered: no other row repeats it.
+ * @param seq with its table's name: alone it would be the event's own
+ */
+export function quoteOf(seq: Expression<number>): RawBuilder<string> {
+  return sql`(select event.stream from tollbook.event where event.lane_id = 1 and event.seq = ${seq})`;
+}
+
 /** Bytes in hexadecimal, without `0x`. */
 export function hex(column: Expression<Buffer>): RawBuilder<string> {
   return sql`encode(${column}, 'hex')`;

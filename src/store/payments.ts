@@ -2,7 +2,7 @@ import { type Expression, type RawBuilder, sql } from 'kysely';
 import { jsonArrayFrom } from 'kysely/helpers/postgres';
 import type pg from 'pg';
 import { type LedgerDatabase, queriesOn } from './database.ts';
-import { defined, time } from './expressions.ts';
+import { defined, quoteOf, time } from './expressions.ts';
 import type { CallRow, PaymentRow } from './projection.ts';
 
 /** A filter that is left out matches every payment. */
@@ -25,6 +25,13 @@ export interface Page<Row> {
   readonly rows: readonly Row[];
 }
 
+/** The quote, or the stream of a recovered payment. */
+interface OfQuote {
+  readonly quote_digest: string;
+}
+export type ListedPayment = PaymentRow & OfQuote;
+export type ListedCall = CallRow & OfQuote;
+
 /** The generation that is read. */
 export function activeGeneration(db: LedgerDatabase) {
   return db
@@ -44,24 +51,15 @@ export async function listPayments(
   filters: PaymentFilters,
   afterSeq: number,
   limit: number,
-): Promise<Page<PaymentRow>> {
+): Promise<Page<ListedPayment>> {
   const { from, to, serviceId, jobIndex, payer, state, network, token } = filters;
   const db = queriesOn(pool);
   const page = db
     .selectFrom('tollbook.payment')
-    .select([
-      'seq',
-      'quote_digest',
-      'service_id',
-      'job_index',
-      'network',
-      'asset',
-      'symbol',
-      'decimals',
-      'payer',
-    ])
+    .select(['seq', 'service_id', 'job_index', 'network', 'asset', 'symbol', 'decimals', 'payer'])
     .select(['pay_to', 'state', 'transaction', 'call_id', 'refund_transaction', 'refund_due', 'last_seq'])
     .select(({ cast, ref }) => [
+      quoteOf(ref('tollbook.payment.seq')).as('quote_digest'),
       cast<string>('amount', 'text').as('amount'),
       cast<string | null>('block_number', 'text').as('block_number'),
       time(ref('at')).as('at'),
@@ -100,12 +98,16 @@ export async function listPaidCalls(
   },
   afterCallId: number,
   limit: number,
-): Promise<Page<CallRow>> {
+): Promise<Page<ListedCall>> {
   const db = queriesOn(pool);
   const page = db
     .selectFrom('tollbook.paid_call')
-    .select(['call_id', 'seq', 'quote_digest', 'service_id', 'job_index', 'status', 'attempts'])
-    .select(({ ref }) => [time(ref('enqueued_at')).as('enqueued_at'), time(ref('ended_at')).as('ended_at')])
+    .select(['call_id', 'seq', 'service_id', 'job_index', 'status', 'attempts'])
+    .select(({ ref }) => [
+      quoteOf(ref('tollbook.paid_call.seq')).as('quote_digest'),
+      time(ref('enqueued_at')).as('enqueued_at'),
+      time(ref('ended_at')).as('ended_at'),
+    ])
     .where('generation', '=', activeGeneration(db))
     .where('call_id', '>', afterCallId)
     .where(({ and }) =>

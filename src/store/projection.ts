@@ -4,10 +4,9 @@ import type { AccountCredit } from './account-credit.ts';
 import { queriesOn } from './database.ts';
 import { callFunction } from './functions.ts';
 
-/** A payment as it is stored for reading. Times are RFC 3339, amounts decimal strings. */
+/** A payment as it is stored for reading; its quote is the stream of its event. Times are RFC 3339, amounts decimal strings. */
 export interface PaymentRow {
   readonly seq: number;
-  readonly quote_digest: string;
   readonly at: string;
   /** Null for a recovered payment whose payer has not asked for delivery. */
   readonly service_id: number | null;
@@ -37,7 +36,6 @@ export interface CallRow {
   readonly call_id: number;
   /** The payment's sequence number. */
   readonly seq: number;
-  readonly quote_digest: string;
   readonly service_id: number;
   readonly job_index: number;
   readonly status: string;

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
 import { queriesOn } from './database.ts';
-import { time } from './expressions.ts';
+import { quoteOf, time } from './expressions.ts';
 import { activeGeneration, type Page, readPage } from './payments.ts';
 
 /** A payment for which a refund is due. Times are RFC 3339, amounts decimal strings. */
@@ -47,6 +47,7 @@ export async function listRefundsDue(
     .crossJoinLateral((from) =>
       from
         .selectFrom('tollbook.event as event')
+        .select('event.stream as quote_digest')
         .select(({ ref }) =>
           sql<string>`coalesce(convert_from(${ref('event.leaf')}, 'UTF8')::json->'data'->'payment'->>'nonce',
             convert_from(${ref('event.leaf')}, 'UTF8')::json->'data'->>'payment_nonce')`.as('payment_nonce'),
@@ -58,7 +59,7 @@ export async function listRefundsDue(
     )
     .select([
       'payment.seq',
-      'quote_digest',
+      'started.quote_digest',
       'started.payment_nonce',
       'service_id',
       'job_index',
@@ -99,7 +100,7 @@ export async function findRefundsDueTo(
   const db = queriesOn(pool);
   const rows = await db
     .selectFrom('tollbook.payment')
-    .select('quote_digest')
+    .select(({ ref }) => quoteOf(ref('tollbook.payment.seq')).as('quote_digest'))
     .where('generation', '=', activeGeneration(db))
     .where('refund_due', 'is not', null)
     .where('network', '=', owed.network)

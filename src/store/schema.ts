@@ -196,7 +196,6 @@ export const ledgerTables = {
     generation: int,
     call_id: bigint,
     seq: bigint,
-    quote_digest: text,
     service_id: bigint,
     job_index: bigint,
     status: text,
@@ -207,7 +206,6 @@ export const ledgerTables = {
   'tollbook.payment': {
     generation: int,
     seq: bigint,
-    quote_digest: text,
     at: timestamp,
     service_id: nullable(bigint),
     job_index: nullable(bigint),

@@ -88,15 +88,9 @@ function namedPayment({
   return { kind: 'payment', owner: payer, scope: `${network}/${transferMethod}`, key: nonce };
 }
 
-/** A payment's fingerprint as one text; its other claims and its call are bound to it. */
-export function paymentKey(payment: Fingerprint): string {
-  const { network, transferMethod, asset, payer, nonce } = payment;
-  return `${network}/${transferMethod}/${noncePart(payment, asset)}/${payer}/${nonce}`;
-}
-
-/** The stream of a recovered payment, which has no quote: the hash of its fingerprint. */
-export function recoveredStream(payment: Fingerprint): Hex {
-  return sha256(paymentKey(payment));
+/** The hash of a payment's fingerprint: it never names two payments. Its other claims and its call are bound to it. */
+export function paymentKey({ network, transferMethod, asset, payer, nonce }: Fingerprint): Hex {
+  return sha256(`${network}/${transferMethod}/${noncePart({ transferMethod }, asset)}/${payer}/${nonce}`);
 }
 
 /** One quote, one payment: the claim is bound to its payment, so that a repetition of the same payment is recognised. */

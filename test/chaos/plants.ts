@@ -98,9 +98,9 @@ export const plants: readonly Plant[] = [
       {
         file: 'src/jobs/deliver-call.ts',
         find: `function idempotencyKey({ payment }: LeasedCall): string {
-  return sha256(payment);`,
+  return payment;`,
         replace: `function idempotencyKey({ callId }: LeasedCall): string {
-  return sha256(String(callId));`,
+  return String(callId);`,
       },
     ],
     caughtBy: ['wrong_work'],

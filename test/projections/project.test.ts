@@ -42,7 +42,13 @@ async function readAll({ pool }: TestDatabase) {
 /** What the rows must be: every stream folded at once. */
 async function expected({ db }: TestDatabase) {
   const all = await allEvents(db);
-  const streams = [...Map.groupBy(all, ({ stream }) => stream).values()].map(paymentRowsOf);
+  const streams = [...Map.groupBy(all, ({ stream }) => stream)].map(([quote_digest, events]) => {
+    const rows = paymentRowsOf(events);
+    return {
+      payments: rows.payments.map((row) => ({ ...row, quote_digest })),
+      calls: rows.calls.map((row) => ({ ...row, quote_digest })),
+    };
+  });
   const payments = streams.flatMap((rows) => rows.payments).toSorted((a, b) => a.seq - b.seq);
   const calls = streams.flatMap((rows) => rows.calls).toSorted((a, b) => a.call_id - b.call_id);
   return { payments, calls, credit: accountCreditOf(all) };

@@ -180,7 +180,8 @@ test('a lost payment is never answered with 402, and is delivered only for a new
       network,
       symbol,
       caller: undefined,
-      payment: `${network}/eip3009/${asset}/${found.data.payer}/${payment_nonce}`,
+      // a recovered payment's stream is named by its key
+      payment: streamOf(interrupted),
       delayMs: 0,
     },
   });

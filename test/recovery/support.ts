@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, vi } from 'vitest';
 import { run } from '../../src/cli/commands/recover.ts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
-import { recoveredStream } from '../../src/store/streams.ts';
+import { paymentKey } from '../../src/store/streams.ts';
 import { createScanner } from '../../src/peers/chain/transfer-scan.ts';
 import { beginRecovery, recordSearch, searchNetworks } from '../../src/recovery/recover.ts';
 import { readExportEnd } from '../../src/store/export.ts';
@@ -165,7 +165,7 @@ export async function passValidity(chain: TestChain): Promise<void> {
 
 /** The stream of a payment once it is recovered. */
 export function streamOf({ payment: { accepted, payload } }: TakenPayment): Hex {
-  return recoveredStream({
+  return paymentKey({
     network: 'eip155:84532',
     transferMethod: 'eip3009',
     asset: accepted.asset.toLowerCase() as Hex,

@@ -10,9 +10,9 @@ test('the payments of a period are found without reading all earlier payments', 
   const database = await createDatabase();
   await database.asOwner(async (owner) => {
     await owner.query(
-      `insert into tollbook.payment (generation, seq, quote_digest, at, service_id, job_index, network, asset, symbol,
+      `insert into tollbook.payment (generation, seq, at, service_id, job_index, network, asset, symbol,
          decimals, amount, payer, pay_to, state, settled_at, last_seq)
-       select 1, n * 7, '0x' || n, '2026-11-01Z'::timestamptz + n * interval '1 minute', 1, 1, 'eip155:1', '0xa', 'USDC',
+       select 1, n * 7, '2026-11-01Z'::timestamptz + n * interval '1 minute', 1, 1, 'eip155:1', '0xa', 'USDC',
          6, 1, '0xb', '0xc', 'completed', now(), n * 7
        from generate_series(1, ${payments}) n`,
     );
