@@ -28,6 +28,8 @@ export interface FeatureParts {
   readonly metrics?: Metrics | undefined;
   /** The same for every feature: whether a load balancer should send requests to this process. */
   readonly readiness: () => Readiness;
+  /** The accepted tokens, as `network/asset`, whose contracts contradict the configuration. The same set while nothing changes. */
+  readonly wrongTokens: () => ReadonlySet<string>;
 }
 
 /** A composed part of the gateway. A part leaves out the members that it does not need. */

@@ -89,7 +89,7 @@ async function createContext(
     publicUrl,
     lookup: createPaymentLookup(ledger.pool),
     facilitator: openFacilitator(parts, tokens),
-    offers: createOffers(parts.logger),
+    offers: createOffers(parts.logger, parts.wrongTokens),
     chains: openChains(settings, new Map(), parts.metrics),
     permissions: createPermissionChecker({ timeoutMs: 3_000, maxConcurrent: 64, cacheSecs }),
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),

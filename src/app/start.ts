@@ -7,6 +7,7 @@ import { grantedWriterRole } from '../store/writer-role.ts';
 import { LedgerInconsistentError } from '../store/halt.ts';
 import { type LaneObserver, openLane } from '../store/lane.ts';
 import { pendingMigrations } from '../store/migrations.ts';
+import { createChainWatch } from './chain-watch.ts';
 import { createHaltAlert } from './halt.ts';
 import { ledgerFigures, openMetrics } from './metrics.ts';
 import { composeFeatures, composeRecorders } from './features.ts';
@@ -34,6 +35,7 @@ export interface RunningGateway {
   /**
    * Puts another configuration's prices, rates, policies, tokens and models in force, all or nothing.
    * Returns the TOML names of changed keys that require a restart.
+   * @throws ConfigError where a chain contradicts it
    */
   reload(config: Config): Promise<readonly string[]>;
   /** Records that a configuration was refused, with the number of its mistakes. */
@@ -108,7 +110,8 @@ async function checkDatabase(databaseUrl: string, logger: Logger): Promise<strin
 
 /**
  * Composes a gateway from its configuration and starts to listen.
- * Throws where the database cannot be reached, lacks migrations, is halted, or the address is taken.
+ * Throws where the database cannot be reached, lacks migrations, is halted, or the address is taken; a ConfigError where a chain
+ * contradicts the configuration. A chain that does not answer does not stop the start.
  */
 export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
   const { config, databaseUrl, facilitatorAuth, mailer, workers = 'all' } = options;
@@ -127,6 +130,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   const publicUrl = (): string =>
     config.bindAddress.port === 0 ? listeningUrl(app.server.address(), config) : config.publicUrl;
   let features: readonly RunningFeature[] = [];
+  const chains = createChainWatch(config, logger);
   const workerWatch = createWorkerWatch({ pool, log: logger }, workers !== 'none');
   const watching: Loop[] = [];
   const readiness = createReadinessChecker({ pool, lane, log: logger, isDraining: isStopping });
@@ -157,6 +161,8 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   };
 
   try {
+    const putChainsInForce = await chains.admit(config);
+    putChainsInForce();
     await lane.refresh();
     if (lane.state.halt) throw new LedgerInconsistentError(lane.state.halt);
     recorders = await composeRecorders({ config, ledger, logger });
@@ -172,16 +178,18 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       mailer,
       metrics: measured?.metrics,
       readiness: readiness.present,
+      wrongTokens: () => chains.wrongTokens(),
     });
     for await (const feature of composed) features = [...features, feature];
     const parts = [...features, ...recorders];
     await registerRoutes(app, parts, workers);
-    const featureStatus = (): FeatureStatus => Object.assign({}, ...parts.map((part) => part.status?.()));
+    const featureStatus = (): FeatureStatus =>
+      Object.assign(chains.status(), ...parts.map((part) => part.status?.()));
     await app.register(gatewayStatusRoutes({ ledger, workers: workerWatch.check, features: featureStatus }));
     if (workers !== 'only') await app.register(referenceRoutes(publicUrl, partsOf(config)));
     await measured?.listen([...ledgerFigures(ledger), ...parts.flatMap((part) => part.figures?.() ?? [])]);
     await app.listen({ host: config.bindAddress.host, port: config.bindAddress.port });
-    watching.push(workerWatch.start(), readiness.start());
+    watching.push(workerWatch.start(), readiness.start(), chains.start());
     startLoops(parts, workers);
   } catch (error) {
     await shutDown();
@@ -190,7 +198,12 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   let stopped: Promise<void> | undefined;
   return {
     url: listeningUrl(app.server.address(), config),
-    reload: (next) => reloadFeatures(lane, config, [...features, ...recorders], next),
+    async reload(next) {
+      const putChainsInForce = await chains.admit(next);
+      const requireRestart = await reloadFeatures(lane, config, [...features, ...recorders], next);
+      putChainsInForce();
+      return requireRestart;
+    },
     refuseReload: (mistakes) => recordRefusedReload(lane, mistakes),
     stop: () => (stopped ??= shutDown()),
   };

@@ -54,7 +54,11 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
   },
   'config check': {
     summary: 'checks a configuration and prints every mistake',
-    usage: 'tollbook config check FILE\n  changes nothing; exit code 0, or 78 if the file has mistakes',
+    usage:
+      'tollbook config check FILE [--online] [--no-secrets]\n' +
+      '  --online      also asks the RPCs of the file about their chains, contracts and tokens; those that do not answer are warnings\n' +
+      '  --no-secrets  reads no secret, and says which were not checked\n' +
+      '  changes nothing; exit code 0, or 78 if the file has mistakes',
     load: () => import('./commands/config/check.ts'),
   },
   'auth-dry-run': {

@@ -6,6 +6,7 @@ import type { JobsConfig } from './jobs.ts';
 import type { LimitsConfig } from './limits.ts';
 import type { LogConfig } from './log.ts';
 import type { MetricsConfig } from './metrics.ts';
+import type { Lines } from './report.ts';
 import type { gatewayShape } from './root.ts';
 import type { RunnerConfig } from './runners.ts';
 import type { SpendConfig } from './spend.ts';
@@ -32,6 +33,8 @@ export type { UpstreamConfig } from './upstreams.ts';
 export interface Config extends ConfigOf<typeof gatewayShape> {
   /** The file's path as it was given. */
   readonly file: string;
+  /** The line of a path in the file, or of its nearest ancestor that has one: for mistakes that only others can show. */
+  readonly lineOf: Lines['lineOf'];
   /** The address that clients use; no trailing slash. Derived from the bind address, port 0 included, when left out. */
   readonly publicUrl: string;
   /** Undefined when the feature is off. */

@@ -7,7 +7,7 @@ import type { Environment } from './environment.ts';
 import { reasonOf } from './files.ts';
 import { deepFreeze } from './freeze.ts';
 import { readIdentity } from './identity.ts';
-import { ConfigError } from './mistakes.ts';
+import { ConfigError, formatPath, type Path } from './mistakes.ts';
 import { readLimits } from './limits.ts';
 import { readLog } from './log.ts';
 import { readMetrics } from './metrics.ts';
@@ -27,33 +27,58 @@ export interface LoadedConfig {
   readonly config: Config;
   /** One line each, with file and line where there is one. */
   readonly warnings: readonly string[];
+  /** The keys whose secrets were not read, on request. */
+  readonly skippedSecrets: readonly string[];
+}
+
+export interface LoadOptions {
+  /** Reads no secret, so that the rest can be checked where the secrets are not: a gateway cannot be started with the result. */
+  readonly withoutSecrets?: boolean;
 }
 
 const readText: ReadFile = (path) => readFile(path, 'utf8');
 
 /** Reads and checks the operator's file. Throws a ConfigError holding every mistake, an unreadable file included. */
-export async function loadConfig(file: string, env: Environment): Promise<LoadedConfig> {
+export async function loadConfig(
+  file: string,
+  env: Environment,
+  options: LoadOptions = {},
+): Promise<LoadedConfig> {
   let text: string;
   try {
     text = await readText(file);
   } catch (error) {
     throw new ConfigError([{ path: '', file, message: `cannot be read: ${reasonOf(error)}` }]);
   }
-  return parseConfig(text, { file, env, readFile: readText });
+  return parseConfig(text, { file, env, readFile: readText, ...options });
 }
 
 /** Checks a configuration's text. Reads nothing but what `env` and `readFile` give. Throws a ConfigError. */
 export async function parseConfig(
   text: string,
-  source: { readonly file: string; readonly env: Environment; readonly readFile: ReadFile },
+  {
+    withoutSecrets,
+    ...source
+  }: { readonly file: string; readonly env: Environment; readonly readFile: ReadFile } & LoadOptions,
 ): Promise<LoadedConfig> {
   const toml = readToml(text, source.file);
   const findings: Findings = { mistakes: [], warnings: [] };
-  const reading: Reading = { ...source, findings, report: createReport(toml, findings) };
+  const skipped: Path[] = [];
+  const reading: Reading = {
+    ...source,
+    findings,
+    report: createReport(toml, findings),
+    lineOf: toml.lineOf,
+    skippedSecrets: withoutSecrets ? skipped : undefined,
+  };
   const root = readTable(rootShape, toml.root, [], reading.report);
   const config = await readConfig(root, reading);
   if (config === undefined) throw new ConfigError(reading.findings.mistakes);
-  return { config: deepFreeze(config), warnings: Object.freeze(reading.findings.warnings) };
+  return {
+    config: deepFreeze(config),
+    warnings: Object.freeze(reading.findings.warnings),
+    skippedSecrets: skipped.map(formatPath),
+  };
 }
 
 async function readConfig(root: RootTable, reading: Reading): Promise<Config | undefined> {
@@ -75,6 +100,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   if (reading.findings.mistakes.length > 0 || !whole || !limits || !delivery || !alerts) return undefined;
   const config: Config = {
     file: reading.file,
+    lineOf: reading.lineOf,
     ...pick(gatewayShape, whole),
     publicUrl: whole.publicUrl ?? urlOfBind(whole.bindAddress),
     jobs: jobs.whole,

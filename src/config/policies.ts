@@ -6,7 +6,7 @@ import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import { type ConfigOf, readTables, type Table } from './table.ts';
 import { rpcUrl } from './urls.ts';
-import { address, jobIndex, mediaType, oneOf, serviceId } from './values.ts';
+import { address, jobIndex, mediaType, network, oneOf, serviceId } from './values.ts';
 
 const policyShape = {
   service_id: serviceId,
@@ -15,6 +15,8 @@ const policyShape = {
   auth_mode: oneOf(authModes).optional(),
   net_rpc_url: rpcUrl.optional(),
   net_contract: address.optional(),
+  /** The chain that has the contract: the RPC must serve it. */
+  net_network: network.optional(),
   content_type: mediaType.optional(),
   input_schema_file: z.string().min(1).optional(),
 } as const;
@@ -63,7 +65,7 @@ async function readInput(
 
 function checkRestrictedKeys(table: PolicyTable, report: Report): void {
   const mode = table.values.invocationMode;
-  const named = restrictedKeys.filter((key) => table.names(key));
+  const named = [...restrictedKeys, 'net_network' as const].filter((key) => table.names(key));
   if (mode === 'public_paid') {
     for (const key of named)
       report.mistake([...table.at, key], 'would be ignored: anyone may call a public_paid job');

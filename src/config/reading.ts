@@ -1,5 +1,6 @@
 import type { Environment } from './environment.ts';
-import type { Findings, Report } from './report.ts';
+import type { Path } from './mistakes.ts';
+import type { Findings, Lines, Report } from './report.ts';
 
 /** Reads a text file; rejects like `node:fs` does. */
 export type ReadFile = (path: string) => Promise<string>;
@@ -10,6 +11,9 @@ export interface Reading {
   readonly env: Environment;
   readonly readFile: ReadFile;
   readonly report: Report;
+  readonly lineOf: Lines['lineOf'];
+  /** Where it is given, no secret is read; it gets the path of each. The configuration is then good for a check only. */
+  readonly skippedSecrets?: Path[] | undefined;
   /** For reports on further files. */
   readonly findings: Findings;
 }

@@ -1,7 +1,8 @@
+import { createHash } from 'node:crypto';
 import type { z } from 'zod';
 import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 import { besideConfig, reasonOf } from './files.ts';
-import type { Path } from './mistakes.ts';
+import { formatPath, type Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
 import { camelCase, reloadable, type Shape, type Table } from './table.ts';
 import { filePath, variableName } from './values.ts';
@@ -79,10 +80,18 @@ export async function readSecret<S extends Shape>(
     reading.report.mistake([...at, file], `cannot stand beside ${env}: name one of them`);
     return undefined;
   }
+  if (reading.skippedSecrets && (typeof variable === 'string' || typeof path === 'string'))
+    return skip([...at, typeof variable === 'string' ? env : file], reading.skippedSecrets);
   if (typeof variable === 'string') return readVariable(variable, [...at, env], minChars, reading);
   if (typeof path === 'string') return readSecretFile(path, [...at, file], minChars, reading);
   if (missing !== undefined && !names(env) && !names(file)) reading.report.mistake([...at, env], missing);
   return undefined;
+}
+
+/** Something of a secret's form, different for each, that nobody uses. */
+function skip(at: Path, skipped: Path[]): string {
+  skipped.push(at);
+  return createHash('sha256').update(formatPath(at)).digest('hex');
 }
 
 function readVariable(name: string, at: Path, minChars: number, reading: Reading): string | undefined {

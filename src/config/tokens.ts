@@ -8,10 +8,13 @@ import { address, markupBps, matching, network, oneOf, rate, wholeNumber } from 
 
 const printable = matching(/^[\x20-\x7e]{1,64}$/, 'must be 1 to 64 printable ASCII characters');
 
+/** The form of a symbol. */
+export const symbolForm = /^[A-Za-z0-9._-]{1,16}$/;
+
 const tokenShape = {
   network,
   asset: address,
-  symbol: matching(/^[A-Za-z0-9._-]{1,16}$/, 'must be 1 to 16 of A-Z, a-z, 0-9, ".", "_" and "-"'),
+  symbol: matching(symbolForm, 'must be 1 to 16 of A-Z, a-z, 0-9, ".", "_" and "-"'),
   decimals: wholeNumber(0, 36),
   pay_to: address,
   transfer_method: oneOf(transferMethods).default(transferMethods[0]),

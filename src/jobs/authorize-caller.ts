@@ -88,7 +88,7 @@ const signatureDetail = 'over this body, job, nonce and expiry';
 /** A caller that did not sign as an ordinary account may have signed as a contract (ERC-1271). */
 async function checkContractSignature(
   context: JobsContext,
-  { rpcUrl }: Restriction,
+  { rpcUrl, chainId }: Restriction,
   request: BoundRequest,
   job: Job,
   claim: CallerClaim,
@@ -96,6 +96,7 @@ async function checkContractSignature(
   const { caller, signature } = claim;
   const answer = await context.contractSignatures.isValidSignature({
     rpcUrl,
+    ...(chainId !== undefined && { chainId }),
     account: caller,
     digest: bytesToHex(callerDigest(job, request.body, claim)),
     signature,
@@ -109,11 +110,11 @@ async function checkContractSignature(
 /** Whether the operator's contract permits this caller now. */
 async function checkPermission(
   context: JobsContext,
-  { rpcUrl, contract }: Restriction,
+  { rpcUrl, chainId, contract }: Restriction,
   serviceId: number,
   caller: Address,
 ): Promise<CallerCheck> {
-  const answer = await context.permissions.isPermitted({ rpcUrl, contract, serviceId, caller });
+  const answer = await context.permissions.isPermitted({ rpcUrl, chainId, contract, serviceId, caller });
   if (answer.kind === 'answer')
     return answer.permitted
       ? passed('permission', `${contract} permits it`)

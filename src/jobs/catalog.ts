@@ -4,7 +4,7 @@ import { topUpMicros } from '../domain/credit/top-up.ts';
 import { tokenAmount } from '../domain/values/amount.ts';
 import { compileSchema, type InputCheck } from '../domain/payments/job-input.ts';
 import { type AuthMode, type InvocationMode, type JobId, jobKey } from '../domain/payments/job.ts';
-import type { Address } from '../domain/values/primitives.ts';
+import { type Address, chainIdOf } from '../domain/values/primitives.ts';
 import type { SettlementOption } from '../domain/payments/quote.ts';
 import type { AcceptedToken } from '../domain/values/token.ts';
 
@@ -12,6 +12,8 @@ import type { AcceptedToken } from '../domain/values/token.ts';
 export interface Restriction {
   readonly authMode: AuthMode;
   readonly rpcUrl: string;
+  /** Where the operator names the contract's chain. */
+  readonly chainId: number | undefined;
   readonly contract: Address;
 }
 
@@ -63,9 +65,10 @@ function optionsOf(
   return rate ? [{ ...option, creditMicros: topUpMicros(amount, decimals, rate) }] : [];
 }
 
-function restrictionOf({ authMode, netRpcUrl, netContract }: JobPolicy): Restriction | undefined {
+function restrictionOf({ authMode, netRpcUrl, netContract, netNetwork }: JobPolicy): Restriction | undefined {
+  const chainId = netNetwork && chainIdOf(netNetwork);
   return authMode && netRpcUrl && netContract
-    ? { authMode, rpcUrl: netRpcUrl, contract: netContract }
+    ? { authMode, rpcUrl: netRpcUrl, chainId, contract: netContract }
     : undefined;
 }
 

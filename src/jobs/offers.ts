@@ -5,25 +5,36 @@ import type { Facilitator, SupportedAnswer, SupportedKind } from '../peers/facil
 import type { OperatorLog } from '../domain/values/operator-log.ts';
 
 /**
- * The options that can be offered: those on networks that the facilitator settles, by its last answer. Before its first answer
- * that is every option; while it cannot be reached, its last answer applies.
+ * The options that can be offered: those in tokens whose contracts do not contradict the configuration, on networks that the
+ * facilitator settles, by its last answer. Before its first answer that is every option; while it cannot be reached, its last
+ * answer applies.
  */
 export interface Offers {
-  /** Those of these options that are settled: the same list object while the facilitator's answer is the same. */
+  /** Those of these options that can be offered: the same list object while the answers of facilitator and chains are the same. */
   of(options: readonly SettlementOption[]): readonly SettlementOption[];
   /** Whether the facilitator settles such payments, by version 2 of x402. */
   isSettled(payment: Payable): boolean;
+  /** Whether the token's contract contradicts the configuration: then no payment in it is started. */
+  isWrong(token: TokenName): boolean;
   /** Applies the facilitator's answer. Logs each token once when it leaves the offers, and when it returns. */
   follow(kinds: readonly SupportedKind[], tokens: readonly AcceptedToken[]): void;
 }
 
+type TokenName = Pick<SettlementOption, 'network' | 'asset'>;
 type Payable = Pick<SettlementOption, 'network' | 'transferMethod'>;
 
-const nameOf = ({ network, asset }: AcceptedToken): string => `${network}/${asset}`;
+const noTokens: ReadonlySet<string> = new Set();
 
-export function createOffers(log: OperatorLog): Offers {
+const nameOf = ({ network, asset }: TokenName): string => `${network}/${asset}`;
+
+/** @param wrongTokens those that contradict the configuration, as `network/asset`: the same set while nothing changes */
+export function createOffers(
+  log: OperatorLog,
+  wrongTokens: () => ReadonlySet<string> = () => noTokens,
+): Offers {
   let settled: ReadonlySet<string> | undefined;
   let withdrawn = new Set<string>();
+  let wrong = wrongTokens();
   // the hash of an offer is cached by its list of options: the same offer must be the same list object
   let lists = new WeakMap<readonly SettlementOption[], readonly SettlementOption[]>();
 
@@ -32,12 +43,20 @@ export function createOffers(log: OperatorLog): Offers {
     return !settled || settled.has(`${x402Scheme} ${network}`) || settled.has(`${x402Scheme} eip155:*`);
   };
 
+  const isWrong = (token: TokenName): boolean => wrongTokens().has(nameOf(token));
+  const isOffered = (option: SettlementOption): boolean => isSettled(option) && !isWrong(option);
+
   return {
     isSettled,
+    isWrong,
     of(options) {
+      if (wrong !== wrongTokens()) {
+        wrong = wrongTokens();
+        lists = new WeakMap();
+      }
       let list = lists.get(options);
       if (!list) {
-        list = options.every(isSettled) ? options : options.filter(isSettled);
+        list = options.every(isOffered) ? options : options.filter(isOffered);
         lists.set(options, list);
       }
       return list;

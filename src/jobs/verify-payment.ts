@@ -36,6 +36,9 @@ export async function verifyPayment(
   // a search will claim it, and then it takes more than the signed payment, which is public by now
   const unlessLost = (judged: Verified | JobRefusal): Verified | JobRefusal =>
     mayBeLost && judged.kind === 'verified' ? refusal(request, 'payment_unrecorded', { digest }) : judged;
+  // the operator must act first: its amount, or what its payer signed, may be wrong by any factor
+  if (offers.isWrong(payment))
+    return unlessLost(await judgeInvalid(context, request, job, matched, 'token_misconfigured'));
   if (matched.late) return unlessLost(await judgeLate(context, request, matched, matched.late));
   const isSkipped = !context.settings.facilitatorVerify && job.mode === 'public_paid';
   const canBeSettled = !facilitator.isCircuitOpen() && offers.isSettled(payment);

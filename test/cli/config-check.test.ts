@@ -75,6 +75,13 @@ test.each([
   expect(stdout).toContain(`${file} is valid`);
 });
 
+test('without the secrets the rest of a file can be checked, and the keys that were not are named', async () => {
+  const { code, stdout, stderr } = await tollbook(['config', 'check', 'config/example.toml', '--no-secrets']);
+  expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('is valid') });
+  expect(stderr).toMatch(/^not checked: .*runners\[0\]\.token_env/m);
+  expect(stderr).toContain('receipt_key_env');
+});
+
 test('every mistake is named at once, each with its line and path', async () => {
   const file = fileOf(badConfig('127.0.0.1:8402'));
   const { code, stdout, stderr } = await tollbook(['config', 'check', file]);

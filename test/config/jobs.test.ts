@@ -249,7 +249,10 @@ describe('networks', () => {
     const text = `${minimal()}${networks}[[networks]]\nid = "eip155:1"\nrpc_url = "https://other.example"\n`;
     const x402 = await parseX402(text);
     expect([...x402.networks]).toEqual([
-      ['eip155:8453', { rpcUrl: 'https://rpc.example', source: 'configured' }],
+      [
+        'eip155:8453',
+        { rpcUrl: 'https://rpc.example', source: 'configured', at: ['networks', 0, 'rpc_url'] },
+      ],
     ]);
   });
 

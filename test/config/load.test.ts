@@ -39,6 +39,7 @@ invocation_mode = "public_paid"
     expect(config.jobs?.networks.get('eip155:8453')).toEqual({
       rpcUrl: 'https://mainnet.base.org',
       source: 'public',
+      at: ['networks'],
     });
     expect(warnings).toEqual([
       expect.stringContaining(
@@ -53,7 +54,8 @@ invocation_mode = "public_paid"
 
   it('has every default', async () => {
     const { config } = await parse(mission);
-    const { jobs, ...rest } = config;
+    const { jobs, lineOf, ...rest } = config;
+    expect(lineOf(['job_policies', 0, 'service_id'])).toBeGreaterThan(1);
     expect(rest).toEqual({
       file: 'conf/gateway.toml',
       bindAddress: { host: '0.0.0.0', port: 8402 },

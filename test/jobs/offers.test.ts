@@ -1,3 +1,4 @@
+import { toFunctionSelector } from 'viem/utils';
 import { expect, onTestFinished, test } from 'vitest';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
@@ -8,6 +9,7 @@ import { expectSoundLedger } from '../support/invariants.ts';
 import { logLines } from '../support/log-lines.ts';
 import { header, offerOf, payFor, signOffer } from '../support/payer.ts';
 import { operatorOf } from '../support/operator.ts';
+import { startRpcProxy } from '../support/rpc-proxy.ts';
 import { eventually } from '../support/wait.ts';
 
 const chain = useChain();
@@ -28,7 +30,7 @@ const settles = (...networks: string[]): Fault => ({
 });
 
 /** A gateway with two tokens at home and one elsewhere; `supported` is the facilitator's first answer. */
-async function start(supported: Fault, top = '') {
+async function start(supported: Fault, top = '', rpcUrl = chain.rpcUrl) {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
   onTestFinished(() => proxy.close());
   proxy.faults.supported = supported;
@@ -37,8 +39,21 @@ async function start(supported: Fault, top = '') {
   const tables = `[[accepted_tokens]]
 network = "${elsewhere}"\nasset = "${chain.token}"\nsymbol = "USDbC"\ndecimals = 6\npay_to = "${payTo}"
 eip712_name = "USD Coin"\neip712_version = "2"
-[[networks]]\nid = "${elsewhere}"\nrpc_url = "${chain.rpcUrl}"`;
-  const gateway = await startTestGateway({ database, chain, facilitatorUrl: proxy.url, tables, top, logger });
+[[networks]]\nid = "${elsewhere}"\nrpc_url = "http://127.0.0.1:1"`;
+  const peers = {
+    rpcUrl,
+    facilitatorUrl: chain.facilitatorUrl,
+    token: chain.token,
+    secondToken: chain.secondToken,
+  };
+  const gateway = await startTestGateway({
+    database,
+    chain: peers,
+    facilitatorUrl: proxy.url,
+    tables,
+    top,
+    logger,
+  });
   const offerLogs = () =>
     lines.flatMap(({ level, symbol, msg }) => (/ this token/.test(msg) ? [[level, symbol]] : []));
   return { proxy, database, gateway, offerLogs, lines };
@@ -143,3 +158,30 @@ test.each([
     expect(started).toHaveLength(status === 202 ? 1 : 0);
   },
 );
+
+test('a token whose contract turns out to contradict the configuration leaves the offers, and a payment of before is refused uncharged', async () => {
+  const rpc = await startRpcProxy(chain.rpcUrl);
+  // it does not answer at the start
+  rpc.lie = () => ({ error: { code: -32_005, message: 'limit exceeded' } });
+  const { gateway, database, lines } = await start(settles(home), '', rpc.url);
+  const offer = offerOf(await gateway.post(job, { body: 'x' }));
+  const inToken = offer.accepts.find(({ asset }) => asset.toLowerCase() === chain.token);
+  expect(offer.accepts.map(({ network }) => network)).toEqual([home, home]);
+  const decimalsOf = toFunctionSelector('decimals()');
+  rpc.lie = ({ params }) => {
+    const { to, data } = (params[0] ?? {}) as { to?: string; data?: string };
+    return to === chain.token && data === decimalsOf ? { result: `0x${'0'.repeat(62)}12` } : undefined;
+  };
+  await eventually(async () => expect(offered(await gateway.post(job, { body: 'x' }))).toEqual([home]));
+  expect(priced(await gateway.get(`${job}/price`))).toEqual([home]);
+  const before = await chain.balance(payTo);
+  const headers = header(await signOffer({ ...offer, accepts: inToken ? [inToken] : [] }));
+  const answer = await gateway.post(job, { body: 'x', headers });
+  expect(answer).toMatchObject({ status: 402, json: { code: 'payment_invalid' } });
+  expect(offerOf(answer)).toMatchObject({ error: expect.stringContaining('token_misconfigured') });
+  expect(await chain.balance(payTo)).toBe(before);
+  expect(lines.filter(({ mistake }) => String(mistake).includes('the contract says 18'))).toHaveLength(1);
+  expect((await payFor(gateway, job)).status).toBe(202);
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  expect(events.filter(({ type }) => type === 'settlement_started')).toHaveLength(1);
+});

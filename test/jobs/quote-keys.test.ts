@@ -26,6 +26,7 @@ import {
 } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { header, type Offer, offerOf, payer, signOffer } from '../support/payer.ts';
+import { type RpcQuestion, startRpcProxy } from '../support/rpc-proxy.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
@@ -349,8 +350,15 @@ eip712_name = "A Token with a Long Name ${index}"
 eip712_version = "2"
 `,
   ).join('');
-  const gateway = await keyed(database, { tables });
-  const plain = await startTestGateway({ database, chain, tables });
+  // no chain has these tokens, so the RPC is silent about them
+  const rpc = await startRpcProxy(chain.rpcUrl);
+  const unheard = ({ method, params }: RpcQuestion): boolean =>
+    method === 'eth_getCode' || (params[0] as { data?: string } | undefined)?.data?.length === 10;
+  rpc.lie = (question) => (unheard(question) ? { error: { code: -32_005, message: 'busy' } } : undefined);
+  const { facilitatorUrl, token, secondToken } = chain;
+  const peers = { rpcUrl: rpc.url, facilitatorUrl, token, secondToken };
+  const gateway = await keyed(database, { tables, chain: peers });
+  const plain = await startTestGateway({ database, chain: peers, tables });
   const rejected = (quoteDigestOf: Offer) =>
     signOffer(quoteDigestOf, { signed: { value: '1' } }).then((payment) =>
       gateway.post(job, { body: 'x', headers: header(payment) }),

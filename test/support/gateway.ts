@@ -21,6 +21,8 @@ export interface TestGatewayOptions {
   readonly facilitatorAuth?: GatewayOptions['facilitatorAuth'];
   readonly bind?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Changes the whole text at last. */
+  readonly change?: (text: string) => string;
   /** Files beside the config. */
   readonly files?: Readonly<Record<string, string>>;
 }
@@ -105,7 +107,7 @@ export interface Answer {
 }
 
 export async function testConfig(options: TestGatewayOptions): Promise<Config> {
-  const { config } = await parseConfig(configText(options), {
+  const { config } = await parseConfig((options.change ?? String)(configText(options)), {
     file: 'test.toml',
     env: { RUNNER_TOKEN: runnerSecret, RECEIPT_KEY: receiptKey, ...options.env },
     readFile: async (path) => options.files?.[path] ?? Promise.reject(new Error(`no ${path} here`)),

@@ -1,6 +1,7 @@
 import { bytesToHex, concatBytes, numberToBytes, stringToBytes, toBytes } from 'viem/utils';
 import { parseCaller } from '../payments/caller-signature.ts';
 import { parseJsonObject } from '../values/exact-json.ts';
+import { domainSeparator } from '../values/eip712-domain.ts';
 import { keccak256 } from '../values/keccak.ts';
 import type { OpenAiErrorName } from '../errors/openai-error.ts';
 import { type Address, type Hex, isHex32 } from '../values/primitives.ts';
@@ -131,21 +132,19 @@ function isStrictSignature(text: string): text is Hex {
 const word = (value: bigint | number): Uint8Array => numberToBytes(value, { size: 32 });
 const hashOf = (text: string): Uint8Array => keccak256(stringToBytes(text));
 
-const domainType = hashOf(
-  'EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)',
-);
 const spendType = hashOf(
   'SpendAuthorization(bytes32 commitment,uint64 serviceId,uint8 jobIndex,uint256 amount,address operator,uint256 nonce,uint64 expiry)',
 );
-const nameHash = hashOf('ShieldedCredits');
-const versionHash = hashOf('1');
 const prefix = new Uint8Array([0x19, 0x01]);
 
+/** The EIP-712 domain that spends are signed for. */
+export function spendDomainSeparator({ chainId, contract }: SpendDomain): Uint8Array {
+  return domainSeparator({ name: 'ShieldedCredits', version: '1', chainId, contract });
+}
+
 /** What a payer signs (EIP-712), encoded word by word; a test holds it against viem's own encoder. */
-export function spendAuthDigest({ chainId, contract }: SpendDomain, auth: SpendAuth): Uint8Array {
-  const separator = keccak256(
-    concatBytes([domainType, nameHash, versionHash, word(chainId), word(BigInt(contract))]),
-  );
+export function spendAuthDigest(domain: SpendDomain, auth: SpendAuth): Uint8Array {
+  const separator = spendDomainSeparator(domain);
   const { commitment, serviceId, jobIndex, amount, operator, nonce, expiry } = auth;
   const numbers = [serviceId, BigInt(jobIndex), amount, BigInt(operator), nonce, expiry].map(word);
   const struct = keccak256(concatBytes([spendType, toBytes(commitment), ...numbers]));

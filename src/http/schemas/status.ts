@@ -103,6 +103,10 @@ export const logStatus = z
   .meta({ description: 'If the ledger is sealed.' });
 
 const featureStatus = {
+  configuration: z
+    .strictObject(part)
+    .optional()
+    .meta({ description: 'Whether the chains say what the configuration says of them.' }),
   jobs: jobsStatus.optional(),
   chat: chatStatus.optional(),
   log: logStatus.optional(),

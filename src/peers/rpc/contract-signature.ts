@@ -1,8 +1,8 @@
 import { toFunctionSelector } from 'viem/utils';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
-import { ethCall, hexBytes, isExecutionFailure, uintWord } from './eth-call.ts';
+import { codeCall, ethCall, hexBytes, isExecutionFailure, uintWord } from './eth-call.ts';
 import { chainIdCall } from './chain-id.ts';
-import { type RpcAnswer, type RpcCall, type RpcUnavailable, unavailable } from './json-rpc.ts';
+import { type RpcAnswer, type RpcUnavailable, unavailable } from './json-rpc.ts';
 import { createRpcClients } from './rpc-clients.ts';
 
 export interface ContractSignature {
@@ -66,18 +66,6 @@ export function createContractSignatureChecker(
       return judge(await clients.call(rpcUrl, call, Math.max(endMs - performance.now(), 1)));
     },
     close: () => clients.close(),
-  };
-}
-
-/** Contracts have at most 24 KiB, on some chains ten times as much, and hexadecimal doubles it. */
-const maxCodeBytes = 1024 * 1024;
-
-function codeCall(account: Address): RpcCall<string> {
-  return {
-    method: 'eth_getCode',
-    params: [account, 'latest'],
-    result: hexBytes,
-    maxResponseBytes: maxCodeBytes,
   };
 }
 

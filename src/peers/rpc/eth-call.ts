@@ -41,6 +41,19 @@ export function ethCall<T>(
   };
 }
 
+/** Contracts have at most 24 KiB, on some chains ten times as much, and hexadecimal doubles it. */
+const maxCodeBytes = 1024 * 1024;
+
+/** The code of an account: `0x` where it has none. */
+export function codeCall(account: Address): RpcCall<string> {
+  return {
+    method: 'eth_getCode',
+    params: [account, 'latest'],
+    result: hexBytes,
+    maxResponseBytes: maxCodeBytes,
+  };
+}
+
 /** An address as a topic or an ABI word. */
 export function addressWord(of: Address): Hex {
   return `0x${of.slice(2).padStart(64, '0')}`;

@@ -10,11 +10,14 @@ import {
   uintWord,
 } from './eth-call.ts';
 import { unavailable, type RpcAnswer, type RpcUnavailable } from './json-rpc.ts';
+import { chainIdCall } from './chain-id.ts';
 import { createRpcClients } from './rpc-clients.ts';
 
 /** Whether this caller may call this service, by the contract at the latest block. */
 export interface PermissionQuestion {
   readonly rpcUrl: string;
+  /** Where it is given, an RPC of another chain is `wrong_chain`. */
+  readonly chainId?: number | undefined;
   readonly contract: Address;
   readonly serviceId: number;
   readonly caller: Address;
@@ -54,9 +57,19 @@ export function createPermissionChecker(options: PermissionCheckerOptions = {}):
   const running = new Map<string, Promise<PermissionAnswer>>();
   const cache = createAnswerCache(cacheSecs * 1_000);
 
+  const rightChains = new Set<string>();
+
   const ask = async (key: string, question: PermissionQuestion): Promise<PermissionAnswer> => {
     const sentMs = nowMs();
-    const answer = judge(await clients.call(question.rpcUrl, permissionCall(question), timeoutMs));
+    const { rpcUrl, chainId } = question;
+    const checkedAs = `${chainId} ${rpcUrl}`;
+    if (chainId !== undefined && !rightChains.has(checkedAs)) {
+      const id = await clients.call(rpcUrl, chainIdCall, timeoutMs);
+      if (id.kind === 'unavailable') return id;
+      if (id.value !== BigInt(chainId)) return unavailable('wrong_chain');
+      rightChains.add(checkedAs);
+    }
+    const answer = judge(await clients.call(rpcUrl, permissionCall(question), timeoutMs));
     if (answer.kind === 'answer') cache.put(key, answer, sentMs);
     return answer;
   };
@@ -75,8 +88,8 @@ export function createPermissionChecker(options: PermissionCheckerOptions = {}):
 }
 
 /** The URL comes last: only it may contain a space. */
-function keyOf({ rpcUrl, contract, serviceId, caller }: PermissionQuestion): string {
-  return `${contract} ${serviceId} ${caller} ${rpcUrl}`;
+function keyOf({ rpcUrl, chainId, contract, serviceId, caller }: PermissionQuestion): string {
+  return `${contract} ${serviceId} ${caller} ${chainId} ${rpcUrl}`;
 }
 
 const selector = toFunctionSelector('isPermittedCaller(uint64,address)');

@@ -51,6 +51,7 @@ async function registeredRoutes(names: readonly Part[]): Promise<string[]> {
     publicUrl: () => config.publicUrl,
     readiness: createReadinessChecker({ pool: database.pool, lane, log: logger, isDraining: () => false })
       .present,
+    wrongTokens: () => new Set<string>(),
   };
   const composed = [...(await Array.fromAsync(composeFeatures(parts))), ...(await composeRecorders(parts))];
   onTestFinished(async () => {

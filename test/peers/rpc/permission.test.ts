@@ -53,6 +53,18 @@ async function judged(answer: (request: RpcRequest) => unknown): Promise<unknown
   return verdict;
 }
 
+test('an RPC of another chain than the one that is named gives no answer, and the chain is asked for once', async () => {
+  const isChainId = ({ body }: RpcRequest) => body.method === 'eth_chainId';
+  const stub = await startRpcStub((request) => succeed(request, isChainId(request) ? '0x2105' : yes), null);
+  const permission = checker();
+  const unavailable = { kind: 'unavailable', cause: 'wrong_chain' };
+  expect(await permission.isPermitted(asking(stub.url, { chainId: 1 }))).toEqual(unavailable);
+  expect(await permission.isPermitted(asking(stub.url, { chainId: 8453 }))).toEqual(permitted);
+  expect(await permission.isPermitted(asking(stub.url, { chainId: 8453 }))).toEqual(permitted);
+  const methods = stub.requests.map(({ body }) => body.method);
+  expect(methods).toEqual(['eth_chainId', 'eth_chainId', 'eth_call', 'eth_call']);
+});
+
 test('the contract is called at the latest block, on the path of the URL', async () => {
   const stub = await startRpcStub((request) => succeed(request, yes));
   const serviceId = Number.MAX_SAFE_INTEGER;

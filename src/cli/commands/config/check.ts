@@ -1,15 +1,38 @@
+import { parseArgs } from 'node:util';
+import { askChains } from '../../../app/chain-facts.ts';
+import { located } from '../../../app/chain-findings.ts';
+import type { Config } from '../../../config/config.ts';
 import { processEnvironment } from '../../../config/environment.ts';
 import { loadConfig } from '../../../config/load.ts';
+import { ConfigError, formatMistake } from '../../../config/mistakes.ts';
 import { ArgumentError } from '../../arguments.ts';
 import { fail, say } from '../../terminal.ts';
 
-export async function run([file]: readonly string[]): Promise<number> {
-  if (file === undefined) throw new ArgumentError('name the file: tollbook config check FILE');
-  const { config, warnings } = await loadConfig(file, processEnvironment());
+export async function run(args: readonly string[]): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { online: { type: 'boolean' }, 'no-secrets': { type: 'boolean' } },
+  });
+  const [file] = positionals;
+  if (file === undefined || positionals.length > 1)
+    throw new ArgumentError('name the file: tollbook config check FILE');
+  const options = { withoutSecrets: values['no-secrets'] ?? false };
+  const { config, warnings, skippedSecrets } = await loadConfig(file, processEnvironment(), options);
   for (const warning of warnings) fail(`warning: ${warning}`);
+  if (skippedSecrets.length > 0) fail(`not checked: ${skippedSecrets.join(', ')}`);
+  if (values.online) await checkOnline(config);
   const jobs = config.jobs?.jobPrices.size ?? 0;
   say(
     `${file} is valid: ${jobs} priced ${jobs === 1 ? 'job' : 'jobs'}, ${config.jobs?.acceptedTokens.length ?? 0} accepted tokens.`,
   );
   return 0;
+}
+
+/** @throws ConfigError with every mistake that a chain shows */
+async function checkOnline(config: Config): Promise<void> {
+  const { mistakes, unanswered, unchecked } = await askChains(config);
+  for (const finding of [...unchecked, ...unanswered])
+    fail(`warning: ${formatMistake(located(config, finding))}`);
+  if (mistakes.length > 0) throw new ConfigError(mistakes.map((finding) => located(config, finding)));
 }

@@ -1,4 +1,5 @@
 import { concatBytes, numberToBytes, stringToBytes, toBytes } from 'viem/utils';
+import { domainSeparator } from '../../../values/eip712-domain.ts';
 import { keccak256 } from '../../../values/keccak.ts';
 import type { SchemePayment } from '../scheme.ts';
 import { chainIdOf } from '../../../values/primitives.ts';
@@ -6,9 +7,6 @@ import { chainIdOf } from '../../../values/primitives.ts';
 const hashOf = (text: string): Uint8Array => keccak256(stringToBytes(text));
 const word = (value: bigint | number): Uint8Array => numberToBytes(value, { size: 32 });
 
-const domainType = hashOf(
-  'EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)',
-);
 const transferType = hashOf(
   'TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)',
 );
@@ -22,9 +20,8 @@ function separatorOf({ eip712Name, eip712Version, network, asset }: SchemePaymen
   const key = JSON.stringify([network, asset, eip712Name, eip712Version]);
   let separator = separators.get(key);
   if (!separator) {
-    const chainId = word(chainIdOf(network) ?? 0);
-    const parts = [domainType, hashOf(eip712Name), hashOf(eip712Version), chainId, word(BigInt(asset))];
-    separator = keccak256(concatBytes(parts));
+    const chainId = chainIdOf(network) ?? 0;
+    separator = domainSeparator({ name: eip712Name, version: eip712Version, chainId, contract: asset });
     if (separators.size >= maxSeparators) separators.clear();
     separators.set(key, separator);
   }
