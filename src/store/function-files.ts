@@ -51,9 +51,10 @@ async function appliedHashes(db: Kysely<unknown>): Promise<ReadonlyMap<string, s
   return new Map(rows.map(({ name, sha256 }) => [name, sha256]));
 }
 
-/** SQL text with the gateway's role of one database in place of the general name. */
-export function writerNamed(text: string, role: string): string {
-  return text.replaceAll(new RegExp(`\\b${writerRole}\\b`, 'g'), () => pg.escapeIdentifier(role));
+/** SQL text with the gateway's role of one database in place of the general name; without a role, this user. */
+export function writerNamed(text: string, role: string | undefined): string {
+  const name = role === undefined ? 'current_user' : pg.escapeIdentifier(role);
+  return text.replaceAll(new RegExp(`\\b${writerRole}\\b`, 'g'), () => name);
 }
 
 /**
@@ -62,7 +63,7 @@ export function writerNamed(text: string, role: string): string {
  */
 export async function applyFunctionFiles(
   db: Kysely<unknown>,
-  role: string,
+  role: string | undefined,
   areAll: boolean,
 ): Promise<string[]> {
   const files = (await readFunctionFiles()).map((file) => ({ ...file, text: writerNamed(file.text, role) }));

@@ -26,28 +26,41 @@ export interface MigrateOptions {
   readonly role?: string;
   /** Other files than the repository's. */
   readonly folder?: URL;
+  /** Called with a sentence for the operator where something was left out that this user may not do. */
+  readonly onNotice?: (text: string) => void;
 }
 
 /**
  * Brings a database up to this version: each file in a transaction of its own, without a limit of time; then the function
- * files and grants together. Concurrent runs wait for each other, and a run that was interrupted can be repeated.
+ * files and grants together. Concurrent runs wait for each other, and a run that was interrupted can be repeated. The user must
+ * own the database; where it may not create the gateway's role, everything else is done.
  * Returns what it applied: the names of migrations, then `functions/NAME` for each function file.
  * Throws the first database error; the file that it was in is not applied, those before it are.
  */
 export async function migrate(
   url: string,
-  { role: givenRole, folder = migrationFolder }: MigrateOptions = {},
+  { role: givenRole, folder = migrationFolder, onNotice }: MigrateOptions = {},
 ): Promise<string[]> {
   return onOneConnection(url, async (db) => {
     await lockMigrations(db);
-    const role = await createWriterRole(db, givenRole);
+    const { role, exists, missingSql } = await createWriterRole(db, givenRole);
     await createMigrationTable(db);
     const missing = await missingMigrations(db, folder);
     for (const name of missing)
       await applyMigration(db, name, await readFile(new URL(`${name}.sql`, folder), 'utf8'));
-    const ran = await retryLocks(() => applyFunctions(db, role, missing.length > 0));
+    const ran = await retryLocks(() => applyFunctions(db, exists ? role : undefined, missing.length > 0));
+    if (missingSql !== undefined) onNotice?.(withoutRole(role, exists, missingSql));
     return [...missing, ...ran];
   });
+}
+
+/** Says what an administrator has to do, and what is missing until then. */
+function withoutRole(role: string, exists: boolean, missingSql: string): string {
+  const then = exists ? 'restart the gateways' : 'run `tollbook migrate` again and restart the gateways';
+  return (
+    `This database user may not ${exists ? 'work as' : 'create'} the role ${role}, so gateways work with the rights of their user: ` +
+    `the database does not keep them from changing the ledger. Have an administrator run: ${missingSql} Then ${then}.`
+  );
 }
 
 /** The migrations that this database still lacks, and the function files whose text it does not have. */
@@ -115,10 +128,17 @@ async function applyMigration(db: Kysely<unknown>, name: string, text: string): 
   );
 }
 
-/** The function files that have changed, or all of them where another role gets the rights; then the grants on tables. */
-async function applyFunctions(db: Kysely<unknown>, role: string, hasNewTables: boolean): Promise<string[]> {
+/**
+ * The function files that have changed, or all of them where another role gets the rights; then the grants on tables. Without a
+ * role its rights go to this user, who has them as the owner.
+ */
+async function applyFunctions(
+  db: Kysely<unknown>,
+  role: string | undefined,
+  hasNewTables: boolean,
+): Promise<string[]> {
   const before = await writerRolesOf(db);
-  const isRoleNew = !before.includes(role);
+  const isRoleNew = role !== undefined && !before.includes(role);
   return inTransaction(db, async (trx) => {
     for (const old of before) if (old !== role) await revokeAll(trx, old);
     const ran = await applyFunctionFiles(trx, role, isRoleNew);

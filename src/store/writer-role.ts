@@ -13,13 +13,18 @@ const ownName = `'${writerRole}_' || case when octet_length(current_database()) 
 const granted = `select role.oid, role.rolname as name from pg_proc, aclexplode(proacl) acl join pg_roles role on role.oid = acl.grantee
   where pg_proc.oid = to_regproc('tollbook.append') and (role.rolname = '${writerRole}' or role.rolname like '${writerRole}\\_%')`;
 
-/** The writer role, if this user is a member of it; undefined where the database does not allow roles. */
+/** From PostgreSQL 16 on a member may be one that cannot work as the role: so is the user that created it. */
+function mayWorkAs(oid: string): string {
+  return `pg_has_role(current_user, ${oid}, case when current_setting('server_version_num')::int >= 160000 then 'SET' else 'MEMBER' end)`;
+}
+
+/** The writer role, if this user can work as it; undefined where the database does not allow roles. */
 export async function grantedWriterRole(url: string): Promise<string | undefined> {
   const client = new pg.Client(sessionConfig({ url }));
   await client.connect();
   try {
     const { rows } = await client.query<{ name: string }>(
-      `select name from (${granted}) writer where pg_has_role(current_user, oid, 'MEMBER') order by name limit 1`,
+      `select name from (${granted}) writer where ${mayWorkAs('oid')} order by name limit 1`,
     );
     return rows[0]?.name;
   } finally {
@@ -33,30 +38,40 @@ export async function writerRolesOf(db: Kysely<unknown>): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
+/** What an administrator has to run, where this user may not do it; it ends with a semicolon. */
+interface RoleNeeds {
+  readonly role: string;
+  readonly missingSql?: string;
+}
+
 /**
- * Creates the role, by default the database's own, and makes this user a member of it, where it may. Returns its name.
- * Throws where the role does not exist and this user must not create roles.
+ * Creates the role, by default the database's own, and makes this user a member of it, where it may. Nothing is tried that this
+ * user has no right to.
  */
-export async function createWriterRole(db: Kysely<unknown>, given?: string): Promise<string> {
-  const { rows } = await sql<{ name: string; user: string }>`
-    select ${given === undefined ? sql.raw(ownName) : given} as name, current_user as user`.execute(db);
-  const { name = '', user = '' } = rows[0] ?? {};
-  if (!(await exists(db, name))) {
+export async function createWriterRole(
+  db: Kysely<unknown>,
+  given?: string,
+): Promise<RoleNeeds & { readonly exists: boolean }> {
+  const { rows } = await sql<{ role: string; user: string; mayCreate: boolean }>`
+    select ${given === undefined ? sql.raw(ownName) : given} as role, current_user as user,
+      rolsuper or rolcreaterole as "mayCreate" from pg_roles where rolname = current_user`.execute(db);
+  const { role = '', user = '', mayCreate = false } = rows[0] ?? {};
+  const grant = `grant ${pg.escapeIdentifier(role)} to ${pg.escapeIdentifier(user)};`;
+  if (!(await exists(db, role))) {
+    if (!mayCreate)
+      return {
+        role,
+        exists: false,
+        missingSql: `create role ${pg.escapeIdentifier(role)} nologin; ${grant}`,
+      };
     try {
-      await sql`create role ${sql.id(name)} nologin`.execute(db);
+      await sql`create role ${sql.id(role)} nologin`.execute(db);
     } catch (error) {
       // another run may have created it meanwhile
-      if (isDenied(error))
-        throw new Error(
-          `The database user ${user} may not create the role ${name}. Nothing was changed. Have an administrator run: ` +
-            `create role ${pg.escapeIdentifier(name)} nologin; grant ${pg.escapeIdentifier(name)} to ${pg.escapeIdentifier(user)};`,
-          { cause: error },
-        );
-      if (!(await exists(db, name))) throw error;
+      if (!(await exists(db, role))) throw error;
     }
   }
-  await joinRole(db, name);
-  return name;
+  return { role, exists: true, ...((await joinRole(db, role)) ? {} : { missingSql: grant }) };
 }
 
 async function exists(db: Kysely<unknown>, name: string): Promise<boolean> {
@@ -64,15 +79,19 @@ async function exists(db: Kysely<unknown>, name: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** A gateway whose user is no member works with the owner's rights, and says so. */
-async function joinRole(db: Kysely<unknown>, name: string): Promise<void> {
+/** Whether this user can work as the role. */
+async function joinRole(db: Kysely<unknown>, name: string): Promise<boolean> {
   const { rows } = await sql<{ member: boolean }>`
-    select pg_has_role(current_user, ${name}, 'MEMBER') as member`.execute(db);
-  if (rows[0]?.member) return;
+    select ${sql.raw(mayWorkAs(`(select oid from pg_roles where rolname = ${pg.escapeLiteral(name)})`))} as member`.execute(
+    db,
+  );
+  if (rows[0]?.member) return true;
   try {
     await sql`grant ${sql.id(name)} to current_user`.execute(db);
+    return true;
   } catch (error) {
     if (!isDenied(error)) throw error;
+    return false;
   }
 }
 

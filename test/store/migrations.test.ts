@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import pg from 'pg';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { openPool } from '../../src/store/database.ts';
-import { migrate } from '../../src/store/migrations.ts';
+import { migrate, pendingMigrations } from '../../src/store/migrations.ts';
 import { readLogTip } from '../../src/store/log.ts';
 import { grantedWriterRole } from '../../src/store/writer-role.ts';
 import { createDatabase } from '../support/database.ts';
@@ -102,4 +102,69 @@ test('databases of one server have writer roles of their own, and a copy gets it
     const other = name === first ? copy : first;
     await expect(readAs(`tollbook_writer_${other}`)).rejects.toThrow(/permission denied/);
   }
+});
+
+/** A database of a role that may log in and owns it, and nothing more; `as` connects as that role. */
+async function ownedDatabase(rights = '') {
+  const admin = await connect(inject('serverUrl').replace('DATABASE', 'postgres'));
+  const name = `test_${randomBytes(8).toString('hex')}`;
+  const [owner, role] = [`${name}_owner`, `tollbook_writer_${name}`];
+  onTestFinished(async () => {
+    await admin.query(`drop database if exists ${name} with (force)`);
+    await admin.query(`drop role if exists ${role}`);
+    await admin.query(`drop role if exists ${owner}`);
+  });
+  await admin.query(`create role ${owner} login password 'test' ${rights}`);
+  await admin.query(`create database ${name} owner ${owner}`);
+  const url = inject('serverUrl')
+    .replace('DATABASE', name)
+    .replace(/\/\/([^/@]*@)?/, `//${owner}:test@`);
+  return { admin, owner, role, url };
+}
+
+test('a user that owns the database and may not create roles migrates it without the role, and is told what completes it', async () => {
+  const { admin, owner, role, url } = await ownedDatabase();
+  const notices: string[] = [];
+  const onNotice = (text: string): void => void notices.push(text);
+  expect((await migrate(url, { onNotice })).length).toBeGreaterThan(20);
+  const given = `create role "${role}" nologin; grant "${role}" to "${owner}";`;
+  expect(notices).toEqual([expect.stringContaining(given)]);
+  expect(notices[0]).toContain('tollbook migrate');
+  expect(await grantedWriterRole(url)).toBeUndefined();
+  expect(await pendingMigrations(url)).toEqual([]);
+  // again, and told again
+  expect(await migrate(url, { onNotice })).toEqual([]);
+  expect(notices).toHaveLength(2);
+  await admin.query(given);
+  expect((await migrate(url, { onNotice })).length).toBeGreaterThan(20);
+  expect(notices).toHaveLength(2);
+  expect(await grantedWriterRole(url)).toBe(role);
+  const pool = openPool({ url, role, maxConnections: 1 });
+  onTestFinished(() => pool.end());
+  expect(await readLogTip(pool, 'origin')).toMatchObject({ size: 0 });
+});
+
+test('where an administrator has made the role, migrate creates none, and needs no right to', async () => {
+  const { admin, owner, role, url } = await ownedDatabase();
+  await admin.query(`create role ${role} nologin`);
+  const notices: string[] = [];
+  const onNotice = (text: string): void => void notices.push(text);
+  await migrate(url, { onNotice });
+  expect(notices).toEqual([expect.stringContaining(`grant "${role}" to "${owner}";`)]);
+  expect(notices[0]).not.toContain('create role');
+  expect(await grantedWriterRole(url)).toBeUndefined();
+  // the role has its rights already: nothing is to be migrated once the user is a member
+  await admin.query(`grant ${role} to ${owner}`);
+  expect(await grantedWriterRole(url)).toBe(role);
+  expect(await migrate(url, { onNotice })).toEqual([]);
+  expect(notices).toHaveLength(1);
+});
+
+test('a user that may create roles becomes a member that can work as the role', async () => {
+  const { role, url } = await ownedDatabase('createrole');
+  await migrate(url, { onNotice: (text) => expect.unreachable(text) });
+  expect(await grantedWriterRole(url)).toBe(role);
+  const pool = openPool({ url, role, maxConnections: 1 });
+  onTestFinished(() => pool.end());
+  expect(await readLogTip(pool, 'origin')).toMatchObject({ size: 0 });
 });

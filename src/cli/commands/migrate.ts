@@ -1,10 +1,10 @@
 import { readDatabaseUrl } from '../../config/database-url.ts';
 import { processEnvironment } from '../../config/environment.ts';
 import { migrate } from '../../store/migrations.ts';
-import { say } from '../terminal.ts';
+import { fail, say } from '../terminal.ts';
 
 export async function run(): Promise<number> {
-  const ran = await migrate(readDatabaseUrl(processEnvironment()));
+  const ran = await migrate(readDatabaseUrl(processEnvironment()), { onNotice: fail });
   say(ran.length === 0 ? 'The database is up to date.' : `Ran ${ran.join(', ')}.`);
   return 0;
 }

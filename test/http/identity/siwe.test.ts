@@ -16,6 +16,7 @@ import {
   startIdentityGateway,
 } from '../../support/identity.ts';
 import { allEvents } from '../../support/invariants.ts';
+import { startRpcProxy } from '../../support/rpc-proxy.ts';
 
 const inMinutes = (minutes: number): string => new Date(Date.now() + minutes * 60_000).toISOString();
 
@@ -314,7 +315,10 @@ describe('a contract wallet', () => {
   });
 
   test('is not asked on another chain, where its address may be of another owner', async () => {
-    const gateway = await startIdentityGateway({ identity: `siwe_rpc_url = "${chain.rpcUrl}"` });
+    const rpc = await startRpcProxy(chain.rpcUrl);
+    rpc.lie = ({ method }) => (method === 'eth_chainId' ? { result: '0x1' } : undefined);
+    const gateway = await startIdentityGateway({ identity: `siwe_rpc_url = "${rpc.url}"` });
+    rpc.lie = () => undefined;
     const browser = gateway.browser();
     expect(await verify(browser, await contractMessage(browser))).toMatchObject({ status: 503 });
   });
