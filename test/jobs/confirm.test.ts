@@ -261,8 +261,9 @@ test('a delivered payment whose block is reorged out is open again, is listed, a
 
 test("an RPC of another chain changes nothing: the facilitator's settlement remains recorded and no call is withdrawn", async () => {
   const rpc = await startRpcProxy(chain.rpcUrl);
-  rpc.lie = ({ method }) => (method === 'eth_chainId' ? { result: '0x1' } : undefined);
   const { gateway, typesOf } = await behindProxy(chain, { rpcUrl: rpc.url, top: 'confirm_timeout_ms = 200' });
+  // at the start it would have ended the gateway
+  rpc.lie = ({ method }) => (method === 'eth_chainId' ? { result: '0x1' } : undefined);
   const payment = await quoteAndSign(gateway, job, 'x');
   expect((await pay(gateway, payment)).status).toBe(202);
   await reaches(gateway, payment, 'completed');
