@@ -22,16 +22,14 @@ export async function checkToken(
 ): Promise<ChainFindings> {
   const { asset, network } = token;
   const hasCode = await facts.hasCode(asset);
-  return hasCode.kind === 'known' && !hasCode.value
-    ? mistake([...at, 'asset'], `there is no contract at ${asset} on ${network}`)
-    : together(
-        await Promise.all([
-          judge(hasCode, [...at, 'asset'], 'for its code', () => noFindings),
-          checkDecimals(facts, token, [...at, 'decimals']),
-          checkSymbol(facts, token, [...at, 'symbol']),
-          checkDomain(facts, token, at),
-        ]),
-      );
+  if (hasCode.kind === 'known' && !hasCode.value)
+    return mistake([...at, 'asset'], `there is no contract at ${asset} on ${network}`);
+  const said = await Promise.all([
+    checkDecimals(facts, token, [...at, 'decimals']),
+    checkSymbol(facts, token, [...at, 'symbol']),
+    checkDomain(facts, token, at),
+  ]);
+  return together([judge(hasCode, [...at, 'asset'], 'for its code', () => noFindings), ...said]);
 }
 
 async function checkDecimals(

@@ -7,9 +7,9 @@ import { type Fault, startFacilitatorProxy } from '../support/facilitator-proxy.
 import { type Answer, payTo, startTestGateway } from '../support/gateway.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { logLines } from '../support/log-lines.ts';
-import { header, offerOf, payFor, signOffer } from '../support/payer.ts';
+import { header, type Offer, offerOf, payFor, signOffer } from '../support/payer.ts';
 import { operatorOf } from '../support/operator.ts';
-import { startRpcProxy } from '../support/rpc-proxy.ts';
+import { type RpcQuestion, startRpcProxy } from '../support/rpc-proxy.ts';
 import { eventually } from '../support/wait.ts';
 
 const chain = useChain();
@@ -17,6 +17,11 @@ const job = '/x402/jobs/1/0';
 const home = 'eip155:84532';
 const elsewhere = 'eip155:8453';
 const unavailable = { status: 503, json: { code: 'facilitator_unavailable' } };
+
+const busy = { error: { code: -32_005, message: 'limit exceeded' } };
+/** Its code, or what a function without arguments returns. */
+const isAboutContract = ({ method, params }: RpcQuestion): boolean =>
+  method === 'eth_getCode' || (params[0] as { data?: string } | undefined)?.data?.length === 10;
 
 const settles = (...networks: string[]): Fault => ({
   answer: {
@@ -162,7 +167,7 @@ test.each([
 test('a token whose contract turns out to contradict the configuration leaves the offers, and a payment of before is refused uncharged', async () => {
   const rpc = await startRpcProxy(chain.rpcUrl);
   // it does not answer at the start
-  rpc.lie = () => ({ error: { code: -32_005, message: 'limit exceeded' } });
+  rpc.lie = () => busy;
   const { gateway, database, lines } = await start(settles(home), '', rpc.url);
   const offer = offerOf(await gateway.post(job, { body: 'x' }));
   const inToken = offer.accepts.find(({ asset }) => asset.toLowerCase() === chain.token);
@@ -184,4 +189,48 @@ test('a token whose contract turns out to contradict the configuration leaves th
   expect((await payFor(gateway, job)).status).toBe(202);
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   expect(events.filter(({ type }) => type === 'settlement_started')).toHaveLength(1);
+});
+
+test('with ten tokens the offer and what its payer echoes stay under 6 KiB: the last tokens are left out', async () => {
+  const database = await createDatabase();
+  const tables = Array.from(
+    { length: 8 },
+    (_, index) => `
+[[accepted_tokens]]
+network = "eip155:84532"
+asset = "0x${`${index + 1}`.repeat(40)}"
+symbol = "TOKEN${index}"
+decimals = 18
+pay_to = "${payTo}"
+eip712_name = "A Token with a Long Name ${index}"
+eip712_version = "2"
+`,
+  ).join('');
+  // no chain has these tokens, so the RPC is silent about them
+  const rpc = await startRpcProxy(chain.rpcUrl);
+  rpc.lie = (question) => (isAboutContract(question) ? busy : undefined);
+  const { facilitatorUrl, token, secondToken } = chain;
+  const peers = { rpcUrl: rpc.url, facilitatorUrl, token, secondToken };
+  const withKey = {
+    top: 'quote_key_env = "QUOTE_KEY"\npublic_url = "http://jobs.example"',
+    env: { QUOTE_KEY: 'the-key-of-quotes-of-the-test-gateway' },
+  };
+  const gateway = await startTestGateway({ database, chain: peers, tables, ...withKey });
+  const plain = await startTestGateway({ database, chain: peers, tables });
+  const rejected = (quoteDigestOf: Offer) =>
+    signOffer(quoteDigestOf, { signed: { value: '1' } }).then((payment) =>
+      gateway.post(job, { body: 'x', headers: header(payment) }),
+    );
+  const asked = await gateway.post(job, { body: 'x' });
+  const offer = offerOf(asked);
+  const refused = await rejected(offer);
+  expect(refused.json.reason).toBe('authorization_value_mismatch');
+  for (const answer of [asked, refused, await plain.post(job, { body: 'x' })])
+    expect((answer.headers.get('payment-required') ?? '').length).toBeLessThan(6_144);
+  expect(offer.accepts.length).toBeGreaterThan(2);
+  const symbols = offer.accepts.map(({ extra }) => (extra['quote'] as unknown as { symbol: string }).symbol);
+  expect(symbols).toEqual(['USDC', 'EURC', 'TOKEN0', 'TOKEN1', 'TOKEN2'].slice(0, symbols.length));
+  const headers = header({ ...(await signOffer(offer, { option: 1 })), resource: offer.resource });
+  expect((headers['payment-signature'] ?? '').length).toBeLessThan(6_144);
+  expect((await gateway.post(job, { body: 'x', headers })).status).toBe(202);
 });

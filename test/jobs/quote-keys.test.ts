@@ -26,7 +26,6 @@ import {
 } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { header, type Offer, offerOf, payer, signOffer } from '../support/payer.ts';
-import { type RpcQuestion, startRpcProxy } from '../support/rpc-proxy.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
@@ -333,48 +332,6 @@ test('a second payment on a quote whose first payment failed is decided as befor
   }
   expect((await chain.balance(payTo)) - before).toBe(2n * 3_264_000n);
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-});
-
-test('with ten tokens the offer and what its payer echoes stay under 6 KiB: the last tokens are left out', async () => {
-  const database = await createDatabase();
-  const tables = Array.from(
-    { length: 8 },
-    (_, index) => `
-[[accepted_tokens]]
-network = "eip155:84532"
-asset = "0x${`${index + 1}`.repeat(40)}"
-symbol = "TOKEN${index}"
-decimals = 18
-pay_to = "${payTo}"
-eip712_name = "A Token with a Long Name ${index}"
-eip712_version = "2"
-`,
-  ).join('');
-  // no chain has these tokens, so the RPC is silent about them
-  const rpc = await startRpcProxy(chain.rpcUrl);
-  const unheard = ({ method, params }: RpcQuestion): boolean =>
-    method === 'eth_getCode' || (params[0] as { data?: string } | undefined)?.data?.length === 10;
-  rpc.lie = (question) => (unheard(question) ? { error: { code: -32_005, message: 'busy' } } : undefined);
-  const { facilitatorUrl, token, secondToken } = chain;
-  const peers = { rpcUrl: rpc.url, facilitatorUrl, token, secondToken };
-  const gateway = await keyed(database, { tables, chain: peers });
-  const plain = await startTestGateway({ database, chain: peers, tables });
-  const rejected = (quoteDigestOf: Offer) =>
-    signOffer(quoteDigestOf, { signed: { value: '1' } }).then((payment) =>
-      gateway.post(job, { body: 'x', headers: header(payment) }),
-    );
-  const asked = await gateway.post(job, { body: 'x' });
-  const offer = offerOf(asked);
-  const refused = await rejected(offer);
-  expect(refused.json.reason).toBe('authorization_value_mismatch');
-  for (const answer of [asked, refused, await plain.post(job, { body: 'x' })])
-    expect((answer.headers.get('payment-required') ?? '').length).toBeLessThan(6_144);
-  expect(offer.accepts.length).toBeGreaterThan(2);
-  const symbols = offer.accepts.map(({ extra }) => (extra['quote'] as unknown as { symbol: string }).symbol);
-  expect(symbols).toEqual(['USDC', 'EURC', 'TOKEN0', 'TOKEN1', 'TOKEN2'].slice(0, symbols.length));
-  const headers = header({ ...(await signOffer(offer, { option: 1 })), resource: offer.resource });
-  expect((headers['payment-signature'] ?? '').length).toBeLessThan(6_144);
-  expect((await gateway.post(job, { body: 'x', headers })).status).toBe(202);
 });
 
 test('an append on a revoked quote is stale, whichever way its batch is written', async () => {

@@ -86,6 +86,7 @@ test("one customer's stale call and an absent facilitator leave two gateways rea
       status: 'degraded',
       ledger: { status: 'ok' },
       workers: { status: 'ok' },
+      configuration: { status: 'ok' },
       jobs: { status: 'degraded' },
       chat: { status: 'ok' },
     });

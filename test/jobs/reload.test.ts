@@ -49,11 +49,12 @@ test('a thousand reloads under load: no request sees a mixed configuration', asy
   expect(new Set(loaded.map(({ data }) => JSON.stringify(data))).size).toBe(2);
 });
 
+const onlyEuros = (text: string): string => text.replace(/\[\[accepted_tokens\]\][^[]+/, '');
+
 test('a quote that was issued keeps its price and its token over a reload that removes both', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain });
   const offer = offerOf(await gateway.post(job, { body: 'x' }));
-  const onlyEuros = (text: string): string => text.replace(/\[\[accepted_tokens\]\][^[]+/, '');
   await gateway.reload(
     await testConfig({ database, chain, change: onlyEuros, jobs: sold('5000000000000000') }),
   );

@@ -54,8 +54,10 @@ async function judged(answer: (request: RpcRequest) => unknown): Promise<unknown
 }
 
 test('an RPC of another chain than the one that is named gives no answer, and the chain is asked for once', async () => {
-  const isChainId = ({ body }: RpcRequest) => body.method === 'eth_chainId';
-  const stub = await startRpcStub((request) => succeed(request, isChainId(request) ? '0x2105' : yes), null);
+  const stub = await startRpcStub(
+    (request) => succeed(request, request.body.method === 'eth_chainId' ? '0x2105' : yes),
+    null,
+  );
   const permission = checker();
   const unavailable = { kind: 'unavailable', cause: 'wrong_chain' };
   expect(await permission.isPermitted(asking(stub.url, { chainId: 1 }))).toEqual(unavailable);
