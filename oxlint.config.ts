@@ -64,7 +64,7 @@ const pure: Restriction = {
 };
 const noDependencies: Restriction = {
   regex: '^[a-z@][a-z0-9@/._-]*$',
-  message: 'tollbook/runner brings no dependencies along',
+  message: '@tollbook/runner brings no dependencies along',
 };
 const outside: Readonly<Record<string, readonly Restriction[]>> = {
   domain: [sqlOnlyInStore, pure],

@@ -4,7 +4,7 @@ import { ownSecretChars, readSecret, secretKeys } from './secrets.ts';
 import { readTable } from './table.ts';
 import { bindAddress, isLoopback } from './urls.ts';
 
-export const metricsShape = {
+const metricsShape = {
   /** A port of its own for `/metrics`, which needs no token; left out, the gateway's own port has it, for a token. */
   bind_address: bindAddress.optional(),
   ...secretKeys('token'),

@@ -36,6 +36,8 @@ export type RunnerErrorCode =
   | 'trigger_not_wired'
   | 'input_invalid'
   | 'handler_failed'
+  /** A fault of this library or of the Node that it runs on: the call is delivered again. */
+  | 'runner_failed'
   | 'handler_timeout'
   /** It was aborted and still runs: it ignores its signal. */
   | 'handler_stuck'

@@ -5,6 +5,7 @@ import type { Job } from './job.ts';
 import type { Outcome } from './outcome.ts';
 import { encodeResult } from './result.ts';
 import type { Slots } from './slots.ts';
+import type { Deferred } from '../runtime/deferred.ts';
 
 /** How long a handler may run after its abort before it is reported as stuck. */
 const stuckAfterMs = 1_000;
@@ -21,34 +22,39 @@ interface Execution {
   readonly job: Job;
   readonly call: ReceivedCall;
   readonly controller: AbortController;
-  readonly ended: PromiseWithResolvers<Outcome>;
+  readonly ended: Deferred<Outcome>;
 }
 
-/** Runs a handler in the slot that was taken for it, until it answers, its time is up or it is ended. */
+/** Runs a handler in the slot that was taken for it, until it answers, its time is up or it is ended. Whatever throws, the slot is freed. */
 export async function execute(
   { slots, tell, timeoutMs, maxResultBytes }: ExecuteOptions,
   { job, call, controller, ended }: Execution,
 ): Promise<Outcome> {
-  if (controller.signal.aborted) {
-    slots.release(job);
-    return ended.promise;
-  }
-  const limitMs = job.timeoutMs ?? timeoutMs;
-  const message = `the handler did not answer within ${limitMs} ms`;
-  const timer = setTimeout(() => {
-    ended.resolve({ kind: 'retry', code: 'handler_timeout', message });
-    controller.abort(new DOMException(message, 'TimeoutError'));
-  }, limitMs);
-  let answered = false;
-  const work = attempt(job, { ...call, signal: controller.signal }, maxResultBytes).then((outcome) => {
-    answered = true;
+  let timer: NodeJS.Timeout | undefined;
+  let isInSlot = true;
+  try {
+    if (controller.signal.aborted) return await ended.promise;
+    const limitMs = job.timeoutMs ?? timeoutMs;
+    const message = `the handler did not answer within ${limitMs} ms`;
+    timer = setTimeout(() => {
+      ended.resolve({ kind: 'retry', code: 'handler_timeout', message });
+      controller.abort(new DOMException(message, 'TimeoutError'));
+    }, limitMs);
+    let answered = false;
+    const work = attempt(job, { ...call, signal: controller.signal }, maxResultBytes).then((outcome) => {
+      answered = true;
+      return outcome;
+    });
+    const outcome = await Promise.race([work, ended.promise]);
+    if (!answered) {
+      isInSlot = false;
+      abandonHandler(slots, tell, job, call, work);
+    }
     return outcome;
-  });
-  const outcome = await Promise.race([work, ended.promise]);
-  clearTimeout(timer);
-  if (answered) slots.release(job);
-  else abandonHandler(slots, tell, job, call, work);
-  return outcome;
+  } finally {
+    clearTimeout(timer);
+    if (isInSlot) slots.release(job);
+  }
 }
 
 /** An aborted handler frees its slot at once; a handler that does not end soon is reported. */

@@ -1,4 +1,4 @@
-/** `tollbook/runner`: write a runner, the program that does the work of paid jobs. */
+/** `@tollbook/runner`: write a runner, the program that does the work of paid jobs. */
 export { createRunner, type Runner, type RunnerOptions } from './runner.ts';
 export { type Handler, type Job, job, type JobOptions } from './job.ts';
 export { Refuse, RetryLater, RunnerError, type RunnerErrorCode } from './errors.ts';

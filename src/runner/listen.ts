@@ -55,8 +55,12 @@ export async function startPushServer(options: ListenOptions, parts: ServerParts
       });
       serve(request, options, parts).then(
         (answer) => send(response, answer, parts.isStopping()),
-        // the client vanished in the middle of its request
-        () => response.destroy(),
+        (cause: unknown) => {
+          // a client that vanished in the middle of its request has nothing to read
+          if (!request.destroyed || request.complete)
+            parts.tell.error(new RunnerError('runner_failed', 'a call could not be answered', { cause }));
+          response.destroy();
+        },
       );
     },
   );

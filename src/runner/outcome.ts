@@ -12,7 +12,13 @@ export interface Completed {
 /** Deliver it again. */
 export interface Retry {
   readonly kind: 'retry';
-  readonly code: 'retry_later' | 'handler_failed' | 'handler_timeout' | 'runner_full' | 'runner_stopping';
+  readonly code:
+    | 'retry_later'
+    | 'handler_failed'
+    | 'handler_timeout'
+    | 'runner_failed'
+    | 'runner_full'
+    | 'runner_stopping';
   /** Also for the gateway's operator; contains no text of a client. */
   readonly message: string;
   readonly afterSecs?: number;

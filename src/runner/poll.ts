@@ -81,7 +81,7 @@ async function pollUntilStopped(context: PollContext): Promise<void> {
     const leases = answer.kind === 'ok' ? readLeases(answer.value) : undefined;
     if (answer.kind === 'ok' && leases) {
       failures = 0;
-      for (const lease of leases) context.track(serveLease(context, lease, answer.serverTimeMs));
+      for (const lease of leases) context.track(serveOrReport(context, lease, answer.serverTimeMs));
       const pollMs = performance.now() - startedAt;
       if (leases.length === 0 && pollMs < emptyPollMs) await pause(emptyPollMs - pollMs, stopping);
       continue;
@@ -116,7 +116,25 @@ function refusal(gatewayUrl: string, { status, reason }: Extract<LeaseAnswer, { 
   return new RunnerError('gateway_refused', `${gatewayUrl} refuses this runner, ${hint}: ${reason}`);
 }
 
-/** Runs one leased call, extends its lease meanwhile, and reports its result. Never rejects. */
+/** Never rejects: the call of a fault is leased again once its lease has ended. */
+async function serveOrReport(
+  context: PollContext,
+  lease: Lease,
+  serverTimeMs: number | undefined,
+): Promise<void> {
+  try {
+    await serveLease(context, lease, serverTimeMs);
+  } catch (cause) {
+    tellFault(context, lease, 'its lease runs out', cause);
+  }
+}
+
+function tellFault({ tell }: PollContext, lease: Lease, what: string, cause: unknown): void {
+  const message = `call ${lease.callId}: the runner failed: ${what}`;
+  tell.error(new RunnerError('runner_failed', message, { ...about(lease), cause }));
+}
+
+/** Runs one leased call, extends its lease meanwhile, and reports its result. */
 async function serveLease(
   context: PollContext,
   lease: Lease,
@@ -125,13 +143,18 @@ async function serveLease(
   const lost = new AbortController();
   const done = new AbortController();
   const firstMs = leaseMs(lease.expiresAt, serverTimeMs, context.leaseSecs);
-  void keepLease(context, lease, firstMs, AbortSignal.any([done.signal, context.over]), lost);
-  const { call } = lease;
-  const outcome: Outcome = call
-    ? await context.runs.take(call, { via: 'lease', lost: lost.signal })
-    : malformed(context, lease);
-  if (outcome.kind !== 'lost') await report(context, lease, outcome, lost.signal);
-  done.abort();
+  keepLease(context, lease, firstMs, AbortSignal.any([done.signal, context.over]), lost).catch(
+    (cause: unknown) => tellFault(context, lease, 'its lease is no longer extended', cause),
+  );
+  try {
+    const { call } = lease;
+    const outcome: Outcome = call
+      ? await context.runs.take(call, { via: 'lease', lost: lost.signal })
+      : malformed(context, lease);
+    if (outcome.kind !== 'lost') await report(context, lease, outcome, lost.signal);
+  } finally {
+    done.abort();
+  }
 }
 
 function malformed({ tell }: PollContext, { callId }: Lease): Outcome {

@@ -29,6 +29,7 @@ const statuses: Readonly<Record<Refused['code'] | Retry['code'], number>> = {
   refused: 422,
   result_too_large: 422,
   handler_failed: 500,
+  runner_failed: 500,
   retry_later: 503,
   runner_full: 503,
   runner_stopping: 503,

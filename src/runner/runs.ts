@@ -3,6 +3,7 @@ import { RunnerError, type RunnerErrorCode } from './errors.ts';
 import { execute, type ExecuteOptions } from './execute.ts';
 import type { Teller } from './hooks.ts';
 import type { Job } from './job.ts';
+import { deferred } from '../runtime/deferred.ts';
 import { type Lost, type Outcome, type Refused, type Retry, stoppingOutcome } from './outcome.ts';
 
 export interface RunsOptions extends ExecuteOptions {
@@ -65,11 +66,11 @@ export function createRuns(options: RunsOptions): Runs {
     if (!hasSlot && via === 'push') return reported(full);
 
     const controller = new AbortController();
-    const ended = Promise.withResolvers<Outcome>();
+    const ended = deferred<Outcome>();
     const outcome = (async () => {
       if (!hasSlot && !(await slots.take(job, controller.signal))) return ended.promise;
       return execute(options, { job, call, controller, ended });
-    })();
+    })().catch(failed);
     const forget = (): void => {
       if (running.get(key) === run) running.delete(key);
     };
@@ -90,13 +91,23 @@ export function createRuns(options: RunsOptions): Runs {
     return run;
   };
 
+  const join = async (call: ReceivedCall, { via, lost }: TakeOptions): Promise<Outcome> => {
+    const key = call.idempotencyKey;
+    const run = running.get(key) ?? begin(key, call, via);
+    if ('kind' in run) return run;
+    run.holders += 1;
+    return lost ? hold(run, lost) : run.outcome;
+  };
+
   return {
-    async take(call, { via, lost }) {
-      const key = call.idempotencyKey;
-      const run = running.get(key) ?? begin(key, call, via);
-      if ('kind' in run) return run;
-      run.holders += 1;
-      return lost ? hold(run, lost) : run.outcome;
+    async take(call, how) {
+      try {
+        return await join(call, how);
+      } catch (cause) {
+        const outcome = failed(cause);
+        tellOutcome(tell, call, how.via, outcome, 0);
+        return outcome;
+      }
     },
     close() {
       closed = true;
@@ -107,9 +118,14 @@ export function createRuns(options: RunsOptions): Runs {
   };
 }
 
+/** Nothing that a handler throws: a fault of this library, or of a Node that lacks what it needs. */
+function failed(cause: unknown): Retry {
+  return { kind: 'retry', code: 'runner_failed', message: 'the runner failed', cause };
+}
+
 /** Waits for a run until it ends or the requester gives up. */
 async function hold(run: Run, lost: AbortSignal): Promise<Outcome> {
-  const given = Promise.withResolvers<Outcome>();
+  const given = deferred<Outcome>();
   const giveUp = (): void => {
     given.resolve(leaseLost);
     run.holders -= 1;
@@ -132,6 +148,7 @@ const worthAnError: ReadonlySet<string> = new Set<RunnerErrorCode>([
   'result_too_large',
   'handler_failed',
   'handler_timeout',
+  'runner_failed',
 ]);
 
 function tellOutcome(

@@ -73,7 +73,7 @@ test('the programs on the pages pass the type checker', async () => {
       typeRoots: [path.join(root, 'node_modules/@types')],
       paths: {
         tollbook: [path.join(root, 'src/main.ts')],
-        'tollbook/runner': [path.join(root, 'src/runner/index.ts')],
+        '@tollbook/runner': [path.join(root, 'src/runner/index.ts')],
       },
     },
     include: ['pages'],

@@ -382,3 +382,29 @@ describe('the creation of a runner', () => {
     expect(unhandled).toEqual([]);
   });
 });
+
+describe('a fault of the runner itself', () => {
+  test.each([
+    ['a call that is pushed', 1],
+    ['each of many calls that are pushed', 40],
+  ])('of %s frees its slot, is reported, and has the call delivered again', async (_what, times) => {
+    const errors: RunnerError[] = [];
+    const work = job({ serviceId: 1, jobIndex: 0, on: { x402: () => 'done' } });
+    let isFaulty = true;
+    const faulty = new Proxy(work, {
+      get(target, name, receiver) {
+        if (isFaulty && name === 'timeoutMs') throw new Error('a Node that lacks something');
+        return Reflect.get(target, name, receiver) as unknown;
+      },
+    });
+    const { push } = runnerOf({ jobs: [faulty], concurrency: 2, onError: (error) => errors.push(error) });
+    for (let id = 1; id <= times; id++) expect(errorOf(await push({ id }))).toEqual([500, 'runner_failed']);
+    expect(errors).toHaveLength(times);
+    expect(errors[0]).toMatchObject({
+      code: 'runner_failed',
+      cause: { message: 'a Node that lacks something' },
+    });
+    isFaulty = false;
+    expect((await push({ id: 100 })).status).toBe(200);
+  });
+});

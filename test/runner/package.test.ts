@@ -1,6 +1,6 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
@@ -14,22 +14,17 @@ import { expectSoundLedger } from '../support/invariants.ts';
 import { readPage } from '../support/pages.ts';
 import { payFor } from '../support/payer.ts';
 import { eventually } from '../support/wait.ts';
+import { leaseToken, startFakeGateway } from './fake-gateway.ts';
+import { installedCompilers, installedNodes } from './other-versions.ts';
+import { post, pushed, secret } from './support.ts';
 
 const run = promisify(execFile);
 const repo = path.resolve(import.meta.dirname, '../..');
 const bin = path.join(repo, 'node_modules/.bin');
 
-/** What a package is made of, and some that it must not hold. */
-const sources = [
-  'package.json',
-  'tsconfig.json',
-  'tsconfig.build.json',
-  'README.md',
-  'LICENSE',
-  'CONTRIBUTING.md',
-].concat(['src', 'scripts', 'migrations', 'config', 'test/runner', 'examples']);
-
 const chain = useChain();
+const nodes = installedNodes();
+const compilers = installedCompilers();
 /** Instead of the runner that calls are pushed to. */
 const pollerTable = `
 [[runners]]
@@ -38,52 +33,41 @@ mode = "lease"
 token_env = "RUNNER_TOKEN"
 `;
 
-/** A project that has installed the package. */
+/** A project that has installed the packages. */
 let consumer: string;
 let folder: string;
 
 beforeAll(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'tollbook-package-'));
-  const tarball = await pack(path.join(folder, 'source'));
+  await run(process.execPath, ['scripts/pack.ts', '--out', folder], { cwd: repo, env: quietEnvironment() });
   consumer = path.join(folder, 'consumer');
-  const installed = path.join(consumer, 'node_modules/tollbook');
-  await mkdir(installed, { recursive: true });
-  await run('tar', ['-xzf', tarball, '-C', installed, '--strip-components=1']);
-  await linkDependencies(path.join(consumer, 'node_modules'));
+  const { version, dependencies } = await manifestOf(repo);
+  await unpack(`tollbook-${version}.tgz`, 'tollbook');
+  await unpack(`tollbook-runner-${version}.tgz`, '@tollbook/runner');
+  // what `npm install tollbook` brings, and what every TypeScript project for Node has; no others
+  for (const name of [...Object.keys(dependencies), '@types/node']) {
+    const link = path.join(consumer, 'node_modules', name);
+    await mkdir(path.dirname(link), { recursive: true });
+    await symlink(path.join(repo, 'node_modules', name), link);
+  }
   await writeFile(path.join(consumer, 'package.json'), '{"type": "module", "private": true}');
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** Packs a copy of the sources, so that the work tree gets no dist/ and two packs at once do not meet. */
-async function pack(source: string): Promise<string> {
-  await mkdir(source);
-  for (const name of sources) await cp(path.join(repo, name), path.join(source, name), { recursive: true });
-  await symlink(path.join(repo, 'node_modules'), path.join(source, 'node_modules'));
-  const options = [
-    '--json',
-    '--offline',
-    '--ignore-scripts=false',
-    '--no-update-notifier',
-    '--loglevel=error',
-  ];
-  await run('npm', ['pack', ...options], { cwd: source, env: quietEnvironment() }).catch(
-    ({ stdout, stderr }: { stdout: string; stderr: string }) => {
-      throw new Error(`npm pack failed: ${stdout}${stderr}`);
-    },
-  );
-  const tarball = (await readdir(source)).find((name) => name.endsWith('.tgz'));
-  return path.join(source, tarball ?? 'no tarball');
+async function unpack(tarball: string, name: string): Promise<void> {
+  const installed = path.join(consumer, 'node_modules', name);
+  await mkdir(installed, { recursive: true });
+  await run('tar', ['-xzf', path.join(folder, tarball), '-C', installed, '--strip-components=1']);
 }
 
-/** The dependencies that `npm install tollbook` installs, and those of every TypeScript project for Node; no others. */
-async function linkDependencies(modules: string): Promise<void> {
-  const { dependencies } = JSON.parse(await readFile(path.join(repo, 'package.json'), 'utf8')) as {
-    dependencies: Record<string, string>;
-  };
-  for (const name of [...Object.keys(dependencies), '@types/node']) {
-    await mkdir(path.dirname(path.join(modules, name)), { recursive: true });
-    await symlink(path.join(repo, 'node_modules', name), path.join(modules, name));
-  }
+interface Manifest {
+  readonly version: string;
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly [key: string]: unknown;
+}
+
+async function manifestOf(dir: string): Promise<Manifest> {
+  return JSON.parse(await readFile(path.join(dir, 'package.json'), 'utf8')) as Manifest;
 }
 
 /** Without what the surrounding npm and vitest set. */
@@ -91,9 +75,14 @@ function quietEnvironment(): Record<string, string> {
   return { PATH: `${bin}${path.delimiter}${processEnvironment()['PATH'] ?? ''}`, HOME: folder };
 }
 
-async function startProgram(name: string, text: string, env: Record<string, string>): Promise<ChildProcess> {
+async function startProgram(
+  name: string,
+  text: string,
+  env: Record<string, string>,
+  node = process.execPath,
+): Promise<ChildProcess> {
   await writeFile(path.join(consumer, name), text);
-  const child = spawn(process.execPath, [name], {
+  const child = spawn(node, [name], {
     cwd: consumer,
     env: { ...quietEnvironment(), ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -112,9 +101,25 @@ function documentedRunner(): string {
   return program?.text ?? 'throw new Error("docs/runners.md has no runner")';
 }
 
+/** Takes calls both ways; some it cannot do. */
+const runnerOfBothWays = `
+import { createRunner, job } from '@tollbook/runner';
+
+const work = ({ body }) => {
+  if (body.toString() === 'no') throw new Error('cannot do it');
+  return 'did it';
+};
+const runner = createRunner({ jobs: [job({ serviceId: 1, jobIndex: 0, on: { x402: work } })], concurrency: 4 });
+const { GATEWAY_URL, LEASE_TOKEN, PUSH_SECRET } = process.env;
+const { url } = await runner.listen({ secret: PUSH_SECRET });
+process.once('SIGTERM', () => void runner.stop());
+console.log(url);
+await runner.poll({ gatewayUrl: GATEWAY_URL, token: LEASE_TOKEN });
+`;
+
 /** Takes leases, and nothing comes of them. */
 const hangingRunner = `
-import { createRunner, job } from 'tollbook/runner';
+import { createRunner, job } from '@tollbook/runner';
 
 const began = ({ callId }) => {
   console.log('began ' + callId);
@@ -144,10 +149,9 @@ async function endGently(child: ChildProcess): Promise<void> {
   expect(await exited).toEqual([0, null]);
 }
 
-const typedConsumer = `
+const typedRunner = `
 import { z } from 'zod';
-import { type GatewayOptions, startGateway } from 'tollbook';
-import { createRunner, type Handler, job, type JobCall, Refuse, RetryLater, type Runner } from 'tollbook/runner';
+import { createRunner, type Handler, job, type JobCall, Refuse, RetryLater, type Runner } from '@tollbook/runner';
 
 const typed = job({
   serviceId: 1,
@@ -169,36 +173,110 @@ job({ serviceId: 1, jobIndex: 2, on: { x402: (call) => call.nothing } });
 job({ serviceId: 1, jobIndex: 3, input: z.object({ n: z.number() }), on: { x402: ({ input }) => input.m } });
 const runner: Runner = createRunner({ jobs: [typed, job({ serviceId: 1, jobIndex: 1, on: { x402: plain } })] });
 export const polled: Promise<void> = runner.poll({ gatewayUrl: 'https://gateway.example', token: 'x' });
+`;
+
+const typedGateway = `
+import { type GatewayOptions, startGateway } from 'tollbook';
+
 // @ts-expect-error: a gateway requires a config, which proves that the types are included
 const options: GatewayOptions = { databaseUrl: '' };
 export const url: string = (await startGateway(options)).url;
 `;
 
-describe('the packed package', () => {
-  test('contains the files it needs and no others', async () => {
-    const installed = path.join(consumer, 'node_modules/tollbook');
-    const names = (await readdir(installed)).toSorted();
-    expect(names).toEqual([
-      'LICENSE',
-      'README.md',
-      'config',
-      'dist',
-      'migrations',
-      'package.json',
-      'scripts',
-    ]);
-    expect(await readdir(path.join(installed, 'migrations'))).toEqual(
+/** What the compiler says; empty where all is well. */
+async function compile(compilerDir: string, args: readonly string[]): Promise<string> {
+  const command = path.join(compilerDir, 'bin/tsc');
+  const options = { cwd: consumer, env: quietEnvironment() };
+  const { stdout } = await run(process.execPath, [command, ...args], options).catch(
+    (error: { stdout: string }) => error,
+  );
+  return stdout;
+}
+
+describe('the packed packages', () => {
+  test('contain the files they need and no others, and run no script when they are installed', async () => {
+    const gateway = path.join(consumer, 'node_modules/tollbook');
+    const own = ['bin.mjs', 'index.mjs', 'node-version.mjs'];
+    expect((await readdir(gateway)).toSorted()).toEqual(
+      ['LICENSE', 'README.md', 'config', 'dist', 'migrations', 'package.json', ...own].toSorted(),
+    );
+    expect(await readdir(path.join(gateway, 'migrations'))).toEqual(
       await readdir(path.join(repo, 'migrations')),
     );
-    expect(await readdir(path.join(installed, 'config'))).toEqual(['example.toml']);
-    const compiled = await readdir(path.join(installed, 'dist'), { recursive: true });
-    expect(compiled.filter((name) => name.endsWith('.ts') && !name.endsWith('.d.ts'))).toEqual([]);
-    const { scripts } = JSON.parse(await readFile(path.join(installed, 'package.json'), 'utf8')) as {
-      scripts: { postinstall: string };
-    };
-    // what npm does after it has installed it
-    await run('sh', ['-c', scripts.postinstall], { cwd: installed, env: quietEnvironment() });
+    expect(await readdir(path.join(gateway, 'config'))).toEqual(['example.toml']);
+    const runner = path.join(consumer, 'node_modules/@tollbook/runner');
+    expect((await readdir(runner)).toSorted()).toEqual(['LICENSE', 'README.md', 'dist', 'package.json']);
+    expect((await readdir(path.join(runner, 'dist'))).toSorted()).toEqual(['domain', 'runner', 'runtime']);
+    for (const dir of [gateway, runner]) {
+      const compiled = await readdir(path.join(dir, 'dist'), { recursive: true });
+      expect(compiled.filter((name) => name.endsWith('.ts') && !name.endsWith('.d.ts'))).toEqual([]);
+      // a script, or a package that brings a Node, a database or a chain, would change its user's project
+      const { scripts, optionalDependencies } = await manifestOf(dir);
+      expect([scripts, optionalDependencies]).toEqual([undefined, undefined]);
+    }
   });
+
+  test('the runner library has no dependencies and under a megabyte', async () => {
+    const dir = path.join(consumer, 'node_modules/@tollbook/runner');
+    const { dependencies, peerDependencies } = await manifestOf(dir);
+    expect([dependencies, peerDependencies]).toEqual([undefined, undefined]);
+    const files = await readdir(dir, { recursive: true, withFileTypes: true });
+    const sizes = await Promise.all(
+      files
+        .filter((one) => one.isFile())
+        .map(async (one) => (await stat(path.join(one.parentPath, one.name))).size),
+    );
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(1_000_000);
+  });
+
+  test.each(nodes)(
+    'the runner library takes pushed and leased calls on Node $version, and a handler that throws costs it no slot',
+    async ({ command }) => {
+      const gateway = await startFakeGateway();
+      onTestFinished(() => gateway.close());
+      const env = { GATEWAY_URL: gateway.url, LEASE_TOKEN: leaseToken, PUSH_SECRET: secret };
+      const child = await startProgram('both-ways.mjs', runnerOfBothWays, env, command);
+      const { value: url } = (await linesOf(child).next()) as { value: string };
+      const pushAll = async (body: string): Promise<number[]> => {
+        const calls = Array.from({ length: 40 }, (_, at) =>
+          pushed({ id: 100 + at + (body === 'no' ? 0 : 100), body }),
+        );
+        const statuses: number[] = [];
+        for (const call of calls) statuses.push((await post(url, call)).status);
+        return statuses;
+      };
+      expect(new Set(await pushAll('no'))).toEqual(new Set([500]));
+      expect(new Set(await pushAll('yes'))).toEqual(new Set([200]));
+      const ids = [1, 2, 3, 4, 5, 6, 7, 8];
+      gateway.offer(...ids.map((id) => ({ id })));
+      await eventually(() => expect([...gateway.completed.keys()].toSorted((a, b) => a - b)).toEqual(ids));
+      await endGently(child);
+    },
+  );
+
+  test.each(nodes.filter(({ isSupported }) => !isSupported))(
+    'the gateway says on Node $version what it needs, as a command and as a library',
+    async ({ command }) => {
+      const dir = path.join(consumer, 'node_modules/tollbook');
+      const needs = /^Node v[\d.]+ cannot run Tollbook: it needs 22\.19 or newer\. Nothing was started\.$/m;
+      const options = { cwd: consumer, env: quietEnvironment() };
+      const asCommand = run(command, [path.join(dir, 'bin.mjs'), 'serve'], options);
+      await expect(asCommand).rejects.toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(needs) as string,
+      });
+      const asLibrary = run(
+        command,
+        [
+          '--input-type=module',
+          '-e',
+          "await import('tollbook').catch(({ message }) => console.log(message))",
+        ],
+        options,
+      );
+      expect((await asLibrary).stdout).toMatch(needs);
+    },
+  );
 
   test('runs the runner of docs/runners.md with pushed calls', async () => {
     const env = { RUNNER_TOKEN: runnerSecret, PORT: '0' };
@@ -242,18 +320,32 @@ describe('the packed package', () => {
     await endGently(child);
   });
 
-  test('has types that compile without its sources', async () => {
-    await writeFile(path.join(consumer, 'consumer.ts'), typedConsumer);
+  test.each(compilers)(
+    'the types of the runner library compile with TypeScript $version, libraries checked',
+    async ({ dir }) => {
+      await writeFile(path.join(consumer, 'runner.ts'), typedRunner);
+      const options = [
+        '--noEmit',
+        '--strict',
+        '--module',
+        'nodenext',
+        '--target',
+        'es2022',
+        '--types',
+        'node',
+      ];
+      expect(await compile(dir, [...options, 'runner.ts'])).toBe('');
+    },
+  );
+
+  test('the types of the gateway compile without its sources', async () => {
+    await writeFile(path.join(consumer, 'gateway.ts'), typedGateway);
     const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'esnext', '--types', 'node'];
-    const { stdout } = await run(path.join(bin, 'tsc'), [...options, '--skipLibCheck', 'consumer.ts'], {
-      cwd: consumer,
-      env: quietEnvironment(),
-    }).catch((error: { stdout: string }) => error);
-    expect(stdout).toBe('');
+    expect(await compile(compilers[0]?.dir ?? '', [...options, '--skipLibCheck', 'gateway.ts'])).toBe('');
   });
 
-  test('has a command that shows its usage, and exports startGateway', async () => {
-    const command = path.join(consumer, 'node_modules/tollbook/dist/cli/tollbook.js');
+  test('the gateway has a command that shows its usage, and exports startGateway', async () => {
+    const command = path.join(consumer, 'node_modules/tollbook/bin.mjs');
     const { stdout } = await run(process.execPath, [command, '--help'], { env: quietEnvironment() });
     expect(stdout).toContain('Usage: tollbook COMMAND');
     // finds its migrations, and nothing to do
