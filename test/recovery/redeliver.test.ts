@@ -15,6 +15,7 @@ import type { TestDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { transferToken } from '../support/onchain.ts';
+import { payTo } from '../support/gateway.ts';
 import { offerOf, payer } from '../support/payer.ts';
 import { endOfPeriod } from '../support/reconcile.ts';
 import { eventually } from '../support/wait.ts';
@@ -186,5 +187,73 @@ test('a lost payment is never answered with 402, and is delivered only for a new
     },
   });
   await eventually(async () => expect(await typesOf(database, streamOf(interrupted))).toContain('completed'));
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('a lost payment whose quote authenticates itself is never charged again, and once the loss is known it takes a new signature', async () => {
+  const keyed = {
+    top: 'quote_key_env = "QUOTE_KEY"\npublic_url = "http://jobs.example"',
+    env: { QUOTE_KEY: 'the-key-of-quotes-of-the-test-gateway' },
+  };
+  const { database, lost, startUnanchored, recover, delivered } = await lossyRestore(
+    chain,
+    ['sent again', 'asked for'],
+    keyed,
+  );
+  const [again, asked] = lost as [TakenPayment, TakenPayment];
+  const { last: keptBefore } = await readExportEnd(database.pool);
+  const sinceSecs = (await readTimeOf(database.pool, keptBefore)) ?? 0;
+  const before = [await chain.balance(payTo), await chain.balance(payTo, chain.secondToken)];
+
+  // A gateway that does not know of the loss: the echo of the quote shows that its offer's recipient sends it.
+  const unaware = await startUnanchored();
+  const { quote: _, ...shown } = asked.payment.accepted.extra;
+  const stripped = { ...asked.payment, accepted: { ...asked.payment.accepted, extra: shown } };
+  const unrecorded = { status: 503, json: { code: 'payment_unrecorded' } };
+  expect(await send(unaware, stripped, asked.body)).toMatchObject(unrecorded);
+  const copies = await Promise.all([1, 2].map(() => send(unaware, again.payment, again.body)));
+  for (const copy of copies)
+    expect(copy).toMatchObject({ status: 202, json: { quote_digest: again.digest } });
+  expect(await send(unaware, again.payment, 'another')).toMatchObject({
+    status: 409,
+    json: { code: 'payment_replay' },
+  });
+  await eventually(async () => expect(await typesOf(database, again.digest)).toContain('completed'));
+  expect(await typesOf(database, again.digest)).toEqual([
+    'quote_issued',
+    'payment_verified',
+    'settlement_started',
+    'payment_settled',
+    'enqueued',
+    'delivered',
+    'completed',
+  ]);
+  expect(delivered().map(({ body }) => body.toString())).toEqual([again.body]);
+  await unaware.stop();
+  await eventually(async () => expect(await countGatewaySessions(database.pool)).toBe(0));
+
+  // the recovery begins another generation of the log: no quote of the one before authenticates itself
+  const ledger = openLedger(database);
+  const { last: keptSeq } = await readExportEnd(database.pool);
+  const unknown = { anchored: undefined, lostFrom: undefined, lostTo: undefined, sinceSecs };
+  const loss = { ...unknown, reason: 'forced', keptSeq };
+  await beginRecovery(ledger, { loss, sinceSecs, operator: 'ada', signer: undefined });
+  const searching = await startUnanchored();
+  expect(await send(searching, asked.payment, asked.body)).toMatchObject(unrecorded);
+  await searching.stop();
+  await eventually(async () => expect(await countGatewaySessions(database.pool)).toBe(0));
+  // it finds the payments of the other test as well
+  expect((await recover()).stdout).toContain('Refund due');
+  const gateway = await startUnanchored();
+  expect(await send(gateway, asked.payment, asked.body)).toMatchObject({
+    status: 409,
+    json: { code: 'payment_recovered' },
+  });
+  const accepted = await send(gateway, asked.payment, asked.body, await redelivery(asked, asked.body));
+  expect(accepted).toMatchObject({ status: 202, json: { quote_digest: streamOf(asked) } });
+  await eventually(async () => expect(await typesOf(database, streamOf(asked))).toContain('completed'));
+  expect(delivered().map(({ body }) => body.toString())).toEqual([again.body, asked.body]);
+
+  expect([await chain.balance(payTo), await chain.balance(payTo, chain.secondToken)]).toEqual(before);
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });

@@ -20,6 +20,7 @@ import {
   startTestGateway,
   testConfig,
   type TestGateway,
+  type TestGatewayOptions,
 } from '../support/gateway.ts';
 import { testSeed, testSigner } from '../support/log.ts';
 import { header, type Payment, quoteAndSign } from '../support/payer.ts';
@@ -42,13 +43,17 @@ export interface TakenPayment {
  * A gateway with an anchored log took one payment, a backup was made, and it took more, in two tokens. Then the database was
  * restored from the backup: those are lost, and were delivered.
  */
-export async function lossyRestore(chain: TestChain, bodies: readonly string[] = ['lost', 'lost too']) {
+export async function lossyRestore(
+  chain: TestChain,
+  bodies: readonly string[] = ['lost', 'lost too'],
+  { top = '', env: moreEnv = {} }: Pick<TestGatewayOptions, 'top' | 'env'> = {},
+) {
   const database = await createDatabase();
   const runner = await startTestRunner(() => ({ status: 200, body: 'done' }));
   const tables = `[log]\norigin = "${testSigner.name}"\nkey_env = "LOG_KEY"\nseal_every_ms = 20
 [[log.anchors]]\nkind = "folder"\nfolder = "${temporaryFolder()}"\nevery_ms = 20`;
-  const env = { LOG_KEY: testSeed.toString('hex') };
-  const options = { database, chain, runnerUrl: runner.url, tables, env };
+  const env = { LOG_KEY: testSeed.toString('hex'), ...moreEnv };
+  const options = { database, chain, runnerUrl: runner.url, tables, env, top };
   const file = path.join(temporaryFolder(), 'tollbook.toml');
   writeFileSync(file, configText(options));
 
@@ -70,7 +75,8 @@ export async function lossyRestore(chain: TestChain, bodies: readonly string[] =
     lost,
     start,
     /** A gateway that knows no anchors, and so starts on what was restored. */
-    startUnanchored: (): Promise<TestGateway> => startTestGateway({ database, chain, runnerUrl: runner.url }),
+    startUnanchored: (): Promise<TestGateway> =>
+      startTestGateway({ database, chain, runnerUrl: runner.url, env, top }),
     /** The runner's deliveries since the restore. */
     delivered: () => runner.deliveries.slice(deliveries),
     recover: (...args: string[]) =>
