@@ -49,7 +49,10 @@ export async function startUnread(
   }
 }
 
-/** The payment with the quote that it echoes, which is recorded behind its answer and has no other event yet. */
+/**
+ * The payment with the quote that it echoes. A summarised quote has no event yet; any other was recorded behind its answer, and has
+ * no other event. Where that is wrong, the start meets another version of the quote's stream, and loses.
+ */
 async function matchUnread(
   context: JobsContext,
   request: BoundRequest,
@@ -64,6 +67,7 @@ async function matchUnread(
   };
   const matched = await matchQuote(context, request, job, decoded, unread);
   if (matched.kind === 'refusal' || matched.late) return undefined;
-  const { state, opening } = matched;
-  return { ...matched, isUnread: true, state: { ...state, version: opening.length }, opening: [] };
+  const { state } = matched;
+  if (state.quote?.summarised) return { ...matched, isUnread: true };
+  return { ...matched, isUnread: true, state: { ...state, version: 1 }, opening: [] };
 }

@@ -1,10 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
-import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
+import { failsBeforeBroadcast, startFacilitatorProxy } from '../support/facilitator-proxy.ts';
 import { payTo, startTestGateway, type TestGatewayOptions } from '../support/gateway.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
-import { header, quoteAndSign } from '../support/payer.ts';
+import { header, offerOf, quoteAndSign, signOffer } from '../support/payer.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
@@ -82,4 +82,25 @@ test('copies of a payment that arrive while it is being settled never get a 402 
     const statuses = [(await first).status, ...(await Promise.all(copies)).map(({ status }) => status)];
     expect(new Set(statuses)).toEqual(new Set([202]));
   }
+});
+
+test('a second payment on a quote whose first payment failed is decided as before', async () => {
+  const keyed = {
+    top: 'quote_key_env = "QUOTE_KEY"\npublic_url = "http://jobs.example"',
+    env: { QUOTE_KEY: 'the-key-of-quotes-of-the-test-gateway' },
+  };
+  const { proxy, database, gateway } = await behindProxy(keyed);
+  const other = await startTestGateway({ database, chain, ...keyed });
+  const before = await chain.balance(payTo);
+  for (const second of [gateway, other]) {
+    const offer = offerOf(await gateway.post(job, { body: 'x' }));
+    proxy.faults.settle = failsBeforeBroadcast;
+    const failed = await gateway.post(job, { body: 'x', headers: header(await signOffer(offer)) });
+    expect(failed).toMatchObject({ status: 402, json: { code: 'payment_invalid' } });
+    delete proxy.faults.settle;
+    const paid = await second.post(job, { body: 'x', headers: header(await signOffer(offer)) });
+    expect(paid.status).toBe(202);
+  }
+  expect((await chain.balance(payTo)) - before).toBe(2n * price);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
