@@ -1,4 +1,5 @@
 import type { LedgerEvent } from '../domain/events/event.ts';
+import type { ApiKey } from '../store/api-keys.ts';
 import type { CreditRefusal } from '../store/append-batch.ts';
 import { type Caller, spendingOf } from './caller.ts';
 
@@ -27,11 +28,22 @@ export function admittedEvents(
   return [admitted, { type: 'credit_held', data }];
 }
 
-/** What is recorded instead when the ledger refuses the admission. */
-export function refusedEvents(
-  caller: Caller,
-  model: string | undefined,
-): Partial<Record<CreditRefusal, readonly LedgerEvent[]>> {
+type RefusedEvents = Readonly<Partial<Record<CreditRefusal, readonly LedgerEvent[]>>>;
+
+/** Of the keys used lately, by model; the empty name stands for none. */
+const ofKeys = new WeakMap<ApiKey, Map<string, RefusedEvents>>();
+
+/** What is recorded instead when the ledger refuses the admission. A key's are made, and so encoded, once for each model. */
+export function refusedEvents(caller: Caller, model: string | undefined): RefusedEvents {
+  if (caller.kind !== 'api_key') return makeRefused(caller, model);
+  const byModel = ofKeys.get(caller.key) ?? new Map<string, RefusedEvents>();
+  ofKeys.set(caller.key, byModel);
+  const known = byModel.get(model ?? '') ?? makeRefused(caller, model);
+  byModel.set(model ?? '', known);
+  return known;
+}
+
+function makeRefused(caller: Caller, model: string | undefined): RefusedEvents {
   const refused = (code: CreditRefusal): LedgerEvent[] => [
     { type: 'chat_refused', data: { ...callerData(caller), code, ...(model !== undefined && { model }) } },
   ];

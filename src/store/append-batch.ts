@@ -161,8 +161,15 @@ function encodeEvent(event: LedgerEvent): EncodedEvent {
   return { type: event.type, data: encodeEventData(event) };
 }
 
+/** Lists that are recorded only instead of others are often the same for many commands: each is encoded once. */
+const encodedLists = new WeakMap<readonly LedgerEvent[], string>();
+
 function encodeEvents(events: readonly LedgerEvent[]): string {
-  return eventsJson(events.map(encodeEvent));
+  const known = encodedLists.get(events);
+  if (known !== undefined) return known;
+  const text = eventsJson(events.map(encodeEvent));
+  encodedLists.set(events, text);
+  return text;
 }
 
 function eventsJson(events: readonly EncodedEvent[]): string {
