@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Config, ChatConfig, UpstreamConfig } from '../config/config.ts';
 import { presence } from '../domain/values/presence.ts';
 import { startAlerts } from './alerts.ts';
+import { chatFigures } from './figures.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { operatorCreditRoutes } from '../http/credit/operator-credit.ts';
 import { readyRoutes } from '../http/server/ready.ts';
@@ -106,6 +107,7 @@ export async function composeChat(
       };
     },
     status: () => ({ chat: chatStatus(context, since) }),
+    figures: () => chatFigures(() => chatStatus(context, since)),
     async finish() {
       await context.running.drained();
       await Promise.all(loops.map((loop) => loop.stop()));

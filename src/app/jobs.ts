@@ -6,6 +6,7 @@ import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { startAlerts } from './alerts.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
+import { jobsFigures } from './figures.ts';
 import { timedChain, timedFacilitator } from './timed-peers.ts';
 import { createCatalog } from '../jobs/catalog.ts';
 import type { JobsContext } from '../jobs/context.ts';
@@ -129,6 +130,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
   const since = createSince();
   const current = (): JobsContext => context;
   const loops: Loop[] = [];
+  const status = () => presentJobs(context, checked, since);
   const monitor = (): Loop => startJobsStatusChecker(current, (next) => (checked = next));
 
   return {
@@ -147,13 +149,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       await app.register(healthRoutes(readiness));
       await app.register(statsRoutes(context));
     },
-    figures: () => [
-      {
-        name: 'tollbook_facilitator_circuit_open',
-        help: '1 while the circuit breaker is open: no payment is started',
-        read: () => [{ value: context.facilitator.isCircuitOpen() ? 1 : 0 }],
-      },
-    ],
+    figures: () => jobsFigures(status, () => context.facilitator.isCircuitOpen()),
     startOwnLoops() {
       loops.push(monitor(), startRequestCounter(context));
     },
@@ -187,7 +183,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
         },
       };
     },
-    status: () => ({ jobs: presentJobs(context, checked, since) }),
+    status: () => ({ jobs: status() }),
     async finish() {
       await context.flows.drained();
       await context.unpaidQuotes.drained();

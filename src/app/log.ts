@@ -18,6 +18,7 @@ import { createSince } from '../runtime/since.ts';
 import type { AnchorState } from '../store/log.ts';
 import { startSealer } from '../workers/sealer.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
+import { logFigures } from './figures.ts';
 
 type Parts = Pick<FeatureParts, 'config' | 'ledger' | 'logger'>;
 
@@ -89,6 +90,7 @@ export async function composeLog(parts: Parts, settings: LogConfig): Promise<Run
         loops.push(startAnchorWatch({ pool, log }, signer, (next) => (anchorStates = next)));
     },
     status: () => ({ log: logStatus(anchors, anchorStates, since) }),
+    figures: () => logFigures(() => logStatus(anchors, anchorStates, since)),
     startWorkers() {
       isSealing = true;
       const anchorer = startAnchorer({ pool, lane, log }, signer, anchors, known);

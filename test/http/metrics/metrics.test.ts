@@ -8,6 +8,7 @@ import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { runnerSecret, startTestGateway } from '../../support/gateway.ts';
 import { isInstalled, packageEnvironment } from '../../support/installed.ts';
+import { readPage } from '../../support/pages.ts';
 import { payer } from '../../support/payer.ts';
 
 const chain = useChain();
@@ -77,6 +78,11 @@ test('a scrape with the token shows requests by route, settlements, appends, pee
   expect(valuesOf(text, 'tollbook_ledger_seq').get('')).toBeGreaterThan(2);
   expect(valuesOf(text, 'nodejs_eventloop_lag_p99_seconds').get('')).toBeGreaterThan(0);
   expect([...valuesOf(text, 'tollbook_build_info').values()]).toEqual([1]);
+  expect(valuesOf(text, 'tollbook_facilitator_circuit_open').get('')).toBe(0);
+  expect(valuesOf(text, 'tollbook_calls_dead').get('')).toBe(0);
+  const documented = readPage('docs/operations/metrics.md').text;
+  const own = [...text.matchAll(/^# TYPE ((?:tollbook|http|gen_ai)_\w+) /gm)].map(([, name = '']) => name);
+  expect(own.filter((name) => !documented.includes(`\`${name}\``))).toEqual([]);
   for (const secret of [payer.address, paid.body.quote_digest, paid.transaction, '0x1234', token])
     expect(text.toLowerCase()).not.toContain(secret.toLowerCase());
 });
