@@ -23,6 +23,13 @@ export function readOperator(by: string | undefined): string {
   throw new ArgumentError('--by is your name: 1 to 64 letters, digits, dots, dashes, underscores, @');
 }
 
+/** A loopback port that an option names; 0 is any free one. Throws an ArgumentError where the text is none. */
+export function readPort(option: string, text: string): number {
+  const port = Number(text);
+  if (/^\d{1,5}$/.test(text) && port < 65_536) return port;
+  throw new ArgumentError(`${option} is a port from 0 to 65535`);
+}
+
 /** `--days`: how long a token or a key is valid. Undefined: without end. Throws an ArgumentError where it is out of bounds. */
 export function readExpiry(days: string | undefined): Date | undefined {
   if (days === undefined) return undefined;

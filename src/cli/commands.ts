@@ -17,12 +17,14 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
   start: {
     summary: 'runs database, devnet and gateway on this machine, and pays for one job',
     usage:
-      'tollbook start [--fresh] [--dir .tollbook] [--port 8402]\n  --fresh  deletes the state of the last run instead of continuing with it',
+      'tollbook start [--fresh] [--dir .tollbook] [--port 8402] [--chain-port 8412]\n' +
+      '  --fresh       deletes the state of the last run instead of continuing with it\n' +
+      '  --chain-port  of the chain: without it any other port is taken where 8412 is in use',
     load: () => import('./commands/start.ts'),
   },
   devnet: {
     summary: 'runs only the devnet: chain, tokens, facilitator, example runner',
-    usage: 'tollbook devnet [--dir .tollbook]',
+    usage: 'tollbook devnet [--dir .tollbook] [--chain-port 8412]',
     load: () => import('./commands/devnet.ts'),
   },
   pay: {

@@ -1,3 +1,11 @@
+/** Lets a command end quietly where its reader has left, as in `tollbook calls dead | head -1`: what it would say is dropped. */
+export function outlastReaders(): void {
+  for (const stream of [process.stdout, process.stderr])
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error;
+    });
+}
+
 /** Prints a command's result on standard output. */
 export function say(text: string): void {
   process.stdout.write(`${text}\n`);

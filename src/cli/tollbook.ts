@@ -1,8 +1,10 @@
 #!/usr/bin/env node
 import { commands } from './commands.ts';
 import { ArgumentError, exitCodes } from './arguments.ts';
-import { fail, say } from './terminal.ts';
+import { fail, outlastReaders, say } from './terminal.ts';
 import { ConfigError } from '../config/mistakes.ts';
+
+outlastReaders();
 
 /** A command's name is one argument, or two such as `config check`. The other arguments belong to the command. */
 const [first = '', second = '', ...rest] = process.argv.slice(2);

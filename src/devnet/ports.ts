@@ -29,6 +29,26 @@ export async function isPortFree(port: number): Promise<boolean> {
   }
 }
 
+/** A port that a person chose, for a part of this program. */
+export interface ChosenPort {
+  readonly part: string;
+  readonly port: number;
+  /** The option that chooses another one. */
+  readonly option: string;
+}
+
+/** Throws one error for all ports that are in use, before anything is started. */
+export async function requireFreePorts(ports: readonly ChosenPort[]): Promise<void> {
+  const taken: string[] = [];
+  for (const { part, port, option } of ports)
+    if (!(await isPortFree(port)))
+      taken.push(`Port ${port} is in use, and the ${part} needs it: choose another with ${option}.`);
+  if (taken.length === 0) return;
+  throw new Error(
+    `${taken.join('\n')}\nNothing was started. Perhaps a Tollbook in another folder uses the port: then stop that one instead.`,
+  );
+}
+
 async function claimBriefly(port: number): Promise<number> {
   const server = createServer().listen(port, loopback);
   await once(server, 'listening');

@@ -1,7 +1,11 @@
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import path from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { boundPort } from '../../src/devnet/ports.ts';
 import { signCheckpoint } from '../../src/domain/log/checkpoint.ts';
 import { testSigner } from '../support/log.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
@@ -69,4 +73,34 @@ test('a checkpoint stays valid with empty lines at its end, which editors and sh
   writeFileSync(file, `${signCheckpoint(head, testSigner)}\n\n`);
   const { code, stdout } = await tollbook(['verify', ledger, '--checkpoint', file, ...key]);
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(`ok     ${file}`) });
+});
+
+test('a command whose reader has left ends quietly', () => {
+  const script = `${JSON.stringify(process.execPath)} src/cli/tollbook.ts --help | true; exit $PIPESTATUS`;
+  const { status, stderr } = spawnSync('bash', ['-c', script], { encoding: 'utf8' });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+});
+
+test('the ports that are chosen are checked together, before anything is started', async () => {
+  const taken = [createServer(), createServer()];
+  const ports: string[] = [];
+  for (const server of taken) {
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void server.close());
+    ports.push(String(boundPort(server)));
+  }
+  const [gateway = '', chain = ''] = ports;
+  const dir = temporaryFolder();
+  const args = ['start', '--dir', dir, '--port', gateway, '--chain-port', chain];
+  const { code, stdout, stderr } = await tollbook(args);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(stderr).toContain(
+    `Port ${gateway} is in use, and the gateway needs it: choose another with --port.`,
+  );
+  expect(stderr).toContain(
+    `Port ${chain} is in use, and the chain needs it: choose another with --chain-port.`,
+  );
+  expect(existsSync(path.join(dir, 'postgres'))).toBe(false);
+  expect(await tollbook(['devnet', '--dir', dir, '--chain-port', chain])).toMatchObject({ code: 1 });
+  expect(await tollbook(['devnet', '--chain-port', 'x'])).toMatchObject({ code: 64 });
 });

@@ -269,10 +269,27 @@ test('a client over its budget of unpaid requests gets a 429; a client that pays
   expect(ofReceipts.filter(({ status }) => status === 429)).toHaveLength(3);
 });
 
-test("an unknown path is 404 in the gateway's error format", async () => {
+test("an unknown path is 404 and a known path with another method 405, in the gateway's error format", async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
   expect(await gateway.get('/nowhere')).toMatchObject({ status: 404, json: { code: 'not_found' } });
-  expect(await gateway.get('/x402/jobs/1/0')).toMatchObject({ status: 404, json: { code: 'not_found' } });
+  const wrong = {
+    status: 405,
+    json: { code: 'method_not_allowed', error: expect.stringContaining('Allow') },
+  };
+  for (const [path, allow] of [
+    ['/x402/jobs/1/0?a=b', 'POST'],
+    ['/runner/leases', 'POST'],
+    ['/runner/calls/7/complete', 'POST'],
+  ] as const) {
+    const answer = await gateway.get(path);
+    expect(answer).toMatchObject(wrong);
+    expect(answer.headers.get('allow')).toBe(allow);
+  }
+  for (const path of ['/x402/jobs/1/0/price', '/x402/ready', '/status', '/openapi.json']) {
+    const answer = await gateway.post(path);
+    expect(answer).toMatchObject(wrong);
+    expect(answer.headers.get('allow')).toBe('GET, HEAD');
+  }
 });
 
 test('no text of a client or of its payment reaches the log', async () => {

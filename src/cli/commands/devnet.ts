@@ -2,18 +2,23 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { startDevnet } from '../../devnet/devnet.ts';
+import { requireFreePorts } from '../../devnet/ports.ts';
+import { readPort } from '../arguments.ts';
 import { say, untilSignal } from '../terminal.ts';
 
 /** The devnet as a process of its own. Under `npm start` it sends its addresses to its parent process, and ends with it. */
 export async function run(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({
     args: [...args],
-    options: { dir: { type: 'string', default: '.tollbook' } },
+    options: { dir: { type: 'string', default: '.tollbook' }, 'chain-port': { type: 'string' } },
   });
+  const named = values['chain-port'];
+  const chain = named === undefined ? undefined : readPort('--chain-port', named);
+  if (chain !== undefined) await requireFreePorts([{ part: 'chain', port: chain, option: '--chain-port' }]);
   const signal = Promise.race([untilSignal(), untilOrphaned()]);
   const dir = path.resolve(values.dir);
   await mkdir(dir, { recursive: true });
-  const { stop, ...devnet } = await startDevnet({ dir });
+  const { stop, ...devnet } = await startDevnet({ dir, ports: chain === undefined ? {} : { chain } });
   if (process.send) process.send(devnet);
   else for (const [name, value] of Object.entries(devnet)) say(`${name.padEnd(16)}${JSON.stringify(value)}`);
   await signal;

@@ -8,6 +8,8 @@ import { lockFolder } from '../../devnet/folder-lock.ts';
 import { startEmbeddedPostgres } from '../../devnet/postgres.ts';
 import { createLogger, startGateway } from '../../app/start.ts';
 import { migrate } from '../../store/migrations.ts';
+import { readPort } from '../arguments.ts';
+import { requireFreePorts } from '../../devnet/ports.ts';
 import { describe, devnetSecrets } from '../start/description.ts';
 import { defaultPort, developmentGateway, removeState } from '../start/development-config.ts';
 import { startDevnetProcess } from '../start/devnet-process.ts';
@@ -22,8 +24,12 @@ export async function run(args: readonly string[]): Promise<number> {
       dir: { type: 'string', default: '.tollbook' },
       fresh: { type: 'boolean', default: false },
       port: { type: 'string', default: defaultPort },
+      'chain-port': { type: 'string' },
     },
   });
+  const port = readPort('--port', values.port);
+  const chainPort = values['chain-port'];
+  const chain = chainPort === undefined ? [] : [readPort('--chain-port', chainPort)];
   const signal = untilSignal();
   const dir = path.resolve(values.dir);
   await mkdir(dir, { recursive: true });
@@ -36,8 +42,12 @@ export async function run(args: readonly string[]): Promise<number> {
   }
   const stops: (() => Promise<unknown>)[] = [async () => lock.unlock()];
   try {
+    await requireFreePorts([
+      { part: 'gateway', port, option: '--port' },
+      ...chain.map((one) => ({ part: 'chain', port: one, option: '--chain-port' })),
+    ]);
     if (values.fresh) removeState(dir);
-    await startAll(dir, values.port, stops, signal);
+    await startAll(dir, { port: values.port, chain: chain[0] }, stops, signal);
     say(`${await signal}: stopping`);
     return 0;
   } finally {
@@ -47,7 +57,7 @@ export async function run(args: readonly string[]): Promise<number> {
 
 async function startAll(
   dir: string,
-  port: string,
+  { port, chain }: { readonly port: string; readonly chain: number | undefined },
   stops: (() => Promise<unknown>)[],
   signal: Promise<unknown>,
 ): Promise<void> {
@@ -58,7 +68,7 @@ async function startAll(
   await migrate(databaseUrl);
   step('database: embedded PostgreSQL, migrated');
 
-  const devnet = await startDevnetProcess(dir, stops);
+  const devnet = await startDevnetProcess(dir, stops, chain);
   step(`devnet: chain ${devnet.chainId} at ${devnet.rpcUrl}, facilitator, example runner, model upstream`);
 
   const config = await developmentGateway(dir, port, devnet);

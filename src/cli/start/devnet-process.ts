@@ -13,9 +13,12 @@ const thisProgram = new URL('../tollbook.ts', import.meta.url);
 export async function startDevnetProcess(
   dir: string,
   stops: (() => Promise<unknown>)[],
+  chainPort: number | undefined,
 ): Promise<DevnetFacts> {
   const { PATH = '' } = processEnvironment();
-  const child = spawn(process.execPath, [fileURLToPath(thisProgram), 'devnet', '--dir', dir], {
+  const port = chainPort === undefined ? [] : ['--chain-port', String(chainPort)];
+  const args = [fileURLToPath(thisProgram), 'devnet', '--dir', dir, ...port];
+  const child = spawn(process.execPath, args, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     env: { PATH },
     // Ctrl-C in the terminal must not reach the devnet: it ends after the gateway

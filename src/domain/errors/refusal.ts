@@ -120,6 +120,10 @@ export const refusals = {
     sentence:
       'There is no receipt of a quote with this digest. An unpaid quote may be summarised and not stored by itself. Nothing was charged.',
   },
+  method_not_allowed: {
+    status: 405,
+    sentence: 'This path has another method: Allow names it. Nothing was charged.',
+  },
   request_timeout: { status: 408, sentence: 'The request did not arrive in time. Send it again.' },
   payment_replay: {
     status: 409,

@@ -6,6 +6,7 @@ import { creditRoutes } from '../credit/credits.ts';
 import { modelRoutes } from './models.ts';
 import { sendOpenAiError, sendThrown } from './openai-errors.ts';
 import type { RequestBodies } from '../server/request-bodies.ts';
+import { followRoutes } from '../server/allowed-methods.ts';
 import { readyRoutes } from '../server/ready.ts';
 import type { ReadinessJson } from '../schemas/status.ts';
 
@@ -37,21 +38,11 @@ export function chatRoutes(
 
 /** An unknown path is 404; a known path with another method is 405, with the allowed methods. */
 function refuseUnknown(app: FastifyInstance): void {
-  const methodsByPath = new Map<string, Set<string>>();
-  app.addHook('onRoute', ({ url, method }) => {
-    const methods = methodsByPath.get(url) ?? new Set();
-    methodsByPath.set(url, methods);
-    for (const each of [method].flat()) methods.add(each);
-  });
+  const allowedAt = followRoutes(app);
   app.setNotFoundHandler((request: FastifyRequest, reply: FastifyReply) => {
-    const [path = ''] = request.url.split('?', 1);
-    const known = [...methodsByPath].find(([route]) => isAt(path, route));
-    if (!known) return sendOpenAiError(request, reply, openAiError('not_found'));
-    reply.header('allow', [...known[1]].toSorted().join(', '));
+    const allowed = allowedAt(request.url);
+    if (allowed === undefined) return sendOpenAiError(request, reply, openAiError('not_found'));
+    reply.header('allow', allowed);
     return sendOpenAiError(request, reply, openAiError('method_not_allowed'));
   });
-}
-
-function isAt(path: string, route: string): boolean {
-  return route.endsWith('*') ? path.startsWith(route.slice(0, -1)) : path === route;
 }

@@ -94,6 +94,7 @@ export function operationsOf(parts: readonly Part[]): readonly Operation[] {
 export const routelessCodes = [
   'invalid_request',
   'not_found',
+  'method_not_allowed',
   'request_timeout',
   'headers_too_large',
 ] as const satisfies readonly RefusalCode[];

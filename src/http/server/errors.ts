@@ -4,6 +4,7 @@ import { isDatabaseLoss } from '../../store/database.ts';
 import { LaneClosedError } from '../../store/flusher.ts';
 import { LedgerInconsistentError } from '../../store/halt.ts';
 import { LaneFullError } from '../../store/lane.ts';
+import { followRoutes } from './allowed-methods.ts';
 import { noteFacts } from './request-log.ts';
 import { RefusedBodyError } from './request-bodies.ts';
 
@@ -21,10 +22,18 @@ export function sendRefusal(
   return reply.code(status).send({ error: sentence, code, ...more.context });
 }
 
-/** Answers thrown errors: a known one with its code, any other as `internal_error`; the log has the cause. */
+/**
+ * Answers thrown errors: a known one with its code, any other as `internal_error`; the log has the cause. To be called before the
+ * routes are registered: a known path with another method is 405, with the methods that it has.
+ */
 export function handleErrors(app: FastifyInstance): void {
   app.setErrorHandler((error: FastifyError, request, reply) => sendError(error, request, reply));
-  app.setNotFoundHandler((request, reply) => sendRefusal(request, reply, 'not_found'));
+  const allowedAt = followRoutes(app);
+  app.setNotFoundHandler((request, reply) => {
+    const allowed = allowedAt(request.url);
+    if (allowed === undefined) return sendRefusal(request, reply, 'not_found');
+    return sendRefusal(request, reply.header('allow', allowed), 'method_not_allowed');
+  });
 }
 
 export function sendError(error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
