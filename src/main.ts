@@ -1,11 +1,7 @@
 /** What the package `tollbook` exports to programs that embed a gateway. */
-export {
-  createLogger,
-  type GatewayOptions,
-  type RunningGateway,
-  startGateway,
-  type WorkersMode,
-} from './app/start.ts';
+export { type GatewayOptions, type RunningGateway, startGateway, type WorkersMode } from './app/start.ts';
+export { createLogger } from './app/logger.ts';
+export type { Ending } from './app/shut-down.ts';
 export { loadConfig } from './config/load.ts';
 export { ConfigError } from './config/mistakes.ts';
 export type { AuthorizeCall, FacilitatorCall } from './peers/facilitator/facilitator-auth.ts';

@@ -106,6 +106,7 @@ export async function composeChat(
         },
       };
     },
+    underWay: () => context.running.size,
     status: () => ({ chat: chatStatus(context, since) }),
     figures: () => chatFigures(() => chatStatus(context, since)),
     async finish() {

@@ -47,6 +47,8 @@ export interface RunningFeature {
   figures?(): readonly Figure[];
   /** Its state for `/status`, by its own name. Asks no peer and does not read the database. */
   status?(): FeatureStatus;
+  /** Payments or completions under way. */
+  underWay?(): number;
   /** Finishes the accepted requests, also for clients that have disconnected, then stops the workers. */
   finish?(): Promise<void>;
   /** Ends requests that would not finish in time, while that can still be recorded. */

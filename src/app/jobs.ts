@@ -184,6 +184,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       };
     },
     status: () => ({ jobs: status() }),
+    underWay: () => context.flows.size,
     async finish() {
       await context.flows.drained();
       await context.unpaidQuotes.drained();

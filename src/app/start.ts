@@ -1,14 +1,17 @@
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { type Logger, pino } from 'pino';
+import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
-import { gatewaySessions, openDatabase, openPool } from '../store/database.ts';
+import { addressOf, gatewaySessions, openDatabase, openPool } from '../store/database.ts';
 import { grantedWriterRole } from '../store/writer-role.ts';
 import { LedgerInconsistentError } from '../store/halt.ts';
 import { type LaneObserver, openLane } from '../store/lane.ts';
-import { pendingMigrations } from '../store/migrations.ts';
 import { createChainWatch } from './chain-watch.ts';
+import { newerMigrations, pendingMigrations } from '../store/migrations.ts';
 import { createHaltAlert } from './halt.ts';
+import { createLogger, noteHeartbeat } from './logger.ts';
+import { type Ending, shutDownGateway } from './shut-down.ts';
+import { explainStart, StartError } from './start-error.ts';
 import { ledgerFigures, openMetrics } from './metrics.ts';
 import { composeFeatures, composeRecorders } from './features.ts';
 import { createApp } from '../http/server/app.ts';
@@ -23,10 +26,9 @@ import { referenceRoutes } from '../http/server/reference.ts';
 import { recordRefusedReload, reloadFeatures } from './reload.ts';
 import type { FeatureStatus } from '../http/schemas/status.ts';
 import type { Loop } from '../workers/loop.ts';
-import { createReadinessChecker } from '../workers/readiness-checker.ts';
-import { createWorkerWatch } from '../workers/worker-watch.ts';
-import { gatherLines } from '../runtime/gather-lines.ts';
-import { within } from '../runtime/within.ts';
+import { createReadinessChecker, type ReadinessChecker } from '../workers/readiness-checker.ts';
+import { createWorkerWatch, type WorkerWatch } from '../workers/worker-watch.ts';
+import { pause } from '../runtime/pause.ts';
 
 /** A running gateway. */
 export interface RunningGateway {
@@ -40,8 +42,15 @@ export interface RunningGateway {
   reload(config: Config): Promise<readonly string[]>;
   /** Records that a configuration was refused, with the number of its mistakes. */
   refuseReload(mistakes: number): Promise<void>;
+  /**
+   * From now on the gateway is not ready, and serves all the same. Resolves after `drain_delay_secs`: by then load balancers send
+   * requests elsewhere.
+   */
+  drain(): Promise<void>;
   /** Finishes accepted requests, stops the workers and closes every connection. Safe to call twice. */
-  stop(): Promise<void>;
+  stop(): Promise<Ending>;
+  /** Requests that have no answer yet. */
+  openRequests(): number;
 }
 
 export interface GatewayOptions {
@@ -75,27 +84,6 @@ interface LedgerOptions extends Pick<GatewayOptions, 'databaseUrl'> {
   readonly haltAlert: ReturnType<typeof createHaltAlert>;
 }
 
-/** The fields of an error that are logged. Drivers attach objects with statements and settings: those are left out. */
-function plainError(error: unknown): object {
-  if (!(error instanceof Error)) return { message: String(error) };
-  const { name, message, stack } = error;
-  const cause = error.cause === undefined ? {} : { cause: plainError(error.cause) };
-  return { type: name, message, ...('code' in error ? { code: String(error.code) } : {}), stack, ...cause };
-}
-
-/** A logger of structured lines, on standard output or into a file. Headers, bodies and configurations are never logged. */
-export function createLogger(level: Config['logLevel'], file?: string): Logger {
-  return pino(
-    {
-      level,
-      base: null,
-      timestamp: pino.stdTimeFunctions.isoTime,
-      serializers: { err: plainError },
-    },
-    gatherLines(pino.destination(file ?? 1)),
-  );
-}
-
 /**
  * Returns the role that the gateway's connections take; undefined, with a warning, where the database's user may not take it.
  * @throws where migrations are pending
@@ -114,18 +102,29 @@ async function checkDatabase(databaseUrl: string, logger: Logger): Promise<strin
  * contradicts the configuration. A chain that does not answer does not stop the start.
  */
 export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
+  try {
+    return await start(options);
+  } catch (error) {
+    throw explainStart(error, addressOf(options.databaseUrl));
+  }
+}
+
+async function start(options: GatewayOptions): Promise<RunningGateway> {
   const { config, databaseUrl, facilitatorAuth, mailer, workers = 'all' } = options;
   const logger = options.logger ?? createLogger(config.logLevel);
   const role = await checkDatabase(databaseUrl, logger);
 
   let stopping = false;
+  let draining = false;
   const isStopping = (): boolean => stopping;
+  const isDraining = (): boolean => draining || stopping;
+  const requests = { open: 0 };
   const haltAlert = createHaltAlert(config, logger);
   const measured = await openMetrics(config.metrics);
   const ledger = openLedger({ databaseUrl, role, logger, observer: measured?.metrics.lane, haltAlert });
   const { lane, pool } = ledger;
   const bodies = createRequestBodies(config.limits.maxBodyMemoryBytes);
-  const app = createApp({ config, logger, bodies, stopping: isStopping });
+  const app = createApp({ config, logger, bodies, requests, draining: isDraining, stopping: isStopping });
   await measured?.serve(app);
   const publicUrl = (): string =>
     config.bindAddress.port === 0 ? listeningUrl(app.server.address(), config) : config.publicUrl;
@@ -133,38 +132,30 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   const chains = createChainWatch(config, logger);
   const workerWatch = createWorkerWatch({ pool, log: logger }, workers !== 'none');
   const watching: Loop[] = [];
-  const readiness = createReadinessChecker({ pool, lane, log: logger, isDraining: isStopping });
-  /** Finished after the features, so that their last events are sealed and projected. */
+  const readiness = watchReadiness(ledger, logger, isDraining);
   let recorders: readonly RunningFeature[] = [];
 
-  const shutDown = async (): Promise<void> => {
+  const shutDown = (): Promise<Ending> => {
     stopping = true;
     const graceMs = config.shutdownGraceSecs * 1_000;
-    const graceEndsAt = Date.now() + graceMs;
-    const finished = (async () => {
-      await app.close();
-      await Promise.all(features.map(async (feature) => feature.finish?.()));
-      await Promise.all(recorders.map(async (recorder) => recorder.finish?.()));
-      await Promise.all(watching.map((loop) => loop.stop()));
-    })().catch((err: unknown) => logger.error({ err }, 'the shutdown had an error'));
-    const finishedWithin = (ms: number) => within(ms, finished);
-    await finishedWithin(graceMs - lastMomentMs(graceMs));
-    for (const feature of features) feature.cutShort?.();
-    await finishedWithin(graceEndsAt - Date.now());
-    // after the grace period, appends that still wait fail, so that everything can end
-    await lane.close(Math.max(0, graceEndsAt - Date.now()));
-    await haltAlert.close();
-    app.server.closeAllConnections();
-    await Promise.all([...features, ...recorders].map(async (part) => part.stop?.()));
-    await pool.end();
-    await measured?.close();
+    const others = [haltAlert, measured];
+    return shutDownGateway({
+      graceMs,
+      app,
+      requests,
+      features,
+      recorders,
+      loops: watching,
+      ledger,
+      logger,
+      others,
+    });
   };
 
   try {
     const putChainsInForce = await chains.admit(config);
     putChainsInForce();
-    await lane.refresh();
-    if (lane.state.halt) throw new LedgerInconsistentError(lane.state.halt);
+    await refuseHalted(ledger);
     recorders = await composeRecorders({ config, ledger, logger });
     const composed = composeFeatures({
       config,
@@ -183,9 +174,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     for await (const feature of composed) features = [...features, feature];
     const parts = [...features, ...recorders];
     await registerRoutes(app, parts, workers);
-    const featureStatus = (): FeatureStatus =>
-      Object.assign(chains.status(), ...parts.map((part) => part.status?.()));
-    await app.register(gatewayStatusRoutes({ ledger, workers: workerWatch.check, features: featureStatus }));
+    await app.register(statusRoutes(ledger, workerWatch, [chains, ...parts]));
     if (workers !== 'only') await app.register(referenceRoutes(publicUrl, partsOf(config)));
     await measured?.listen([...ledgerFigures(ledger), ...parts.flatMap((part) => part.figures?.() ?? [])]);
     await app.listen({ host: config.bindAddress.host, port: config.bindAddress.port });
@@ -195,7 +184,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     await shutDown();
     throw error;
   }
-  let stopped: Promise<void> | undefined;
+  let stopped: Promise<Ending> | undefined;
   return {
     url: listeningUrl(app.server.address(), config),
     async reload(next) {
@@ -205,8 +194,18 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       return requireRestart;
     },
     refuseReload: (mistakes) => recordRefusedReload(lane, mistakes),
+    async drain() {
+      draining = true;
+      await pause(config.drainDelaySecs * 1_000);
+    },
     stop: () => (stopped ??= shutDown()),
+    openRequests: () => requests.open,
   };
+}
+
+function watchReadiness({ pool, lane }: Ledger, logger: Logger, isDraining: () => boolean): ReadinessChecker {
+  const onHeartbeat = (): void => noteHeartbeat(logger);
+  return createReadinessChecker({ pool, lane, log: logger, isDraining, onHeartbeat });
 }
 
 /** This process's connections to the ledger. */
@@ -226,6 +225,21 @@ async function registerRoutes(
   for (const part of parts) await (workers === 'only' ? part.registerHealth?.(app) : part.register?.(app));
 }
 
+async function refuseHalted({ lane }: Ledger): Promise<void> {
+  await lane.refresh();
+  if (lane.state.halt) throw new LedgerInconsistentError(lane.state.halt);
+}
+
+/** What works, of all parts together. */
+function statusRoutes(
+  ledger: Ledger,
+  { check: workers }: WorkerWatch,
+  parts: readonly Pick<RunningFeature, 'status'>[],
+) {
+  const features = (): FeatureStatus => Object.assign({}, ...parts.map((part) => part.status?.()));
+  return gatewayStatusRoutes({ ledger, workers, features });
+}
+
 function startLoops(parts: readonly RunningFeature[], workers: WorkersMode): void {
   for (const part of parts) {
     part.startOwnLoops?.();
@@ -243,12 +257,13 @@ function partsOf({ features, identity, log }: Config): readonly Part[] {
   ];
 }
 
-/** The part of the grace period that is kept for recording which requests were cut short. */
-function lastMomentMs(graceMs: number): number {
-  return Math.min(1_000, graceMs / 4);
-}
-
 async function refusePendingMigrations(databaseUrl: string): Promise<void> {
+  const newer = await newerMigrations(databaseUrl);
+  if (newer.length > 0)
+    throw new StartError(
+      `The database is newer than this program: it has the migrations ${newer.join(', ')}. Start the version that made them, ` +
+        'or a newer one.',
+    );
   const pending = await pendingMigrations(databaseUrl);
   if (pending.length === 0) return;
   throw new Error(`the database lacks migrations (${pending.join(', ')}): run \`tollbook migrate\` first`);

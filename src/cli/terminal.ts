@@ -16,6 +16,26 @@ export function fail(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
+/** npm delivers Ctrl-C twice: only a signal that comes later than this is meant as a second one. */
+const twiceMs = 1_000;
+
+/** Resolves at the first SIGINT or SIGTERM, and at the next one that was sent on its own. */
+export function twoSignals(): {
+  readonly first: Promise<NodeJS.Signals>;
+  readonly second: Promise<NodeJS.Signals>;
+} {
+  const first = Promise.withResolvers<NodeJS.Signals>();
+  const second = Promise.withResolvers<NodeJS.Signals>();
+  let firstMs: number | undefined;
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.on(signal, () => {
+      firstMs ??= performance.now();
+      first.resolve(signal);
+      if (performance.now() - firstMs > twiceMs) second.resolve(signal);
+    });
+  return { first: first.promise, second: second.promise };
+}
+
 /** Resolves at the first SIGINT or SIGTERM and ignores later ones: npm delivers Ctrl-C twice, and the second must not interrupt the shutdown. */
 export function untilSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {

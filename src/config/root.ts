@@ -28,6 +28,8 @@ export const gatewayShape = {
   /** Addresses and CIDR ranges whose X-Forwarded-For is trusted. */
   trust_proxy: z.array(proxyRange, 'must be an array of addresses').default([]),
   log_level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
+  /** How long the gateway is not ready, and serves all the same, before it stops. */
+  drain_delay_secs: wholeNumber(0, 3_600).default(5),
   shutdown_grace_secs: wholeNumber(0, 3_600).default(30),
 } as const;
 

@@ -20,7 +20,7 @@ export async function answerRefusal(
   const hasKey = context.quoteKeys !== undefined;
   if ('job' in refusal && !hasKey && !context.quoteRate.take()) {
     sum(context, refusal.record);
-    return { kind: 'refused', code: 'overloaded' };
+    return { kind: 'refused', code: 'overloaded', reason: 'quotes_per_second' };
   }
   const isOnlyCounted =
     'job' in refusal && hasKey && refusal.record.kind !== 'none' && !context.rejectionEvents.take();
@@ -67,11 +67,12 @@ function sum({ requestTally }: Pick<JobsContext, 'requestTally'>, record: Refusa
     requestTally.addRefusal(record.kind === 'summed' ? record.type : record.event.type);
 }
 
-function errorAnswer({ code, retryAfterSecs, details }: ErrorRefusal): Refused {
+function errorAnswer({ code, retryAfterSecs, reason, details }: ErrorRefusal): Refused {
   return {
     kind: 'refused',
     code,
     ...(retryAfterSecs === undefined ? {} : { retryAfterSecs }),
+    ...(reason === undefined ? {} : { reason }),
     ...(details ? { details } : {}),
   };
 }

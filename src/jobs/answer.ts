@@ -56,6 +56,8 @@ export interface Refused {
   readonly kind: 'refused';
   readonly code: RefusalCode;
   readonly retryAfterSecs?: number;
+  /** For the log: a machine-readable reason of a 503. */
+  readonly reason?: string;
   /** What exactly is wrong, line by line. */
   readonly details?: readonly string[];
 }

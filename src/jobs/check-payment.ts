@@ -59,7 +59,8 @@ export async function checkPayment(
   const found = job.restriction && findCaller(context, request, job, job.restriction, payment.payer);
   if (found?.kind === 'failed') return callerDenied(request, job, found.code, { digest });
   const signed = await checkSignature(context, payment);
-  if (signed.kind === 'unavailable') return refusal(request, 'facilitator_unavailable', { digest });
+  if (signed.kind === 'unavailable')
+    return refusal(request, 'facilitator_unavailable', { digest, reason: 'signature_unchecked' });
   if (signed.kind === 'not_signed') {
     return rejectedPayment(job, { stage: 'verify', reason: notSigned, quote_digest: digest });
   }

@@ -65,7 +65,8 @@ export async function quoteJob(
   { job, code, reason }: Pick<OfferRefusal, 'job' | 'code' | 'reason'>,
 ): Promise<PaymentRequired | Refused> {
   const available = context.offers.of(job.options);
-  if (available.length === 0) return { kind: 'refused', code: 'facilitator_unavailable' };
+  if (available.length === 0)
+    return { kind: 'refused', code: 'facilitator_unavailable', reason: 'settles_no_accepted_token' };
   const { quoteTtlSecs, maxTimeoutSecs } = context.settings;
   const quoteOf = (options: readonly SettlementOption[], isSummarised: boolean): Quote =>
     newQuote({ ...job, options, isSummarised }, nowSecs(context), quoteTtlSecs);

@@ -45,6 +45,8 @@ export interface OfferRefusal extends RefusalBase {
 export interface ErrorRefusal extends RefusalBase {
   readonly code: Exclude<RefusalCode, OfferCode>;
   readonly retryAfterSecs?: number;
+  /** For the log: a machine-readable reason of a 503. */
+  readonly reason?: string;
   /** What exactly is wrong, line by line. */
   readonly details?: readonly string[];
 }
@@ -57,13 +59,14 @@ export type JobRefusal = OfferRefusal | ErrorRefusal;
 
 interface RefusalFacts {
   readonly digest?: Hex;
+  readonly reason?: string;
   readonly details?: readonly string[];
 }
 
 export function refusal(
   { job }: OpenedRequest,
   code: ErrorRefusal['code'],
-  { digest, details }: RefusalFacts = {},
+  { digest, reason, details }: RefusalFacts = {},
 ): ErrorRefusal {
   const data: EventData<'request_refused'> = {
     code,
@@ -71,7 +74,13 @@ export function refusal(
     ...(digest ? { quote_digest: digest } : {}),
   };
   const record: RefusalRecord = { kind: 'in_request', event: { type: 'request_refused', data } };
-  return { kind: 'refusal', code, record, ...(details ? { details } : {}) };
+  return {
+    kind: 'refusal',
+    code,
+    record,
+    ...(reason === undefined ? {} : { reason }),
+    ...(details ? { details } : {}),
+  };
 }
 
 /** Refused, and recorded already. */
@@ -174,5 +183,5 @@ export function enqueueFailed(
 ): ErrorRefusal {
   const data = { reason, service_id: job.serviceId, job_index: job.jobIndex, quote_digest: digest };
   const record: RefusalRecord = { kind: 'in_request', event: { type: 'enqueue_failed', data } };
-  return { kind: 'refusal', code: 'enqueue_failed', record };
+  return { kind: 'refusal', code: 'enqueue_failed', reason, record };
 }

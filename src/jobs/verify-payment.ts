@@ -43,7 +43,6 @@ export async function verifyPayment(
   const isSkipped = !context.settings.facilitatorVerify && job.mode === 'public_paid';
   const canBeSettled = !facilitator.isCircuitOpen() && offers.isSettled(payment);
   if (isSkipped && canBeSettled && !mayBeLost && signed.kind === 'signed') return verifiedBy('signature');
-  const unavailable = refusal(request, 'facilitator_unavailable', { digest });
   const source = { payer: payment.payer, client: request.client };
   const answer = await facilitator.verify(facilitatorRequest(payment, digest), source);
   if (answer.kind === 'invalid')
@@ -62,7 +61,7 @@ export async function verifyPayment(
       'the facilitator gave no usable answer to verify',
     );
   }
-  return unavailable;
+  return refusal(request, 'facilitator_unavailable', { digest, reason: cause });
 }
 
 /**

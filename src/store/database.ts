@@ -150,6 +150,18 @@ export function isDatabaseLoss(error: Error & { readonly code?: string | undefin
   );
 }
 
+/** Where a database is, for messages; no password. */
+export interface DatabaseAddress {
+  readonly server: string;
+  readonly name: string;
+  readonly user: string;
+}
+
+export function addressOf(url: string): DatabaseAddress {
+  const { host, port, database = '', user = '' } = new pg.Client({ connectionString: url });
+  return { server: host.startsWith('/') ? host : `${host}:${port}`, name: database, user };
+}
+
 const diskFull = '53100';
 
 /** The SQLSTATE with which the database refuses every write: its disk is full, or it is a standby. Undefined for other errors. */

@@ -71,6 +71,18 @@ export async function pendingMigrations(url: string): Promise<string[]> {
   ]);
 }
 
+/** The migrations of a newer version of this program. */
+export async function newerMigrations(url: string): Promise<string[]> {
+  return onOneConnection(url, async (db) => {
+    if (await isMissing(db, 'to_regclass', 'tollbook.migration')) return [];
+    const own = new Set(await migrationNames(migrationFolder));
+    const { rows } = await sql<{ name: string }>`select name from tollbook.migration order by name`.execute(
+      db,
+    );
+    return rows.map(({ name }) => name).filter((name) => !own.has(name));
+  });
+}
+
 /** The migrations of this program that the database lacks; fewer than {@link pendingMigrations} while another version works on it. */
 export async function lackedMigrations(pool: pg.Pool): Promise<string[]> {
   const db = queriesOn(pool) as unknown as Kysely<unknown>;
@@ -100,9 +112,13 @@ async function isMissing(db: Kysely<unknown>, lookUp: string, name: string): Pro
   return rows[0]?.missing ?? true;
 }
 
-async function missingMigrations(db: Kysely<unknown>, folder: URL): Promise<string[]> {
+async function migrationNames(folder: URL): Promise<string[]> {
   const files = await readdir(folder);
-  const names = files.flatMap((file) => /^(\d+-.*)\.sql$/.exec(file)?.[1] ?? []).toSorted();
+  return files.flatMap((file) => /^(\d+-.*)\.sql$/.exec(file)?.[1] ?? []).toSorted();
+}
+
+async function missingMigrations(db: Kysely<unknown>, folder: URL): Promise<string[]> {
+  const names = await migrationNames(folder);
   if (await isMissing(db, 'to_regclass', 'tollbook.migration')) return names;
   const { rows } = await sql<{ name: string }>`select name from tollbook.migration`.execute(db);
   const applied = new Set(rows.map(({ name }) => name));

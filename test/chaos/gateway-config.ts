@@ -78,6 +78,7 @@ export function gatewayConfig(values: GatewayConfigValues): string {
   const { port, facilitatorUrl, rpcUrl, pushUrl, payTo, variant } = values;
   return `
 bind_address = "127.0.0.1:${port}"
+drain_delay_secs = 0
 facilitator_url = "${facilitatorUrl}"
 facilitator_verify_timeout_ms = ${variant.timeoutMs}
 facilitator_settle_timeout_ms = ${variant.timeoutMs}

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
@@ -8,7 +10,7 @@ import { useChain } from '../support/devnet.ts';
 import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { header, offerOf, signOffer } from '../support/payer.ts';
-import { type Program, startTollbook, temporaryFolder, tollbook } from '../support/program.ts';
+import { type Ended, type Program, startTollbook, temporaryFolder, tollbook } from '../support/program.ts';
 import { type Reaction, startTestRunner, type TestRunner } from '../support/runner.ts';
 import { eventually } from '../support/wait.ts';
 
@@ -170,13 +172,86 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
     const { digest } = await pay(gateway);
     await eventually(() => expect(runner.deliveries).toHaveLength(1));
     gateway.kill(signal);
-    await gateway.says(/"msg":"stopping"/);
+    await gateway.says(/"msg":"stopping: /);
     gateway.kill(signal);
     answer.resolve(done);
     expect(await gateway.ended).toMatchObject({ code: 0, stderr: '' });
     expect(await typesOf(database, digest)).toContain('completed');
   },
 );
+
+/** Sends the head of a request and not its body. */
+async function beginRequest(url: string): Promise<void> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  onTestFinished(() => void socket.destroy());
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  socket.write('POST /x402/jobs/1/0 HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n123');
+}
+
+const lastLine = ({ stdout }: Ended): unknown => JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
+
+test('a gateway that stops is not ready first, serves until the delay is over, and says last how it ended; a second signal ends it', async () => {
+  const database = await createDatabase();
+  const runner = await startTestRunner(() => done);
+  const file = configFile(runner);
+  writeFileSync(file, readFileSync(file, 'utf8').replace('drain_delay_secs = 0', 'drain_delay_secs = 2'));
+  const [patient, hurried] = [await serve(database, runner, file), await serve(database, runner, file)];
+  await beginRequest(hurried.url);
+  for (const gateway of [patient, hurried]) gateway.kill('SIGTERM');
+  await eventually(async () =>
+    expect(await readAt(patient.url, '/x402/ready')).toMatchObject({
+      status: 503,
+      text: expect.stringContaining('"draining":true') as unknown,
+    }),
+  );
+  await pay(patient);
+  await new Promise((resolve) => setTimeout(resolve, 1_100));
+  hurried.kill('SIGTERM');
+  const [calm, cut] = [await patient.ended, await hurried.ended];
+  expect([calm.code, cut.code]).toEqual([0, 1]);
+  expect(lastLine(calm)).toMatchObject({ level: 'info', msg: 'stopped: every request has its answer' });
+  expect(lastLine(cut)).toMatchObject({
+    level: 'warn',
+    requests_cut: 1,
+    msg: 'stopped at once by a second signal',
+  });
+});
+
+test('what keeps a gateway from starting is a sentence that says what to do', async () => {
+  const database = await createDatabase();
+  const runner = await startTestRunner(() => done);
+  const file = configFile(runner);
+  const start = async (url: string, config = file): Promise<string> => {
+    const env = { DATABASE_URL: url, TOLLBOOK_RUNNER_TOKEN: 'a-runner-token-of-enough-characters' };
+    const { code, stdout, stderr } = await tollbook(['serve', '--config', config], env);
+    expect(code).toBe(1);
+    expect(stdout).not.toContain('stack');
+    return stderr;
+  };
+  const away = 'postgresql://someone:a%23secret@127.0.0.1:9/ledger';
+  expect(await start(away)).toBe(
+    'The database at 127.0.0.1:9 cannot be used (ECONNREFUSED). Start it, let this machine reach it, or correct DATABASE_URL.\n',
+  );
+  const nowhere = database.url.replace(/test_[0-9a-f]+/, 'test_nowhere');
+  expect(await start(nowhere)).toMatch(
+    /^The server at \S+ has no database test_nowhere\. Create it, or correct DATABASE_URL\.\n$/,
+  );
+  const taken = new URL(runner.url).host;
+  const config = path.join(temporaryFolder(), 'taken.toml');
+  writeFileSync(config, readFileSync(file, 'utf8').replace('127.0.0.1:0', taken));
+  expect(await start(database.url, config)).toBe(
+    `The address ${taken} is in use by another program. Stop that one, or choose another bind_address.\n`,
+  );
+  await database.asOwner((owner) =>
+    owner.query(`insert into tollbook.migration values ('9999-of-the-next-version', now())`),
+  );
+  expect(await start(database.url)).toBe(
+    'The database is newer than this program: it has the migrations 9999-of-the-next-version. Start the version that made them, ' +
+      'or a newer one.\n',
+  );
+});
 
 test('the operator lists a dead letter and puts it back in the queue', async () => {
   const database = await createDatabase();

@@ -84,6 +84,7 @@ invocation_mode = "public_paid"
       alerts: { unresolvedAfterSecs: 300 },
       trustProxy: [],
       logLevel: 'info',
+      drainDelaySecs: 5,
       shutdownGraceSecs: 30,
       topUps: [],
     });
@@ -311,6 +312,7 @@ describe('the remaining keys', () => {
     const { config } = await parse(
       bare(`trust_proxy = ["127.0.0.1/8", "::1", "fd00::/8"]
 log_level = "debug"
+drain_delay_secs = 0
 shutdown_grace_secs = 5
 [limits]
 max_body_bytes = 10
@@ -323,6 +325,7 @@ backoff_cap_ms = 10
     expect(config).toMatchObject({
       trustProxy: ['127.0.0.1/8', '::1', 'fd00::/8'],
       logLevel: 'debug',
+      drainDelaySecs: 0,
       shutdownGraceSecs: 5,
       limits: { maxBodyBytes: 10, requestsPerMinute: 0 },
       delivery: { backoffBaseMs: 10, backoffCapMs: 10 },

@@ -291,7 +291,7 @@ test('a gateway that cannot listen fails with a reason and stops its workers', a
       return Number(rows[0]?.count);
     });
   await expect(startTestGateway({ database, chain, bind: `127.0.0.1:${port}` })).rejects.toThrow(
-    /EADDRINUSE/,
+    /is in use by another program/,
   );
   await vi.waitFor(async () => expect(await connections()).toBe(0));
 });

@@ -1,5 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import pg from 'pg';
+import { createLogger } from '../../src/app/logger.ts';
+import { programVersion } from '../../src/app/version.ts';
 import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
 import { ask, freeModel, oneModel } from '../support/chat-gateway.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
@@ -10,6 +14,7 @@ import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { operatorOf } from '../support/operator.ts';
 import { logLines } from '../support/log-lines.ts';
 import { payFor } from '../support/payer.ts';
+import { temporaryFolder } from '../support/program.ts';
 import { eventually } from '../support/wait.ts';
 
 const chain = useChain();
@@ -169,4 +174,47 @@ test('a database that lacks a migration of this program makes the gateway not re
       migrations: { ok: false, detail: 'pending: 0001-ledger' },
     }),
   );
+});
+
+test('while the database is away the log has one line about it, each line names version and instance, and probes are not logged', async () => {
+  const database = await createDatabase();
+  const file = join(temporaryFolder(), 'gateway.log');
+  const gateway = await startTestGateway({ database, chain, logger: createLogger('info', file) });
+  await eventually(async () => expect(await isReady(gateway)).toBe(true));
+  const ids = {
+    'x-request-id': 'a-proxy/7',
+    traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
+  };
+  const asked = await gateway.get('/x402/stats', ids);
+  await gateway.get('/x402/stats', { 'x-request-id': 'a b', traceparent: `00-${'0'.repeat(32)}-1-01` });
+  await database.away(true);
+  await eventually(async () => expect(await isReady(gateway)).toBe(false));
+  const refused = await gateway.get('/x402/stats');
+  expect(refused).toMatchObject({ status: 503, json: { code: 'ledger_unavailable' } });
+  for (let count = 0; count < 3; count++) await gateway.get('/x402/stats');
+  await database.away(false);
+  await gateway.stop();
+  const text = readFileSync(file, 'utf8');
+  const lines = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(lines.filter(({ msg }) => String(msg).startsWith('the database cannot be used'))).toMatchObject([
+    { level: expect.stringMatching(/warn|error/), cause: expect.any(String) },
+  ]);
+  expect(text).not.toContain('"stack"');
+  expect(new Set(lines.map(({ instance }) => instance)).size).toBe(1);
+  expect(lines.every(({ version }) => version === programVersion())).toBe(true);
+  const requests = lines.filter(({ msg }) => msg === 'request');
+  expect(requests.map(({ path: asking }) => asking)).toEqual(Array.from({ length: 6 }, () => '/x402/stats'));
+  expect(requests[0]).toMatchObject({
+    level: 'info',
+    request_id: asked.headers.get('x-request-id'),
+    client_request_id: 'a-proxy/7',
+    trace_id: '4bf92f3577b34da6a3ce929d0e0e4736',
+    parent_id: '00f067aa0ba902b7',
+  });
+  expect(requests[1]).not.toHaveProperty('client_request_id');
+  expect(requests[1]).not.toHaveProperty('trace_id');
+  expect(requests[2]).toMatchObject({ status: 503, code: 'ledger_unavailable', reason: expect.any(String) });
 });

@@ -56,6 +56,6 @@ export async function startBooks(
   const config = await booksConfigOf(options);
   const logger = options.logger ?? pino({ level: 'silent' });
   const gateway = await startGateway({ config, databaseUrl: database.url, logger });
-  onTestFinished(() => gateway.stop());
+  onTestFinished(async () => void (await gateway.stop()));
   return gateway;
 }

@@ -103,7 +103,7 @@ export async function startChatGateway(options: ChatGatewayOptions = {}): Promis
     databaseUrl: database.url,
     logger: options.logger ?? pino({ level: 'silent' }),
   });
-  onTestFinished(() => gateway.stop());
+  onTestFinished(async () => void (await gateway.stop()));
   return {
     ...gateway,
     database,

@@ -126,7 +126,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
     logger,
     ...(facilitatorAuth && { facilitatorAuth }),
   });
-  onTestFinished(() => gateway.stop());
+  onTestFinished(async () => void (await gateway.stop()));
   return {
     ...gateway,
     post: async (path, { body = '', headers = {} } = {}) =>

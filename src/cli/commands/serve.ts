@@ -4,9 +4,11 @@ import { readDatabaseUrl } from '../../config/database-url.ts';
 import { processEnvironment } from '../../config/environment.ts';
 import { loadConfig } from '../../config/load.ts';
 import { ConfigError } from '../../config/mistakes.ts';
-import { createLogger, type RunningGateway, startGateway, type WorkersMode } from '../../app/start.ts';
-import { ArgumentError } from '../arguments.ts';
-import { untilSignal } from '../terminal.ts';
+import { createLogger } from '../../app/logger.ts';
+import type { Ending } from '../../app/shut-down.ts';
+import { type RunningGateway, startGateway, type WorkersMode } from '../../app/start.ts';
+import { ArgumentError, exitCodes } from '../arguments.ts';
+import { twoSignals } from '../terminal.ts';
 
 const workersModes = ['all', 'none', 'only'] as const satisfies readonly WorkersMode[];
 
@@ -19,7 +21,7 @@ export async function run(args: readonly string[]): Promise<number> {
     throw new ArgumentError('name the configuration: tollbook serve --config FILE');
   const workers = workersModes.find((mode) => mode === values.workers);
   if (!workers) throw new ArgumentError(`--workers is one of ${workersModes.join(', ')}`);
-  const signal = untilSignal();
+  const signals = twoSignals();
   // a SIGHUP during the start must not end the process; the configuration was read just now
   process.on('SIGHUP', () => {});
   const env = processEnvironment();
@@ -30,9 +32,26 @@ export async function run(args: readonly string[]): Promise<number> {
   const onSignal = reloader(gateway, values.config, logger);
   process.on('SIGHUP', onSignal);
   logger.info({ url: gateway.url }, 'listening');
-  logger.info({ signal: await signal }, 'stopping');
-  await gateway.stop();
-  return 0;
+  const signal = await signals.first;
+  logger.info({ signal, drain_delay_secs: config.drainDelaySecs }, 'stopping: not ready, and still serving');
+  const ended = gateway.drain().then(() => gateway.stop());
+  const ending = await Promise.race([ended, signals.second]);
+  if (typeof ending === 'object') return logEnd(ending, logger);
+  const requestsCut = gateway.openRequests();
+  logger.warn({ signal: ending, requests_cut: requestsCut }, 'stopped at once by a second signal');
+  process.exit(exitCodes.refused);
+}
+
+/** The last line of the log: how it ended. */
+function logEnd({ requestsCut, workLeft }: Ending, logger: Logger): number {
+  const facts = { requests_cut: requestsCut, work_left: workLeft };
+  if (requestsCut === 0 && workLeft === 0) logger.info(facts, 'stopped: every request has its answer');
+  else
+    logger.warn(
+      facts,
+      'stopped at the end of shutdown_grace_secs: requests were cut; what they had begun is finished by another process',
+    );
+  return exitCodes.done;
 }
 
 /** Reloads run one after the other; a signal during a reload starts another. */

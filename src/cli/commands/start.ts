@@ -6,7 +6,8 @@ import { type DevnetDescription, writeDescription } from '../../devnet/descripti
 import { errorCode } from '../../devnet/error-code.ts';
 import { lockFolder } from '../../devnet/folder-lock.ts';
 import { startEmbeddedPostgres } from '../../devnet/postgres.ts';
-import { createLogger, startGateway } from '../../app/start.ts';
+import { createLogger } from '../../app/logger.ts';
+import { startGateway } from '../../app/start.ts';
 import { migrate } from '../../store/migrations.ts';
 import { readPort } from '../arguments.ts';
 import { requireFreePorts } from '../../devnet/ports.ts';

@@ -62,7 +62,7 @@ export function paidJobRoutes(current: () => JobsContext, bodies: RequestBodies)
     const inFlight = limitInFlight(
       app,
       config.limits.maxInFlightRequests,
-      (request, reply) => sendRefusal(request, reply, 'overloaded'),
+      (request, reply) => sendRefusal(request, reply, 'overloaded', { reason: 'max_in_flight_requests' }),
       bodies.release,
     );
     app.decorateRequest('openedJob', undefined);

@@ -18,7 +18,10 @@ export function priceRoutes(current: () => JobsContext) {
         if (!job) return sendRefusal(request, reply, 'job_not_found');
         if (!isSold(job)) return sendRefusal(request, reply, 'x402_disabled');
         const offered = context.offers.of(job.options);
-        if (offered.length === 0) return sendRefusal(request, reply, 'facilitator_unavailable');
+        if (offered.length === 0)
+          return sendRefusal(request, reply, 'facilitator_unavailable', {
+            reason: 'settles_no_accepted_token',
+          });
         const body = JSON.stringify(priceJson(context, job, offered));
         return sendTagged(request, reply, { body, type: 'application/json' });
       },

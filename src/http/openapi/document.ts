@@ -191,7 +191,7 @@ function operationJson(operation: Operation): JsonObject {
   ];
   const answers = described.map((answer) => ({
     ...answer,
-    headers: [...(answer.headers ?? []), ...(operation.headers ?? [])],
+    headers: [...new Set([...(answer.headers ?? []), ...(operation.headers ?? []), 'X-Request-Id' as const])],
   }));
   return {
     operationId: operation.id,

@@ -42,12 +42,7 @@ const ready = {
 
 export const readyOperation: Operation = { ...ready, path: '/x402/ready', id: 'getReadiness' };
 
-export const chatReadyOperation: Operation = {
-  ...ready,
-  path: '/v1/ready',
-  id: 'getChatReadiness',
-  headers: ['X-Request-Id'],
-};
+export const chatReadyOperation: Operation = { ...ready, path: '/v1/ready', id: 'getChatReadiness' };
 
 export const statsOperation: Operation = {
   method: 'get',

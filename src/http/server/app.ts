@@ -17,12 +17,23 @@ export interface AppOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly bodies: RequestBodies;
-  /** True once the process is shutting down: answers then close their connections. */
+  /** Counts the requests that have no answer yet. */
+  readonly requests: { open: number };
+  /** True once the process will stop: answers then close their connections, so that their clients go elsewhere. */
+  readonly draining: () => boolean;
+  /** True once the process takes no further connections. */
   readonly stopping: () => boolean;
 }
 
 /** The HTTP app without its routes: limits, log line, error table. */
-export function createApp({ config, logger, bodies, stopping }: AppOptions): FastifyInstance {
+export function createApp({
+  config,
+  logger,
+  bodies,
+  requests,
+  draining,
+  stopping,
+}: AppOptions): FastifyInstance {
   const isChatPath = (url: string): boolean => config.chat !== undefined && url.startsWith('/v1/');
   const parserErrors = createParserErrors(isChatPath, config.jobs === undefined);
   const cors = createCors(isChatPath);
@@ -45,23 +56,26 @@ export function createApp({ config, logger, bodies, stopping }: AppOptions): Fas
     http: { maxHeaderSize: maxHeaderBytes, connectionsCheckingInterval: 2_000 },
     frameworkErrors(_error, request, reply) {
       cors.allowOrigin(request, reply);
-      if (!isChatPath(request.url)) return void sendRefusal(request, reply, 'invalid_request');
+      // its hooks do not run
       reply.header('x-request-id', request.id);
+      if (!isChatPath(request.url)) return void sendRefusal(request, reply, 'invalid_request');
       sendOpenAiError(request, reply, openAiError('invalid_request'));
     },
     clientErrorHandler: parserErrors.answer,
   }) as unknown as FastifyInstance;
   // Node reads the address of a socket at its first use, and has none once the socket is closed
   app.server.on('connection', (socket) => void socket.remoteAddress);
-  logRequests(app);
+  logRequests(app, requests);
   parserErrors.watch(app);
   cors.watch(app);
   handleErrors(app);
   parseWithin(app, bodies);
   // the hooks of every request call back: an async one would cost a promise each
-  app.addHook('onSend', (_request, reply, _payload, done) => {
-    reply.header('x-content-type-options', 'nosniff');
-    if (stopping()) reply.header('connection', 'close');
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    reply
+      .header('x-content-type-options', 'nosniff')
+      .header('x-request-id', reply.getHeader('x-request-id') ?? request.id);
+    if (draining()) reply.header('connection', 'close');
     done();
   });
   app.addHook('onResponse', (_request, _reply, done) => {

@@ -13,10 +13,15 @@ export function sendRefusal(
   request: FastifyRequest,
   reply: FastifyReply,
   code: RefusalCode,
-  more: { readonly retryAfterSecs?: number; readonly context?: Readonly<Record<string, unknown>> } = {},
+  more: {
+    readonly retryAfterSecs?: number;
+    /** For the log: why the code applies. */
+    readonly reason?: string;
+    readonly context?: Readonly<Record<string, unknown>>;
+  } = {},
 ): FastifyReply {
   const { status, sentence } = refusals[code];
-  noteFacts(request, { code });
+  noteFacts(request, more.reason === undefined ? { code } : { code, reason: more.reason });
   const retryAfterSecs = more.retryAfterSecs ?? defaultRetryAfterSecs(code);
   if (retryAfterSecs !== undefined) reply.header('retry-after', String(retryAfterSecs));
   return reply.code(status).send({ error: sentence, code, ...more.context });
@@ -39,9 +44,9 @@ export function handleErrors(app: FastifyInstance): void {
 export function sendError(error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const code = refusalOf(error);
   const { status } = refusals[code];
-  // a halted ledger was logged once already
-  if (status >= 500 && code !== 'ledger_inconsistent')
-    request.log.error({ reqId: request.id, err: error }, 'request failed');
+  if (status === 503) noteFacts(request, { reason: error.message.slice(0, 300) });
+  // only a fault needs its stack
+  else if (status >= 500) request.log.error({ request_id: request.id, err: error }, 'request failed');
   return sendRefusal(request, reply, code);
 }
 

@@ -7,6 +7,8 @@ export interface RequestFacts {
   call_id?: number;
   chat_id?: string;
   code?: string;
+  /** Why the answer is 503, where the code does not say it. */
+  reason?: string;
   /** Replaces the request's path, where that holds a secret. */
   path?: string;
 }
@@ -28,11 +30,15 @@ export function noteFacts(request: FastifyRequest, more: Readonly<RequestFacts>)
  * Logs one line per request. Headers and bodies are never logged: they hold signatures and tokens. A client that left before it
  * had its answer is no error; such a line has no status.
  */
-export function logRequests(app: FastifyInstance): void {
+export function logRequests(app: FastifyInstance, requests: { open: number }): void {
   app.decorateRequest('logFacts', undefined);
   app.decorateRequest('isLogged', false);
   app.addHook('onRequest', (request, reply, done) => {
-    reply.raw.once('close', () => logOnce(request, reply));
+    requests.open++;
+    reply.raw.once('close', () => {
+      requests.open--;
+      logOnce(request, reply);
+    });
     done();
   });
   // also for a request that is refused before its hooks
@@ -45,11 +51,15 @@ export function logRequests(app: FastifyInstance): void {
 function logOnce(request: FastifyRequest, reply: FastifyReply): void {
   if (request.isLogged) return;
   request.isLogged = true;
-  request.log.info(
+  const path = pathOf(request.url);
+  // load balancers ask several times a second
+  const level = probes.has(path) ? 'debug' : 'info';
+  request.log[level](
     {
-      reqId: request.id,
+      request_id: request.id,
+      ...callerIds(request.headers),
       method: request.method,
-      path: pathOf(request.url),
+      path,
       ...(reply.raw.writableFinished ? { status: reply.statusCode } : { client_left: true }),
       ms: Math.round(reply.elapsedTime * 10) / 10,
       client: addressOf(request).slice(0, 64),
@@ -57,6 +67,23 @@ function logOnce(request: FastifyRequest, reply: FastifyReply): void {
     },
     'request',
   );
+}
+
+const probes: ReadonlySet<string> = new Set(['/x402/health', '/x402/ready', '/v1/ready']);
+
+/**
+ * What the caller, or a proxy before the gateway, calls this request. Anybody can send it, so it is only logged: streams and
+ * answers have the gateway's own id.
+ */
+function callerIds(headers: FastifyRequest['headers']): object | undefined {
+  const { 'x-request-id': id, traceparent } = headers;
+  if (id === undefined && traceparent === undefined) return undefined;
+  const trace = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/.exec(String(traceparent));
+  const [, traceId, parentId] = trace && !/^ff|-0{32}-|-0{16}-/.test(trace[0]) ? trace : [];
+  return {
+    ...(typeof id === 'string' && /^[\w.:=+/@-]{1,128}$/.test(id) ? { client_request_id: id } : {}),
+    ...(traceId === undefined ? {} : { trace_id: traceId, parent_id: parentId }),
+  };
 }
 
 function pathOf(url: string): string {

@@ -314,11 +314,7 @@ test('on a halted ledger completions are refused and no upstream is called, whil
   }
   expect(gateway.model.calls).toEqual([]);
   expect((await gateway.get('/v1/key', key)).status).toBe(200);
-  const ready = await gateway.get('/v1/ready');
-  expect([ready.status, await ready.json()]).toMatchObject([
-    503,
-    { database: { detail: 'events were lost' } },
-  ]);
+  expect((await gateway.get('/v1/ready')).status).toBe(200);
 });
 
 test('a gateway at its request limit refuses at once', async () => {

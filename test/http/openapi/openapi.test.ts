@@ -40,7 +40,14 @@ async function registeredRoutes(names: readonly Part[]): Promise<string[]> {
   const lane = openLane({ url: database.url });
   const logger = pino({ level: 'silent' });
   const bodies = createRequestBodies(config.limits.maxBodyMemoryBytes);
-  const app = createApp({ config, logger, bodies, stopping: () => false });
+  const app = createApp({
+    config,
+    logger,
+    bodies,
+    requests: { open: 0 },
+    draining: () => false,
+    stopping: () => false,
+  });
   const parts = {
     config,
     ledger: { ...database, lane },
