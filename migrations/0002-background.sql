@@ -37,6 +37,47 @@ create table tollbook.runner_gone (
   primary key (runner, call_id)
 );
 
+-- The conditions that the operator is told about: one row for a kind and its subject, whichever processes report it.
+create table tollbook.alert (
+  kind text collate "C" not null,
+  subject text collate "C" not null,
+  is_firing boolean not null,
+  since timestamptz not null,
+  -- the last report; a condition that no process reports any more is resolved
+  seen_at timestamptz not null,
+  -- when the last message about it was written
+  told_at timestamptz not null,
+  text text not null,
+  details json not null,
+  primary key (kind, subject)
+);
+
+-- What each receiver of alerts has still to be told: the newest state of a kind and its subject alone.
+create table tollbook.alert_message (
+  message_id bigint generated always as identity primary key,
+  receiver text collate "C" not null,
+  kind text collate "C" not null,
+  subject text collate "C" not null,
+  status text collate "C" not null check (status in ('firing', 'resolved')),
+  text text not null,
+  details json not null,
+  since timestamptz not null,
+  -- the id that a receiver recognises a repeated message by; null: made of the kind and message_id
+  id text collate "C",
+  tries int not null default 0,
+  created_at timestamptz not null,
+  due_at timestamptz not null,
+  unique (receiver, kind, subject)
+);
+
+-- The process that tells the operator when the database is away: the last one that held this while it was not.
+create table tollbook.alert_sender (
+  is_only boolean primary key default true check (is_only),
+  process_id uuid,
+  until timestamptz not null
+);
+insert into tollbook.alert_sender values (true, null, '-infinity');
+
 -- The processes that run the workers. Without one, nothing here is done: gateways say so.
 create table tollbook.worker_process (
   process_id uuid primary key,

@@ -115,6 +115,44 @@ create table tollbook.account_credit (
 ) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.02);
 CREATE INDEX account_credit_name ON tollbook.account_credit USING btree (generation, name);
 
+create table tollbook.alert (
+  kind text collate "C" not null,
+  subject text collate "C" not null,
+  is_firing boolean not null,
+  since timestamp with time zone not null,
+  seen_at timestamp with time zone not null,
+  told_at timestamp with time zone not null,
+  text text not null,
+  details json not null,
+  constraint alert_pkey PRIMARY KEY (kind, subject)
+);
+
+create table tollbook.alert_message (
+  message_id bigint not null generated always as identity,
+  receiver text collate "C" not null,
+  kind text collate "C" not null,
+  subject text collate "C" not null,
+  status text collate "C" not null,
+  text text not null,
+  details json not null,
+  since timestamp with time zone not null,
+  id text collate "C",
+  tries integer not null default 0,
+  created_at timestamp with time zone not null,
+  due_at timestamp with time zone not null,
+  constraint alert_message_pkey PRIMARY KEY (message_id),
+  constraint alert_message_receiver_kind_subject_key UNIQUE (receiver, kind, subject),
+  constraint alert_message_status_check CHECK ((status = ANY (ARRAY['firing'::text, 'resolved'::text])))
+);
+
+create table tollbook.alert_sender (
+  is_only boolean not null default true,
+  process_id uuid,
+  until timestamp with time zone not null,
+  constraint alert_sender_is_only_check CHECK (is_only),
+  constraint alert_sender_pkey PRIMARY KEY (is_only)
+);
+
 create table tollbook.api_key (
   key_id bigint not null generated always as identity,
   account_id bigint not null,
@@ -587,6 +625,7 @@ create function tollbook.count_hit(p_subjects text[], p_today date, p_now_ms big
 create function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_prefix text, p_name text, p_models text[], p_cap bigint, p_expires_at timestamp with time zone, p_is_of_user boolean) returns bigint language sql volatile security definer; -- d2b025195493ae8d
 create function tollbook.create_operator_token(p_name text, p_scopes text[], p_hash bytea, p_expires_at timestamp with time zone, p_accounts text[]) returns bigint language sql volatile security definer; -- e267ed9805a20cab
 create function tollbook.decide_credit(p_commands json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 82230011fe1b1257
+create function tollbook.end_alert_message(p_message_id bigint) returns void language sql volatile security definer; -- 26ba649038b51ba4
 create function tollbook.end_exposure(p_stream text, p_failed boolean) returns void language plpgsql volatile security definer; -- d43496f5a5c79fc9
 create function tollbook.end_follow_ups(p_topic text, p_seqs bigint[]) returns void language sql volatile security definer; -- 7bda88c2a5508d10
 create function tollbook.end_payout(p_stream text, p_reason text) returns void language plpgsql volatile security definer; -- d40d6b410611a5b2
@@ -625,6 +664,7 @@ create function tollbook.pull_due_times(p_max integer) returns integer language 
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
 create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 68b8dcb8556c3721
 create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 390bc394343197a8
+create function tollbook.queue_alert(p_receivers text[], p_kind text, p_subject text, p_status text, p_text text, p_details json, p_since timestamp with time zone, p_id text) returns void language plpgsql volatile security definer; -- 417e6437bb167d97
 create function tollbook.quotes_revoked_before() returns bigint language plpgsql stable; -- 2b5ab7bdfad8212b
 create function tollbook.rate_retry_ms(p_recent bigint[], p_per_minute integer, p_now_ms bigint) returns bigint language sql immutable; -- 2367230e30befd81
 create function tollbook.reach_standby() returns void language sql volatile security definer; -- 67e21aeb2356135e
@@ -633,6 +673,7 @@ create function tollbook.record_key_uses(p_key_ids bigint[]) returns void langua
 create function tollbook.record_reconciliation(p_report text) returns bigint language plpgsql volatile security definer; -- a1edc2376a4ee182
 create function tollbook.refuse_change() returns trigger language plpgsql volatile; -- 0fd214a1ddf4d34e
 create function tollbook.refuse_needed_head() returns trigger language plpgsql volatile; -- 6871cf5178515f34
+create function tollbook.report_alerts(p_process uuid, p_conditions json, p_is_complete boolean, p_receivers text[], p_repeat_secs integer, p_quiet_secs integer) returns TABLE(is_sender boolean, kind text, subject text, status text, text text) language plpgsql volatile security definer; -- c524497c3ed7dc48
 create function tollbook.resend_payout(p_stream text, p_reason text) returns void language sql volatile security definer; -- d02a8e5e1a9d0502
 create function tollbook.revoke_api_key(p_key_id bigint) returns boolean language sql volatile security definer; -- 6a5586e07575b4cd
 create function tollbook.revoke_operator_token(p_token_id bigint) returns boolean language sql volatile security definer; -- 9029e9979c3726f3
@@ -641,6 +682,7 @@ create function tollbook.schedule_anchor(p_origin text, p_name text, p_ms intege
 create function tollbook.set_account_disabled(p_account_id bigint, p_is_disabled boolean) returns boolean language sql volatile security definer; -- d287ebf2347e4851
 create function tollbook.settle_chat(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 86d00b2886f335fe
 create function tollbook.settle_uncontended(p_settled text) returns void language plpgsql volatile; -- 28363b5540adc9dd
+create function tollbook.take_alert_messages(p_receiver text, p_max integer) returns TABLE(message_id bigint, kind text, subject text, status text, text text, details json, since timestamp with time zone, id text, tries integer, created_at timestamp with time zone) language sql volatile security definer; -- 428f3e6cd8f01a8d
 create function tollbook.take_anchor(p_origin text, p_name text, p_every_ms integer) returns TABLE(size bigint, note text) language sql volatile security definer; -- 0b2d413b779d98f5
 create function tollbook.take_event_allowance(p_kind text, p_wanted integer, p_per_sec integer, p_most integer) returns integer language plpgsql volatile security definer; -- 419e18db892e9cd1
 create function tollbook.take_final_settlements(p_network text, p_finalized numeric, p_max integer) returns TABLE(seq bigint, stream text, block_number numeric, block_hash text) language sql volatile security definer; -- 1121a5b709e4e1bf
@@ -667,6 +709,7 @@ grant execute on function tollbook.count_attempts(text[],integer[]) to tollbook_
 grant execute on function tollbook.count_auth_failure(text,integer,boolean) to tollbook_writer;
 grant execute on function tollbook.create_api_key(bigint,bytea,text,text,text[],bigint,timestamp with time zone,boolean) to tollbook_writer;
 grant execute on function tollbook.create_operator_token(text,text[],bytea,timestamp with time zone,text[]) to tollbook_writer;
+grant execute on function tollbook.end_alert_message(bigint) to tollbook_writer;
 grant execute on function tollbook.end_exposure(text,boolean) to tollbook_writer;
 grant execute on function tollbook.end_follow_ups(text,bigint[]) to tollbook_writer;
 grant execute on function tollbook.end_payout(text,text) to tollbook_writer;
@@ -700,16 +743,19 @@ grant execute on function tollbook.pull_due_times(integer) to tollbook_writer;
 grant execute on function tollbook.put_bodies(json) to tollbook_writer;
 grant execute on function tollbook.put_body(uuid,text,bytea) to tollbook_writer;
 grant execute on function tollbook.put_result(bigint,integer,uuid,text,bytea) to tollbook_writer;
+grant execute on function tollbook.queue_alert(text[],text,text,text,text,json,timestamp with time zone,text) to tollbook_writer;
 grant execute on function tollbook.quotes_revoked_before() to tollbook_writer;
 grant execute on function tollbook.reach_standby() to tollbook_writer;
 grant execute on function tollbook.record_anchor(text,text,bigint) to tollbook_writer;
 grant execute on function tollbook.record_key_uses(bigint[]) to tollbook_writer;
 grant execute on function tollbook.record_reconciliation(text) to tollbook_writer;
+grant execute on function tollbook.report_alerts(uuid,json,boolean,text[],integer,integer) to tollbook_writer;
 grant execute on function tollbook.resend_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.revoke_api_key(bigint) to tollbook_writer;
 grant execute on function tollbook.revoke_operator_token(bigint) to tollbook_writer;
 grant execute on function tollbook.schedule_anchor(text,text,integer) to tollbook_writer;
 grant execute on function tollbook.set_account_disabled(bigint,boolean) to tollbook_writer;
+grant execute on function tollbook.take_alert_messages(text,integer) to tollbook_writer;
 grant execute on function tollbook.take_anchor(text,text,integer) to tollbook_writer;
 grant execute on function tollbook.take_event_allowance(text,integer,integer,integer) to tollbook_writer;
 grant execute on function tollbook.take_final_settlements(text,numeric,integer) to tollbook_writer;
@@ -729,6 +775,9 @@ grant delete, insert, select, update on table identity.verification to tollbook_
 grant delete, insert, select, update on table identity.wallet to tollbook_writer;
 grant select on table tollbook.account to tollbook_writer;
 grant select on table tollbook.account_credit to tollbook_writer;
+grant select on table tollbook.alert to tollbook_writer;
+grant select on table tollbook.alert_message to tollbook_writer;
+grant select on table tollbook.alert_sender to tollbook_writer;
 grant select on table tollbook.api_key to tollbook_writer;
 grant select on table tollbook.call to tollbook_writer;
 grant select on table tollbook.call_body to tollbook_writer;

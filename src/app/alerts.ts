@@ -1,17 +1,48 @@
 import type { Config } from '../config/config.ts';
-import { createWebhook, type Webhook } from '../peers/http/webhook.ts';
-import { startAlerter } from '../workers/alerter.ts';
+import { openAlertReceivers } from '../peers/alerts/receiver.ts';
+import { watchCertificates } from '../peers/http/certificate-watch.ts';
+import { startAlertReporter } from '../workers/alert-reporter.ts';
+import { startAlerter, startAlertSender } from '../workers/alerter.ts';
 import { startFollowUpCollector } from '../workers/follow-up-collector.ts';
 import type { Loop } from '../workers/loop.ts';
+import type { FeatureParts, RunningFeature } from './feature.ts';
 
-/** Sends the ledger's alerts to the operator. */
-export function startAlerts(context: Parameters<typeof startAlerter>[0], config: Config): Loop[] {
-  return [startFollowUpCollector(context), startAlerter(context, openWebhook(config))];
+/**
+ * Tells the operator: about events of the ledger, and about conditions while they last.
+ * @param parts the features whose conditions are reported
+ */
+export function composeAlerts(
+  { config, ledger, logger: log }: Pick<FeatureParts, 'config' | 'ledger' | 'logger'>,
+  parts: () => readonly RunningFeature[],
+): RunningFeature {
+  const receivers = openReceivers(config);
+  const certificates = watchCertificates();
+  const context = { ...ledger, log };
+  const loops: Loop[] = [];
+  const conditions = async () => {
+    const seen = await Promise.all(parts().map(async (part) => (await part.conditions?.()) ?? []));
+    return [...seen.flat(), ...certificates.conditions()];
+  };
+  return {
+    startOwnLoops() {
+      const { repeatSecs } = config.alerts;
+      loops.push(startAlertReporter({ ...context, receivers, repeatSecs, conditions }));
+    },
+    startWorkers() {
+      loops.push(startFollowUpCollector(context), startAlerter(context, receivers));
+      loops.push(...receivers.map((receiver) => startAlertSender(context, receiver)));
+    },
+    async finish() {
+      await Promise.all(loops.map((loop) => loop.stop()));
+    },
+    async stop() {
+      certificates.close();
+      await Promise.all(receivers.map((receiver) => receiver.close()));
+    },
+  };
 }
 
-/** The operator's alert webhook; undefined where none is configured. */
-export function openWebhook({ alerts }: Pick<Config, 'alerts'>): Webhook | undefined {
-  const { webhook: url, secret } = alerts;
-  if (url === undefined) return undefined;
-  return createWebhook({ url, ...(secret !== undefined && { secret }), timeoutMs: 10_000 });
+/** The configured receivers of alerts. */
+export function openReceivers({ alerts }: Pick<Config, 'alerts'>) {
+  return openAlertReceivers(alerts);
 }

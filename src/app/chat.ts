@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Config, ChatConfig, UpstreamConfig } from '../config/config.ts';
 import { presence } from '../domain/values/presence.ts';
-import { startAlerts } from './alerts.ts';
 import { chatFigures } from './figures.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { operatorCreditRoutes } from '../http/credit/operator-credit.ts';
@@ -15,6 +14,7 @@ import { createBoundedCache } from '../domain/values/bounded-cache.ts';
 import { createConcurrency } from '../chat/concurrency.ts';
 import { createKeyUses } from '../chat/key-uses.ts';
 import { createHoldMarker } from '../chat/hold-marker.ts';
+import { spendConditions } from '../spend/conditions.ts';
 import { createOperatorBalance } from '../spend/operator-balance.ts';
 import { createPayoutAlert } from '../spend/payout-alert.ts';
 import { chatStatus } from '../chat/chat-status.ts';
@@ -76,6 +76,7 @@ export async function composeChat(
       // credit that it grants must clear the refusals that this context remembers
       await app.register(operatorCreditRoutes(context));
     },
+    conditions: async () => (context.spending ? spendConditions(context.spending) : []),
     startOwnLoops() {
       loops.push(startHeartbeats(context), startLaneWatch(context));
       const { keyUses, log } = context;
@@ -90,7 +91,7 @@ export async function composeChat(
       const prunings = [pruneChat, pruneExposures];
       // without paid jobs, chat has to do what they do for both
       loops.push(startCleaner(context, parts.config.jobs ? prunings : [...prunings, pruneLane]));
-      if (!parts.config.jobs) loops.push(startDueTimes(context), ...startAlerts(context, parts.config));
+      if (!parts.config.jobs) loops.push(startDueTimes(context));
     },
     prepareReload(next) {
       const settings = next.chat ?? context.settings;

@@ -3,6 +3,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import type { RequestBodies } from '../http/server/request-bodies.ts';
+import type { AlertCondition } from '../domain/values/alert-condition.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import type { AuthorizeCall } from '../peers/facilitator/facilitator-auth.ts';
 import type { Mailer } from '../peers/mail/mailer.ts';
@@ -49,6 +50,8 @@ export interface RunningFeature {
   status?(): FeatureStatus;
   /** Payments or completions under way. */
   underWay?(): number;
+  /** What the operator is told about it now. Throws where it cannot look. */
+  conditions?(): Promise<readonly AlertCondition[]>;
   /** Finishes the accepted requests, also for clients that have disconnected, then stops the workers. */
   finish?(): Promise<void>;
   /** Ends requests that would not finish in time, while that can still be recorded. */

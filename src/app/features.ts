@@ -1,4 +1,5 @@
 import type { ChatConfig, IdentityConfig } from '../config/config.ts';
+import { composeAlerts } from './alerts.ts';
 import { composeBooks } from './books.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { composeLog } from './log.ts';
@@ -27,12 +28,15 @@ async function* composeChatFeatures(
 }
 
 /**
- * The parts that every gateway has: the log, where it is configured, and the books.
+ * The parts that every gateway has: the log, where it is configured, the books, and the alerts.
+ * @param features what the alerts are about, beside these parts
  * @throws ForgottenHistoryError where an anchor has a newer checkpoint than this database
  */
 export async function composeRecorders(
   parts: Pick<FeatureParts, 'config' | 'ledger' | 'logger'>,
+  features: () => readonly RunningFeature[],
 ): Promise<readonly RunningFeature[]> {
   const { log } = parts.config;
-  return [...(log ? [await composeLog(parts, log)] : []), composeBooks(parts)];
+  const recorders = [...(log ? [await composeLog(parts, log)] : []), composeBooks(parts)];
+  return [...recorders, composeAlerts(parts, () => [...features(), ...recorders])];
 }

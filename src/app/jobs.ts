@@ -4,7 +4,6 @@ import type { Caip2 } from '../domain/values/primitives.ts';
 import { quoteKeysOf } from '../domain/payments/quote-echo.ts';
 import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-import { startAlerts } from './alerts.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { jobsFigures } from './figures.ts';
 import { timedChain, timedFacilitator } from './timed-peers.ts';
@@ -12,6 +11,7 @@ import { createCatalog } from '../jobs/catalog.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import { createEventAllowance } from '../jobs/event-allowance.ts';
 import { priceListOf } from '../jobs/price-list.ts';
+import { jobConditions } from '../jobs/conditions.ts';
 import { reloadEvent } from '../jobs/reload.ts';
 import { createRequestTally } from '../jobs/request-tally.ts';
 import { createLostPayments } from '../jobs/lost-payments.ts';
@@ -150,6 +150,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       await app.register(statsRoutes(context));
     },
     figures: () => jobsFigures(status, () => context.facilitator.isCircuitOpen()),
+    conditions: () => jobConditions(context),
     startOwnLoops() {
       loops.push(monitor(), startRequestCounter(context));
     },
@@ -157,7 +158,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       relays.push(...config.runners.filter(isPushed).map((runner) => startRelay(context, runner, current)));
       loops.push(startCleaner(context), startDueTimes(context));
       loops.push(...relays);
-      loops.push(startResolver(current), startConfirmer(current), ...startAlerts(context, config));
+      loops.push(startResolver(current), startConfirmer(current));
     },
     prepareReload(next) {
       const settings = next.jobs ?? context.settings;

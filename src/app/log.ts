@@ -1,4 +1,5 @@
 import { checkAnchors, sealAndPublish } from '../log/anchors.ts';
+import { createAnchorConditions } from '../log/conditions.ts';
 import { createKnownHead } from '../log/known-head.ts';
 import { openLogReader } from '../log/log-reader.ts';
 import type { LogConfig } from '../config/config.ts';
@@ -68,6 +69,7 @@ export async function composeLog(parts: Parts, settings: LogConfig): Promise<Run
     throw error;
   }
 
+  const anchorConditions = createAnchorConditions(pool, signer, anchors);
   const opensReceipt = (digest: Hex, token: string): boolean =>
     isReceiptToken(receiptKeys, digest, token, log);
 
@@ -84,6 +86,7 @@ export async function composeLog(parts: Parts, settings: LogConfig): Promise<Run
         },
       };
     },
+    conditions: anchorConditions,
     startOwnLoops() {
       loops.push(startHistoryChecker({ pool, lane, log }, signer, known, anchors));
       if (anchors.length > 0)

@@ -156,7 +156,7 @@ async function start(options: GatewayOptions): Promise<RunningGateway> {
     const putChainsInForce = await chains.admit(config);
     putChainsInForce();
     await refuseHalted(ledger);
-    recorders = await composeRecorders({ config, ledger, logger });
+    recorders = await composeRecorders({ config, ledger, logger }, () => features);
     const composed = composeFeatures({
       config,
       ledger,

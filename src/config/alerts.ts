@@ -1,13 +1,25 @@
+import { z } from 'zod';
 import type { Reading } from './reading.ts';
 import { ownSecretChars, readSecret, secretKeys } from './secrets.ts';
-import { type ConfigOf, readTable } from './table.ts';
+import { type ConfigOf, readTable, type Table } from './table.ts';
 import { webhookUrl } from './urls.ts';
-import { wholeNumber } from './values.ts';
+import { matching, wholeNumber } from './values.ts';
 
 export const alertsShape = {
   /** Where alerts are posted; nowhere where left out. */
   webhook: webhookUrl.optional(),
   ...secretKeys('secret'),
+  /** The address of Slack's incoming webhook, which is a secret. */
+  ...secretKeys('slack_url'),
+  /** The routing key of PagerDuty's Events API v2. */
+  ...secretKeys('pagerduty_key'),
+  pagerduty_url: webhookUrl.default('https://events.pagerduty.com/v2/enqueue'),
+  /** What alerts call this ledger: one PagerDuty service may serve several. */
+  source: matching(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"').default(
+    'tollbook',
+  ),
+  /** How often a condition that lasts is told again. */
+  repeat_secs: wholeNumber(60, 31_536_000).default(14_400),
   /** How long a settlement may stay unresolved before the operator gets an alert. */
   unresolved_after_secs: wholeNumber(1, 86_400).default(300),
 } as const;
@@ -15,9 +27,11 @@ export const alertsShape = {
 export interface AlertsConfig extends ConfigOf<typeof alertsShape> {
   /** Signs the messages to the webhook. */
   readonly secret: string | undefined;
+  readonly slackUrl: string | undefined;
+  readonly pagerdutyKey: string | undefined;
 }
 
-/** Reads `[alerts]` and the webhook's secret; undefined after a report. */
+/** Reads `[alerts]` and its secrets; undefined after a report. */
 export async function readAlerts(raw: unknown, reading: Reading): Promise<AlertsConfig | undefined> {
   const table = readTable(alertsShape, raw ?? {}, ['alerts'], reading.report);
   for (const key of ['secret_env', 'secret_file'] as const) {
@@ -25,5 +39,18 @@ export async function readAlerts(raw: unknown, reading: Reading): Promise<Alerts
       reading.report.mistake([...table.at, key], 'would be ignored: there is no webhook');
   }
   const secret = await readSecret(table, 'secret', { minChars: ownSecretChars }, reading);
-  return table.whole && { ...table.whole, secret };
+  const pagerdutyKey = await readSecret(table, 'pagerduty_key', { minChars: 1 }, reading);
+  const slackUrl = await readSlackUrl(table, reading);
+  return table.whole && { ...table.whole, secret, slackUrl, pagerdutyKey };
+}
+
+/** Checked like a URL of the file; a message never contains it. */
+async function readSlackUrl(table: Table<typeof alertsShape>, reading: Reading): Promise<string | undefined> {
+  const url = await readSecret(table, 'slack_url', { minChars: 1 }, reading);
+  if (url === undefined) return undefined;
+  const checked = z.safeParse(webhookUrl, url);
+  if (checked.success) return checked.data;
+  const key = table.names('slack_url_env') ? 'slack_url_env' : 'slack_url_file';
+  reading.report.mistake([...table.at, key], `names a secret that ${checked.error.issues[0]?.message}`);
+  return undefined;
 }

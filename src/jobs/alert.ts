@@ -1,35 +1,32 @@
 import type { EventOf, RecordedEvent, TypesFollowedBy } from '../domain/events/event.ts';
 import { isHex32 } from '../domain/values/primitives.ts';
+import type { QueuedAlert } from '../store/alerts.ts';
 
-/** An alert to the operator. */
-export interface Alert {
-  /** The same each time this alert is sent. */
-  readonly id: string;
-  readonly type: RecordedEvent['type'] | 'unreadable_event';
-  /** One sentence for a person; chat services show it as it is. */
-  readonly text: string;
-  /** The body of the webhook: JSON with the alert and its event. */
-  readonly body: string;
-}
-
-/** The alert for an event of the ledger. */
-export function alertOf(event: RecordedEvent): Alert {
+/** The alert for an event of the ledger: it is told once, and nothing resolves it. */
+export function alertOf(event: RecordedEvent): QueuedAlert {
   const { type, seq, at, stream, data } = event;
   const isQuote = isHex32(stream);
   const text = `${sentence(event)}${isQuote ? ` Quote ${stream}.` : ''}`;
   const about = isQuote ? { quote_digest: stream } : { stream };
-  const body = JSON.stringify({ type, text, seq, at, ...about, data });
-  return { id: `tollbook-${seq}`, type, text, body };
+  const details = { seq, at, ...about, data };
+  return { id: `tollbook-${seq}`, kind: type, subject: String(seq), status: 'firing', text, details };
 }
 
 /** The alert for an event that a worker could not read. */
-export function unreadableAlert({ seq, stream }: Pick<RecordedEvent, 'seq' | 'stream'>): Alert {
-  const type = 'unreadable_event';
+export function unreadableAlert({ seq, stream }: Pick<RecordedEvent, 'seq' | 'stream'>): QueuedAlert {
   const text =
     `Event ${seq} of the stream ${stream} cannot be read by this version, so what follows from it is not done and the read models pass ` +
     `over its stream. If a newer version wrote it, update every gateway and run \`tollbook projections rebuild\`; else another ` +
     `program has appended it with the gateway's role.`;
-  return { id: `tollbook-unreadable-${seq}`, type, text, body: JSON.stringify({ type, text, seq, stream }) };
+  const id = `tollbook-unreadable-${seq}`;
+  return {
+    id,
+    kind: 'unreadable_event',
+    subject: String(seq),
+    status: 'firing',
+    text,
+    details: { seq, stream },
+  };
 }
 
 const sentences: { readonly [T in TypesFollowedBy<'alert'>]: (event: EventOf<T>) => string } = {

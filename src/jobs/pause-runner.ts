@@ -70,6 +70,14 @@ export async function isRunnerPaused(
   return (await readState(context, runner)).paused !== undefined;
 }
 
+/** The pause of a runner: why, and by which operator; undefined where its calls go to it. */
+export async function readPause(
+  context: Pick<JobsContext, 'pool'>,
+  runner: NamedRunner,
+): Promise<EventData<'operator_runner_paused'> | undefined> {
+  return (await readState(context, runner)).paused?.data;
+}
+
 /** The pause that is in force, the version of the runner's stream, and when it changed last, in Unix milliseconds. */
 async function readState(context: Pick<JobsContext, 'pool'>, runner: NamedRunner) {
   const last = await readLastEvent(context.pool, runnerStream(runner));

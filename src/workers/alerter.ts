@@ -1,8 +1,10 @@
 import type pg from 'pg';
 import { isUnreadable } from '../domain/events/event.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
-import { type Alert, alertOf, unreadableAlert } from '../jobs/alert.ts';
-import type { Webhook } from '../peers/http/webhook.ts';
+import { alertOf, unreadableAlert } from '../jobs/alert.ts';
+import type { AlertMessage } from '../peers/alerts/message.ts';
+import type { AlertReceiver } from '../peers/alerts/receiver.ts';
+import { endAlertMessage, queueAlert, type QueuedAlert, takeAlertMessages } from '../store/alerts.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import { endFollowUps, type FollowUp, readEvent, takeFollowUps } from '../store/follow-ups.ts';
 import { type Loop, startLoop } from './loop.ts';
@@ -10,14 +12,18 @@ import { type Loop, startLoop } from './loop.ts';
 const pollMs = 2_000;
 const maxAlerts = 16;
 
-/** Sends the ledger's alerts to the operator, at least once each: to the log, and to a webhook if one is configured. */
-export function startAlerter(
-  context: { readonly pool: pg.Pool; readonly db: LedgerDatabase; readonly log: OperatorLog },
-  webhook: Webhook | undefined,
-): Loop {
-  const alertFor = async (followUp: FollowUp): Promise<Alert | undefined> => {
+interface Context {
+  readonly pool: pg.Pool;
+  readonly db: LedgerDatabase;
+  readonly log: OperatorLog;
+}
+
+/** Tells the operator about events of the ledger, at least once each: in the log, and through the receivers. */
+export function startAlerter({ pool, db, log }: Context, receivers: readonly AlertReceiver[]): Loop {
+  const names = receivers.map(({ name }) => name);
+  const alertFor = async (followUp: FollowUp): Promise<QueuedAlert | undefined> => {
     try {
-      const event = await readEvent(context.db, followUp.seq);
+      const event = await readEvent(db, followUp.seq);
       return event && alertOf(event);
     } catch (error) {
       if (!isUnreadable(error)) throw error;
@@ -25,46 +31,54 @@ export function startAlerter(
     }
   };
 
-  const send = async (
-    { id, type, text, body }: Alert,
-    { seq, stream, tries }: FollowUp,
-  ): Promise<number[]> => {
-    if (tries === 1) context.log.error({ alert: type, seq, stream }, text);
-    if (!webhook) return [seq];
-    const sent = await webhook.send({ id, timestampSecs: Math.floor(Date.now() / 1_000), body });
-    if (sent.kind === 'delivered') return [seq];
-    context.log.warn({ alert: type, seq, cause: sent.cause }, 'an alert could not be sent');
-    return [];
-  };
-
-  const sendDue = async (
+  const queueDue = async (
     topic: 'alert' | 'unreadable',
-    write: (followUp: FollowUp) => Promise<Alert | undefined>,
+    write: (followUp: FollowUp) => Promise<QueuedAlert | undefined>,
   ): Promise<boolean> => {
-    const due = await takeFollowUps(context.pool, topic, undefined, maxAlerts);
-    const sent = await Promise.all(
-      due.map(async (followUp) => {
-        const alert = await write(followUp);
-        return alert ? send(alert, followUp) : [followUp.seq];
-      }),
-    );
-    await endFollowUps(context.pool, topic, sent.flat());
+    const due = await takeFollowUps(pool, topic, undefined, maxAlerts);
+    for (const followUp of due) {
+      const alert = await write(followUp);
+      const { seq, stream, tries } = followUp;
+      if (alert && tries === 1) log.error({ alert: alert.kind, seq, stream }, alert.text);
+      if (alert) await queueAlert(pool, names, alert);
+      await endFollowUps(pool, topic, [seq]);
+    }
     return due.length === maxAlerts;
   };
 
   return startLoop(
     async () => {
       const isMore = [
-        await sendDue('alert', alertFor),
-        await sendDue('unreadable', async (followUp) => unreadableAlert(followUp)),
+        await queueDue('alert', alertFor),
+        await queueDue('unreadable', async (followUp) => unreadableAlert(followUp)),
       ];
       return isMore.includes(true);
     },
-    {
-      pollMs,
-      log: context.log,
-      failureMessage: 'alerts could not be read',
-      onStopped: async () => webhook?.close(),
-    },
+    { pollMs, log, failureMessage: 'alerts could not be read' },
   );
+}
+
+/** Sends what is queued for one receiver. Each has a loop of its own: one that does not answer delays no other. */
+export function startAlertSender({ pool, log }: Context, receiver: AlertReceiver): Loop {
+  const send = async (row: Awaited<ReturnType<typeof takeAlertMessages>>[number]): Promise<void> => {
+    const sent = await receiver.send(messageOf(row));
+    if (sent.kind === 'delivered') return endAlertMessage(pool, row.message_id);
+    const facts = { alert: row.kind, subject: row.subject, receiver: receiver.name, tries: row.tries };
+    log.warn({ ...facts, cause: sent.cause }, 'an alert could not be sent: it is sent again');
+  };
+  return startLoop(
+    async () => {
+      const due = await takeAlertMessages(pool, receiver.name, maxAlerts);
+      await Promise.all(due.map(send));
+      return due.length === maxAlerts;
+    },
+    { pollMs, log, failureMessage: 'alerts could not be read', fields: { receiver: receiver.name } },
+  );
+}
+
+function messageOf(row: Awaited<ReturnType<typeof takeAlertMessages>>[number]): AlertMessage {
+  const { message_id: messageId, kind, subject, status, text, since, created_at: at } = row;
+  // a database that was restored gives the numbers out again
+  const id = row.id ?? `tollbook-${kind}-${Math.floor(at.getTime() / 1_000)}-${messageId}`;
+  return { id, kind, subject, status, text, details: Object(row.details), since, at };
 }

@@ -7,7 +7,12 @@ const url = 'https://alerts.example/hook?key=1';
 describe('alerts', () => {
   it('are posted nowhere by default, and have a delay of five minutes', async () => {
     for (const text of [bare(''), alerts('')]) {
-      expect((await parse(text)).config.alerts).toEqual({ unresolvedAfterSecs: 300 });
+      expect((await parse(text)).config.alerts).toEqual({
+        unresolvedAfterSecs: 300,
+        pagerdutyUrl: 'https://events.pagerduty.com/v2/enqueue',
+        source: 'tollbook',
+        repeatSecs: 14_400,
+      });
     }
   });
 
@@ -20,7 +25,7 @@ describe('alerts', () => {
           variables,
         )
       ).config.alerts;
-    expect(await of('unresolved_after_secs = 86_400')).toEqual({
+    expect(await of('unresolved_after_secs = 86_400')).toMatchObject({
       webhook: url,
       secretEnv: undefined,
       unresolvedAfterSecs: 86_400,
@@ -51,6 +56,20 @@ describe('alerts', () => {
     expect(await mistakesIn(alerts(`webhook = "${wrong}"`))).toEqual([
       expect.stringMatching(`^4 alerts\\.webhook: ${message}`),
     ]);
+  });
+
+  it('go to Slack, whose address is a secret, and to PagerDuty, by its key', async () => {
+    const variables = { ...env, SLACK: 'https://hooks.slack.example/services/T/B/x', PAGER: 'a-key' };
+    const lines = 'slack_url_env = "SLACK"\npagerduty_key_env = "PAGER"\nsource = "prod"\nrepeat_secs = 60';
+    expect((await parse(alerts(lines), {}, variables)).config.alerts).toMatchObject({
+      slackUrl: variables.SLACK,
+      pagerdutyKey: 'a-key',
+      source: 'prod',
+      repeatSecs: 60,
+    });
+    expect(
+      await wrongs(alerts('slack_url_env = "SLACK"'), {}, { ...env, SLACK: 'http://slack.example/T/B/x' }),
+    ).toEqual(['alerts.slack_url_env: names a secret that must be https, or http on loopback']);
   });
 
   it.each(['0', '86_401', '1.5', '"300"', '-1'])('refuse a delay of %s', async (secs) => {

@@ -81,7 +81,12 @@ invocation_mode = "public_paid"
         concurrencyPerRunner: 32,
         maxResultBytes: 1_048_576,
       },
-      alerts: { unresolvedAfterSecs: 300 },
+      alerts: {
+        unresolvedAfterSecs: 300,
+        pagerdutyUrl: 'https://events.pagerduty.com/v2/enqueue',
+        source: 'tollbook',
+        repeatSecs: 14_400,
+      },
       trustProxy: [],
       logLevel: 'info',
       drainDelaySecs: 5,

@@ -44,7 +44,7 @@ async function lied(confirm: string, isServed: boolean, holdsSecs: number) {
   proxy.faults.settle = { answer: successOf(nowhere) };
   expect((await pay(gateway, payment)).status).toBe(202);
   await eventually(async () => expect(await typesOf(digestOf(payment))).toContain('settlement_disproved'));
-  await eventually(() => expect(alerts[0]?.type).toBe('settlement_disproved'));
+  await eventually(() => expect(alerts.map(({ type }) => type)).toContain('settlement_disproved'));
   expect((await receiptOf(gateway, payment)).paid).not.toBe(true);
   return { ...setup, payment, before };
 }

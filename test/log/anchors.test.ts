@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { publishNewestHead } from '../../src/log/anchors.ts';
+import { createAnchorConditions } from '../../src/log/conditions.ts';
+import type { Anchor } from '../../src/peers/anchors/anchor.ts';
 import { openCheckpoint, parseVerifierKey } from '../../src/domain/log/checkpoint.ts';
 import { createAnchor } from '../../src/peers/anchors/create-anchor.ts';
 import { readHead, readHeads } from '../../src/store/log.ts';
@@ -308,4 +310,37 @@ test('the command line creates a key', async () => {
   expect(parseVerifierKey(/public key: (\S+)/.exec(stderr)?.[1] ?? '').name).toBe('jobs.example/log');
   expect(stderr).not.toContain(stdout.trim());
   expect(await tollbook(['log', 'key', 'two words'])).toMatchObject({ code: 64 });
+});
+
+test('an anchor that lacks checkpoints for long, and one whose key has little ether, are told to the operator until that ends', async () => {
+  const database = await createDatabase();
+  await appendRefusals(database, 3);
+  await sealAll(database);
+  let balanceWei = 9n;
+  const anchor: Anchor = {
+    name: 'chain',
+    place: 'a contract',
+    everyMs: 10_000,
+    isFree: false,
+    publish: async () => ({ kind: 'done' }),
+    newest: undefined,
+    funds: async () => ({ kind: 'answer', value: { balanceWei, costWei: 1n } }),
+    close: async () => {},
+  };
+  const look = () => createAnchorConditions(database.pool, testSigner, [anchor]);
+  const conditions = look();
+  await conditions();
+  expect(await conditions()).toMatchObject([{ kind: 'low_gas', subject: 'anchor chain' }]);
+  await database.moveClock(400);
+  expect(await conditions()).toMatchObject([
+    { kind: 'anchors_behind', subject: 'chain', details: { lag_secs: 400 } },
+    { kind: 'low_gas' },
+  ]);
+  await eventually(async () =>
+    expect(await publishNewestHead(database.pool, testSigner, anchor)).toMatchObject({ kind: 'done' }),
+  );
+  balanceWei = 10n;
+  const later = look();
+  await later();
+  expect(await later()).toEqual([]);
 });

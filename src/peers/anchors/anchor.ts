@@ -1,3 +1,6 @@
+import type { Funds } from '../chain/transaction-sender.ts';
+import type { RpcAnswer } from '../rpc/json-rpc.ts';
+
 /** A checkpoint to publish. */
 export interface AnchoredHead {
   readonly origin: string;
@@ -37,6 +40,8 @@ export interface Anchor {
   publish(head: AnchoredHead, over: AnchorReading): Promise<AnchorAnswer>;
   /** The newest checkpoint that was published to it; undefined where it cannot be read. */
   readonly newest: ((origin: string) => Promise<AnchorReading>) | undefined;
+  /** The ether of its key, and what publishing one head costs; left out where it costs none. */
+  readonly funds?: () => Promise<RpcAnswer<Funds>>;
   close(): Promise<void>;
 }
 

@@ -9,6 +9,8 @@ import { createRpc, RpcError } from '../rpc/json-rpc.ts';
 import { createTransactionSender, type SendAnswer } from '../chain/transaction-sender.ts';
 
 const timeoutMs = 10_000;
+/** Of one publication, with a margin. */
+const anchorGas = 100_000n;
 /** The wait for a block with the transaction; one that lands later is found at the next publication. */
 const landMs = 10_000;
 
@@ -57,6 +59,7 @@ export function chainAnchor(config: Extract<AnchorConfig, { kind: 'chain' }>): A
     isFree: false,
     publish,
     newest,
+    funds: () => sender.funds(anchorGas),
     close: () => rpc.close(),
   };
 }

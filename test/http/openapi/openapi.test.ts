@@ -60,7 +60,10 @@ async function registeredRoutes(names: readonly Part[]): Promise<string[]> {
       .present,
     wrongTokens: () => new Set<string>(),
   };
-  const composed = [...(await Array.fromAsync(composeFeatures(parts))), ...(await composeRecorders(parts))];
+  const composed = [
+    ...(await Array.fromAsync(composeFeatures(parts))),
+    ...(await composeRecorders(parts, () => [])),
+  ];
   onTestFinished(async () => {
     await app.close();
     await Promise.all(composed.map(async (feature) => feature.stop?.()));

@@ -1,0 +1,54 @@
+import type pg from 'pg';
+import type { AlertCondition } from '../domain/values/alert-condition.ts';
+import type { NoteSigner } from '../domain/log/checkpoint.ts';
+import type { Anchor } from '../peers/anchors/anchor.ts';
+import { anchorLagSecs } from '../store/alerts.ts';
+import { currentSigner } from './anchors.ts';
+
+/** Beyond two of its intervals an anchor may be late for so long. */
+const graceSecs = 300;
+/** Ether for fewer heads than this is too little. */
+const headsAhead = 10n;
+const fundsEveryMs = 60_000;
+
+/** Looks at the anchors of the log for what the operator is told; the ether of their keys at most once a minute. */
+export function createAnchorConditions(pool: pg.Pool, first: NoteSigner, anchors: readonly Anchor[]) {
+  const poor = new Set<string>();
+  let fundsMs = -fundsEveryMs;
+
+  const lookAtFunds = async ({ name, funds }: Anchor): Promise<void> => {
+    const answer = await funds?.();
+    // an unreachable chain changes nothing
+    if (answer?.kind !== 'answer') return;
+    if (answer.value.balanceWei < answer.value.costWei * headsAhead) poor.add(name);
+    else poor.delete(name);
+  };
+
+  return async (): Promise<AlertCondition[]> => {
+    if (anchors.length === 0) return [];
+    const nowMs = performance.now();
+    // behind this look: a slow chain must not delay what else is reported
+    if (nowMs - fundsMs >= fundsEveryMs) {
+      fundsMs = nowMs;
+      for (const anchor of anchors) void lookAtFunds(anchor);
+    }
+    const { name: origin } = await currentSigner(pool, first);
+    const lags = await Promise.all(anchors.map(({ name }) => anchorLagSecs(pool, origin, name)));
+    return anchors.flatMap((anchor, index) => [
+      ...behind(anchor, lags[index] ?? 0),
+      ...(poor.has(anchor.name) ? [lowGas(anchor)] : []),
+    ]);
+  };
+}
+
+function behind({ name, place, everyMs }: Anchor, lagSecs: number): AlertCondition[] {
+  if (lagSecs < (2 * everyMs) / 1_000 + graceSecs) return [];
+  const secs = Math.round(lagSecs);
+  const text = `The anchor ${name} (${place}) lacks checkpoints of the last ${secs} seconds: a rewritten ledger would not be noticed there.`;
+  return [{ kind: 'anchors_behind', subject: name, text, details: { lag_secs: secs } }];
+}
+
+function lowGas({ name, place }: Anchor): AlertCondition {
+  const text = `The key of the anchor ${name} (${place}) has ether for fewer than ${headsAhead} checkpoints.`;
+  return { kind: 'low_gas', subject: `anchor ${name}`, text };
+}
