@@ -20,7 +20,7 @@ export function keyOf(id: number): string {
   return `0x${String(id).padStart(64, '0')}`;
 }
 
-/** The metadata of a call, with the names of a lease; a push has the same names in lower case. */
+/** The metadata of a call: a lease and a push have the same names. */
 export function metadataOf({
   id = 7,
   serviceId = 1,
@@ -30,16 +30,16 @@ export function metadataOf({
   caller,
 }: CallChange): Record<string, string> {
   return {
-    'X-X402-ORIGIN': trigger,
-    'X-X402-QUOTE-DIGEST': quoteDigest,
-    'X-X402-PAYMENT-NETWORK': 'eip155:84532',
-    'X-X402-PAYMENT-TOKEN': 'USDC',
-    'X-NET-SERVICE-ID': String(serviceId),
-    'X-NET-JOB-INDEX': String(jobIndex),
-    'X-NET-CALL-ID': String(id),
-    'X-NET-IDEMPOTENCY-KEY': keyOf(id),
-    'X-NET-ATTEMPT': String(attempt),
-    ...(caller ? { 'X-NET-CALLER': caller } : {}),
+    'x-x402-origin': trigger,
+    'x-x402-quote-digest': quoteDigest,
+    'x-x402-payment-network': 'eip155:84532',
+    'x-x402-payment-token': 'USDC',
+    'x-net-service-id': String(serviceId),
+    'x-net-job-index': String(jobIndex),
+    'x-net-call-id': String(id),
+    'x-net-idempotency-key': keyOf(id),
+    'x-net-attempt': String(attempt),
+    ...(caller ? { 'x-net-caller': caller } : {}),
   };
 }
 
@@ -47,8 +47,7 @@ export function metadataOf({
 export function pushed(change: CallChange = {}): PushRequest & { readonly headers: Record<string, string> } {
   const { id = 7, contentType = 'text/plain' } = change;
   const body = Buffer.from(change.body ?? 'some text');
-  const lower = Object.entries(metadataOf(change)).map(([name, value]) => [name.toLowerCase(), value]);
-  const metadata = Object.fromEntries(lower) as Record<string, string>;
+  const metadata = metadataOf(change);
   const timestampSecs = Math.floor(Date.now() / 1_000);
   const signature = signCall({ secret, id: keyOf(id), timestampSecs, body, metadata });
   return { headers: { ...metadata, ...signature, 'content-type': contentType }, body };

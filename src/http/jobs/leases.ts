@@ -133,14 +133,13 @@ function hash(token: string): Buffer {
 }
 
 function leasedCallJson(call: LeasedCall): LeasedCallJson {
-  const metadata = Object.entries(callMetadata(call)).map(([name, value]) => [name.toUpperCase(), value]);
   return {
     call_id: call.callId,
     lease_id: call.leaseId,
     attempt: call.attempt,
     service_id: call.serviceId,
     job_index: call.jobIndex,
-    metadata: Object.fromEntries(metadata),
+    metadata: callMetadata(call),
     content_type: call.contentType ?? null,
     body_base64: (call.body ?? Buffer.alloc(0)).toString('base64'),
     lease_expires_at: call.leaseUntil.toISOString(),
