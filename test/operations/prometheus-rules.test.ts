@@ -1,0 +1,96 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { isInstalled, packageEnvironment } from '../support/installed.ts';
+import { readPage } from '../support/pages.ts';
+
+const rulesFile = path.resolve(import.meta.dirname, '../../docs/operations/prometheus-rules.yml');
+const rules = readFileSync(rulesFile, 'utf8');
+const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name = '']) => name);
+const hasPromtool = isInstalled('promtool');
+const absence = hasPromtool ? '' : ': NOT CHECKED, PROMTOOL IS NOT INSTALLED (apt-get install prometheus)';
+if (absence) process.stderr.write(`\n*** THE ALERT RULES${absence}\n\n`);
+
+test('the runbook has an entry for each alert, in the order of the rules, and for no other', () => {
+  const { text } = readPage('docs/operations/runbook.md');
+  expect(alerts.length).toBeGreaterThan(10);
+  expect([...text.matchAll(/^\| `(Tollbook\w+)` \|/gm)].map(([, name]) => name)).toEqual(alerts);
+});
+
+test('the rules ask only for metrics that the page of metrics names', () => {
+  const { text } = readPage('docs/operations/metrics.md');
+  const asked = new Set(
+    [...rules.matchAll(/\b(tollbook_\w+?)(?:_bucket)?\b(?=[)[{ ])/g)].map(([, name = '']) => name),
+  );
+  expect(asked.size).toBeGreaterThan(10);
+  expect([...asked].filter((name) => !text.includes(`\`${name}\``))).toEqual([]);
+});
+
+/** A gateway that has each fault from minute 5 on until minute 30, and what is to fire meanwhile. */
+const faults: readonly (readonly [
+  alert: string,
+  series: string,
+  good: string,
+  bad: string,
+  labels?: string,
+])[] = [
+  ['TollbookDown', 'up{job="tollbook"}', '1', '0', 'job="tollbook"'],
+  ['TollbookLedgerHalted', 'tollbook_ledger_halted', '0', '1'],
+  ['TollbookLedgerUnreachable', 'tollbook_ledger_unreachable_seconds', '0', '60'],
+  ['TollbookCircuitOpen', 'tollbook_facilitator_circuit_open', '0', '1'],
+  ['TollbookFacilitatorDegraded', 'tollbook_facilitator_up', '1', '0'],
+  ['TollbookChainDown', 'tollbook_chain_up{network="eip155:8453"}', '1', '0', 'network="eip155:8453"'],
+  ['TollbookSettlementsUnknown', 'tollbook_calls_unsettled', '0', '2'],
+  ['TollbookCallsWaiting', 'tollbook_call_oldest_waiting_seconds{service="1"}', '3', '400', 'service="1"'],
+  ['TollbookDeadLetters', 'tollbook_calls_dead', '0', '3'],
+  ['TollbookRunnerPaused', 'tollbook_runner_paused{runner="a"}', '0', '1', 'runner="a"'],
+  ['TollbookModelDown', 'tollbook_model_up{model="m"}', '1', '0', 'model="m"'],
+  ['TollbookEtherLow', 'tollbook_operator_ether_sufficient', '1', '0'],
+  ['TollbookAnchorBehind', 'tollbook_anchor_behind_events{anchor="s3"}', '0', '9', 'anchor="s3"'],
+  ['TollbookClockOff', 'tollbook_clock_offset_seconds', '0', '-3'],
+  ['TollbookEventLoopSlow', 'nodejs_eventloop_lag_p99_seconds', '0.02', '0.9'],
+  ['TollbookDatabaseConnectionsAwaited', 'tollbook_database_connections_awaited', '0', '40'],
+];
+
+test('the rule of each gauge has a fault to fire for', () => {
+  expect(alerts.filter((name) => !faults.some(([alert]) => alert === name))).toEqual(['TollbookAppendsSlow']);
+});
+
+test.skipIf(!hasPromtool)(
+  `Prometheus accepts the rules, and each alert fires for its fault and is resolved after it${absence}`,
+  () => {
+    const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-rules-'));
+    onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+    const tests = faults.map(([alert, series, good, bad, labels = '']) => {
+      const expected = labels === '' ? [] : labels.split(',').map((one) => one.replace('=', ': '));
+      const severity = new RegExp(`alert: ${alert}\\n[^]*?severity: (\\w+)`).exec(rules)?.[1] ?? '';
+      const summary = (new RegExp(`alert: ${alert}\\n[^]*?summary: (.*)}`).exec(rules)?.[1] ?? '').replace(
+        /^(['"])(.*)\1$/,
+        '$2',
+      );
+      const value = alert === 'TollbookDeadLetters' ? bad : '';
+      const text = summary
+        .replace('{{ $value }}', value)
+        .replace(/\{\{ \$labels\.\w+ \}\}/, labels.split('"')[1] ?? '');
+      return `
+  - interval: 1m
+    input_series: [{series: '${series}', values: '${good}x5 ${bad}x25 ${good}x60'}]
+    alert_rule_test:
+      - {eval_time: 4m, alertname: ${alert}, exp_alerts: []}
+      - eval_time: 29m
+        alertname: ${alert}
+        exp_alerts: [{exp_labels: {${[`severity: ${severity}`, ...expected].join(', ')}}, exp_annotations: {summary: ${JSON.stringify(text)}}}]
+      - {eval_time: 40m, alertname: ${alert}, exp_alerts: []}`;
+    });
+    writeFileSync(
+      path.join(dir, 'tests.yml'),
+      `rule_files: [${rulesFile}]\nevaluation_interval: 1m\ntests:${tests.join('')}\n`,
+    );
+    const run = (args: readonly string[]) =>
+      execFileSync('promtool', args, { encoding: 'utf8', stdio: 'pipe', env: packageEnvironment() });
+    expect(run(['check', 'rules', rulesFile])).toContain(`${alerts.length} rules found`);
+    expect(run(['test', 'rules', path.join(dir, 'tests.yml')])).toContain('SUCCESS');
+  },
+);
