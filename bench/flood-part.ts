@@ -1,5 +1,3 @@
-import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readCounters } from '../src/store/counters.ts';
@@ -69,11 +67,7 @@ async function measureFlood(
   secs: number,
 ): Promise<string> {
   const { ledger, load } = stage;
-  const secret = path.join(dir, 'quote-key');
-  writeFileSync(secret, randomBytes(32).toString('hex'), { mode: 0o600 });
-  const gateway = paymentGateway(stage, true, dir, limits);
-  const configText = (port: number): string => `quote_key_file = "${secret}"\n${gateway.configText(port)}`;
-  const server = await keep(startTollbook({ ...gateway, configText }));
+  const server = await keep(startTollbook(paymentGateway(stage, true, dir, limits)));
   const before = total(await readSizes(ledger.pool));
   const startedAt = performance.now();
   const elapsedSecs = (): number => (performance.now() - startedAt) / 1_000;

@@ -1,3 +1,6 @@
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import type { Bench } from './bench.ts';
 import type { Stage, Target } from './measure.ts';
 import { startProgram } from './processes.ts';
@@ -28,7 +31,7 @@ export async function startPaymentTargets({ keep, dir }: Bench, stage: Stage): P
   return targets;
 }
 
-/** A gateway with the feature jobs only. */
+/** A gateway with the feature jobs only, whose quotes authenticate themselves, as the documents advise. */
 export function paymentGateway(
   { ledger, stub }: Stage,
   verify: boolean,
@@ -36,7 +39,9 @@ export function paymentGateway(
   limits = noLimits,
   tables = '',
 ): TollbookOptions {
-  const jobs = configText(stub.url, verify, limits);
+  const quoteKeyFile = path.join(dir, 'quote-key');
+  writeFileSync(quoteKeyFile, randomBytes(32).toString('hex'), { mode: 0o600 });
+  const jobs = configText(stub.url, verify, limits, quoteKeyFile);
   return {
     databaseUrl: ledger.url,
     configText: (port) => jobs(port) + tables,
@@ -48,12 +53,13 @@ export function paymentGateway(
 /** The required keys only, and `confirm = "never"`: the stub moves no money, so no chain could confirm it. */
 const noLimits = 'requests_per_minute = 0\nquotes_per_second = 0';
 
-function configText(facilitatorUrl: string, verify: boolean, limits: string) {
+function configText(facilitatorUrl: string, verify: boolean, limits: string, quoteKeyFile: string) {
   return (port: number): string => `
 bind_address = "127.0.0.1:${port}"
 facilitator_url = "${facilitatorUrl}"
 facilitator_verify = ${verify}
 confirm = "never"
+quote_key_file = "${quoteKeyFile}"
 rate_per_native_unit = "${terms.rate}"
 default_invocation_mode = "public_paid"
 # quotes are made before the clock starts, and the load comes from one address

@@ -88,9 +88,11 @@ test.skipIf(!hasPromtool)(
       path.join(dir, 'tests.yml'),
       `rule_files: [${rulesFile}]\nevaluation_interval: 1m\ntests:${tests.join('')}\n`,
     );
-    const run = (args: readonly string[]) =>
-      execFileSync('promtool', args, { encoding: 'utf8', stdio: 'pipe', env: packageEnvironment() });
-    expect(run(['check', 'rules', rulesFile])).toContain(`${alerts.length} rules found`);
-    expect(run(['test', 'rules', path.join(dir, 'tests.yml')])).toContain('SUCCESS');
+    expect(promtool(['check', 'rules', rulesFile])).toContain(`${alerts.length} rules found`);
+    expect(promtool(['test', 'rules', path.join(dir, 'tests.yml')])).toContain('SUCCESS');
   },
 );
+
+function promtool(args: readonly string[]): string {
+  return execFileSync('promtool', args, { encoding: 'utf8', stdio: 'pipe', env: packageEnvironment() });
+}
