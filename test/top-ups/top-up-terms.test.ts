@@ -8,6 +8,7 @@ import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { newWallet, siweFor } from '../support/identity.ts';
 import { header, offerOf, payer, payFor, quoteAndSign } from '../support/payer.ts';
+import { startRpcProxy } from '../support/rpc-proxy.ts';
 import { eventsOf, fundedWallet, rates, startTopUpGateway, topUpJob } from '../support/top-up.ts';
 import { eventually } from '../support/wait.ts';
 
@@ -82,7 +83,10 @@ describe('a contract wallet', () => {
   });
 
   test('of another chain buys none, since its address may be of another owner here: no money moves', async () => {
-    const gateway = await startTopUpGateway(chain, { identity: `siwe_rpc_url = "${chain.rpcUrl}"` });
+    // it serves chain 1, for all that the start can see
+    const rpc = await startRpcProxy(chain.rpcUrl);
+    rpc.lie = ({ method }) => (method === 'eth_chainId' ? { result: '0x1' } : undefined);
+    const gateway = await startTopUpGateway(chain, { identity: `siwe_rpc_url = "${rpc.url}"` });
     const wallet = await contractWallet();
     const paid = await payFor(gateway, topUpJob, 'x', { signed: { from: wallet } });
     expect(paid).toMatchObject({ status: 402, json: { reason: 'contract_wallet_of_another_chain' } });
