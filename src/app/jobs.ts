@@ -16,6 +16,7 @@ import { reloadEvent } from '../jobs/reload.ts';
 import { createRequestTally } from '../jobs/request-tally.ts';
 import { createLostPayments } from '../jobs/lost-payments.ts';
 import { createOffers, refreshOffers } from '../jobs/offers.ts';
+import { createRunnerSilence } from '../jobs/runner-silence.ts';
 import { createQuoteRate } from '../jobs/quote-rate.ts';
 import { createSeenQuotes } from '../jobs/seen-quotes.ts';
 import { receiptKeysOf } from '../jobs/receipt-keys.ts';
@@ -96,6 +97,7 @@ async function createContext(
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
     lostPayments: createLostPayments(ledger.pool),
     budget: parts.budget,
+    runnerSilence: createRunnerSilence(),
     quoteRate: createQuoteRate(quotesPerSecond),
     quoteEvents: await createEventAllowance(asking, 'quote', quoteEventsPerSec),
     rejectionEvents: await createEventAllowance(asking, 'rejected_payment', quoteEventsPerSec),

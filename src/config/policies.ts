@@ -6,7 +6,7 @@ import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import { type ConfigOf, readTables, type Table } from './table.ts';
 import { rpcUrl } from './urls.ts';
-import { address, jobIndex, mediaType, network, oneOf, serviceId } from './values.ts';
+import { address, jobIndex, mediaType, network, oneOf, serviceId, wholeNumber } from './values.ts';
 
 const policyShape = {
   service_id: serviceId,
@@ -19,6 +19,8 @@ const policyShape = {
   net_network: network.optional(),
   content_type: mediaType.optional(),
   input_schema_file: z.string().min(1).optional(),
+  /** The job is not sold while its runners have taken no waiting call for so long; 0: it always is. */
+  max_runner_silence_secs: wholeNumber(0, 86_400).default(0),
 } as const;
 
 const restrictedKeys = ['auth_mode', 'net_rpc_url', 'net_contract'] as const;

@@ -1,10 +1,11 @@
-import type { JobAnswer, Refused } from './answer.ts';
+import type { JobAnswer, PaymentRequired, Refused } from './answer.ts';
 import type { JobsContext } from './context.ts';
 import { type OpenedRequest, requestStream } from './job-request.ts';
 import { answerKnownPayment, lookUpPayment, type SentRequest } from './known-payment.ts';
 import { LaneFullError } from '../store/lane.ts';
 import { quoteJob } from './quote-job.ts';
-import type { ErrorRefusal, JobRefusal, RefusalRecord } from './refusal.ts';
+import { isRunnerSilent } from './runner-silence.ts';
+import type { ErrorRefusal, JobRefusal, OfferRefusal, RefusalRecord } from './refusal.ts';
 
 /**
  * The only place that records a refusal and answers. What strangers leave in the ledger is bounded: without a key for quotes, one
@@ -25,7 +26,7 @@ export async function answerRefusal(
   const isOnlyCounted =
     'job' in refusal && hasKey && refusal.record.kind !== 'none' && !context.rejectionEvents.take();
   const [answer] = await Promise.all([
-    'job' in refusal ? quoteJob(context, refusal) : errorAnswer(refusal),
+    'job' in refusal ? offerJob(context, refusal) : errorAnswer(refusal),
     isOnlyCounted ? sum(context, refusal.record) : recordRefusal(context, request, refusal),
   ]);
   if (answer.kind === 'payment_required' && paid) {
@@ -65,6 +66,13 @@ export async function recordRefusal(
 function sum({ requestTally }: Pick<JobsContext, 'requestTally'>, record: RefusalRecord): void {
   if (record.kind !== 'none')
     requestTally.addRefusal(record.kind === 'summed' ? record.type : record.event.type);
+}
+
+/** No quote for what would be refused when it is paid. */
+async function offerJob(context: JobsContext, refusal: OfferRefusal): Promise<PaymentRequired | Refused> {
+  return isRunnerSilent(context.runnerSilence, refusal.job)
+    ? { kind: 'refused', code: 'runner_unavailable' }
+    : quoteJob(context, refusal);
 }
 
 function errorAnswer({ code, retryAfterSecs, reason, details }: ErrorRefusal): Refused {

@@ -23,6 +23,8 @@ export interface Job extends JobId {
   /** Also set for a disabled job, so that a dry run can test it before it is enabled. */
   readonly restriction: Restriction | undefined;
   readonly priceWei: bigint;
+  /** It is not sold while its runners have taken nothing for so long; 0: it always is. */
+  readonly maxRunnerSilenceSecs: number;
   readonly options: readonly SettlementOption[];
   /** The content type and schema of its requests; undefined if it takes any. */
   readonly input: (JobInput & { readonly check?: InputCheck }) | undefined;
@@ -43,6 +45,7 @@ export function createCatalog(config: JobsConfig, topUps: readonly TopUpConfig[]
       mode: policy?.invocationMode ?? config.defaultInvocationMode,
       restriction: policy && restrictionOf(policy),
       priceWei,
+      maxRunnerSilenceSecs: policy?.maxRunnerSilenceSecs ?? 0,
       input: policy?.input && withCheck(policy.input),
       options: config.acceptedTokens.flatMap((token) => optionsOf(token, priceWei, selling.get(key))),
     });

@@ -26,6 +26,7 @@ import {
   refusal,
   rejectedPayment,
 } from './refusal.ts';
+import { isRunnerSilent } from './runner-silence.ts';
 import { type Verification, verifyPayment } from './verify-payment.ts';
 
 /** A payment that passed every check that needs no claim: it can be started. */
@@ -108,6 +109,9 @@ async function checkVerified(
       if (result.kind === 'failed') return callerRefusal(request, job, result.code, verified, found);
     }
   }
+  // a payment that has landed is taken: its call waits
+  if (landing.kind !== 'landed' && isRunnerSilent(context.runnerSilence, job))
+    return refusal(request, 'runner_unavailable', { digest });
   if (context.stopping()) return enqueueFailed(job, digest, 'stopping');
   const { openCalls, unsettledCalls } = context.lane.state;
   const { maxOutstandingCalls, maxUnsettledCalls } = context.config.limits;

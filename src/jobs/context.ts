@@ -18,6 +18,7 @@ import type { EventAllowance } from './event-allowance.ts';
 import type { LostPayments } from './lost-payments.ts';
 import type { Offers } from './offers.ts';
 import type { ReceiptKeys } from './receipt-keys.ts';
+import type { RunnerSilence } from './runner-silence.ts';
 import type { QuoteRate } from './quote-rate.ts';
 import type { RequestTally } from './request-tally.ts';
 import type { SeenQuotes } from './seen-quotes.ts';
@@ -49,6 +50,7 @@ export interface JobsContext {
   readonly budget: Budget;
   /** How many quotes are issued without a key. */
   readonly quoteRate: QuoteRate;
+  readonly runnerSilence: RunnerSilence;
   /** How many unpaid quotes are recorded with a key. */
   readonly quoteEvents: EventAllowance;
   /** How many rejected payments are recorded with a key. */

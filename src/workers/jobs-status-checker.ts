@@ -16,7 +16,10 @@ export function startJobsStatusChecker(
     async () => {
       const context = current();
       void context.lane.refresh();
-      onChecked(await checkJobs(context));
+      const checked = await checkJobs(context);
+      // while the database cannot be read, nothing is known
+      context.runnerSilence.observe(checked.waiting ?? []);
+      onChecked(checked);
     },
     { pollMs, log: current().log, failureMessage: 'the state of the paid jobs could not be checked' },
   );

@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import pg from 'pg';
 import { createLogger } from '../../src/app/logger.ts';
 import { programVersion } from '../../src/app/version.ts';
+import { createRunnerSilence } from '../../src/jobs/runner-silence.ts';
 import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
 import { ask, freeModel, oneModel } from '../support/chat-gateway.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
@@ -13,7 +14,7 @@ import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { operatorOf } from '../support/operator.ts';
 import { logLines } from '../support/log-lines.ts';
-import { payFor } from '../support/payer.ts';
+import { header, payFor, quoteAndSign } from '../support/payer.ts';
 import { temporaryFolder } from '../support/program.ts';
 import { eventually } from '../support/wait.ts';
 
@@ -217,4 +218,61 @@ test('while the database is away the log has one line about it, each line names 
   expect(requests[1]).not.toHaveProperty('client_request_id');
   expect(requests[1]).not.toHaveProperty('trace_id');
   expect(requests[2]).toMatchObject({ status: 503, code: 'ledger_unavailable', reason: expect.any(String) });
+});
+
+test('a job whose policy says so is refused before payment while its runner takes nothing, and sold again once it does', async () => {
+  const database = await createDatabase();
+  const jobs = [0, 1].map(
+    (index) => `
+[[job_policies]]
+service_id = 1
+job_index = ${index}
+invocation_mode = "public_paid"
+${index === 0 ? 'max_runner_silence_secs = 300' : ''}`,
+  );
+  const options = {
+    database,
+    chain,
+    jobs: `[job_prices.1]\n0 = "1"\n1 = "1"\n${jobs.join('')}`,
+    tables: leased,
+    env: { RUNNER_TOKEN: token },
+  };
+  const before = await startTestGateway(options);
+  const payment = await quoteAndSign(before, '/x402/jobs/1/0', 'y');
+  await payFor(before, '/x402/jobs/1/0', 'x');
+  await age(database, 3_600);
+  const gateway = await startTestGateway(options);
+  const refused = { status: 503, json: { code: 'runner_unavailable' } };
+  await eventually(async () =>
+    expect(await gateway.post('/x402/jobs/1/0', { body: 'x' })).toMatchObject(refused),
+  );
+  const paid = { body: 'y', headers: header(payment) };
+  expect(await gateway.post('/x402/jobs/1/0', paid)).toMatchObject(refused);
+  expect((await gateway.post('/x402/jobs/1/1', { body: 'x' })).status).toBe(402);
+  const headers = { ...json, authorization: `Bearer ${token}` };
+  await gateway.post('/runner/leases', { body: '{"max":1,"lease_secs":60}', headers });
+  await eventually(async () => expect((await gateway.post('/x402/jobs/1/0', paid)).status).toBe(202));
+});
+
+const head = (oldestCallId: number, isLeased = false) => [
+  { serviceId: 1, calls: 9, oldestCallId, oldestMs: 400_000, isLeased },
+];
+
+test('a runner is silent while the same call stays the oldest and none is leased', () => {
+  let nowMs = 1_000_000;
+  const silence = createRunnerSilence(() => nowMs);
+  const after = (secs: number, waiting: ReturnType<typeof head>): number => {
+    nowMs += secs * 1_000;
+    silence.observe(waiting);
+    return silence.secsOf(1);
+  };
+  expect(silence.secsOf(1)).toBe(0);
+  // a process that starts
+  expect(after(0, head(1))).toBe(400);
+  expect(after(5, head(1))).toBe(405);
+  // a long queue of a runner that works
+  expect(after(5, head(2))).toBe(0);
+  expect(after(5, head(2))).toBe(5);
+  expect(after(5, head(2, true))).toBe(0);
+  expect(after(5, [])).toBe(0);
 });

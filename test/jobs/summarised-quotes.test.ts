@@ -32,6 +32,7 @@ const jobs = [0, 1].map((jobIndex) => ({
   jobIndex,
   mode: 'public_paid' as const,
   restriction: undefined,
+  maxRunnerSilenceSecs: 0,
   priceWei: 10n ** 15n,
   options: [option],
   input: undefined,

@@ -202,6 +202,11 @@ export const refusals = {
     sentence:
       'The gateway cannot accept another call now. Nothing was charged. Send the request again later.',
   },
+  runner_unavailable: {
+    status: 503,
+    retryAfterSecs: 30,
+    sentence: 'The runner of this job takes no calls now. Nothing was charged. Send the request again later.',
+  },
   overloaded: {
     status: 503,
     retryAfterSecs: 1,

@@ -152,6 +152,7 @@ export const payOperation: Operation = {
     'rate_limited',
     'internal_error',
     'enqueue_failed',
+    'runner_unavailable',
     'overloaded',
     'facilitator_unavailable',
     'payment_use_unknown',
