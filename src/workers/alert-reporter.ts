@@ -12,7 +12,7 @@ import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 2_000;
 /** A condition that no process has reported for so long is resolved. */
-export const quietSecs = 20;
+const quietSecs = 20;
 /** The database's clock may differ so much from this machine's; a look at it may take a second. */
 const maxOffsetMs = 5_000;
 const databaseMs = 10_000;

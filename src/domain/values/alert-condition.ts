@@ -1,18 +1,17 @@
 /** What the operator is told about while it lasts: each kind is firing, and later resolved. */
-export const alertKinds = [
-  'dead_letters',
-  'runner_paused',
-  'circuit_open',
-  'database_away',
-  'anchors_behind',
-  'low_gas',
-  'certificate_trouble',
-  'clock_trouble',
-] as const;
+type AlertKind =
+  | 'dead_letters'
+  | 'runner_paused'
+  | 'circuit_open'
+  | 'database_away'
+  | 'anchors_behind'
+  | 'low_gas'
+  | 'certificate_trouble'
+  | 'clock_trouble';
 
 /** A condition that holds now. Every process reports those that it sees; kind and subject together are told once. */
 export interface AlertCondition {
-  readonly kind: (typeof alertKinds)[number];
+  readonly kind: AlertKind;
   /** What it is about, such as a runner's name; the same in every process. */
   readonly subject: string;
   /** One or two sentences for a person: what is wrong, and what to do. */
