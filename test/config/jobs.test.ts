@@ -106,11 +106,17 @@ describe('policies', () => {
     const text = minimal() + policy('1/0', 'public_paid') + policy('1/1', 'restricted_paid', restricted);
     const { jobPolicies } = await parseX402(text);
     expect([...jobPolicies.keys()]).toEqual(['1/0', '1/1']);
-    expect(jobPolicies.get('1/0')).toEqual({ serviceId: 1, jobIndex: 0, invocationMode: 'public_paid' });
+    expect(jobPolicies.get('1/0')).toEqual({
+      maxRunnerSilenceSecs: 0,
+      serviceId: 1,
+      jobIndex: 0,
+      invocationMode: 'public_paid',
+    });
     expect(jobPolicies.get('1/1')).toEqual({
       serviceId: 1,
       jobIndex: 1,
       invocationMode: 'restricted_paid',
+      maxRunnerSilenceSecs: 0,
       authMode: 'payer_is_caller',
       netRpcUrl: 'https://rpc.example',
       netContract: '0x5fbdb2315678afecb367f032d93f642f64180aa3',

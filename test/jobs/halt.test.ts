@@ -65,7 +65,7 @@ test('gateways whose database was replaced by an older copy stop selling, say wh
       expect(await gateway.post(job, { body: 'x', headers: header(payment) })).toMatchObject(halted);
     expect(await gateway.post(`${job}/auth-dry-run`, { body: 'x' })).toMatchObject(halted);
     // receipts must still be served
-    expect(await gateway.get('/x402/ready')).toMatchObject({ status: 200 });
+    await eventually(async () => expect((await gateway.get('/x402/ready')).status).toBe(200));
     expect(await gateway.get(`/x402/receipts/${kept.json.quote_digest}`)).toMatchObject({
       status: 200,
       json: { paid: true },

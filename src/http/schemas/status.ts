@@ -30,7 +30,7 @@ const condition = z.enum(['ok', 'degraded', 'critical']).meta({
 });
 const part = { status: condition, detail, since };
 
-export const jobsStatus = z
+const jobsStatus = z
   .strictObject({
     ...part,
     facilitator: check.optional().meta({
@@ -71,7 +71,7 @@ export const jobsStatus = z
   })
   .meta({ description: 'If the gateway sells paid jobs.' });
 
-export const chatStatus = z
+const chatStatus = z
   .strictObject({
     ...part,
     models: z
@@ -85,7 +85,7 @@ export const chatStatus = z
   })
   .meta({ description: 'If the gateway serves models.' });
 
-export const logStatus = z
+const logStatus = z
   .strictObject({
     ...part,
     anchors: z
