@@ -5,6 +5,10 @@ import type pg from 'pg';
 export type ListOpenWork = () => Promise<string[]>;
 
 const pollMs = 100;
+/** Whether a payment of these nonces ($1) was started for a call. Calls name their payment by a hash, the events by its fields. */
+const isPaidByOneOf = `exists (
+  select from tollbook.event cross join unnest($1::text[]) as one(nonce)
+  where event.stream = call.stream and event.type = 'settlement_started' and position(one.nonce in convert_from(event.leaf, 'UTF8')) > 0)`;
 
 /** Waits until no work is left, and returns what is left after the time-out. */
 export async function waitUntilIdle(
@@ -33,8 +37,7 @@ export async function waitUntilIdle(
 export async function openCalls(owner: pg.Client, landedNonces: readonly string[]): Promise<string[]> {
   const { rows } = await owner.query<{ call_id: string; status: string; stream: string; attempt: number }>(
     `select call_id, status, stream, attempt from tollbook.call
-     where status in ('pending', 'ready', 'leased', 'unpaid') or status = 'watched' and exists (
-       select from unnest($1::text[]) as landed(nonce) where position(landed.nonce in call.payment) > 0)
+     where status in ('pending', 'ready', 'leased', 'unpaid') or status = 'watched' and ${isPaidByOneOf}
      order by call_id`,
     [landedNonces],
   );
@@ -55,7 +58,7 @@ export async function openConfirmations(owner: pg.Client): Promise<string[]> {
 export async function hurryWatched(owner: pg.Client, landedNonces: readonly string[]): Promise<void> {
   await owner.query(
     `update tollbook.call set due_at = tollbook.clock() where status = 'watched' and due_at > tollbook.clock()
-       and exists (select from unnest($1::text[]) as landed(nonce) where position(landed.nonce in call.payment) > 0)`,
+       and ${isPaidByOneOf}`,
     [landedNonces],
   );
 }
@@ -77,7 +80,7 @@ export async function pullDueTimes(owner: pg.Client): Promise<void> {
 export async function ageCall(owner: pg.Client, nonce: string): Promise<void> {
   await owner.query(
     `update tollbook.call set due_at = tollbook.clock(), created_at = least(created_at, tollbook.clock() - interval '30 seconds')
-     where status = 'pending' and position($1 in payment) > 0`,
-    [nonce],
+     where status = 'pending' and ${isPaidByOneOf}`,
+    [[nonce]],
   );
 }
