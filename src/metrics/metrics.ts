@@ -1,5 +1,6 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { LaneObserver } from '../store/lane.ts';
+import { createChatMetrics } from './chat-metrics.ts';
 import { settlementOutcomes } from './settlement-outcomes.ts';
 
 /** One measured value that is read when Prometheus asks. */
@@ -155,16 +156,19 @@ function createLaneMetrics(registers: Registry[]): LaneObserver {
     buckets: appendSecs,
     registers,
   });
+  const chats = createChatMetrics(registers);
   return {
     batchAnswered(waitedMs, ms) {
       sizes.observe(waitedMs.length);
       durations.observe(ms / 1_000);
       for (const waited of waitedMs) waits.observe(waited / 1_000);
     },
-    eventAppended(type) {
+    eventAppended(event) {
+      const { type } = event;
       events.inc({ type });
       const outcome = settlementOutcomes.get(type);
       if (outcome !== undefined) settlements.inc({ outcome });
+      if (event.type === 'chat_completed') chats.completed(event.data);
     },
   };
 }

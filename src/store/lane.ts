@@ -24,8 +24,8 @@ export class LaneFullError extends Error {
 export interface LaneObserver {
   /** A batch was answered: how long each of its commands had waited, and how long the batch took. */
   batchAnswered(waitedMs: readonly number[], ms: number): void;
-  /** An event of this type was recorded. */
-  eventAppended(type: string): void;
+  /** An event was recorded. */
+  eventAppended(event: LedgerEvent): void;
 }
 
 export interface LaneOptions extends DatabaseOptions {
@@ -294,7 +294,7 @@ class FlushedLane implements Lane {
     );
     for (const [index, { source }] of batch.entries()) {
       const result = results[index];
-      if (result) for (const { type } of recordedEvents(source, result)) observer.eventAppended(type);
+      if (result) for (const event of recordedEvents(source, result)) observer.eventAppended(event);
     }
   }
 

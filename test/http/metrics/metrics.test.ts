@@ -4,10 +4,12 @@ import { devnetKeys } from '../../../src/devnet/accounts.ts';
 import { payForOneJob } from '../../../src/devnet/client.ts';
 import { startEchoRunner } from '../../../src/devnet/runner.ts';
 import { freePort } from '../../../src/devnet/ports.ts';
+import { ask, paidModel, startChatGateway } from '../../support/chat-gateway.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { runnerSecret, startTestGateway } from '../../support/gateway.ts';
 import { isInstalled, packageEnvironment } from '../../support/installed.ts';
+import { eventually } from '../../support/wait.ts';
 import { readPage } from '../../support/pages.ts';
 import { payer } from '../../support/payer.ts';
 
@@ -85,6 +87,26 @@ test('a scrape with the token shows requests by route, settlements, appends, pee
   expect(own.filter((name) => !documented.includes(`\`${name}\``))).toEqual([]);
   for (const secret of [payer.address, paid.body.quote_digest, paid.transaction, '0x1234', token])
     expect(text.toLowerCase()).not.toContain(secret.toLowerCase());
+});
+
+test('a completion counts its tokens and times by model and upstream, as OpenTelemetry names them', async () => {
+  const gateway = await startChatGateway({
+    tables: '[metrics]\ntoken_env = "METRICS_TOKEN"',
+    env: { METRICS_TOKEN: token },
+  });
+  const completion = await gateway.client(await gateway.key()).chat.completions.create(ask('hello'));
+  const { prompt_tokens: input = 0, completion_tokens: output = 0 } = completion.usage ?? {};
+  const labels = `gen_ai_operation_name="chat",gen_ai_provider_name="model",gen_ai_request_model="${paidModel}"`;
+  await eventually(async () => {
+    const text = await (await gateway.get('/metrics', token)).text();
+    const sums = valuesOf(text, 'gen_ai_client_token_usage_sum');
+    expect(sums.get(`{${labels},gen_ai_token_type="input"}`)).toBe(input);
+    expect(sums.get(`{${labels},gen_ai_token_type="output"}`)).toBe(output);
+    for (const name of ['operation_duration', 'operation_time_to_first_chunk'])
+      expect(valuesOf(text, `gen_ai_client_${name}_seconds_count`).get(`{${labels}}`)).toBe(1);
+    expect(valuesOf(text, 'tollbook_model_up').get(`{model="${paidModel}"}`)).toBe(1);
+  });
+  expect(input * output).toBeGreaterThan(0);
 });
 
 test.skipIf(!hasPromtool)(
