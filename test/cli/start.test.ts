@@ -223,7 +223,7 @@ describe('a running start', () => {
     second.kill('SIGTERM');
     expect(await second.ended).toMatchObject({
       code: 0,
-      stdout: expect.stringContaining('"msg":"stopping"'),
+      stdout: expect.stringContaining('"msg":"stopped: every request has its answer"'),
     });
   });
 

@@ -18,6 +18,12 @@ const snippets = (language: string) =>
 /** 64 hexadecimal digits: a seed, and longer than any secret must be. With 0x they are a private key. */
 const secret = '1f'.repeat(32);
 
+/** A value that a secret of this key may have. */
+function secretOf(key: string): string {
+  if (key === 'operator_key') return `0x${secret}`;
+  return key.endsWith('_url') ? `https://hooks.example/${secret}` : secret;
+}
+
 /** Tables are merged; everything else of a snippet replaces what the example has. */
 function merge(example: TomlTable, snippet: TomlTable): TomlTable {
   const merged = { ...example };
@@ -38,7 +44,7 @@ describe('configuration on the pages', () => {
   test.each(snippets('toml'))('$name loads, over config/example.toml', async ({ text }) => {
     const whole = stringify(merge(example, parse(text)));
     const variables = [...whole.matchAll(/(\w+)_env = "(\w+)"/g)].map(
-      ([, key, name = '']) => [name, key === 'operator_key' ? `0x${secret}` : secret] as const,
+      ([, key = '', name = '']) => [name, secretOf(key)] as const,
     );
     const source = { file: 'gateway.toml', env: Object.fromEntries(variables), readFile: async () => '{}' };
     const { warnings } = await parseConfig(whole, source);

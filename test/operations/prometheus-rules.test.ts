@@ -66,7 +66,7 @@ test.skipIf(!hasPromtool)(
     const tests = faults.map(([alert, series, good, bad, labels = '']) => {
       const expected = labels === '' ? [] : labels.split(',').map((one) => one.replace('=', ': '));
       const severity = new RegExp(`alert: ${alert}\\n[^]*?severity: (\\w+)`).exec(rules)?.[1] ?? '';
-      const summary = (new RegExp(`alert: ${alert}\\n[^]*?summary: (.*)}`).exec(rules)?.[1] ?? '').replace(
+      const summary = (new RegExp(`alert: ${alert}\\n[^]*?summary: (.*)\\n`).exec(rules)?.[1] ?? '').replace(
         /^(['"])(.*)\1$/,
         '$2',
       );

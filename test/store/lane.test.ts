@@ -188,10 +188,10 @@ test('the ledger refuses UPDATE, DELETE and TRUNCATE, also from its owner', asyn
 test('the writer role can append only through the function', async () => {
   const { pool } = await createDatabase();
   for (const statement of [
-    `insert into tollbook.event values (1, 9, 1, 'x', 'y', now(), '')`,
+    `insert into tollbook.event (lane_id, seq, version, stream, type, at, leaf) values (1, 9, 1, 'x', 'y', now(), '')`,
     `update tollbook.lane set seq = 0`,
     `delete from tollbook.claim`,
-    `insert into tollbook.claim values ('a', 'b', 'c')`,
+    `insert into tollbook.claim (key, binding, stream) values ('a', 'b', 'c')`,
     `update tollbook.call set status = 'ready'`,
     `create function tollbook.clock2() returns int language sql as 'select 1'`,
   ]) {
