@@ -56,6 +56,8 @@ const noLimits = 'requests_per_minute = 0\nquotes_per_second = 0';
 function configText(facilitatorUrl: string, verify: boolean, limits: string, quoteKeyFile: string) {
   return (port: number): string => `
 bind_address = "127.0.0.1:${port}"
+# the same for the gateway that makes the quotes and for the one that is measured
+public_url = "http://127.0.0.1"
 facilitator_url = "${facilitatorUrl}"
 facilitator_verify = ${verify}
 confirm = "never"
