@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { decodeLeaf, type EventData } from '../domain/events/event.ts';
 import { gatewaySessions, queriesOn } from './database.ts';
+import { activeGeneration } from './payments.ts';
 
 /** The last recovery of the ledger. */
 export interface Recovery {
@@ -83,18 +84,10 @@ export interface PaidAccount {
 
 /** Every token and payee of the payments on record. */
 export async function listPaidAccounts(pool: pg.Pool): Promise<PaidAccount[]> {
-  // raw SQL: Kysely cannot put a limit on the first part of a union. It steps from one account to the next along the index
-  const { rows } = await pool.query<PaidAccount>(
-    `with recursive active as (select generation from tollbook.projection where is_active), account as (
-       (select network, asset, pay_to, symbol, decimals from tollbook.payment
-        where generation = (select generation from active) order by network, asset, pay_to limit 1)
-       union all
-       select next.* from account cross join lateral (
-         select network, asset, pay_to, symbol, decimals from tollbook.payment
-         where generation = (select generation from active)
-           and (network, asset, pay_to) > (account.network, account.asset, account.pay_to)
-         order by network, asset, pay_to limit 1) next)
-     select * from account`,
-  );
-  return rows;
+  const db = queriesOn(pool);
+  return db
+    .selectFrom('tollbook.payee')
+    .select(['network', 'asset', 'pay_to', 'symbol', 'decimals'])
+    .where('generation', '=', activeGeneration(db))
+    .execute();
 }
