@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { privateKeyToAccount } from 'viem/accounts';
 import { openLane } from '../../src/store/lane.ts';
 import { createDatabase } from '../support/database.ts';
@@ -9,6 +9,7 @@ import { payTo, startTestGateway } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { operatorOf } from '../support/operator.ts';
 import { header, offerOf, payFor, quoteAndSign, signOffer } from '../support/payer.ts';
+import { eventually } from '../support/wait.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
@@ -65,7 +66,7 @@ test('a facilitator that is down is 503 and nothing is charged', async () => {
   const answer = await payFor(gateway, job);
   expect(answer).toMatchObject({ status: 503, json: { code: 'facilitator_unavailable' } });
   const operator = await operatorOf(database, ['status:read']);
-  await vi.waitFor(async () =>
+  await eventually(async () =>
     expect((await gateway.get('/status', operator)).json.jobs.facilitator.detail).toContain('unavailable'),
   );
   expect((await gateway.get('/x402/ready')).status).toBe(200);
@@ -261,7 +262,7 @@ test('a gateway that shuts down finishes the payment it started', async () => {
   const { proxy, database, gateway } = await behindProxy('');
   const payment = await quoteAndSign(gateway, job, 'x');
   const paying = gateway.post(job, { body: 'x', headers: header(payment) });
-  await vi.waitFor(() => expect(proxy.seen).toContain('settle'));
+  await eventually(() => expect(proxy.seen).toContain('settle'));
   const stopping = gateway.stop();
   expect((await paying).status).toBe(202);
   await stopping;
@@ -286,7 +287,7 @@ test('a client that hangs up while its payment settles still gets its call', asy
     signal: leaving.signal,
   });
   await expect(disconnected).rejects.toThrow(/abort/i);
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     expect((await allEvents(database.db)).at(-1)?.type).toBe('enqueued');
   });
   const again = await gateway.post(job, {

@@ -7,6 +7,7 @@ import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
 import { payTo, startTestGateway } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { header, type Offer, offerOf, payFor, quoteAndSign, signOffer } from '../support/payer.ts';
+import { eventually } from '../support/wait.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
@@ -251,7 +252,7 @@ test('requests beyond the limit of concurrent requests get a Retry-After', async
     },
   };
   const paying = payments.map((payment) => gateway.post(job, { body: 'x', headers: header(payment) }));
-  await vi.waitFor(() => expect(proxy.seen.filter((operation) => operation === 'verify')).toHaveLength(2));
+  await eventually(() => expect(proxy.seen.filter((operation) => operation === 'verify')).toHaveLength(2));
   const busy = await gateway.post(job, { body: 'x' });
   expect(busy).toMatchObject({ status: 503, json: { code: 'overloaded' } });
   release();
@@ -293,7 +294,7 @@ test('a gateway that cannot listen fails with a reason and stops its workers', a
   await expect(startTestGateway({ database, chain, bind: `127.0.0.1:${port}` })).rejects.toThrow(
     /is in use by another program/,
   );
-  await vi.waitFor(async () => expect(await connections()).toBe(0));
+  await eventually(async () => expect(await connections()).toBe(0));
 });
 
 test('while the ledger is unavailable requests are refused, nothing is charged, and a shutdown does not wait forever', async () => {

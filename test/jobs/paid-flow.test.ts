@@ -1,6 +1,6 @@
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/core/http';
 import { createPublicClient, type Hex, http } from 'viem';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { payForOneJob } from '../../src/devnet/client.ts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { startEchoRunner } from '../../src/devnet/runner.ts';
@@ -18,6 +18,7 @@ import {
 import { logLines } from '../support/log-lines.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { header, offerOf, payer, payFor, quoteAndSign, signOffer, v1Header } from '../support/payer.ts';
+import { eventually } from '../support/wait.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
@@ -181,10 +182,7 @@ test('two hundred different payments at once are two hundred transfers and calls
   expect(new Set(answers.map(({ json }) => json.call_id)).size).toBe(200);
   expect(new Set(answers.map(({ json }) => json.payment.transaction)).size).toBe(200);
   expect((await chain.balance(payTo)) - before).toBe(200n * price);
-  await vi.waitFor(
-    async () => expect((await gateway.get('/x402/stats')).json.counters.completed).toBe(200),
-    30_000,
-  );
+  await eventually(async () => expect((await gateway.get('/x402/stats')).json.counters.completed).toBe(200));
   expect(new Set(runner.calls.map(({ body }) => body.toString())).size).toBe(200);
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
@@ -347,7 +345,7 @@ test('after a restart stats and receipts are the same', async () => {
   await gateway.post(job);
   const auth = { authorization: `Bearer ${answer.json.receipt_token}` };
   const receiptPath = answer.headers.get('location') ?? '';
-  await vi.waitFor(async () => expect((await gateway.get(receiptPath)).json.state).toBe('completed'));
+  await eventually(async () => expect((await gateway.get(receiptPath)).json.state).toBe('completed'));
   const [stats, receipt] = [await gateway.get('/x402/stats'), await gateway.get(receiptPath, auth)];
   await gateway.stop();
   const restarted = await startTestGateway({ database, chain, runnerUrl: runner.url });

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { type QuoteRealm, quoteKeysOf, writeQuoteEcho } from '../../src/domain/payments/quote-echo.ts';
 import {
   type Quote,
@@ -26,6 +26,7 @@ import {
 } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { header, type Offer, offerOf, payer, signOffer } from '../support/payer.ts';
+import { eventually } from '../support/wait.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
@@ -279,7 +280,7 @@ test('a payment whose quote authenticates itself starts unread; a repetition rea
   const before = await chain.balance(payTo);
   const offer = offerOf(await gateway.post(job, { body: 'x' }));
   const headers = header(await signOffer(offer));
-  await vi.waitFor(async () => expect(await allEvents(database.db)).toHaveLength(1));
+  await eventually(async () => expect(await allEvents(database.db)).toHaveLength(1));
   // the gateway itself cannot read claims; its appends can
   await mayReadClaims(database, false);
   const paid = await gateway.post(job, { body: 'x', headers });

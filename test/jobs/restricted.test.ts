@@ -13,6 +13,7 @@ import { type Answer, payTo, runnerSecret, startTestGateway, type TestGateway } 
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { landPayment } from '../support/onchain.ts';
 import { header, offerOf, payer, signOffer } from '../support/payer.ts';
+import { eventually } from '../support/wait.ts';
 
 const chain = useChain();
 const payerJob = '/x402/jobs/1/0';
@@ -50,7 +51,7 @@ test('a permitted payer is the caller, and the runner gets its address', async (
   const payment = await paymentFor(gateway, payerJob, permitted);
   const answer = await gateway.post(payerJob, { body: 'x', headers: header(payment) });
   expect(answer.status).toBe(202);
-  await vi.waitFor(() => expect(runner.calls).toHaveLength(1));
+  await eventually(() => expect(runner.calls).toHaveLength(1));
   expect(runner.calls[0]?.metadata['x-net-caller']).toBe(permitted.address.toLowerCase());
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   expect(events.map(({ type }) => type)).toContain('auth_passed');

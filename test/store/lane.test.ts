@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import net from 'node:net';
 import pg from 'pg';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { AppendOutcome, Claim, LaneCommand } from '../../src/store/append-batch.ts';
 import { appendStatement, encodeCommand } from '../../src/store/append-batch.ts';
 import { leaseCalls, putBody } from '../../src/store/calls.ts';
@@ -13,6 +13,7 @@ import { readStream } from '../../src/store/streams.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { newStream, quoteIssued, randomHex32, refused, replayDenied } from '../support/events.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
+import { eventually } from '../support/wait.ts';
 
 function laneOn(database: TestDatabase, options: Partial<LaneOptions> = {}) {
   const lane = openLane({ url: database.url, role: writerRole, ...options });
@@ -313,12 +314,9 @@ test('a lane whose row is locked waits, and continues when the lock is released'
   await database.asOwner(async (owner) => {
     await owner.query('begin; select from tollbook.lane for update');
     const waiting = lane.append({ stream: newStream(), events: [refused()] });
-    await vi.waitFor(async () => {
-      const { rowCount } = await database.asOwner((other) =>
-        other.query(
-          `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-        ),
-      );
+    await eventually(async () => {
+      const locked = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      const { rowCount } = await database.asOwner((other) => other.query(locked));
       expect(rowCount).toBe(1);
     });
     await owner.query('rollback');

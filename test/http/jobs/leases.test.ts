@@ -1,10 +1,11 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { type Answer, startTestGateway, testConfig, type TestGateway } from '../../support/gateway.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
 import { logLines } from '../../support/log-lines.ts';
 import { payFor } from '../../support/payer.ts';
+import { eventually } from '../../support/wait.ts';
 
 const chain = useChain();
 const token = 'a-secret-of-the-test-runner-of-length';
@@ -243,7 +244,7 @@ test('a runner that disconnects while it waits gets no lease', async () => {
     signal: leaving.signal,
   });
   waiting.catch(() => {});
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     const { rows } = await database.asOwner((owner) =>
       owner.query(
         `select from pg_stat_activity
@@ -380,7 +381,7 @@ test('a call whose runner disconnects during its delivery is released at once an
       signal: leaving.signal,
     });
     asked.catch(() => {});
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { rows } = await database.asOwner((other) =>
         other.query(`select from tollbook.call where status = 'leased'`),
       );

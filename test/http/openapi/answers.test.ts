@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { issueOperatorToken } from '../../../src/identity/operator-tokens.ts';
 import { writerRole } from '../../../src/store/database.ts';
 import { openLane } from '../../../src/store/lane.ts';
@@ -14,6 +14,7 @@ import {
 } from '../../support/gateway.ts';
 import { header, offerOf, quoteAndSign, signOffer } from '../../support/payer.ts';
 import { startRpcProxy } from '../../support/rpc-proxy.ts';
+import { eventually } from '../../support/wait.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
@@ -111,7 +112,7 @@ test('a paid job from its price to its result is as the document says', async ()
   expect((await gateway.get(receipt, mine)).json).toMatchObject({ state: 'completed', result });
   expect((await gateway.get('/x402/stats')).json.counters.completed).toBe(1);
   expect((await gateway.get('/x402/health')).text).toBe('ok');
-  await vi.waitFor(async () => expect((await gateway.get('/x402/ready')).status).toBe(200));
+  await eventually(async () => expect((await gateway.get('/x402/ready')).status).toBe(200));
 });
 
 test('a version 1 payment is answered as the document says', async () => {
@@ -245,7 +246,7 @@ test('while the ledger is unavailable every route answers as the document says',
   expect(seen(await gateway.post('/operator/dead-letters/1/requeue', { headers: operator }))).toEqual(
     unavailable,
   );
-  await vi.waitFor(async () => expect((await gateway.get('/x402/ready')).status).toBe(503));
+  await eventually(async () => expect((await gateway.get('/x402/ready')).status).toBe(503));
   await gateway.stop();
   await gateway.database.away(false);
 });

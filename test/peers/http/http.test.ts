@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse, type Server } from 'node:http';
 import { createServer as createTcpServer, type Server as TcpServer, type Socket } from 'node:net';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { createHttpPool, parseJson, type HttpPool, type HttpRequest } from '../../../src/peers/http/http.ts';
+import { eventually } from '../../support/wait.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -68,7 +69,7 @@ describe('an exchange', () => {
     // Two: undici looks at a used socket for one turn before it writes again, and the pool opens another meanwhile.
     expect(connections).toBeLessThanOrEqual(2);
     server.closeIdleConnections();
-    await vi.waitFor(async () => expect(await pool.request(post)).toMatchObject({ status: 200 }));
+    await eventually(async () => expect(await pool.request(post)).toMatchObject({ status: 200 }));
     expect(connections).toBeGreaterThan(1);
   });
 
@@ -115,7 +116,7 @@ describe('one deadline bounds', () => {
       sent: true,
       head: { status: 200 },
     });
-    await vi.waitFor(() => expect(dropped).toBe(true));
+    await eventually(() => expect(dropped).toBe(true));
   });
 
   test('headers that trickle without end', async () => {
@@ -144,7 +145,7 @@ describe('one deadline bounds', () => {
     });
     const pool = open(url, 1);
     const first = pool.request({ ...post, path: '/first' });
-    await vi.waitFor(() => expect(paths).toHaveLength(1));
+    await eventually(() => expect(paths).toHaveLength(1));
     const queued = await pool.request({ ...post, path: '/queued', timeoutMs: 20 });
     expect(queued).toMatchObject({ kind: 'failed', cause: 'timeout', sent: false });
     held.resolve();
@@ -175,7 +176,7 @@ describe('a body over the cap', () => {
       response.write(Buffer.alloc(100_000));
     });
     expect(await open(url).request(get)).toMatchObject({ kind: 'failed', cause: 'too_large' });
-    await vi.waitFor(() => expect(dropped).toBe(true));
+    await eventually(() => expect(dropped).toBe(true));
   });
 
   test('is accepted at exactly the cap', async () => {
