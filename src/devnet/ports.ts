@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { type Server, createServer } from 'node:net';
 import { errorCode } from './error-code.ts';
@@ -13,9 +14,20 @@ export class PortTakenError extends Error {
 
 const loopback = '127.0.0.1';
 
-/** A port that is free at the moment. Another process may take it first: be ready to call this again. */
+/** Above the ports that browsers and fetch refuse to use (the last is 10080). */
+const lowestChosenPort = 10_081;
+const firstEphemeralPort = 32_768;
+
+/**
+ * A port that is free at the moment. Another process may take it first: be ready to call this again. The port lies
+ * below those that operating systems give to outgoing connections (Linux: from 32768, others: from 49152) and to
+ * servers that ask for any port, so none of these takes it between this call and its use.
+ */
 export async function freePort(): Promise<number> {
-  return claimBriefly(0);
+  for (;;) {
+    const port = randomInt(lowestChosenPort, firstEphemeralPort);
+    if (await isPortFree(port)) return port;
+  }
 }
 
 /** Whether we could listen on this loopback port now. */

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { devnetAddress, devnetKeys } from '../../src/devnet/accounts.ts';
 import { multicall3Address, startChain } from '../../src/devnet/chain.ts';
 import { multicall3, testToken } from '../../src/devnet/contracts.ts';
+import { freePort } from '../../src/devnet/ports.ts';
 import { isAlive } from '../../src/devnet/processes.ts';
 import { balanceOf, deployTokens, mint } from '../../src/devnet/token.ts';
 import { startInChild, temporaryDir, until } from './killable.ts';
@@ -43,6 +44,12 @@ describe('the local chain', () => {
     const port = Number(new URL(chain.url).port);
     await expect(startChain({ port })).rejects.toThrow(`Port ${port} is taken`);
     await chain.stop();
+  });
+
+  test('is given a port that no outgoing connection can take before it', async () => {
+    const ports = await Promise.all(Array.from({ length: 32 }, freePort));
+    // Linux gives outgoing connections ports from 32768, all others from 49152.
+    expect(ports.filter((chosen) => chosen < 1024 || chosen >= 32_768)).toEqual([]);
   });
 
   test('reports a damaged state file', async () => {
