@@ -24,8 +24,8 @@ function sentenceOf(error: SystemError, { server, name, user }: DatabaseAddress)
   if (error.syscall === 'listen') return listenSentence(error);
   if (code.startsWith('28'))
     return (
-      `The database at ${server} refuses the user ${user} (${code}). Check the user and the password in DATABASE_URL; ` +
-      'characters such as #, @ and / in the password are written as %23, %40 and %2F.'
+      `The database at ${server} refuses the user ${user} (${code}). Check the user and the password in DATABASE_URL, or in PGPASSWORD; ` +
+      'in the URL, #, @ and / in the password are written as %23, %40 and %2F.'
     );
   if (code === '3D000')
     return `The server at ${server} has no database ${name}. Create it, or correct DATABASE_URL.`;

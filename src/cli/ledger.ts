@@ -9,7 +9,7 @@ import { type Lane, openLane } from '../store/lane.ts';
 export async function withLedger<T>(
   use: (ledger: { pool: pg.Pool; db: LedgerDatabase; lane: Lane }) => Promise<T>,
 ): Promise<T> {
-  const url = readDatabaseUrl(processEnvironment());
+  const url = await readDatabaseUrl(processEnvironment());
   const role = await grantedWriterRole(url).catch((cause: unknown) => {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new Error(`the database that DATABASE_URL names cannot be used: ${reason}`, { cause });

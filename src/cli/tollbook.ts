@@ -17,7 +17,8 @@ const usage = [
   '',
   ...Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(20)}${summary}`),
   '',
-  'DATABASE_URL names the database. `tollbook COMMAND --help` describes one command.',
+  'DATABASE_URL, or the file that DATABASE_URL_FILE names, has the address of the database.',
+  '`tollbook COMMAND --help` describes one command.',
 ].join('\n');
 
 if (!command) {

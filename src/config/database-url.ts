@@ -1,18 +1,77 @@
 import type { Environment } from './environment.ts';
+import { readEnvironmentSecret } from './environment-secret.ts';
+import { readText } from './files.ts';
 import { ConfigError } from './mistakes.ts';
+import type { ReadFile } from './reading.ts';
 
-/** The PostgreSQL URL in DATABASE_URL. Throws a ConfigError, which never repeats the URL: it contains a password. */
-export function readDatabaseUrl(env: Environment): string {
-  const url = env['DATABASE_URL'];
-  if (url === undefined || url === '')
-    throw mistaken('is not set: it names the PostgreSQL database of the ledger');
-  if (namesSeveralHosts(url))
-    throw mistaken(
-      'names several hosts: name one address that leads to the primary, such as that of HAProxy (docs/operations/high-availability.md)',
+const urlVariable = 'DATABASE_URL';
+const passwordVariable = 'PGPASSWORD';
+
+/** Whether the environment names a database at all. */
+export function namesDatabase(env: Environment): boolean {
+  return [urlVariable, `${urlVariable}_FILE`].some((name) => (env[name] ?? '') !== '');
+}
+
+/**
+ * The PostgreSQL URL of DATABASE_URL, or of the file that DATABASE_URL_FILE names. Where it has no password, it gets that of
+ * PGPASSWORD or PGPASSWORD_FILE. Throws a ConfigError, which never repeats the URL: it contains a password.
+ */
+export async function readDatabaseUrl(env: Environment, readFile: ReadFile = readText): Promise<string> {
+  const url = (await readVariable(urlVariable, env, readFile))?.trim();
+  if (url === undefined) throw mistaken('is not set: it names the PostgreSQL database of the ledger');
+  const wrong = whatIsWrong(url);
+  if (wrong !== undefined) throw mistaken(wrong);
+  if (hasPassword(url)) return url;
+  const password = await readVariable(passwordVariable, env, readFile);
+  if (password === undefined) return url;
+  return `${url}${url.includes('?') ? '&' : '?'}password=${encodeURIComponent(password)}`;
+}
+
+async function readVariable(name: string, env: Environment, readFile: ReadFile): Promise<string | undefined> {
+  const secret = await readEnvironmentSecret(name, env, readFile);
+  if (secret.kind === 'wrong') throw mistaken(secret.message, secret.variable);
+  return secret.kind === 'found' ? secret.value : undefined;
+}
+
+function whatIsWrong(url: string): string | undefined {
+  if (isWronglyEncoded(url))
+    return (
+      'has a character that ends a part of a URL or begins a code, probably in its password: write # as %23, % as %25, / as %2F, ' +
+      `? as %3F, @ as %40 and a blank as %20; or leave the password out and set ${passwordVariable} to it, as it is`
     );
-  if (!isPostgresUrl(url))
-    throw mistaken('is not a PostgreSQL URL (postgres://user:password@host:5432/database)');
-  return url;
+  if (namesSeveralHosts(url))
+    return 'names several hosts: name one address that leads to the primary, such as that of HAProxy (docs/operations/high-availability.md)';
+  if (!isPostgresUrl(url)) return 'is not a PostgreSQL URL (postgres://user:password@host:5432/database)';
+  return undefined;
+}
+
+/** The driver would take another host, user or password from it than was meant, or change its codes. */
+function isWronglyEncoded(url: string): boolean {
+  const { authority, rest } = partsOf(url);
+  const userInfo = authority.slice(0, Math.max(authority.lastIndexOf('@'), 0));
+  return /[\s#]|%(?![0-9a-f]{2})/i.test(url) || rest.includes('@') || !isDecodable(userInfo);
+}
+
+/** Whether its codes are UTF-8. */
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** `user:password@host:port`, and what stands behind it. */
+function partsOf(url: string): { readonly authority: string; readonly rest: string } {
+  const [, authority = '', rest = ''] = /^\w+:\/\/([^/?]*)(.*)$/s.exec(url) ?? [];
+  return { authority, rest };
+}
+
+function hasPassword(url: string): boolean {
+  const { authority, rest } = partsOf(url);
+  const userInfo = authority.slice(0, Math.max(authority.lastIndexOf('@'), 0));
+  return /:./.test(userInfo) || /[?&]password=./.test(rest);
 }
 
 /** pg also takes an empty host (`postgres://user@/db?host=/run/postgresql`), which no URL parser does. */
@@ -22,10 +81,10 @@ function isPostgresUrl(url: string): boolean {
 
 /** As libpq takes it. The driver would look up the whole list as one name. */
 function namesSeveralHosts(url: string): boolean {
-  const authority = /^\w+:\/\/([^/?]*)/.exec(url)?.[1] ?? '';
+  const { authority } = partsOf(url);
   return authority.slice(authority.lastIndexOf('@') + 1).includes(',') || /[?&]host=[^&]*,/.test(url);
 }
 
-function mistaken(message: string): ConfigError {
-  return new ConfigError([{ path: 'DATABASE_URL', file: 'environment', message }]);
+function mistaken(message: string, variable = urlVariable): ConfigError {
+  return new ConfigError([{ path: variable, file: 'environment', message }]);
 }

@@ -1,4 +1,10 @@
+import { readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
+
+/** A text file. Rejects like `node:fs` does. */
+export function readText(file: string): Promise<string> {
+  return readFile(file, 'utf8');
+}
 
 /** A path named in the operator's file, which is relative to that file. */
 export function besideConfig(configFile: string, path: string): string {

@@ -1,10 +1,9 @@
-import { readFile } from 'node:fs/promises';
 import { jobKey } from '../domain/payments/job.ts';
 import { readAlerts } from './alerts.ts';
 import type { Config } from './config.ts';
 import { readDelivery } from './delivery.ts';
 import type { Environment } from './environment.ts';
-import { reasonOf } from './files.ts';
+import { readText, reasonOf } from './files.ts';
 import { deepFreeze } from './freeze.ts';
 import { readIdentity } from './identity.ts';
 import { ConfigError, formatPath, type Path } from './mistakes.ts';
@@ -35,8 +34,6 @@ export interface LoadOptions {
   /** Reads no secret, so that the rest can be checked where the secrets are not: a gateway cannot be started with the result. */
   readonly withoutSecrets?: boolean;
 }
-
-const readText: ReadFile = (path) => readFile(path, 'utf8');
 
 /** Reads and checks the operator's file. Throws a ConfigError holding every mistake, an unreadable file included. */
 export async function loadConfig(

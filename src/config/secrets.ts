@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { z } from 'zod';
 import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
+import { readEnvironmentSecret } from './environment-secret.ts';
 import { besideConfig, reasonOf } from './files.ts';
 import { formatPath, type Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
@@ -25,7 +26,7 @@ interface SecretRules {
   readonly missing?: string;
 }
 
-/** The two keys that say where a secret is: `NAME_env`, an environment variable, or `NAME_file`, a file. */
+/** The two keys that say where a secret is: `NAME_env`, an environment variable (or its `…_FILE`), or `NAME_file`, a file. */
 export function secretKeys<const N extends string>(name: N): SecretKeys<N> {
   const keys = { [`${name}_env`]: variableName.optional(), [`${name}_file`]: filePath.optional() };
   // computed keys lose their literal types
@@ -94,13 +95,22 @@ function skip(at: Path, skipped: Path[]): string {
   return createHash('sha256').update(formatPath(at)).digest('hex');
 }
 
-function readVariable(name: string, at: Path, minChars: number, reading: Reading): string | undefined {
-  const value = Object.hasOwn(reading.env, name) ? reading.env[name]?.trim() : undefined;
-  if (value === undefined || value === '') {
-    reading.report.mistake(at, `the environment variable ${name} is not set`);
-    return undefined;
-  }
-  return checked(value, `the environment variable ${name}`, at, minChars, reading);
+async function readVariable(
+  name: string,
+  at: Path,
+  minChars: number,
+  reading: Reading,
+): Promise<string | undefined> {
+  const secret = await readEnvironmentSecret(name, reading.env, reading.readFile);
+  const value = secret.kind === 'found' ? secret.value.trim() : '';
+  if (secret.kind === 'found' && value !== '') return checked(value, secret.source, at, minChars, reading);
+  reading.report.mistake(
+    at,
+    secret.kind === 'wrong'
+      ? `${secret.variable} ${secret.message}`
+      : `the environment variable ${name} is not set`,
+  );
+  return undefined;
 }
 
 async function readSecretFile(

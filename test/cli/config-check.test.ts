@@ -120,6 +120,19 @@ test('a gateway without DATABASE_URL reports that, and an invalid one is not pri
   expect(wrong.stdout + wrong.stderr).not.toContain('hunter2');
 });
 
+test('secrets may be in files, and a database URL that would be read wrongly is refused before a gateway starts', async () => {
+  const env = {
+    TOLLBOOK_RUNNER_TOKEN_FILE: fileOf(`${runnerToken}\n`),
+    DATABASE_URL_FILE: fileOf('postgres://u:1#hush@db/x\n'),
+  };
+  const check = ['config', 'check', 'config/dev.toml'];
+  const wrong = await tollbook(check, env);
+  expect(wrong).toMatchObject({ code: 78, stderr: expect.stringContaining('write # as %23') });
+  expect(wrong.stderr).not.toContain('hush');
+  const sound = { ...env, DATABASE_URL_FILE: fileOf('postgres://u:1%23hush@db/x\n') };
+  expect(await tollbook(check, sound)).toMatchObject({ code: 0 });
+});
+
 test.each([['a file that is not there'], ['a folder']])('%s cannot be checked', async (what) => {
   const folder = temporaryFolder();
   const file = what === 'a folder' ? folder : path.join(folder, 'gateway.toml');

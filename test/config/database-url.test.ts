@@ -1,6 +1,33 @@
-import { describe, expect, it } from 'vitest';
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import pg from 'pg';
+import { describe, expect, it, test } from 'vitest';
 import { readDatabaseUrl } from '../../src/config/database-url.ts';
 import { ConfigError } from '../../src/config/mistakes.ts';
+
+const read = (url: string | undefined, more: Readonly<Record<string, string>> = {}) =>
+  readDatabaseUrl({ DATABASE_URL: url, ...more });
+
+/** What the driver takes from a URL. */
+function driverReads(connectionString: string) {
+  const { host, database, user, password } = new pg.Client({ connectionString });
+  return { host, database, user, password };
+}
+
+/** Of mistakes and of nothing else; none of them has the password. */
+async function refusalOf(reading: Promise<string>): Promise<string> {
+  const error: unknown = await reading.catch((refusal: unknown) => refusal);
+  if (!(error instanceof ConfigError)) throw new Error(`it was not refused: ${String(error)}`);
+  expect(error.message).not.toContain('hush');
+  return error.message;
+}
+
+/** Reads the files that are found, by path. */
+const files = (found: Readonly<Record<string, string>>) => (path: string) => {
+  const text = found[path];
+  if (text !== undefined) return Promise.resolve(text);
+  return Promise.reject(Object.assign(new Error('nothing here'), { code: 'ENOENT' }));
+};
 
 describe('DATABASE_URL', () => {
   it.each([
@@ -8,36 +35,101 @@ describe('DATABASE_URL', () => {
     'postgresql://localhost/tollbook',
     'postgres:///tollbook?host=/run/postgresql',
     'postgresql://u@/tollbook?host=/run/postgresql',
-  ])('may be %s', (url) => {
-    expect(readDatabaseUrl({ DATABASE_URL: url })).toBe(url);
+    'postgres://u:a,b@one:5432/tollbook',
+  ])('may be %s', async (url) => {
+    expect(await read(url)).toBe(url);
   });
 
   it.each([
     'postgres://u:hush@one,two/tollbook',
     'postgres://u:hush@one:5432,two:5432/tollbook?target_session_attrs=read-write',
     'postgres://u:hush@/tollbook?host=one,two',
-  ])('that names several hosts is refused, with what to use instead: %s', (url) => {
-    const read = () => readDatabaseUrl({ DATABASE_URL: url });
-    expect(read).toThrow(/DATABASE_URL: names several hosts.*HAProxy/);
-    expect(read).not.toThrow(/hush/);
+  ])('that names several hosts is refused, with what to use instead: %s', async (url) => {
+    expect(await refusalOf(read(url))).toMatch(/DATABASE_URL: names several hosts.*HAProxy/);
   });
 
-  it('may have a comma in its password', () => {
-    const url = 'postgres://u:a,b@one:5432/tollbook';
-    expect(readDatabaseUrl({ DATABASE_URL: url })).toBe(url);
+  it.each([undefined, '', 'mysql://u:hush@db/x', 'db.example/hush', 'postgres://u:hush@db:port/x'])(
+    'may not be %s, which is not repeated',
+    async (url) => {
+      expect(await refusalOf(read(url))).toMatch(/environment {2}DATABASE_URL: is not/);
+    },
+  );
+
+  // the digits are ports to a URL parser: with them the driver would connect to a host named u
+  it.each(['12#hush', '12/hush', '12?hush', 'a hush', '50%hush', 'h#ush', '%FFhush', 'hush@/x'])(
+    'with the password %s as it is is refused, and says how to write it',
+    async (password) => {
+      expect(await refusalOf(read(`postgres://u:${password}@db/x`))).toMatch(
+        /DATABASE_URL: has a character .* # as %23, .* or leave the password out and set PGPASSWORD/,
+      );
+    },
+  );
+});
+
+test('every password reaches the driver as it is: encoded in the URL, in PGPASSWORD, or in a file', async () => {
+  const places = ['postgres://u:PASSWORD@db:5432/x', 'postgres://u@db/x', 'postgres://u@/x?host=%2Frun'];
+  await fc.assert(
+    fc.asyncProperty(
+      fc.string({ minLength: 1, unit: 'grapheme' }).filter((text) => text.trim() === text),
+      async (password) => {
+        const [encoded = '', ...bare] = places;
+        const inUrl = await read(encoded.replace('PASSWORD', () => encodeURIComponent(password)));
+        expect(driverReads(inUrl).password).toBe(password);
+        for (const url of bare) {
+          const given = driverReads(await read(url, { PGPASSWORD: password }));
+          expect(given).toEqual({ ...driverReads(url), password });
+          const file = '/run/secrets/password';
+          const env = { DATABASE_URL: url, PGPASSWORD_FILE: file };
+          const reading = readDatabaseUrl(env, files({ [file]: `${password}\n` }));
+          expect(driverReads(await reading).password).toBe(password);
+        }
+      },
+    ),
+    { numRuns: 200 },
+  );
+});
+
+test('a password that stands in the URL as it is is either refused or read as it is, except for codes such as %41', async () => {
+  const characters = fc.constantFrom(...Array.from('ab1:/?#[]@!$&%=+, \\^|"'));
+  const text = fc.string({ minLength: 1, maxLength: 12, unit: characters });
+  const wronglyRead: string[] = [];
+  await fc.assert(
+    fc.asyncProperty(text, async (password) => {
+      fc.pre(!/%[0-9a-f]{2}/i.test(password));
+      const url = await read(`postgres://u:${password}@db:5432/x`).catch(() => undefined);
+      const meant = { host: 'db', database: 'x', user: 'u', password };
+      if (url !== undefined && !isDeepStrictEqual(driverReads(url), meant)) wronglyRead.push(password);
+    }),
+    { numRuns: 1_000 },
+  );
+  expect(wronglyRead).toEqual([]);
+});
+
+test('a password in the URL is used before PGPASSWORD, as by libpq', async () => {
+  expect(driverReads(await read('postgres://u:one@db/x', { PGPASSWORD: 'two' })).password).toBe('one');
+});
+
+describe('a secret NAME may be in the file that NAME_FILE names', () => {
+  const url = 'postgres://u:p@db/x';
+  it.each([url, `${url}\n`, `${url}\r\n`])(
+    'and the end of its last line does not count: %j',
+    async (text) => {
+      const env = { DATABASE_URL_FILE: '/run/secrets/url', DATABASE_URL: '' };
+      expect(await readDatabaseUrl(env, files({ '/run/secrets/url': text }))).toBe(url);
+    },
+  );
+
+  it('and both at once is a mistake', async () => {
+    const reading = read(url, { DATABASE_URL_FILE: '/run/secrets/url' });
+    expect(await refusalOf(reading)).toContain(
+      'DATABASE_URL_FILE: is set beside DATABASE_URL: set one of them',
+    );
   });
 
-  it.each([
-    undefined,
-    '',
-    'mysql://u:hush@db/x',
-    'db.example/hush',
-    'postgres://u:hush@db:port/x',
-    'postgres://a hush',
-  ])('may not be %s, which is not repeated', (url) => {
-    const read = () => readDatabaseUrl({ DATABASE_URL: url });
-    expect(read).toThrow(ConfigError);
-    expect(read).toThrow(/environment {2}DATABASE_URL: is not/);
-    expect(read).not.toThrow(/hush/);
+  it('and one that cannot be read is a mistake with its path', async () => {
+    const env = { DATABASE_URL: 'postgres://u@db/x', PGPASSWORD_FILE: '/run/secrets/none' };
+    expect(await refusalOf(readDatabaseUrl(env, files({})))).toContain(
+      'PGPASSWORD_FILE: names /run/secrets/none, which cannot be read: there is no such file',
+    );
   });
 });

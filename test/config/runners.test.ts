@@ -90,6 +90,19 @@ describe('runners', () => {
     ]);
   });
 
+  it('may have it in the file that the variable with _FILE names', async () => {
+    const one = bare(runner);
+    const variables = { RUNNER_TOKEN_FILE: '/run/secrets/runner' };
+    const { config } = await parse(one, { '/run/secrets/runner': `${env.RUNNER_TOKEN}\n` }, variables);
+    expect(config.runners[0]?.tokens).toEqual([env.RUNNER_TOKEN]);
+    expect(await wrongs(one, {}, variables)).toEqual([
+      'runners[0].token_env: RUNNER_TOKEN_FILE names /run/secrets/runner, which cannot be read: there is no such file',
+    ]);
+    expect(await wrongs(one, {}, { ...env, ...variables })).toEqual([
+      'runners[0].token_env: RUNNER_TOKEN_FILE is set beside RUNNER_TOKEN: set one of them',
+    ]);
+  });
+
   it('never repeat their token in a message', async () => {
     const pasted = bare(runner.replace('RUNNER_TOKEN', 'sk-pasted-secret'));
     const short = await wrongs(bare(runner), {}, { RUNNER_TOKEN: 'hush' });

@@ -26,9 +26,10 @@ export async function run(args: readonly string[]): Promise<number> {
   process.on('SIGHUP', () => {});
   const env = processEnvironment();
   const { config, warnings } = await loadConfig(values.config, env);
+  const databaseUrl = await readDatabaseUrl(env);
   const logger = createLogger(config.logLevel);
   for (const warning of warnings) logger.warn(warning);
-  const gateway = await startGateway({ config, databaseUrl: readDatabaseUrl(env), logger, workers });
+  const gateway = await startGateway({ config, databaseUrl, logger, workers });
   const onSignal = reloader(gateway, values.config, logger);
   process.on('SIGHUP', onSignal);
   logger.info({ url: gateway.url }, 'listening');

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import { askChains } from '../../../app/chain-facts.ts';
 import { located } from '../../../app/chain-findings.ts';
 import type { Config } from '../../../config/config.ts';
+import { namesDatabase, readDatabaseUrl } from '../../../config/database-url.ts';
 import { processEnvironment } from '../../../config/environment.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { ConfigError, formatMistake } from '../../../config/mistakes.ts';
@@ -17,10 +18,12 @@ export async function run(args: readonly string[]): Promise<number> {
   const [file] = positionals;
   if (file === undefined || positionals.length > 1)
     throw new ArgumentError('name the file: tollbook config check FILE');
+  const env = processEnvironment();
   const options = { withoutSecrets: values['no-secrets'] ?? false };
-  const { config, warnings, skippedSecrets } = await loadConfig(file, processEnvironment(), options);
+  const { config, warnings, skippedSecrets } = await loadConfig(file, env, options);
   for (const warning of warnings) fail(`warning: ${warning}`);
   if (skippedSecrets.length > 0) fail(`not checked: ${skippedSecrets.join(', ')}`);
+  if (!options.withoutSecrets && namesDatabase(env)) await readDatabaseUrl(env);
   if (values.online) await checkOnline(config);
   const jobs = config.jobs?.jobPrices.size ?? 0;
   say(
