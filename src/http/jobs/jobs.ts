@@ -11,6 +11,7 @@ import { type JobHead, type OpenedRequest, openRequest } from '../../jobs/job-re
 import { sendDryRun } from './dry-run.ts';
 import { sendPaymentRequired } from './payment-required.ts';
 import { payForJob, refuseByHead, refuseUnreadBody } from '../../jobs/pay-job.ts';
+import { createRequestField } from '../server/request-field.ts';
 import { addressOf } from '../server/request-values.ts';
 import { refusalOf, sendError, sendRefusal } from '../server/errors.ts';
 import { limitInFlight } from '../server/in-flight.ts';
@@ -35,11 +36,7 @@ interface Opened {
   readonly request: OpenedRequest;
 }
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    openedJob: Opened | undefined;
-  }
-}
+const openedField = createRequestField<Opened>('openedJob');
 
 /**
  * POST /x402/jobs/{service_id}/{job_index}: the paid flow, and its dry run. Bodies are taken as bytes, of any content type. What
@@ -65,11 +62,11 @@ export function paidJobRoutes(current: () => JobsContext, bodies: RequestBodies)
       (request, reply) => sendRefusal(request, reply, 'overloaded', { reason: 'max_in_flight_requests' }),
       bodies.release,
     );
-    app.decorateRequest('openedJob', undefined);
+    openedField.addTo(app);
     const open = (request: PaidRequest): Opened => {
       const context = current();
       const both = { context, request: openRequest(context, jobHead(request)) };
-      request.openedJob = both;
+      openedField.set(request, both);
       return both;
     };
     const answerFlow = async (request: PaidRequest, reply: FastifyReply, flow: Promise<JobAnswer>) => {
@@ -124,9 +121,10 @@ export function paidJobRoutes(current: () => JobsContext, bodies: RequestBodies)
   };
 }
 
-function openedOf({ openedJob }: FastifyRequest): Opened {
-  if (!openedJob) throw new Error('a job request was not opened');
-  return openedJob;
+function openedOf(request: FastifyRequest): Opened {
+  const opened = openedField.of(request);
+  if (!opened) throw new Error('a job request was not opened');
+  return opened;
 }
 
 type PaidRequest = FastifyRequest<{ Params: JobParams }>;

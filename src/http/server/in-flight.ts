@@ -1,5 +1,6 @@
 import { clientOf } from '../../domain/values/client-address.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { createRequestField } from './request-field.ts';
 import { addressOf } from './request-values.ts';
 
 /** Requests that count against the limit. */
@@ -16,11 +17,7 @@ interface Place {
   flow: Promise<unknown> | undefined;
 }
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    inFlight: Place | undefined;
-  }
-}
+const placeField = createRequestField<Place>('inFlight');
 
 /** The least that any client may send at the same time. */
 const leastShare = 16;
@@ -40,7 +37,7 @@ export function limitInFlight(
   let countedRequests = 0;
   const arriving = new Map<string, number>();
   const maxShare = Math.max(leastShare, Math.floor(maxRequests / 4));
-  app.decorateRequest('inFlight', undefined);
+  placeField.addTo(app);
 
   const endArrival = (place: Place): void => {
     if (place.hasArrived) return;
@@ -60,7 +57,7 @@ export function limitInFlight(
     countedRequests++;
     arriving.set(client, ofClient + 1);
     const place: Place = { client, hasArrived: false, flow: undefined };
-    request.inFlight = place;
+    placeField.set(request, place);
     reply.raw.once('close', () => {
       endArrival(place);
       if (place.flow)
@@ -74,12 +71,14 @@ export function limitInFlight(
   });
   // the body has been read
   app.addHook('preHandler', (request, _reply, done) => {
-    if (request.inFlight) endArrival(request.inFlight);
+    const place = placeField.of(request);
+    if (place) endArrival(place);
     done();
   });
   return {
     keep(request, flow) {
-      if (request.inFlight) request.inFlight.flow = flow;
+      const place = placeField.of(request);
+      if (place) place.flow = flow;
     },
   };
 }

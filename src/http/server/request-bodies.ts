@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { clientOf } from '../../domain/values/client-address.ts';
+import { createRequestField } from './request-field.ts';
 import { addressOf } from './request-values.ts';
 import { type BodyReservation, createBodyMemory } from './body-memory.ts';
 
@@ -26,13 +27,9 @@ export interface BodyLimits {
   readonly workFactor: number;
 }
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    bodyPlace: BodyReservation | undefined;
-    /** Its parser keeps no bytes: its memory is free once its answer is made. */
-    isBodyParsed: boolean;
-  }
-}
+const placeField = createRequestField<BodyReservation>('bodyPlace');
+/** Its parser keeps no bytes: its memory is free once its answer is made. */
+const parsedField = createRequestField<true>('isBodyParsed');
 
 /** The bodies of all requests of this process, within one bound. */
 export interface RequestBodies {
@@ -57,22 +54,22 @@ export function createRequestBodies(maxBytes: number): RequestBodies {
       return readBody(payload, declaredBytes, limits, (onDrop) => {
         // of a client with an IPv6 address, its /64
         const place = memory.reserve(clientOf(addressOf(request)), onDrop);
-        request.bodyPlace = place;
+        placeField.set(request, place);
         return place;
       });
     },
-    shrink: (request, bytes) => request.bodyPlace?.shrink(bytes),
-    release: (request) => request.bodyPlace?.release(),
+    shrink: (request, bytes) => placeField.of(request)?.shrink(bytes),
+    release: (request) => placeField.of(request)?.release(),
   };
 }
 
 /** Parses JSON and text bodies within the bound, up to the limit of their route, until they are answered. */
 export function parseWithin(app: FastifyInstance, bodies: RequestBodies): void {
   const parseJson = app.getDefaultJsonParser('error', 'error');
-  app.decorateRequest('bodyPlace', undefined);
-  app.decorateRequest('isBodyParsed', false);
+  placeField.addTo(app);
+  parsedField.addTo(app);
   const readText = async (request: FastifyRequest, payload: Readable): Promise<string> => {
-    request.isBodyParsed = true;
+    parsedField.set(request, true);
     const limits = { maxBytes: request.routeOptions.bodyLimit, workFactor: jsonFactor };
     return (await bodies.read(request, payload, limits)).toString('utf8');
   };
@@ -82,7 +79,7 @@ export function parseWithin(app: FastifyInstance, bodies: RequestBodies): void {
   app.addContentTypeParser('text/plain', readText);
   // once its handler has answered: an answer that its client did not wait for is never sent
   app.addHook('onSend', (request, _reply, _payload, done) => {
-    if (request.isBodyParsed) bodies.release(request);
+    if (parsedField.of(request)) bodies.release(request);
     done();
   });
 }

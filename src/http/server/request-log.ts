@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { createRequestField } from './request-field.ts';
 import { addressOf } from './request-values.ts';
 
 /** Fields of a request's log line beside method, path and status: ids only. */
@@ -13,17 +14,14 @@ export interface RequestFacts {
   path?: string;
 }
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** For the log line. A field of the request: a WeakMap costs each request more, also in the garbage collector. */
-    logFacts: RequestFacts | undefined;
-    isLogged: boolean;
-  }
-}
+const factsField = createRequestField<RequestFacts>('logFacts');
+const loggedField = createRequestField<true>('isLogged');
 
 /** Adds fields to the log line of this request. */
 export function noteFacts(request: FastifyRequest, more: Readonly<RequestFacts>): void {
-  request.logFacts = request.logFacts ? Object.assign(request.logFacts, more) : { ...more };
+  const facts = factsField.of(request);
+  if (facts) Object.assign(facts, more);
+  else factsField.set(request, { ...more });
 }
 
 /**
@@ -31,8 +29,8 @@ export function noteFacts(request: FastifyRequest, more: Readonly<RequestFacts>)
  * had its answer is no error; such a line has no status.
  */
 export function logRequests(app: FastifyInstance, requests: { open: number }): void {
-  app.decorateRequest('logFacts', undefined);
-  app.decorateRequest('isLogged', false);
+  factsField.addTo(app);
+  loggedField.addTo(app);
   app.addHook('onRequest', (request, reply, done) => {
     requests.open++;
     reply.raw.once('close', () => {
@@ -49,8 +47,8 @@ export function logRequests(app: FastifyInstance, requests: { open: number }): v
 }
 
 function logOnce(request: FastifyRequest, reply: FastifyReply): void {
-  if (request.isLogged) return;
-  request.isLogged = true;
+  if (loggedField.of(request)) return;
+  loggedField.set(request, true);
   const path = pathOf(request.url);
   // load balancers ask several times a second
   const level = probes.has(path) ? 'debug' : 'info';
@@ -63,7 +61,7 @@ function logOnce(request: FastifyRequest, reply: FastifyReply): void {
       ...(reply.raw.writableFinished ? { status: reply.statusCode } : { client_left: true }),
       ms: Math.round(reply.elapsedTime * 10) / 10,
       client: addressOf(request).slice(0, 64),
-      ...request.logFacts,
+      ...factsField.of(request),
     },
     'request',
   );
