@@ -99,5 +99,15 @@ export function logFigures(status: () => FeatureStatus['log']): Figure[] {
           value: behind_events,
         })),
     },
+    {
+      name: 'tollbook_anchor_up',
+      help: '1 while this anchor lacks no checkpoint that is older than its interval and five minutes',
+      labels: ['anchor'],
+      read: () =>
+        Object.entries(status()?.anchors ?? {}).map(([anchor, check]) => ({
+          labels: { anchor },
+          value: flag(check),
+        })),
+    },
   ];
 }

@@ -1,4 +1,5 @@
 import { checkAnchors, sealAndPublish } from '../log/anchors.ts';
+import type { AnchorLag } from '../log/anchor-lag.ts';
 import { createAnchorConditions } from '../log/conditions.ts';
 import { createKnownHead } from '../log/known-head.ts';
 import { openLogReader } from '../log/log-reader.ts';
@@ -16,7 +17,6 @@ import type { Loop } from '../workers/loop.ts';
 import { startHistoryChecker } from '../workers/history-checker.ts';
 import { logStatus, startAnchorWatch } from '../workers/anchor-watch.ts';
 import { createSince } from '../runtime/since.ts';
-import type { AnchorState } from '../store/log.ts';
 import { startSealer } from '../workers/sealer.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { logFigures } from './figures.ts';
@@ -61,7 +61,7 @@ export async function composeLog(parts: Parts, settings: LogConfig): Promise<Run
   let receiptKeys = receiptKeysOf(parts.config.jobs?.receiptKeys, storedKey);
   const anchors = settings.anchors.map(createAnchor);
   const since = createSince();
-  let anchorStates: readonly AnchorState[] = [];
+  let lags: ReadonlyMap<string, AnchorLag> = new Map();
   try {
     await refuseForgotten(parts, signer, anchors);
   } catch (error) {
@@ -90,10 +90,10 @@ export async function composeLog(parts: Parts, settings: LogConfig): Promise<Run
     startOwnLoops() {
       loops.push(startHistoryChecker({ pool, lane, log }, signer, known, anchors));
       if (anchors.length > 0)
-        loops.push(startAnchorWatch({ pool, log }, signer, (next) => (anchorStates = next)));
+        loops.push(startAnchorWatch({ pool, log }, signer, anchors, (next) => (lags = next)));
     },
-    status: () => ({ log: logStatus(anchors, anchorStates, since) }),
-    figures: () => logFigures(() => logStatus(anchors, anchorStates, since)),
+    status: () => ({ log: logStatus(anchors, lags, since) }),
+    figures: () => logFigures(() => logStatus(anchors, lags, since)),
     startWorkers() {
       isSealing = true;
       const anchorer = startAnchorer({ pool, lane, log }, signer, anchors, known);

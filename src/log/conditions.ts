@@ -2,11 +2,8 @@ import type pg from 'pg';
 import type { AlertCondition } from '../domain/values/alert-condition.ts';
 import type { NoteSigner } from '../domain/log/checkpoint.ts';
 import type { Anchor } from '../peers/anchors/anchor.ts';
-import { anchorLagSecs } from '../store/alerts.ts';
-import { currentSigner } from './anchors.ts';
+import { type AnchorLag, readAnchorLags } from './anchor-lag.ts';
 
-/** Beyond two of its intervals an anchor may be late for so long. */
-const graceSecs = 300;
 /** Ether for fewer heads than this is too little. */
 const headsAhead = 10n;
 const fundsEveryMs = 60_000;
@@ -32,18 +29,17 @@ export function createAnchorConditions(pool: pg.Pool, first: NoteSigner, anchors
       fundsMs = nowMs;
       for (const anchor of anchors) void lookAtFunds(anchor);
     }
-    const { name: origin } = await currentSigner(pool, first);
-    const lags = await Promise.all(anchors.map(({ name }) => anchorLagSecs(pool, origin, name)));
-    return anchors.flatMap((anchor, index) => [
-      ...behind(anchor, lags[index] ?? 0),
+    const lags = await readAnchorLags(pool, first, anchors);
+    return anchors.flatMap((anchor) => [
+      ...behind(anchor, lags.get(anchor.name)),
       ...(poor.has(anchor.name) ? [lowGas(anchor)] : []),
     ]);
   };
 }
 
-function behind({ name, place, everyMs }: Anchor, lagSecs: number): AlertCondition[] {
-  if (lagSecs < (2 * everyMs) / 1_000 + graceSecs) return [];
-  const secs = Math.round(lagSecs);
+function behind({ name, place }: Anchor, lag: AnchorLag | undefined): AlertCondition[] {
+  if (!lag?.isLate) return [];
+  const secs = Math.round(lag.behindMs / 1_000);
   const text = `The anchor ${name} (${place}) lacks checkpoints of the last ${secs} seconds: a rewritten ledger would not be noticed there.`;
   return [{ kind: 'anchors_behind', subject: name, text, details: { lag_secs: secs } }];
 }

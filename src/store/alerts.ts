@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { sql } from 'kysely';
 import type { AlertCondition } from '../domain/values/alert-condition.ts';
-import { type LedgerDatabase, queriesOn } from './database.ts';
+import type { LedgerDatabase } from './database.ts';
 import { callFunction, callTableFunction } from './functions.ts';
 
 export interface AlertReport {
@@ -100,27 +100,4 @@ export async function countDeadLetters(db: LedgerDatabase) {
     ])
     .groupBy('service_id')
     .execute();
-}
-
-/** How long an anchor has lacked the oldest head that it has not received, in seconds; 0 where it has all. */
-export async function anchorLagSecs(pool: pg.Pool, origin: string, anchor: string): Promise<number> {
-  const row = await queriesOn(pool)
-    .selectFrom('tollbook.log_head as head')
-    .select(({ ref }) =>
-      sql<number>`extract(epoch from tollbook.clock() - ${ref('head.at')})::float8`.as('secs'),
-    )
-    .where('head.origin', '=', origin)
-    .where('head.size', '>', ({ selectFrom, fn, val }) =>
-      fn.coalesce(
-        selectFrom('tollbook.log_anchor as known')
-          .select('known.size')
-          .where('known.origin', '=', origin)
-          .where('known.name', '=', anchor),
-        val(-1),
-      ),
-    )
-    .orderBy('head.size')
-    .limit(1)
-    .executeTakeFirst();
-  return row?.secs ?? 0;
 }

@@ -135,7 +135,6 @@ export async function readHead(
 
 /** How far an anchor is. */
 export interface AnchorState {
-  readonly name: string;
   /** Of the newest head that it has received; 0 before the first. */
   readonly size: number;
   /** Events of the newest head that it has not received. */
@@ -144,47 +143,48 @@ export interface AnchorState {
   readonly behindMs: number;
 }
 
-/** The anchors of a log that were due at least once. */
-export async function readAnchorStates(pool: pg.Pool, origin: string): Promise<AnchorState[]> {
-  const rows = await queriesOn(pool)
-    .selectFrom('tollbook.log_anchor as anchor')
-    .leftJoinLateral(
-      (db) =>
-        db
-          .selectFrom('tollbook.log_head')
-          .select('size')
-          .where('origin', '=', origin)
-          .orderBy('size', 'desc')
-          .limit(1)
-          .as('newest'),
-      (join) => join.onTrue(),
-    )
-    .leftJoinLateral(
-      (db) =>
-        db
-          .selectFrom('tollbook.log_head as head')
-          .select('head.at')
-          .where('head.origin', '=', origin)
-          .whereRef('head.size', '>', 'anchor.size')
-          .orderBy('head.size')
-          .limit(1)
-          .as('missing'),
-      (join) => join.onTrue(),
-    )
-    .where('anchor.origin', '=', origin)
-    .select(['anchor.name', 'anchor.size', 'newest.size as newest'])
-    .select(({ ref }) =>
-      sql<number | null>`extract(epoch from tollbook.clock() - ${ref('missing.at')})::float8 * 1000`.as(
-        'behind_ms',
+/** How far an anchor of a log is, also one that was never due. */
+export async function readAnchorState(pool: pg.Pool, origin: string, name: string): Promise<AnchorState> {
+  const { size, newest, behind_ms } = await queriesOn(pool)
+    .with('known', (db) =>
+      db.selectNoFrom(({ fn, selectFrom, val }) =>
+        fn
+          .coalesce(
+            selectFrom('tollbook.log_anchor')
+              .select('size')
+              .where('origin', '=', origin)
+              .where('name', '=', name),
+            val(-1),
+          )
+          .as('size'),
       ),
     )
-    .execute();
-  return rows.map(({ name, size, newest, behind_ms }) => ({
-    name,
-    size: Math.max(0, size),
-    behindEvents: Math.max(0, (newest ?? 0) - Math.max(0, size)),
+    .selectFrom('known')
+    .select('known.size')
+    .select(({ selectFrom }) => [
+      selectFrom('tollbook.log_head')
+        .select('size')
+        .where('origin', '=', origin)
+        .orderBy('size', 'desc')
+        .limit(1)
+        .as('newest'),
+      selectFrom('tollbook.log_head as head')
+        .select(({ ref }) =>
+          sql<number>`extract(epoch from tollbook.clock() - ${ref('head.at')})::float8 * 1000`.as('ms'),
+        )
+        .where('head.origin', '=', origin)
+        .whereRef('head.size', '>', 'known.size')
+        .orderBy('head.size')
+        .limit(1)
+        .as('behind_ms'),
+    ])
+    .executeTakeFirstOrThrow();
+  const received = Math.max(0, size);
+  return {
+    size: received,
+    behindEvents: Math.max(0, (newest ?? 0) - received),
     behindMs: Math.max(0, behind_ms ?? 0),
-  }));
+  };
 }
 
 /** Heads under an origin that are larger than a size, in order. */

@@ -1,39 +1,35 @@
 import type pg from 'pg';
 import type { NoteSigner } from '../domain/log/checkpoint.ts';
-import { signerIn } from '../domain/log/log-generation.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
+import { type AnchorLag, readAnchorLags } from '../log/anchor-lag.ts';
 import type { Anchor } from '../peers/anchors/anchor.ts';
 import type { Since } from '../runtime/since.ts';
-import { type AnchorState, readAnchorStates, readLogGeneration } from '../store/log.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 5_000;
-/** Beyond the time between two checkpoints: an anchor that fails is tried again within it. */
-const lateMs = 300_000;
 
-/** Reads how far each anchor is behind, for `/status`. Any process may be the one that copies the checkpoints. */
+/** Reads how far each anchor is behind, for `/status` and the metrics. */
 export function startAnchorWatch(
   { pool, log }: { readonly pool: pg.Pool; readonly log: OperatorLog },
   first: NoteSigner,
-  onStates: (states: readonly AnchorState[]) => void,
+  anchors: readonly Anchor[],
+  onLags: (lags: ReadonlyMap<string, AnchorLag>) => void,
 ): Loop {
-  return startLoop(
-    async () => {
-      const { generation } = await readLogGeneration(pool);
-      onStates(await readAnchorStates(pool, signerIn(first, generation).name));
-    },
-    { pollMs, log, failureMessage: 'how far the anchors are could not be read' },
-  );
+  return startLoop(async () => onLags(await readAnchorLags(pool, first, anchors)), {
+    pollMs,
+    log,
+    failureMessage: 'how far the anchors are could not be read',
+  });
 }
 
-/** `ok` while every anchor has taken each checkpoint in time. */
-export function logStatus(anchors: readonly Anchor[], states: readonly AnchorState[], since: Since) {
-  const known = new Map(states.map((state) => [state.name, state]));
-  const checks = anchors.map(({ name, everyMs }) => {
-    const { size = 0, behindEvents = 0, behindMs = 0 } = known.get(name) ?? {};
-    const ok = behindMs <= everyMs + lateMs;
-    const detail = ok ? {} : { detail: 'it does not take the checkpoints' };
-    const check = { ok, ...detail, since: since.of(`anchor ${name}`, ok) };
+const unread: AnchorLag = { size: 0, behindEvents: 0, behindMs: 0, isLate: false };
+
+/** `ok` while no anchor is late. */
+export function logStatus(anchors: readonly Anchor[], lags: ReadonlyMap<string, AnchorLag>, since: Since) {
+  const checks = anchors.map(({ name }) => {
+    const { size, behindEvents, isLate } = lags.get(name) ?? unread;
+    const detail = isLate ? { detail: 'it does not take the checkpoints' } : {};
+    const check = { ok: !isLate, ...detail, since: since.of(`anchor ${name}`, !isLate) };
     return [name, { ...check, size, behind_events: behindEvents }] as const;
   });
   const areOk = checks.every(([, { ok }]) => ok);

@@ -5,7 +5,10 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { publishNewestHead } from '../../src/log/anchors.ts';
+import { readAnchorLags } from '../../src/log/anchor-lag.ts';
 import { createAnchorConditions } from '../../src/log/conditions.ts';
+import { createSince } from '../../src/runtime/since.ts';
+import { logStatus } from '../../src/workers/anchor-watch.ts';
 import type { Anchor } from '../../src/peers/anchors/anchor.ts';
 import { openCheckpoint, parseVerifierKey } from '../../src/domain/log/checkpoint.ts';
 import { createAnchor } from '../../src/peers/anchors/create-anchor.ts';
@@ -328,10 +331,18 @@ test('an anchor that lacks checkpoints for long, and one whose key has little et
     close: async () => {},
   };
   const look = () => createAnchorConditions(database.pool, testSigner, [anchor]);
+  const status = async () =>
+    logStatus([anchor], await readAnchorLags(database.pool, testSigner, [anchor]), createSince());
   const conditions = look();
   await conditions();
   expect(await conditions()).toMatchObject([{ kind: 'low_gas', subject: 'anchor chain' }]);
+  expect(await status()).toMatchObject({ status: 'ok', anchors: { chain: { ok: true, size: 0 } } });
+  await database.moveClock(200);
+  expect(await conditions()).toMatchObject([{ kind: 'low_gas' }]);
+  expect(await status()).toMatchObject({ status: 'ok' });
   await database.moveClock(400);
+  // `/status` and the metrics go by the same rule as the alert, also for an anchor that never took a checkpoint
+  expect(await status()).toMatchObject({ status: 'degraded', anchors: { chain: { ok: false } } });
   expect(await conditions()).toMatchObject([
     { kind: 'anchors_behind', subject: 'chain', details: { lag_secs: 400 } },
     { kind: 'low_gas' },
@@ -343,4 +354,5 @@ test('an anchor that lacks checkpoints for long, and one whose key has little et
   const later = look();
   await later();
   expect(await later()).toEqual([]);
+  expect(await status()).toMatchObject({ status: 'ok', anchors: { chain: { ok: true, behind_events: 0 } } });
 });

@@ -48,7 +48,7 @@ const faults: readonly (readonly [
   ['TollbookRunnerPaused', 'tollbook_runner_paused{runner="a"}', '0', '1', 'runner="a"'],
   ['TollbookModelDown', 'tollbook_model_up{model="m"}', '1', '0', 'model="m"'],
   ['TollbookEtherLow', 'tollbook_operator_ether_sufficient', '1', '0'],
-  ['TollbookAnchorBehind', 'tollbook_anchor_behind_events{anchor="s3"}', '0', '9', 'anchor="s3"'],
+  ['TollbookAnchorBehind', 'tollbook_anchor_up{anchor="s3"}', '1', '0', 'anchor="s3"'],
   ['TollbookClockOff', 'tollbook_clock_offset_seconds', '0', '-3'],
   ['TollbookEventLoopSlow', 'nodejs_eventloop_lag_p99_seconds', '0.02', '0.9'],
   ['TollbookDatabaseConnectionsAwaited', 'tollbook_database_connections_awaited', '0', '40'],
