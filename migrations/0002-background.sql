@@ -37,7 +37,7 @@ create table tollbook.runner_gone (
   primary key (runner, call_id)
 );
 
--- The conditions that the operator is told about: one row for a kind and its subject, whichever processes report it.
+-- The conditions that the operator is alerted about: one row for a kind and its subject, whichever processes report it.
 create table tollbook.alert (
   kind text collate "C" not null,
   subject text collate "C" not null,
@@ -52,7 +52,7 @@ create table tollbook.alert (
   primary key (kind, subject)
 );
 
--- What each receiver of alerts has still to be told: the newest state of a kind and its subject alone.
+-- What has still to be sent to each receiver of alerts: the newest state of a kind and its subject alone.
 create table tollbook.alert_message (
   message_id bigint generated always as identity primary key,
   receiver text collate "C" not null,

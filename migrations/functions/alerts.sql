@@ -12,8 +12,8 @@ begin
   on conflict do nothing;
 end $$;
 
--- A process reports the conditions that it sees. What is new, or was resolved, is firing now, and the receivers are told; so they are
--- again after p_repeat_secs. What no process has reported for p_quiet_secs is resolved; not where p_is_complete is false, because a
+-- A process reports the conditions that it sees. What is new, or was resolved, is firing now, is queued for the receivers, and is
+-- queued again after p_repeat_secs. What no process has reported for p_quiet_secs is resolved; not where p_is_complete is false, because a
 -- process then could not look at everything. A condition with `is_told` is known to the operator already. Returns what has changed.
 -- One report at a time: its process holds the row of the sender.
 create or replace function tollbook.report_alerts(p_process uuid, p_conditions json, p_is_complete boolean, p_receivers text[],

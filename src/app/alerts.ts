@@ -1,4 +1,3 @@
-import type { Config } from '../config/config.ts';
 import { openAlertReceivers } from '../peers/alerts/receiver.ts';
 import { watchCertificates } from '../peers/http/certificate-watch.ts';
 import { startAlertReporter } from '../workers/alert-reporter.ts';
@@ -15,7 +14,7 @@ export function composeAlerts(
   { config, ledger, logger: log }: Pick<FeatureParts, 'config' | 'ledger' | 'logger'>,
   parts: () => readonly RunningFeature[],
 ): RunningFeature {
-  const receivers = openReceivers(config);
+  const receivers = openAlertReceivers(config.alerts);
   const certificates = watchCertificates();
   const context = { ...ledger, log };
   const loops: Loop[] = [];
@@ -40,9 +39,4 @@ export function composeAlerts(
       await Promise.all(receivers.map((receiver) => receiver.close()));
     },
   };
-}
-
-/** The configured receivers of alerts. */
-export function openReceivers({ alerts }: Pick<Config, 'alerts'>) {
-  return openAlertReceivers(alerts);
 }

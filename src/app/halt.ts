@@ -6,7 +6,7 @@ import type { AlertMessage } from '../peers/alerts/message.ts';
 import type { AlertReceiver } from '../peers/alerts/receiver.ts';
 import { pause } from '../runtime/pause.ts';
 import type { LedgerHalt } from '../store/halt.ts';
-import { openReceivers } from './alerts.ts';
+import { openAlertReceivers } from '../peers/alerts/receiver.ts';
 
 const pauses = { firstMs: 1_000, longestMs: 60_000 };
 
@@ -18,7 +18,7 @@ export interface HaltAlert {
 
 /** Alerts about a halted ledger. Other alerts are events of the ledger; a halted one takes none. */
 export function createHaltAlert(config: Config, log: Pick<Logger, 'error' | 'warn'>): HaltAlert {
-  const receivers = openReceivers(config);
+  const receivers = openAlertReceivers(config.alerts);
   const closing = new AbortController();
   let sending: Promise<unknown> = Promise.resolve();
 

@@ -18,7 +18,7 @@ export const alertsShape = {
   source: matching(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"').default(
     'tollbook',
   ),
-  /** How often a condition that lasts is told again. */
+  /** How often an alert about a condition that lasts is sent again. */
   repeat_secs: wholeNumber(60, 31_536_000).default(14_400),
   /** How long a settlement may stay unresolved before the operator gets an alert. */
   unresolved_after_secs: wholeNumber(1, 86_400).default(300),

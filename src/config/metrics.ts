@@ -10,7 +10,7 @@ const metricsShape = {
   ...secretKeys('token'),
 } as const;
 
-/** Who may read the metrics: whoever reaches the port, whoever has the token, or both are required. */
+/** What the metrics' reader must have: a connection to the port, the token, or both. */
 export interface MetricsConfig {
   /** Undefined where the gateway's own port serves them. */
   readonly bindAddress: z.infer<typeof bindAddress> | undefined;

@@ -89,7 +89,7 @@ export async function readSecret<S extends Shape>(
   return undefined;
 }
 
-/** Something of a secret's form, different for each, that nobody uses. */
+/** A value of a secret's form, different for each variable, that is in use nowhere. */
 function skip(at: Path, skipped: Path[]): string {
   skipped.push(at);
   return createHash('sha256').update(formatPath(at)).digest('hex');

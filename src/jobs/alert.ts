@@ -2,7 +2,7 @@ import type { EventOf, RecordedEvent, TypesFollowedBy } from '../domain/events/e
 import { isHex32 } from '../domain/values/primitives.ts';
 import type { QueuedAlert } from '../store/alerts.ts';
 
-/** The alert for an event of the ledger: it is told once, and nothing resolves it. */
+/** The alert for an event of the ledger: it is sent once, and nothing resolves it. */
 export function alertOf(event: RecordedEvent): QueuedAlert {
   const { type, seq, at, stream, data } = event;
   const isQuote = isHex32(stream);

@@ -3,7 +3,7 @@ import { countDeadLetters, countedDeadLetters } from '../store/alerts.ts';
 import type { JobsContext } from './context.ts';
 import { readPause } from './pause-runner.ts';
 
-/** What the operator is told about paid jobs now. */
+/** What the operator is alerted about in paid jobs now. */
 export async function jobConditions(context: JobsContext): Promise<AlertCondition[]> {
   const [dead, paused] = await Promise.all([deadLetters(context), pausedRunners(context)]);
   return [...dead, ...paused, ...openCircuit(context)];

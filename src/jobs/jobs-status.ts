@@ -1,7 +1,8 @@
 import { schemes } from '../domain/payments/schemes/schemes.ts';
 import type { Chain } from '../peers/chain/chain.ts';
 import type { Since } from '../runtime/since.ts';
-import { countDeadCalls, readWaitingCalls, type WaitingCalls } from '../store/calls.ts';
+import { countDeadLetters } from '../store/alerts.ts';
+import { readWaitingCalls, type WaitingCalls } from '../store/calls.ts';
 import type { JobsContext } from './context.ts';
 import { refreshOffers } from './offers.ts';
 import { isRunnerPaused } from './pause-runner.ts';
@@ -75,10 +76,14 @@ export async function checkJobs(context: JobsContext): Promise<CheckedJobs> {
   return { ...calls, runners, facilitator, chains };
 }
 
-async function readCalls({ pool, log }: JobsContext): Promise<Pick<CheckedJobs, 'waiting' | 'deadCalls'>> {
+async function readCalls({
+  db,
+  pool,
+  log,
+}: JobsContext): Promise<Pick<CheckedJobs, 'waiting' | 'deadCalls'>> {
   try {
-    const [waiting, deadCalls] = await Promise.all([readWaitingCalls(pool), countDeadCalls(pool)]);
-    return { waiting, deadCalls };
+    const [waiting, dead] = await Promise.all([readWaitingCalls(pool), countDeadLetters(db)]);
+    return { waiting, deadCalls: dead.reduce((sum, { calls }) => sum + calls, 0) };
   } catch (err) {
     log.warn({ err }, 'the waiting calls could not be read');
     return { waiting: undefined, deadCalls: 0 };

@@ -8,7 +8,7 @@ import { type AnchorLag, readAnchorLags } from './anchor-lag.ts';
 const headsAhead = 10n;
 const fundsEveryMs = 60_000;
 
-/** Looks at the anchors of the log for what the operator is told; the ether of their keys at most once a minute. */
+/** Looks at the anchors of the log for what the operator is alerted about; the ether of their keys at most once a minute. */
 export function createAnchorConditions(pool: pg.Pool, first: NoteSigner, anchors: readonly Anchor[]) {
   const poor = new Set<string>();
   let fundsMs = -fundsEveryMs;

@@ -14,7 +14,7 @@ export interface VerifiedSpend {
   readonly digest: Hex;
   /** How long at most its request waits for the first byte of an answer. The spend must stay valid beyond that. */
   readonly firstByteSecs: number;
-  /** The client's secret for this request. A spend is public once it lands; with a secret, its sender can still be told. */
+  /** The client's secret for this request. A spend is public once it lands; the secret tells its sender from others. */
   readonly secret: string | undefined;
   /** Its account has used the nonce on the chain: perhaps for this spend, which is public then. */
   readonly isNonceUsed: boolean;

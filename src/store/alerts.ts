@@ -10,7 +10,7 @@ export interface AlertReport {
   readonly conditions: readonly (AlertCondition & { readonly isTold?: boolean })[];
   /** Whether the process could look at everything: else nothing is resolved by its report. */
   readonly isComplete: boolean;
-  /** Who is to be told. */
+  /** Where the alerts go. */
   readonly receivers: readonly string[];
   readonly repeatSecs: number;
   /** A condition that no process has reported for so long is resolved. */
@@ -45,7 +45,7 @@ export async function reportAlerts(
   return { isSender: rows.at(-1)?.is_sender === true, changes };
 }
 
-/** What receivers are told. */
+/** An alert for the receivers. */
 export interface QueuedAlert {
   readonly kind: string;
   readonly subject: string;

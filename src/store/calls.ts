@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { type LedgerDatabase, queriesOn } from './database.ts';
+import type { LedgerDatabase } from './database.ts';
 import { callFunction } from './functions.ts';
 
 /** The lease of a call. */
@@ -296,20 +296,6 @@ interface WaitingRow {
   readonly waiting_ms: number;
   readonly calls: number;
   readonly is_leased: boolean;
-}
-
-/** Dead letters; at most 10,000 are counted. */
-export async function countDeadCalls(pool: pg.Pool): Promise<number> {
-  const dead = queriesOn(pool)
-    .selectFrom('tollbook.call')
-    .select('call_id')
-    .where('status', '=', 'dead')
-    .limit(10_000);
-  const row = await queriesOn(pool)
-    .selectFrom(dead.as('dead'))
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .executeTakeFirstOrThrow();
-  return row.count;
 }
 
 /** Deletes up to `max` bodies without a call, and old answers to appends. Returns how many. */

@@ -20,7 +20,7 @@ export class LaneFullError extends Error {
   override readonly name = 'LaneFullError';
 }
 
-/** Is told what the lane does, to measure it. Its methods must not throw. */
+/** The lane calls it with what it does, to be measured. Its methods must not throw. */
 export interface LaneObserver {
   /** A batch was answered: how long each of its commands had waited, and how long the batch took. */
   batchAnswered(waitedMs: readonly number[], ms: number): void;

@@ -27,7 +27,7 @@ export interface Reporting {
   readonly repeatSecs: number;
   /** What this process sees now. Throws where it cannot look. */
   readonly conditions: () => Promise<readonly AlertCondition[]>;
-  /** How long the database is away before the operator is told. */
+  /** How long the database is away before the operator is alerted. */
   readonly awayAfter?: typeof patience;
 }
 

@@ -4,7 +4,7 @@ import { type QuoteEcho, quoteEcho } from './quote-echo.ts';
 
 /**
  * What a version 2 offer adds to the `extra` of its scheme. A client echoes all of it in its payment, whose transaction is public
- * once it lands: by the secret the offer's recipient can still be told from everyone else.
+ * once it lands: the secret still distinguishes the offer's recipient from all others.
  */
 export interface OfferExtra {
   readonly digest: Hex;

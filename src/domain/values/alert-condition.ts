@@ -1,4 +1,4 @@
-/** What the operator is told about while it lasts: each kind is firing, and later resolved. */
+/** What the operator is alerted about while it lasts: each kind is firing, and later resolved. */
 type AlertKind =
   | 'dead_letters'
   | 'runner_paused'
@@ -9,7 +9,7 @@ type AlertKind =
   | 'certificate_trouble'
   | 'clock_trouble';
 
-/** A condition that holds now. Every process reports those that it sees; kind and subject together are told once. */
+/** A condition that holds now. Every process reports those that it sees; each kind and subject has one alert. */
 export interface AlertCondition {
   readonly kind: AlertKind;
   /** What it is about, such as a runner's name; the same in every process. */

@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { flattenError, type ZodType } from 'zod';
 import type { Config, RunnerConfig } from '../../config/config.ts';
@@ -9,19 +9,19 @@ import { extendRunnerLease, finishLease, leaseForRunner } from '../../jobs/lease
 import { logSecondSecret } from '../../runtime/second-secret.ts';
 import type { LeasedCall } from '../../store/calls.ts';
 import { sendRefusal } from '../server/errors.ts';
-import { bearerToken, idOf } from '../server/request-values.ts';
+import { bearerToken, idOf, tokenHash } from '../server/request-values.ts';
 import { completeBody, extendBody, failBody, leaseBody, type LeasedCallJson } from '../schemas/runner.ts';
 
 interface TokenHash {
   readonly runner: RunnerConfig;
-  readonly tokenHash: Buffer;
+  readonly hash: Buffer;
   readonly isSecond: boolean;
 }
 
 function tokenHashes({ runners }: Config): TokenHash[] {
   const leasing = runners.filter(({ mode }) => mode === 'lease');
   return leasing.flatMap((runner) =>
-    runner.tokens.map((token, index) => ({ runner, tokenHash: hash(token), isSecond: index > 0 })),
+    runner.tokens.map((token, index) => ({ runner, hash: tokenHash(token), isSecond: index > 0 })),
   );
 }
 
@@ -36,8 +36,8 @@ export function leaseRoutes(current: () => JobsContext) {
     const { config, log } = current();
     const hashes = hashesOf.get(config) ?? tokenHashes(config);
     hashesOf.set(config, hashes);
-    const given = hash(bearerToken(request) ?? '');
-    const found = hashes.find(({ tokenHash }) => timingSafeEqual(tokenHash, given));
+    const given = tokenHash(bearerToken(request) ?? '');
+    const found = hashes.find(({ hash }) => timingSafeEqual(hash, given));
     if (found?.isSecond) logSecondSecret(log, `runners.${found.runner.name}.second_token`);
     return found?.runner;
   };
@@ -127,10 +127,6 @@ type RunnerHandler<T> = (call: {
   readonly reply: FastifyReply;
   readonly callId: number;
 }) => Promise<FastifyReply>;
-
-function hash(token: string): Buffer {
-  return createHash('sha256').update(token).digest();
-}
 
 function leasedCallJson(call: LeasedCall): LeasedCallJson {
   return {

@@ -8,11 +8,12 @@ export function bearerToken(request: FastifyRequest): string | undefined {
 
 /** Whether a request's bearer token is this one. In constant time: by hash, so that lengths may differ. */
 export function hasBearer(request: FastifyRequest, token: string): boolean {
-  return timingSafeEqual(sha256(bearerToken(request) ?? ''), sha256(token));
+  return timingSafeEqual(tokenHash(bearerToken(request) ?? ''), tokenHash(token));
 }
 
-function sha256(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
+/** What tokens are compared by. */
+export function tokenHash(token: string): Buffer {
+  return createHash('sha256').update(token).digest();
 }
 
 /** The id in a path; 0, which is never assigned, for a malformed one. */

@@ -1,4 +1,4 @@
-/** A state that the operator is told. */
+/** A state that the operator is alerted about. */
 export interface AlertMessage {
   /** The same each time this message is sent: visible ASCII without dots, at most 200 characters. */
   readonly id: string;

@@ -3,7 +3,7 @@ import { createWebhook, type WebhookAnswer } from '../http/webhook.ts';
 import { pagerdutyBody, slackBody, webhookBody } from './forms.ts';
 import type { AlertMessage } from './message.ts';
 
-/** Where the operator is told. */
+/** Where the operator's alerts go. */
 export interface AlertReceiver {
   readonly name: 'webhook' | 'slack' | 'pagerduty';
   /** One POST, never repeated. */
