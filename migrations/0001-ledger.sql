@@ -112,6 +112,8 @@ create table tollbook.call (
   claims json
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
 create index call_due on tollbook.call (service_id, due_at) where status in ('ready', 'leased');
+-- few rows, however many calls wait: whether a runner works for a service is asked all the time
+create index call_leased on tollbook.call (service_id, due_at) where status = 'leased';
 create index call_dead on tollbook.call (call_id) where status = 'dead';
 create index call_unsettled on tollbook.call (status, due_at) where status in ('pending', 'watched', 'unpaid');
 

@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Config, ChatConfig, UpstreamConfig } from '../config/config.ts';
 import { presence } from '../domain/values/presence.ts';
+import type { Metrics } from '../metrics/metrics.ts';
 import { chatFigures } from './figures.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
+import { timedUpstream } from './timed-peers.ts';
 import { operatorCreditRoutes } from '../http/credit/operator-credit.ts';
 import { readyRoutes } from '../http/server/ready.ts';
 import { chatRoutes } from '../http/chat/routes.ts';
@@ -27,6 +29,7 @@ import type { SpendContext } from '../spend/context.ts';
 import { createSpendQueue } from '../spend/spend-queue.ts';
 import { pruneLane } from '../store/calls.ts';
 import { pruneChat } from '../store/credit.ts';
+import { type Backlog, readHolds } from '../store/figures.ts';
 import { sendHeartbeat } from '../store/processes.ts';
 import { pruneExposures } from '../store/exposure.ts';
 import { startChatRecoverer, startHeartbeats } from '../workers/chat-recoverer.ts';
@@ -34,6 +37,7 @@ import { startOperatorBalanceChecker } from '../workers/operator-balance-checker
 import { startCleaner, startDueTimes } from '../workers/cleaner.ts';
 import { type Loop, startLoop } from '../workers/loop.ts';
 import { startSpendPayouts } from '../workers/spend-payouts.ts';
+import { createLastKnown, type LastKnown } from '../runtime/last-known.ts';
 import { createSince } from '../runtime/since.ts';
 import { createPromiseTracker } from '../runtime/promise-tracker.ts';
 
@@ -59,6 +63,7 @@ export async function composeChat(
   let context = createContext(parts, identity);
   const current = (): ChatContext => context;
   const since = createSince();
+  const holds = createLastKnown<Backlog>();
   const cutShort = new AbortController();
   const loops: Loop[] = [];
   /** Upstreams that are no longer configured, until their last answer has ended. */
@@ -78,7 +83,7 @@ export async function composeChat(
     },
     conditions: async () => (context.spending ? spendConditions(context.spending) : []),
     startOwnLoops() {
-      loops.push(startHeartbeats(context), startLaneWatch(context));
+      loops.push(startHeartbeats(context), startChatWatch(context, holds));
       const { keyUses, log } = context;
       const failureMessage = 'the last uses of API keys could not be recorded';
       const onStopped = (): Promise<void> => keyUses.write();
@@ -98,7 +103,7 @@ export async function composeChat(
       return {
         events: [reloadEvent(settings)],
         putInForce() {
-          const upstreams = openUpstreams(settings, context);
+          const upstreams = openUpstreams(settings, parts.metrics, context);
           const replaced = [...context.upstreams].filter(([name, old]) => upstreams.get(name) !== old);
           // requests under way may not have used one of these yet
           const underWay = context.running.settled();
@@ -109,7 +114,12 @@ export async function composeChat(
     },
     underWay: () => context.running.size,
     status: () => ({ chat: chatStatus(context, since) }),
-    figures: () => chatFigures(() => chatStatus(context, since)),
+    figures: () =>
+      chatFigures({
+        status: () => chatStatus(context, since),
+        holds,
+        funds: () => context.spending?.operatorBalance.funds(),
+      }),
     async finish() {
       await context.running.drained();
       await Promise.all(loops.map((loop) => loop.stop()));
@@ -123,7 +133,7 @@ export async function composeChat(
 }
 
 function createContext(
-  { config, settings, ledger, logger, budget, isStopping }: Parts,
+  { config, settings, ledger, logger, budget, isStopping, metrics }: Parts,
   identity: Identity | undefined,
 ): ChatContext {
   const lane = cacheRefusals(ledger.lane, () => performance.now());
@@ -140,7 +150,7 @@ function createContext(
     config,
     settings,
     models: modelsOf(settings),
-    upstreams: openUpstreams(settings),
+    upstreams: openUpstreams(settings, metrics),
     health: createUpstreamHealth({
       failuresToOpen: 5,
       firstPauseMs: 1_000,
@@ -190,6 +200,7 @@ function modelsOf({ models }: ChatConfig): ChatContext['models'] {
 /** The upstreams of a configuration. An upstream that is open already is reused if nothing about it has changed. */
 function openUpstreams(
   { upstreams }: ChatConfig,
+  metrics: Metrics | undefined,
   open?: Pick<ChatContext, 'settings' | 'upstreams'>,
 ): ReadonlyMap<string, Upstream> {
   const known = new Map(open?.settings.upstreams.map((config) => [config.name, config]));
@@ -197,7 +208,7 @@ function openUpstreams(
     upstreams.map((config): [string, Upstream] => {
       const { name } = config;
       const kept = isSameServer(known.get(name), config) ? open?.upstreams.get(name) : undefined;
-      return [name, kept ?? createUpstream({ ...config, maxAnswerBytes })];
+      return [name, kept ?? timedUpstream(createUpstream({ ...config, maxAnswerBytes }), metrics)];
     }),
   );
 }
@@ -207,11 +218,13 @@ function isSameServer(one: UpstreamConfig | undefined, other: UpstreamConfig): b
   return isDeepStrictEqual({ ...one, weight: 0 }, { ...other, weight: 0 });
 }
 
-/** Keeps the state of the lane and the offset to the database's clock up to date while nothing is appended. */
-function startLaneWatch({ lane, log }: ChatContext): Loop {
-  return startLoop(async () => void lane.refresh(), {
-    pollMs: refreshMs,
-    log,
-    failureMessage: 'the state of the ledger could not be read',
-  });
+/** Keeps the state of the lane, the offset to the database's clock and the held credit up to date while nothing is appended. */
+function startChatWatch({ lane, pool, log }: ChatContext, holds: LastKnown<Backlog>): Loop {
+  return startLoop(
+    async () => {
+      void lane.refresh();
+      holds.learn(await readHolds(pool));
+    },
+    { pollMs: refreshMs, log, failureMessage: 'the state of the ledger could not be read' },
+  );
 }

@@ -1,30 +1,110 @@
+import type pg from 'pg';
 import type { ChatStatus } from '../chat/chat-status.ts';
-import type { JobsStatus } from '../jobs/jobs-status.ts';
+import type { JobsStatus, ReadJobs } from '../jobs/jobs-status.ts';
+import type { AnchorLag } from '../log/anchor-lag.ts';
 import type { Figure, FigureValue } from '../metrics/metrics.ts';
-import type { FeatureStatus } from '../http/schemas/status.ts';
+import type { Funds } from '../peers/chain/transaction-sender.ts';
+import type { LastKnown } from '../runtime/last-known.ts';
+import type { Backlog } from '../store/figures.ts';
+import type { Lane } from '../store/lane.ts';
 
 /** 1 for what works. */
 const flag = ({ ok }: { readonly ok: boolean }): number => (ok ? 1 : 0);
 
-/** The values of paid jobs, from the last check of their status. */
-export function jobsFigures(status: () => JobsStatus, isCircuitOpen: () => boolean): Figure[] {
-  const byService =
-    (read: (service: JobsStatus['outbox']['services'][number]) => number) => (): FigureValue[] =>
-      status().outbox.services.map((service) => ({
-        labels: { service: String(service.service_id) },
-        value: read(service),
-      }));
+/** A figure without labels; missing while its value is unknown. */
+function one(name: string, help: string, read: () => number | undefined): Figure {
+  return {
+    name,
+    help,
+    read() {
+      const value = read();
+      return value === undefined ? [] : [{ value }];
+    },
+  };
+}
+
+/** How old the values are that are read from the database in the background: a scrape waits for no database. */
+function age(part: string, known: Pick<LastKnown<unknown>, 'ageSecs'>): Figure {
+  return {
+    name: 'tollbook_figures_age_seconds',
+    help: 'How long ago the values of this part were read from the database; while it cannot be read, they stay as they were',
+    labels: ['part'],
+    read: () => [{ labels: { part }, value: known.ageSecs }],
+  };
+}
+
+const oldestSecs = ({ value }: LastKnown<Backlog>): number | undefined => value && value.oldestMs / 1_000;
+
+/** What every gateway knows about its ledger and its connections. */
+export function ledgerFigures({ lane, pool }: { readonly lane: Lane; readonly pool: pg.Pool }): Figure[] {
   return [
+    one(
+      'tollbook_ledger_seq',
+      'The last event of the ledger that this process knows of',
+      () => lane.state.seq,
+    ),
+    one(
+      'tollbook_ledger_halted',
+      '1 while the ledger is not the one that was written: no payment is taken',
+      () => (lane.state.halt ? 1 : 0),
+    ),
+    one('tollbook_ledger_unreachable_seconds', 'For how long appends have failed; 0 while they work', () =>
+      lane.state.brokenSince === undefined ? 0 : (Date.now() - lane.state.brokenSince) / 1_000,
+    ),
+    one(
+      'tollbook_clock_offset_seconds',
+      "The database's clock minus this process's",
+      () => lane.state.clockOffsetMs / 1_000,
+    ),
+    one('tollbook_calls_open', 'Calls that wait or are leased, of all jobs', () => lane.state.openCalls),
+    one(
+      'tollbook_calls_unsettled',
+      'Calls whose payment has no known outcome yet',
+      () => lane.state.unsettledCalls,
+    ),
     {
-      name: 'tollbook_facilitator_circuit_open',
-      help: '1 while the circuit breaker is open: no payment is started',
-      read: () => [{ value: isCircuitOpen() ? 1 : 0 }],
+      name: 'tollbook_database_connections',
+      help: 'Connections of the pool of this process, without those of the lane',
+      labels: ['state'],
+      read: () => [
+        { labels: { state: 'idle' }, value: pool.idleCount },
+        { labels: { state: 'in_use' }, value: pool.totalCount - pool.idleCount },
+      ],
     },
-    {
-      name: 'tollbook_facilitator_up',
-      help: '1 while the facilitator answers and settles every accepted token',
-      read: () => [{ value: flag(status().facilitator) }],
-    },
+    one(
+      'tollbook_database_connections_awaited',
+      'Queries that wait for a connection',
+      () => pool.waitingCount,
+    ),
+  ];
+}
+
+interface JobsFigures {
+  readonly status: () => JobsStatus;
+  readonly read: LastKnown<ReadJobs>;
+  readonly isCircuitOpen: () => boolean;
+}
+
+/** The values of paid jobs, from the last check of their status and of their calls. */
+export function jobsFigures({ status, read, isCircuitOpen }: JobsFigures): Figure[] {
+  const known = <T extends { readonly serviceId: number }>(
+    list: readonly T[] | undefined,
+    valueOf: (of: T) => number,
+  ): FigureValue[] =>
+    (list ?? []).map((of) => ({
+      labels: { service: String(of.serviceId), runner: runnersOf(read.value, of.serviceId) },
+      value: valueOf(of),
+    }));
+  const labels = ['service', 'runner'];
+  return [
+    one(
+      'tollbook_facilitator_circuit_open',
+      '1 while the circuit breaker is open: no payment is started',
+      () => (isCircuitOpen() ? 1 : 0),
+    ),
+    one('tollbook_facilitator_up', '1 while the facilitator answers and settles every accepted token', () =>
+      flag(status().facilitator),
+    ),
     {
       name: 'tollbook_chain_up',
       help: '1 while the RPC of this network answers for its chain',
@@ -37,36 +117,71 @@ export function jobsFigures(status: () => JobsStatus, isCircuitOpen: () => boole
     },
     {
       name: 'tollbook_calls_waiting',
-      help: 'Calls that are due and not leased, or whose lease has ended, by service; at most 10,000 are counted',
-      labels: ['service'],
-      read: byService((service) => service.waiting_calls),
+      help: 'Calls that are due and not leased, or whose lease has ended, by service and its runners; at most 10,000 are counted',
+      labels,
+      read: () => known(read.value?.queue.waiting, ({ calls }) => calls),
     },
     {
       name: 'tollbook_call_oldest_waiting_seconds',
-      help: 'How long the oldest call that is due has waited, by service',
-      labels: ['service'],
-      read: byService((service) => service.oldest_waiting_ms / 1_000),
+      help: 'How long the oldest call that is due has waited, by service and its runners',
+      labels,
+      read: () => known(read.value?.queue.waiting, ({ oldestMs }) => oldestMs / 1_000),
     },
     {
-      name: 'tollbook_calls_dead',
-      help: 'Dead letters, which wait for an operator; at most 10,000 are counted',
-      read: () => [{ value: status().outbox.dead_calls }],
+      name: 'tollbook_calls_leased',
+      help: 'Calls that a runner has now, by service and its runners',
+      labels,
+      read: () => known(read.value?.queue.deliveries, ({ leased }) => leased),
     },
+    {
+      name: 'tollbook_call_oldest_failing_seconds',
+      help: 'How old the oldest call is whose last delivery failed, by service and its runners; 0 where there is none',
+      labels,
+      read: () => known(read.value?.queue.deliveries, ({ oldestFailingMs }) => oldestFailingMs / 1_000),
+    },
+    one(
+      'tollbook_calls_dead',
+      'Dead letters, which wait for an operator; at most 10,000 are counted',
+      () => read.value?.queue.deadCalls,
+    ),
+    one(
+      'tollbook_settlements_open',
+      'Settlements without a known outcome, of all processes',
+      () => read.value?.queue.openSettlements.count,
+    ),
+    one(
+      'tollbook_settlement_oldest_open_seconds',
+      'How long ago the oldest settlement without a known outcome was started; 0 where there is none',
+      () => read.value && read.value.queue.openSettlements.oldestMs / 1_000,
+    ),
     {
       name: 'tollbook_runner_paused',
       help: '1 while deliveries to this runner are paused',
       labels: ['runner'],
       read: () =>
-        status().runners.map(({ name, is_paused }) => ({
-          labels: { runner: name },
-          value: is_paused ? 1 : 0,
-        })),
+        (read.value?.runners ?? []).flatMap(({ name, is_paused: isPaused }) =>
+          isPaused === undefined ? [] : [{ labels: { runner: name }, value: isPaused ? 1 : 0 }],
+        ),
     },
+    age('calls', read),
   ];
 }
 
+/** The names of the runners that take a service's calls; empty where the gateway works on them itself. */
+function runnersOf(read: ReadJobs | undefined, serviceId: number): string {
+  const own = (read?.runners ?? []).filter(({ services }) => services.includes(serviceId));
+  return own.map(({ name }) => name).join(',');
+}
+
+interface ChatFigures {
+  readonly status: () => ChatStatus;
+  readonly holds: LastKnown<Backlog>;
+  /** Of the operator's key; undefined where no spends are accepted. */
+  readonly funds: () => Funds | undefined;
+}
+
 /** The values of chats, from what is known of their upstreams. */
-export function chatFigures(status: () => ChatStatus): Figure[] {
+export function chatFigures({ status, holds, funds }: ChatFigures): Figure[] {
   return [
     {
       name: 'tollbook_model_up',
@@ -75,39 +190,98 @@ export function chatFigures(status: () => ChatStatus): Figure[] {
       read: () =>
         Object.entries(status().models).map(([model, check]) => ({ labels: { model }, value: flag(check) })),
     },
-    {
-      name: 'tollbook_operator_ether_sufficient',
-      help: "1 while the operator's key has ether enough to land and pay out spends; missing where no spends are accepted",
-      read: () => {
-        const { spend_auth: spends } = status();
-        return spends ? [{ value: flag(spends) }] : [];
-      },
-    },
+    one(
+      'tollbook_holds',
+      'Completions under way that hold credit, of all processes',
+      () => holds.value?.count,
+    ),
+    one(
+      'tollbook_hold_oldest_seconds',
+      'How long ago the oldest credit that is held was held; 0 where there is none',
+      () => oldestSecs(holds),
+    ),
+    ...gasFigures(() => {
+      const known = funds();
+      return known ? [['spends', known]] : [];
+    }),
+    age('holds', holds),
   ];
 }
 
+interface LogFigures {
+  readonly sealEveryMs: number;
+  readonly hasAnchors: boolean;
+  readonly lags: LastKnown<ReadonlyMap<string, AnchorLag>>;
+  /** Events that no checkpoint covers. */
+  readonly unsealed: LastKnown<Backlog>;
+  /** Of the anchors' keys, by the anchor's name. */
+  readonly funds: ReadonlyMap<string, Funds>;
+}
+
 /** The values of the log. */
-export function logFigures(status: () => FeatureStatus['log']): Figure[] {
+export function logFigures({ sealEveryMs, hasAnchors, lags, unsealed, funds }: LogFigures): Figure[] {
+  const labels = ['anchor'];
+  const ofAnchors = (valueOf: (lag: AnchorLag) => number) => () =>
+    [...(lags.value ?? [])].map(([anchor, lag]) => ({ labels: { anchor }, value: valueOf(lag) }));
   return [
+    one('tollbook_log_unsealed_events', 'Events that no checkpoint covers yet', () => unsealed.value?.count),
+    one(
+      'tollbook_log_oldest_unsealed_seconds',
+      'How old the oldest event is that no checkpoint covers yet; 0 where there is none',
+      () => oldestSecs(unsealed),
+    ),
+    one('tollbook_log_seal_interval_seconds', 'How often a checkpoint is signed', () => sealEveryMs / 1_000),
     {
       name: 'tollbook_anchor_behind_events',
       help: 'Sealed events that the last checkpoint of this anchor does not cover',
-      labels: ['anchor'],
-      read: () =>
-        Object.entries(status()?.anchors ?? {}).map(([anchor, { behind_events }]) => ({
-          labels: { anchor },
-          value: behind_events,
-        })),
+      labels,
+      read: ofAnchors(({ behindEvents }) => behindEvents),
+    },
+    {
+      name: 'tollbook_anchor_behind_seconds',
+      help: 'How old the oldest checkpoint is that this anchor has not taken; 0 where it has all',
+      labels,
+      read: ofAnchors(({ behindMs }) => behindMs / 1_000),
     },
     {
       name: 'tollbook_anchor_up',
       help: '1 while this anchor lacks no checkpoint that is older than its interval and five minutes',
-      labels: ['anchor'],
+      labels,
+      read: ofAnchors(({ isLate }) => flag({ ok: !isLate })),
+    },
+    ...gasFigures(() => [...funds].map(([name, known]) => [`anchor ${name}`, known] as const)),
+    age('log', unsealed),
+    ...(hasAnchors ? [age('anchors', lags)] : []),
+  ];
+}
+
+const weiPerEther = 1e18;
+
+/** Of keys that pay for gas, as their chains last said, by what the key is for. */
+function gasFigures(read: () => readonly (readonly [key: string, known: Funds])[]): Figure[] {
+  const labels = ['purpose'];
+  return [
+    {
+      name: 'tollbook_gas_balance_ether',
+      help: "Native currency of the gateway's key for this purpose",
+      labels,
       read: () =>
-        Object.entries(status()?.anchors ?? {}).map(([anchor, check]) => ({
-          labels: { anchor },
-          value: flag(check),
+        read().map(([purpose, { balanceWei }]) => ({
+          labels: { purpose },
+          value: Number(balanceWei) / weiPerEther,
         })),
     },
+    {
+      name: 'tollbook_gas_affordable_transactions',
+      help: "How many transactions of this purpose the key's balance pays for at the present price of gas; at most a million",
+      labels,
+      read: () => read().map(([purpose, funds]) => ({ labels: { purpose }, value: affordable(funds) })),
+    },
   ];
+}
+
+function affordable({ balanceWei, costWei }: Funds): number {
+  const most = 1_000_000n;
+  const count = costWei === 0n ? most : balanceWei / costWei;
+  return Number(count < most ? count : most);
 }

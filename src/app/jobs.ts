@@ -6,7 +6,7 @@ import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { jobsFigures } from './figures.ts';
-import { timedChain, timedFacilitator } from './timed-peers.ts';
+import { timedChain, timedFacilitator, timedRunner } from './timed-peers.ts';
 import { createCatalog } from '../jobs/catalog.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import { createEventAllowance } from '../jobs/event-allowance.ts';
@@ -20,7 +20,7 @@ import { createRunnerSilence } from '../jobs/runner-silence.ts';
 import { createQuoteRate } from '../jobs/quote-rate.ts';
 import { createSeenQuotes } from '../jobs/seen-quotes.ts';
 import { receiptKeysOf } from '../jobs/receipt-keys.ts';
-import { notCheckedYet, presentJobs } from '../jobs/jobs-status.ts';
+import { notCheckedYet, presentJobs, type ReadJobs } from '../jobs/jobs-status.ts';
 import { leaseRoutes } from '../http/jobs/leases.ts';
 import { operatorRoutes } from '../http/jobs/operator.ts';
 import { paidJobRoutes } from '../http/jobs/jobs.ts';
@@ -31,6 +31,7 @@ import { type Chain, createChain } from '../peers/chain/chain.ts';
 import { createContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
 import { createFacilitator, type Facilitator } from '../peers/facilitator/facilitator.ts';
 import { createPermissionChecker } from '../peers/rpc/permission.ts';
+import { createPushRunner } from '../peers/runner/push-runner.ts';
 import { createPaymentLookup } from '../store/payment-lookup.ts';
 import { readLogGeneration } from '../store/log.ts';
 import { readLedgerId, readReceiptKey } from '../store/secrets.ts';
@@ -43,6 +44,7 @@ import { startJobsStatusChecker } from '../workers/jobs-status-checker.ts';
 import { startRequestCounter } from '../workers/request-counter.ts';
 import { startRelay } from '../workers/relay.ts';
 import { startResolver } from '../workers/resolver.ts';
+import { createLastKnown } from '../runtime/last-known.ts';
 import { createSince } from '../runtime/since.ts';
 import { logSecondSecret } from '../runtime/second-secret.ts';
 import { createPromiseTracker } from '../runtime/promise-tracker.ts';
@@ -133,7 +135,12 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
   const current = (): JobsContext => context;
   const loops: Loop[] = [];
   const status = () => presentJobs(context, checked, since);
-  const monitor = (): Loop => startJobsStatusChecker(current, (next) => (checked = next));
+  const read = createLastKnown<ReadJobs>();
+  const monitor = (): Loop =>
+    startJobsStatusChecker(current, (next) => {
+      checked = next;
+      if (next.queue) read.learn({ queue: next.queue, runners: next.runners });
+    });
 
   return {
     async registerHealth(app) {
@@ -151,13 +158,17 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       await app.register(healthRoutes(readiness));
       await app.register(statsRoutes(context));
     },
-    figures: () => jobsFigures(status, () => context.facilitator.isCircuitOpen()),
+    figures: () => jobsFigures({ status, read, isCircuitOpen: () => context.facilitator.isCircuitOpen() }),
     conditions: () => jobConditions(context),
     startOwnLoops() {
       loops.push(monitor(), startRequestCounter(context));
     },
     startWorkers() {
-      relays.push(...config.runners.filter(isPushed).map((runner) => startRelay(context, runner, current)));
+      relays.push(
+        ...config.runners
+          .filter(isPushed)
+          .map((runner) => startRelay(context, runner, current, openRunner(runner, parts.metrics))),
+      );
       loops.push(startCleaner(context), startDueTimes(context));
       loops.push(...relays);
       loops.push(startResolver(current), startConfirmer(current));
@@ -236,6 +247,11 @@ async function checkOffers(context: JobsContext): Promise<void> {
   );
 }
 
+/** Opens a push runner whose deliveries are measured where metrics are wanted. */
+function openRunner({ name }: RunnerConfig, metrics: Metrics | undefined): typeof createPushRunner {
+  return (options) => timedRunner(createPushRunner(options), name, metrics);
+}
+
 function isPushed(runner: RunnerConfig): runner is RunnerConfig & { readonly url: string } {
   return runner.mode === 'push' && runner.url !== undefined;
 }
@@ -250,7 +266,7 @@ function openChains(
     const known = open.get(network);
     if (known?.rpcUrl === rpcUrl) return [network, known];
     const chainId = Number(network.slice('eip155:'.length));
-    return [network, timedChain(createChain({ chainId, rpcUrl, timeoutMs: 5_000 }), metrics)];
+    return [network, timedChain(createChain({ chainId, rpcUrl, timeoutMs: 5_000 }), network, metrics)];
   });
   // an older quote may still be paid on a network that is no longer in the configuration
   return new Map([...open, ...networks]);

@@ -16,8 +16,11 @@ import { startAnchorer } from '../workers/anchorer.ts';
 import type { Loop } from '../workers/loop.ts';
 import { startHistoryChecker } from '../workers/history-checker.ts';
 import { logStatus, startAnchorWatch } from '../workers/anchor-watch.ts';
+import { createLastKnown } from '../runtime/last-known.ts';
 import { createSince } from '../runtime/since.ts';
+import type { Backlog } from '../store/figures.ts';
 import { startSealer } from '../workers/sealer.ts';
+import { startSealerWatch } from '../workers/sealer-watch.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { logFigures } from './figures.ts';
 
@@ -61,7 +64,8 @@ export async function composeLog(parts: Parts, settings: LogConfig): Promise<Run
   let receiptKeys = receiptKeysOf(parts.config.jobs?.receiptKeys, storedKey);
   const anchors = settings.anchors.map(createAnchor);
   const since = createSince();
-  let lags: ReadonlyMap<string, AnchorLag> = new Map();
+  const lags = createLastKnown<ReadonlyMap<string, AnchorLag>>();
+  const unsealed = createLastKnown<Backlog>();
   try {
     await refuseForgotten(parts, signer, anchors);
   } catch (error) {
@@ -86,14 +90,21 @@ export async function composeLog(parts: Parts, settings: LogConfig): Promise<Run
         },
       };
     },
-    conditions: anchorConditions,
+    conditions: anchorConditions.look,
     startOwnLoops() {
       loops.push(startHistoryChecker({ pool, lane, log }, signer, known, anchors));
-      if (anchors.length > 0)
-        loops.push(startAnchorWatch({ pool, log }, signer, anchors, (next) => (lags = next)));
+      loops.push(startSealerWatch({ pool, log }, signer, unsealed.learn));
+      if (anchors.length > 0) loops.push(startAnchorWatch({ pool, log }, signer, anchors, lags.learn));
     },
-    status: () => ({ log: logStatus(anchors, lags, since) }),
-    figures: () => logFigures(() => logStatus(anchors, lags, since)),
+    status: () => ({ log: logStatus(anchors, lags.value ?? new Map(), since) }),
+    figures: () =>
+      logFigures({
+        sealEveryMs: settings.sealEveryMs,
+        hasAnchors: anchors.length > 0,
+        lags,
+        unsealed,
+        funds: anchorConditions.funds,
+      }),
     startWorkers() {
       isSealing = true;
       const anchorer = startAnchorer({ pool, lane, log }, signer, anchors, known);

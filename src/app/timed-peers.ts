@@ -1,13 +1,15 @@
 import type { Metrics, PeerRequest } from '../metrics/metrics.ts';
 import type { Chain } from '../peers/chain/chain.ts';
 import type { Facilitator } from '../peers/facilitator/facilitator.ts';
+import type { PushRunner } from '../peers/runner/push-runner.ts';
+import type { Upstream } from '../peers/upstream/upstream.ts';
 
 type Answered = { readonly kind: string };
 
 /** Calls that are measured by the kind of their answers. */
 function timed<A extends readonly unknown[], R extends Answered>(
   metrics: Metrics,
-  what: Pick<PeerRequest, 'peer' | 'operation'>,
+  what: Pick<PeerRequest, 'peer' | 'name' | 'operation'>,
   call: (...args: A) => Promise<R>,
 ): (...args: A) => Promise<R> {
   return async (...args) => {
@@ -30,13 +32,28 @@ export function timedFacilitator(facilitator: Facilitator, metrics: Metrics | un
 }
 
 /** A chain, with the duration of looking settlements up measured where metrics are wanted. */
-export function timedChain(chain: Chain, metrics: Metrics | undefined): Chain {
+export function timedChain(chain: Chain, name: string, metrics: Metrics | undefined): Chain {
   if (!metrics) return chain;
   const peer = 'chain';
   return {
     ...chain,
-    waitForSettlement: timed(metrics, { peer, operation: 'confirm' }, chain.waitForSettlement),
-    findSettlement: timed(metrics, { peer, operation: 'find_settlement' }, chain.findSettlement),
-    isUsed: timed(metrics, { peer, operation: 'is_used' }, chain.isUsed),
+    waitForSettlement: timed(metrics, { peer, name, operation: 'confirm' }, chain.waitForSettlement),
+    findSettlement: timed(metrics, { peer, name, operation: 'find_settlement' }, chain.findSettlement),
+    isUsed: timed(metrics, { peer, name, operation: 'is_used' }, chain.isUsed),
   };
+}
+
+/** A push runner, with the duration of deliveries measured where metrics are wanted. */
+export function timedRunner(runner: PushRunner, name: string, metrics: Metrics | undefined): PushRunner {
+  if (!metrics) return runner;
+  return { ...runner, push: timed(metrics, { peer: 'runner', name, operation: 'push' }, runner.push) };
+}
+
+/** An upstream, with the time until it begins or refuses to answer measured where metrics are wanted. */
+export function timedUpstream(upstream: Upstream, metrics: Metrics | undefined): Upstream {
+  if (!metrics) return upstream;
+  const { name, complete } = upstream;
+  const timedComplete = timed(metrics, { peer: 'upstream', name, operation: 'complete' }, complete);
+  // its other members read the state of the original
+  return Object.create(upstream, { complete: { value: timedComplete, enumerable: true } }) as Upstream;
 }

@@ -3,6 +3,12 @@ import type { Chain } from '../peers/chain/chain.ts';
 import type { Since } from '../runtime/since.ts';
 import { countDeadLetters } from '../store/alerts.ts';
 import { readWaitingCalls, type WaitingCalls } from '../store/calls.ts';
+import {
+  type Backlog,
+  readDeliveries,
+  readOpenSettlements,
+  type ServiceDeliveries,
+} from '../store/figures.ts';
 import type { JobsContext } from './context.ts';
 import { refreshOffers } from './offers.ts';
 import { isRunnerPaused } from './pause-runner.ts';
@@ -49,16 +55,28 @@ export interface CheckedJobs {
   readonly facilitator: Check;
   readonly chains: Readonly<Record<string, Check>>;
   /** Undefined while the database cannot be read. */
-  readonly waiting: readonly WaitingCalls[] | undefined;
-  readonly deadCalls: number;
+  readonly queue: CallQueue | undefined;
   readonly runners: readonly RunnerStatus[];
+}
+
+/** What of it was read from the database. */
+export interface ReadJobs {
+  readonly queue: CallQueue;
+  readonly runners: readonly RunnerStatus[];
+}
+
+/** The calls that have not ended, as they were read from the database. */
+interface CallQueue {
+  readonly waiting: readonly WaitingCalls[];
+  readonly deliveries: readonly ServiceDeliveries[];
+  readonly deadCalls: number;
+  readonly openSettlements: Backlog;
 }
 
 export const notCheckedYet: CheckedJobs = {
   facilitator: { ok: true },
   chains: {},
-  waiting: [],
-  deadCalls: 0,
+  queue: { waiting: [], deliveries: [], deadCalls: 0, openSettlements: { count: 0, oldestMs: 0 } },
   runners: [],
 };
 
@@ -67,26 +85,28 @@ const lateMs = 300_000;
 
 /** Asks every peer and reads the outbox once. Never throws. */
 export async function checkJobs(context: JobsContext): Promise<CheckedJobs> {
-  const [calls, runners, facilitator, chains] = await Promise.all([
-    readCalls(context),
+  const [queue, runners, facilitator, chains] = await Promise.all([
+    readQueue(context),
     checkRunners(context),
     checkFacilitator(context),
     checkChains(context),
   ]);
-  return { ...calls, runners, facilitator, chains };
+  return { queue, runners, facilitator, chains };
 }
 
-async function readCalls({
-  db,
-  pool,
-  log,
-}: JobsContext): Promise<Pick<CheckedJobs, 'waiting' | 'deadCalls'>> {
+async function readQueue({ db, pool, log }: JobsContext): Promise<CallQueue | undefined> {
   try {
-    const [waiting, dead] = await Promise.all([readWaitingCalls(pool), countDeadLetters(db)]);
-    return { waiting, deadCalls: dead.reduce((sum, { calls }) => sum + calls, 0) };
+    const [waiting, deliveries, dead, openSettlements] = await Promise.all([
+      readWaitingCalls(pool),
+      readDeliveries(pool),
+      countDeadLetters(db),
+      readOpenSettlements(pool),
+    ]);
+    const deadCalls = dead.reduce((sum, { calls }) => sum + calls, 0);
+    return { waiting, deliveries, deadCalls, openSettlements };
   } catch (err) {
     log.warn({ err }, 'the waiting calls could not be read');
-    return { waiting: undefined, deadCalls: 0 };
+    return undefined;
   }
 }
 
@@ -119,15 +139,15 @@ function circuitOpen({ detail: text }: Check): Check {
   return { ok: false, detail: details.filter((part) => part !== undefined).join('; ') };
 }
 
-function outboxOf(context: JobsContext, { waiting, deadCalls }: CheckedJobs, since: Since): Check & Outbox {
+function outboxOf(context: JobsContext, { queue }: CheckedJobs, since: Since): Check & Outbox {
   const { openCalls, unsettledCalls } = context.lane.state;
   const { maxOutstandingCalls, maxUnsettledCalls } = context.config.limits;
-  const late = waiting?.filter(({ oldestMs }) => oldestMs > lateMs) ?? [];
+  const late = queue?.waiting.filter(({ oldestMs }) => oldestMs > lateMs) ?? [];
   const details = [
     ...(openCalls >= maxOutstandingCalls ? [`full: ${openCalls} calls`] : []),
     ...(unsettledCalls >= maxUnsettledCalls ? [`full: ${unsettledCalls} payments without an outcome`] : []),
     ...late.map(({ serviceId }) => `the calls of service ${serviceId} are not taken by runners`),
-    ...(waiting ? [] : ['unknown']),
+    ...(queue ? [] : ['unknown']),
   ];
   const ok = details.length === 0;
   return {
@@ -136,8 +156,8 @@ function outboxOf(context: JobsContext, { waiting, deadCalls }: CheckedJobs, sin
     since: since.of('outbox', ok),
     open_calls: openCalls,
     unsettled_calls: unsettledCalls,
-    dead_calls: deadCalls,
-    services: (waiting ?? []).map(({ serviceId, calls, oldestMs }) => ({
+    dead_calls: queue?.deadCalls ?? 0,
+    services: (queue?.waiting ?? []).map(({ serviceId, calls, oldestMs }) => ({
       service_id: serviceId,
       waiting_calls: calls,
       oldest_waiting_ms: oldestMs,

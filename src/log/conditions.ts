@@ -2,26 +2,40 @@ import type pg from 'pg';
 import type { AlertCondition } from '../domain/values/alert-condition.ts';
 import type { NoteSigner } from '../domain/log/checkpoint.ts';
 import type { Anchor } from '../peers/anchors/anchor.ts';
+import type { Funds } from '../peers/chain/transaction-sender.ts';
 import { type AnchorLag, readAnchorLags } from './anchor-lag.ts';
 
 /** Ether for fewer heads than this is too little. */
 const headsAhead = 10n;
 const fundsEveryMs = 60_000;
 
+/** What the operator is alerted about: the anchors of a log. */
+export interface AnchorConditions {
+  look(): Promise<AlertCondition[]>;
+  /** The ether of their keys, as their chains last said, by the anchor's name. */
+  readonly funds: ReadonlyMap<string, Funds>;
+}
+
 /** Looks at the anchors of the log for what the operator is alerted about; the ether of their keys at most once a minute. */
-export function createAnchorConditions(pool: pg.Pool, first: NoteSigner, anchors: readonly Anchor[]) {
-  const poor = new Set<string>();
+export function createAnchorConditions(
+  pool: pg.Pool,
+  first: NoteSigner,
+  anchors: readonly Anchor[],
+): AnchorConditions {
+  const known = new Map<string, Funds>();
   let fundsMs = -fundsEveryMs;
 
   const lookAtFunds = async ({ name, funds }: Anchor): Promise<void> => {
     const answer = await funds?.();
     // an unreachable chain changes nothing
-    if (answer?.kind !== 'answer') return;
-    if (answer.value.balanceWei < answer.value.costWei * headsAhead) poor.add(name);
-    else poor.delete(name);
+    if (answer?.kind === 'answer') known.set(name, answer.value);
+  };
+  const isPoor = ({ name }: Anchor): boolean => {
+    const funds = known.get(name);
+    return funds !== undefined && funds.balanceWei < funds.costWei * headsAhead;
   };
 
-  return async (): Promise<AlertCondition[]> => {
+  const look = async (): Promise<AlertCondition[]> => {
     if (anchors.length === 0) return [];
     const nowMs = performance.now();
     // behind this look: a slow chain must not delay what else is reported
@@ -32,9 +46,10 @@ export function createAnchorConditions(pool: pg.Pool, first: NoteSigner, anchors
     const lags = await readAnchorLags(pool, first, anchors);
     return anchors.flatMap((anchor) => [
       ...behind(anchor, lags.get(anchor.name)),
-      ...(poor.has(anchor.name) ? [lowGas(anchor)] : []),
+      ...(isPoor(anchor) ? [lowGas(anchor)] : []),
     ]);
   };
+  return { look, funds: known };
 }
 
 function behind({ name, place }: Anchor, lag: AnchorLag | undefined): AlertCondition[] {

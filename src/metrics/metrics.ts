@@ -31,6 +31,8 @@ export interface AnsweredRequest {
 /** A request of this process to a peer. */
 export interface PeerRequest {
   readonly peer: 'facilitator' | 'chain' | 'runner' | 'upstream';
+  /** Which of them, by its name in the configuration; left out where there is one. */
+  readonly name?: string;
   readonly operation: string;
   /** From a closed list. */
   readonly outcome: string;
@@ -78,8 +80,8 @@ export function createMetrics(version: string): Metrics {
   });
   const peerRequests = new Histogram({
     name: 'tollbook_peer_request_duration_seconds',
-    help: 'Duration of requests to peers, by peer, operation and outcome',
-    labelNames: ['peer', 'operation', 'outcome'],
+    help: 'Duration of requests to peers, by peer, its name, operation and outcome',
+    labelNames: ['peer', 'name', 'operation', 'outcome'],
     buckets: peerSecs,
     registers,
   });
@@ -114,8 +116,9 @@ export function createMetrics(version: string): Metrics {
         labelNames: [...labels],
         registers,
         collect() {
-          // a label whose value no longer exists must not keep its last value
+          // a label whose value no longer exists must not keep its last value, and a value that is unknown is not 0
           metric.reset();
+          metric.remove({});
           for (const one of read()) metric.inc(one.labels ?? {}, one.value);
         },
       });

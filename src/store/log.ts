@@ -3,6 +3,7 @@ import type pg from 'pg';
 import type { LogGeneration } from '../domain/log/log-generation.ts';
 import { hashBytes } from '../domain/log/merkle.ts';
 import { queriesOn } from './database.ts';
+import { backlogOf, type Backlog, type BacklogRow } from './figures.ts';
 import { callFunction, callTableFunction } from './functions.ts';
 
 /** A signed head: the tree's size and root, and the checkpoint's text. */
@@ -52,6 +53,20 @@ export async function readLogTip(pool: pg.Pool, origin: string): Promise<LogTip>
   if (!row) throw new Error('the ledger has no lane');
   const { seq, size, edge, head, age_ms } = row;
   return { seq, size, edge, head: head === null ? undefined : { size: head, ageMs: age_ms ?? 0 } };
+}
+
+/** The events that no checkpoint under that origin covers yet. */
+export async function readUnsealed(pool: pg.Pool, origin: string): Promise<Backlog> {
+  // raw SQL: one statement, so that its parts belong together; both look-ups are by primary key
+  const { rows } = await pool.query<BacklogRow>(
+    `select lane.seq - newest.size as count, extract(epoch from tollbook.clock() - event.at)::float8 * 1000 as oldest_ms
+     from tollbook.lane
+     cross join lateral (select coalesce(max(size), 0) as size from tollbook.log_head where origin = $1) newest
+     left join tollbook.event on event.lane_id = lane.lane_id and event.seq = newest.size + 1
+     where lane.lane_id = 1`,
+    [origin],
+  );
+  return backlogOf(rows[0]);
 }
 
 /** The log's present generation: one more than the ledger was recovered. */

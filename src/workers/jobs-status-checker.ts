@@ -18,7 +18,7 @@ export function startJobsStatusChecker(
       void context.lane.refresh();
       const checked = await checkJobs(context);
       // while the database cannot be read, nothing is known
-      context.runnerSilence.observe(checked.waiting ?? []);
+      context.runnerSilence.observe(checked.queue?.waiting ?? []);
       onChecked(checked);
     },
     { pollMs, log: current().log, failureMessage: 'the state of the paid jobs could not be checked' },

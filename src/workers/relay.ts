@@ -15,9 +15,10 @@ export function startRelay(
   context: JobsContext,
   runner: RunnerConfig & { readonly url: string },
   current: () => JobsContext,
+  openPeer: typeof createPushRunner = createPushRunner,
 ): Loop {
   const { timeoutMs, maxResultBytes, leaseSecs, concurrencyPerRunner } = context.config.delivery;
-  const peer = createPushRunner({ url: runner.url, timeoutMs, maxResultBytes });
+  const peer = openPeer({ url: runner.url, timeoutMs, maxResultBytes });
   const running = createPromiseTracker();
   /** When the runner last completed a call of this process. */
   let completedSecs = 0;

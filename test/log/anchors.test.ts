@@ -330,7 +330,7 @@ test('an anchor that lacks checkpoints for long, and one whose key has little et
     funds: async () => ({ kind: 'answer', value: { balanceWei, costWei: 1n } }),
     close: async () => {},
   };
-  const look = () => createAnchorConditions(database.pool, testSigner, [anchor]);
+  const look = () => createAnchorConditions(database.pool, testSigner, [anchor]).look;
   const status = async () =>
     logStatus([anchor], await readAnchorLags(database.pool, testSigner, [anchor]), createSince());
   const conditions = look();

@@ -9,7 +9,7 @@ import {
   signCheckpoint,
 } from '../../src/domain/log/checkpoint.ts';
 import { isConsistent, isIncluded, leafHash } from '../../src/domain/log/merkle.ts';
-import { extendLog, readHead, readHeads, readLeaves, readLogTip } from '../../src/store/log.ts';
+import { extendLog, readHead, readHeads, readLeaves, readLogTip, readUnsealed } from '../../src/store/log.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import {
   appendRefusals,
@@ -56,8 +56,12 @@ test('nothing is sealed before its time, unless many events wait', async () => {
   expect(await sealNext(database.pool, testSigner, slowly)).toBe('done');
   expect(await expectSoundHeads(database)).toEqual([0, 50, 100]);
   await database.moveClock(61);
+  const unsealed = await readUnsealed(database.pool, origin);
+  expect(unsealed).toMatchObject({ count: 9 });
+  expect(unsealed.oldestMs).toBeGreaterThan(60_000);
   await sealNext(database.pool, testSigner, slowly);
   expect(await expectSoundHeads(database)).toEqual([0, 50, 100, 109]);
+  expect(await readUnsealed(database.pool, origin)).toEqual({ count: 0, oldestMs: 0 });
 });
 
 test('eight concurrent sealers over a growing ledger sign one head of each size, all of one history', async () => {

@@ -35,6 +35,8 @@ const faults: readonly (readonly [
   good: string,
   bad: string,
   labels?: string,
+  /** A series that stays as it is, and its value. */
+  beside?: readonly [series: string, value: string],
 ])[] = [
   ['TollbookDown', 'up{job="tollbook"}', '1', '0', 'job="tollbook"'],
   ['TollbookLedgerHalted', 'tollbook_ledger_halted', '0', '1'],
@@ -42,15 +44,43 @@ const faults: readonly (readonly [
   ['TollbookCircuitOpen', 'tollbook_facilitator_circuit_open', '0', '1'],
   ['TollbookFacilitatorDegraded', 'tollbook_facilitator_up', '1', '0'],
   ['TollbookChainDown', 'tollbook_chain_up{network="eip155:8453"}', '1', '0', 'network="eip155:8453"'],
-  ['TollbookSettlementsUnknown', 'tollbook_calls_unsettled', '0', '2'],
-  ['TollbookCallsWaiting', 'tollbook_call_oldest_waiting_seconds{service="1"}', '3', '400', 'service="1"'],
+  ['TollbookSettlementsUnknown', 'tollbook_settlement_oldest_open_seconds', '0', '1000'],
+  [
+    'TollbookCallsWaiting',
+    'tollbook_call_oldest_waiting_seconds{service="1",runner="a"}',
+    '3',
+    '400',
+    'service="1",runner="a"',
+  ],
+  [
+    'TollbookDeliveriesFailing',
+    'tollbook_call_oldest_failing_seconds{service="1",runner="a"}',
+    '0',
+    '700',
+    'service="1",runner="a"',
+  ],
   ['TollbookDeadLetters', 'tollbook_calls_dead', '0', '3'],
   ['TollbookRunnerPaused', 'tollbook_runner_paused{runner="a"}', '0', '1', 'runner="a"'],
   ['TollbookModelDown', 'tollbook_model_up{model="m"}', '1', '0', 'model="m"'],
-  ['TollbookEtherLow', 'tollbook_operator_ether_sufficient', '1', '0'],
+  [
+    'TollbookEtherLow',
+    'tollbook_gas_affordable_transactions{purpose="spends"}',
+    '400',
+    '9',
+    'purpose="spends"',
+  ],
   ['TollbookAnchorBehind', 'tollbook_anchor_up{anchor="s3"}', '1', '0', 'anchor="s3"'],
   ['TollbookClockOff', 'tollbook_clock_offset_seconds', '0', '-3'],
-  ['TollbookEventLoopSlow', 'nodejs_eventloop_lag_p99_seconds', '0.02', '0.9'],
+  [
+    'TollbookSealerBehind',
+    'tollbook_log_oldest_unsealed_seconds',
+    '0',
+    '62',
+    '',
+    ['tollbook_log_seal_interval_seconds', '1'],
+  ],
+  ['TollbookFiguresOld', 'tollbook_figures_age_seconds{part="calls"}', '4', '90', 'part="calls"'],
+  ['TollbookEventLoopSlow', 'nodejs_eventloop_lag_max_seconds', '0.02', '0.9'],
   ['TollbookDatabaseConnectionsAwaited', 'tollbook_database_connections_awaited', '0', '40'],
 ];
 
@@ -63,7 +93,7 @@ test.skipIf(!hasPromtool)(
   () => {
     const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-rules-'));
     onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
-    const tests = faults.map(([alert, series, good, bad, labels = '']) => {
+    const tests = faults.map(([alert, series, good, bad, labels = '', beside]) => {
       const expected = labels === '' ? [] : labels.split(',').map((one) => one.replace('=', ': '));
       const severity = new RegExp(`alert: ${alert}\\n[^]*?severity: (\\w+)`).exec(rules)?.[1] ?? '';
       const summary = (new RegExp(`alert: ${alert}\\n[^]*?summary: (.*)\\n`).exec(rules)?.[1] ?? '').replace(
@@ -76,7 +106,8 @@ test.skipIf(!hasPromtool)(
         .replace(/\{\{ \$labels\.\w+ \}\}/, labels.split('"')[1] ?? '');
       return `
   - interval: 1m
-    input_series: [{series: '${series}', values: '${good}x5 ${bad}x25 ${good}x60'}]
+    input_series:
+      - {series: '${series}', values: '${good}x5 ${bad}x25 ${good}x60'}${constant(beside)}
     alert_rule_test:
       - {eval_time: 4m, alertname: ${alert}, exp_alerts: []}
       - eval_time: 29m
@@ -92,6 +123,10 @@ test.skipIf(!hasPromtool)(
     expect(promtool(['test', 'rules', path.join(dir, 'tests.yml')])).toContain('SUCCESS');
   },
 );
+
+function constant(beside: readonly [series: string, value: string] | undefined): string {
+  return beside === undefined ? '' : `\n      - {series: '${beside[0]}', values: '${beside[1]}x90'}`;
+}
 
 function promtool(args: readonly string[]): string {
   return execFileSync('promtool', args, { encoding: 'utf8', stdio: 'pipe', env: packageEnvironment() });

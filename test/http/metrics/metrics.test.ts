@@ -72,7 +72,8 @@ test('a scrape with the token shows requests by route, settlements, appends, pee
   expect(valuesOf(text, 'tollbook_events_appended_total').get('{type="settlement_started"}')).toBe(1);
   const peers = valuesOf(text, 'tollbook_peer_request_duration_seconds_count');
   expect(peers.get('{peer="facilitator",operation="settle",outcome="settled"}')).toBe(1);
-  expect(peers.get('{peer="chain",operation="confirm",outcome="paid"}')).toBe(1);
+  expect(peers.get('{peer="chain",name="eip155:84532",operation="confirm",outcome="paid"}')).toBe(1);
+  expect(peers.get('{peer="runner",name="runner-1",operation="push",outcome="completed"}')).toBe(1);
   for (const name of ['lane_batch_commands', 'lane_append_duration_seconds', 'lane_wait_duration_seconds'])
     expect(valuesOf(text, `tollbook_${name}_count`).get('')).toBeGreaterThan(0);
   for (const name of ['tollbook_ledger_halted', 'tollbook_ledger_unreachable_seconds'])
@@ -81,7 +82,9 @@ test('a scrape with the token shows requests by route, settlements, appends, pee
   expect(valuesOf(text, 'nodejs_eventloop_lag_p99_seconds').get('')).toBeGreaterThan(0);
   expect([...valuesOf(text, 'tollbook_build_info').values()]).toEqual([1]);
   expect(valuesOf(text, 'tollbook_facilitator_circuit_open').get('')).toBe(0);
-  expect(valuesOf(text, 'tollbook_calls_dead').get('')).toBe(0);
+  for (const name of ['calls_dead', 'settlements_open', 'settlement_oldest_open_seconds'])
+    expect(valuesOf(text, `tollbook_${name}`).get('')).toBe(0);
+  expect(valuesOf(text, 'tollbook_figures_age_seconds').get('{part="calls"}')).toBeLessThan(30);
   const documented = readPage('docs/operations/metrics.md').text;
   const own = [...text.matchAll(/^# TYPE ((?:tollbook|http|gen_ai)_\w+) /gm)].map(([, name = '']) => name);
   expect(own.filter((name) => !documented.includes(`\`${name}\``))).toEqual([]);
@@ -105,6 +108,11 @@ test('a completion counts its tokens and times by model and upstream, as OpenTel
     for (const name of ['operation_duration', 'operation_time_to_first_chunk'])
       expect(valuesOf(text, `gen_ai_client_${name}_seconds_count`).get(`{${labels}}`)).toBe(1);
     expect(valuesOf(text, 'tollbook_model_up').get(`{model="${paidModel}"}`)).toBe(1);
+    expect(valuesOf(text, 'tollbook_holds').get('')).toBe(0);
+    // no spends are accepted: no key, and no alert about its ether
+    expect(valuesOf(text, 'tollbook_gas_affordable_transactions').size).toBe(0);
+    const upstream = '{peer="upstream",name="model",operation="complete",outcome="completed"}';
+    expect(valuesOf(text, 'tollbook_peer_request_duration_seconds_count').get(upstream)).toBe(1);
   });
   expect(input * output).toBeGreaterThan(0);
 });

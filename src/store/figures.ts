@@ -1,0 +1,69 @@
+import type pg from 'pg';
+
+/** How many there are, and how old the oldest is; 0 where there is none. */
+export interface Backlog {
+  readonly count: number;
+  readonly oldestMs: number;
+}
+
+export interface BacklogRow {
+  readonly count: number;
+  readonly oldest_ms: number | null;
+}
+
+// a clock that was set back makes ages negative
+export const backlogOf = (row: BacklogRow | undefined): Backlog => ({
+  count: row?.count ?? 0,
+  oldestMs: Math.max(0, row?.oldest_ms ?? 0),
+});
+
+/** What becomes of a service's calls. */
+export interface ServiceDeliveries {
+  readonly serviceId: number;
+  /** Calls that a runner has now. */
+  readonly leased: number;
+  /** For how long the oldest call has not been delivered whose last delivery failed; 0 where there is none. */
+  readonly oldestFailingMs: number;
+}
+
+/** By service, those with calls that wait or are leased. Of each, the 10,000 calls are read that are due first. */
+export async function readDeliveries(pool: pg.Pool): Promise<ServiceDeliveries[]> {
+  // raw SQL: jumps from service to service in the index, so that a long queue is not read to its end
+  const { rows } = await pool.query<{ service_id: number; leased: number; failing_ms: number | null }>(`
+    with recursive service as (
+      select min(service_id) as id from tollbook.call where status in ('ready', 'leased')
+      union all
+      select (select min(call.service_id) from tollbook.call where call.status in ('ready', 'leased') and call.service_id > service.id)
+      from service where service.id is not null)
+    select service.id as service_id,
+      (select count(*) from tollbook.call where status = 'leased' and service_id = service.id and due_at > now) as leased,
+      (select extract(epoch from now - min(few.created_at))::float8 * 1000 from (
+        select created_at, failures from tollbook.call where status in ('ready', 'leased') and service_id = service.id
+        order by due_at limit 10000) few where few.failures > 0) as failing_ms
+    from (select tollbook.clock() as now) moment, service where service.id is not null
+    order by service.id`);
+  return rows.map(({ service_id: serviceId, leased, failing_ms: failingMs }) => ({
+    serviceId,
+    leased,
+    oldestFailingMs: Math.max(0, failingMs ?? 0),
+  }));
+}
+
+/** Settlements without a known outcome: their calls wait for it, or a runner has them already. */
+export async function readOpenSettlements(pool: pg.Pool): Promise<Backlog> {
+  // raw SQL: one statement over both tables; the limits of the configuration bound the calls, and few settlements are taken back
+  const { rows } = await pool.query<BacklogRow>(`
+    select count(*), extract(epoch from tollbook.clock() - min(created_at))::float8 * 1000 as oldest_ms from (
+      select created_at from tollbook.call where status = 'pending'
+      union all select created_at from tollbook.follow_up where topic = 'resolve') open`);
+  return backlogOf(rows[0]);
+}
+
+/** Credit that is held for completions under way, of all processes. */
+export async function readHolds(pool: pg.Pool): Promise<Backlog> {
+  // raw SQL: the interval's epoch; a hold lives as long as its completion, so there are few
+  const { rows } = await pool.query<BacklogRow>(
+    'select count(*), extract(epoch from tollbook.clock() - min(created_at))::float8 * 1000 as oldest_ms from tollbook.chat_hold',
+  );
+  return backlogOf(rows[0]);
+}

@@ -1,0 +1,24 @@
+import type pg from 'pg';
+import type { NoteSigner } from '../domain/log/checkpoint.ts';
+import { signerIn } from '../domain/log/log-generation.ts';
+import type { OperatorLog } from '../domain/values/operator-log.ts';
+import type { Backlog } from '../store/figures.ts';
+import { readLogGeneration, readUnsealed } from '../store/log.ts';
+import { type Loop, startLoop } from './loop.ts';
+
+const pollMs = 5_000;
+
+/** Reads how far the newest checkpoint is behind the ledger. Any process may be the one that seals. */
+export function startSealerWatch(
+  { pool, log }: { readonly pool: pg.Pool; readonly log: OperatorLog },
+  first: NoteSigner,
+  onUnsealed: (unsealed: Backlog) => void,
+): Loop {
+  return startLoop(
+    async () => {
+      const { generation } = await readLogGeneration(pool);
+      onUnsealed(await readUnsealed(pool, signerIn(first, generation).name));
+    },
+    { pollMs, log, failureMessage: 'how far the log is could not be read' },
+  );
+}
