@@ -1,14 +1,30 @@
-# Not run in this project's CI, which has no Docker.
-FROM node:24-slim
+# Not built in this project's CI, which has no container engine: test/deploy/compose.test.ts runs the commands on the files that the
+# images would have. `docker build .` makes the gateway, the last stage; `--target devnet` has a local chain and an example runner too.
+FROM node:24-slim AS base
 WORKDIR /app
+ENV NODE_ENV=production
 COPY package.json package-lock.json .npmrc ./
 COPY scripts ./scripts
+
+# for trials: never expose it
+FROM base AS devnet
+RUN npm ci --include=dev --include=optional && npm cache clean --force
+# the chain's state
+RUN install -d -o node -g node /var/lib/tollbook
+COPY src ./src
+COPY migrations ./migrations
+COPY examples ./examples
+USER node
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["node", "src/cli/tollbook.ts"]
+CMD ["devnet", "--dir", "/var/lib/tollbook"]
+
+FROM base AS gateway
 # the image brings its own Node, and production needs no devnet
 RUN npm ci --omit=dev --omit=optional && npm cache clean --force
 COPY src ./src
 COPY migrations ./migrations
 USER node
-ENV NODE_ENV=production
 STOPSIGNAL SIGTERM
 EXPOSE 8402
 ENTRYPOINT ["node", "src/cli/tollbook.ts"]

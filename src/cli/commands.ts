@@ -29,7 +29,10 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
   },
   pay: {
     summary: 'pays for a job on the devnet and waits for its result',
-    usage: "tollbook pay SERVICE JOB 'BODY' [--dir .tollbook]",
+    usage:
+      "tollbook pay SERVICE JOB 'BODY' [--dir .tollbook | --gateway URL] [--wait-secs 0]\n" +
+      '  --gateway    another gateway on a devnet, instead of that of `npm start`\n' +
+      '  --wait-secs  waits so long until the gateway offers the job; exit code 1 where it is not paid for',
     load: () => import('./commands/pay.ts'),
   },
   serve: {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
+import type { JobId } from '../domain/payments/job.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 
 export interface PaidJobOptions {
@@ -37,6 +38,28 @@ interface AcceptedBody {
 }
 
 const resultPatienceMs = 30_000;
+const askEveryMs = 200;
+
+/**
+ * Waits until the gateway offers the job, as it does once it has heard its facilitator. With 0 ms it asks nothing.
+ * @throws where it still does not in the end
+ */
+export async function untilOffered(
+  gatewayUrl: string,
+  { serviceId, jobIndex }: JobId,
+  patienceMs: number,
+): Promise<void> {
+  const deadline = Date.now() + patienceMs;
+  let last = '';
+  while (Date.now() < deadline) {
+    const price = await fetch(`${gatewayUrl}/x402/jobs/${serviceId}/${jobIndex}/price`).catch(String);
+    if (typeof price === 'string') last = price;
+    else if (price.ok) return;
+    else last = `${price.status}: ${await price.text()}`;
+    await sleep(askEveryMs);
+  }
+  if (patienceMs > 0) throw new Error(`the gateway does not offer the job: ${last}`);
+}
 
 /**
  * Pays for a job as any client of the official SDK would, and follows its receipt to the runner's result.

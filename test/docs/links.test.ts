@@ -25,7 +25,7 @@ function brokenLinks(page: Page): string[] {
   });
 }
 
-const familiar = ['src', 'test', 'docs', 'config', 'migrations', 'examples', 'bench', 'scripts'];
+const familiar = ['src', 'test', 'docs', 'config', 'migrations', 'examples', 'bench', 'scripts', 'deploy'];
 
 /** Paths of this repository as a page names them: whole, below src/, or beside the page. */
 function missingPaths(page: Page): string[] {

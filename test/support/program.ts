@@ -13,7 +13,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** `tollbook` as a process of its own. */
+/** `tollbook`, or another program, as a process of its own. */
 export interface Program {
   readonly pid: number;
   readonly stdout: () => string;
@@ -32,13 +32,22 @@ const root = path.resolve(import.meta.dirname, '../..');
 /** Starts a command with PATH and the given variables only. The caller stops it. */
 export function spawnTollbook(args: readonly string[], env: Variables = {}): Program {
   const argv = ['--import', './scripts/check-node.mjs', 'src/cli/tollbook.ts', ...args];
-  const child = spawn(process.execPath, argv, {
-    cwd: root,
+  return spawnProgram([process.execPath, ...argv], root, env);
+}
+
+/** Starts a program with PATH and the given variables only. The caller stops it. */
+export function spawnProgram(
+  [command = '', ...args]: readonly string[],
+  cwd: string,
+  env: Variables = {},
+): Program {
+  const child = spawn(command, args, {
+    cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...childEnvironment(), ...env },
   });
   const { pid } = child;
-  if (pid === undefined) throw new Error('node does not start');
+  if (pid === undefined) throw new Error(`${command} does not start`);
   const stdout = keep(child.stdout);
   const stderr = keep(child.stderr);
   const ended = endOf(child, stdout, stderr);
