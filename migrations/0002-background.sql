@@ -159,3 +159,20 @@ create table tollbook.event_allowance (
   filled_at timestamptz not null
 );
 insert into tollbook.event_allowance values ('quote', 0, 'epoch'), ('rejected_payment', 0, 'epoch');
+
+-- The round in which rows are pruned whose life has ended, and when a gateway begins the next one.
+create table tollbook.prune_round (
+  is_only boolean primary key default true check (is_only),
+  round bigint not null,
+  due_at timestamptz not null
+);
+insert into tollbook.prune_round values (true, 1, '-infinity');
+
+-- How many rows of each kind a round has deleted, and up to which time, until an event says so.
+create table tollbook.prune_sum (
+  round bigint not null,
+  kind text collate "C" not null,
+  count bigint not null,
+  before timestamptz not null,
+  primary key (round, kind)
+);

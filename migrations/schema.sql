@@ -532,6 +532,22 @@ create table tollbook.projection (
 );
 CREATE UNIQUE INDEX projection_active ON tollbook.projection USING btree (is_active) WHERE is_active;
 
+create table tollbook.prune_round (
+  is_only boolean not null default true,
+  round bigint not null,
+  due_at timestamp with time zone not null,
+  constraint prune_round_is_only_check CHECK (is_only),
+  constraint prune_round_pkey PRIMARY KEY (is_only)
+);
+
+create table tollbook.prune_sum (
+  round bigint not null,
+  kind text collate "C" not null,
+  count bigint not null,
+  before timestamp with time zone not null,
+  constraint prune_sum_pkey PRIMARY KEY (round, kind)
+);
+
 create table tollbook.rate_window (
   subject text collate "C" not null,
   hits bigint[] not null,
@@ -605,6 +621,7 @@ create table tollbook.worker_process (
 
 create function identity.user_of_wallet(p_address text, p_chain_id bigint, p_user_id uuid, p_name text, p_email text) returns uuid language plpgsql volatile; -- a1fab175c45cc243
 create function tollbook.activate_projection(p_generation integer) returns integer language plpgsql volatile security definer; -- 66c6428e0b52119b
+create function tollbook.add_pruned(p_round bigint, p_kind text, p_count bigint, p_before timestamp with time zone) returns void language sql volatile; -- 4d0b80b3117e414b
 create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first bigint, p_hashes bytea) returns void language plpgsql volatile; -- af904ec54367e5ac
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 8ca2ff11b2e3b8a3
 create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp with time zone) returns text language plpgsql volatile; -- 4ca8cc2d9fe8bff3
@@ -614,6 +631,7 @@ create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_b
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json) returns boolean language plpgsql volatile security definer; -- a342b06178209373
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
+create function tollbook.begin_prune_round(p_every_secs integer) returns boolean language sql volatile security definer; -- cd139bf1352aafde
 create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- d97d99ec44535906
 create function tollbook.clock() returns timestamp with time zone language sql volatile; -- 4c502774edf949ff
 create function tollbook.close_batch(p_sender bytea, p_batch_no bigint, p_previous_no bigint, p_content bytea, p_answer json, p_moment timestamp with time zone) returns void language plpgsql volatile; -- 2044d56872caf32d
@@ -630,11 +648,13 @@ create function tollbook.end_alert_message(p_message_id bigint) returns void lan
 create function tollbook.end_exposure(p_stream text, p_failed boolean) returns void language plpgsql volatile security definer; -- d43496f5a5c79fc9
 create function tollbook.end_follow_ups(p_topic text, p_seqs bigint[]) returns void language sql volatile security definer; -- 7bda88c2a5508d10
 create function tollbook.end_payout(p_stream text, p_reason text) returns void language plpgsql volatile security definer; -- d40d6b410611a5b2
+create function tollbook.end_prune_round() returns TABLE(round bigint, kind text, count bigint, before timestamp with time zone) language plpgsql volatile security definer; -- 51a895945fa373ea
 create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment text, p_nonce numeric, p_amount numeric, p_limit numeric, p_next_nonce numeric, p_balance numeric) returns boolean language plpgsql volatile security definer; -- c708de2d52b0ff86
 create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs integer) returns SETOF timestamp with time zone language sql volatile security definer; -- e807db8beb69bd59
 create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation integer, p_from bigint, p_size bigint, p_root bytea, p_note text) returns boolean language plpgsql volatile security definer; -- 56b3836fdc84c25a
 create function tollbook.extend_prices(p_list bytea, p_valid_secs integer) returns boolean language sql volatile security definer; -- 69f35f18456c37ca
 create function tollbook.first_payment_since(p_generation integer, p_from timestamp with time zone) returns bigint language plpgsql stable; -- 2cf716a2052ecbe3
+create function tollbook.forget_prune_round(p_round bigint) returns void language sql volatile security definer; -- 557b69c4b71b3a50
 create function tollbook.gateway_heartbeat(p_process uuid) returns void language sql volatile security definer; -- b0cc7c3ee1b3a15a
 create function tollbook.grow_tree(p_lane smallint, p_from bigint, p_size bigint, p_edge bytea) returns bytea language plpgsql volatile; -- d6256804e8468673
 create function tollbook.halt_ledger(p_reason text, p_known_seq bigint, p_found_seq bigint) returns void language sql volatile security definer; -- fb2ae030b369e28d
@@ -644,10 +664,12 @@ create function tollbook.is_head_needed(p_origin text, p_size bigint, p_at times
 create function tollbook.is_process_silent(p_process uuid, p_by uuid, p_silent_secs double precision) returns boolean language sql volatile; -- dd6b44b5c27f8f6e
 create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, symbol text, caller text, payment text, lease_until timestamp with time zone, content_type text, body bytea) language sql volatile security definer; -- c6eacc1e8bc31c35
 create function tollbook.lease_top_ups(p_jobs json, p_max integer, p_lease_secs integer, p_proven boolean) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text) language sql volatile security definer; -- 06a86bd7e92c8e9b
+create function tollbook.least_life(p_kind text) returns interval language sql immutable; -- b7ef1d86de210153
 create function tollbook.mark_holds_started(p_chats uuid[]) returns SETOF uuid language sql volatile security definer; -- ba20722ee87966f7
 create function tollbook.move_credit(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 3a31af6c95cb738d
 create function tollbook.next_account_id() returns bigint language sql volatile security definer; -- ea19fa8d466fbc1a
 create function tollbook.note_first_search_block(p_seq bigint, p_block numeric) returns void language sql volatile security definer; -- f46cf0b1f1b067f8
+create function tollbook.note_pruned(p_kind text, p_count bigint, p_life_secs bigint) returns void language sql volatile security definer; -- b47ff9c85129003d
 create function tollbook.note_runner_gone(p_runner text, p_call_id bigint, p_since timestamp with time zone, p_within_secs integer) returns integer language plpgsql volatile security definer; -- 535bd1fe07de64b9
 create function tollbook.note_unreadable(p_seq bigint) returns void language sql volatile security definer; -- 711dc130fa973485
 create function tollbook.offer_prices(p_list bytea, p_valid_secs integer, p_prices json) returns void language sql volatile security definer; -- c90a9001587ee72c
@@ -655,12 +677,9 @@ create function tollbook.open_batch(p_lane smallint, p_sender bytea, p_batch_no 
 create function tollbook.open_rate_window(p_subject text, p_now timestamp with time zone, p_create boolean, OUT recent bigint[], OUT today_hits integer, OUT refused_at bigint, OUT today date, OUT now_ms bigint) returns record language plpgsql volatile; -- e82559ffbd4f402a
 create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_reason text) returns void language sql volatile security definer; -- ddc702a6ef61c149
 create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- 40a089ca39a38959
-create function tollbook.prune_chat(p_max integer) returns integer language sql volatile security definer; -- e880bb1d7f60bea4
-create function tollbook.prune_exposures(p_max integer) returns integer language sql volatile security definer; -- 005eb170055c6349
-create function tollbook.prune_follow_ups(p_max integer) returns integer language sql volatile security definer; -- 5f1e2d0cbacf9499
-create function tollbook.prune_identity(p_max integer) returns integer language sql volatile security definer; -- cf7ee47a81ccbf8f
-create function tollbook.prune_lane(p_max integer) returns integer language sql volatile security definer; -- 452a3efff58ac1ae
+create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- 71959ae1d0251788
 create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- e01b1e6efd44e931
+create function tollbook.prune_short_lived(p_max integer) returns integer language sql volatile security definer; -- fc3cadbffd501b80
 create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- 490d96ef0ea5331f
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
 create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 68b8dcb8556c3721
@@ -701,6 +720,7 @@ grant execute on function tollbook.append(smallint,uuid,bigint,bigint,json) to t
 grant execute on function tollbook.append_uncontended(smallint,uuid,bigint,bigint,bytea,text,text,text,text,text,text,text,text,text,text,text,text,text) to tollbook_writer;
 grant execute on function tollbook.apply_projection(integer,bigint,bigint,json,json,json) to tollbook_writer;
 grant execute on function tollbook.begin_projection() to tollbook_writer;
+grant execute on function tollbook.begin_prune_round(integer) to tollbook_writer;
 grant execute on function tollbook.check_api_key(text,integer,bytea) to tollbook_writer;
 grant execute on function tollbook.clock() to tollbook_writer;
 grant execute on function tollbook.collect_follow_ups(integer) to tollbook_writer;
@@ -714,11 +734,13 @@ grant execute on function tollbook.end_alert_message(bigint) to tollbook_writer;
 grant execute on function tollbook.end_exposure(text,boolean) to tollbook_writer;
 grant execute on function tollbook.end_follow_ups(text,bigint[]) to tollbook_writer;
 grant execute on function tollbook.end_payout(text,text) to tollbook_writer;
+grant execute on function tollbook.end_prune_round() to tollbook_writer;
 grant execute on function tollbook.expose_spend(text,text,text,numeric,numeric,numeric,numeric,numeric) to tollbook_writer;
 grant execute on function tollbook.extend_lease(bigint,uuid,integer) to tollbook_writer;
 grant execute on function tollbook.extend_log(smallint,text,integer,bigint,bigint,bytea,text) to tollbook_writer;
 grant execute on function tollbook.extend_prices(bytea,integer) to tollbook_writer;
 grant execute on function tollbook.first_payment_since(integer,timestamp with time zone) to tollbook_writer;
+grant execute on function tollbook.forget_prune_round(bigint) to tollbook_writer;
 grant execute on function tollbook.gateway_heartbeat(uuid) to tollbook_writer;
 grant execute on function tollbook.halt_ledger(text,bigint,bigint) to tollbook_writer;
 grant execute on function tollbook.heartbeat(uuid,double precision) to tollbook_writer;
@@ -729,17 +751,15 @@ grant execute on function tollbook.lease_top_ups(json,integer,integer,boolean) t
 grant execute on function tollbook.mark_holds_started(uuid[]) to tollbook_writer;
 grant execute on function tollbook.next_account_id() to tollbook_writer;
 grant execute on function tollbook.note_first_search_block(bigint,numeric) to tollbook_writer;
+grant execute on function tollbook.note_pruned(text,bigint,bigint) to tollbook_writer;
 grant execute on function tollbook.note_runner_gone(text,bigint,timestamp with time zone,integer) to tollbook_writer;
 grant execute on function tollbook.note_unreadable(bigint) to tollbook_writer;
 grant execute on function tollbook.offer_prices(bytea,integer,json) to tollbook_writer;
 grant execute on function tollbook.postpone_payout(text,integer,text) to tollbook_writer;
 grant execute on function tollbook.postpone_unsettled(bigint,integer) to tollbook_writer;
-grant execute on function tollbook.prune_chat(integer) to tollbook_writer;
-grant execute on function tollbook.prune_exposures(integer) to tollbook_writer;
-grant execute on function tollbook.prune_follow_ups(integer) to tollbook_writer;
-grant execute on function tollbook.prune_identity(integer) to tollbook_writer;
-grant execute on function tollbook.prune_lane(integer) to tollbook_writer;
+grant execute on function tollbook.prune(text,bigint,integer) to tollbook_writer;
 grant execute on function tollbook.prune_projections(integer,integer) to tollbook_writer;
+grant execute on function tollbook.prune_short_lived(integer) to tollbook_writer;
 grant execute on function tollbook.pull_due_times(integer) to tollbook_writer;
 grant execute on function tollbook.put_bodies(json) to tollbook_writer;
 grant execute on function tollbook.put_body(uuid,text,bytea) to tollbook_writer;
@@ -811,6 +831,8 @@ grant select on table tollbook.price_list to tollbook_writer;
 grant select on table tollbook.price_window to tollbook_writer;
 grant select on table tollbook.process to tollbook_writer;
 grant select on table tollbook.projection to tollbook_writer;
+grant select on table tollbook.prune_round to tollbook_writer;
+grant select on table tollbook.prune_sum to tollbook_writer;
 grant select on table tollbook.rate_window to tollbook_writer;
 grant select on table tollbook.reconciliation to tollbook_writer;
 grant select on table tollbook.recovered_chat to tollbook_writer;

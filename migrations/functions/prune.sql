@@ -1,119 +1,169 @@
--- Every function here deletes at most p_max rows of a kind, so that no backlog exceeds one statement's time, and returns
--- how many it deleted.
---
--- Bodies without a call, results 30 days after their call ended, tree heads that nothing needs, and answers to flushers that ended long ago. The newest are kept whatever their age: every running
--- process refreshes its own, and one that lacks it would take the ledger for a restored one, also where the clock stepped.
-create or replace function tollbook.prune_lane(p_max int) returns int
-language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  with old_body as (
+-- Rows that live for a configured time ([retention]). Every batch deletes at most p_max rows of one kind and adds them to the sum
+-- of its round in the same transaction. The row of the round is locked meanwhile, so that the batches of several gateways take
+-- turns and each row is counted once.
+
+-- How long rows of a kind live at least, whatever a configuration says: what could still be delivered, credited twice or
+-- needed for a proof is never deleted.
+create or replace function tollbook.least_life(p_kind text) returns interval
+language sql immutable as $$
+  select case p_kind
+    when 'call_bodies' then interval '1 hour'
+    when 'tree_heads' then interval '30 days'
+    when 'follow_ups' then interval '30 days'
+    when 'failed_spends' then interval '30 days'
+    when 'failed_payouts' then interval '30 days'
+    when 'alert_messages' then interval '3 days'
+    when 'request_ids' then interval '400 days'
+    else interval '1 day'
+  end
+$$;
+
+-- Deletes up to p_max rows of a kind that are older than p_life_secs; returns how many. Rows that the lane may have locked are
+-- skipped: it must not wait here.
+-- call_bodies: those without a call, so never one that may still be delivered or requeued. failed_spends: of an account's failed
+-- exposures all but the last, which keeps it from getting exposure again; payouts that failed, from the end of their authorization.
+-- request_ids: those of operators; one with a colon is of a top-up, whose refund may come at any time.
+create or replace function tollbook.prune(p_kind text, p_life_secs bigint, p_max int) returns int
+language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
+declare
+  cutoff constant timestamptz := clock() - greatest(p_life_secs * interval '1 second', least_life(p_kind));
+  own_round bigint;
+  pruned int;
+begin
+  select round into strict own_round from prune_round for update;
+  case p_kind
+  when 'call_results' then
+    delete from call_result where (call_id, attempt) in (
+      select call_id, attempt from call_result where created_at < cutoff
+        and not exists (select from call where call.call_id = call_result.call_id) limit p_max);
+  when 'call_bodies' then
     delete from call_body where body_id in (
-      select body_id from call_body where created_at < clock() - interval '1 hour'
-        and not exists (select from call where call.body_id = call_body.body_id) limit p_max)
-    returning 1
-  ), old_batch as (
+      select body_id from call_body where created_at < cutoff
+        and not exists (select from call where call.body_id = call_body.body_id) limit p_max);
+  when 'tree_heads' then
+    delete from log_head where (origin, size) in (
+      select origin, size from log_head where at < cutoff and not is_head_needed(origin, size, at) limit p_max);
+  when 'follow_ups' then
+    delete from follow_up where (topic, seq) in (
+      select topic, seq from follow_up where created_at < cutoff limit p_max);
+  when 'failed_spends' then
+    delete from spend_exposure where stream in (
+      select old.stream from spend_exposure old
+      where old.status = 'failed' and old.created_at < cutoff
+        and exists (select from spend_exposure later where later.commitment = old.commitment and later.scope = old.scope
+          and later.status = 'failed' and (later.nonce, later.stream) > (old.nonce, old.stream))
+      limit p_max);
+  when 'failed_payouts' then
+    delete from payout where stream in (
+      select payout.stream from payout
+      where payout.status = 'failed' and payout.created_at < cutoff and coalesce(payout.expiry, 0) < extract(epoch from cutoff)
+      limit p_max);
+  when 'request_ids' then
+    delete from credit_request where request_id in (
+      select request_id from credit_request where created_at < cutoff and position(':' in request_id) = 0 limit p_max);
+  when 'rate_limits' then
+    delete from rate_window where subject in (
+      select subject from rate_window where day < (cutoff at time zone 'UTC')::date order by day limit p_max for update skip locked);
+  when 'operator_tokens' then
+    delete from operator_token where token_id in (
+      select token_id from operator_token where least(revoked_at, expires_at) < cutoff limit p_max);
+  when 'api_keys' then
+    delete from api_key where key_id in (
+      select key_id from api_key where least(revoked_at, expires_at) < cutoff
+        and not exists (select from chat_hold where chat_hold.key_id = api_key.key_id) limit p_max for update skip locked);
+  when 'sign_in_links' then
+    delete from identity.verification where id in (
+      select id from identity.verification where expires_at < cutoff limit p_max);
+  when 'alerts' then
+    delete from alert where (kind, subject) in (
+      select kind, subject from alert where not is_firing and seen_at < cutoff limit p_max);
+  when 'alert_messages' then
+    delete from alert_message where message_id in (
+      select message_id from alert_message where created_at < cutoff limit p_max);
+  end case;
+  get diagnostics pruned = row_count;
+  perform add_pruned(own_round, p_kind, pruned, cutoff);
+  return pruned;
+end $$;
+
+create or replace function tollbook.add_pruned(p_round bigint, p_kind text, p_count bigint, p_before timestamptz) returns void
+language sql volatile set search_path = tollbook, pg_temp as $$
+  insert into prune_sum (round, kind, count, before) select p_round, p_kind, p_count, p_before where p_count > 0
+  on conflict (round, kind) do update set count = prune_sum.count + excluded.count,
+    before = greatest(prune_sum.before, excluded.before)
+$$;
+
+-- Adds what a gateway has deleted outside the database.
+create or replace function tollbook.note_pruned(p_kind text, p_count bigint, p_life_secs bigint) returns void
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  select add_pruned(round, p_kind, p_count, clock() - p_life_secs * interval '1 second')
+  from (select round from prune_round for update) locked
+$$;
+
+-- True where the next round is due, for one gateway: then p_every_secs pass until the one after it. A halted ledger is not pruned.
+create or replace function tollbook.begin_prune_round(p_every_secs int) returns boolean
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  with due as (
+    update prune_round set due_at = clock() + p_every_secs * interval '1 second'
+    where due_at not between clock() and clock() + p_every_secs * interval '1 second' and not is_halted() returning 1)
+  select exists (select from due)
+$$;
+
+-- Ends the round: what is deleted from now on belongs to the next one. Returns the sums of the rounds that have ended and are not on
+-- record yet.
+create or replace function tollbook.end_prune_round() returns table (round bigint, kind text, count bigint, before timestamptz)
+language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
+#variable_conflict use_column
+begin
+  update prune_round set round = round + 1 where exists (select from prune_sum where prune_sum.round = prune_round.round);
+  return query select round, kind, count, before from prune_sum
+    where round < (select prune_round.round from prune_round) order by round, kind;
+end $$;
+
+-- The sums of a round are on record.
+create or replace function tollbook.forget_prune_round(p_round bigint) returns void
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  delete from prune_sum where prune_sum.round = p_round and prune_sum.round < (select prune_round.round from prune_round)
+$$;
+
+-- What the gateways themselves need for a short time and has no configured life; returns how many rows it deleted. Answers to
+-- flushers that ended long ago: the newest are kept whatever their age, because every running process refreshes its own, and one
+-- that lacks it would take the ledger for a restored one, also where the clock stepped. Exposures whose process ended before the
+-- completion was answered: nothing was lost by those. Notes about runners, heartbeats, recovered completions, sign-in nonces.
+create or replace function tollbook.prune_short_lived(p_max int) returns int
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  with old_batch as (
     delete from lane_batch where sender_hash in (
       select sender_hash from (
         select sender_hash, at from lane_batch order by at desc offset 1000) older
       where at < clock() - interval '1 day' limit p_max)
     returning 1
-  ), old_result as (
-    delete from call_result where (call_id, attempt) in (
-      select call_id, attempt from call_result where created_at < clock() - interval '30 days'
-        and not exists (select from call where call.call_id = call_result.call_id) limit p_max)
-    returning 1
-  ), old_head as (
-    delete from log_head where (origin, size) in (
-      select origin, size from log_head where at < clock() - interval '30 days'
-        and not is_head_needed(origin, size, at) limit p_max)
-    returning 1
   ), old_gone as (
     delete from runner_gone where (runner, call_id) in (
       select runner, call_id from runner_gone where at < clock() - interval '30 days' limit p_max)
     returning 1
-  )
-  select (select count(*) from old_body)::int + (select count(*) from old_batch)::int
-    + (select count(*) from old_result)::int + (select count(*) from old_head)::int + (select count(*) from old_gone)::int
-$$;
-
--- Follow-ups that could not be completed within 30 days.
-create or replace function tollbook.prune_follow_ups(p_max int) returns int
-language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  with old as (
-    delete from follow_up where (topic, seq) in (
-      select topic, seq from follow_up where created_at < clock() - interval '30 days' limit p_max)
-    returning 1
-  )
-  select count(*)::int from old
-$$;
-
--- Rate windows without a hit for two days, processes without a heartbeat and completions recovered more than a day ago, an
--- operator's request ids after 400 days.
--- Rows that are locked at this moment are skipped: the lane must not wait here.
-create or replace function tollbook.prune_chat(p_max int) returns int
-language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  with idle_window as materialized (
-    select subject from rate_window where day < (clock() at time zone 'UTC')::date - 2
-    order by day limit p_max for update skip locked
-  ), ended_process as materialized (
-    select process_id from process where heartbeat_at < clock() - interval '1 day' limit p_max for update skip locked
-  ), old_chat as materialized (
-    select chat_id from recovered_chat where recovered_at < clock() - interval '1 day' limit p_max for update skip locked
-  ), dropped_chat as (
-    delete from recovered_chat using old_chat where recovered_chat.chat_id = old_chat.chat_id returning 1
-  ), dropped_window as (
-    delete from rate_window using idle_window where rate_window.subject = idle_window.subject returning 1
-  ), dropped_process as (
-    delete from process using ended_process where process.process_id = ended_process.process_id returning 1
-  ), dropped_request as (
-    delete from credit_request where request_id in (
-      select request_id from credit_request
-      where created_at < clock() - interval '400 days' and position(':' in request_id) = 0 limit p_max)
-    returning 1
-  )
-  select (select count(*) from dropped_request)::int + (select count(*) from dropped_window)::int + (select count(*) from dropped_process)::int
-    + (select count(*) from dropped_chat)::int
-$$;
-
--- Expired nonces and links.
-create or replace function tollbook.prune_identity(p_max int) returns int
-language sql volatile security definer set search_path = identity, pg_temp as $$
-  with old_nonce as (
-    delete from siwe_nonce where nonce in (
-      select nonce from siwe_nonce where issued_at < tollbook.clock() - interval '10 minutes' limit p_max) returning 1
-  ), old_verification as (
-    delete from verification where id in (
-      select id from verification where expires_at < tollbook.clock() - interval '1 day' limit p_max) returning 1
-  )
-  select (select count(*) from old_nonce)::int + (select count(*) from old_verification)::int
-$$;
-
--- Exposures whose process ended before the completion was answered: nothing was lost by those. Of an account's failed spends
--- all but the last, which keeps it from getting exposure again. Payouts that failed, 30 days after their authorization ended.
-create or replace function tollbook.prune_exposures(p_max int) returns int
-language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  with unused as (
+  ), unused as (
     delete from spend_exposure where stream in (
       select open.stream from spend_exposure open
       where open.status = 'open' and open.created_at < clock() - interval '1 day'
         and not exists (select from event where event.stream = open.stream and event.type = 'spend_earned')
       limit p_max)
     returning 1
-  ), failed as (
-    delete from spend_exposure where stream in (
-      select old.stream from spend_exposure old
-      where old.status = 'failed' and old.created_at < clock() - interval '30 days'
-        and exists (select from spend_exposure later where later.commitment = old.commitment and later.scope = old.scope
-          and later.status = 'failed' and (later.nonce, later.stream) > (old.nonce, old.stream))
-      limit p_max)
-    returning 1
-  ), lost as (
-    delete from payout where stream in (
-      select payout.stream from payout
-      where payout.status = 'failed' and payout.created_at < clock() - interval '30 days'
-        and coalesce(payout.expiry, 0) < extract(epoch from clock() - interval '30 days') limit p_max)
+  ), ended_process as materialized (
+    select process_id from process where heartbeat_at < clock() - interval '1 day' limit p_max for update skip locked
+  ), old_chat as materialized (
+    select chat_id from recovered_chat where recovered_at < clock() - interval '1 day' limit p_max for update skip locked
+  ), dropped_chat as (
+    delete from recovered_chat using old_chat where recovered_chat.chat_id = old_chat.chat_id returning 1
+  ), dropped_process as (
+    delete from process using ended_process where process.process_id = ended_process.process_id returning 1
+  ), old_nonce as (
+    delete from identity.siwe_nonce where nonce in (
+      select nonce from identity.siwe_nonce where issued_at < clock() - interval '10 minutes' limit p_max)
     returning 1
   )
-  select (select count(*) from unused)::int + (select count(*) from failed)::int + (select count(*) from lost)::int
+  select (select count(*) from old_batch)::int + (select count(*) from old_gone)::int + (select count(*) from unused)::int
+    + (select count(*) from dropped_chat)::int + (select count(*) from dropped_process)::int + (select count(*) from old_nonce)::int
 $$;
 
 -- Rows of generations that are neither read nor built any more.
@@ -146,4 +196,5 @@ begin
   return pruned;
 end $$;
 
-grant execute on function tollbook.prune_lane, tollbook.prune_follow_ups, tollbook.prune_chat, tollbook.prune_identity, tollbook.prune_exposures, tollbook.prune_projections to tollbook_writer;
+grant execute on function tollbook.prune, tollbook.note_pruned, tollbook.begin_prune_round, tollbook.end_prune_round,
+  tollbook.forget_prune_round, tollbook.prune_short_lived, tollbook.prune_projections to tollbook_writer;

@@ -27,14 +27,11 @@ import type { ChatContext } from '../chat/context.ts';
 import type { Identity } from '../identity/context.ts';
 import type { SpendContext } from '../spend/context.ts';
 import { createSpendQueue } from '../spend/spend-queue.ts';
-import { pruneLane } from '../store/calls.ts';
-import { pruneChat } from '../store/credit.ts';
 import { type Backlog, readHolds } from '../store/figures.ts';
 import { sendHeartbeat } from '../store/processes.ts';
-import { pruneExposures } from '../store/exposure.ts';
 import { startChatRecoverer, startHeartbeats } from '../workers/chat-recoverer.ts';
 import { startOperatorBalanceChecker } from '../workers/operator-balance-checker.ts';
-import { startCleaner, startDueTimes } from '../workers/cleaner.ts';
+import { startDueTimes } from '../workers/cleaner.ts';
 import { type Loop, startLoop } from '../workers/loop.ts';
 import { startSpendPayouts } from '../workers/spend-payouts.ts';
 import { createLastKnown, type LastKnown } from '../runtime/last-known.ts';
@@ -93,9 +90,7 @@ export async function composeChat(
     startWorkers() {
       loops.push(startChatRecoverer(context));
       if (context.spending) loops.push(startSpendPayouts(context.spending));
-      const prunings = [pruneChat, pruneExposures];
       // without paid jobs, chat has to do what they do for both
-      loops.push(startCleaner(context, parts.config.jobs ? prunings : [...prunings, pruneLane]));
       if (!parts.config.jobs) loops.push(startDueTimes(context));
     },
     prepareReload(next) {

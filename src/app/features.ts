@@ -3,6 +3,7 @@ import { composeAlerts } from './alerts.ts';
 import { composeBooks } from './books.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { composeLog } from './log.ts';
+import { composeRetention } from './retention.ts';
 
 /** The features that are switched on. One that is not is not imported, and its paths are 404. */
 export async function* composeFeatures(parts: FeatureParts): AsyncGenerator<RunningFeature> {
@@ -37,6 +38,7 @@ export async function composeRecorders(
   features: () => readonly RunningFeature[],
 ): Promise<readonly RunningFeature[]> {
   const { log } = parts.config;
-  const recorders = [...(log ? [await composeLog(parts, log)] : []), composeBooks(parts)];
+  const books = [composeBooks(parts), composeRetention(parts)];
+  const recorders = [...(log ? [await composeLog(parts, log)] : []), ...books];
   return [...recorders, composeAlerts(parts, () => [...features(), ...recorders])];
 }

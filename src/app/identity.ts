@@ -11,7 +11,6 @@ import { createPasswordQueue } from '../identity/password-queue.ts';
 import type { Identity } from '../identity/context.ts';
 import type { ChatContext } from '../chat/context.ts';
 import { pruneSessions } from '../identity/sessions.ts';
-import { pruneIdentity } from '../store/identity.ts';
 import { type Loop, startLoop } from '../workers/loop.ts';
 
 const passwordsAtOnce = 2;
@@ -73,13 +72,11 @@ export function composeIdentity(
     },
     startWorkers() {
       loops.push(
-        startLoop(
-          async () => {
-            const pruned = await pruneSessions(identity, piece);
-            return pruned + (await pruneIdentity(identity.pool, piece)) > 0;
-          },
-          { pollMs: pruneMs, log, failureMessage: 'expired sessions could not be pruned' },
-        ),
+        startLoop(async () => (await pruneSessions(identity, piece)) > 0, {
+          pollMs: pruneMs,
+          log,
+          failureMessage: 'expired sessions could not be pruned',
+        }),
       );
     },
     async finish() {

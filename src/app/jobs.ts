@@ -37,7 +37,7 @@ import { readLogGeneration } from '../store/log.ts';
 import { readLedgerId, readReceiptKey } from '../store/secrets.ts';
 import { offerPrices } from '../store/price-windows.ts';
 import { startConfirmer } from '../workers/confirmer.ts';
-import { startCleaner, startDueTimes } from '../workers/cleaner.ts';
+import { startDueTimes } from '../workers/cleaner.ts';
 import type { Loop } from '../workers/loop.ts';
 import { startPriceExtender } from '../workers/price-extender.ts';
 import { startJobsStatusChecker } from '../workers/jobs-status-checker.ts';
@@ -169,7 +169,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
           .filter(isPushed)
           .map((runner) => startRelay(context, runner, current, openRunner(runner, parts.metrics))),
       );
-      loops.push(startCleaner(context), startDueTimes(context));
+      loops.push(startDueTimes(context));
       loops.push(...relays);
       loops.push(startResolver(current), startConfirmer(current));
     },

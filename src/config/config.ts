@@ -7,6 +7,7 @@ import type { LimitsConfig } from './limits.ts';
 import type { LogConfig } from './log.ts';
 import type { MetricsConfig } from './metrics.ts';
 import type { Lines } from './report.ts';
+import type { RetentionConfig } from './retention.ts';
 import type { gatewayShape } from './root.ts';
 import type { RunnerConfig } from './runners.ts';
 import type { SpendConfig } from './spend.ts';
@@ -20,6 +21,7 @@ export type { AnchorConfig, LogConfig } from './log.ts';
 export type { ModelConfig, ModelTarget } from './models.ts';
 export type { MetricsConfig } from './metrics.ts';
 export type { JobInput, JobPolicy } from './policies.ts';
+export type { RetentionConfig } from './retention.ts';
 export type { Feature } from './root.ts';
 export type { RunnerConfig } from './runners.ts';
 export type { SpendConfig } from './spend.ts';
@@ -51,6 +53,7 @@ export interface Config extends ConfigOf<typeof gatewayShape> {
   readonly limits: LimitsConfig;
   readonly delivery: DeliveryConfig;
   readonly alerts: AlertsConfig;
+  readonly retention: RetentionConfig;
   /** Undefined where nothing is measured. */
   readonly metrics: MetricsConfig | undefined;
   /** Undefined where the ledger is not sealed. */

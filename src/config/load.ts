@@ -14,6 +14,7 @@ import type { ReadFile, Reading } from './reading.ts';
 import { createReport, type Findings } from './report.ts';
 import { readChat } from './chat.ts';
 import { gatewayShape, rootShape, type RootTable } from './root.ts';
+import { readRetention } from './retention.ts';
 import { readRunners } from './runners.ts';
 import { readSpend } from './spend.ts';
 import { pick, readTable } from './table.ts';
@@ -86,6 +87,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const limits = readLimits(values.limits, reading.report);
   const delivery = readDelivery(values.delivery, reading.report);
   const alerts = await readAlerts(values.alerts, reading);
+  const retention = readRetention(values.retention, reading.report);
   const metrics = await readMetrics(values.metrics, reading);
   const log = await readLog(values.log, reading);
   const runners = await readRunners(values.runners, reading);
@@ -94,7 +96,8 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const topUps = readTopUps(root, jobs, reading.report);
   const chat = await readChat(root, isChatOn, reading);
   const identity = await readIdentity(root, isChatOn, reading);
-  if (reading.findings.mistakes.length > 0 || !whole || !limits || !delivery || !alerts) return undefined;
+  if (reading.findings.mistakes.length > 0 || !whole || !limits || !delivery || !alerts || !retention)
+    return undefined;
   const config: Config = {
     file: reading.file,
     lineOf: reading.lineOf,
@@ -109,6 +112,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
     limits,
     delivery,
     alerts,
+    retention,
     metrics,
     log,
   };

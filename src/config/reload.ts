@@ -7,6 +7,7 @@ import { identityShape } from './identity.ts';
 import { limitsShape } from './limits.ts';
 import { logShape } from './log.ts';
 import { formatPath, type Path } from './mistakes.ts';
+import { retentionShape } from './retention.ts';
 import { gatewayShape, jobsShape, jobsTables, tables } from './root.ts';
 import { runnerShape } from './runners.ts';
 import { spendShape } from './spend.ts';
@@ -17,6 +18,7 @@ const shapes: Readonly<Record<string, Shape>> = {
   limits: limitsShape,
   delivery: deliveryShape,
   alerts: alertsShape,
+  retention: retentionShape,
   chat: chatShape,
   spend: spendShape,
   identity: identityShape,

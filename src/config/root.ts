@@ -82,6 +82,7 @@ export const jobsTables = {
 
 /** The other tables. */
 export const tables = {
+  retention: z.unknown(),
   runners: z.unknown(),
   limits: z.unknown(),
   delivery: z.unknown(),

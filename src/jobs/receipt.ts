@@ -1,3 +1,4 @@
+import type { RecordedEvent } from '../domain/events/event.ts';
 import { paymentSummary } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { CallState } from '../domain/payments/payment-progress.ts';
@@ -22,14 +23,18 @@ export async function readReceipt(context: JobsContext, digest: Hex, withResult:
     ...(paid?.call ? { call_id: paid.call.callId } : {}),
     ...(paid?.settled ? { payment: paymentSummary(paid.payment, paid.settled.transaction) } : {}),
     events: events.map(({ type, at }) => ({ type, at })),
-    ...(withResult ? { result: await resultOf(context, paid?.call) } : {}),
+    ...(withResult ? await resultOf(context, paid?.call, events) : {}),
   };
 }
 
-async function resultOf(context: JobsContext, call: CallState | undefined) {
-  if (call?.status !== 'completed' || call.attempt === undefined) return null;
-  const result = await readResult(context.db, call.callId, call.attempt);
-  return result
-    ? { content_type: result.contentType ?? null, body_base64: result.body.toString('base64') }
-    : null;
+/** The result, or that there was one and its life has ended. */
+async function resultOf(context: JobsContext, call: CallState | undefined, events: readonly RecordedEvent[]) {
+  if (call?.status !== 'completed' || call.attempt === undefined) return { result: null };
+  const stored = await readResult(context.db, call.callId, call.attempt);
+  if (stored)
+    return {
+      result: { content_type: stored.contentType ?? null, body_base64: stored.body.toString('base64') },
+    };
+  const hadResult = events.some(({ type, data }) => type === 'completed' && 'result_sha256' in data);
+  return { result: null, ...(hadResult ? { result_pruned: true as const } : {}) };
 }

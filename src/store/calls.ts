@@ -298,11 +298,6 @@ interface WaitingRow {
   readonly is_leased: boolean;
 }
 
-/** Deletes up to `max` bodies without a call, and old answers to appends. Returns how many. */
-export function pruneLane(pool: pg.Pool, max: number): Promise<number> {
-  return callFunction(pool, 'prune_lane', [max]);
-}
-
 /** Makes up to `max` rows of a kind due that were written while the database's clock was ahead. Returns how many. */
 export function pullDueTimes(pool: pg.Pool, max: number): Promise<number> {
   return callFunction(pool, 'pull_due_times', [max]);

@@ -132,11 +132,6 @@ export async function findOrphanedHolds(
   }));
 }
 
-/** Deletes up to `max` unused rate windows, and as many ended processes and recovered chats. Returns how many. */
-export function pruneChat(pool: pg.Pool, max: number): Promise<number> {
-  return callFunction(pool, 'prune_chat', [max]);
-}
-
 /**
  * Records that answers are about to be passed on: from now on these holds are captured, even if the process ends.
  * Returns those that are still held.

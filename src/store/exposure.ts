@@ -34,8 +34,3 @@ export function exposeSpend(pool: pg.Pool, request: ExposureRequest): Promise<bo
 export function endExposure(pool: pg.Pool, stream: string, hasFailed: boolean): Promise<void> {
   return callFunction(pool, 'end_exposure', [stream, hasFailed]);
 }
-
-/** Deletes up to `max` exposures that were not used for a day; returns how many. */
-export function pruneExposures(pool: pg.Pool, max: number): Promise<number> {
-  return callFunction(pool, 'prune_exposures', [max]);
-}

@@ -88,11 +88,6 @@ export async function endFollowUps(
   if (seqs.length > 0) await callFunction(pool, 'end_follow_ups', [topic, seqs.map(String)]);
 }
 
-/** Deletes up to `max` follow-ups that could not be completed within 30 days. Returns how many. */
-export function pruneFollowUps(pool: pg.Pool, max: number): Promise<number> {
-  return callFunction(pool, 'prune_follow_ups', [max]);
-}
-
 /** Settlements that are not resolved while runners have their calls, oldest first. */
 export async function listUnresolved(db: LedgerDatabase, limit: number) {
   return db

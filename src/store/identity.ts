@@ -203,11 +203,6 @@ export async function countAttempt(pool: pg.Pool, allowances: readonly Allowance
   return { retryMs: result.retry_ms, isFirstRefusal: result.is_first_refusal };
 }
 
-/** Deletes up to `max` expired nonces, and as many expired links; returns how many. */
-export function pruneIdentity(pool: pg.Pool, max: number): Promise<number> {
-  return callFunction(pool, 'prune_identity', [max]);
-}
-
 /** The identity tables for better-auth. It shares the pool, and its owner closes that. */
 export function openIdentityDatabase(pool: pg.Pool): Kysely<unknown> {
   return new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) }).withSchema('identity');

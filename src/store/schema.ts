@@ -278,6 +278,8 @@ export const ledgerTables = {
     is_active: boolean,
     touched_at: timestamp,
   },
+  'tollbook.prune_round': { is_only: boolean, round: bigint, due_at: timestamp },
+  'tollbook.prune_sum': { round: bigint, kind: text, count: bigint, before: timestamp },
   'tollbook.rate_window': { subject: text, hits: bigints, day: date, day_hits: int, refused_at: bigint },
   'tollbook.reconciliation': {
     id: bigint,

@@ -1,41 +1,123 @@
+import type { RetentionConfig } from '../config/config.ts';
+import { type PrunedKind, prunedKinds } from '../domain/events/retention-events.ts';
+import { pruneMails } from '../peers/mail/mailer.ts';
 import type pg from 'pg';
-import type { JobsContext } from '../jobs/context.ts';
-import { pruneLane, pullDueTimes } from '../store/calls.ts';
-import { pruneFollowUps } from '../store/follow-ups.ts';
+import type { OperatorLog } from '../domain/values/operator-log.ts';
+import { pullDueTimes } from '../store/calls.ts';
+import type { Lane } from '../store/lane.ts';
+import {
+  beginPruneRound,
+  endPruneRound,
+  forgetPruneRound,
+  notePruned,
+  pruneRows,
+  pruneShortLived,
+} from '../store/pruning.ts';
 import { type Loop, startLoop } from './loop.ts';
 
-const pruneEveryMs = 600_000;
-const pullEveryMs = 60_000;
-const batchSize = 500;
+const roundEverySecs = 600;
+const pollMs = 60_000;
+const batchSize = 200;
+const daySecs = 86_400;
 
-/** Changes or deletes up to `max` rows of a kind; returns how many. */
-type Pass = (pool: pg.Pool, max: number) => Promise<number>;
+interface Context {
+  readonly pool: pg.Pool;
+  readonly lane: Lane;
+  readonly log: Pick<OperatorLog, 'error'>;
+}
 
-/** Prunes old rows, batch by batch. By default those of calls, the lane and follow-ups. */
-export function startCleaner(
-  context: Pick<JobsContext, 'pool' | 'log'>,
-  prunes: readonly Pass[] = [pruneLane, pruneFollowUps],
+/**
+ * Deletes rows whose configured life has ended, batch by batch, in rounds of which one gateway begins each. A round that deleted
+ * something leaves one event.
+ */
+export function startCleaner(context: Context, retention: RetentionConfig): Loop {
+  const lives = livesOf(retention);
+  let isUnderWay = false;
+  return startLoop(
+    async () => {
+      isUnderWay ||= await beginPruneRound(context.pool, roundEverySecs);
+      if (!isUnderWay) return false;
+      if (await pruneBatches(context.pool, lives)) return true;
+      await recordPruned(context);
+      isUnderWay = false;
+    },
+    { pollMs, log: context.log, failureMessage: 'old rows could not be pruned' },
+  );
+}
+
+/** Deletes mails that no program has taken: files of this machine, which no other gateway may see. The next round records them. */
+export function startMailCleaner(
+  { pool, log }: Pick<Context, 'pool' | 'log'>,
+  dir: string,
+  retention: RetentionConfig,
 ): Loop {
-  return startPasses(context, prunes, pruneEveryMs, 'old rows could not be pruned');
+  const { mails: lifeSecs } = livesOf(retention);
+  return startLoop(
+    async () => {
+      const deleted = await pruneMails(dir, Date.now() - lifeSecs * 1_000);
+      if (deleted > 0) await notePruned(pool, 'mails', deleted, lifeSecs);
+    },
+    {
+      pollMs: roundEverySecs * 1_000,
+      log,
+      failureMessage: 'old mails could not be deleted',
+      fields: { dir },
+    },
+  );
 }
 
 /** Makes rows due that were written before the database's clock was set back. */
-export function startDueTimes(context: Pick<JobsContext, 'pool' | 'log'>): Loop {
-  return startPasses(context, [pullDueTimes], pullEveryMs, 'due times could not be compared with the clock');
+export function startDueTimes({ pool, log }: Pick<Context, 'pool' | 'log'>): Loop {
+  const failureMessage = 'due times could not be compared with the clock';
+  return startLoop(async () => (await pullDueTimes(pool, batchSize)) > 0, { pollMs, log, failureMessage });
 }
 
-function startPasses(
-  { pool, log }: Pick<JobsContext, 'pool' | 'log'>,
-  passes: readonly Pass[],
-  pollMs: number,
-  failureMessage: string,
-): Loop {
-  return startLoop(
-    async () => {
-      let changed = 0;
-      for (const pass of passes) changed += await pass(pool, batchSize);
-      return changed > 0;
-    },
-    { pollMs, log, failureMessage },
-  );
+type Lives = Readonly<Record<PrunedKind, number>>;
+
+/** In seconds. */
+function livesOf(retention: RetentionConfig): Lives {
+  return {
+    call_results: retention.resultDays * daySecs,
+    call_bodies: retention.bodyHours * 3_600,
+    tree_heads: retention.treeHeadDays * daySecs,
+    follow_ups: retention.followUpDays * daySecs,
+    failed_spends: retention.failedSpendDays * daySecs,
+    failed_payouts: retention.failedSpendDays * daySecs,
+    request_ids: retention.requestIdDays * daySecs,
+    rate_limits: retention.rateLimitDays * daySecs,
+    operator_tokens: retention.endedTokenDays * daySecs,
+    api_keys: retention.endedKeyDays * daySecs,
+    sign_in_links: retention.signInLinkDays * daySecs,
+    alerts: retention.alertDays * daySecs,
+    alert_messages: retention.alertDays * daySecs,
+    mails: retention.mailDays * daySecs,
+  };
+}
+
+/** One batch of each kind; returns whether there may be more. */
+async function pruneBatches(pool: pg.Pool, lives: Lives): Promise<boolean> {
+  let hasMore = (await pruneShortLived(pool, batchSize)) >= batchSize;
+  for (const kind of prunedKinds) {
+    if (kind === 'mails') continue;
+    if ((await pruneRows(pool, kind, lives[kind], batchSize)) >= batchSize) hasMore = true;
+  }
+  return hasMore;
+}
+
+/** Records each ended round once, also one whose gateway stopped before it could. */
+async function recordPruned({ pool, lane }: Context): Promise<void> {
+  for (const [round, sums] of await endPruneRound(pool)) {
+    const pruned = sums.map(({ kind, count, before }) => ({
+      kind,
+      count,
+      before: Math.floor(before.getTime() / 1_000),
+    }));
+    // another gateway may have recorded it already: then the expected version does not match
+    await lane.append({
+      stream: `retention:${round}`,
+      expect: 0,
+      events: [{ type: 'data_pruned', data: { pruned } }],
+    });
+    await forgetPruneRound(pool, round);
+  }
 }

@@ -1,7 +1,8 @@
 import { createTestClient, http } from 'viem';
 import { expect, onTestFinished, test } from 'vitest';
 import type { SpendAuth } from '../../src/domain/spend/spend-auth.ts';
-import { endExposure, exposeSpend, pruneExposures } from '../../src/store/exposure.ts';
+import { endExposure, exposeSpend } from '../../src/store/exposure.ts';
+import { pruneShortLived } from '../../src/store/pruning.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import type { ChatGateway } from '../support/chat-gateway.ts';
@@ -196,9 +197,9 @@ test('the exposure of one account is decided one spend at a time', async () => {
   expect(await exposeSpend(pool, asked(92, { commitment: '0xbb', nextNonce: 91n, balance: 20n }))).toBe(true);
   expect(await exposeSpend(pool, asked(94, { commitment: '0xbb', nextNonce: 91n }))).toBe(false);
   // no answer was sent for these, and no process reports that
-  expect(await pruneExposures(pool, 1)).toBe(0);
+  expect(await pruneShortLived(pool, 1)).toBe(0);
   await moveClock(90_000);
-  expect(await pruneExposures(pool, 100)).toBe(5);
+  expect(await pruneShortLived(pool, 100)).toBe(5);
   expect(await exposeSpend(pool, asked(91, { commitment: '0xbb', nextNonce: 91n }))).toBe(true);
   await endExposure(pool, 'spend:91', true);
   expect(await exposeSpend(pool, asked(92, { commitment: '0xbb', nextNonce: 92n }))).toBe(false);

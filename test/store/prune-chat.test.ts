@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { checkApiKey, pruneChat } from '../../src/store/credit.ts';
+import { checkApiKey } from '../../src/store/credit.ts';
 import { sendHeartbeat } from '../../src/store/processes.ts';
+import { pruneRows, pruneShortLived } from '../../src/store/pruning.ts';
 import type { Lane } from '../../src/store/lane.ts';
 import { admission, codeOf, laneOn } from '../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
@@ -12,6 +13,10 @@ const noKey = '00'.repeat(32);
 
 async function admit(lane: Lane, subject: string): Promise<string> {
   return codeOf(await lane.appendCredit(admission({ subject, perMinute: 1 })));
+}
+
+function pruneWindows({ pool }: TestDatabase, max: number): Promise<number> {
+  return pruneRows(pool, 'rate_limits', 2 * daySecs, max);
 }
 
 async function subjects({ pool }: TestDatabase): Promise<string[]> {
@@ -28,13 +33,13 @@ test('only rate limits that were not used for two days are deleted', async () =>
   await checkApiKey(database.pool, 'auth:idle', 20, noKey);
   await checkApiKey(database.pool, 'auth:busy', 20, noKey);
   await database.moveClock(1.9 * daySecs);
-  expect(await pruneChat(database.pool, many)).toBe(0);
+  expect(await pruneWindows(database, many)).toBe(0);
   await admit(lane, 'ip:busy');
   await checkApiKey(database.pool, 'auth:busy', 20, noKey);
   await database.moveClock(3 * daySecs);
-  expect(await pruneChat(database.pool, many)).toBe(2);
+  expect(await pruneWindows(database, many)).toBe(2);
   expect(await subjects(database)).toEqual(['auth:busy', 'ip:busy']);
-  expect(await pruneChat(database.pool, many)).toBe(0);
+  expect(await pruneWindows(database, many)).toBe(0);
 });
 
 test('only processes that ended more than a day ago are deleted', async () => {
@@ -43,7 +48,7 @@ test('only processes that ended more than a day ago are deleted', async () => {
   for (const processId of [ended, living]) await sendHeartbeat(pool, processId, 15);
   await moveClock(2 * daySecs);
   await sendHeartbeat(pool, living, 15);
-  expect(await pruneChat(pool, many)).toBe(1);
+  expect(await pruneShortLived(pool, many)).toBe(1);
   expect((await pool.query('select process_id from tollbook.process')).rows).toEqual([
     { process_id: living },
   ]);
@@ -57,7 +62,7 @@ test('pruning deletes at most the given number of rows, and skips locked ones', 
   await database.asOwner(async (owner) => {
     await owner.query(`begin; select from tollbook.rate_window where subject = 'ip:7' for update`);
     const swept = [];
-    for (let at = 0; at < 4; at++) swept.push(await pruneChat(database.pool, 10));
+    for (let at = 0; at < 4; at++) swept.push(await pruneWindows(database, 10));
     expect(swept).toEqual([10, 10, 4, 0]);
   });
   expect(await subjects(database)).toEqual(['ip:7']);
@@ -69,7 +74,7 @@ test('a rate limit stays exact while it is being pruned', async () => {
   const all = Array.from({ length: 200 }, (_, at) => `ip:${at}`);
   await Promise.all(all.map((subject) => admit(lanes[0]!, subject)));
   await database.moveClock(4 * daySecs);
-  const sweeping = Promise.all(Array.from({ length: 100 }, () => pruneChat(database.pool, 3)));
+  const sweeping = Promise.all(Array.from({ length: 100 }, () => pruneWindows(database, 3)));
   const twice = await Promise.all(
     all.map((subject) => Promise.all(lanes.map((lane) => admit(lane, subject)))),
   );

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { pruneLane } from '../../src/store/calls.ts';
-import { pruneChat } from '../../src/store/credit.ts';
-import { endExposure, exposeSpend, pruneExposures } from '../../src/store/exposure.ts';
+import { prunedKinds } from '../../src/domain/events/retention-events.ts';
+import { endExposure, exposeSpend } from '../../src/store/exposure.ts';
 import { readHeads, recordAnchor } from '../../src/store/log.ts';
 import type { CreditMove } from '../../src/store/append-batch.ts';
+import { pruneRows, type PrunedRows } from '../../src/store/pruning.ts';
 import { codeOf, fund, laneOn } from '../support/credit.ts';
 import { createDatabase } from '../support/database.ts';
 import { newStream } from '../support/events.ts';
@@ -11,8 +11,9 @@ import { appendRefusals, sealAll, testSigner } from '../support/log.ts';
 
 const daySecs = 86_400;
 const many = 1_000;
+const rowKinds = prunedKinds.filter((kind): kind is PrunedRows => kind !== 'mails');
 
-test('a result is deleted 30 days after it was stored, and never while its call can still be leased', async () => {
+test('a result is deleted when its life has ended, and never while its call can still be leased', async () => {
   const { pool, asOwner, moveClock } = await createDatabase();
   await asOwner((owner) =>
     owner.query(`
@@ -21,9 +22,9 @@ test('a result is deleted 30 days after it was stored, and never while its call 
       select tollbook.put_result(call_id, 1, gen_random_uuid(), null, 'a') from generate_series(1, 3) call_id`),
   );
   await moveClock(29 * daySecs);
-  expect(await pruneLane(pool, many)).toBe(0);
+  expect(await pruneRows(pool, 'call_results', 30 * daySecs, many)).toBe(0);
   await moveClock(31 * daySecs);
-  expect(await pruneLane(pool, many)).toBe(2);
+  expect(await pruneRows(pool, 'call_results', 30 * daySecs, many)).toBe(2);
   expect((await pool.query('select call_id from tollbook.call_result')).rows).toEqual([{ call_id: 1 }]);
 });
 
@@ -41,11 +42,11 @@ test('of the tree heads older than 30 days those stay that are the newest, ancho
       (sha256, period_from, period_to, size, root, result, breaks, open_items, report, at)
       values ('', now(), now(), 4, '', 'clean', 0, 0, '', now())`),
   );
-  expect(await pruneLane(pool, many)).toBe(0);
+  expect(await pruneRows(pool, 'tree_heads', 30 * daySecs, many)).toBe(0);
   const deleted = asOwner((owner) => owner.query('delete from tollbook.log_head where size = 1'));
   await expect(deleted).rejects.toThrow(/is needed/);
   await moveClock(31 * daySecs);
-  expect(await pruneLane(pool, many)).toBe(2);
+  expect(await pruneRows(pool, 'tree_heads', 30 * daySecs, many)).toBe(2);
   expect(await sizes()).toEqual([2, 4, 5]);
   await appendRefusals(database, 1);
   await sealAll(database);
@@ -62,10 +63,10 @@ test("an operator's request id moves credit once within 400 days, a top-up's for
   };
   for (const id of ['an-invoice-of-2026', 'topup:7']) expect(await move(id)).toBe('ok');
   await database.moveClock(399 * daySecs);
-  expect(await pruneChat(database.pool, many)).toBe(0);
+  expect(await pruneRows(database.pool, 'request_ids', 400 * daySecs, many)).toBe(0);
   expect(await move('an-invoice-of-2026')).toBe('repeated');
   await database.moveClock(401 * daySecs);
-  expect(await pruneChat(database.pool, many)).toBe(1);
+  expect(await pruneRows(database.pool, 'request_ids', 400 * daySecs, many)).toBe(1);
   expect(await move('topup:7')).toBe('repeated');
 });
 
@@ -90,12 +91,85 @@ test('failed spends are deleted when their authorization is long over, but their
       ('open', 'open', now(), now(), ${nowSecs})`),
   );
   await moveClock(29 * daySecs);
-  expect(await pruneExposures(pool, many)).toBe(0);
+  const pruned = () =>
+    Promise.all(
+      (['failed_spends', 'failed_payouts'] as const).map((kind) => pruneRows(pool, kind, 30 * daySecs, many)),
+    );
+  expect(await pruned()).toEqual([0, 0]);
   await moveClock(31 * daySecs);
-  expect(await pruneExposures(pool, many)).toBe(3);
+  expect(await pruned()).toEqual([2, 1]);
   expect((await pool.query('select stream from tollbook.payout order by 1')).rows).toEqual([
     { stream: 'later' },
     { stream: 'open' },
   ]);
   expect(await expose(3)).toBe(false);
+});
+
+test('no life, however short, deletes what may still be delivered, credited twice or needed for a proof', async () => {
+  const database = await createDatabase();
+  const { pool, asOwner, moveClock } = database;
+  await appendRefusals(database, 1);
+  await sealAll(database);
+  await appendRefusals(database, 1);
+  await sealAll(database);
+  await asOwner((owner) =>
+    owner.query(`
+      select tollbook.put_body(gen_random_uuid(), null, 'a');
+      with body as (select gen_random_uuid() as id), put as (select tollbook.put_body(id, null, 'b') from body)
+        insert into tollbook.call (stream, service_id, job_index, status, body_id, network, symbol, payment, due_at, created_at)
+        select 's', 1, 0, status, body.id, 'n', 'USDC', 'p', now(), now()
+        from body, put, unnest(array['dead', 'pending', 'watched', 'ready', 'leased', 'unpaid']) as status;
+      insert into tollbook.follow_up (topic, seq, stream, network, created_at, due_at)
+        values ('confirm', 1, 's', 'n', now(), now());
+      insert into tollbook.credit_request values ('an-invoice-of-2026', 'grant', 1, 1, 1, now());
+      insert into tollbook.alert_message (receiver, kind, subject, status, text, details, since, created_at, due_at)
+        values ('slack', 'low_gas', 's', 'firing', '', '{}', now(), now(), now());
+      insert into tollbook.rate_window values ('ip:1', '{}', current_date, 1);`),
+  );
+  const pruned = async () => {
+    const counts: Partial<Record<PrunedRows, number>> = {};
+    for (const kind of rowKinds) {
+      const count = await pruneRows(pool, kind, 0, many);
+      if (count > 0) counts[kind] = count;
+    }
+    return counts;
+  };
+  expect(await pruned()).toEqual({});
+  await moveClock(3_601);
+  expect(await pruned()).toEqual({ call_bodies: 1 });
+  await moveClock(2.9 * daySecs);
+  expect(await pruned()).toEqual({ rate_limits: 1 });
+  await moveClock(29 * daySecs);
+  expect(await pruned()).toEqual({ alert_messages: 1 });
+  await moveClock(399 * daySecs);
+  expect(await pruned()).toEqual({ follow_ups: 1, tree_heads: 1 });
+  await moveClock(401 * daySecs);
+  expect(await pruned()).toEqual({ request_ids: 1 });
+  expect((await pool.query('select from tollbook.call_body')).rowCount).toBe(1);
+});
+
+test('a token or key is deleted when it ended so long ago, and one that still holds never', async () => {
+  const { pool, asOwner, moveClock } = await createDatabase();
+  await asOwner((owner) =>
+    owner.query(`
+      insert into tollbook.operator_token (name, scopes, hash, created_at, expires_at, revoked_at) values
+        ('open', '{}', '1', now(), null, null), ('long', '{}', '2', now(), now() + interval '2 years', null),
+        ('over', '{}', '3', now(), now(), null), ('revoked', '{}', '4', now(), null, now());
+      insert into tollbook.account (name, created_at) values ('acme', now());
+      insert into tollbook.api_key (account_id, hash, prefix, name, created_at, expires_at, revoked_at, is_of_user)
+        select 1, hash, '', name, created_at, expires_at, revoked_at, false from tollbook.operator_token`),
+  );
+  const pruned = () =>
+    Promise.all(
+      (['operator_tokens', 'api_keys'] as const).map((kind) => pruneRows(pool, kind, 400 * daySecs, many)),
+    );
+  await moveClock(399 * daySecs);
+  expect(await pruned()).toEqual([0, 0]);
+  await moveClock(401 * daySecs);
+  expect(await pruned()).toEqual([2, 2]);
+  for (const table of ['operator_token', 'api_key'])
+    expect((await pool.query(`select name from tollbook.${table} order by 1`)).rows).toEqual([
+      { name: 'long' },
+      { name: 'open' },
+    ]);
 });

@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { pruneLane } from '../../src/store/calls.ts';
 import { writerRole } from '../../src/store/database.ts';
 import { LedgerInconsistentError } from '../../src/store/halt.ts';
 import { type Lane, openLane } from '../../src/store/lane.ts';
+import { pruneShortLived } from '../../src/store/pruning.ts';
 import { startBooks } from '../support/books.ts';
 import { backUp } from '../support/backup.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
@@ -93,14 +93,14 @@ test('the row of a running process is never pruned, also when the clock steps by
   const lane = laneOn(database);
   await append(lane);
   await database.moveClock(3 * 86_400);
-  await pruneLane(database.pool, 1_000);
+  await pruneShortLived(database.pool, 1_000);
   await append(lane);
   await database.asOwner(async (owner) => {
     await owner.query(
       `insert into tollbook.lane_batch (sender_hash, batch_no, content_hash, answer, at)
        select sha256(uuid_send(gen_random_uuid())), 1, '', '{}', '2020-01-01' from generate_series(1, 1500)`,
     );
-    await pruneLane(database.pool, 10_000);
+    await pruneShortLived(database.pool, 10_000);
     expect((await owner.query('select from tollbook.lane_batch')).rowCount).toBe(1_000);
   });
   await append(lane);

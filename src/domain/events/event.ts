@@ -10,6 +10,7 @@ import { operatorEvents } from './operator-events.ts';
 import { paymentEvents } from './payment-events.ts';
 import { recoveryEvents } from './recovery-events.ts';
 import { requestEvents } from './request-events.ts';
+import { retentionEvents } from './retention-events.ts';
 import { spendEvents } from './spend-events.ts';
 
 /**
@@ -26,6 +27,7 @@ export const eventDescriptors = {
   ...creditEvents,
   ...identityEvents,
   ...spendEvents,
+  ...retentionEvents,
 } as const;
 
 type Descriptors = typeof eventDescriptors;

@@ -65,6 +65,9 @@ export const receipt = z
       .meta({
         description: "The runner's result; null until there is one. Only with the receipt token.",
       }),
+    result_pruned: z.literal(true).optional().meta({
+      description: 'There was a result, and the gateway has deleted it: its configured life has ended.',
+    }),
   })
   .meta({ description: 'The state of a quote, its payment and its call.' });
 export type Receipt = z.infer<typeof receipt>;

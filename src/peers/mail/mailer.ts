@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 
 /** A plain-text mail. */
@@ -28,6 +28,30 @@ export function createFolderMailer(dir: string): Mailer {
       await rename(unfinished, path.join(dir, `${name}.txt`));
     },
   };
+}
+
+/** The names of the files that a folder mailer writes, unfinished ones included. */
+const mailName = /^\.?\d{4}-\d\d-\d\dT[\dZ.-]+-[0-9a-f-]{36}(?:\.txt)?$/;
+
+/** Deletes the mails in a folder that were written before a time and that no program has taken; returns how many. */
+export async function pruneMails(dir: string, beforeMs: number): Promise<number> {
+  let deleted = 0;
+  for (const file of await mailsIn(dir)) {
+    const written = await stat(file).catch(() => undefined);
+    if (!written || written.mtimeMs >= beforeMs) continue;
+    await rm(file, { force: true });
+    deleted++;
+  }
+  return deleted;
+}
+
+async function mailsIn(dir: string): Promise<string[]> {
+  const names = await readdir(dir).catch((error: unknown) => {
+    // nothing was ever sent
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
+    throw error;
+  });
+  return names.filter((name) => mailName.test(name)).map((name) => path.join(dir, name));
 }
 
 /** Removes line breaks from a header's value, so that it cannot add headers. */

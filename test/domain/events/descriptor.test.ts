@@ -9,6 +9,7 @@ import { operatorEvents } from '../../../src/domain/events/operator-events.ts';
 import { paymentEvents } from '../../../src/domain/events/payment-events.ts';
 import { recoveryEvents } from '../../../src/domain/events/recovery-events.ts';
 import { requestEvents } from '../../../src/domain/events/request-events.ts';
+import { retentionEvents } from '../../../src/domain/events/retention-events.ts';
 import { spendEvents } from '../../../src/domain/events/spend-events.ts';
 
 const descriptorOf = (type: keyof typeof eventDescriptors): EventDescriptor => eventDescriptors[type];
@@ -25,6 +26,7 @@ describe('the event descriptors', () => {
       creditEvents,
       identityEvents,
       spendEvents,
+      retentionEvents,
     ];
     expect(families.flatMap((family) => Object.keys(family)).toSorted()).toEqual(eventTypes.toSorted());
   });

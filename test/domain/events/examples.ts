@@ -268,5 +268,8 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
     expires_at: nowSecs,
   },
   session_ended: { session_id: chatId, user_id: userId, reason: 'expired' },
+  data_pruned: {
+    pruned: [{ kind: 'call_results', count: 12, before: nowSecs }],
+  },
   sign_in_refused: { method: 'provider', reason: 'state_mismatch', provider: 'google' },
 };

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { pruneRows } from '../../../src/store/pruning.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { type Answer, startTestGateway, testConfig, type TestGateway } from '../../support/gateway.ts';
@@ -138,6 +139,26 @@ test('a runner that polls gets its calls with their metadata, and its result is 
   expect((await receiptOf(gateway, paid)).json).toMatchObject({ state: 'completed', result });
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   expect(events.slice(-2).map(({ type }) => type)).toEqual(['delivered', 'completed']);
+});
+
+test('a receipt whose result was deleted when its life ended says so', async () => {
+  const database = await createDatabase();
+  const gateway = await start(database);
+  const paid = await pay(gateway);
+  const [{ call_id, lease_id }] = (await lease(gateway)).json.calls;
+  const before = (await receiptOf(gateway, paid)).json;
+  expect(before.result).toBe(null);
+  expect(before).not.toHaveProperty('result_pruned');
+  const done = { lease_id, result: { body_base64: 'bmV3' } };
+  expect((await ask(gateway, `/runner/calls/${call_id}/complete`, done)).status).toBe(200);
+  expect((await receiptOf(gateway, paid)).json).not.toHaveProperty('result_pruned');
+  await database.moveClock(31 * 86_400);
+  expect(await pruneRows(database.pool, 'call_results', 30 * 86_400, 10)).toBe(1);
+  expect((await receiptOf(gateway, paid)).json).toMatchObject({
+    state: 'completed',
+    result: null,
+    result_pruned: true,
+  });
 });
 
 test('a completion sent again by its holder is 200 again; by anyone else it is lease_lost', async () => {
