@@ -12,6 +12,8 @@ import type { OperatorLog } from '../domain/values/operator-log.ts';
 export interface Offers {
   /** Those of these options that can be offered: the same list object while the answers of facilitator and chains are the same. */
   of(options: readonly SettlementOption[]): readonly SettlementOption[];
+  /** Why none of these options can be offered. */
+  whyNone(options: readonly SettlementOption[]): NoOfferReason;
   /** Whether the facilitator settles such payments, by version 2 of x402. */
   isSettled(payment: Payable): boolean;
   /** Whether the token's contract contradicts the configuration: then no payment in it is started. */
@@ -19,6 +21,10 @@ export interface Offers {
   /** Applies the facilitator's answer. Logs each token once when it leaves the offers, and when it returns. */
   follow(kinds: readonly SupportedKind[], tokens: readonly AcceptedToken[]): void;
 }
+
+/** Why a job has a price but no offer, for programs. */
+export const noOfferReasons = ['settles_no_accepted_token', 'tokens_contradict_their_contracts'] as const;
+export type NoOfferReason = (typeof noOfferReasons)[number];
 
 type TokenName = Pick<SettlementOption, 'network' | 'asset'>;
 type Payable = Pick<SettlementOption, 'network' | 'transferMethod'>;
@@ -61,6 +67,10 @@ export function createOffers(
       }
       return list;
     },
+    whyNone: (options) =>
+      options.some((option) => !isWrong(option))
+        ? 'settles_no_accepted_token'
+        : 'tokens_contradict_their_contracts',
     follow(kinds, tokens) {
       const kindsV2 = kinds.filter(({ x402Version }) => x402Version === 2);
       const pairs = new Set(kindsV2.map(({ scheme, network }) => `${scheme} ${network}`));

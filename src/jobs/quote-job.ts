@@ -66,7 +66,7 @@ export async function quoteJob(
 ): Promise<PaymentRequired | Refused> {
   const available = context.offers.of(job.options);
   if (available.length === 0)
-    return { kind: 'refused', code: 'facilitator_unavailable', reason: 'settles_no_accepted_token' };
+    return { kind: 'refused', code: 'facilitator_unavailable', reason: context.offers.whyNone(job.options) };
   const { quoteTtlSecs, maxTimeoutSecs } = context.settings;
   const quoteOf = (options: readonly SettlementOption[], isSummarised: boolean): Quote =>
     newQuote({ ...job, options, isSummarised }, nowSecs(context), quoteTtlSecs);

@@ -113,7 +113,7 @@ test('a token leaves the offers and returns to them: each is logged once, and th
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-test('if no token can be offered the answer is 503, and no quote is issued or recorded', async () => {
+test('if no token can be offered the answer is 503, no quote is issued or recorded, and the price says why', async () => {
   const { database, gateway } = await start(settles());
   const faultsOf = await documentOf(gateway);
   const answer = await gateway.post(job, { body: 'x' });
@@ -123,7 +123,15 @@ test('if no token can be offered the answer is 503, and no quote is issued or re
   const garbage = await gateway.post(job, { body: 'x', headers: { 'payment-signature': 'garbage' } });
   expect(garbage).toMatchObject(unavailable);
   const price = await gateway.get(`${job}/price`);
-  expect(price).toMatchObject(unavailable);
+  expect(price).toMatchObject({
+    status: 200,
+    json: {
+      price_wei: '1000000000000000',
+      settlement_options: [],
+      unavailable: { reason: 'settles_no_accepted_token' },
+      x402_endpoint: `${gateway.url}${job}`,
+    },
+  });
   expect(faultsOf('get', '/x402/jobs/{service_id}/{job_index}/price', price)).toEqual([]);
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   expect(events.map(({ type }) => type)).toEqual(['payment_rejected']);

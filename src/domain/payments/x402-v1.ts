@@ -2,9 +2,11 @@ import type { Caip2 } from '../values/primitives.ts';
 import type { SettlementOption } from './quote.ts';
 import { schemes } from './schemes/schemes.ts';
 
-/** Every network name of x402 version 1. */
+/** The networks that the official packages of x402 version 1 name. */
 const chainIds = new Map(
   Object.entries({
+    ethereum: 1,
+    sepolia: 11155111,
     base: 8453,
     'base-sepolia': 84532,
     avalanche: 43114,
@@ -21,6 +23,11 @@ const chainIds = new Map(
     educhain: 41923,
     celo: 42220,
     monad: 143,
+    'skale-base-sepolia': 324705682,
+    megaeth: 4326,
+    stable: 988,
+    'stable-testnet': 2201,
+    flare: 14,
   }),
 );
 const names = new Map([...chainIds].map(([name, chainId]): [Caip2, string] => [`eip155:${chainId}`, name]));

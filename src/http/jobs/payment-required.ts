@@ -38,10 +38,12 @@ export function paymentRequiredText(
   context: OfferContext,
   { code, reason, quote }: PaymentRequired,
 ): { readonly header: string; readonly body: string } {
-  const { resource, extensions, offers, acceptsV1 } = fixedParts(context, quote);
+  const { resource, extensions, offers, acceptsV1, isForV1 } = fixedParts(context, quote);
   const { digest, expiresAt, input } = quote;
   const { sentence } = refusals[code];
-  const error = JSON.stringify(reason === undefined ? sentence : `${sentence} (${reason})`);
+  const text = reason === undefined ? sentence : `${sentence} (${reason})`;
+  const error = JSON.stringify(text);
+  const errorV1 = isForV1 ? error : JSON.stringify(`${text} ${version2Only}`);
   const accepts = offersV2Text(offers, quote);
   const why = reason === undefined ? '' : `,"reason":${JSON.stringify(reason)}`;
   const until = new Date(expiresAt * 1_000).toISOString();
@@ -49,10 +51,14 @@ export function paymentRequiredText(
   return {
     header: `{"x402Version":2,"error":${error},"resource":${resource},"accepts":${accepts},"extensions":${extensions}}`,
     body:
-      `{"x402Version":1,"error":${error},"accepts":${acceptsV1},"code":"${code}"${why},` +
+      `{"x402Version":1,"error":${errorV1},"accepts":${acceptsV1},"code":"${code}"${why},` +
       `"quote_digest":"${digest}","quote_expires_at":"${until}"${takes}}`,
   };
 }
+
+/** The body's `accepts` is empty: its reader has version 1 of x402, or would look in vain for the offer. */
+const version2Only =
+  'x402 version 1 can name none of the accepted networks or schemes: pay with a client of version 2, which reads the offer in the PAYMENT-REQUIRED header.';
 
 /** The parts of a 402 that are the same in every offer of a job, as JSON. */
 interface FixedParts {
@@ -62,6 +68,8 @@ interface FixedParts {
   readonly extensions: string;
   readonly offers: readonly string[];
   readonly acceptsV1: string;
+  /** Whether a client of version 1 can pay. */
+  readonly isForV1: boolean;
 }
 
 const known = new WeakMap<readonly SettlementOption[], FixedParts>();
@@ -77,13 +85,15 @@ function fixedParts(
   const { maxTimeoutSecs, paymentIdentifier } = settings;
   const description = `Job ${quote.serviceId}/${quote.jobIndex}`;
   const resource = { url, description, mimeType: 'application/json' };
+  const forV1 = requirementsV1(quote.options, resource, maxTimeoutSecs);
   const parts = {
     settings,
     url,
     resource: JSON.stringify(resource),
     extensions: JSON.stringify(offeredExtensions(paymentIdentifier)),
     offers: offerTextsV2(quote.options, maxTimeoutSecs),
-    acceptsV1: JSON.stringify(requirementsV1(quote.options, resource, maxTimeoutSecs)),
+    acceptsV1: JSON.stringify(forV1),
+    isForV1: forV1.length > 0,
   };
   known.set(quote.options, parts);
   return parts;

@@ -1,6 +1,6 @@
-import { schemes } from '../../domain/payments/schemes/schemes.ts';
 import type { FastifyInstance } from 'fastify';
 import { parseJobId } from '../../domain/payments/job.ts';
+import { schemes } from '../../domain/payments/schemes/schemes.ts';
 import { findJob, inputJson, isSold, type Job, jobUrl } from '../../jobs/catalog.ts';
 import type { JobsContext } from '../../jobs/context.ts';
 import { sendRefusal } from '../server/errors.ts';
@@ -17,20 +17,18 @@ export function priceRoutes(current: () => JobsContext) {
         const job = id && findJob(context.catalog, id);
         if (!job) return sendRefusal(request, reply, 'job_not_found');
         if (!isSold(job)) return sendRefusal(request, reply, 'x402_disabled');
-        const offered = context.offers.of(job.options);
-        if (offered.length === 0)
-          return sendRefusal(request, reply, 'facilitator_unavailable', {
-            reason: 'settles_no_accepted_token',
-          });
-        const body = JSON.stringify(priceJson(context, job, offered));
+        const body = JSON.stringify(priceJson(context, job));
         return sendTagged(request, reply, { body, type: 'application/json' });
       },
     );
   };
 }
 
-function priceJson(context: JobsContext, job: Job, offered: Job['options']) {
+/** The price is the same whether or not it can be paid now: what keeps it from being offered stands beside it. */
+function priceJson(context: JobsContext, job: Job) {
+  const offered = context.offers.of(job.options);
   const input = inputJson(job);
+  const endpoint = jobUrl(context.publicUrl(), job);
   return {
     service_id: job.serviceId,
     job_index: job.jobIndex,
@@ -46,7 +44,9 @@ function priceJson(context: JobsContext, job: Job, offered: Job['options']) {
       decimals: option.decimals,
       amount: String(option.amount),
       pay_to: option.payTo,
-      x402_endpoint: jobUrl(context.publicUrl(), job),
+      x402_endpoint: endpoint,
     })),
+    ...(offered.length === 0 ? { unavailable: { reason: context.offers.whyNone(job.options) } } : {}),
+    x402_endpoint: endpoint,
   };
 }

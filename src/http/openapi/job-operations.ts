@@ -14,7 +14,7 @@ export const priceOperation: Operation = {
   description: 'Issues no quote and writes nothing.',
   requestHeaders: [ifNoneMatch],
   answers: [{ status: 200, description: 'The price.', schema: price, headers: ['ETag'] }, notModified],
-  refusals: ['x402_disabled', 'job_not_found', 'facilitator_unavailable'],
+  refusals: ['x402_disabled', 'job_not_found'],
 };
 
 const paying = `A request without a payment gets a quote: the **402** carries it in x402 version 2 (\`PAYMENT-REQUIRED\`) and

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { authModes, invocationModes } from '../../domain/payments/job.ts';
 import type { PaymentRequired } from '../../jobs/answer.ts';
+import { noOfferReasons } from '../../jobs/offers.ts';
 import { paymentSummary, requirementV1, x402Scheme } from './payment.ts';
 import {
   address,
@@ -28,6 +29,8 @@ export const jobInput = z
   })
   .meta({ description: 'The input that the job accepts; absent if it accepts any.' });
 
+const endpoint = url.meta({ description: 'The URL at which the job is paid for.' });
+
 export const price = z
   .strictObject({
     ...jobName,
@@ -45,10 +48,12 @@ export const price = z
           decimals,
           amount: atoms,
           pay_to: address,
-          x402_endpoint: url.meta({ description: 'The URL at which the job is paid for.' }),
+          x402_endpoint: endpoint,
         }),
       )
-      .min(1),
+      .meta({ description: 'Empty where no token can be offered now: `unavailable` says why.' }),
+    unavailable: z.strictObject({ reason: z.enum(noOfferReasons) }).optional(),
+    x402_endpoint: endpoint,
   })
   .meta({ description: 'The current price of a job in each accepted token.' });
 

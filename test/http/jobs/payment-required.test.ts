@@ -4,6 +4,7 @@ import { refusals } from '../../../src/domain/errors/refusal.ts';
 import { offeredExtensions } from '../../../src/domain/payments/payment-identifier.ts';
 import type { SettlementOption } from '../../../src/domain/payments/quote.ts';
 import { paymentRequiredText } from '../../../src/http/jobs/payment-required.ts';
+import type { Caip2 } from '../../../src/domain/values/primitives.ts';
 import type { PaymentRequired } from '../../../src/jobs/answer.ts';
 import { anyHash, anyOption } from '../../domain/payments/support.ts';
 
@@ -70,7 +71,9 @@ test('a 402 is made of fixed and new parts, and is the JSON of the whole', () =>
         expect(JSON.stringify(JSON.parse(text.body))).toBe(text.body);
         expect(JSON.parse(text.body)).toMatchObject({
           x402Version: 1,
-          error,
+          error: expect.stringMatching(
+            new RegExp(`^${RegExp.escape(error)}( x402 version 1 can name .*)?$`, 's'),
+          ),
           code,
           ...(reason === undefined ? {} : { reason }),
           quote_digest: quote.digest,
@@ -80,6 +83,23 @@ test('a 402 is made of fixed and new parts, and is the JSON of the whole', () =>
       }
     }),
   );
+});
+
+test('a client of version 1 that no option is for reads that it needs version 2; a client of version 2 does not', () => {
+  const [answer] = fc.sample(anyAnswer, 1);
+  if (!answer) throw new Error('no sample');
+  const on = (network: Caip2) => ({
+    ...answer,
+    quote: { ...answer.quote, options: answer.quote.options.map((option) => ({ ...option, network })) },
+  });
+  const unnamed = paymentRequiredText(context, on('eip155:31337'));
+  expect(JSON.parse(unnamed.body)).toMatchObject({
+    accepts: [],
+    error: expect.stringContaining('version 2'),
+  });
+  expect(JSON.parse(unnamed.header).error).not.toContain('version 2');
+  const named = JSON.parse(paymentRequiredText(context, on('eip155:1')).body);
+  expect(named.error).not.toContain('version 2');
 });
 
 test('another configuration or public address is not answered with the parts of the one before', () => {
