@@ -21,7 +21,7 @@ const useCases = {
   recovery: [...base, 'log', 'projections', 'reconcile'],
   books: [...base, 'log'],
 };
-const below = [...base, 'metrics', ...Object.keys(useCases)];
+const below = [...base, 'metrics', 'traces', ...Object.keys(useCases)];
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   domain: [],
   // polling, time limits, promise tracking and background work: every layer above needs them and none owns them
@@ -31,6 +31,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   peers: ['domain', 'runtime', 'config'],
   // what the process measures about itself
   metrics: [...base],
+  // what happens to its requests, for a collector
+  traces: [...base],
   ...useCases,
   workers: below,
   http: below,

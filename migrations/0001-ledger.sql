@@ -109,7 +109,9 @@ create table tollbook.call (
   created_at timestamptz not null,
   -- the payment of its stream that pays for it, and the claims, in hex, that its command made beside the payment's own
   payment text collate "C" not null,
-  claims json
+  claims json,
+  -- the span of the request that bought it, where requests are traced (W3C Trace Context): never in the ledger
+  traceparent text
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
 create index call_due on tollbook.call (service_id, due_at) where status in ('ready', 'leased');
 -- few rows, however many calls wait: whether a runner works for a service is asked all the time

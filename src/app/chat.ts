@@ -128,7 +128,7 @@ export async function composeChat(
 }
 
 function createContext(
-  { config, settings, ledger, logger, budget, isStopping, metrics }: Parts,
+  { config, settings, ledger, logger, budget, isStopping, metrics, tracing }: Parts,
   identity: Identity | undefined,
 ): ChatContext {
   const lane = cacheRefusals(ledger.lane, () => performance.now());
@@ -162,6 +162,7 @@ function createContext(
     identity,
     spending: openSpending(config, shared),
     stopping: isStopping,
+    tracing,
   };
 }
 

@@ -5,6 +5,7 @@ import type { Config } from '../config/config.ts';
 import type { RequestBodies } from '../http/server/request-bodies.ts';
 import type { AlertCondition } from '../domain/values/alert-condition.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
+import type { Tracing } from '../domain/values/tracing.ts';
 import type { AuthorizeCall } from '../peers/facilitator/facilitator-auth.ts';
 import type { Mailer } from '../peers/mail/mailer.ts';
 import type { FeatureStatus } from '../http/schemas/status.ts';
@@ -27,6 +28,8 @@ export interface FeatureParts {
   readonly mailer?: Mailer | undefined;
   /** Undefined where nothing is measured. */
   readonly metrics?: Metrics | undefined;
+  /** Undefined where requests are not traced. */
+  readonly tracing?: Tracing | undefined;
   /** The same for every feature: whether a load balancer should send requests to this process. */
   readonly readiness: () => Readiness;
   /** The accepted tokens, as `network/asset`, whose contracts contradict the configuration. The same set while nothing changes. */

@@ -7,6 +7,8 @@ import type { Metrics } from '../metrics/metrics.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { jobsFigures } from './figures.ts';
 import { timedChain, timedFacilitator, timedRunner } from './timed-peers.ts';
+import { tracedLookup } from './traced-ledger.ts';
+import { tracedChain, tracedFacilitator } from './traced-peers.ts';
 import { createCatalog } from '../jobs/catalog.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import { createEventAllowance } from '../jobs/event-allowance.ts';
@@ -91,10 +93,10 @@ async function createContext(
     settings,
     ...pricesOf(config, settings),
     publicUrl,
-    lookup: createPaymentLookup(ledger.pool),
+    lookup: tracedLookup(createPaymentLookup(ledger.pool), parts.tracing),
     facilitator: openFacilitator(parts, tokens),
     offers: createOffers(parts.logger, parts.wrongTokens),
-    chains: openChains(settings, new Map(), parts.metrics),
+    chains: openChains(settings, new Map(), parts),
     permissions: createPermissionChecker({ timeoutMs: 3_000, maxConcurrent: 64, cacheSecs }),
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
     lostPayments: createLostPayments(ledger.pool),
@@ -118,6 +120,7 @@ async function createContext(
     settling: new Map(),
     flows: createPromiseTracker(),
     stopping: parts.isStopping,
+    tracing: parts.tracing,
     log: parts.logger,
   };
 }
@@ -182,7 +185,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
         ...pricesOf(next, settings),
         receiptKeys: receiptKeysOf(settings.receiptKeys, storedKey),
         quoteKeys: settings.quoteKeys && quoteKeysOf(settings.quoteKeys),
-        chains: openChains(settings, context.chains, parts.metrics),
+        chains: openChains(settings, context.chains, parts),
       };
       return {
         record: () => offerPrices(renewed.pool, renewed.priceList),
@@ -214,7 +217,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
 }
 
 function openFacilitator(
-  { settings, facilitatorAuth, logger, metrics }: Parts,
+  { settings, facilitatorAuth, logger, metrics, tracing }: Parts,
   tokens: () => RotatingSecret | undefined,
 ): Facilitator {
   const facilitator = createFacilitator({
@@ -233,7 +236,7 @@ function openFacilitator(
         );
     },
   });
-  return timedFacilitator(facilitator, metrics);
+  return tracedFacilitator(timedFacilitator(facilitator, metrics), tracing);
 }
 
 /** Asks the facilitator which tokens it settles. A facilitator that does not answer does not stop the start. */
@@ -260,13 +263,14 @@ function isPushed(runner: RunnerConfig): runner is RunnerConfig & { readonly url
 function openChains(
   settings: JobsConfig,
   open: ReadonlyMap<Caip2, Chain>,
-  metrics: Metrics | undefined,
+  { metrics, tracing }: Pick<Parts, 'metrics' | 'tracing'>,
 ): ReadonlyMap<Caip2, Chain> {
   const networks = [...settings.networks].map(([network, { rpcUrl }]): [Caip2, Chain] => {
     const known = open.get(network);
     if (known?.rpcUrl === rpcUrl) return [network, known];
     const chainId = Number(network.slice('eip155:'.length));
-    return [network, timedChain(createChain({ chainId, rpcUrl, timeoutMs: 5_000 }), network, metrics)];
+    const chain = createChain({ chainId, rpcUrl, timeoutMs: 5_000 });
+    return [network, tracedChain(timedChain(chain, network, metrics), tracing)];
   });
   // an older quote may still be paid on a network that is no longer in the configuration
   return new Map([...open, ...networks]);

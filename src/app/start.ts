@@ -5,7 +5,7 @@ import type { Config } from '../config/config.ts';
 import { addressOf, gatewaySessions, openDatabase, openPool } from '../store/database.ts';
 import { grantedWriterRole } from '../store/writer-role.ts';
 import { LedgerInconsistentError } from '../store/halt.ts';
-import { type LaneObserver, openLane } from '../store/lane.ts';
+import { openLane } from '../store/lane.ts';
 import { createChainWatch } from './chain-watch.ts';
 import { newerMigrations, pendingMigrations } from '../store/migrations.ts';
 import { createHaltAlert } from './halt.ts';
@@ -13,7 +13,9 @@ import { createLogger, noteHeartbeat } from './logger.ts';
 import { type Ending, shutDownGateway } from './shut-down.ts';
 import { explainStart, StartError } from './start-error.ts';
 import { ledgerFigures } from './figures.ts';
-import { openMetrics } from './metrics.ts';
+import { openMetrics, type ServedMetrics } from './metrics.ts';
+import { tracedLane } from './traced-ledger.ts';
+import { type OpenTraces, openTraces } from './traces.ts';
 import { composeFeatures, composeRecorders } from './features.ts';
 import { createApp } from '../http/server/app.ts';
 import { createRequestBodies } from '../http/server/request-bodies.ts';
@@ -81,7 +83,8 @@ type Ledger = FeatureParts['ledger'];
 interface LedgerOptions extends Pick<GatewayOptions, 'databaseUrl'> {
   readonly role: string | undefined;
   readonly logger: Logger;
-  readonly observer: LaneObserver | undefined;
+  readonly measured: ServedMetrics | undefined;
+  readonly traces: OpenTraces | undefined;
   readonly haltAlert: ReturnType<typeof createHaltAlert>;
 }
 
@@ -122,10 +125,12 @@ async function start(options: GatewayOptions): Promise<RunningGateway> {
   const requests = { open: 0 };
   const haltAlert = createHaltAlert(config, logger);
   const measured = await openMetrics(config.metrics);
-  const ledger = openLedger({ databaseUrl, role, logger, observer: measured?.metrics.lane, haltAlert });
+  const traces = await openTraces(config.traces, logger);
+  const ledger = openLedger({ databaseUrl, role, logger, measured, haltAlert, traces });
   const { lane, pool } = ledger;
   const bodies = createRequestBodies(config.limits.maxBodyMemoryBytes);
   const app = createApp({ config, logger, bodies, requests, draining: isDraining, stopping: isStopping });
+  traces?.serve(app);
   await measured?.serve(app);
   const publicUrl = (): string =>
     config.bindAddress.port === 0 ? listeningUrl(app.server.address(), config) : config.publicUrl;
@@ -139,18 +144,9 @@ async function start(options: GatewayOptions): Promise<RunningGateway> {
   const shutDown = (): Promise<Ending> => {
     stopping = true;
     const graceMs = config.shutdownGraceSecs * 1_000;
-    const others = [haltAlert, measured];
-    return shutDownGateway({
-      graceMs,
-      app,
-      requests,
-      features,
-      recorders,
-      loops: watching,
-      ledger,
-      logger,
-      others,
-    });
+    const others = [haltAlert, measured, traces];
+    const open = { app, requests, features, recorders, loops: watching, ledger, others };
+    return shutDownGateway({ graceMs, logger, ...open });
   };
 
   try {
@@ -169,6 +165,7 @@ async function start(options: GatewayOptions): Promise<RunningGateway> {
       facilitatorAuth,
       mailer,
       metrics: measured?.metrics,
+      tracing: traces?.tracing,
       readiness: readiness.present,
       wrongTokens: () => chains.wrongTokens(),
     });
@@ -210,12 +207,16 @@ function watchReadiness({ pool, lane }: Ledger, logger: Logger, isDraining: () =
 }
 
 /** This process's connections to the ledger. */
-function openLedger({ databaseUrl: url, role, logger, observer, haltAlert }: LedgerOptions): Ledger {
+function openLedger({ databaseUrl: url, role, logger, measured, haltAlert, traces }: LedgerOptions): Ledger {
   const onError = (err: Error): void => logger.warn({ err }, 'a database connection broke');
   const common = { url, role, onError, applicationName: gatewaySessions };
   const pool = openPool({ ...common, maxConnections: 20 });
-  const lane = openLane({ ...common, observer, onHalt: (halt) => haltAlert.send(halt) });
-  return { pool, db: openDatabase(pool), lane };
+  const lane = openLane({
+    ...common,
+    observer: measured?.metrics.lane,
+    onHalt: (halt) => haltAlert.send(halt),
+  });
+  return { pool, db: openDatabase(pool), lane: tracedLane(lane, traces?.tracing) };
 }
 
 async function registerRoutes(

@@ -10,6 +10,7 @@ import type { AdmittedChat } from './admission.ts';
 import { type Refused, refuse } from './answer.ts';
 import type { Caller } from './caller.ts';
 import type { ChatContext } from './context.ts';
+import { traceUpstream } from './trace-chat.ts';
 
 /** An upstream's answer has begun. The attempt is reported again when its stream ends. */
 export interface Begun {
@@ -109,7 +110,10 @@ async function callOneAfterAnother(
     if (!candidate) throw new Error('the chosen upstream is not among the candidates');
     // nothing is begun for a client that has left before
     const until = signal.aborted ? signal : upstreamSignal;
-    const answer = await ask(chat, candidate, until, takeSlot(candidate.upstream));
+    const slot = takeSlot(candidate.upstream);
+    const answer = await traceUpstream(context.tracing, chat.model.name, candidate.target, () =>
+      ask(chat, candidate, until, slot),
+    );
     attempt.report(healthSign(answer));
     if (answer.kind === 'completed' || answer.kind === 'streaming')
       return { kind: 'begun', upstream: attempt.name, answer, attempt };

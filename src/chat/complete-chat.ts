@@ -12,6 +12,7 @@ import type { Caller } from './caller.ts';
 import { mayAnswerBeforeLanding } from '../spend/exposure.ts';
 import type { ChatContext } from './context.ts';
 import { releaseChat, type RunningChat, settleChat, withoutRequest } from './settle-chat.ts';
+import { traceAdmission } from './trace-chat.ts';
 import { refuseSpend } from './refuse-spend.ts';
 import { earnSpend, releaseSpend } from '../spend/record-spend.ts';
 import type { SpendContext } from '../spend/context.ts';
@@ -32,7 +33,8 @@ export async function requestChat(
   body: Buffer,
 ): Promise<AdmittedChat | Refused> {
   if (context.stopping()) return refuse(openAiError('overloaded'), { retryAfterSecs: 1 });
-  const result = refuseEarly(context, caller) ?? (await readAndAdmit(context, caller, body));
+  const admission = (): Promise<AdmittedChat | Refused> => readAndAdmit(context, caller, body);
+  const result = refuseEarly(context, caller) ?? (await traceAdmission(context.tracing, admission));
   return result.kind === 'refused' ? countRefusal(context, caller, result) : result;
 }
 

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { Config, ModelConfig, ChatConfig } from '../config/config.ts';
 import type { BoundedCache } from '../domain/values/bounded-cache.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
+import type { Tracing } from '../domain/values/tracing.ts';
 import type { Identity } from '../identity/context.ts';
 import type { Upstream } from '../peers/upstream/upstream.ts';
 import type { UpstreamHealth } from '../peers/upstream/health.ts';
@@ -48,5 +49,7 @@ export interface ChatContext {
   readonly running: PromiseTracker;
   /** True once the process is shutting down: admitted requests are finished, new ones refused. */
   readonly stopping: () => boolean;
+  /** Undefined where requests are not traced. */
+  readonly tracing?: Tracing | undefined;
   readonly log: OperatorLog;
 }

@@ -2,6 +2,7 @@ import type { ChatProgress } from '../domain/chat/chat-answer.ts';
 import type { chatEndings } from '../domain/events/chat-events.ts';
 import { costMicros } from '../domain/credit/price.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
+import { traceStep } from '../domain/values/tracing.ts';
 import { estimateUsage, type PromptSample, samplePrompt } from '../domain/chat/token-count.ts';
 import type { CreditCommand } from '../store/append-batch.ts';
 import type { AdmittedChat } from './admission.ts';
@@ -181,7 +182,8 @@ async function record(context: ChatContext, { chatId }: LedgerChat, step: Step):
 }
 
 function recordInBackground(context: ChatContext, { chatId }: LedgerChat, work: () => Promise<void>): void {
-  inBackground(context, work(), 'a completion could not be settled: its hold stays until it is recovered', {
+  const traced = traceStep(context.tracing, { name: 'settle completion' }, work);
+  inBackground(context, traced, 'a completion could not be settled: its hold stays until it is recovered', {
     chat_id: chatId,
   });
 }

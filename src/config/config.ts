@@ -13,6 +13,7 @@ import type { RunnerConfig } from './runners.ts';
 import type { SpendConfig } from './spend.ts';
 import type { ConfigOf } from './table.ts';
 import type { TopUpConfig } from './top-ups.ts';
+import type { TracesConfig } from './traces.ts';
 
 export type { ChatConfig } from './chat.ts';
 export type { IdentityConfig, ProviderConfig } from './identity.ts';
@@ -26,6 +27,7 @@ export type { Feature } from './root.ts';
 export type { RunnerConfig } from './runners.ts';
 export type { SpendConfig } from './spend.ts';
 export type { TopUpConfig } from './top-ups.ts';
+export type { TracesConfig } from './traces.ts';
 export type { UpstreamConfig } from './upstreams.ts';
 
 /**
@@ -56,6 +58,8 @@ export interface Config extends ConfigOf<typeof gatewayShape> {
   readonly retention: RetentionConfig;
   /** Undefined where nothing is measured. */
   readonly metrics: MetricsConfig | undefined;
+  /** Undefined where requests are not traced. */
+  readonly traces: TracesConfig | undefined;
   /** Undefined where the ledger is not sealed. */
   readonly log: LogConfig | undefined;
 }

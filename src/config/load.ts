@@ -20,6 +20,7 @@ import { readSpend } from './spend.ts';
 import { pick, readTable } from './table.ts';
 import { readToml } from './toml-source.ts';
 import { readTopUps } from './top-ups.ts';
+import { readTraces } from './traces.ts';
 import { isLoopback, urlOfBind } from './urls.ts';
 import { readJobs } from './jobs.ts';
 
@@ -89,6 +90,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const alerts = await readAlerts(values.alerts, reading);
   const retention = readRetention(values.retention, reading.report);
   const metrics = await readMetrics(values.metrics, reading);
+  const traces = await readTraces(values.traces, reading);
   const log = await readLog(values.log, reading);
   const runners = await readRunners(values.runners, reading);
   const jobs = await readJobs(root, isJobsOn, reading);
@@ -114,6 +116,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
     alerts,
     retention,
     metrics,
+    traces,
     log,
   };
   warnOfPublicUrl(root, config, reading);

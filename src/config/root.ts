@@ -88,6 +88,7 @@ export const tables = {
   delivery: z.unknown(),
   alerts: z.unknown(),
   metrics: z.unknown(),
+  traces: z.unknown(),
   log: z.unknown(),
   chat: z.unknown(),
   spend: z.unknown(),

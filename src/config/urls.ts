@@ -29,9 +29,13 @@ export const secureBaseUrl = text((raw) => {
 /** A runner's push address, kept as written: https, or http on loopback or a private network. */
 export const pushUrl = text((raw) => {
   const url = readHttpUrl(raw);
-  if (url instanceof Wrong) return url;
-  if (isEncryptedOrLocal(url) || isPrivate(hostOf(url))) return raw;
-  return new Wrong('must be https, or http on loopback or a private network');
+  return url instanceof Wrong ? url : (refusePublicPlain(url) ?? raw);
+});
+
+/** A base URL of the operator's own infrastructure: https, or http on loopback or a private network. */
+export const privateBaseUrl = text((raw) => {
+  const base = readBaseUrl(raw);
+  return base instanceof Wrong ? base : (refusePublicPlain(new URL(base)) ?? base);
 });
 
 /** Where alerts are posted, kept as written: https, or http on loopback. */
@@ -84,6 +88,11 @@ export function urlOfBind(bind: { readonly host: string; readonly port: number }
 /** Whether a host (IPv6 without brackets) is this machine. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || isWithin(loopbackRanges, host);
+}
+
+function refusePublicPlain(url: URL): Wrong | undefined {
+  if (isEncryptedOrLocal(url) || isPrivate(hostOf(url))) return undefined;
+  return new Wrong('must be https, or http on loopback or a private network');
 }
 
 function isEncryptedOrLocal(url: URL): boolean {

@@ -6,6 +6,7 @@ import type { Facilitator } from '../peers/facilitator/facilitator.ts';
 import type { PermissionChecker } from '../peers/rpc/permission.ts';
 import type { QuoteKeys, QuoteRealm } from '../domain/payments/quote-echo.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
+import type { Tracing } from '../domain/values/tracing.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 import type { PaymentLookup } from '../store/payment-lookup.ts';
@@ -75,6 +76,8 @@ export interface JobsContext {
   readonly callReleased: (over: AbortSignal) => Promise<void>;
   /** True once the process shuts down: started payments are finished, no new ones are started. */
   readonly stopping: () => boolean;
+  /** Undefined where requests are not traced. */
+  readonly tracing?: Tracing | undefined;
   readonly log: OperatorLog;
 }
 

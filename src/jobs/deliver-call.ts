@@ -5,6 +5,7 @@ import type { PushAnswer, PushRunner } from '../peers/runner/push-runner.ts';
 import type { LeasedCall } from '../store/calls.ts';
 import { type JobsContext, nowSecs } from './context.ts';
 import { logAttempt, recordAttempt, undeliverable } from './record-attempt.ts';
+import { traceAttempt } from './trace-attempt.ts';
 
 /**
  * The runner's key against duplicates: the hash of the payment's fingerprint. Unlike a call id, which a database that was
@@ -37,11 +38,16 @@ export async function deliverCall(
   peer: PushRunner,
   call: LeasedCall,
 ): Promise<PushAnswer> {
-  const answer = await attempt(context, runner, peer, call);
-  const outcome = 'error' in answer ? { ...answer, error: lastWords(answer.error, runner.tokens) } : answer;
-  const recorded = await recordAttempt(context, call, outcome, { isFirstNews: true, runner: runner.name });
-  logAttempt(context.log, call, outcome, runner.name, recorded);
-  return answer;
+  const deliver = async (traced: LeasedCall): Promise<PushAnswer> => {
+    const answer = await attempt(context, runner, peer, traced);
+    const outcome = 'error' in answer ? { ...answer, error: lastWords(answer.error, runner.tokens) } : answer;
+    const recorded = await recordAttempt(context, call, outcome, { isFirstNews: true, runner: runner.name });
+    logAttempt(context.log, call, outcome, runner.name, recorded);
+    return answer;
+  };
+  return traceAttempt(context.tracing, runner.name, call, deliver, (answer) => ({
+    error: answer.kind === 'completed' ? undefined : answer.reason,
+  }));
 }
 
 async function attempt(
@@ -65,5 +71,7 @@ function push(
   const id = idempotencyKey(call);
   const signature = signCall({ secret: runner.tokens, id, timestampSecs: nowSecs(context), body, metadata });
   const contentType = call.contentType ? { contentType: call.contentType } : {};
-  return peer.push({ headers: { ...metadata, ...signature }, body, ...contentType });
+  // not signed: a proxy on the way may put a span of its own between
+  const trace = call.traceparent === undefined ? {} : { traceparent: call.traceparent };
+  return peer.push({ headers: { ...metadata, ...signature, ...trace }, body, ...contentType });
 }

@@ -17,6 +17,7 @@ import {
   recordAttempt,
   undeliverable,
 } from './record-attempt.ts';
+import { traceAttempt } from './trace-attempt.ts';
 
 export interface LeaseRequest {
   readonly max: number;
@@ -57,7 +58,14 @@ export async function leaseForRunner(
 }
 
 /** Records that the runner gets this call; undefined if the call cannot be delivered any more. */
-async function handOut(
+function handOut(context: JobsContext, runner: string, call: LeasedCall): Promise<LeasedCall | undefined> {
+  const work = (traced: LeasedCall) => recordHandOut(context, runner, traced);
+  return traceAttempt(context.tracing, runner, call, work, (handedOut) => ({
+    error: handedOut ? undefined : 'not_handed_out',
+  }));
+}
+
+async function recordHandOut(
   context: JobsContext,
   runner: string,
   call: LeasedCall,

@@ -15,7 +15,7 @@ import { acceptedAnswer, answerKnownPayment, lookUpPayment } from './known-payme
 import { checkPayerSignature } from './payer-signature.ts';
 import { recordDecision } from './record-settlement.ts';
 import { enqueueFailed, type JobRefusal, refusal } from './refusal.ts';
-import { append, firstLookMs, storeBody } from './start-payment.ts';
+import { append, firstLookMs, keepRequest } from './start-payment.ts';
 
 /**
  * Delivers a recovered payment instead of refunding it, where its payer has signed for this very request: the signed payment
@@ -101,9 +101,9 @@ async function redeliveryCommand(
     ...(decoded.terms?.quoteDigest ? { quote_digest: decoded.terms.quoteDigest } : {}),
     signature: (request.redeliverySignature ?? '').toLowerCase(),
   };
-  const stored = await storeBody(context, request);
+  const kept = await keepRequest(context, request);
   const { network, symbol } = paid;
-  const call = { serviceId, jobIndex, ...stored, network, symbol, caller: undefined };
+  const call = { serviceId, jobIndex, ...kept, network, symbol, caller: undefined };
   return {
     events: [{ type: 'redelivery_requested', data }],
     call: { op: 'add', ...call, payment: paymentKey(paid), delayMs: firstLookMs },

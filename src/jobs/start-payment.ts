@@ -39,8 +39,8 @@ export async function startPayment(
   checked: CheckedPayment,
 ): Promise<PaymentStart> {
   const { digest, payment } = checked;
-  const stored = await storeBody(context, request);
-  const outcome = await append(context, startCommand(request, job, checked, stored));
+  const kept = await keepRequest(context, request);
+  const outcome = await append(context, startCommand(request, job, checked, kept));
   switch (outcome.outcome) {
     case 'ok': {
       if (outcome.call_id === null) throw new Error('the append of a call returned no call id');
@@ -62,15 +62,17 @@ export async function startPayment(
   }
 }
 
-/** Stores a large body; a small one travels with the call's command. */
-export async function storeBody(
-  { pool }: Pick<JobsContext, 'pool'>,
+type KeptRequest = Pick<AddedCall, 'bodyId' | 'body' | 'traceparent'>;
+
+/** What is kept of a request beside its call. Stores a large body; a small one travels with the call's command. */
+export async function keepRequest(
+  { pool, tracing }: Pick<JobsContext, 'pool' | 'tracing'>,
   { body, contentType }: BoundRequest,
-): Promise<Pick<AddedCall, 'bodyId' | 'body'>> {
-  const bodyId = orderedUuid();
-  if (body.length <= smallBodyBytes) return { bodyId, body: { contentType, bytes: body } };
-  await putBody(pool, bodyId, contentType, body);
-  return { bodyId, body: undefined };
+): Promise<KeptRequest> {
+  const kept = { bodyId: orderedUuid(), traceparent: tracing?.traceparent() };
+  if (body.length <= smallBodyBytes) return { ...kept, body: { contentType, bytes: body } };
+  await putBody(pool, kept.bodyId, contentType, body);
+  return kept;
 }
 
 /** A lane whose queue is full cannot record the refusal either; the client still gets its answer. */
@@ -109,7 +111,7 @@ function startCommand(
   request: BoundRequest,
   job: Job,
   checked: CheckedPayment,
-  stored: Pick<AddedCall, 'bodyId' | 'body'>,
+  kept: KeptRequest,
 ): LaneCommand {
   const { digest, state, payment, pricedAt, caller, isUnread } = checked;
   const { serviceId, jobIndex } = job;
@@ -133,7 +135,7 @@ function startCommand(
       op: 'add',
       serviceId,
       jobIndex,
-      ...stored,
+      ...kept,
       network,
       symbol,
       caller: caller?.address,

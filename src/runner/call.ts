@@ -1,3 +1,5 @@
+import { parseTraceparent } from '../domain/values/traceparent.ts';
+
 /** What started a call: the value of `X-X402-ORIGIN`. A paid request is `x402`. */
 export type Trigger = 'x402' | (string & Record<never, never>);
 
@@ -20,6 +22,11 @@ export interface JobCall<Input = undefined> {
   readonly paymentToken: string;
   /** The authorized caller, for restricted jobs only. */
   readonly caller?: string;
+  /**
+   * The gateway's span of this delivery, where it traces requests (W3C Trace Context): the parent of your own. Not signed: for traces
+   * alone.
+   */
+  readonly traceparent?: string;
   readonly contentType: string | undefined;
   /** The client's bytes, untouched. */
   readonly body: Buffer;
@@ -53,11 +60,13 @@ export function factsOf({
 /**
  * Reads a call's metadata: headers of a push, or the map of a lease. Undefined when required metadata is missing or
  * malformed.
+ * @param traceparent as it came: a malformed one is left out
  */
 export function readCall(
   metadata: Readonly<Record<string, unknown>>,
   contentType: string | undefined,
   body: Buffer,
+  traceparent?: unknown,
 ): ReceivedCall | undefined {
   const named = new Map(Object.entries(metadata).map(([name, value]) => [name.toLowerCase(), value]));
   const text = (name: string): string | undefined => {
@@ -92,6 +101,7 @@ export function readCall(
     paymentNetwork,
     paymentToken,
     ...(caller ? { caller } : {}),
+    ...(typeof traceparent === 'string' && parseTraceparent(traceparent) ? { traceparent } : {}),
     contentType,
     body,
   };

@@ -16,6 +16,8 @@ export interface LeaseClient {
 export interface PostOptions {
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
+  /** The span that the request belongs to. */
+  readonly traceparent?: string | undefined;
 }
 
 /** Nothing the gateway has to say about an error is longer. */
@@ -33,11 +35,11 @@ export function createLeaseClient(gatewayUrl: string, token: string): LeaseClien
   const base = href.replace(/\/+$/, '');
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   return {
-    async post(path, body, { timeoutMs, signal }) {
+    async post(path, body, { timeoutMs, signal, traceparent }) {
       try {
         const response = await fetch(base + path, {
           method: 'POST',
-          headers,
+          headers: traceparent === undefined ? headers : { ...headers, traceparent },
           body: JSON.stringify(body),
           // the token goes nowhere else
           redirect: 'error',

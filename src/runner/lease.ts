@@ -25,7 +25,15 @@ function readLease(value: unknown): Lease | undefined {
 }
 
 function readLeasedCall(callId: number, value: Record<string, unknown>): ReceivedCall | undefined {
-  const { metadata, content_type: type, body_base64: body, attempt, service_id, job_index } = value;
+  const {
+    metadata,
+    content_type: type,
+    body_base64: body,
+    attempt,
+    service_id,
+    job_index,
+    traceparent,
+  } = value;
   if (!isRecord(metadata) || typeof body !== 'string') return undefined;
   // the fields beside the map say the same, and are what the lease is about
   const ids = {
@@ -35,7 +43,7 @@ function readLeasedCall(callId: number, value: Record<string, unknown>): Receive
     'x-net-job-index': String(job_index),
   };
   const contentType = typeof type === 'string' ? type : undefined;
-  return readCall({ ...metadata, ...ids }, contentType, Buffer.from(body, 'base64'));
+  return readCall({ ...metadata, ...ids }, contentType, Buffer.from(body, 'base64'), traceparent);
 }
 
 export function isRecord(value: unknown): value is Record<string, unknown> {

@@ -176,7 +176,8 @@ async function keepLease(
   let lastsMs = firstMs;
   let waitMs = lastsMs / 3;
   while (await pause(waitMs, done)) {
-    const answer = await client.post(path, body, { signal: done, timeoutMs: Math.max(1_000, lastsMs / 3) });
+    const timeoutMs = Math.max(1_000, lastsMs / 3);
+    const answer = await client.post(path, body, { signal: done, timeoutMs, ...traceOf(lease) });
     // the outcome may have been reported meanwhile: then the lease has ended because the call is done
     if (done.aborted) return;
     if (answer.kind === 'ok') {
@@ -207,7 +208,8 @@ async function report(
   const { client, over, tell } = context;
   const { path, body } = reportOf(lease, outcome);
   for (let failures = 0; ; failures += 1) {
-    const answer = await client.post(path, body, { signal: over, timeoutMs: postTimeoutMs });
+    const options = { signal: over, timeoutMs: postTimeoutMs, ...traceOf(lease) };
+    const answer = await client.post(path, body, options);
     if (answer.kind === 'ok') return;
     if (answer.kind === 'again') {
       if (failures === 0) tell.error(undelivered(lease, `the runner retries: ${answer.reason}`));
@@ -244,6 +246,11 @@ const errorLength = 500;
 function undelivered(lease: Lease, reason: string): RunnerError {
   const message = `call ${lease.callId}: the gateway did not get its outcome: ${reason}`;
   return new RunnerError('result_undelivered', message, about(lease));
+}
+
+/** So that the gateway's trace of a call goes on to its result. */
+function traceOf({ call }: Lease) {
+  return { traceparent: call?.traceparent };
 }
 
 function about({ call }: Lease) {

@@ -48,7 +48,7 @@ export async function answerPush(
     tell.error(new RunnerError('signature_refused', message));
     return problem(401, verification.reason, message);
   }
-  const call = readPush(verification, headers['content-type'], body);
+  const call = readPush(verification, headers, body);
   if (!call) {
     const message = `call ${verification.id} lacks what every call has`;
     tell.error(new RunnerError('call_malformed', message));
@@ -59,12 +59,17 @@ export async function answerPush(
 
 function readPush(
   { id, metadata }: Extract<CallVerification, { ok: true }>,
-  contentType: string | readonly string[] | undefined,
+  { 'content-type': contentType, traceparent }: PushRequest['headers'],
   body: Uint8Array,
 ) {
   // the content type comes from the client and is not signed
   const type = typeof contentType === 'string' ? contentType : undefined;
-  const call = readCall(metadata, type, Buffer.from(body.buffer, body.byteOffset, body.byteLength));
+  const call = readCall(
+    metadata,
+    type,
+    Buffer.from(body.buffer, body.byteOffset, body.byteLength),
+    traceparent,
+  );
   return call && call.idempotencyKey === id ? call : undefined;
 }
 

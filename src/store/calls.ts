@@ -23,6 +23,8 @@ export interface LeasedCall extends CallLease {
   /** The payment that bought it, as `paymentKey()` names it. */
   readonly payment: string;
   readonly leaseUntil: Date;
+  /** The span of the request that bought it, where it was traced. */
+  readonly traceparent: string | undefined;
   readonly contentType: string | undefined;
   /** Undefined where the body is missing: such a call can never be delivered. */
   readonly body: Buffer | undefined;
@@ -41,6 +43,7 @@ interface LeaseRow {
   caller: string | null;
   payment: string;
   lease_until: Date;
+  traceparent: string | null;
   content_type: string | null;
   body: Buffer | null;
 }
@@ -73,6 +76,7 @@ export async function leaseCalls(
     caller: row.caller ?? undefined,
     payment: row.payment,
     leaseUntil: row.lease_until,
+    traceparent: row.traceparent ?? undefined,
     contentType: row.content_type ?? undefined,
     body: row.body ?? undefined,
   }));

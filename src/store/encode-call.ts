@@ -24,7 +24,8 @@ export function keptClaims(claims: readonly EncodedClaim[]): EncodedClaim[] {
 export function encodeCall(call: CallChange, kept: readonly EncodedClaim[]): string {
   switch (call.op) {
     case 'add': {
-      const { op, serviceId, jobIndex, bodyId, network, symbol, caller, payment, delayMs } = call;
+      const { op, serviceId, jobIndex, bodyId, network, symbol, caller, payment, delayMs, traceparent } =
+        call;
       const claims = kept.length > 0 ? kept : undefined;
       return JSON.stringify({
         op,
@@ -36,6 +37,7 @@ export function encodeCall(call: CallChange, kept: readonly EncodedClaim[]): str
         caller,
         payment,
         delay_ms: delayMs,
+        traceparent,
         claims,
       });
     }

@@ -40,6 +40,8 @@ export type CallChange =
       readonly payment: string;
       /** When the resolver first checks its settlement, where no outcome was recorded by then. */
       readonly delayMs: number;
+      /** The span of the request that bought it; beside the call, never in an event. */
+      readonly traceparent?: string | undefined;
     }
   /**
    * `watch`: its payment failed, but may still land; `remove`: it never will. Its settlement was disproved: `suspend` if no

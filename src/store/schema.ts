@@ -105,6 +105,7 @@ export const ledgerTables = {
     created_at: timestamp,
     payment: text,
     claims: nullable(json),
+    traceparent: nullable(text),
   },
   'tollbook.call_body': { body_id: uuid, content_type: nullable(text), body: bytea, created_at: timestamp },
   'tollbook.call_result': {

@@ -88,11 +88,21 @@ function isChange(call: CallChange): call is ChangedCall {
   return call.op === 'release' || call.op === 'check' || call.op === 'complete';
 }
 
-/** In the order in which the function takes them; the claims that the call keeps last, as JSON. */
+/** In the order in which the function takes them; the claims that the call keeps as JSON. */
 function fieldsOfAdded(call: AddedCall, claims: readonly EncodedClaim[]): string[] {
-  const { serviceId, jobIndex, bodyId, network, symbol, caller = '', payment, delayMs } = call;
+  const {
+    serviceId,
+    jobIndex,
+    bodyId,
+    network,
+    symbol,
+    caller = '',
+    payment,
+    delayMs,
+    traceparent = '',
+  } = call;
   const numbers = [String(serviceId), String(jobIndex)];
   const kept = keptClaims(claims);
   const keptText = kept.length > 0 ? JSON.stringify(kept) : '';
-  return [...numbers, bodyId, network, symbol, caller, payment, String(delayMs), keptText];
+  return [...numbers, bodyId, network, symbol, caller, payment, String(delayMs), keptText, traceparent];
 }

@@ -15,8 +15,12 @@ async function packagesOf(module: string): Promise<string> {
   return stdout;
 }
 
-test('a gateway without user accounts does not load the sign-in library', async () => {
-  for (const module of ['../../src/main.ts', '../../src/app/chat.ts', '../../src/app/jobs.ts'])
-    expect(await packagesOf(module)).not.toContain('better-auth');
+test('a gateway loads neither the sign-in library without user accounts, nor OpenTelemetry without traces', async () => {
+  for (const module of ['../../src/main.ts', '../../src/app/chat.ts', '../../src/app/jobs.ts']) {
+    const packages = await packagesOf(module);
+    expect(packages).not.toContain('better-auth');
+    expect(packages).not.toContain('opentelemetry');
+  }
   expect(await packagesOf('../../src/app/identity.ts')).toContain('better-auth');
+  expect(await packagesOf('../../src/traces/tracing.ts')).toContain('@opentelemetry/sdk-trace');
 });

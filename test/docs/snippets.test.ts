@@ -21,6 +21,7 @@ const secret = '1f'.repeat(32);
 /** A value that a secret of this key may have. */
 function secretOf(key: string): string {
   if (key === 'operator_key') return `0x${secret}`;
+  if (key === 'headers') return `x-key=${secret}`;
   return key.endsWith('_url') ? `https://hooks.example/${secret}` : secret;
 }
 

@@ -139,5 +139,6 @@ function leasedCallJson(call: LeasedCall): LeasedCallJson {
     content_type: call.contentType ?? null,
     body_base64: (call.body ?? Buffer.alloc(0)).toString('base64'),
     lease_expires_at: call.leaseUntil.toISOString(),
+    ...(call.traceparent === undefined ? {} : { traceparent: call.traceparent }),
   };
 }

@@ -68,6 +68,14 @@ export const leasedCall = z.strictObject({
   content_type: contentType,
   body_base64: z.base64().meta({ description: 'The bytes of the request, unchanged.' }),
   lease_expires_at: time,
+  traceparent: z
+    .string()
+    .optional()
+    .meta({
+      description:
+        'Where the gateway traces requests: the span of this delivery (W3C Trace Context). Send it back as a header with the outcome.',
+      examples: [`00-${'4b'.repeat(16)}-${'00f0'.repeat(4)}-01`],
+    }),
 });
 export type LeasedCallJson = z.infer<typeof leasedCall>;
 

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { parseTraceparent } from '../../domain/values/traceparent.ts';
 import { createRequestField } from './request-field.ts';
 import { addressOf } from './request-values.ts';
 
@@ -7,6 +8,9 @@ export interface RequestFacts {
   quote_digest?: string;
   call_id?: number;
   chat_id?: string;
+  /** Where requests are traced. */
+  trace_id?: string;
+  span_id?: string;
   code?: string;
   /** Why the answer is 503, where the code does not say it. */
   reason?: string;
@@ -16,6 +20,10 @@ export interface RequestFacts {
 
 const factsField = createRequestField<RequestFacts>('logFacts');
 const loggedField = createRequestField<true>('isLogged');
+
+export function factsOf(request: FastifyRequest): Readonly<RequestFacts> | undefined {
+  return factsField.of(request);
+}
 
 /** Adds fields to the log line of this request. */
 export function noteFacts(request: FastifyRequest, more: Readonly<RequestFacts>): void {
@@ -76,11 +84,10 @@ const probes: ReadonlySet<string> = new Set(['/x402/health', '/x402/ready', '/v1
 function callerIds(headers: FastifyRequest['headers']): object | undefined {
   const { 'x-request-id': id, traceparent } = headers;
   if (id === undefined && traceparent === undefined) return undefined;
-  const trace = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/.exec(String(traceparent));
-  const [, traceId, parentId] = trace && !/^ff|-0{32}-|-0{16}-/.test(trace[0]) ? trace : [];
+  const parent = parseTraceparent(traceparent);
   return {
     ...(typeof id === 'string' && /^[\w.:=+/@-]{1,128}$/.test(id) ? { client_request_id: id } : {}),
-    ...(traceId === undefined ? {} : { trace_id: traceId, parent_id: parentId }),
+    ...(parent && { trace_id: parent.traceId, parent_id: parent.spanId }),
   };
 }
 

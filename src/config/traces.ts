@@ -1,0 +1,72 @@
+import { z } from 'zod';
+import type { Reading } from './reading.ts';
+import { readSecret, secretKeys } from './secrets.ts';
+import { readTable } from './table.ts';
+import { privateBaseUrl } from './urls.ts';
+import { matching } from './values.ts';
+
+const ratioText = 'must be a number from 0 to 1';
+
+const tracesShape = {
+  /** Of a collector's OTLP/HTTP receiver; `/v1/traces` is appended. */
+  endpoint: privateBaseUrl,
+  /** The part of the traces that are recorded. */
+  sample_ratio: z
+    .preprocess(
+      (raw) => (typeof raw === 'bigint' ? Number(raw) : raw),
+      z.number(ratioText).min(0, ratioText).max(1, ratioText),
+    )
+    .default(1),
+  /** How the traces name this gateway; the same for all of a ledger. */
+  service_name: matching(/^[ -~]{1,100}$/, 'must be 1 to 100 printable ASCII characters').default('tollbook'),
+  /** Further headers of each export, as OpenTelemetry writes them: `name=value,name=value`, values percent-encoded. */
+  ...secretKeys('headers'),
+} as const;
+
+/** Where traces are sent. */
+export interface TracesConfig {
+  /** No trailing slash. */
+  readonly endpoint: string;
+  readonly sampleRatio: number;
+  readonly serviceName: string;
+  /** Secrets. Names are in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Reads `[traces]`; undefined where the table is missing, or after a report. */
+export async function readTraces(raw: unknown, reading: Reading): Promise<TracesConfig | undefined> {
+  if (raw === undefined) return undefined;
+  const table = readTable(tracesShape, raw, ['traces'], reading.report);
+  const secret = await readSecret(table, 'headers', { minChars: 3 }, reading);
+  const headers = secret === undefined || reading.skippedSecrets ? {} : readHeaders(secret);
+  if (headers === undefined)
+    reading.report.mistake(
+      [...table.at, table.names('headers_env') ? 'headers_env' : 'headers_file'],
+      'must name headers as name=value,name=value, with percent-encoded values',
+    );
+  if (!table.whole || headers === undefined) return undefined;
+  const { endpoint, sampleRatio, serviceName } = table.whole;
+  return { endpoint, sampleRatio, serviceName, headers };
+}
+
+const headerForm = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(.+)$/;
+
+/** Undefined where one of them is malformed. */
+function readHeaders(list: string): Record<string, string> | undefined {
+  const headers: Record<string, string> = {};
+  for (const item of list.split(',')) {
+    const [, name, encoded] = headerForm.exec(item) ?? [];
+    const value = encoded === undefined ? undefined : decoded(encoded);
+    if (name === undefined || value === undefined || !/^[ -~]+$/.test(value)) return undefined;
+    headers[name.toLowerCase()] = value;
+  }
+  return headers;
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
