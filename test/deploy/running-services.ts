@@ -106,7 +106,7 @@ async function mapper(
 
 async function connectDevnet(devnet: Program, forwarders: ReadonlyMap<string, Forwarder>): Promise<void> {
   for (const [fact, forwarder] of forwarders) {
-    const [, port] = await devnet.says(new RegExp(`${fact} *"http://127\\.0\\.0\\.1:(\\d+)`));
+    const [, port] = await devnet.says(new RegExp(`${fact} +"http://127\\.0\\.0\\.1:(\\d+)`));
     forwarder.leadTo(Number(port));
   }
 }

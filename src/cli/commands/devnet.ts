@@ -20,7 +20,7 @@ export async function run(args: readonly string[]): Promise<number> {
   await mkdir(dir, { recursive: true });
   const { stop, ...devnet } = await startDevnet({ dir, ports: chain === undefined ? {} : { chain } });
   if (process.send) process.send(devnet);
-  else for (const [name, value] of Object.entries(devnet)) say(`${name.padEnd(16)}${JSON.stringify(value)}`);
+  else for (const [name, value] of Object.entries(devnet)) say(`${name.padEnd(17)}${JSON.stringify(value)}`);
   await signal;
   await stop();
   // the channel to the parent would keep this process
