@@ -150,6 +150,16 @@ insert into tollbook.secret
   select 'receipt_token', sha256(convert_to(string_agg(gen_random_uuid()::text, ''), 'UTF8')) from generate_series(1, 4);
 insert into tollbook.secret values ('ledger_id', uuid_send(gen_random_uuid()));
 
+-- What told this database from its copies when a gateway first started on it: one row. Events record every change.
+create table tollbook.database_identity (
+  is_only boolean primary key default true check (is_only),
+  -- null where PostgreSQL refuses to tell it
+  system_identifier text collate "C",
+  oid bigint not null,
+  timeline int,
+  recorded_at timestamptz not null
+);
+
 -- Bearer tokens of operators and auditors: only their hashes, with their scopes.
 create table tollbook.operator_token (
   token_id bigint generated always as identity primary key,

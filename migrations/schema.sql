@@ -255,6 +255,16 @@ create table tollbook.credit_request (
 );
 CREATE INDEX credit_request_age ON tollbook.credit_request USING brin (created_at);
 
+create table tollbook.database_identity (
+  is_only boolean not null default true,
+  system_identifier text collate "C",
+  oid bigint not null,
+  timeline integer,
+  recorded_at timestamp with time zone not null,
+  constraint database_identity_is_only_check CHECK (is_only),
+  constraint database_identity_pkey PRIMARY KEY (is_only)
+);
+
 create table tollbook.event (
   seq bigint not null,
   at timestamp with time zone not null,
@@ -690,6 +700,7 @@ create function tollbook.quotes_revoked_before() returns bigint language plpgsql
 create function tollbook.rate_retry_ms(p_recent bigint[], p_per_minute integer, p_now_ms bigint) returns bigint language sql immutable; -- 2367230e30befd81
 create function tollbook.reach_standby() returns void language sql volatile security definer; -- 67e21aeb2356135e
 create function tollbook.record_anchor(p_origin text, p_name text, p_size bigint) returns void language sql volatile security definer; -- 897445d5e42039f0
+create function tollbook.record_database_identity(p_system_identifier text, p_oid bigint, p_timeline integer) returns void language sql volatile security definer; -- 97737e9e6b3d503c
 create function tollbook.record_key_uses(p_key_ids bigint[]) returns void language sql volatile security definer; -- 69b68ec635d70fc2
 create function tollbook.record_reconciliation(p_report text) returns bigint language plpgsql volatile security definer; -- a1edc2376a4ee182
 create function tollbook.refuse_change() returns trigger language plpgsql volatile; -- 0fd214a1ddf4d34e
@@ -769,6 +780,7 @@ grant execute on function tollbook.queue_alert(text[],text,text,text,text,json,t
 grant execute on function tollbook.quotes_revoked_before() to tollbook_writer;
 grant execute on function tollbook.reach_standby() to tollbook_writer;
 grant execute on function tollbook.record_anchor(text,text,bigint) to tollbook_writer;
+grant execute on function tollbook.record_database_identity(text,bigint,integer) to tollbook_writer;
 grant execute on function tollbook.record_key_uses(bigint[]) to tollbook_writer;
 grant execute on function tollbook.record_reconciliation(text) to tollbook_writer;
 grant execute on function tollbook.report_alerts(uuid,json,boolean,text[],integer,integer) to tollbook_writer;
@@ -807,6 +819,7 @@ grant select on table tollbook.call_result to tollbook_writer;
 grant select on table tollbook.chat_hold to tollbook_writer;
 grant select on table tollbook.claim to tollbook_writer;
 grant select on table tollbook.credit_request to tollbook_writer;
+grant select on table tollbook.database_identity to tollbook_writer;
 grant select on table tollbook.event to tollbook_writer;
 grant select on table tollbook.event_allowance to tollbook_writer;
 grant select on table tollbook.follow_up to tollbook_writer;

@@ -11,7 +11,9 @@ export function composeBooks({
   config,
   ledger,
   logger: log,
-}: Pick<FeatureParts, 'config' | 'ledger' | 'logger'>): RunningFeature {
+}: Pick<FeatureParts, 'config' | 'logger'> & {
+  readonly ledger: Pick<FeatureParts['ledger'], 'pool' | 'db'>;
+}): RunningFeature {
   const { pool } = ledger;
   const loops: Loop[] = [];
   return {

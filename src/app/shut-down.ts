@@ -20,7 +20,8 @@ interface Parts {
   /** Finished after the features, so that their last events are sealed and projected. */
   readonly recorders: readonly RunningFeature[];
   readonly loops: readonly Loop[];
-  readonly ledger: FeatureParts['ledger'];
+  /** Without a lane, where nothing can be appended. */
+  readonly ledger: Pick<FeatureParts['ledger'], 'pool'> & Partial<Pick<FeatureParts['ledger'], 'lane'>>;
   readonly logger: Logger;
   /** What is open beside the ledger; closed once everything else has ended. */
   readonly others: readonly ({ close(): Promise<void> } | undefined)[];
@@ -36,7 +37,7 @@ export async function shutDownGateway(parts: Parts): Promise<Ending> {
   for (const feature of features) feature.cutShort?.();
   await within(graceEndsAt - Date.now(), finished);
   // after the grace period, appends that still wait fail, so that everything can end
-  await ledger.lane.close(Math.max(0, graceEndsAt - Date.now()));
+  await ledger.lane?.close(Math.max(0, graceEndsAt - Date.now()));
   app.server.closeAllConnections();
   await Promise.all([...features, ...recorders].map(async (part) => part.stop?.()));
   await Promise.all(others.map(async (other) => other?.close()));

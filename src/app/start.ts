@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
@@ -6,6 +5,7 @@ import { addressOf, gatewaySessions, openDatabase, openPool } from '../store/dat
 import { grantedWriterRole } from '../store/writer-role.ts';
 import { LedgerInconsistentError } from '../store/halt.ts';
 import { openLane } from '../store/lane.ts';
+import { compareConfiguredAnchors } from './anchors.ts';
 import { createChainWatch } from './chain-watch.ts';
 import { newerMigrations, pendingMigrations } from '../store/migrations.ts';
 import { createHaltAlert } from './halt.ts';
@@ -23,7 +23,6 @@ import { createBudget } from '../runtime/budget.ts';
 import type { AuthorizeCall } from '../peers/facilitator/facilitator-auth.ts';
 import type { Mailer } from '../peers/mail/mailer.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
-import type { Part } from '../http/openapi/document.ts';
 import { gatewayStatusRoutes } from '../http/server/gateway-status.ts';
 import { referenceRoutes } from '../http/server/reference.ts';
 import { recordRefusedReload, reloadFeatures } from './reload.ts';
@@ -32,29 +31,12 @@ import type { Loop } from '../workers/loop.ts';
 import { createReadinessChecker, type ReadinessChecker } from '../workers/readiness-checker.ts';
 import { createWorkerWatch, type WorkerWatch } from '../workers/worker-watch.ts';
 import { pause } from '../runtime/pause.ts';
+import { decideStart, type StartDecision } from '../recovery/decide-start.ts';
+import { recordContinuation } from '../store/database-identity.ts';
+import { startDatabaseWatch } from '../workers/database-watch.ts';
+import { listeningUrl, partsOf, type RunningGateway } from './running-gateway.ts';
 
-/** A running gateway. */
-export interface RunningGateway {
-  /** The address that it listens on. */
-  readonly url: string;
-  /**
-   * Puts another configuration's prices, rates, policies, tokens and models in force, all or nothing.
-   * Returns the TOML names of changed keys that require a restart.
-   * @throws ConfigError where a chain contradicts it
-   */
-  reload(config: Config): Promise<readonly string[]>;
-  /** Records that a configuration was refused, with the number of its mistakes. */
-  refuseReload(mistakes: number): Promise<void>;
-  /**
-   * From now on the gateway is not ready, and serves all the same. Resolves after `drain_delay_secs`: by then load balancers send
-   * requests elsewhere.
-   */
-  drain(): Promise<void>;
-  /** Finishes accepted requests, stops the workers and closes every connection. Safe to call twice. */
-  stop(): Promise<Ending>;
-  /** Requests that have no answer yet. */
-  openRequests(): number;
-}
+export type { RunningGateway } from './running-gateway.ts';
 
 export interface GatewayOptions {
   readonly config: Config;
@@ -70,6 +52,8 @@ export interface GatewayOptions {
   readonly mailer?: Mailer;
   /** Default `all`. */
   readonly workers?: WorkersMode;
+  /** Starts quiet whatever the database is: for a copy of the ledger that finance reads. */
+  readonly quiet?: boolean;
 }
 
 /**
@@ -114,9 +98,25 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
 }
 
 async function start(options: GatewayOptions): Promise<RunningGateway> {
-  const { config, databaseUrl, facilitatorAuth, mailer, workers = 'all' } = options;
+  const { config, databaseUrl, quiet: isWanted = false } = options;
   const logger = options.logger ?? createLogger(config.logLevel);
   const role = await checkDatabase(databaseUrl, logger);
+  const decision = isWanted ? wantedQuiet : await decide({ config, databaseUrl, role, logger });
+  if (decision.kind === 'quiet') {
+    const { startQuietGateway } = await import('./quiet.ts');
+    return startQuietGateway({ config, databaseUrl, role, logger, reason: decision.reason, isWanted });
+  }
+  return startLive({ ...options, logger, role, decision });
+}
+
+interface LiveOptions extends GatewayOptions {
+  readonly logger: Logger;
+  readonly role: string | undefined;
+  readonly decision: Extract<StartDecision, { kind: 'live' }>;
+}
+
+async function startLive(options: LiveOptions): Promise<RunningGateway> {
+  const { config, databaseUrl, facilitatorAuth, mailer, workers = 'all', logger, role, decision } = options;
 
   let stopping = false;
   let draining = false;
@@ -137,7 +137,7 @@ async function start(options: GatewayOptions): Promise<RunningGateway> {
   let features: readonly RunningFeature[] = [];
   const chains = createChainWatch(config, logger);
   const workerWatch = createWorkerWatch({ pool, log: logger }, workers !== 'none');
-  const watching: Loop[] = [];
+  const loops: Loop[] = [];
   const readiness = watchReadiness(ledger, logger, isDraining);
   let recorders: readonly RunningFeature[] = [];
 
@@ -145,8 +145,7 @@ async function start(options: GatewayOptions): Promise<RunningGateway> {
     stopping = true;
     const graceMs = config.shutdownGraceSecs * 1_000;
     const others = [haltAlert, measured, traces];
-    const open = { app, requests, features, recorders, loops: watching, ledger, others };
-    return shutDownGateway({ graceMs, logger, ...open });
+    return shutDownGateway({ graceMs, app, requests, features, recorders, loops, ledger, logger, others });
   };
 
   try {
@@ -154,6 +153,7 @@ async function start(options: GatewayOptions): Promise<RunningGateway> {
     putChainsInForce();
     await refuseHalted(ledger);
     recorders = await composeRecorders({ config, ledger, logger }, () => features);
+    await recordProof(lane, decision);
     const composed = composeFeatures({
       config,
       ledger,
@@ -176,7 +176,8 @@ async function start(options: GatewayOptions): Promise<RunningGateway> {
     if (workers !== 'only') await app.register(referenceRoutes(publicUrl, partsOf(config)));
     await measured?.listen([...ledgerFigures(ledger), ...parts.flatMap((part) => part.figures?.() ?? [])]);
     await app.listen({ host: config.bindAddress.host, port: config.bindAddress.port });
-    watching.push(workerWatch.start(), readiness.start(), chains.start());
+    loops.push(workerWatch.start(), readiness.start(), chains.start());
+    loops.push(startDatabaseWatch({ pool, lane, log: logger }));
     startLoops(parts, workers);
   } catch (error) {
     await shutDown();
@@ -185,6 +186,7 @@ async function start(options: GatewayOptions): Promise<RunningGateway> {
   let stopped: Promise<Ending> | undefined;
   return {
     url: listeningUrl(app.server.address(), config),
+    quiet: undefined,
     async reload(next) {
       const putChainsInForce = await chains.admit(next);
       const requireRestart = await reloadFeatures(lane, config, [...features, ...recorders], next);
@@ -199,6 +201,37 @@ async function start(options: GatewayOptions): Promise<RunningGateway> {
     stop: () => (stopped ??= shutDown()),
     openRequests: () => requests.open,
   };
+}
+
+const wantedQuiet = { kind: 'quiet', reason: 'it was started so' } as const;
+
+/** Whether this start is live or quiet, over a connection of its own that does not count as a gateway's. */
+async function decide({
+  config,
+  databaseUrl: url,
+  role,
+  logger,
+}: Pick<LiveOptions, 'config' | 'databaseUrl' | 'role' | 'logger'>): Promise<StartDecision> {
+  const pool = openPool({ url, role, maxConnections: 2 });
+  try {
+    const compareAnchors = () => compareConfiguredAnchors(pool, config.log);
+    const decision = await decideStart({ pool, compareAnchors });
+    if (decision.kind === 'live' && decision.database.systemIdentifier === undefined)
+      logger.warn(
+        'PostgreSQL does not tell this user its system identifier: start copies of this database with --quiet, for they are not recognised',
+      );
+    return decision;
+  } finally {
+    await pool.end();
+  }
+}
+
+/** That the timeline is another one and nothing is missing, where an anchor has proven it. */
+async function recordProof(
+  lane: Ledger['lane'],
+  { database, continued }: LiveOptions['decision'],
+): Promise<void> {
+  if (continued) await recordContinuation(lane, continued.recorded, database, continued.proof);
 }
 
 function watchReadiness({ pool, lane }: Ledger, logger: Logger, isDraining: () => boolean): ReadinessChecker {
@@ -249,16 +282,6 @@ function startLoops(parts: readonly RunningFeature[], workers: WorkersMode): voi
   }
 }
 
-/** The parts that the OpenAPI document describes. */
-function partsOf({ features, identity, log }: Config): readonly Part[] {
-  return [
-    ...features,
-    ...(identity ? (['identity'] as const) : []),
-    'audit',
-    ...(log ? (['log'] as const) : []),
-  ];
-}
-
 async function refusePendingMigrations(databaseUrl: string): Promise<void> {
   const newer = await newerMigrations(databaseUrl);
   if (newer.length > 0)
@@ -269,10 +292,4 @@ async function refusePendingMigrations(databaseUrl: string): Promise<void> {
   const pending = await pendingMigrations(databaseUrl);
   if (pending.length === 0) return;
   throw new Error(`the database lacks migrations (${pending.join(', ')}): run \`tollbook migrate\` first`);
-}
-
-function listeningUrl(address: AddressInfo | string | null, { bindAddress }: Config): string {
-  const host = bindAddress.host.includes(':') ? `[${bindAddress.host}]` : bindAddress.host;
-  const port = typeof address === 'object' && address ? address.port : bindAddress.port;
-  return `http://${host}:${port}`;
 }

@@ -38,7 +38,9 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
   serve: {
     summary: 'runs a gateway',
     usage:
-      'tollbook serve --config FILE [--workers all|none|only]\n  needs DATABASE_URL; exit code 78 if the file has mistakes\n' +
+      'tollbook serve --config FILE [--workers all|none|only] [--quiet | --go-live --by NAME --why TEXT]\n' +
+      '  --quiet    serves reads alone and makes no request to anyone, for a copy of the ledger\n' +
+      '  --go-live  runs `tollbook go-live` first; needs DATABASE_URL; exit code 78 if the file has mistakes\n' +
       '  SIGHUP reloads prices, rates, policies, tokens and models; SIGTERM finishes accepted requests and stops',
     load: () => import('./commands/serve.ts'),
   },
@@ -56,6 +58,14 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
       '  --since    searches payments since then; default: the time of the last event that was kept\n' +
       '  --dry-run  changes nothing; exit code 2: unfinished, run it again; needs DATABASE_URL',
     load: () => import('./commands/recover.ts'),
+  },
+  'go-live': {
+    summary: 'makes this database the ledger, after a restore or a move: its quiet gateways go live',
+    usage:
+      "tollbook go-live --config FILE --by NAME --why 'TEXT'\n" +
+      '  stop every gateway of the database before first; begins the next generation of the log, and records who and why;\n' +
+      '  refuses where events are known to be missing: `tollbook recover` goes on without them; needs DATABASE_URL',
+    load: () => import('./commands/go-live.ts'),
   },
   'config check': {
     summary: 'checks a configuration and prints every mistake',

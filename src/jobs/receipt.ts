@@ -8,7 +8,11 @@ import { readStream } from '../store/streams.ts';
 import type { JobsContext } from './context.ts';
 
 /** A quote's receipt; `withResult` adds the runner's result. Undefined for an unknown digest. */
-export async function readReceipt(context: JobsContext, digest: Hex, withResult: boolean) {
+export async function readReceipt(
+  context: Pick<JobsContext, 'pool' | 'db'>,
+  digest: Hex,
+  withResult: boolean,
+) {
   const { events, nowSecs } = await readStream(context.pool, digest);
   const state = foldQuote(events);
   if (events.length === 0 || (!state.quote && state.payments.length === 0)) return undefined;
@@ -28,7 +32,11 @@ export async function readReceipt(context: JobsContext, digest: Hex, withResult:
 }
 
 /** The result, or that there was one and its life has ended. */
-async function resultOf(context: JobsContext, call: CallState | undefined, events: readonly RecordedEvent[]) {
+async function resultOf(
+  context: Pick<JobsContext, 'db'>,
+  call: CallState | undefined,
+  events: readonly RecordedEvent[],
+) {
   if (call?.status !== 'completed' || call.attempt === undefined) return { result: null };
   const stored = await readResult(context.db, call.callId, call.attempt);
   if (stored)

@@ -7,8 +7,8 @@ import type { ChainScanner } from '../peers/chain/transfer-scan.ts';
 import { projectToHead } from '../projections/project.ts';
 import { ReconcileError } from '../reconcile/reconcile-error.ts';
 import type { LedgerDatabase } from '../store/database.ts';
+import { identityData, readIdentity } from '../store/database-identity.ts';
 import type { Lane } from '../store/lane.ts';
-import { readLogGeneration } from '../store/log.ts';
 import { listPaidAccounts, readRecovery, type Recovery } from '../store/recovery.ts';
 import type { Loss } from './find-loss.ts';
 import {
@@ -19,7 +19,7 @@ import {
   searchNetwork,
 } from './search-network.ts';
 
-interface Ledger {
+export interface Ledger {
   readonly pool: pg.Pool;
   readonly db: LedgerDatabase;
   readonly lane: Lane;
@@ -29,17 +29,22 @@ export interface RecoveryOrder {
   readonly loss: Loss;
   readonly sinceSecs: number;
   readonly operator: string;
+  readonly why?: string;
   /** The signer of the log's first generation; undefined where nothing is sealed. */
   readonly signer: NoteSigner | undefined;
+  /** The generation when the order was decided on. */
+  readonly after: number;
 }
 
 /**
- * Begins the next generation of the log and ends the halt. Undefined where another command has begun it.
+ * Begins the next generation of the log, ends the halt, and records that the ledger goes on in this database. Undefined where
+ * another command has begun a generation meanwhile.
  */
 export async function beginRecovery(ledger: Ledger, order: RecoveryOrder): Promise<Recovery | undefined> {
-  const { loss, sinceSecs, operator, signer } = order;
+  const { loss, sinceSecs, operator, why, signer, after } = order;
   const { anchored, keptSeq, lostFrom, lostTo, reason } = loss;
-  const generation = (await readLogGeneration(ledger.pool)).generation + 1;
+  const generation = after + 1;
+  const database = identityData(await readIdentity(ledger.pool));
   const { outcome } = await ledger.lane.append(
     {
       stream: `recovery:${generation}`,
@@ -63,6 +68,8 @@ export async function beginRecovery(ledger: Ledger, order: RecoveryOrder): Promi
             since: sinceSecs,
             reason,
             operator,
+            ...(why !== undefined && { why }),
+            database,
           },
         },
       ],

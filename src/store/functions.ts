@@ -86,6 +86,7 @@ export const functionSignatures = {
   },
   reach_standby: { takes: [], returns: nothing },
   record_anchor: { takes: [text, text, bigint], returns: nothing },
+  record_database_identity: { takes: [nullable(text), bigint, nullable(int)], returns: nothing },
   record_key_uses: { takes: [bigints], returns: nothing },
   record_reconciliation: { takes: [text], returns: bigint },
   report_alerts: {

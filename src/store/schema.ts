@@ -134,6 +134,13 @@ export const ledgerTables = {
     balance: bigint,
     created_at: timestamp,
   },
+  'tollbook.database_identity': {
+    is_only: boolean,
+    system_identifier: nullable(text),
+    oid: bigint,
+    timeline: nullable(int),
+    recorded_at: timestamp,
+  },
   'tollbook.event': {
     lane_id: smallint,
     seq: bigint,

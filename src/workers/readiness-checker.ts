@@ -28,6 +28,8 @@ export interface Readiness {
   readonly migrations: Check;
   /** The process will stop, and still serves what arrives. */
   readonly draining: boolean;
+  /** It serves reads alone: no balancer should send it clients. */
+  readonly quiet?: true;
 }
 
 export interface ReadinessChecker {
@@ -38,9 +40,10 @@ export interface ReadinessChecker {
 
 interface Parts {
   readonly pool: pg.Pool;
-  readonly lane: Lane;
+  readonly lane: { readonly state: Pick<Lane['state'], 'writesRefused'> };
   readonly log: OperatorLog;
   readonly isDraining: () => boolean;
+  readonly isQuiet?: boolean;
   /** Called after every heartbeat that the database has taken. */
   readonly onHeartbeat?: () => void;
 }
@@ -54,6 +57,7 @@ export function createReadinessChecker({
   lane,
   log,
   isDraining,
+  isQuiet = false,
   onHeartbeat,
 }: Parts): ReadinessChecker {
   const processId = randomUUID();
@@ -68,11 +72,12 @@ export function createReadinessChecker({
     const { migrations, checkedAt } = checks;
     const draining = isDraining();
     return {
-      status: database.ok && migrations.ok && !draining ? 'ready' : 'not_ready',
+      status: database.ok && migrations.ok && !draining && !isQuiet ? 'ready' : 'not_ready',
       checked_at: checkedAt.toISOString(),
       database,
       migrations,
       draining,
+      ...(isQuiet && { quiet: true as const }),
     };
   };
 

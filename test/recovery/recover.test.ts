@@ -161,7 +161,7 @@ test('a recovery ends the halt that a gateway recorded when it noticed the loss,
   const ledger = openLedger(database);
   const loss = (await findLoss(database.pool, [], halt))!;
   expect(loss).toMatchObject({ reason: 'went_back', keptSeq: 3, lostFrom: 4, lostTo: 4 });
-  const order = { loss, sinceSecs: loss.sinceSecs ?? 0, operator: 'ada', signer: testSigner };
+  const order = { loss, sinceSecs: loss.sinceSecs ?? 0, operator: 'ada', signer: testSigner, after: 1 };
   expect(await beginRecovery(ledger, order)).toMatchObject({ data: { generation: 2, kept_seq: 3 } });
   expect(await readHalt(database.pool)).toBeUndefined();
   await appendRefusals(database, 2);

@@ -62,7 +62,7 @@ test('a lost payment is never answered with 402, and is delivered only for a new
   const unknown = { anchored: undefined, lostFrom: undefined, lostTo: undefined, sinceSecs };
   const loss = { ...unknown, reason: 'forced', keptSeq };
   expect(await countGatewaySessions(database.pool)).toBeGreaterThan(0);
-  await beginRecovery(ledger, { loss, sinceSecs, operator: 'ada', signer: undefined });
+  await beginRecovery(ledger, { loss, sinceSecs, operator: 'ada', signer: undefined, after: 1 });
   await unaware.stop();
   await eventually(async () => expect(await countGatewaySessions(database.pool)).toBe(0));
   const searching = await startUnanchored();
@@ -237,7 +237,7 @@ test('a lost payment whose quote authenticates itself is never charged again, an
   const { last: keptSeq } = await readExportEnd(database.pool);
   const unknown = { anchored: undefined, lostFrom: undefined, lostTo: undefined, sinceSecs };
   const loss = { ...unknown, reason: 'forced', keptSeq };
-  await beginRecovery(ledger, { loss, sinceSecs, operator: 'ada', signer: undefined });
+  await beginRecovery(ledger, { loss, sinceSecs, operator: 'ada', signer: undefined, after: 1 });
   const searching = await startUnanchored();
   expect(await send(searching, asked.payment, asked.body)).toMatchObject(unrecorded);
   await searching.stop();

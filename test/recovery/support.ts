@@ -100,7 +100,13 @@ export async function lossyRestore(
       const unknown = { anchored: undefined, lostFrom: undefined, lostTo: undefined };
       const sinceSecs = (await readTimeOf(database.pool, keptSeq)) ?? 0;
       const loss = { ...unknown, sinceSecs, reason: 'forced', keptSeq };
-      const recovery = await beginRecovery(ledger, { loss, sinceSecs, operator: 'ada', signer: testSigner });
+      const recovery = await beginRecovery(ledger, {
+        loss,
+        sinceSecs,
+        operator: 'ada',
+        signer: testSigner,
+        after: 1,
+      });
       const untilSecs = Math.ceil(Date.now() / 1_000) + 600;
       const scanner = createScanner({ network, chainId: 84_532, rpcUrl: chain.rpcUrl, timeoutMs: 5_000 });
       const { acceptedTokens: accepted = [] } = (await testConfig(options)).jobs ?? {};

@@ -9,7 +9,10 @@ const admin = async (...statements: string[]) => {
   await client.end();
 };
 
-/** Makes a backup copy of a database. Returns a function that restores it. */
+/**
+ * Makes a backup copy of a database. Returns a function that restores it, as a copy of the files would: PostgreSQL gives the same
+ * answers about itself as before. A database that was created anew has another number here, so that is put on record.
+ */
 export async function backUp(database: TestDatabase): Promise<() => Promise<void>> {
   const { rows } = await database.pool.query<{ name: string }>('select current_database() as name');
   const name = rows[0]!.name;
@@ -23,6 +26,11 @@ export async function backUp(database: TestDatabase): Promise<() => Promise<void
     await admin(
       `drop database ${name} with (force)`,
       `create database ${name} template ${backup} strategy file_copy`,
+    );
+    await database.asOwner((owner) =>
+      owner.query(
+        'update tollbook.database_identity set oid = (select oid from pg_database where datname = current_database())',
+      ),
     );
   };
 }

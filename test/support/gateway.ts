@@ -19,6 +19,7 @@ export interface TestGatewayOptions {
   readonly jobs?: string;
   readonly logger?: Logger;
   readonly facilitatorAuth?: GatewayOptions['facilitatorAuth'];
+  readonly quiet?: boolean;
   readonly bind?: string;
   readonly env?: Readonly<Record<string, string>>;
   /** Changes the whole text at last. */
@@ -119,11 +120,12 @@ export async function testConfig(options: TestGatewayOptions): Promise<Config> {
 export async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {
   const config = await testConfig(options);
   const logger = options.logger ?? pino({ level: 'silent' });
-  const { facilitatorAuth } = options;
+  const { facilitatorAuth, quiet = false } = options;
   const gateway = await startGateway({
     config,
     databaseUrl: options.database.url,
     logger,
+    quiet,
     ...(facilitatorAuth && { facilitatorAuth }),
   });
   onTestFinished(async () => void (await gateway.stop()));

@@ -1,20 +1,11 @@
 import { parseArgs } from 'node:util';
 import type pg from 'pg';
+import { compareConfiguredAnchors } from '../../app/anchors.ts';
 import { signerOf } from '../../app/log.ts';
 import type { Config } from '../../config/config.ts';
-import { type NoteSigner, verifierOf } from '../../domain/log/checkpoint.ts';
 import { latestValidBefore } from '../../domain/payments/payment-window.ts';
 import { parseInstant } from '../../domain/values/period.ts';
-import {
-  type AnchorComparison,
-  compareAnchors,
-  currentSigner,
-  differenceText,
-  placeOf,
-  sealAndPublish,
-} from '../../log/anchors.ts';
-import type { Anchor } from '../../peers/anchors/anchor.ts';
-import { createAnchor } from '../../peers/anchors/create-anchor.ts';
+import { type AnchorComparison, differenceText, placeOf } from '../../log/anchors.ts';
 import type { ChainScanner } from '../../peers/chain/transfer-scan.ts';
 import { findLoss, type Loss } from '../../recovery/find-loss.ts';
 import {
@@ -26,9 +17,11 @@ import {
 } from '../../recovery/recover.ts';
 import type { LostPayment } from '../../recovery/search-network.ts';
 import { readExportEnd } from '../../store/export.ts';
+import { readLogGeneration } from '../../store/log.ts';
 import { countGatewaySessions, readHalt, readRecovery, type Recovery } from '../../store/recovery.ts';
 import { ArgumentError, readOperator, readRpcUrls } from '../arguments.ts';
 import { openScanners, readConfig } from '../chains.ts';
+import { publishFirstCheckpoint } from '../first-checkpoint.ts';
 import { withLedger } from '../ledger.ts';
 import { moneyText } from '../money-text.ts';
 import { startProgress } from '../progress.ts';
@@ -97,7 +90,8 @@ async function recover(
   const { pool } = ledger;
   const { config, operator, isDryRun } = request;
   const signer = config.log && signerOf(config.log);
-  const loss = await examine(pool, request, signer);
+  const { generation: after } = await readLogGeneration(pool);
+  const loss = await examine(pool, request);
   const earlier = await readRecovery(pool);
   if (!loss) {
     if (earlier && !request.isForced) return search(ledger, request, earlier, chains);
@@ -118,23 +112,19 @@ async function recover(
     );
     return exitCodes.refused;
   }
-  const recovery = await beginRecovery(ledger, { loss, sinceSecs, operator, signer });
+  const recovery = await beginRecovery(ledger, { loss, sinceSecs, operator, signer, after });
   if (!recovery) {
     fail('another command recovers this ledger at this moment: run the command again when that has ended');
     return exitCodes.unfinished;
   }
   say(`Recovered: the ledger goes on after event ${loss.keptSeq}.`);
-  if (signer) await publish(pool, config, signer);
+  if (signer) await publishFirstCheckpoint(pool, config, signer);
   return search(ledger, request, recovery, chains);
 }
 
 /** Reads the anchors and the database, and prints what they say. Undefined where the ledger is whole. */
-async function examine(
-  pool: pg.Pool,
-  { config, isForced }: Request,
-  signer: NoteSigner | undefined,
-): Promise<Loss | undefined> {
-  const compared = signer ? await withAnchors(config, (all) => compare(pool, signer, all)) : [];
+async function examine(pool: pg.Pool, { config, isForced }: Request): Promise<Loss | undefined> {
+  const compared = await compareConfiguredAnchors(pool, config.log);
   for (const one of compared) say(comparisonText(one));
   const halt = await readHalt(pool);
   if (halt) say(`A gateway has stopped all others: ${halt.reason}.`);
@@ -143,34 +133,6 @@ async function examine(
   const { last: keptSeq } = await readExportEnd(pool);
   const unknown = { anchored: undefined, lostFrom: undefined, lostTo: undefined, sinceSecs: undefined };
   return { ...unknown, reason: 'forced', keptSeq };
-}
-
-async function withAnchors<T>({ log }: Config, use: (anchors: readonly Anchor[]) => Promise<T>): Promise<T> {
-  const anchors = (log?.anchors ?? []).map(createAnchor);
-  try {
-    return await use(anchors);
-  } finally {
-    await Promise.all(anchors.map((anchor) => anchor.close()));
-  }
-}
-
-async function compare(
-  pool: pg.Pool,
-  signer: NoteSigner,
-  anchors: readonly Anchor[],
-): Promise<readonly AnchorComparison[]> {
-  return compareAnchors(pool, verifierOf(await currentSigner(pool, signer)), anchors);
-}
-
-/** Publishes the first checkpoint of the new name: from now on the database that was given up cannot start any more. */
-async function publish(pool: pg.Pool, config: Config, signer: NoteSigner): Promise<void> {
-  const { name, verifierKeys } = await currentSigner(pool, signer);
-  say(`The log is called ${name} from now on. Auditors need its public key: ${verifierKeys.join(' and ')}`);
-  const everyEvents = config.log?.sealEveryEvents ?? 1;
-  const results = await withAnchors(config, (all) => sealAndPublish(pool, signer, everyEvents, all));
-  for (const result of results)
-    if (result.kind === 'failed' || result.kind === 'unverifiable')
-      fail(`${result.anchor} did not take its first checkpoint: ${result.cause}`);
 }
 
 function comparisonText(compared: AnchorComparison): string {

@@ -7,32 +7,36 @@ import { ConfigError } from '../../config/mistakes.ts';
 import { createLogger } from '../../app/logger.ts';
 import type { Ending } from '../../app/shut-down.ts';
 import { type RunningGateway, startGateway, type WorkersMode } from '../../app/start.ts';
+import type { Quiet } from '../../app/running-gateway.ts';
 import { ArgumentError, exitCodes } from '../arguments.ts';
+import { type GoLiveRequest, readGoLive, takeLive } from '../go-live.ts';
 import { twoSignals } from '../terminal.ts';
 
 const workersModes = ['all', 'none', 'only'] as const satisfies readonly WorkersMode[];
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({
-    args: [...args],
-    options: { config: { type: 'string' }, workers: { type: 'string', default: 'all' } },
-  });
-  if (values.config === undefined)
-    throw new ArgumentError('name the configuration: tollbook serve --config FILE');
-  const workers = workersModes.find((mode) => mode === values.workers);
-  if (!workers) throw new ArgumentError(`--workers is one of ${workersModes.join(', ')}`);
+  const request = readRequest(args);
   const signals = twoSignals();
   // a SIGHUP during the start must not end the process; the configuration was read just now
   process.on('SIGHUP', () => {});
   const env = processEnvironment();
-  const { config, warnings } = await loadConfig(values.config, env);
+  const { config, warnings } = await loadConfig(request.file, env);
   const databaseUrl = await readDatabaseUrl(env);
   const logger = createLogger(config.logLevel);
   for (const warning of warnings) logger.warn(warning);
-  const gateway = await startGateway({ config, databaseUrl, logger, workers });
-  const onSignal = reloader(gateway, values.config, logger);
+  if (request.goLive && !(await takeLive(config, request.file, request.goLive))) return exitCodes.refused;
+  const { workers, quiet } = request;
+  const start = () => startGateway({ config, databaseUrl, logger, workers, quiet });
+  let gateway = await start();
+  const onSignal = reloader(() => gateway, request.file, logger);
   process.on('SIGHUP', onSignal);
   logger.info({ url: gateway.url }, 'listening');
+  while (gateway.quiet && !(await isSignalled(signals.first, gateway.quiet))) {
+    logger.info('the database is the ledger now: this gateway goes live');
+    await gateway.stop();
+    gateway = await start();
+    logger.info({ url: gateway.url }, 'listening');
+  }
   const signal = await signals.first;
   logger.info({ signal, drain_delay_secs: config.drainDelaySecs }, 'stopping: not ready, and still serving');
   const ended = gateway.drain().then(() => gateway.stop());
@@ -41,6 +45,40 @@ export async function run(args: readonly string[]): Promise<number> {
   const requestsCut = gateway.openRequests();
   logger.warn({ signal: ending, requests_cut: requestsCut }, 'stopped at once by a second signal');
   process.exit(exitCodes.refused);
+}
+
+interface Request {
+  readonly file: string;
+  readonly workers: WorkersMode;
+  readonly quiet: boolean;
+  readonly goLive: GoLiveRequest | undefined;
+}
+
+function readRequest(args: readonly string[]): Request {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      config: { type: 'string' },
+      workers: { type: 'string', default: 'all' },
+      quiet: { type: 'boolean', default: false },
+      'go-live': { type: 'boolean', default: false },
+      by: { type: 'string' },
+      why: { type: 'string' },
+    },
+  });
+  const { config: file, quiet, by, why, 'go-live': goesLive } = values;
+  if (file === undefined) throw new ArgumentError('name the configuration: tollbook serve --config FILE');
+  const workers = workersModes.find((mode) => mode === values.workers);
+  if (!workers) throw new ArgumentError(`--workers is one of ${workersModes.join(', ')}`);
+  if (quiet && goesLive) throw new ArgumentError('--quiet and --go-live exclude each other');
+  if (!goesLive && (by !== undefined || why !== undefined))
+    throw new ArgumentError('--by and --why belong to --go-live');
+  return { file, workers, quiet, goLive: goesLive ? readGoLive(by, why) : undefined };
+}
+
+/** False where the gateway may go live before a signal comes. */
+async function isSignalled(first: Promise<NodeJS.Signals>, { over }: Quiet): Promise<boolean> {
+  return (await Promise.race([first, over])) !== undefined;
 }
 
 /** The last line of the log: how it ended. */
@@ -56,10 +94,10 @@ function logEnd({ requestsCut, workLeft }: Ending, logger: Logger): number {
 }
 
 /** Reloads run one after the other; a signal during a reload starts another. */
-function reloader(gateway: RunningGateway, file: string, logger: Logger): () => void {
+function reloader(current: () => RunningGateway, file: string, logger: Logger): () => void {
   let last = Promise.resolve();
   return () => {
-    last = last.then(() => reload(gateway, file, logger));
+    last = last.then(() => reload(current(), file, logger));
   };
 }
 

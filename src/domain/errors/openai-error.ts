@@ -187,6 +187,13 @@ export const openAiErrors = {
     message:
       'The ledger lost events, and nothing is sold until its operator has recovered it. Send the request again later.',
   },
+  quiet: {
+    status: 503,
+    type: 'server_error',
+    message:
+      'This gateway is quiet: its database may be a copy of the ledger, so it serves no models. Nothing was charged. Its operator ends ' +
+      'that with `tollbook go-live`. Send the request again later.',
+  },
   overloaded: {
     status: 503,
     type: 'server_error',

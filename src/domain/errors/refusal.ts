@@ -247,6 +247,13 @@ export const refusals = {
       'The ledger lost events, and nothing is sold until its operator has recovered it. Nothing was charged by this request. ' +
       'Do not sign another payment for it; send the same request again later.',
   },
+  quiet: {
+    status: 503,
+    retryAfterSecs: 60,
+    sentence:
+      'This gateway is quiet: its database may be a copy of the ledger, so it serves reads alone. Nothing was charged by this request. ' +
+      'Its operator ends that with `tollbook go-live`. Do not sign another payment for it; send the same request again later.',
+  },
   payment_unrecorded: {
     status: 503,
     retryAfterSecs: 30,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { originPattern } from '../log/checkpoint.ts';
-import { type EventFamily, recordOnly } from './descriptor.ts';
+import { type EventFamily, note, recordOnly } from './descriptor.ts';
 import {
   count,
   hex32,
@@ -9,6 +9,7 @@ import {
   ofPayment,
   ofTransfer,
   operatorName,
+  operatorText,
   reason,
   settlementTerms,
   uint256,
@@ -18,6 +19,15 @@ const { transfer_method, symbol, decimals, pay_to, amount } = settlementTerms;
 
 const origin = z.string().regex(originPattern);
 const generation = z.int().min(2);
+/** Which database it was, as far as PostgreSQL says it. */
+const database = z.strictObject({
+  system_identifier: z
+    .string()
+    .regex(/^\d{1,20}$/)
+    .optional(),
+  oid: count,
+  timeline: count.optional(),
+});
 const ofRecovery = { of: 'entity', kind: 'recovery' } as const;
 
 /** What an operator records after the ledger lost events, in a stream for each generation of the log. */
@@ -40,10 +50,26 @@ export const recoveryEvents = {
       lost_to: count.optional(),
       /** Unix seconds: payments that landed on a chain since then are searched. */
       since: count,
+      /** `went_live`: nothing is known to be lost, and a copy of the ledger became the ledger. */
       reason,
       operator: operatorName,
+      why: operatorText.optional(),
+      /** Where the ledger goes on: gateways start live there. */
+      database: database.optional(),
     }),
     transition: { ...ofRecovery, from: ['none'], to: 'recovered' },
+  },
+  /** PostgreSQL's timeline is another one, as after a failover, and it is proven that no event is missing. */
+  database_continued: {
+    ...recordOnly,
+    schema: z.strictObject({
+      database,
+      /** A gateway that had appended before went on; or the database has all that an anchor knows. */
+      proven_by: z.enum(['running_gateway', 'anchor']),
+      /** The largest anchored checkpoint that the database has. */
+      anchored_size: count.optional(),
+    }),
+    transition: note,
   },
   /** Every payment of the lost events on this network is on record. */
   network_searched: {

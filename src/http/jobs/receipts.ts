@@ -11,36 +11,22 @@ import {
   type ReceiptAccess,
   type SignedChallenge,
 } from '../../jobs/receipt-request.ts';
-import { readReceipt } from '../../jobs/receipt.ts';
-import { isReceiptToken } from '../../jobs/receipt-keys.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { noteFacts } from '../server/request-log.ts';
-import { addressOf, bearerToken } from '../server/request-values.ts';
-import { paymentTokenBody, type Receipt, type ReceiptToken, receiptTokenBody } from '../schemas/receipt.ts';
+import { addressOf } from '../server/request-values.ts';
+import { paymentTokenBody, type ReceiptToken, receiptTokenBody } from '../schemas/receipt.ts';
+import { receiptRoute } from './receipt.ts';
 
 /** The longest signature of a contract wallet, and what is beside it. */
 const bodyLimit = 16_384;
 
 /**
- * GET /x402/receipts/{quote_digest}: a quote's receipt; with its receipt token also the runner's result. The token is in the 202;
- * POST /x402/receipts/{quote_digest}/token, and /x402/receipts/token for a payer who does not know the digest, give it for the
- * payer's signature.
+ * Receipts, and their tokens: one is in the 202; POST /x402/receipts/{quote_digest}/token, and /x402/receipts/token for a payer who
+ * does not know the digest, give it for the payer's signature.
  */
 export function receiptRoutes(current: () => JobsContext) {
   return async (app: FastifyInstance): Promise<void> => {
-    app.get<{ Params: { quote_digest: string } }>('/x402/receipts/:quote_digest', async (request, reply) => {
-      const context = current();
-      const digest = request.params.quote_digest.toLowerCase();
-      if (!isHex32(digest)) return sendRefusal(request, reply, 'receipt_not_found');
-      noteFacts(request, { quote_digest: digest });
-      const token = bearerToken(request);
-      if (token !== undefined && !isReceiptToken(context.receiptKeys, digest, token, context.log)) {
-        return sendRefusal(request, reply, 'invalid_receipt_token');
-      }
-      const receipt: Receipt | undefined = await readReceipt(context, digest, token !== undefined);
-      if (!receipt) return sendRefusal(request, reply, 'receipt_not_found');
-      return reply.header('cache-control', 'no-store').send(receipt);
-    });
+    await app.register(receiptRoute(current));
 
     app.post<{ Params: { quote_digest: string } }>(
       '/x402/receipts/:quote_digest/token',

@@ -13,7 +13,7 @@ export function healthRoutes(readiness: () => ReadinessJson) {
 }
 
 /** The public counters. */
-export function statsRoutes(context: JobsContext) {
+export function statsRoutes(context: Pick<JobsContext, 'db'>) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/x402/stats', async (_request, reply) => {
       const { asOfSeq, counters } = await readCounters(context.db);

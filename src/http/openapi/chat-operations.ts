@@ -10,6 +10,7 @@ const everyRoute = [
   'server_error',
   'ledger_unavailable',
   'ledger_inconsistent',
+  'quiet',
 ] as const satisfies readonly OpenAiErrorName[];
 /** Errors about the caller's credentials. */
 const callerErrors = [

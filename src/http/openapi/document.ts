@@ -97,6 +97,7 @@ export const routelessCodes = [
   'method_not_allowed',
   'request_timeout',
   'headers_too_large',
+  'quiet',
 ] as const satisfies readonly RefusalCode[];
 
 const aboutJobs = `Pay for jobs over x402: each payment becomes one call for a runner, and the ledger records every step.

@@ -18,6 +18,10 @@ export const readiness = z
       description: "Whether the database has all of this program's migrations.",
     }),
     draining: z.boolean().meta({ description: 'The process will stop soon. It still serves what arrives.' }),
+    quiet: z.literal(true).optional().meta({
+      description:
+        'The database may be a copy of the ledger: the gateway serves reads alone until `tollbook go-live`.',
+    }),
   })
   .meta({
     description: 'Read from the results of background checks. No peer, runner or client can change it.',
@@ -103,6 +107,10 @@ const logStatus = z
   .meta({ description: 'If the ledger is sealed.' });
 
 const featureStatus = {
+  quiet: z
+    .strictObject(part)
+    .optional()
+    .meta({ description: 'While the gateway serves reads alone, and makes no request to anyone.' }),
   configuration: z
     .strictObject(part)
     .optional()

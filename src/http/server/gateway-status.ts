@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { LedgerDatabase } from '../../store/database.ts';
-import type { Lane, LaneState } from '../../store/lane.ts';
+import type { LaneState } from '../../store/lane.ts';
 import { authorizeOperator } from '../identity/operator-access.ts';
 import type { FeatureStatus, GatewayStatus } from '../schemas/status.ts';
 import { sendError, sendRefusal } from './errors.ts';
@@ -11,8 +11,12 @@ interface Check {
   readonly detail?: string;
 }
 
+type LedgerState = {
+  readonly halt: Pick<NonNullable<LaneState['halt']>, 'reason'> | undefined;
+} & Pick<LaneState, 'brokenSince'>;
+
 interface Parts {
-  readonly ledger: { readonly db: LedgerDatabase; readonly lane: Lane };
+  readonly ledger: { readonly db: LedgerDatabase; readonly lane: { readonly state: LedgerState } };
   readonly workers: () => Check;
   /** The features that are switched on. */
   readonly features: () => FeatureStatus;
@@ -39,7 +43,7 @@ export function gatewayStatusRoutes({ ledger, workers, features }: Parts) {
   };
 }
 
-function statusOf(state: LaneState, { ok, ...detail }: Check, features: FeatureStatus): GatewayStatus {
+function statusOf(state: LedgerState, { ok, ...detail }: Check, features: FeatureStatus): GatewayStatus {
   const ledger = ledgerStatus(state);
   const workers: GatewayStatus['workers'] = { status: ok ? 'ok' : 'degraded', ...detail };
   const areOk = [ledger, workers, ...Object.values(features)].every((part) => part?.status === 'ok');
@@ -47,7 +51,7 @@ function statusOf(state: LaneState, { ok, ...detail }: Check, features: FeatureS
   return { status, ledger, workers, ...features };
 }
 
-function ledgerStatus({ halt, brokenSince }: LaneState): GatewayStatus['ledger'] {
+function ledgerStatus({ halt, brokenSince }: LedgerState): GatewayStatus['ledger'] {
   if (halt) return { status: 'critical', detail: halt.reason };
   if (brokenSince === undefined) return { status: 'ok' };
   return { status: 'degraded', detail: 'cannot be reached', since: new Date(brokenSince).toISOString() };

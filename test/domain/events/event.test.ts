@@ -12,6 +12,7 @@ import { bytesOf } from '../payments/support.ts';
 import { digest, eventExamples as examples, job, ofPayment } from './examples.ts';
 
 const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[] } = {
+  database_continued: ['anchored_size'],
   spend_authorized: ['transaction', 'block_number', 'block_hash'],
   spend_paid_out: ['transaction', 'block_number', 'block_hash'],
   payment_rejected: ['quote_digest', 'payer'],
@@ -38,7 +39,16 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   operator_settlement_resolved: ['transaction'],
   payment_recovered: ['block_time'],
   redelivery_requested: ['quote_digest'],
-  ledger_recovered: ['origin', 'new_origin', 'anchored_size', 'anchored_root', 'lost_from', 'lost_to'],
+  ledger_recovered: [
+    'origin',
+    'new_origin',
+    'anchored_size',
+    'anchored_root',
+    'lost_from',
+    'lost_to',
+    'why',
+    'database',
+  ],
   enqueue_failed: ['quote_digest'],
   delivery_failed: ['retry_at'],
   completed: ['result_sha256', 'result_bytes'],

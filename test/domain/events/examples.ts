@@ -120,6 +120,13 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
     since: nowSecs,
     reason: 'anchor_ahead',
     operator: 'ada',
+    why: 'the disk of the primary is lost',
+    database: { system_identifier: '7412345678901234567', oid: 16_384, timeline: 2 },
+  },
+  database_continued: {
+    database: { system_identifier: '7412345678901234567', oid: 16_384, timeline: 3 },
+    proven_by: 'anchor',
+    anchored_size: 42,
   },
   network_searched: {
     generation: 2,

@@ -1,0 +1,148 @@
+import type { FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
+import type { Config } from '../config/config.ts';
+import type { Hex } from '../domain/values/primitives.ts';
+import { receiptRoute } from '../http/jobs/receipt.ts';
+import { healthRoutes, statsRoutes } from '../http/jobs/status.ts';
+import { logRoutes } from '../http/log/log.ts';
+import { createApp } from '../http/server/app.ts';
+import { gatewayStatusRoutes } from '../http/server/gateway-status.ts';
+import { quietRoutes } from '../http/server/quiet.ts';
+import { readyRoutes } from '../http/server/ready.ts';
+import { referenceRoutes } from '../http/server/reference.ts';
+import { createRequestBodies } from '../http/server/request-bodies.ts';
+import { isReceiptToken, receiptKeysOf } from '../jobs/receipt-keys.ts';
+import { openLogReader } from '../log/log-reader.ts';
+import { pause } from '../runtime/pause.ts';
+import { type LedgerDatabase, openDatabase, openPool } from '../store/database.ts';
+import { type RecordedHalt, readHalt } from '../store/recovery.ts';
+import { readReceiptKey } from '../store/secrets.ts';
+import { startQuietWatch } from '../workers/database-watch.ts';
+import type { Loop } from '../workers/loop.ts';
+import { createReadinessChecker } from '../workers/readiness-checker.ts';
+import { composeBooks } from './books.ts';
+import { noteHeartbeat } from './logger.ts';
+import { openMetrics } from './metrics.ts';
+import { listeningUrl, partsOf, type RunningGateway } from './running-gateway.ts';
+import { type Ending, shutDownGateway } from './shut-down.ts';
+import { StartError } from './start-error.ts';
+
+export interface QuietOptions {
+  readonly config: Config;
+  readonly databaseUrl: string;
+  readonly role: string | undefined;
+  readonly logger: Logger;
+  readonly reason: string;
+  /** An operator asked for it: only a restart ends it. */
+  readonly isWanted: boolean;
+}
+
+/** No `tollbook gateway`: it appends nothing, so `tollbook recover` and `go-live` need not wait for its end. */
+const quietSessions = 'tollbook quiet gateway';
+
+/**
+ * A gateway that serves reads alone. Nothing that could append, or make a request to anyone, is loaded: no lane, no peer, no worker
+ * but the one that keeps the read models.
+ */
+export async function startQuietGateway(options: QuietOptions): Promise<RunningGateway> {
+  const { config, databaseUrl: url, role, logger, reason, isWanted } = options;
+  const onError = (err: Error): void => logger.warn({ err }, 'a database connection broke');
+  const pool = openPool({ url, role, onError, applicationName: quietSessions, maxConnections: 10 });
+  const ledger = { pool, db: openDatabase(pool) };
+  const requests = { open: 0 };
+  let stopping = false;
+  let draining = false;
+  const app = createApp({
+    config,
+    logger,
+    requests,
+    bodies: createRequestBodies(config.limits.maxBodyMemoryBytes),
+    draining: () => draining || stopping,
+    stopping: () => stopping,
+  });
+  const readiness = createReadinessChecker({
+    pool,
+    lane: { state: { writesRefused: undefined } },
+    log: logger,
+    isDraining: () => draining || stopping,
+    isQuiet: true,
+    onHeartbeat: () => noteHeartbeat(logger),
+  });
+  const measured = await openMetrics(config.metrics);
+  const books = composeBooks({ config, ledger, logger });
+  const loops: Loop[] = [];
+  const over = Promise.withResolvers<void>();
+
+  const shutDown = (): Promise<Ending> => {
+    stopping = true;
+    const graceMs = config.shutdownGraceSecs * 1_000;
+    const parts = { app, requests, loops, ledger, logger, features: [], recorders: [books] };
+    return shutDownGateway({ ...parts, graceMs, others: [measured] });
+  };
+
+  try {
+    await measured?.serve(app);
+    await books.register?.(app);
+    await registerReads(app, options, ledger, readiness.present);
+    await app.register(referenceRoutes(() => config.publicUrl, partsOf(config)));
+    await app.register(quietStatusRoutes(ledger, reason, await readHalt(pool)));
+    await app.register(quietRoutes((path) => config.chat !== undefined && path.startsWith('/v1/')));
+    await measured?.listen([]);
+    await app.listen({ host: config.bindAddress.host, port: config.bindAddress.port });
+    loops.push(readiness.start());
+    if (!isWanted) loops.push(startQuietWatch({ pool, log: logger }, over.resolve));
+    books.startWorkers?.();
+  } catch (error) {
+    await shutDown();
+    throw error;
+  }
+  logger.warn({ reason }, 'quiet: this gateway serves reads alone, and makes no request to anyone');
+  let stopped: Promise<Ending> | undefined;
+  return {
+    url: listeningUrl(app.server.address(), config),
+    quiet: { reason, over: over.promise },
+    reload: () =>
+      Promise.reject(new StartError('the gateway is quiet: a configuration comes into force when it starts')),
+    refuseReload: async () => {},
+    async drain() {
+      draining = true;
+      await pause(config.drainDelaySecs * 1_000);
+    },
+    stop: () => (stopped ??= shutDown()),
+    openRequests: () => requests.open,
+  };
+}
+
+interface Ledger {
+  readonly pool: ReturnType<typeof openPool>;
+  readonly db: LedgerDatabase;
+}
+
+type Readiness = ReturnType<typeof createReadinessChecker>['present'];
+
+async function registerReads(
+  app: FastifyInstance,
+  { config, logger: log }: QuietOptions,
+  ledger: Ledger,
+  readiness: Readiness,
+): Promise<void> {
+  const receiptKeys = receiptKeysOf(config.jobs?.receiptKeys, await readReceiptKey(ledger.db));
+  if (config.jobs) {
+    await app.register(receiptRoute(() => ({ ...ledger, receiptKeys, log })));
+    await app.register(healthRoutes(readiness));
+    await app.register(statsRoutes(ledger));
+  }
+  if (config.chat) await app.register(readyRoutes(readiness), { prefix: '/v1' });
+  const opensReceipt = (digest: Hex, token: string): boolean =>
+    isReceiptToken(receiptKeys, digest, token, log);
+  if (config.log)
+    await app.register(logRoutes(ledger, openLogReader(ledger.pool, config.log.origin), opensReceipt));
+}
+
+function quietStatusRoutes(ledger: Ledger, reason: string, halt: RecordedHalt | undefined) {
+  return gatewayStatusRoutes({
+    ledger: { ...ledger, lane: { state: { halt, brokenSince: undefined } } },
+    workers: () => ({ ok: false, detail: 'a quiet gateway runs none' }),
+    features: () => ({ quiet: { status: 'degraded', detail: reason } }),
+  });
+}

@@ -1,0 +1,53 @@
+import type { AddressInfo } from 'node:net';
+import type { Config } from '../config/config.ts';
+import type { Part } from '../http/openapi/document.ts';
+import type { Ending } from './shut-down.ts';
+
+/** A running gateway. */
+export interface RunningGateway {
+  /** The address that it listens on. */
+  readonly url: string;
+  /** Undefined where it is live. */
+  readonly quiet: Quiet | undefined;
+  /**
+   * Puts another configuration's prices, rates, policies, tokens and models in force, all or nothing.
+   * Returns the TOML names of changed keys that require a restart.
+   * @throws ConfigError where a chain contradicts it, StartError where the gateway is quiet
+   */
+  reload(config: Config): Promise<readonly string[]>;
+  /** Records that a configuration was refused, with the number of its mistakes. */
+  refuseReload(mistakes: number): Promise<void>;
+  /**
+   * From now on the gateway is not ready, and serves all the same. Resolves after `drain_delay_secs`: by then load balancers send
+   * requests elsewhere.
+   */
+  drain(): Promise<void>;
+  /** Finishes accepted requests, stops the workers and closes every connection. Safe to call twice. */
+  stop(): Promise<Ending>;
+  /** Requests that have no answer yet. */
+  openRequests(): number;
+}
+
+/** A gateway that serves reads alone, and makes no request to anyone. */
+export interface Quiet {
+  /** One sentence without a full stop. */
+  readonly reason: string;
+  /** Resolves once the database is the ledger: a gateway that starts now is live. Never, where an operator asked for quiet. */
+  readonly over: Promise<void>;
+}
+
+export function listeningUrl(address: AddressInfo | string | null, { bindAddress }: Config): string {
+  const host = bindAddress.host.includes(':') ? `[${bindAddress.host}]` : bindAddress.host;
+  const port = typeof address === 'object' && address ? address.port : bindAddress.port;
+  return `http://${host}:${port}`;
+}
+
+/** The parts that the OpenAPI document describes. */
+export function partsOf({ features, identity, log }: Config): readonly Part[] {
+  return [
+    ...features,
+    ...(identity ? (['identity'] as const) : []),
+    'audit',
+    ...(log ? (['log'] as const) : []),
+  ];
+}

@@ -1,0 +1,100 @@
+import { expect, test } from 'vitest';
+import { compareAnchors } from '../../src/log/anchors.ts';
+import type { Anchor } from '../../src/peers/anchors/anchor.ts';
+import { decideStart } from '../../src/recovery/decide-start.ts';
+import { goLive } from '../../src/recovery/go-live.ts';
+import { readIdentity, readRecordedIdentity } from '../../src/store/database-identity.ts';
+import { openLedger } from '../refunds/support.ts';
+import { startBooks } from '../support/books.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { appendRefusals, rootOfEvents, sealAll, testSigner, testVerifier } from '../support/log.ts';
+
+/** A database that is on record, with something else in the record. */
+async function onRecord(change: string): Promise<TestDatabase> {
+  const database = await createDatabase();
+  const live = { kind: 'live', database: await readIdentity(database.pool) };
+  expect(await decide(database)).toEqual(live);
+  expect(await decide(database)).toEqual(live);
+  await appendRefusals(database, 3);
+  await sealAll(database);
+  await database.asOwner((owner) => owner.query(`update tollbook.database_identity set ${change}`));
+  return database;
+}
+
+const decide = ({ pool }: TestDatabase, anchors: readonly Anchor[] = []) =>
+  decideStart({ pool, compareAnchors: () => compareAnchors(pool, testVerifier, anchors), patienceMs: 0 });
+
+/** An anchor with a checkpoint of so many events. */
+const anchorOf = async (database: TestDatabase, size: number): Promise<Anchor> => ({
+  name: 'a',
+  place: 'an anchor',
+  everyMs: 1,
+  isFree: true,
+  newest: async () => ({ kind: 'head', size, root: await rootOfEvents(database, size) }),
+  publish: () => Promise.reject(new Error('it publishes nothing')),
+  close: async () => {},
+});
+
+const compare = () => Promise.reject(new Error('no anchor may be asked'));
+const because = (pattern: RegExp) => ({ kind: 'quiet', reason: expect.stringMatching(pattern) });
+const order = { operator: 'ada', why: 'moved', signer: undefined, anchors: [] };
+
+test('a database with another system identifier, or another number in its server, is quiet, and no anchor is asked', async () => {
+  for (const change of [`system_identifier = '1'`, `system_identifier = null`, 'oid = 1']) {
+    const database = await onRecord(change);
+    expect(await decideStart({ pool: database.pool, compareAnchors: compare })).toMatchObject({
+      kind: 'quiet',
+      reason: expect.stringMatching(/and on record is .*: this is a copy/),
+    });
+  }
+});
+
+test('after a change of the timeline an anchor decides: with all that it knows the database is live, else quiet', async () => {
+  const database = await onRecord('timeline = 77');
+  expect(await decide(database)).toMatchObject(
+    because(/timeline 77: nothing proves .* no anchor is configured/),
+  );
+  const silent = {
+    ...(await anchorOf(database, 3)),
+    newest: async () => ({ kind: 'failed' as const, cause: 'it is away' }),
+  };
+  expect(await decide(database, [silent])).toMatchObject(because(/no anchor has a checkpoint/));
+  const behind = await anchorOf(database, 2);
+  const ahead = {
+    ...behind,
+    newest: async () => ({ kind: 'head' as const, size: 9, root: Buffer.alloc(32) }),
+  };
+  expect(await decide(database, [behind, ahead])).toMatchObject(because(/the last 6 events are missing/));
+  expect(await decide(database, [behind, silent])).toMatchObject({
+    kind: 'live',
+    continued: { proof: { proven_by: 'anchor', anchored_size: 2 } },
+  });
+});
+
+test('a quiet database with known losses does not go live: the refusal leaves the ledger as it was', async () => {
+  const database = await onRecord('timeline = 77');
+  const anchor = {
+    ...(await anchorOf(database, 2)),
+    newest: async () => ({ kind: 'head' as const, size: 9, root: Buffer.alloc(32) }),
+  };
+  const ledger = openLedger(database);
+  expect(await goLive(ledger, { ...order, signer: testSigner, anchors: [anchor] })).toMatchObject({
+    kind: 'lossy',
+    loss: { keptSeq: 3, lostTo: 9 },
+  });
+  expect((await readRecordedIdentity(database.pool))?.database.timeline).toBe(77);
+});
+
+test('a database whose live gateways run does not go live; afterwards it does, and one that is live needs nothing', async () => {
+  const database = await createDatabase();
+  const ledger = openLedger(database);
+  const gateway = await startBooks(database);
+  expect(await goLive(ledger, order)).toEqual({ kind: 'is_live' });
+  await database.asOwner((owner) =>
+    owner.query(`update tollbook.database_identity set system_identifier = '1'`),
+  );
+  expect(await goLive(ledger, order)).toEqual({ kind: 'gateway_runs' });
+  await gateway.stop();
+  expect(await goLive(ledger, order)).toEqual({ kind: 'went_live', generation: 2 });
+  expect(await goLive(ledger, order)).toEqual({ kind: 'is_live' });
+});
