@@ -149,6 +149,8 @@ test.skipIf(!isInstalled('psql'))(
       ),
       stderr: '',
     });
+    // the owner and the gateway are members of the role
+    expect(await programs.get('migrate')?.ended).toMatchObject({ stderr: '' });
     expect(programs.get('gateway')?.stdout()).not.toContain("the owner's rights");
 
     const connection = { host: '127.0.0.1', port: databasePort, database: 'tollbook' };

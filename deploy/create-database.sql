@@ -1,5 +1,6 @@
--- Run once by the image of PostgreSQL, as its superuser, when the volume is empty. The owner migrates; the gateway gets only what the
--- writer role may do, and neither is a superuser. docs/operations.md says what each role is for.
+-- The database and its two users. docker-compose.yml has PostgreSQL's image run it when its volume is empty; elsewhere a superuser runs
+-- it once by psql 14 or newer, with OWNER_PASSWORD and GATEWAY_PASSWORD in the environment. The owner migrates; the gateway may do what
+-- the writer role may do; neither is a superuser.
 \getenv owner_password OWNER_PASSWORD
 \getenv gateway_password GATEWAY_PASSWORD
 create role tollbook_writer_tollbook nologin;
