@@ -123,8 +123,8 @@ function spanOf(
 }
 
 /**
- * Whether a trace is recorded is decided by its id, so that all who record the same part of the traces record the same ones. A
- * sender may forbid it; it cannot order it. A span with a link is recorded where the linked one is.
+ * Whether a trace is recorded is decided by its id, so that all gateways with one ratio record the same traces. A sender may forbid it;
+ * it cannot order it. A span with a link is recorded where the linked one is.
  */
 function createSampler(ratio: number): Sampler {
   const byId = new TraceIdRatioBasedSampler(ratio);

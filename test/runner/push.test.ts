@@ -68,6 +68,19 @@ describe('a pushed call', () => {
     ]);
   });
 
+  test('hands its handler the span that it came with, and leaves out what is none', async () => {
+    const span = `00-${'4b'.repeat(16)}-${'5c'.repeat(8)}-01`;
+    const { url } = await listening(({ traceparent }) => String(traceparent));
+    for (const [id, traceparent, given] of [
+      [1, span, span],
+      [2, 'none', 'undefined'],
+    ] as const) {
+      const call = pushed({ id });
+      const response = await post(url, { ...call, headers: { ...call.headers, traceparent } });
+      expect(await response.text()).toBe(given);
+    }
+  });
+
   const good = pushed();
   test.each<[string, ReturnType<typeof pushed>, string]>([
     ['another body', { ...good, body: Buffer.from('other text') }, 'body_signature_mismatch'],

@@ -109,7 +109,10 @@ function callOf(
   if (op === 'add') {
     const bodyId = idOf(++bodies);
     const body = { contentType: 'text/plain', bytes: Buffer.from(`body of ${stream}`) };
-    const facts = { serviceId: 1, jobIndex: 0, network: 'eip155:1', symbol: 'USDC', payment: stream };
+    // not every request is traced
+    const traceparent = hasBody ? undefined : `00-${'4b'.repeat(16)}-${'5c'.repeat(8)}-01`;
+    const payment = { network: 'eip155:1', symbol: 'USDC', payment: stream };
+    const facts = { serviceId: 1, jobIndex: 0, ...payment, traceparent };
     return { op, ...facts, bodyId, body: hasBody ? body : undefined, caller: undefined, delayMs: 5_000 };
   }
   if (callId === undefined) return undefined;
