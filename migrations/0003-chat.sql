@@ -10,7 +10,9 @@ create table tollbook.account (
   used bigint not null default 0 check (used >= 0),
   created_at timestamptz not null,
   -- an operator has disabled its user: no sign-in, session or key of the account is accepted
-  disabled_at timestamptz
+  disabled_at timestamptz,
+  -- its user was erased: it has no credit and gets none any more
+  closed_at timestamptz check (closed_at is null or disabled_at is not null)
 ) with (fillfactor = 50);
 
 -- A key is stored as its hash only. A revoked key stays for the audit.

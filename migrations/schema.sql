@@ -93,7 +93,9 @@ create table tollbook.account (
   used bigint not null default 0,
   created_at timestamp with time zone not null,
   disabled_at timestamp with time zone,
+  closed_at timestamp with time zone,
   constraint account_balance_check CHECK ((balance >= 0)),
+  constraint account_check CHECK (((closed_at IS NULL) OR (disabled_at IS NOT NULL))),
   constraint account_held_check CHECK ((held >= 0)),
   constraint account_name_key UNIQUE (name),
   constraint account_pkey PRIMARY KEY (account_id),
@@ -660,6 +662,8 @@ create function tollbook.end_exposure(p_stream text, p_failed boolean) returns v
 create function tollbook.end_follow_ups(p_topic text, p_seqs bigint[]) returns void language sql volatile security definer; -- 7bda88c2a5508d10
 create function tollbook.end_payout(p_stream text, p_reason text) returns void language plpgsql volatile security definer; -- d40d6b410611a5b2
 create function tollbook.end_prune_round() returns TABLE(round bigint, kind text, count bigint, before timestamp with time zone) language plpgsql volatile security definer; -- 51a895945fa373ea
+create function tollbook.erase_results(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- d5d9d0a941dcc1d0
+create function tollbook.erase_user(p_user_id uuid, p_account_id bigint, p_subjects text[]) returns boolean language plpgsql volatile security definer; -- 372f1d30c7874575
 create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment text, p_nonce numeric, p_amount numeric, p_limit numeric, p_next_nonce numeric, p_balance numeric) returns boolean language plpgsql volatile security definer; -- c708de2d52b0ff86
 create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs integer) returns SETOF timestamp with time zone language sql volatile security definer; -- e807db8beb69bd59
 create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation integer, p_from bigint, p_size bigint, p_root bytea, p_note text) returns boolean language plpgsql volatile security definer; -- 56b3836fdc84c25a
@@ -677,7 +681,7 @@ create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease
 create function tollbook.lease_top_ups(p_jobs json, p_max integer, p_lease_secs integer, p_proven boolean) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text) language sql volatile security definer; -- 06a86bd7e92c8e9b
 create function tollbook.least_life(p_kind text) returns interval language sql immutable; -- b7ef1d86de210153
 create function tollbook.mark_holds_started(p_chats uuid[]) returns SETOF uuid language sql volatile security definer; -- ba20722ee87966f7
-create function tollbook.move_credit(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 3a31af6c95cb738d
+create function tollbook.move_credit(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 2a09d3d17539c372
 create function tollbook.next_account_id() returns bigint language sql volatile security definer; -- ea19fa8d466fbc1a
 create function tollbook.note_first_search_block(p_seq bigint, p_block numeric) returns void language sql volatile security definer; -- f46cf0b1f1b067f8
 create function tollbook.note_pruned(p_kind text, p_count bigint, p_life_secs bigint) returns void language sql volatile security definer; -- b47ff9c85129003d
@@ -711,7 +715,7 @@ create function tollbook.revoke_api_key(p_key_id bigint) returns boolean languag
 create function tollbook.revoke_operator_token(p_token_id bigint) returns boolean language sql volatile security definer; -- 9029e9979c3726f3
 create function tollbook.root_of_edge(p_edge bytea) returns bytea language plpgsql immutable; -- bf972522a342c28d
 create function tollbook.schedule_anchor(p_origin text, p_name text, p_ms integer) returns void language sql volatile security definer; -- 924f8fb279b6c825
-create function tollbook.set_account_disabled(p_account_id bigint, p_is_disabled boolean) returns boolean language sql volatile security definer; -- d287ebf2347e4851
+create function tollbook.set_account_disabled(p_account_id bigint, p_is_disabled boolean) returns boolean language sql volatile security definer; -- 91c31442086c04be
 create function tollbook.settle_chat(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 86d00b2886f335fe
 create function tollbook.settle_uncontended(p_settled text) returns void language plpgsql volatile; -- 28363b5540adc9dd
 create function tollbook.take_alert_messages(p_receiver text, p_max integer) returns TABLE(message_id bigint, kind text, subject text, status text, text text, details json, since timestamp with time zone, id text, tries integer, created_at timestamp with time zone) language sql volatile security definer; -- 428f3e6cd8f01a8d
@@ -747,6 +751,8 @@ grant execute on function tollbook.end_exposure(text,boolean) to tollbook_writer
 grant execute on function tollbook.end_follow_ups(text,bigint[]) to tollbook_writer;
 grant execute on function tollbook.end_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.end_prune_round() to tollbook_writer;
+grant execute on function tollbook.erase_results(text[],integer) to tollbook_writer;
+grant execute on function tollbook.erase_user(uuid,bigint,text[]) to tollbook_writer;
 grant execute on function tollbook.expose_spend(text,text,text,numeric,numeric,numeric,numeric,numeric) to tollbook_writer;
 grant execute on function tollbook.extend_lease(bigint,uuid,integer) to tollbook_writer;
 grant execute on function tollbook.extend_log(smallint,text,integer,bigint,bigint,bytea,text) to tollbook_writer;

@@ -29,12 +29,12 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
     order by key_id for update skip locked)
 $$;
 
--- Disables the user of an account, or ends that. False where nothing changed.
+-- Disables the user of an account, or ends that. False where nothing changed. A closed account stays disabled.
 create or replace function tollbook.set_account_disabled(p_account_id bigint, p_is_disabled boolean) returns boolean
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with changed as (
     update account set disabled_at = case when p_is_disabled then clock() end
-    where account_id = p_account_id and (disabled_at is not null) <> p_is_disabled returning 1)
+    where account_id = p_account_id and (disabled_at is not null) <> p_is_disabled and closed_at is null returning 1)
   select exists (select from changed)
 $$;
 

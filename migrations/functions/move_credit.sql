@@ -37,7 +37,7 @@ begin
 end $$;
 
 -- Moves credit as its command's events say. Called as admit_chat is. 'gone' where an account of that name exists already,
--- has too little, or would have too much. A request id that was used before moves nothing: 'repeated' where it was for the
+-- has too little, or would have too much, or is closed; one is closed without credit only. A request id that was used before moves nothing: 'repeated' where it was for the
 -- same move, with the balance after it, else 'request_id_taken'.
 create or replace function tollbook.move_credit(p_move json, p_now timestamptz) returns json
 language plpgsql volatile set search_path = tollbook, pg_temp as $$
@@ -53,6 +53,13 @@ begin
       values (move.account_id, move.name, p_now) on conflict (name) do nothing;
     return json_build_object('code', case when found then 'ok' else 'gone' end);
   end if;
+  if move.op = 'close' then
+    update account set closed_at = p_now, disabled_at = coalesce(disabled_at, p_now)
+      where account_id = move.account_id and closed_at is null and balance = 0 and held = 0
+        -- a completion whose cost may still be corrected, which returns credit
+        and not exists (select from recovered_chat where recovered_chat.account_id = move.account_id);
+    return json_build_object('code', case when found then 'ok' else 'gone' end);
+  end if;
   select * into earlier from credit_request where request_id = move.request_id;
   if found then
     return case when (earlier.op, earlier.account_id, earlier.amount) = (move.op, move.account_id, move.amount)
@@ -63,7 +70,7 @@ begin
   update account set balance = balance + case move.op when 'expire' then -move.amount else move.amount end
     where account_id = move.account_id and case move.op
       when 'expire' then balance >= move.amount
-      else account.balance + account.held + account.used + move.amount <= 9007199254740991 end
+      else closed_at is null and account.balance + account.held + account.used + move.amount <= 9007199254740991 end
     returning balance into new_balance;
   if not found then return json_build_object('code', 'gone'); end if;
   if move.request_id is not null then

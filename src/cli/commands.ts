@@ -189,6 +189,16 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
       '  --by  the operator; default: your account on this machine; needs DATABASE_URL',
     load: () => import('./commands/users/enable.ts'),
   },
+  'users erase': {
+    summary: 'deletes all that is known of a user beside the ledger, for ever',
+    usage:
+      'tollbook users erase ID | EMAIL | WALLET [--forfeit] [--results] [--config FILE] [--by NAME]\n' +
+      '  --forfeit  credit that is left expires; default: a user with credit is not erased\n' +
+      '  --results  also deletes the results of calls that the wallets of the user have paid for\n' +
+      "  --config   the gateway's configuration: mails to the user that wait in its mail_dir are deleted now\n" +
+      '  --by       the operator; default: your account on this machine; needs DATABASE_URL',
+    load: () => import('./commands/users/erase.ts'),
+  },
   'keys create': {
     summary: 'creates an API key for model chat, and its account if there is none',
     usage:

@@ -116,6 +116,12 @@ function deviceProof(secret: string, email: string, id: string): string {
   return createHmac('sha256', secret).update(`device:${id}:${email.toLowerCase()}`).digest('base64url');
 }
 
+/** The beginnings of the limits' keys that name an email address. */
+export function subjectsOf(email: string): string[] {
+  const account = accountMark(email);
+  return [`sign-in:${account}`, `mail:${account}`];
+}
+
 /** Names an email address in the limits' keys without revealing it. */
 function accountMark(email: string): string {
   return createHash('sha256').update(email.toLowerCase()).digest('base64url');

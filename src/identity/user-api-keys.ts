@@ -59,7 +59,10 @@ export function revokeUserApiKey(
 }
 
 /** Revokes all keys of a user; returns how many there were. */
-export async function revokeUserApiKeys(ledger: Ledger, { accountId }: SessionUser): Promise<number> {
+export async function revokeUserApiKeys(
+  ledger: Ledger,
+  { accountId }: Pick<SessionUser, 'accountId'>,
+): Promise<number> {
   for (let revoked = 0; ;) {
     const kept = await listKeysOf(ledger.db, accountId, { isRevoked: false, limit: maxKeys });
     if (kept.length === 0) return revoked;

@@ -57,7 +57,8 @@ async function record(
   const event: LedgerEvent = isDisabled ? { type: 'user_disabled', data } : { type: 'user_enabled', data };
   for (;;) {
     const { events } = await readStream(pool, stream);
-    if ((events.at(-1)?.type === 'user_disabled') === isDisabled) return false;
+    const last = events.at(-1)?.type;
+    if (last === 'user_erased' || (last === 'user_disabled') === isDisabled) return false;
     const { outcome } = await lane.append({ stream, expect: events.length, events: [event] });
     if (outcome === 'ok') return true;
   }

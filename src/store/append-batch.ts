@@ -132,6 +132,7 @@ function encodeMove(move: CreditMove, corrects: boolean): string {
     const { op, accountId, name } = move;
     return JSON.stringify({ op, account_id: accountId, name });
   }
+  if (move.op === 'close') return JSON.stringify({ op: move.op, account_id: move.accountId });
   if (move.op !== 'settle') {
     const { op, accountId, amountMicros, requestId } = move;
     const amount = wholeMicros(amountMicros);

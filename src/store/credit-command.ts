@@ -30,6 +30,8 @@ export interface Admission extends RateLimit {
 /** A move of credit on an account; the command's events record the same. */
 export type CreditMove =
   | { readonly op: 'open'; readonly accountId: number; readonly name: string }
+  /** For ever: it gets no credit any more. Only without credit and holds. */
+  | { readonly op: 'close'; readonly accountId: number }
   | {
       /** `expire` subtracts, the others add. */
       readonly op: 'grant' | 'top_up' | 'expire';

@@ -55,6 +55,8 @@ export const functionSignatures = {
     takes: [],
     rows: { round: bigint, kind: text, count: bigint, before: timestamp },
   },
+  erase_results: { takes: [texts, int], returns: int },
+  erase_user: { takes: [uuid, bigint, texts], returns: boolean },
   expose_spend: { takes: [text, text, text, numeric, numeric, numeric, numeric, numeric], returns: boolean },
   extend_log: { takes: [smallint, text, int, bigint, bigint, bytea, text], returns: boolean },
   extend_prices: { takes: [bytea, int], returns: boolean },

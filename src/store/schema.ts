@@ -32,6 +32,7 @@ export const ledgerTables = {
     used: bigint,
     created_at: timestamp,
     disabled_at: nullable(timestamp),
+    closed_at: nullable(timestamp),
   },
   'tollbook.account_credit': {
     generation: int,

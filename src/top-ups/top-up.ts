@@ -3,7 +3,8 @@ import type { Address } from '../domain/values/primitives.ts';
 import type { CreditCommand } from '../store/append-batch.ts';
 import { findAccount } from '../store/credit.ts';
 import type { LedgerDatabase } from '../store/database.ts';
-import { accountNameOf } from '../store/identity.ts';
+import { accountNameOf, findUser } from '../store/identity.ts';
+import { isAccountClosed } from '../store/user-erasure.ts';
 import { findCreditRequest } from '../store/top-ups.ts';
 import { accountStream, findCreditAccount } from '../credit/credit.ts';
 import type { Identity } from '../identity/context.ts';
@@ -53,7 +54,12 @@ export async function topUp(
   const outcome = await ledger.lane.appendCredit(command, { urgent: true });
   if (outcome.outcome !== 'ok') {
     const first = await findDone(ledger, paid.call_id);
-    return first ? { kind: 'credited', ...first } : { kind: 'refused' };
+    if (first) return { kind: 'credited', ...first };
+    if (!(await isAccountClosed(ledger.pool, accountId))) return { kind: 'refused' };
+    // its user was erased meanwhile: from now on the wallet leads to another one
+    if ((await findUser(ledger.pool, userId)) === undefined)
+      return topUp(ledger, paid, amountMicros, contractOn);
+    throw new Error('the user of the wallet is being erased: the top-up is tried again');
   }
   return {
     kind: 'credited',

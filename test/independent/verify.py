@@ -262,6 +262,7 @@ STEPS = {
     "user_created": ("user", {None}, "created"),
     "user_disabled": ("user", {"created"}, "disabled"),
     "user_enabled": ("user", {"disabled"}, "created"),
+    "user_erased": ("user", {"created", "disabled"}, "erased"),
     "session_started": ("session", {None}, "started"),
     "session_ended": ("session", {"started"}, "ended"),
     "ledger_recovered": ("recovery", {None}, "recovered"),

@@ -18,6 +18,7 @@ export type EntityStep =
   | 'created'
   | 'revoked'
   | 'disabled'
+  | 'erased'
   | 'accepted'
   | 'earned'
   | 'released'

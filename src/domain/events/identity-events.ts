@@ -32,6 +32,12 @@ export const identityEvents = {
     schema: z.strictObject({ user_id: z.uuid(), operator: operatorName }),
     transition: { of: 'entity', kind: 'user', from: ['disabled'], to: 'created' },
   },
+  /** All else about the user is deleted. The account had no credit, and gets none any more. */
+  user_erased: {
+    ...recordOnly,
+    schema: z.strictObject({ user_id: z.uuid(), operator: operatorName }),
+    transition: { of: 'entity', kind: 'user', from: ['created', 'disabled'], to: 'erased' },
+  },
   session_started: {
     ...recordOnly,
     schema: z.strictObject({ ...session, ...by, expires_at: count }),

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 
 /** A plain-text mail. */
@@ -39,6 +39,19 @@ export async function pruneMails(dir: string, beforeMs: number): Promise<number>
   for (const file of await mailsIn(dir)) {
     const written = await stat(file).catch(() => undefined);
     if (!written || written.mtimeMs >= beforeMs) continue;
+    await rm(file, { force: true });
+    deleted++;
+  }
+  return deleted;
+}
+
+/** Deletes the mails to an address in a folder that no program has taken; returns how many. */
+export async function eraseMails(dir: string, to: string): Promise<number> {
+  let deleted = 0;
+  const firstLine = `to: ${oneLine(to)}\n`.toLowerCase();
+  for (const file of await mailsIn(dir)) {
+    const text = await readFile(file, 'utf8').catch(() => '');
+    if (!text.toLowerCase().startsWith(firstLine)) continue;
     await rm(file, { force: true });
     deleted++;
   }

@@ -267,6 +267,7 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
   user_created: { user_id: userId },
   user_disabled: { user_id: userId, operator: 'ada' },
   user_enabled: { user_id: userId, operator: 'ada' },
+  user_erased: { user_id: userId, operator: 'ada' },
   session_started: {
     session_id: chatId,
     user_id: userId,

@@ -79,6 +79,8 @@ const key = (type: string, data: object = {}): StreamEvent =>
   streamEvent('key:3', type, { key_id: 3, ...data });
 const created = key('key_created', { account_id: 7 });
 const user = streamEvent(`user:${uuidOf(5)}`, 'user_created', { user_id: uuidOf(5) });
+const userStep = (type: string): StreamEvent =>
+  streamEvent(`user:${uuidOf(5)}`, type, { user_id: uuidOf(5), operator: 'grace' });
 const session = (type: string, data: object): StreamEvent =>
   streamEvent(`session:${uuidOf(6)}`, type, { session_id: uuidOf(6), user_id: uuidOf(5), ...data });
 const started = session('session_started', { method: 'password', expires_at: 1 });
@@ -103,12 +105,18 @@ test.each<[string, StreamEvent[]]>([
   ['a released spend that pays for another request', [accepted(), released, accepted(2, 'another')]],
   ['a spend that landed and pays for its request later', [accepted(), bound, accepted(2)]],
   ['a key, a user and a session', [created, key('key_revoked'), user, started, ended]],
+  ['a user who was disabled and erased', [user, userStep('user_disabled'), userStep('user_erased')]],
   ['a key whose revocation is recorded before its creation', [key('key_revoked'), created]],
 ])('the ledger check accepts %s', (_, events) => {
   expect(problemOf(events)).toBeUndefined();
 });
 
 test.each<[string, StreamEvent[], RegExp]>([
+  [
+    'an erased user who is enabled again',
+    [user, userStep('user_disabled'), userStep('user_erased'), userStep('user_enabled')],
+    /is erased, which cannot be followed/,
+  ],
   ['a completion without an admission', [completed()], /must come before it is missing/],
   [
     'a chat that completes and then fails',
