@@ -34,7 +34,8 @@ export function createHaltAlert(config: Config, log: Pick<Logger, 'error' | 'war
 
   return {
     send(halt) {
-      log.error({ alert: kind, known_seq: halt.knownSeq, found_seq: halt.foundSeq }, textOf(halt));
+      const facts = { alert: kind, known_seq: halt.knownSeq, found_seq: halt.foundSeq };
+      log.error({ ...facts, text: textOf(halt) }, 'alert firing');
       const message = messageOf(halt);
       sending = Promise.all(receivers.map((receiver) => deliver(receiver, message)));
     },

@@ -135,7 +135,7 @@ async function flush(
     for (const result of await sealAndPublish(ledger.pool, signer, sealEveryEvents, anchors)) {
       if (result.kind === 'inconsistent') ledger.lane.halt(result.halt);
       if (result.kind === 'failed' || result.kind === 'unverifiable')
-        logger.warn(result, 'an anchor did not get the last checkpoint');
+        logger.warn(result, 'an anchor did not take the last checkpoint before the stop');
     }
   } catch (err) {
     logger.warn({ err }, 'the last events could not be sealed or copied to the anchors');

@@ -32,7 +32,7 @@ export function createLogger(level: Config['logLevel'], file?: string): Logger {
           const heard = error && outages.hear(error);
           if (heard === 'known') return;
           if (error && heard === 'begins')
-            return method.apply(this, [{ cause: causeOf(error), first_seen: given[1] }, outageText]);
+            return method.apply(this, [{ cause: causeOf(error), first_seen: given[1] }, failureMessage]);
           method.apply(this, given);
         },
       },
@@ -43,7 +43,7 @@ export function createLogger(level: Config['logLevel'], file?: string): Logger {
   return logger;
 }
 
-const outageText = 'the database cannot be used: further lines about it are left out until it can';
+const failureMessage = 'the database cannot be used: further lines about it are left out until it can';
 
 /** To be called whenever the database has taken a heartbeat: logs the end of an outage. */
 export function noteHeartbeat(logger: Logger): void {

@@ -7,7 +7,7 @@ import { LedgerInconsistentError } from '../store/halt.ts';
 import { openLane } from '../store/lane.ts';
 import { compareConfiguredAnchors } from './anchors.ts';
 import { createChainWatch } from './chain-watch.ts';
-import { newerMigrations, pendingMigrations } from '../store/migrations.ts';
+import { describeNewerDatabase, pendingMigrations } from '../store/migrations.ts';
 import { createHaltAlert } from './halt.ts';
 import { createLogger, noteHeartbeat } from './logger.ts';
 import { type Ending, shutDownGateway } from './shut-down.ts';
@@ -283,12 +283,8 @@ function startLoops(parts: readonly RunningFeature[], workers: WorkersMode): voi
 }
 
 async function refusePendingMigrations(databaseUrl: string): Promise<void> {
-  const newer = await newerMigrations(databaseUrl);
-  if (newer.length > 0)
-    throw new StartError(
-      `The database is newer than this program: it has the migrations ${newer.join(', ')}. Start the version that made them, ` +
-        'or a newer one.',
-    );
+  const newer = await describeNewerDatabase(databaseUrl);
+  if (newer !== undefined) throw new StartError(newer);
   const pending = await pendingMigrations(databaseUrl);
   if (pending.length === 0) return;
   throw new Error(`the database lacks migrations (${pending.join(', ')}): run \`tollbook migrate\` first`);

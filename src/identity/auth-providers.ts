@@ -155,7 +155,10 @@ export async function reachProvider(
   }
   const metadata = answer.data;
   if (metadata.issuer.replace(/\/$/, '') !== issuer) {
-    log.warn({ provider: name }, 'an identity provider reports another issuer than the configured one');
+    log.warn(
+      { provider: name },
+      'an identity provider reports another issuer than the configured one: it is not used',
+    );
     return undefined;
   }
   const { authorization_endpoint, token_endpoint, jwks_uri, userinfo_endpoint } = metadata;

@@ -145,7 +145,10 @@ async function checkContract(
   const chainId = settings.siweChainId;
   const answer = await contractSignatures.isValidSignature({ rpcUrl, chainId, account, digest, signature });
   if (answer.kind === 'answer') return answer.valid ? undefined : mismatch;
-  log.warn({ cause: answer.cause }, "a contract's signature could not be checked: the sign-in was refused");
+  log.warn(
+    { account, cause: answer.cause },
+    'the signature of a contract account could not be checked: its request was refused',
+  );
   return { kind: 'unavailable' };
 }
 

@@ -103,7 +103,10 @@ async function checkContractSignature(
   });
   if (answer.kind === 'answer')
     return answer.valid ? passed('signature', signatureDetail) : failed('signature', 'signature_mismatch');
-  context.log.warn({ caller, cause: answer.cause }, "a contract caller's signature could not be checked");
+  context.log.warn(
+    { account: caller, cause: answer.cause },
+    'the signature of a contract account could not be checked: its request was refused',
+  );
   return failed('signature', 'permission_check_failed');
 }
 
@@ -119,7 +122,10 @@ async function checkPermission(
     return answer.permitted
       ? passed('permission', `${contract} permits it`)
       : failed('permission', 'caller_not_permitted');
-  context.log.warn({ caller, cause: answer.cause }, 'the permission contract gave no usable answer');
+  context.log.warn(
+    { caller, cause: answer.cause },
+    'the permission contract gave no usable answer: the request was refused',
+  );
   return failed('permission', 'permission_check_failed');
 }
 

@@ -44,6 +44,9 @@ export async function askContract(
   if (rpcUrl === undefined) return 'no_rpc';
   const answer = await contractSignatures.isValidSignature({ rpcUrl, account: payer, digest, signature });
   if (answer.kind === 'answer') return answer.valid ? 'valid' : 'invalid';
-  log.warn({ payer, cause: answer.cause }, 'the signature of a payer could not be checked');
+  log.warn(
+    { account: payer, cause: answer.cause },
+    'the signature of a contract account could not be checked: its request was refused',
+  );
   return 'unavailable';
 }

@@ -35,7 +35,7 @@ export async function createEventAllowance(
     try {
       taken = await takeEventAllowance(pool, { kind, wanted, perSecond, most: mostInRow });
     } catch (error) {
-      log.warn({ err: error }, `${kind} events: the ledger was not asked how many more may be recorded`);
+      log.warn({ err: error, kind }, 'the ledger was not asked how many more events may be recorded');
     }
     held += taken;
     if (taken < wanted) asksFromMs = performance.now() + pauseMs;

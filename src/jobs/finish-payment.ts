@@ -45,7 +45,10 @@ export async function finishPayment(
         return await answerOnRecord(context, job, started);
     }
   } catch (error) {
-    context.log.error({ quote_digest: digest, err: error }, 'a started payment could not be finished');
+    context.log.error(
+      { quote_digest: digest, err: error },
+      'a started payment could not be finished: the resolver finishes it',
+    );
     return pending;
   } finally {
     context.settling.delete(digest);

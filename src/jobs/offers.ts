@@ -84,7 +84,10 @@ export function createOffers(
         const { network, asset, symbol } = token;
         const [was, is] = [before.has(nameOf(token)), withdrawn.has(nameOf(token))];
         if (is && !was)
-          log.warn({ network, asset, symbol }, 'the facilitator does not settle this token: not offered');
+          log.warn(
+            { network, asset, symbol },
+            'the facilitator does not settle this token: it is not offered',
+          );
         if (was && !is) log.info({ network, asset, symbol }, 'the facilitator settles this token again');
       }
     },

@@ -39,8 +39,8 @@ export async function countGone(
   const { kind } = await change(context, runner, { type: 'operator_runner_paused', data });
   if (kind === 'unchanged') return;
   context.log.error(
-    { runner: runner.name },
-    `runner paused: it answered 410 to ${goneCalls} calls in a row; resume it with \`tollbook runners resume\``,
+    { runner: runner.name, calls: goneCalls },
+    'runner paused: it answered 410 to several calls in a row',
   );
 }
 

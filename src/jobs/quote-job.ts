@@ -117,6 +117,6 @@ async function recordBehind(context: QuoteContext, quote: Quote, digest: Hex): P
     await recordQuote(context, quote, digest, { urgent: true });
   } catch (error) {
     const { log } = context;
-    log.warn({ err: error }, 'an unpaid quote was not recorded');
+    log.warn({ err: error }, 'an unpaid quote was not recorded: it is recorded when it is paid');
   }
 }

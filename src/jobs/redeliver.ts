@@ -130,7 +130,10 @@ async function release(
       // its signature shows that the payer asks
       return acceptedAnswer(context, digest, current, delivered, false);
   } catch (error) {
-    context.log.error({ quote_digest: digest, err: error }, 'a requested delivery could not be finished');
+    context.log.error(
+      { quote_digest: digest, err: error },
+      'a requested delivery could not be finished: the resolver finishes it',
+    );
   }
   return { kind: 'pending', digest, replayed: false };
 }

@@ -95,7 +95,10 @@ async function findUnresolved(context: JobsContext, open: OpenSettlement): Promi
       const released = await recordDecision(context, started, { kind: 'redelivery' });
       if (released.kind === 'recorded') context.onCallReleased();
     } else if (open.callId !== undefined)
-      context.log.error({ quote_digest: digest }, 'the call of a settled payment was not released');
+      context.log.error(
+        { quote_digest: digest },
+        'a payment is settled, and its call still waits for the settlement',
+      );
     return undefined;
   }
   // a payment without a waiting call is only resolved if a runner has or had its call
@@ -217,6 +220,6 @@ async function noteOverdue(
   if (recorded.kind !== 'recorded') return;
   context.log.error(
     { quote_digest: started.digest, age_secs: ageSecs, reason },
-    'a settlement has been open for too long: see `tollbook settlements`',
+    'a settlement has been open for too long',
   );
 }

@@ -4,6 +4,7 @@ import { facilitatorRequest } from '../domain/payments/x402.ts';
 import type { SettleAnswer, SettleOptions } from '../peers/facilitator/facilitator.ts';
 import type { JobsContext } from './context.ts';
 import type { Outcome } from '../domain/payments/settlement.ts';
+import type { Hex } from '../domain/values/primitives.ts';
 import { LedgerInconsistentError } from '../store/halt.ts';
 import { recordOutcome, type StartedPayment, type Superseded } from './record-settlement.ts';
 
@@ -18,10 +19,18 @@ export async function settlePayment(
 ): Promise<Outcome | Superseded> {
   const source = { payer: started.state.payment.payer, client };
   const outcome = await requestSettlement(context, started, { source });
-  if (outcome.kind !== 'settled') {
-    context.log.warn({ quote_digest: started.digest, reason: outcome.reason }, `settlement ${outcome.kind}`);
-  }
+  if (outcome.kind !== 'settled') logNotSettled(context, started.digest, outcome);
   return recordOutcome(context, started, outcome);
+}
+
+function logNotSettled(
+  { log }: JobsContext,
+  digest: Hex,
+  { kind, reason }: Exclude<Outcome, { kind: 'settled' }>,
+): void {
+  const facts = { quote_digest: digest, reason };
+  if (kind === 'failed') log.warn(facts, 'a settlement failed: the chain shows no transfer');
+  else log.warn(facts, 'the outcome of a settlement is not known: the resolver finds it');
 }
 
 /**

@@ -35,7 +35,8 @@ export interface MigrateOptions {
  * files and grants together. Concurrent runs wait for each other, and a run that was interrupted can be repeated. The user must
  * own the database; where it may not create the gateway's role, everything else is done.
  * Returns what it applied: the names of migrations, then `functions/NAME` for each function file.
- * Throws the first database error; the file that it was in is not applied, those before it are.
+ * Throws the first database error; the file that it was in is not applied, those before it are. Throws before any change where a newer
+ * version has migrated the database.
  */
 export async function migrate(
   url: string,
@@ -43,6 +44,9 @@ export async function migrate(
 ): Promise<string[]> {
   return onOneConnection(url, async (db) => {
     await lockMigrations(db);
+    // its functions would be replaced by older ones, and those that this version does not know dropped
+    const newer = await describeNewer(db, folder);
+    if (newer !== undefined) throw new Error(newer);
     const { role, exists, missingSql } = await createWriterRole(db, givenRole);
     await createMigrationTable(db);
     const missing = await missingMigrations(db, folder);
@@ -71,16 +75,19 @@ export async function pendingMigrations(url: string): Promise<string[]> {
   ]);
 }
 
-/** The migrations of a newer version of this program. */
-export async function newerMigrations(url: string): Promise<string[]> {
-  return onOneConnection(url, async (db) => {
-    if (await isMissing(db, 'to_regclass', 'tollbook.migration')) return [];
-    const own = new Set(await migrationNames(migrationFolder));
-    const { rows } = await sql<{ name: string }>`select name from tollbook.migration order by name`.execute(
-      db,
-    );
-    return rows.map(({ name }) => name).filter((name) => !own.has(name));
-  });
+/** Says that a newer version of this program has migrated the database; undefined where none has. */
+export async function describeNewerDatabase(url: string): Promise<string | undefined> {
+  return onOneConnection(url, (db) => describeNewer(db, migrationFolder));
+}
+
+async function describeNewer(db: Kysely<unknown>, folder: URL): Promise<string | undefined> {
+  if (await isMissing(db, 'to_regclass', 'tollbook.migration')) return undefined;
+  const last = (await migrationNames(folder)).at(-1) ?? '';
+  const { rows } = await sql<{ name: string }>`
+    select name from tollbook.migration where name > ${last} order by name`.execute(db);
+  if (rows.length === 0) return undefined;
+  const names = rows.map(({ name }) => name).join(', ');
+  return `The database is newer than this program: it has the migrations ${names}. Use the version that made them, or a newer one.`;
 }
 
 /** The migrations of this program that the database lacks; fewer than {@link pendingMigrations} while another version works on it. */

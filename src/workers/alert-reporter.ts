@@ -50,8 +50,8 @@ export function startAlertReporter(reporting: Reporting): Loop {
     if (answer === late || typeof answer === 'symbol') return false;
     isSender = answer.isSender;
     for (const { kind, subject, status, text } of answer.changes) {
-      if (status === 'firing') log.error({ alert: kind, subject }, text);
-      else log.info({ alert: kind, subject }, `resolved: ${text}`);
+      if (status === 'firing') log.error({ alert: kind, subject, text }, 'alert firing');
+      else log.info({ alert: kind, subject, text }, 'alert resolved');
     }
     return true;
   };

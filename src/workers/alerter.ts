@@ -39,7 +39,8 @@ export function startAlerter({ pool, db, log }: Context, receivers: readonly Ale
     for (const followUp of due) {
       const alert = await write(followUp);
       const { seq, stream, tries } = followUp;
-      if (alert && tries === 1) log.error({ alert: alert.kind, seq, stream }, alert.text);
+      if (alert && tries === 1)
+        log.error({ alert: alert.kind, seq, stream, text: alert.text }, 'alert firing');
       if (alert) await queueAlert(pool, names, alert);
       await endFollowUps(pool, topic, [seq]);
     }

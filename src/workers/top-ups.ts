@@ -176,7 +176,10 @@ async function end(work: TopUps, call: CallLease, outcome: AttemptOutcome): Prom
     work.log.warn(facts, 'lease lost: the attempt of its new holder counts');
   else if (outcome.kind === 'completed') work.log.info(facts, 'credit topped up');
   else if (recorded.deadReason !== undefined)
-    work.log.error({ ...facts, reason: recorded.deadReason }, 'dead letter: a top-up gave no credit');
+    work.log.error(
+      { ...facts, reason: recorded.deadReason },
+      'dead letter: the call is not delivered any more, and its refund is due',
+    );
 }
 
 /** Costs no attempt and records no event. */

@@ -26,7 +26,7 @@ export function createWorkerWatch(
   const look = async (): Promise<void> => {
     const wereAlive = areAlive;
     areAlive = await areWorkersAlive(pool, presence.silentSecs);
-    if (wereAlive && !areAlive) log.error({}, missing);
+    if (wereAlive && !areAlive) log.error({ detail: missing }, 'no process runs the workers');
     if (!wereAlive && areAlive) log.info({}, 'a process runs the workers again');
   };
 

@@ -248,7 +248,7 @@ test('what keeps a gateway from starting is a sentence that says what to do', as
     owner.query(`insert into tollbook.migration values ('9999-of-the-next-version', now())`),
   );
   expect(await start(database.url)).toBe(
-    'The database is newer than this program: it has the migrations 9999-of-the-next-version. Start the version that made them, ' +
+    'The database is newer than this program: it has the migrations 9999-of-the-next-version. Use the version that made them, ' +
       'or a newer one.\n',
   );
 });

@@ -56,7 +56,9 @@ const excluded = shells.flatMap(({ file, notRun }) =>
 test.skip.each(excluded)('NOT RUN in $file, $reason: $first', () => expect.unreachable());
 
 const queries = pages.flatMap(({ file, blocks }) =>
-  blocks.filter(({ language }) => language === 'sql').map(({ text }) => ({ file, text })),
+  blocks
+    .filter(({ language, notRun }) => language === 'sql' && notRun === undefined)
+    .map(({ text }) => ({ file, text })),
 );
 
 test.each(queries)('PostgreSQL accepts the query of $file', async ({ text }) => {

@@ -71,6 +71,25 @@ create index concurrently event_extra on tollbook.event (type);
   expect(rows).toEqual([{ indisvalid: true }]);
 });
 
+test('migrate of an older version refuses a database that a newer version has migrated, and changes nothing in it', async () => {
+  const { url, asOwner } = await createDatabase();
+  const functions = `select name, encode(sha256, 'hex') as sha256 from tollbook.function_file order by name`;
+  const newer = `create function tollbook.of_a_newer_version() returns int language sql as 'select 1';
+    insert into tollbook.migration values ('9999-newer', now());
+    insert into tollbook.function_file values ('functions/newer', 'x')`;
+  const before = await asOwner(async (owner) => {
+    await owner.query(newer);
+    return (await owner.query(functions)).rows;
+  });
+  await expect(migrate(url, { role: 'tollbook_writer' })).rejects.toThrow(
+    /database is newer than this program: it has the migrations 9999-newer/,
+  );
+  await asOwner(async (owner) => {
+    expect((await owner.query(functions)).rows).toEqual(before);
+    expect((await owner.query('select tollbook.of_a_newer_version() as n')).rows).toEqual([{ n: 1 }]);
+  });
+});
+
 test('databases of one server have writer roles of their own, and a copy gets its own with its next migration', async () => {
   const server = inject('serverUrl');
   const admin = await connect(server.replace('DATABASE', 'postgres'));

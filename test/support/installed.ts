@@ -1,10 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { processEnvironment } from '../../src/config/environment.ts';
 
-/** Whether a command of a package that npm does not have is on this machine. */
-export function isInstalled(command: string): boolean {
+/**
+ * Whether a command of a package that npm does not have is on this machine.
+ * @param option with which the command only says its version
+ */
+export function isInstalled(command: string, option = '--version'): boolean {
   try {
-    execFileSync(command, ['--version'], { stdio: 'ignore', env: packageEnvironment() });
+    execFileSync(command, [option], { stdio: 'ignore', env: packageEnvironment() });
     return true;
   } catch {
     return false;

@@ -23,7 +23,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const { config, warnings } = await loadConfig(request.file, env);
   const databaseUrl = await readDatabaseUrl(env);
   const logger = createLogger(config.logLevel);
-  for (const warning of warnings) logger.warn(warning);
+  for (const warning of warnings) logger.warn({ warning }, 'the configuration has a warning');
   if (request.goLive && !(await takeLive(config, request.file, request.goLive))) return exitCodes.refused;
   const { workers, quiet } = request;
   const start = () => startGateway({ config, databaseUrl, logger, workers, quiet });
@@ -104,7 +104,7 @@ function reloader(current: () => RunningGateway, file: string, logger: Logger): 
 async function reload(gateway: RunningGateway, file: string, logger: Logger): Promise<void> {
   try {
     const { config, warnings } = await loadConfig(file, processEnvironment());
-    for (const warning of warnings) logger.warn(warning);
+    for (const warning of warnings) logger.warn({ warning }, 'the configuration has a warning');
     const requireRestart = await gateway.reload(config);
     if (requireRestart.length === 0) logger.info('configuration loaded');
     else

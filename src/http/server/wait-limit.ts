@@ -30,7 +30,10 @@ export function createWaitLimit<Refused>({ lane, log, refused }: Parts<Refused>)
     if (waiting.size === 0) return end();
     const { brokenSince } = lane.state;
     if (brokenSince === undefined || Date.now() - brokenSince < maxWaitMs) return;
-    for (const giveUp of waiting) giveUp(refused);
+    for (const giveUp of waiting) {
+      waiting.delete(giveUp);
+      giveUp(refused);
+    }
   };
   const end = (): void => {
     clearInterval(timer);
@@ -45,7 +48,8 @@ export function createWaitLimit<Refused>({ lane, log, refused }: Parts<Refused>)
         flow
           .then(resolve, (error: unknown) => {
             // after the limit the log is the only place where this error appears
-            log.error({ err: error }, 'the flow of a request failed');
+            if (!waiting.has(resolve))
+              log.error({ err: error }, 'a request failed after its client had its answer');
             reject(error instanceof Error ? error : new Error(String(error)));
           })
           .finally(() => waiting.delete(resolve));

@@ -1,0 +1,88 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { operatorScopes } from '../../src/domain/identity/operator-scope.ts';
+import { openPool } from '../../src/store/database.ts';
+import { openLane } from '../../src/store/lane.ts';
+import { migrate, pendingMigrations } from '../../src/store/migrations.ts';
+import { grantedWriterRole } from '../../src/store/writer-role.ts';
+import { newStream, refused } from '../support/events.ts';
+import { readPage } from '../support/pages.ts';
+
+const page = readPage('docs/operations/roles.md');
+const [forServer = '', forDatabase = ''] = page.blocks
+  .filter(({ language }) => language === 'sql')
+  .map(({ text }) => text);
+
+/** Runs the statements of a block, with names of this test's own in place of the page's. */
+async function runBlock(url: string, block: string, name: string): Promise<void> {
+  const text = block
+    .replaceAll(/\bledger\b|\b(ledger_owner|gateway|reader)\b/g, (found) =>
+      found === 'ledger' ? name : `${name}_${found}`,
+    )
+    .replaceAll('tollbook_writer_ledger', `tollbook_writer_${name}`);
+  await on(url, async (client) => {
+    // a database cannot be created within a transaction, which several statements of one message are
+    for (const statement of text.split(/;\n/)) if (statement !== '') await client.query(statement);
+  });
+}
+
+async function on<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    return await use(client);
+  } finally {
+    await client.end();
+  }
+}
+
+test('with the roles of the page the owner migrates, the gateway appends and changes no event, and the reader reads no secret', async () => {
+  const name = `test_${randomBytes(8).toString('hex')}`;
+  const server = inject('serverUrl').replace('DATABASE', 'postgres');
+  const urlOf = (role: string) =>
+    inject('serverUrl')
+      .replace('DATABASE', name)
+      .replace(/\/\/([^/@]*@)?/, `//${name}_${role}:SECRET@`);
+  onTestFinished(() =>
+    on(server, async (admin) => {
+      await admin.query(`drop database if exists ${name} with (force)`);
+      for (const role of ['ledger_owner', 'gateway', 'reader'])
+        await admin.query(`drop role if exists ${name}_${role}`);
+      await admin.query(`drop role if exists tollbook_writer_${name}`);
+    }),
+  );
+  await runBlock(server, forServer, name);
+  await migrate(urlOf('ledger_owner'), { onNotice: (text) => expect.unreachable(text) });
+
+  const url = urlOf('gateway');
+  expect(await pendingMigrations(url)).toEqual([]);
+  const role = await grantedWriterRole(url);
+  expect(role).toBe(`tollbook_writer_${name}`);
+  const lane = openLane({ url, role });
+  expect(await lane.append({ stream: newStream(), events: [refused()] })).toMatchObject({ outcome: 'ok' });
+  await lane.close();
+  const pool = openPool({ url, role, maxConnections: 1 });
+  onTestFinished(() => pool.end());
+  await expect(pool.query('delete from tollbook.event')).rejects.toThrow(/permission denied/);
+  // not as the writer role either: this user owns nothing
+  await expect(on(url, (client) => client.query('delete from tollbook.event'))).rejects.toThrow(
+    /permission denied/,
+  );
+
+  await runBlock(inject('serverUrl').replace('DATABASE', name), forDatabase, name);
+  await on(urlOf('reader'), async (reader) => {
+    expect((await reader.query('select count(*)::int as n from tollbook.event')).rows).toEqual([{ n: 1 }]);
+    for (const table of ['tollbook.secret', 'tollbook.call_body', 'tollbook.api_key', 'identity.session'])
+      await expect(reader.query(`select from ${table}`)).rejects.toThrow(/permission denied/);
+    await expect(reader.query('select tollbook.halt_ledger(null, null, null)')).rejects.toThrow(
+      /permission denied/,
+    );
+    expect((await reader.query('show statement_timeout')).rows).toEqual([{ statement_timeout: '30s' }]);
+  });
+});
+
+test('the page has every scope of operator tokens', () => {
+  const named = [...page.text.matchAll(/`([a-z]+:(?:read|write))`/g)].map(([, scope = '']) => scope);
+  expect(named.toSorted()).toEqual([...operatorScopes].toSorted());
+});

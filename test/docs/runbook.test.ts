@@ -1,0 +1,63 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { typesListing } from '../../src/domain/events/event.ts';
+import { callsIn, logCalls } from '../support/log-calls.ts';
+import { readPage, root } from '../support/pages.ts';
+
+const { text } = readPage('docs/operations/runbook.md');
+const [, ownAlerts = ''] = /\n## Alerts of the gateway\n([^]*?)\n## /.exec(text) ?? [];
+const [, logLines = ''] = text.split('\n## Log lines\n');
+/** What each row of the tables has in its first column. */
+const entries = [...logLines.matchAll(/^\| `([^`]+)` \|/gm)].map(([, message = '']) => message);
+const calls = logCalls();
+
+test('every log line of level warn or above has a message that is one text', () => {
+  expect(calls.filter(({ message }) => message === undefined).map(({ at }) => at)).toEqual([]);
+});
+
+test('the runbook has one entry for each log line of level warn or above, and no other', () => {
+  expect(calls.length).toBeGreaterThan(80);
+  const messages = new Set(calls.map(({ message }) => message ?? ''));
+  expect(entries.filter((entry, at) => entries.indexOf(entry) !== at)).toEqual([]);
+  expect([...messages].filter((message) => !entries.includes(message)).toSorted()).toEqual([]);
+  expect(entries.filter((entry) => !messages.has(entry)).toSorted()).toEqual([]);
+});
+
+test('an entry says what the line means, whether money is at risk, and what to do', () => {
+  const rows = [...logLines.matchAll(/^\| `[^`]+` \|(.*)\|$/gm)].map(([, rest = '']) => rest.split(' | '));
+  expect(rows).toHaveLength(entries.length);
+  expect(rows.filter((cells) => cells.length !== 3 || cells.some((cell) => cell.trim() === ''))).toEqual([]);
+});
+
+test('the runbook has one entry for each kind of alert that the gateway sends', () => {
+  const source = readFileSync(path.join(root, 'src/domain/values/alert-condition.ts'), 'utf8');
+  const [, union = ''] = /type AlertKind =([^;]*);/.exec(source) ?? [];
+  const conditions = [...union.matchAll(/'(\w+)'/g)].map(([, kind = '']) => kind);
+  // the last two are told without an event of their own
+  const events = [...typesListing('followUps', 'alert'), 'unreadable_event', 'ledger_inconsistent'];
+  const kinds = [...ownAlerts.matchAll(/^\| `(\w+)` \|/gm)].map(([, kind = '']) => kind);
+  expect(kinds.toSorted()).toEqual([...conditions, ...events].toSorted());
+});
+
+test('a line is found in every form in which the source logs it', () => {
+  const source = `
+    log.warn({ a: f(1, ','), b: "x" }, 'one, two');
+    request.log.error({ err }, isLate ? 'late' : 'early');
+    const message = "it's three";
+    context.log.error({ err }, message);
+    logger.warn('four');
+    inBackground(context, send(a, b), 'five', { a });
+    startLoop(step, { pollMs, log, failureMessage: 'six' });
+    log.info({}, 'nothing');
+    log.error({ err }, \`seven \${of}\`);`;
+  expect(callsIn('a.ts', source).map(({ message }) => message)).toEqual([
+    'six',
+    'five',
+    'one, two',
+    undefined,
+    "it's three",
+    'four',
+    undefined,
+  ]);
+});
