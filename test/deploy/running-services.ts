@@ -1,9 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, vi } from 'vitest';
 import { freePort } from '../../src/devnet/ports.ts';
+import type { Account } from '../../src/devnet/guarded-process.ts';
 import { startEmbeddedPostgres } from '../../src/devnet/postgres.ts';
+import { isReachable, postgresAccount } from '../../src/devnet/postgres-account.ts';
 import { packageEnvironment } from '../support/installed.ts';
 import { root } from '../support/pages.ts';
 import { endProcessesAround } from '../support/processes.ts';
@@ -24,7 +26,8 @@ const devnetPorts = { rpcUrl: 8412, facilitatorUrl: 8413, modelUpstreamUrl: 8415
 
 /**
  * Runs the services of a compose file as processes on this machine: each with its own variables only, in its image's files, once those
- * that it depends on are started, healthy or at their end.
+ * that it depends on are started, healthy or at their end. Where the tests run as root, the services do not, and can write to /tmp and
+ * to their volume alone.
  */
 export async function runServices(
   services: Readonly<Record<string, Service>>,
@@ -41,13 +44,17 @@ export async function runServices(
   const databasePort = await freePort();
   const forwarders = new Map<string, Forwarder>();
   for (const fact of Object.keys(devnetPorts)) forwarders.set(fact, await startForwarder());
+  const account = unprivileged();
+  const state = path.join(folder, 'state');
+  mkdirSync(state);
+  if (account) chownSync(state, account.uid, account.gid);
   const here = await mapper(folder, databasePort, forwarders);
 
   const launch = (service: Service, words: readonly string[], more: Record<string, string> = {}): Program => {
     const variables = Object.entries(service.environment).map(([name, value]) => [name, here(value)]);
     const argv = words.map((word) => (word === 'node' ? process.execPath : here(word)));
     const cwd = path.join(folder, service.build?.target ?? '');
-    return spawnProgram(argv, cwd, { ...Object.fromEntries(variables), ...more });
+    return spawnProgram(argv, cwd, { ...Object.fromEntries(variables), ...more }, account);
   };
   const expectHealthy = (service: Service): Promise<void> =>
     vi.waitFor(
@@ -84,6 +91,12 @@ export async function runServices(
       await connectDevnet(program, forwarders);
   }
   return { programs, databasePort, here };
+}
+
+/** Undefined where the tests are not run by root, or the account could not enter the repository. */
+function unprivileged(): Account | undefined {
+  const account = postgresAccount();
+  return [process.execPath, root].every((file) => isReachable(file, account)) ? account : undefined;
 }
 
 /** The names of the containers' network and files, and what stands for them here. */

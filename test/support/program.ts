@@ -3,6 +3,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
+import type { Account } from '../../src/devnet/guarded-process.ts';
 import { childEnvironment } from './child-environment.ts';
 import { eventually } from './wait.ts';
 
@@ -35,13 +36,15 @@ export function spawnTollbook(args: readonly string[], env: Variables = {}): Pro
   return spawnProgram([process.execPath, ...argv], root, env);
 }
 
-/** Starts a program with PATH and the given variables only. The caller stops it. */
+/** Starts a program with PATH and the given variables only, as another account where one is given. The caller stops it. */
 export function spawnProgram(
   [command = '', ...args]: readonly string[],
   cwd: string,
   env: Variables = {},
+  account?: Account,
 ): Program {
   const child = spawn(command, args, {
+    ...account,
     cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...childEnvironment(), ...env },
